@@ -1,0 +1,20 @@
+// The extension module: functions only. Docstrings live with the Python callers.
+#include <nanobind/nanobind.h>
+
+namespace certifit {
+void bind_passes(nanobind::module_& m);
+void bind_factor(nanobind::module_& m);
+}  // namespace certifit
+
+NB_MODULE(CERTIFIT_MODULE, m) {
+  certifit::bind_passes(m);
+  certifit::bind_factor(m);
+  m.def("cpu_has_avx2", [] {
+#if defined(__x86_64__) || defined(_M_X64)
+    __builtin_cpu_init();
+    return static_cast<bool>(__builtin_cpu_supports("avx2")) && static_cast<bool>(__builtin_cpu_supports("fma"));
+#else
+    return false;
+#endif
+  });
+}

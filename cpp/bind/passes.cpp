@@ -1,0 +1,84 @@
+#include "../passes/gram.hpp"
+#include "../passes/residual.hpp"
+#include "check.hpp"
+
+namespace certifit {
+namespace {
+
+using namespace nb::literals;
+
+const double* data_of(const std::optional<Vector>& v) { return v ? v->data() : nullptr; }
+
+Scaling checked_scaling(const Rows& rows, const Vector& scale, const Vector& shift, double y_scale, double y_shift,
+                        double weight_scale) {
+  check_size("scale", scale.shape(0), rows.n_columns);
+  check_size("shift", shift.shape(0), rows.n_columns);
+  return {scale.data(), shift.data(), y_scale, y_shift, weight_scale};
+}
+
+void check_rows(const Rows& rows, const std::optional<Vector>& y, const std::optional<Vector>& weight,
+                size_t block_rows) {
+  if (y) check_size("y", y->shape(0), rows.n_rows);
+  if (weight) check_size("weight", weight->shape(0), rows.n_rows);
+  check(block_rows > 0, "block_rows must be at least 1");
+}
+
+nb::object gram_py(nb::object x, std::optional<Vector> y, std::optional<Vector> weight, Vector scale, Vector shift,
+                   double y_scale, double y_shift, double weight_scale, size_t block_rows, bool twofold, int threads) {
+  HeldRows held(x);
+  check_rows(held.rows, y, weight, block_rows);
+  const Scaling scaling = checked_scaling(held.rows, scale, shift, y_scale, y_shift, weight_scale);
+  GramSums sums = run(threads, [&](Crew& crew) {
+    return gram(held.rows, data_of(y), data_of(weight), scaling, block_rows, twofold, crew);
+  });
+  const size_t size = held.rows.n_columns + 1 + (y ? 1 : 0);
+  const size_t shape[2] = {size, size};
+  nb::object lo = nb::none();
+  if (twofold) lo = nb::cast(to_numpy<2>(std::move(sums.lo), shape));
+  return nb::make_tuple(to_numpy<2>(std::move(sums.hi), shape), lo);
+}
+
+nb::object residual_py(nb::object x, Vector y, std::optional<Vector> weight, Vector scale, double y_scale,
+                       double weight_scale, Vector weights, double intercept, size_t block_rows, int threads) {
+  HeldRows held(x);
+  check_rows(held.rows, y, weight, block_rows);
+  check_size("weights", weights.shape(0), held.rows.n_columns);
+  const Scaling scaling = checked_scaling(held.rows, scale, scale, y_scale, 0.0, weight_scale);
+  ResidualSums sums = run(threads, [&](Crew& crew) {
+    return residual(held.rows, y.data(), data_of(weight), scaling, weights.data(), intercept, block_rows, crew);
+  });
+  return nb::make_tuple(to_numpy(std::move(sums.gradient_hi)), to_numpy(std::move(sums.gradient_lo)), sums.squares,
+                        sums.magnitude);
+}
+
+nb::object residual_rows_py(nb::object x, Vector y, Vector scale, double y_scale, Vector weights, double intercept,
+                            int threads) {
+  HeldRows held(x);
+  check_rows(held.rows, y, std::nullopt, 1);
+  check_size("weights", weights.shape(0), held.rows.n_columns);
+  const Scaling scaling = checked_scaling(held.rows, scale, scale, y_scale, 0.0, 1.0);
+  return nb::cast(to_numpy(run(threads, [&](Crew& crew) {
+    return residual_rows(held.rows, y.data(), scaling, weights.data(), intercept, crew);
+  })));
+}
+
+nb::object scores_py(nb::object x, Vector weights, double intercept, int threads) {
+  HeldRows held(x);
+  check_size("weights", weights.shape(0), held.rows.n_columns);
+  return nb::cast(to_numpy(
+      run(threads, [&](Crew& crew) { return scores(held.rows, weights.data(), intercept, crew); })));
+}
+
+}  // namespace
+
+void bind_passes(nb::module_& m) {
+  m.def("gram", gram_py, "x"_a, "y"_a.noconvert().none(), "weight"_a.noconvert().none(), "scale"_a.noconvert(),
+        "shift"_a.noconvert(), "y_scale"_a, "y_shift"_a, "weight_scale"_a, "block_rows"_a, "twofold"_a, "threads"_a);
+  m.def("residual", residual_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "scale"_a.noconvert(),
+        "y_scale"_a, "weight_scale"_a, "weights"_a.noconvert(), "intercept"_a, "block_rows"_a, "threads"_a);
+  m.def("residual_rows", residual_rows_py, "x"_a, "y"_a.noconvert(), "scale"_a.noconvert(), "y_scale"_a,
+        "weights"_a.noconvert(), "intercept"_a, "threads"_a);
+  m.def("scores", scores_py, "x"_a, "weights"_a.noconvert(), "intercept"_a, "threads"_a);
+}
+
+}  // namespace certifit

@@ -1,0 +1,222 @@
+#include "gram.hpp"
+
+#include "../twofold.hpp"
+
+namespace certifit {
+namespace {
+
+// Sums of one block: the upper triangle of S, row-major with leading dimension `stride`.
+struct BlockSums {
+  std::vector<double> hi, lo;
+
+  void add(const BlockSums& other) {
+    if (lo.empty()) {
+      for (size_t i = 0; i < hi.size(); ++i) hi[i] += other.hi[i];
+      return;
+    }
+    for (size_t i = 0; i < hi.size(); ++i) {
+      Real s = Real{hi[i], lo[i]} + Real{other.hi[i], other.lo[i]};
+      hi[i] = s.hi;
+      lo[i] = s.lo;
+    }
+  }
+};
+
+// A tile of rows packed in panels of four columns: panel p holds z[4p .. 4p+3] of row 0, row 1, ...
+struct Panels {
+  size_t n_columns, n_panels, capacity, panel_stride;
+  std::vector<double> data;
+
+  explicit Panels(size_t columns) : n_columns(columns), n_panels((columns + lanes - 1) / lanes) {
+    // About 192 KB: the tile stays in the second-level cache, three panels and one in the first.
+    size_t rows = 192 * 1024 / (sizeof(double) * lanes * n_panels);
+    capacity = std::clamp<size_t>(rows / 4 * 4, 16, 124);  // 124 rows: panels do not start 4096 bytes apart
+    panel_stride = capacity * lanes;
+    data.assign(n_panels * panel_stride, 0.0);
+  }
+  double* at(size_t panel, size_t row) { return data.data() + panel * panel_stride + row * lanes; }
+};
+
+class Packer {
+ public:
+  Packer(const Rows& rows, const double* y, const double* weight, const Scaling& scaling)
+      : rows_(rows), y_(y), weight_(weight), scaling_(scaling) {}
+
+  void pack(size_t first, size_t count, Panels& panels) {
+    const size_t d = rows_.n_columns;
+    Tile tile = read_tile(rows_, first, count, scratch_);
+    for (size_t k = 0; k < count; ++k) {
+      const double* x = tile.row(k);
+      const double root = weight_ ? std::sqrt(weight_[first + k] * scaling_.weight_scale) : 1.0;
+      size_t j = 0;
+      for (; j + lanes <= d; j += lanes) {
+        Vec z = multiply_add(load(x + j), load(scaling_.scale + j), -load(scaling_.shift + j));
+        store(panels.at(j / lanes, k), z * broadcast(root));
+      }
+      for (size_t c = j; c < panels.n_panels * lanes; ++c)
+        panels.at(c / lanes, k)[c % lanes] = root * tail(c, x, first + k);
+    }
+  }
+
+ private:
+  double tail(size_t column, const double* x, size_t row) const {
+    const size_t d = rows_.n_columns;
+    if (column < d) return multiply_add(x[column], scaling_.scale[column], -scaling_.shift[column]);
+    if (column == d) return 1.0;
+    if (column == d + 1 && y_) return multiply_add(y_[row], scaling_.y_scale, -scaling_.y_shift);
+    return 0.0;
+  }
+
+  const Rows& rows_;
+  const double* y_;
+  const double* weight_;
+  const Scaling& scaling_;
+  std::vector<double> scratch_;
+};
+
+// S[4 x 4n] += a' b over the rows of a tile: a is one panel, b are n panels side by side.
+template <size_t n>
+void product(const double* a, const double* b, size_t panel_stride, size_t count, double* s, size_t stride) {
+  Vec sum[4][n] = {};
+  for (size_t k = 0; k < count; ++k) {
+    Vec right[n];
+    for (size_t q = 0; q < n; ++q) right[q] = load(b + q * panel_stride + k * lanes);
+    for (size_t i = 0; i < 4; ++i) {
+      Vec left = broadcast(a[k * lanes + i]);
+      for (size_t q = 0; q < n; ++q) sum[i][q] = multiply_add(left, right[q], sum[i][q]);
+    }
+  }
+  for (size_t i = 0; i < 4; ++i)
+    for (size_t q = 0; q < n; ++q) {
+      double* out = s + i * stride + q * lanes;
+      store(out, load(out) + sum[i][q]);
+    }
+}
+
+void product_twofold(const double* a, const double* b, size_t count, double* hi, double* lo, size_t stride) {
+  Twofold<Vec> sum[4];
+  for (size_t i = 0; i < 4; ++i) sum[i] = {load(hi + i * stride), load(lo + i * stride)};
+  for (size_t k = 0; k < count; ++k) {
+    Vec right = load(b + k * lanes);
+    for (size_t i = 0; i < 4; ++i) add_product(sum[i], broadcast(a[k * lanes + i]), right);
+  }
+  for (size_t i = 0; i < 4; ++i) {
+    Twofold<Vec> s = tidy(sum[i]);
+    store(hi + i * stride, s.hi);
+    store(lo + i * stride, s.lo);
+  }
+}
+
+void add_tile(Panels& panels, size_t count, BlockSums& sums, size_t stride) {
+  for (size_t p = 0; p < panels.n_panels; ++p) {
+    const double* a = panels.at(p, 0);
+    for (size_t q = p; q < panels.n_panels;) {
+      const double* b = panels.at(q, 0);
+      const size_t at = p * lanes * stride + q * lanes;
+      const size_t left = panels.n_panels - q;
+      if (!sums.lo.empty()) {
+        product_twofold(a, b, count, &sums.hi[at], &sums.lo[at], stride);
+        q += 1;
+      } else if (left == 1) {
+        product<1>(a, b, panels.panel_stride, count, &sums.hi[at], stride);
+        q += 1;
+      } else if (left == 2 || left == 4) {  // 2 + 2 keeps more sums in flight than 3 + 1
+        product<2>(a, b, panels.panel_stride, count, &sums.hi[at], stride);
+        q += 2;
+      } else {
+        product<3>(a, b, panels.panel_stride, count, &sums.hi[at], stride);
+        q += 3;
+      }
+    }
+  }
+}
+
+// Few stored entries a row: the outer product of what is stored, of 1 and of y.
+class ThinRow {
+ public:
+  void read(const Rows& rows, size_t row, const double* y, const double* weight, const Scaling& scaling) {
+    const size_t d = rows.n_columns;
+    const double root = weight ? std::sqrt(weight[row] * scaling.weight_scale) : 1.0;
+    columns_.clear();
+    values_.clear();
+    for (int64_t e = rows.offset(row); e < rows.offset(row + 1); ++e) {
+      columns_.push_back(rows.index(e));
+      values_.push_back(root * (rows.value(e) * scaling.scale[rows.index(e)]));
+    }
+    columns_.push_back(d);
+    values_.push_back(root);
+    if (!y) return;
+    columns_.push_back(d + 1);
+    values_.push_back(root * multiply_add(y[row], scaling.y_scale, -scaling.y_shift));
+  }
+
+  void add_to(BlockSums& sums, size_t stride) const {  // indices are sorted: the upper triangle
+    for (size_t a = 0; a < values_.size(); ++a)
+      for (size_t b = a; b < values_.size(); ++b) {
+        const size_t at = columns_[a] * stride + columns_[b];
+        if (sums.lo.empty()) {
+          sums.hi[at] = multiply_add(values_[a], values_[b], sums.hi[at]);
+        } else {
+          Real s{sums.hi[at], sums.lo[at]};
+          add_product(s, values_[a], values_[b]);
+          sums.hi[at] = s.hi;
+          sums.lo[at] = s.lo;
+        }
+      }
+  }
+
+ private:
+  std::vector<size_t> columns_;
+  std::vector<double> values_;
+};
+
+}  // namespace
+
+GramSums gram(const Rows& rows, const double* y, const double* weight, const Scaling& scaling, size_t block_rows,
+              bool twofold, Crew& crew) {
+  const size_t size = rows.n_columns + 1 + (y ? 1 : 0);
+  const bool thin = is_thin(rows);
+  const size_t stride = (size + lanes - 1) / lanes * lanes;
+  const size_t n_blocks = (rows.n_rows + block_rows - 1) / block_rows;
+  SumTree<BlockSums> tree(n_blocks);
+
+  crew.for_each_block(n_blocks, [&](size_t block) {
+    const size_t begin = block * block_rows, end = std::min(begin + block_rows, rows.n_rows);
+    BlockSums sums;
+    sums.hi.assign(stride * stride, 0.0);
+    if (twofold) sums.lo.assign(stride * stride, 0.0);
+    if (thin) {
+      ThinRow row;
+      for (size_t i = begin; i < end; ++i) {
+        if (i % 256 == 0 && !crew.keep_going()) return;
+        row.read(rows, i, y, weight, scaling);
+        row.add_to(sums, stride);
+      }
+    } else {
+      Panels panels(size);
+      Packer packer(rows, y, weight, scaling);
+      for (size_t i = begin; i < end; i += panels.capacity) {
+        if (!crew.keep_going()) return;
+        const size_t count = std::min(panels.capacity, end - i);
+        packer.pack(i, count, panels);
+        add_tile(panels, count, sums, stride);
+      }
+    }
+    tree.add(block, std::move(sums));
+  });
+
+  GramSums out;
+  const BlockSums& root = tree.root();
+  auto unfold = [&](const std::vector<double>& upper) {
+    std::vector<double> full(size * size, 0.0);
+    if (n_blocks == 0) return full;
+    for (size_t i = 0; i < size; ++i)
+      for (size_t j = i; j < size; ++j) full[i * size + j] = full[j * size + i] = upper[i * stride + j];
+    return full;
+  };
+  out.hi = unfold(root.hi);
+  if (twofold) out.lo = unfold(root.lo);
+  return out;
+}
+
+}  // namespace certifit

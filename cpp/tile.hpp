@@ -1,0 +1,111 @@
+// Any storage of rows (dense of any numeric type and stride, or CSR) read as tiles of float64 rows.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace certifit {
+
+enum class Dtype { f64, f32, i64, i32, i16, i8, u64, u32, u16, u8 };
+
+template <class Use>
+auto with_type(Dtype dtype, Use use) {
+  switch (dtype) {
+    case Dtype::f32: return use(static_cast<const float*>(nullptr));
+    case Dtype::i64: return use(static_cast<const int64_t*>(nullptr));
+    case Dtype::i32: return use(static_cast<const int32_t*>(nullptr));
+    case Dtype::i16: return use(static_cast<const int16_t*>(nullptr));
+    case Dtype::i8: return use(static_cast<const int8_t*>(nullptr));
+    case Dtype::u64: return use(static_cast<const uint64_t*>(nullptr));
+    case Dtype::u32: return use(static_cast<const uint32_t*>(nullptr));
+    case Dtype::u16: return use(static_cast<const uint16_t*>(nullptr));
+    case Dtype::u8: return use(static_cast<const uint8_t*>(nullptr));
+    default: return use(static_cast<const double*>(nullptr));
+  }
+}
+
+struct Rows {
+  size_t n_rows = 0;
+  size_t n_columns = 0;
+  Dtype dtype = Dtype::f64;
+  const void* values = nullptr;
+  // dense: strides in elements
+  ptrdiff_t row_stride = 0;
+  ptrdiff_t column_stride = 0;
+  // CSR: indices and offsets, both int32 or both int64
+  bool is_sparse = false;
+  bool wide_index = false;
+  const void* indices = nullptr;
+  const void* offsets = nullptr;
+
+  bool is_plain() const {  // rows of contiguous float64: read in place
+    return !is_sparse && dtype == Dtype::f64 && column_stride == 1;
+  }
+
+  int64_t offset(size_t row) const {
+    return wide_index ? static_cast<const int64_t*>(offsets)[row] : static_cast<const int32_t*>(offsets)[row];
+  }
+  size_t index(int64_t entry) const {
+    return static_cast<size_t>(wide_index ? static_cast<const int64_t*>(indices)[entry]
+                                          : static_cast<const int32_t*>(indices)[entry]);
+  }
+  double value(int64_t entry) const {
+    return dtype == Dtype::f32 ? static_cast<const float*>(values)[entry]
+                               : static_cast<const double*>(values)[entry];
+  }
+};
+
+// Rows [first, first + count) as float64, one after the other `stride` apart: the data itself where it
+// already is that, else a copy in `scratch`.
+struct Tile {
+  const double* data;
+  ptrdiff_t stride;
+  const double* row(size_t k) const { return data + static_cast<ptrdiff_t>(k) * stride; }
+};
+
+template <class T>
+void copy_tile(const Rows& rows, size_t first, size_t count, double* out) {
+  const T* base = static_cast<const T*>(rows.values) + static_cast<ptrdiff_t>(first) * rows.row_stride;
+  const size_t d = rows.n_columns;
+  if (rows.column_stride == 1) {
+    for (size_t k = 0; k < count; ++k)
+      for (size_t j = 0; j < d; ++j)
+        out[k * d + j] = static_cast<double>(base[static_cast<ptrdiff_t>(k) * rows.row_stride + static_cast<ptrdiff_t>(j)]);
+    return;
+  }
+  for (size_t j = 0; j < d; ++j) {  // column by column: consecutive reads for Fortran order
+    const T* column = base + static_cast<ptrdiff_t>(j) * rows.column_stride;
+    for (size_t k = 0; k < count; ++k)
+      out[k * d + j] = static_cast<double>(column[static_cast<ptrdiff_t>(k) * rows.row_stride]);
+  }
+}
+
+inline Tile read_tile(const Rows& rows, size_t first, size_t count, std::vector<double>& scratch) {
+  const size_t d = rows.n_columns;
+  if (rows.is_plain())
+    return {static_cast<const double*>(rows.values) + static_cast<ptrdiff_t>(first) * rows.row_stride, rows.row_stride};
+  scratch.resize(count * d);
+  if (rows.is_sparse) {
+    std::fill(scratch.begin(), scratch.end(), 0.0);
+    for (size_t k = 0; k < count; ++k)
+      for (int64_t e = rows.offset(first + k); e < rows.offset(first + k + 1); ++e)
+        scratch[k * d + rows.index(e)] = rows.value(e);
+  } else {
+    with_type(rows.dtype, [&](auto* type) {
+      using T = std::remove_const_t<std::remove_pointer_t<decltype(type)>>;
+      copy_tile<T>(rows, first, count, scratch.data());
+    });
+  }
+  return {scratch.data(), static_cast<ptrdiff_t>(d)};
+}
+
+// Walking the stored entries of a row pays only where few are stored.
+inline bool is_thin(const Rows& rows) {
+  if (!rows.is_sparse || rows.n_rows == 0) return false;
+  double stored = static_cast<double>(rows.offset(rows.n_rows) - rows.offset(0));
+  return rows.n_columns > 32 && stored < 0.1 * static_cast<double>(rows.n_rows) * static_cast<double>(rows.n_columns);
+}
+
+}  // namespace certifit

@@ -1,0 +1,97 @@
+"""What a fit claims about itself, in one number and a few sentences.
+
+value: how far the objective can be from its minimum, relative to the objective. rounding: what the arithmetic of
+the certificate itself may have added. Both are in the unit of `tol`; the certificate holds iff value <= tolerance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+EXACT_FIT = 1e-14  # an objective below this share of the null model's is an exact fit to rounding
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The proof that goes with a fit. See `sentences()` for it in words."""
+
+    claim: str
+    theorem: str
+    value: float
+    tolerance: float
+    rounding: float
+    rank: int
+    n_columns: int
+    condition: float
+    dependent: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    digits: tuple[float, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """True when the value is proven to be within the tolerance."""
+        return bool(self.value <= self.tolerance)
+
+    def sentences(self) -> list[str]:
+        """The certificate in words."""
+        if self.holds:
+            first = f"Converged: the objective is proven to be within {self.value:.1e} (relative) of the best possible."
+        else:
+            first = (
+                f"NOT certified: the objective can be up to {self.value:.1e} (relative) above its minimum; "
+                f"asked was {self.tolerance:.0e}."
+            )
+        return [first, *self._rank_sentences(), *self._digit_sentences()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Certificate:
+        """Inverse of `to_dict`."""
+        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences())
+
+    def __repr__(self) -> str:
+        sign = "<=" if self.holds else ">"
+        return f"Certificate({self.claim}: {self.value:.1e} {sign} tol {self.tolerance:.0e})"
+
+    def _rank_sentences(self) -> list[str]:
+        if not self.dependent:
+            return []
+        count = self.n_columns - self.rank
+        noun = "column is" if count == 1 else "columns are"
+        shown = "; ".join(self.dependent[:10]) + ("; ..." if count > 10 else "")
+        return [
+            f"{count} {noun} redundant (rank {self.rank} of {self.n_columns}): {shown}. Coefficients of these columns "
+            "are not determined by the data; predictions are. Drop a column of each relation to read them."
+        ]
+
+    def _digit_sentences(self) -> list[str]:
+        if not self.digits:
+            return []
+        proven = {name: digits for name, digits in zip(self.names, self.digits, strict=True) if digits > 0}
+        out = []
+        if proven:
+            worst = min(proven, key=lambda name: proven[name])
+            which = "every" if len(proven) == len(self.digits) else f"{len(proven)} of {len(self.digits)}"
+            noun = "coefficient" if which == "every" else "coefficients"
+            out.append(
+                f"Correct digits proven: at least {math.floor(proven[worst])} in {which} {noun} (fewest: {worst!r}). "
+                f"Condition number {self.condition:.1e}."
+            )
+        if len(proven) < len(self.digits):
+            rest = [repr(name) for name in self.names if name not in proven]
+            shown = ", ".join(rest[:10]) + (", ..." if len(rest) > 10 else "")
+            out.append(f"No digit is proven for {shown}: not determined, or not distinguishable from 0 within rounding.")
+        return out
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

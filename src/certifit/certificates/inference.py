@@ -1,0 +1,400 @@
+"""Inference for least squares with Gaussian noise: standard errors, tests, intervals, the summary table.
+
+    y = Xw + b + e,  e ~ N(0, sigma^2):   least squares is the maximum likelihood estimate
+
+Conventions (those of statsmodels' OLS): sigma^2-hat is RSS / (N - p), the log-likelihood uses RSS / N.
+N is the sum of weights: weight 2 is the row twice. p counts the intercept. Without an intercept R-squared
+and F compare with the prediction 0 ("uncentered"), even if a column is constant.
+What has no value (0 / 0) is nan in Python, None in `to_dict` and "undefined" in print, with a note.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import textwrap
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy import linalg, special
+
+if TYPE_CHECKING:
+    import pandas
+
+EPSILON = float(np.finfo(np.float64).eps)
+BLOCK_NUMBERS = 2**17  # numbers of a block of rows in `interval`: 1 MB
+NAME_WIDTH = 30  # columns a coefficient's name may take in print
+TITLE = "Least Squares Regression Results"
+SCALARS = (
+    *("n_obs", "df_resid", "df_model", "r_squared", "adjusted_r_squared", "f_statistic", "f_pvalue"),
+    *("log_likelihood", "aic", "bic", "sigma", "sigma2"),
+)
+COLUMNS = ("estimate", "standard_error", "t", "p", "lower", "upper")
+Kind = Literal["confidence", "prediction"]
+NOISE = {"confidence": 0.0, "prediction": 1.0}  # a prediction interval adds the noise of one new row
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """All that a summary and an interval need; no rows.
+
+    sigma^2-hat = RSS / (N - p),   cov(estimate) = sigma^2-hat A,   A = ([1 X]' W [1 X])^-1
+
+    The columns must be independent: a pseudo-inverse for A is not enough.
+
+    >>> A = np.array([[0.7, -0.3], [-0.3, 0.2]])        # x = 0, 1, 2, 3 and y = 1, 2, 3, 5
+    >>> fit = Inference(("intercept", "x"), np.array([0.8, 1.3]), A, 0.3, 8.75, 0, 4.0, True)
+    >>> round(fit.sigma2, 6), round(fit.r_squared, 6)
+    (0.15, 0.965714)
+    >>> fit.interval(np.array([[1.0, 4.0]]), np.array([6.0]), kind="confidence").round(4)
+    array([[3.9591, 8.0409]])
+    """
+
+    names: tuple[str, ...]  # p names, "intercept" first when there is one
+    estimate: np.ndarray  # (p,)
+    inverse: np.ndarray  # (p, p): A
+    rss: float  # weighted sum of squared residuals, in units of 4**exponent
+    tss: float  # the same of y about its mean, about 0 without an intercept
+    exponent: int  # y was scaled by 2**-exponent to keep its squares finite; nearly always 0
+    n_obs: float  # sum of weights, > p
+    has_intercept: bool
+
+    def __post_init__(self) -> None:
+        p = len(self.names)
+        if self.estimate.shape != (p,) or self.inverse.shape != (p, p):
+            shapes = f"{self.estimate.shape} and {self.inverse.shape}"
+            raise ValueError(f"{p} names need shapes ({p},) and ({p}, {p}). Got {shapes}.")
+        if not self.df_resid > 0:
+            sizes = f"the rows' weights sum to {self.n_obs:g} and {p} coefficients are estimated"
+            raise ValueError(f"no residual degree of freedom: {sizes}. Use more rows or fewer columns.")
+        if not (0 <= self.rss < math.inf and 0 <= self.tss < math.inf and np.isfinite(self.estimate).all()):
+            raise ValueError(f"estimate, rss and tss must be finite. Got rss {self.rss}, tss {self.tss}.")
+        if not (np.isfinite(self.inverse).all() and np.all(np.diagonal(self.inverse) > 0)):
+            raise ValueError("the inverse must be finite, its diagonal positive. Rescale or drop columns.")
+
+    @property
+    def df_model(self) -> float:
+        """Columns besides the intercept."""
+        return float(len(self.names) - self.has_intercept)
+
+    @property
+    def df_resid(self) -> float:
+        """N - p."""
+        return float(self.n_obs - len(self.names))
+
+    @property
+    def sigma(self) -> float:
+        """sqrt(RSS / (N - p)); finite for any exponent of a finite y."""
+        return float(np.ldexp(self._scaled_sigma, self.exponent))
+
+    @property
+    def sigma2(self) -> float:
+        """RSS / (N - p); inf when the square of y has no float64."""
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.ldexp(self.rss / self.df_resid, 2 * self.exponent))
+
+    @property
+    def standard_errors(self) -> np.ndarray:
+        """sigma sqrt(A_jj), shape (p,)."""
+        return self._unscaled(self._scaled_errors)
+
+    @property
+    def t_values(self) -> np.ndarray:
+        """estimate_j / standard error_j, shape (p,); infinite at an exact fit, nan where both are 0."""
+        # In the units of rss: the ratio survives a standard error that underflows.
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            return np.asarray(np.ldexp(self.estimate, -self.exponent) / self._scaled_errors)
+
+    @property
+    def p_values(self) -> np.ndarray:
+        """P(|T| > |t_j|) for T of Student's law with N - p degrees of freedom, shape (p,)."""
+        # Twice the lower tail: 1 - (upper) would round every p below 1e-16 to 0.
+        return np.asarray(2.0 * special.stdtr(self.df_resid, -np.abs(self.t_values)))
+
+    def confidence_interval(self, level: float = 0.95) -> np.ndarray:
+        """estimate_j -+ t sigma sqrt(A_jj), shape (p, 2)."""
+        half = self._unscaled(self._quantile(level) * self._scaled_errors)
+        return np.column_stack([self.estimate - half, self.estimate + half])
+
+    @property
+    def r_squared(self) -> float:
+        """1 - RSS / TSS; nan when the target is constant."""
+        return 1.0 - self._unexplained
+
+    @property
+    def adjusted_r_squared(self) -> float:
+        """1 - (RSS / (N - p)) / (TSS / (N - 1)), with N for N - 1 when there is no intercept."""
+        return 1.0 - (self.n_obs - self.has_intercept) / self.df_resid * self._unexplained
+
+    @property
+    def f_statistic(self) -> float:
+        """((TSS - RSS) / df_model) / (RSS / df_resid); nan when there is nothing to test."""
+        if self.tss == 0 or self.df_model == 0:
+            return math.nan
+        if self._unexplained == 0:
+            return math.inf
+        return self.r_squared / self.df_model / (self._unexplained / self.df_resid)
+
+    @property
+    def f_pvalue(self) -> float:
+        """P(F > f_statistic) when every coefficient besides the intercept is 0."""
+        return float(special.fdtrc(self.df_model, self.df_resid, self.f_statistic))
+
+    @property
+    def log_likelihood(self) -> float:
+        """-N/2 (log(2 pi RSS / N) + 1); inf at an exact fit."""
+        if self.rss == 0:
+            return math.inf
+        log_variance = math.log(self.rss) - math.log(self.n_obs) + 2 * self.exponent * math.log(2)
+        return -self.n_obs / 2 * (math.log(2 * math.pi) + log_variance + 1)
+
+    @property
+    def aic(self) -> float:
+        """2p - 2 log-likelihood (sigma is not counted)."""
+        return 2 * len(self.names) - 2 * self.log_likelihood
+
+    @property
+    def bic(self) -> float:
+        """p log N - 2 log-likelihood."""
+        return len(self.names) * math.log(self.n_obs) - 2 * self.log_likelihood
+
+    @property
+    def is_exact(self) -> bool:
+        """The residuals are no larger than the rounding of y and of the intercept."""
+        intercept = np.ldexp(self.estimate[0], -self.exponent) if self.has_intercept else 0.0
+        size = max(math.sqrt(self.tss), math.sqrt(self.n_obs) * abs(float(intercept)))
+        return math.sqrt(self.rss) <= 8 * EPSILON * size
+
+    def interval(
+        self, rows: np.ndarray, predictions: np.ndarray, level: float = 0.95, kind: Kind = "prediction"
+    ) -> np.ndarray:
+        """prediction -+ t sigma sqrt(x'Ax) (confidence) or t sigma sqrt(1 + x'Ax) (prediction), shape (n, 2).
+
+        Rows have a leading 1 when there is an intercept. `prediction` covers a new y of weight 1.
+        """
+        if kind not in NOISE:
+            raise ValueError(f"kind must be 'prediction' or 'confidence'. Got {kind!r}.")
+        if rows.shape != (*predictions.shape, len(self.names)):
+            legal = f"(n,) predictions and rows of shape (n, {len(self.names)})"
+            raise ValueError(f"an interval needs {legal}. Got {predictions.shape} and {rows.shape}.")
+        quantile = self._quantile(level) * self._scaled_sigma
+        bounds = np.empty((len(rows), 2))
+        step = max(1, BLOCK_NUMBERS // max(1, len(self.names)))
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            half = self._unscaled(quantile * np.sqrt(NOISE[kind] + self._leverage(rows[part])))
+            bounds[part] = np.column_stack([predictions[part] - half, predictions[part] + half])
+        return bounds
+
+    def summary(self, model: str, target: str, level: float = 0.95, notes: Sequence[str] = ()) -> Summary:
+        """The table of the fit; `notes` are sentences printed after those of the table itself."""
+        self._quantile(level)
+        return Summary(self, model, target, level, (*self._sentences(), *notes))
+
+    @property
+    def _scaled_sigma(self) -> float:
+        return math.sqrt(self.rss / self.df_resid)
+
+    @property
+    def _scaled_errors(self) -> np.ndarray:
+        return np.asarray(self._scaled_sigma * np.sqrt(np.diagonal(self.inverse)))
+
+    @property
+    def _unexplained(self) -> float:
+        # RSS <= TSS but for rounding; a clear excess gets a note in the table.
+        return math.nan if self.tss == 0 else min(self.rss / self.tss, 1.0)
+
+    def _unscaled(self, values: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(np.ldexp(values, self.exponent))
+
+    def _quantile(self, level: float) -> float:
+        if not 0 < level < 1:
+            raise ValueError(f"level must be between 0 and 1, such as 0.95. Got {level}.")
+        return float(-special.stdtrit(self.df_resid, (1 - level) / 2))
+
+    @cached_property
+    def _factor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Centre m, scale d and lower factor L with S = diag(d) L L' diag(d), S the block of A for X."""
+        first = int(self.has_intercept)
+        block = self.inverse[first:, first:]
+        scale = np.sqrt(np.diagonal(block))
+        try:
+            factor = np.linalg.cholesky(block / scale / scale[:, None])
+        except np.linalg.LinAlgError:
+            factor = np.zeros_like(block)
+        if np.any(np.diagonal(factor) ** 2 <= len(block) * EPSILON):
+            raise ValueError("the columns are too close to dependent for an interval in float64. Drop some.")
+        # A = [1/N + m'Sm, -m'S; -Sm, S] with m the mean of X, so m solves Sm = -A[1:, 0].
+        side = -self.inverse[1:, 0] / scale if first else np.zeros(len(block))
+        return linalg.cho_solve((factor, True), side) / scale, scale, factor
+
+    def _leverage(self, rows: np.ndarray) -> np.ndarray:
+        """x'Ax of each row."""
+        # x'Ax = 1/N + (x - m)'S(x - m): nothing cancels for columns far from 0, and no term is negative.
+        centre, scale, factor = self._factor
+        first = int(self.has_intercept)
+        parts = ((rows[:, first:].astype(np.float64) - centre) * scale) @ factor
+        return np.asarray(first / self.n_obs + np.einsum("ij,ij->i", parts, parts))
+
+    def _sentences(self) -> Iterator[str]:
+        """What a reader of the table must know."""
+        yield "Standard errors assume independent Gaussian noise of equal variance."
+        if not self.has_intercept:
+            yield "R-squared and F compare with the prediction 0 (uncentered): the model has no intercept."
+        if self.is_exact:
+            yield "exact fit: residuals are zero to rounding, so t, P, F and the likelihood are no evidence."
+        if self.tss == 0:
+            value = "constant" if self.has_intercept else "0 in every row"
+            yield f"The target is {value}: R-squared and F are undefined."
+        elif self.rss > self.tss * (1 + 1e-8):
+            yield "The residuals exceed the spread of the target: R-squared is set to 0."
+        if self.df_model == 0:
+            yield "F is undefined: there is no column besides the intercept."
+        if np.any(np.isnan(self.t_values)):
+            yield "t is undefined where the coefficient and its standard error are both 0."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Summary:
+    """The table of a fit: prints as text, shows as HTML in a notebook, converts to a dict or a frame."""
+
+    inference: Inference
+    model: str
+    target: str
+    level: float
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        heads = ["", *self._heads()]
+        cells = [[_cut(_plain(name), NAME_WIDTH), *texts] for name, texts in self._rows()]
+        widths = [max(11, *(_width(row[j]) + 2 for row in [heads, *cells])) for j in range(len(heads))]
+        width = max(78, sum(widths))
+        widths[0] += width - sum(widths)
+        rule, half = "=" * width, width // 2 - 1
+        lines = [TITLE.center(width).rstrip(), rule]
+        for a, b, c, d in self._header():
+            lines.append(f"{_spread(a, b, half)}  {_spread(c, d, width - half - 2)}")
+        lines.append(rule)
+        for row in [heads, *cells]:
+            lines.append(_spread(row[0], "", widths[0]) + "".join(map(str.rjust, row[1:], widths[1:])))
+            lines += ["-" * width] if row is heads else []
+        lines += [rule, "", "Notes:"]
+        for i, note in enumerate(self.notes, 1):
+            lines += textwrap.wrap(f"[{i}] {_plain(note)}", width, subsequent_indent="    ")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text; None where a value is undefined, float infinities at an exact fit."""
+
+        def defined(keys: Sequence[str], values: Sequence[float]) -> dict[str, float | None]:
+            return {k: None if math.isnan(v) else float(v) for k, v in zip(keys, values, strict=True)}
+
+        fit = self.inference
+        rows = zip(fit.names, self._values(), strict=True)
+        return {
+            "model": self.model,
+            "target": self.target,
+            "level": self.level,
+            **defined(SCALARS, [getattr(fit, name) for name in SCALARS]),
+            "coefficients": [{"name": name, **defined(COLUMNS, row)} for name, row in rows],
+            "notes": list(self.notes),
+        }
+
+    def to_frame(self) -> pandas.DataFrame:
+        """The coefficients as a pandas frame: a row a coefficient, full names in the index."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install certifit[pandas]") from error
+        return pandas.DataFrame(self._values(), index=list(self.inference.names), columns=self._heads())
+
+    def _repr_html_(self) -> str:
+        top = "".join(_html_row(line) for line in self._header())
+        head = _html_row(["", *self._heads()], "th")
+        body = "".join(_html_row([_plain(name), *texts]) for name, texts in self._rows())
+        notes = "".join(f"<li>{html.escape(_plain(note))}</li>" for note in self.notes)
+        return (
+            f"<table><caption>{TITLE}</caption><tbody>{top}</tbody></table>"
+            f"<table><thead>{head}</thead><tbody>{body}</tbody></table><p>Notes:</p><ol>{notes}</ol>"
+        )
+
+    def _values(self) -> np.ndarray:
+        """The COLUMNS, shape (p, 6)."""
+        fit, ends = self.inference, self.inference.confidence_interval(self.level)
+        return np.column_stack([fit.estimate, fit.standard_errors, fit.t_values, fit.p_values, ends])
+
+    def _heads(self) -> list[str]:
+        tail = (1 - self.level) / 2
+        return ["coef", "std err", "t", "P>|t|", f"[{tail:.6g}", f"{1 - tail:.6g}]"]
+
+    def _rows(self) -> Iterator[tuple[str, list[str]]]:
+        for name, (estimate, error, t, p, *ends) in zip(self.inference.names, self._values(), strict=True):
+            texts = [_number(estimate, 4), _number(error, 3), _number(t, 3), _format("%.3f", p)]
+            yield name, texts + [_number(end, 3) for end in ends]
+
+    def _header(self) -> list[tuple[str, str, str, str]]:
+        """Lines of label, value, label, value."""
+        fit = self.inference
+        kind = "" if fit.has_intercept else " (uncentered)"
+        r2, adjusted = _format("%.3f", fit.r_squared), _format("%.3f", fit.adjusted_r_squared)
+        f, f_pvalue = _format("%#.4g", fit.f_statistic), _format("%#.3g", fit.f_pvalue)
+        return [
+            ("Dep. Variable:", _cut(_plain(self.target), 22), f"R-squared{kind}:", r2),
+            ("Model:", _cut(_plain(self.model), 22), f"Adj. R-squared{kind}:", adjusted),
+            ("No. Observations:", _count(fit.n_obs), "F-statistic:", f),
+            ("Df Residuals:", _count(fit.df_resid), "Prob (F-statistic):", f_pvalue),
+            ("Df Model:", _count(fit.df_model), "Log-Likelihood:", f"{fit.log_likelihood:#.5g}"),
+            ("Covariance Type:", "nonrobust", "AIC:", f"{fit.aic:#.4g}"),
+            ("Sigma:", f"{fit.sigma:#.4g}", "BIC:", f"{fit.bic:#.4g}"),
+        ]
+
+
+def _format(pattern: str, value: float) -> str:
+    return "undefined" if math.isnan(value) else pattern % value
+
+
+def _number(value: float, digits: int) -> str:
+    fixed = value == 0 or 1e-4 <= abs(value) < 1e4
+    return _format(f"%.{digits}{'f' if fixed else 'g'}", value)
+
+
+def _count(value: float) -> str:
+    return f"{value:.0f}" if value % 1 == 0 else f"{value:.6g}"
+
+
+def _plain(text: str) -> str:
+    """Terminal codes, line breaks and invisible characters as visible escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _width(text: str) -> int:
+    """Columns on a terminal: East Asian wide characters take 2, combining marks 0."""
+    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
+
+
+def _cut(text: str, limit: int) -> str:
+    """At most `limit` columns: the middle gives way to "..."."""
+    if _width(text) <= limit:
+        return text
+    head, tail = text[:limit], text[-limit:]
+    while _width(head) > (limit - 3 + 1) // 2:
+        head = head[:-1]
+    while _width(tail) > (limit - 3) // 2:
+        tail = tail[1:]
+    return f"{head}...{tail}"
+
+
+def _spread(label: str, value: str, width: int) -> str:
+    return label + " " * (width - _width(label) - _width(value)) + value
+
+
+def _html_row(cells: Sequence[str], tag: str = "td") -> str:
+    rest = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells[1:])
+    return f'<tr><th scope="row">{html.escape(cells[0])}</th>{rest}</tr>'

@@ -1,0 +1,237 @@
+"""The certificate of least squares and ridge: sub-optimality, rank, digits a coefficient.
+
+It is computed from the task and the state alone; no solver is imported. With g the gradient at the state and A the
+matrix of the system, a quadratic's excess over its minimum is exactly g' A^-1 g / 2, whatever units the columns have.
+With fewer rows than columns there is no A to invert; the duality gap |alpha w - X'r/n|^2 / (2 alpha) takes its place.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from certifit.certificates.certificate import EXACT_FIT, Certificate
+from certifit.certificates.inference import Inference
+from certifit.data.source import Array
+from certifit.runtime import one_blas_thread
+from certifit.statistics.residual import Residual
+from certifit.tasks.least_squares import DualLeastSquares, LeastSquares, Weights
+
+UNIT = 2.0**-53
+TWOFOLD_UNIT = 2.0**-100  # error of a twofold sum, relative to the sum of magnitudes
+MOST_DIGITS = 15.0
+LARGEST_DENOMINATOR = 12
+
+
+def certify(task: LeastSquares | DualLeastSquares, state: Weights, tolerance: float) -> Certificate:
+    """How far the state is from the minimum, which columns are redundant, how many digits are right."""
+    return _of_columns(task, state, tolerance) if isinstance(task, LeastSquares) else _of_rows(task, state, tolerance)
+
+
+def infer(task: LeastSquares | DualLeastSquares, state: Weights) -> Inference | None:
+    """Standard errors and the like; None under a penalty, for redundant columns or without residual freedom."""
+    if isinstance(task, DualLeastSquares) or task.alpha > 0 or len(task.factor.dependent):
+        return None
+    s = task.gram.scaling
+    offset = int(task.fit_intercept)
+    names = ["intercept"] * offset + task.source.names
+    n_obs = task.gram.sum_weight / s.weight_scale
+    if n_obs <= len(names):
+        return None
+    units = np.concatenate([np.ones(offset), s.scale])
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        inverse = _raw_inverse(task) * units[:, None] * units[None, :] * s.weight_scale
+    mean, about = task.gram.target_moments()
+    tss = about if offset else about + mean**2 * task.gram.sum_weight
+    if not (np.isfinite(inverse).all() and (np.diagonal(inverse) > 0).all()):
+        return None
+    residual = task.residual_at(state)
+    exponent = _exponent_of(s.y_scale)
+    unit = (2.0**exponent * s.y_scale) ** 2 * s.weight_scale
+    estimate = np.concatenate([[state.intercept] * offset, state.coef])
+    return Inference(
+        tuple(names), estimate, inverse, residual.squares / unit, tss / unit, exponent, n_obs, bool(offset)
+    )
+
+
+def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certificate:
+    residual = task.residual_at(state)
+    gradient = task.gradient(residual, state)
+    step = task.factor.solve(gradient)
+    weights, _ = task.to_scaled(state)
+    penalised = float(task.penalty @ weights**2)
+    objective = residual.squares + penalised
+    scale = max(objective, EXACT_FIT * _null_objective(task), np.finfo(float).tiny)
+    rounding = TWOFOLD_UNIT**2 * residual.magnitude / scale + np.finfo(float).tiny
+    value = max(float(gradient @ step), 0.0) / scale + rounding
+    offset = int(task.fit_intercept)
+    return Certificate(
+        claim="relative excess of the objective",
+        theorem="a quadratic exceeds its minimum by g' A^-1 g / 2",
+        value=value,
+        tolerance=tolerance,
+        rounding=rounding,
+        rank=task.rank,
+        n_columns=task.gram.n_columns,
+        condition=task.factor.condition,
+        dependent=_relations(task),
+        names=tuple(["intercept"] * offset + task.source.names),
+        digits=tuple(_digits(task, state, residual, gradient)),
+    )
+
+
+def _null_objective(task: LeastSquares) -> float:
+    mean, about = task.gram.target_moments()
+    return about if task.fit_intercept else about + mean**2 * task.gram.sum_weight
+
+
+def _raw_inverse(task: LeastSquares) -> Array:
+    """A^-1 for the columns (1, x), from that for (1, x - shift): b = b' - sum_j w_j shift_j."""
+    inverse = task.factor.inverse
+    if not task.fit_intercept or not task.gram.scaling.shift.any():
+        return inverse
+    back = np.eye(len(inverse))
+    back[0, 1:] = -task.gram.scaling.shift
+    return np.asarray(back @ inverse @ back.T)
+
+
+@one_blas_thread
+def _digits(task: LeastSquares, state: Weights, residual: Residual, gradient: Array) -> Array:
+    """-log10 of a bound on the relative error of every coefficient: see the docs, "Digits".
+
+    err = |T| |A^-1| |g| + u (s_j | |X||w| + |y| | + sum_k |A^-1_jk| |x_k| |r|): what the solver left, and the effect of
+    half an ulp in every entry of X and y.
+    """
+    offset = int(task.fit_intercept)
+    weights, intercept = task.to_scaled(state)
+    estimate = np.concatenate([[intercept] * offset, weights])
+    inverse, raw = task.factor.inverse, _raw_inverse(task)
+    left = np.abs(inverse) @ np.abs(gradient)
+    if offset:
+        left[0] += np.abs(task.gram.scaling.shift) @ left[1:]
+    norms = np.concatenate([np.zeros(offset), task.gram.norms])
+    spread = np.sqrt(np.maximum(np.diagonal(raw), 0.0)) * np.sqrt(residual.magnitude)
+    tilt = np.abs(raw) @ norms * np.sqrt(residual.squares)
+    error = left + UNIT * (spread + tilt + np.abs(estimate))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        digits = -np.log10(error / np.abs(estimate))
+    digits = np.where(np.abs(estimate) > error, np.clip(digits, 0.0, MOST_DIGITS), 0.0)
+    digits[~_determined(task)] = 0.0
+    if UNIT * task.factor.condition >= 0.01:
+        digits[:] = 0.0
+    return np.asarray(digits)
+
+
+def _determined(task: LeastSquares) -> Array:
+    """Coefficients that all minimisers share: those in no relation among columns."""
+    factor = task.factor
+    free = np.ones(len(factor.kept) + len(factor.dependent), dtype=bool)
+    free[factor.dependent] = False
+    if len(factor.dependent):
+        significant = np.abs(_relative_relations(task)) > 1e-9
+        free[factor.kept[significant.any(axis=0)]] = False
+    return free
+
+
+def _relative_relations(task: LeastSquares) -> Array:
+    """Relations in units of the columns' norms: sizes that can be compared. The intercept's share is left out."""
+    factor = task.factor
+    offset = int(task.fit_intercept)
+    norms = np.concatenate([[np.sqrt(task.gram.sum_weight)] * offset, np.maximum(task.gram.norms, np.finfo(float).tiny)])
+    return np.asarray(factor.relations * norms[factor.kept] / norms[factor.dependent][:, None])
+
+
+def _relations(task: LeastSquares) -> tuple[str, ...]:
+    """One sentence a dependent column: "x3 = x1 + 2 x2". """
+    factor = task.factor
+    if not len(factor.dependent):
+        return ()
+    offset = int(task.fit_intercept)
+    scale, shift = task.gram.scaling.scale, task.gram.scaling.shift
+    names = task.source.names
+    relative = _relative_relations(task)
+    out = []
+    for i, column in enumerate(factor.dependent):
+        j = int(column) - offset
+        terms: list[tuple[str, float]] = []
+        constant = shift[j] / scale[j]
+        for k, kept in enumerate(factor.kept):
+            weight = factor.relations[i, k]
+            if offset and kept == 0:
+                constant += weight / scale[j]
+            elif abs(relative[i, k]) > 1e-9:
+                m = int(kept) - offset
+                terms.append((names[m], weight * scale[m] / scale[j]))
+                constant -= weight * shift[m] / scale[j]
+        if abs(constant) * scale[j] * np.sqrt(task.gram.sum_weight) > 1e-9 * task.gram.norms[j]:
+            terms.append(("", constant))
+        out.append(f"{names[j]} = {_combination(terms)}")
+    return tuple(out)
+
+
+def _combination(terms: list[tuple[str, float]]) -> str:
+    """"x1 + 2 x2 - 0.5": small fractions where they are within rounding of the number."""
+    if not terms:
+        return "0"
+    text = ""
+    for name, weight in terms:
+        sign = "-" if weight < 0 else "+"
+        number = _number(abs(weight))
+        body = number if not name else (name if number == "1" else f"{number} {name}")
+        text += (f" {sign} " if text else ("-" if weight < 0 else "")) + body
+    return text
+
+
+def _number(value: float) -> str:
+    near = Fraction(value).limit_denominator(LARGEST_DENOMINATOR)
+    if near and abs(float(near) - value) <= 1e-10 * value:
+        return str(near)
+    return f"{value:.6g}"
+
+
+def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certificate:
+    residual = task.residual_at(state)
+    weights, _ = task.to_scaled(state)
+    total = task.sum_weight
+    y = task.y * task.scaling.y_scale - task.y_mean
+    null = float(task.relative_weight @ y**2)
+    objective = residual.squares + task.strength * float(weights @ weights)
+    scale = max(objective, EXACT_FIT * null, np.finfo(float).tiny)
+    offset = residual.gradient[0][-1] ** 2 / total if task.fit_intercept else 0.0  # sum_w mean(r)^2
+    if task.strength > 0:
+        gradient = residual.about(task.mean)[1:] - task.strength * weights
+        gap = float(gradient @ gradient) / task.strength + offset
+        theorem = "weak duality: primal - dual at u = r - mean(r)"
+    else:
+        gap = _projected(task, state) + offset
+        theorem = "the residual's share in the span of the columns is its excess"
+    rounding = TWOFOLD_UNIT**2 * residual.magnitude / scale + np.finfo(float).tiny
+    return Certificate(
+        claim="relative excess of the objective",
+        theorem=theorem,
+        value=gap / scale + rounding,
+        tolerance=tolerance,
+        rounding=rounding,
+        rank=task.rank,
+        n_columns=task.source.n_features,
+        condition=task.factor.condition,
+        dependent=(),
+    )
+
+
+@one_blas_thread
+def _projected(task: DualLeastSquares, state: Weights) -> float:
+    """Squared length of the residual's projection on the span of the columns."""
+    r = task.roots * task.residuals(state)
+    kernel, _ = task.kernel
+    span = kernel[:, task.factor.kept]
+    weights, *_ = np.linalg.lstsq(span, r, rcond=None)
+    fitted = span @ weights
+    return float(fitted @ fitted)
+
+
+def _exponent_of(y_scale: float) -> int:
+    """0 while squares of y stay finite, else the power of two that was taken out of y."""
+    power = -int(np.frexp(y_scale)[1] - 1)
+    return power if abs(power) > 400 else 0

@@ -1,0 +1,1 @@
+"""Where rows live: the validation gate, blocks and sources, files."""

@@ -1,0 +1,187 @@
+"""The one gate that rows pass before a fit or a prediction.
+
+Refuses what cannot be meant as numbers (masks, dates, categories, complex, text, corrupt sparse arrays) before
+scikit-learn's own checks, which would take some of it silently. It makes no pass to look for NaN: sums that come
+out non-finite call `refuse_nonfinite`, which names the row and the column.
+"""
+
+from __future__ import annotations
+
+from numbers import Number
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_array, validate_data
+
+from certifit.data.source import Array, Block, Memory, Source
+
+_CORE_KINDS = "fiub"  # float, signed, unsigned, bool
+_SEARCH_ROWS = 65_536
+
+
+def fit_source(model: Any, X: Any, y: Any, sample_weight: Any) -> Source:
+    """The checked training rows. Sets n_features_in_ and feature_names_in_ on the model."""
+    if isinstance(X, Source):
+        if y is not None or sample_weight is not None:
+            raise ValueError("A scan carries its target and weight. Pass them as scan_csv(..., target=, weight=), not to fit.")
+        if next(X.runs()).y is None:
+            raise ValueError("The scan has no target. Use scan_csv(path, target='name of the column').")
+        model.n_features_in_ = X.n_features
+        _set_names(model, X.names if X.named else None)
+        return X
+    _refuse_kinds(X)
+    X, y = validate_data(model, _canonical(X), y, **_ROWS, y_numeric=True, multi_output=False)
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    weight = None if sample_weight is None else _checked_weight(sample_weight, len(y))
+    names = getattr(model, "feature_names_in_", None)
+    return Memory(_core_array(X), y, weight, None if names is None else [str(name) for name in names])
+
+
+def predict_rows(model: Any, X: Any) -> Any:
+    """The checked rows to predict, as the compiled core takes them; the columns must be those of the fit."""
+    _refuse_kinds(X)
+    X = validate_data(model, _canonical(X), reset=False, ensure_min_samples=0, **_ROWS)
+    return Block(_core_array(X), None, None)
+
+
+def predict_source(model: Any, source: Source) -> Source:
+    """A scan to predict; its columns must be those of the fit, in order."""
+    fitted = getattr(model, "feature_names_in_", None)
+    if fitted is not None and source.named and list(fitted) != source.names:
+        missing = [name for name in fitted if name not in source.names]
+        what = f"Columns missing: {missing}." if missing else f"Columns are {source.names}, the fit had {list(fitted)}."
+        raise ValueError(f"{what} Pass columns= to the scan to choose and order them.")
+    if source.n_features != model.n_features_in_:
+        raise ValueError(f"X has {source.n_features} features, but the fit had {model.n_features_in_} features.")
+    return source
+
+
+def refuse_nonfinite(source: Source) -> None:
+    """Raise for the first NaN or infinity in X, naming its row and column; return if there is none."""
+    for run in source.runs():
+        for begin in range(0, run.n_rows, _SEARCH_ROWS):
+            _refuse_nonfinite_part(run.part(begin, begin + _SEARCH_ROWS), source.names)
+
+
+def _refuse_nonfinite_part(part: Block, names: list[str]) -> None:
+    values = part.X.data if sp.issparse(part.X) else part.X
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return
+    if sp.issparse(part.X):
+        entry = int(np.flatnonzero(~np.isfinite(values))[0])
+        row, column = int(np.searchsorted(part.X.indptr, entry, side="right")) - 1, int(part.X.indices[entry])
+        value = values[entry]
+    else:
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
+        value = values[row, column]
+    what = "NaN" if np.isnan(value) else "infinity"
+    raise ValueError(
+        f"Input X contains {what}: row {part.first_row + row}, column {names[column]!r}. "
+        "Remove such rows, or fill the values (for example with sklearn.impute.SimpleImputer)."
+    )
+
+
+_ROWS: dict[str, Any] = {
+    "accept_sparse": "csr",
+    "dtype": "numeric",
+    "ensure_all_finite": False,
+    "order": None,
+    "copy": False,
+}
+
+
+def _refuse_kinds(X: Any) -> None:
+    if isinstance(X, np.ma.MaskedArray):
+        raise TypeError("X is a masked array, whose mask would be lost. Fill it (X.filled(...)) or drop the masked rows.")
+    dtype = getattr(X, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in "mM":
+        raise TypeError(f"X has dtype {dtype}: dates and durations are not numbers. Convert them, e.g. to days since a date.")
+    for name, kind in _column_kinds(X):
+        for word, advice in _REFUSED_KINDS.items():
+            if word in kind:
+                raise TypeError(f"Column {name!r} of X has dtype {kind}. {advice}")
+
+
+_ENCODE = "Encode it as numbers first (for example sklearn.preprocessing.OneHotEncoder)."
+_DATE = "Convert it to numbers first, e.g. days since a date."
+_REFUSED_KINDS = {
+    "categor": _ENCODE,
+    "dictionary": _ENCODE,
+    "enum": _ENCODE,
+    "date": _DATE,
+    "time": _DATE,
+    "duration": _DATE,
+}
+
+
+def _column_kinds(X: Any) -> list[tuple[str, str]]:
+    """(name, lower-case dtype) of the columns of a pandas, polars or Arrow table; none for arrays."""
+    schema = getattr(X, "schema", None)
+    if schema is not None and hasattr(schema, "types"):  # pyarrow
+        return [(name, str(kind).lower()) for name, kind in zip(schema.names, schema.types, strict=True)]
+    dtypes = getattr(X, "dtypes", None)
+    columns = getattr(X, "columns", None)
+    if dtypes is None or columns is None:
+        return []
+    return [(str(name), str(kind).lower()) for name, kind in zip(columns, dtypes, strict=True)]
+
+
+def _canonical(X: Any) -> Any:
+    """A sparse matrix checked entry by entry and in canonical CSR form; anything else unchanged."""
+    if not sp.issparse(X):
+        return X
+    if X.ndim != 2:
+        raise ValueError(f"X must have 2 dimensions. Got a sparse array with {X.ndim}.")
+    if hasattr(X, "check_format"):
+        try:
+            X.check_format(full_check=True)
+        except (ValueError, IndexError) as error:
+            raise ValueError(f"X is a corrupt sparse {X.format} array: {error}.") from error
+    csr = X.tocsr()
+    if csr.has_canonical_format:
+        # The flag is cached and may be stale after an edit in place; the answer costs one pass.
+        csr = type(csr)((csr.data, csr.indices, csr.indptr), shape=csr.shape, copy=False)
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return csr
+
+
+def _core_array(X: Any) -> Any:
+    """X as the core can read it: a copy only for types and layouts it does not know (float16, big-endian, ...)."""
+    if sp.issparse(X):
+        values = X.data if X.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
+        if X.indices.dtype != X.indptr.dtype:
+            wide = np.promote_types(X.indices.dtype, X.indptr.dtype)
+            X = sp.csr_array((values, X.indices.astype(wide), X.indptr.astype(wide)), shape=X.shape)
+        elif values is not X.data:
+            X = sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
+        return X
+    dtype = X.dtype
+    known = dtype.kind in _CORE_KINDS and dtype.isnative and (dtype.kind != "f" or dtype.itemsize in (4, 8))
+    readable = X.flags.aligned and all(stride % X.itemsize == 0 for stride in X.strides)
+    return X if known and readable else np.ascontiguousarray(X, dtype=np.float64)
+
+
+def _checked_weight(sample_weight: Any, n_rows: int) -> Array:
+    if isinstance(sample_weight, Number):
+        sample_weight = np.full(n_rows, sample_weight)
+    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", order="C")
+    if weight.ndim != 1:
+        raise ValueError(f"sample_weight must be 1-D, one number a row. Got {weight.ndim} dimensions.")
+    if len(weight) != n_rows:
+        raise ValueError(f"sample_weight has {len(weight)} entries but X has {n_rows} rows.")
+    if (weight < 0).any():
+        row = int(np.flatnonzero(weight < 0)[0])
+        raise ValueError(f"sample_weight must be >= 0. Row {row} is negative: {weight[row]:g}.")
+    if not (weight > 0).any():
+        raise ValueError("sample_weight is zero for every row: no row is left to fit.")
+    return np.ascontiguousarray(weight)
+
+
+def _set_names(model: Any, names: list[str] | None) -> None:
+    if names is not None:
+        model.feature_names_in_ = np.asarray(names, dtype=object)
+    elif hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_

@@ -1,0 +1,227 @@
+"""Blocks of rows and the sources that hand them out.
+
+Rows are numbered globally from 0. Block k is rows [k B, (k + 1) B) with B fixed by the number of columns, whatever
+chunks the data comes in. A *run* is a power of two of blocks; the compiled core sums the blocks of a run in a
+binary tree by block number, `reduce` continues that tree over runs, so any chunking gives the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+RUN_BLOCKS = 16
+
+Array = np.ndarray[Any, Any]
+
+
+class Adds(Protocol):
+    """A statistic: what `reduce` sums."""
+
+    def __add__(self, other: Any) -> Any: ...
+
+
+Statistic = TypeVar("Statistic", bound=Adds)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive rows: X (array or CSR), y and weight (float64 or None), the global number of the first."""
+
+    X: Any
+    y: Array | None
+    weight: Array | None
+    first_row: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def rows(self) -> Any:
+        """X as the compiled core takes it."""
+        if sp.issparse(self.X):
+            return (self.X.data, self.X.indices, self.X.indptr, self.X.shape[1])
+        return self.X
+
+    def part(self, begin: int, end: int) -> Block:
+        """Rows [begin, end) of this block."""
+        return Block(
+            self.X[begin:end],
+            None if self.y is None else self.y[begin:end],
+            None if self.weight is None else self.weight[begin:end],
+            self.first_row + begin,
+        )
+
+
+class RowMap(Protocol):
+    """What `Source.through` needs of a map: rows in, rows out."""
+
+    def transform(self, X: Any) -> Any:
+        """The mapped rows."""
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the mapped columns."""
+
+
+def block_rows(n_columns: int) -> int:
+    """B: a power of two between 1,024 and 65,536, some 2 MB of float64."""
+    return 1 << min(16, max(10, 18 - (n_columns + 1).bit_length()))
+
+
+class Source:
+    """Rows that can be read again and again. A subclass implements `runs`; the rest follows."""
+
+    names: list[str]
+    named: bool = False
+    target: str = "y"
+    n_features: int
+    block_rows: int
+
+    def runs(self) -> Iterator[Block]:
+        """All rows in order, in runs of RUN_BLOCKS blocks (or one run of all rows)."""
+        raise NotImplementedError
+
+    def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
+        """Sum of f over the runs, in a binary tree by run number."""
+        return _tree_sum(f(run) for run in self.runs())
+
+    def first_block(self) -> Block:
+        """Rows of block 0."""
+        run = next(self.runs(), None)
+        if run is None or run.n_rows == 0:
+            raise ValueError("Found 0 rows. A fit needs at least one.")
+        return run.part(0, self.block_rows)
+
+    def through(self, row_map: RowMap) -> Source:
+        """This source with every run mapped when it is read."""
+        return _Mapped(self, row_map)
+
+    def gather(self, limit_bytes: int = 8 << 30) -> Block:
+        """All rows as one block, or a refusal."""
+        runs = []
+        size = 0
+        for run in self.runs():
+            runs.append(run)
+            size += run.X.data.nbytes
+            if size > limit_bytes:
+                raise MemoryError(
+                    f"This fit needs all rows in memory and they exceed {limit_bytes >> 30} GiB. "
+                    "Use fewer columns than rows, or sample rows."
+                )
+        return _join(runs)
+
+
+class Memory(Source):
+    """Rows in memory: an array of any numeric type and layout, or CSR. No copy is made."""
+
+    def __init__(self, X: Any, y: Array | None, weight: Array | None = None, names: list[str] | None = None) -> None:
+        self.block = Block(X, y, weight)
+        self.n_features = int(X.shape[1])
+        self.named = names is not None
+        self.names = names if names is not None else [f"x{j}" for j in range(self.n_features)]
+        self.block_rows = block_rows(self.n_features)
+
+    def runs(self) -> Iterator[Block]:
+        """One run: all rows."""
+        yield self.block
+
+
+class Batches(Source):
+    """Rows that come in batches of any size: `open_batches` starts again at row 0 on every call."""
+
+    def __init__(
+        self,
+        open_batches: Callable[[], Iterable[Block]],
+        names: list[str],
+        target: str = "y",
+        named: bool = True,
+    ) -> None:
+        self.open_batches = open_batches
+        self.names = names
+        self.named = named
+        self.target = target
+        self.n_features = len(names)
+        self.block_rows = block_rows(self.n_features)
+
+    def runs(self) -> Iterator[Block]:
+        """The batches cut and joined to runs of RUN_BLOCKS blocks."""
+        size = self.block_rows * RUN_BLOCKS
+        held: list[Block] = []
+        n_held = 0
+        first_row = 0
+        for batch in self.open_batches():
+            begin = 0
+            while begin < batch.n_rows:
+                end = min(batch.n_rows, begin + size - n_held)
+                held.append(batch.part(begin, end))
+                n_held += end - begin
+                begin = end
+                if n_held == size:
+                    yield _join(held, first_row)
+                    first_row += size
+                    held, n_held = [], 0
+        if held:
+            yield _join(held, first_row)
+
+
+class _Mapped(Source):
+    """A source seen through a map, run by run; an array in memory is cut so that no mapped copy of all rows exists."""
+
+    def __init__(self, inner: Source, row_map: RowMap) -> None:
+        self.inner = inner
+        self.row_map = row_map
+        self.names = [str(name) for name in row_map.get_feature_names_out(inner.names)]
+        self.named = inner.named
+        self.target = inner.target
+        self.n_features = len(self.names)
+        self.block_rows = block_rows(self.n_features)
+
+    def runs(self) -> Iterator[Block]:
+        """Mapped runs."""
+        batches = Batches(self._mapped, self.names)
+        batches.block_rows = self.block_rows
+        return batches.runs()
+
+    def _mapped(self) -> Iterator[Block]:
+        size = self.block_rows * RUN_BLOCKS
+        for run in self.inner.runs():
+            for begin in range(0, run.n_rows, size):
+                part = run.part(begin, begin + size)
+                yield Block(self.row_map.transform(part.X), part.y, part.weight, part.first_row)
+
+
+def _join(blocks: list[Block], first_row: int = 0) -> Block:
+    if not blocks:
+        raise ValueError("Found 0 rows. A fit needs at least one.")
+    if len(blocks) == 1:
+        only = blocks[0]
+        return Block(only.X, only.y, only.weight, first_row)
+    is_sparse = sp.issparse(blocks[0].X)
+    rows = [block.X for block in blocks]
+    X = sp.csr_array(sp.vstack(rows)) if is_sparse else np.concatenate(rows)
+    y = None if blocks[0].y is None else np.concatenate([block.y for block in blocks])  # type: ignore[misc]
+    weight = None if blocks[0].weight is None else np.concatenate([block.weight for block in blocks])  # type: ignore[misc]
+    return Block(X, y, weight, first_row)
+
+
+def _tree_sum(parts: Iterable[Statistic]) -> Statistic:
+    """Sum in a binary tree by number: equal neighbours merge as they come, the rest from the right at the end."""
+    waiting: list[tuple[int, Statistic]] = []  # (level, sum of 2**level parts)
+    for part in parts:
+        node, level = part, 0
+        while waiting and waiting[-1][0] == level:
+            node = waiting.pop()[1] + node
+            level += 1
+        waiting.append((level, node))
+    if not waiting:
+        raise ValueError("Found 0 rows. A fit needs at least one.")
+    total = waiting.pop()[1]
+    while waiting:
+        total = waiting.pop()[1] + total
+    return total

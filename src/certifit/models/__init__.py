@@ -1,0 +1,1 @@
+"""Estimators: parameters, docstring, task."""

@@ -1,0 +1,192 @@
+"""What every linear model shares: the scikit-learn contract, and `fit` in one place.
+
+fit: gate -> basis -> task -> solve -> certify -> store. A fitted model holds no rows.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.certificates.certificate import Certificate
+from certifit.certificates.inference import Summary
+from certifit.certificates.least_squares import certify, infer
+from certifit.data.gate import fit_source, predict_rows, predict_source, refuse_nonfinite
+from certifit.data.source import Array, Block, Memory, Source
+from certifit.maps.basis import Polynomial
+from certifit.runtime import core, n_threads
+from certifit.solvers.direct import solve
+from certifit.statistics.gram import ColumnRange
+from certifit.tasks.least_squares import DualLeastSquares, LeastSquares, Weights, least_squares_task
+
+
+class LinearRegressor(RegressorMixin, BaseEstimator):
+    """A linear model y = b + x'w fitted by least squares, with or without a penalty."""
+
+    fit_intercept: bool
+    basis: Any
+    tol: float
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to rows X and target y (arrays, sparse matrices, data frames), or to a scan that carries its target.
+
+        sample_weight: one number a row; weight 2 is the row twice.
+        """
+        self._check_parameters()
+        source = fit_source(self, X, y, sample_weight)
+        self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
+        self.basis_ = None if self.basis is None else _fitted_basis(self.basis, source)
+        task = self._task(source)
+        run = solve(task)
+        self._store(task, run.state)
+        self.history_ = run.history
+        self.certificate_ = certify(task, run.state, float(self.tol))
+        if not self.certificate_.holds:
+            warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=2)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """b + x'w for every row of an array, a frame or a scan."""
+        check_is_fitted(self)
+        if isinstance(X, Source):
+            parts = [self._scores(run) for run in predict_source(self, X).runs()]
+            return np.concatenate(parts) if parts else np.zeros(0)
+        return self._scores(predict_rows(self, X))
+
+    def predict_interval(self, X: Any, level: float = 0.95, kind: str = "prediction") -> Array:
+        """Lower and upper end for every row: where a new y ("prediction") or its mean ("confidence") lies."""
+        check_is_fitted(self)
+        if self.inference_ is None:
+            raise ValueError(f"No intervals: {self._why_no_inference()}")
+        block = predict_rows(self, X)
+        predictions = self._scores(block)
+        columns = self._columns(block.X)
+        columns = np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns, dtype=np.float64)
+        if self.fit_intercept:
+            columns = np.column_stack([np.ones(len(columns)), columns])
+        return self.inference_.interval(columns, predictions, level, kind)
+
+    def summary(self, level: float = 0.95) -> Summary:
+        """Coefficients with standard errors, t, p-values and confidence intervals, and the quality of the fit."""
+        check_is_fitted(self)
+        if self.inference_ is None:
+            raise ValueError(f"No summary: {self._why_no_inference()}")
+        notes = [self.objective, *self.certificate_.sentences()]
+        return self.inference_.summary(type(self).__name__, self.target_name_, level, notes)
+
+    def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Certificate:
+        """The certificate of this model recomputed on data; no solver takes part."""
+        check_is_fitted(self)
+        probe = clone(self)
+        source = fit_source(probe, X, y, sample_weight)
+        predict_source(self, source)
+        task = least_squares_task(self._mapped(source), self.alpha_, bool(self.fit_intercept))
+        return certify(task, Weights(self.coef_, self.intercept_), float(self.tol))
+
+    def solutions(self, v: Any) -> tuple[Array, float]:
+        """All minimisers: coef_ + null_space_ v with the intercept that goes with them, for any v."""
+        check_is_fitted(self)
+        if self.null_space_ is None:
+            raise ValueError(f"The null space of {len(self.coef_)} columns was not kept: it is too large.")
+        v = np.asarray(v, dtype=np.float64)
+        if v.shape != (self.null_space_.shape[1],):
+            raise ValueError(f"v must have {self.null_space_.shape[1]} entries, one a redundant column. Got {v.shape}.")
+        return self.coef_ + self.null_space_ @ v, float(self.intercept_ + self.null_intercept_ @ v)
+
+    def monomials(self) -> dict[str, float]:
+        """Coefficients in powers of the features, for a fit with basis=Polynomial(...)."""
+        check_is_fitted(self)
+        if not isinstance(self.basis_, Polynomial):
+            raise ValueError("monomials() needs basis=Polynomial(degree).")
+        return self.basis_.monomials(self.coef_, self.intercept_)
+
+    def _task(self, source: Source) -> LeastSquares | DualLeastSquares:
+        return least_squares_task(self._mapped(source), self._penalty_strength(), bool(self.fit_intercept))
+
+    def _mapped(self, source: Source) -> Source:
+        return source if self.basis_ is None else source.through(self.basis_)
+
+    def _columns(self, X: Any) -> Any:
+        return X if self.basis_ is None else self.basis_.transform(X)
+
+    def _scores(self, block: Block) -> Array:
+        if block.n_rows == 0:
+            return np.zeros(0)
+        columns = Block(self._columns(block.X), None, None, block.first_row)
+        scores: Array = core.scores(columns.rows, self.coef_, self.intercept_, n_threads())
+        if not np.isfinite(scores).all():
+            refuse_nonfinite(Memory(block.X, None, names=self._feature_names()))
+        return scores
+
+    def _feature_names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
+    def _store(self, task: LeastSquares | DualLeastSquares, state: Weights) -> None:
+        self.coef_ = state.coef
+        self.intercept_ = state.intercept
+        self.alpha_ = task.alpha
+        self.rank_ = task.rank
+        self.condition_ = task.factor.condition
+        self.null_space_, self.null_intercept_ = task.null_space()
+        self.column_names_ = list(task.source.names)
+        self.inference_ = infer(task, state)
+        self.data_ = task.facts()
+
+    def _penalty_strength(self) -> float | None:
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        check_number("tol", self.tol)
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise TypeError(f"fit_intercept must be True or False. Got {self.fit_intercept!r}.")
+        if self.basis is not None and not (hasattr(self.basis, "transform") and hasattr(self.basis, "fit")):
+            raise TypeError(f"basis must be None, Polynomial(degree) or Functions([...]). Got {self.basis!r}.")
+
+    def _why_no_inference(self) -> str:
+        if self.alpha_ > 0:
+            return (
+                "standard errors and p-values do not hold under a penalty (the estimates are biased on purpose). "
+                "Use LinearRegression for them."
+            )
+        if self.certificate_.dependent:
+            return (
+                "the columns are redundant, so single coefficients are not determined: "
+                f"{'; '.join(self.certificate_.dependent[:5])}. Drop a column of each relation."
+            )
+        return (
+            f"{self.data_['sum_weight']:g} observations leave no residual degree of freedom for "
+            f"{len(self.coef_) + int(self.fit_intercept)} coefficients. Use more rows or fewer columns."
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.basis is None
+        return tags
+
+
+def check_number(name: str, value: Any) -> None:
+    """Refuse what is not a finite number >= 0."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number >= 0. Got {value!r}.")
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{name} must be a finite number >= 0. Got {value}.")
+
+
+def _fitted_basis(basis: Any, source: Source) -> Any:
+    """A fitted copy of the basis; a polynomial needs only the range of each column, one pass."""
+    basis = clone(basis)
+    names = source.names if source.named else None
+    if isinstance(basis, Polynomial):
+        span = source.reduce(ColumnRange.of)
+        if not (np.isfinite(span.lower).all() and np.isfinite(span.upper).all()):
+            refuse_nonfinite(source)
+        return basis.fit_range(span.lower, span.upper, names=names)
+    return basis.fit(source.first_block().X)

@@ -1,0 +1,111 @@
+"""Least squares and ridge regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from certifit.models.base import LinearRegressor, check_number
+
+
+class LinearRegression(LinearRegressor):
+    """Ordinary least squares.
+
+    minimise over w, b:   sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)
+
+    Redundant columns are found, named in `certificate_`, and the solution of smallest norm is returned.
+    certificate:  relative excess of the objective; rank; correct digits of every coefficient
+
+    Parameters
+    ----------
+    fit_intercept : bool, default True
+    basis : None, Polynomial(degree) or Functions([...]), default None
+        Fit in these functions of the features instead of the features.
+    tol : float >= 0, default 1e-8
+        Largest relative excess of the objective that counts as converged. The fit goes to its rounding floor anyway.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the fit
+    rank_, condition_ : of the columns (centred with an intercept)
+    null_space_ : directions in which the coefficients are not determined; see `solutions`
+    certificate_ : how far from the optimum, redundant columns, correct digits
+    history_ : one row an iteration
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[1.0], [2.0], [3.0], [4.0]])
+    >>> model = cf.LinearRegression().fit(X, [2.0, 4.1, 5.9, 8.0])
+    >>> model.coef_.round(12), round(model.intercept_, 12)
+    (array([1.98]), 0.05)
+    """
+
+    def __init__(self, *, fit_intercept: bool = True, basis: Any = None, tol: float = 1e-8) -> None:
+        self.fit_intercept = fit_intercept
+        self.basis = basis
+        self.tol = tol
+
+    @property
+    def objective(self) -> str:
+        """What is minimised, in one line."""
+        return "minimised: sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)" + _no_intercept(self)
+
+    def _penalty_strength(self) -> float | None:
+        return 0.0
+
+
+class Ridge(LinearRegressor):
+    """Least squares with an L2 penalty.
+
+    minimise over w, b:   sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)  +  alpha/2 |w|^2
+
+    certificate:  relative excess of the objective, g' A^-1 g / 2 for d <= n; the duality gap for d > n
+
+    Parameters
+    ----------
+    alpha : float >= 0 or None, default None
+        Strength of the penalty, on the scale of a mean. None is 1 / sum of weights: the optimum of scikit-learn's
+        Ridge(alpha=1). scikit-learn's alpha is ours times the sum of weights.
+    fit_intercept : bool, default True
+        The intercept is never penalised.
+    basis : None, Polynomial(degree) or Functions([...]), default None
+    tol : float >= 0, default 1e-8
+
+    Attributes
+    ----------
+    alpha_ : the alpha used
+    coef_, intercept_, certificate_, history_, rank_, condition_ : as for LinearRegression
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[1.0], [2.0], [3.0], [4.0]])
+    >>> cf.Ridge(alpha=0.25).fit(X, [2.0, 4.0, 6.0, 8.0]).coef_.round(12)
+    array([1.66666667])
+    """
+
+    def __init__(
+        self, alpha: float | None = None, *, fit_intercept: bool = True, basis: Any = None, tol: float = 1e-8
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.basis = basis
+        self.tol = tol
+
+    @property
+    def objective(self) -> str:
+        """What is minimised, in one line."""
+        alpha = "alpha" if self.alpha is None and not hasattr(self, "alpha_") else f"{getattr(self, 'alpha_', self.alpha):g}"
+        return (
+            f"minimised: sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i) + {alpha}/2 |w|^2" + _no_intercept(self)
+        )
+
+    def _penalty_strength(self) -> float | None:
+        return None if self.alpha is None else float(self.alpha)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.alpha is not None:
+            check_number("alpha", self.alpha)
+
+
+def _no_intercept(model: LinearRegressor) -> str:
+    return "" if model.fit_intercept else " with b = 0"

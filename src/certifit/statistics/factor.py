@@ -1,0 +1,144 @@
+"""Cholesky factor of a Gram matrix, in float64 while that keeps eight digits of the inverse, else twofold.
+
+A factor of A = sum_i w_i a_i a_i' + diag(penalty), a = (1, x - shift) or x. The squared condition number enters
+every result that comes from a Gram matrix; the twofold sums carry enough bits for it up to condition 1e13.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import lapack
+
+from certifit.data.source import Array
+from certifit.runtime import core, n_threads, one_blas_thread
+
+PLAIN_CONDITION = 1e3  # condition^2 * 2^-53 * (growth of a sum) stays below 1e-8
+DEPENDENT = 2.0**-46  # a column closer than this, relative, to the span of the others is dependent on them
+
+
+@dataclass(frozen=True)
+class System:
+    """A symmetric system: matrix (with its low part when twofold), and the norm that each column's rounding has."""
+
+    matrix: Array
+    low: Array | None
+    norms: Array
+
+    @cached_property
+    def units(self) -> Array:
+        """Powers of two that bring the diagonal near 1."""
+        diagonal = np.diagonal(self.matrix)
+        safe = np.where((diagonal > 0) & np.isfinite(diagonal), diagonal, 1.0)
+        return np.ldexp(1.0, np.clip(-(np.frexp(safe)[1] // 2), -500, 500))
+
+    @cached_property
+    def scaled(self) -> Array:
+        """The matrix in those units: the change is exact."""
+        return self.matrix * self.units[:, None] * self.units[None, :]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Solves with the columns that are kept; the others are combinations of them.
+
+    relations[i, k]: dependent column i = sum_k relations[i, k] kept column k.
+    """
+
+    kept: Array
+    dependent: Array
+    relations: Array
+    condition: float
+    _units: Array = field(repr=False)
+    _upper: tuple[Array, Array | None] = field(repr=False)
+
+    @one_blas_thread
+    def solve(self, right: Array) -> Array:
+        """Solution on the kept columns for a right-hand side given on all columns; zero on the others."""
+        out = np.zeros(right.shape)
+        u = self._units[self.kept]
+        scaled = (right[self.kept].T * u).T
+        out[self.kept] = (_solve(self._upper, scaled).T * u).T
+        return out
+
+    @cached_property
+    @one_blas_thread
+    def scaled_inverse(self) -> Array:
+        """Inverse on the kept columns, in units of near-unit norm."""
+        inverse = _solve(self._upper, np.eye(len(self.kept)))
+        return np.asarray((inverse + inverse.T) / 2)
+
+    @property
+    def inverse(self) -> Array:
+        """Inverse on the kept columns, zero elsewhere."""
+        size = len(self.kept) + len(self.dependent)
+        out = np.zeros((size, size))
+        u = self._units[self.kept]
+        out[np.ix_(self.kept, self.kept)] = self.scaled_inverse * u[:, None] * u[None, :]
+        return out
+
+
+def plain_factor(system: System) -> Factor | None:
+    """Float64 Cholesky, or None where its condition is beyond what float64 sums can bear."""
+    size = len(system.units)
+    upper, condition = _plain_cholesky(system.scaled)
+    if not condition <= PLAIN_CONDITION:
+        return None
+    none = np.zeros(0, dtype=np.int64)
+    return Factor(np.arange(size), none, np.zeros((0, size)), condition, system.units, (upper, None))
+
+
+def twofold_factor(system: System) -> Factor:
+    """Twofold Cholesky in the order of the columns; those within rounding of the ones before them are set aside."""
+    if system.low is None:
+        raise ValueError("a twofold factor needs twofold sums")
+    low = np.ascontiguousarray(system.low * system.units[:, None] * system.units[None, :])
+    floor = (DEPENDENT * system.norms * system.units) ** 2
+    kept_list, _, (upper, upper_low) = core.twofold_cholesky(
+        np.ascontiguousarray(system.scaled), low, np.ascontiguousarray(floor), n_threads()
+    )
+    kept = np.asarray(kept_list, dtype=np.int64)
+    dependent = np.setdiff1d(np.arange(len(system.units)), kept)
+    square = (np.ascontiguousarray(upper[:, kept]), np.ascontiguousarray(upper_low[:, kept]))
+    right = system.scaled[np.ix_(kept, dependent)], low[np.ix_(kept, dependent)]
+    relations = _solve_twofold(square, *right) if len(dependent) else np.zeros((len(kept), 0))
+    relations = (relations * system.units[kept][:, None] / system.units[dependent][None, :]).T
+    factor = Factor(kept, dependent, relations, np.nan, system.units, square)
+    return replace(factor, condition=_condition(system, factor))
+
+
+@one_blas_thread
+def _plain_cholesky(matrix: Array) -> tuple[Array, float]:
+    upper, failed = lapack.dpotrf(matrix, lower=0, clean=1)
+    if failed or not np.isfinite(upper).all():
+        return upper, np.inf
+    reciprocal, _ = lapack.dpocon(upper, np.abs(matrix).sum(axis=0).max(), uplo="U")
+    return upper, float(1.0 / np.sqrt(reciprocal)) if reciprocal > 0 else np.inf
+
+
+def _condition(system: System, factor: Factor) -> float:
+    """Condition of the design, the root of ||A||_1 ||A^-1||_1 on the kept columns in units of near-unit norm."""
+    if len(factor.kept) == 0:
+        return 1.0
+    norm = np.abs(system.scaled[np.ix_(factor.kept, factor.kept)]).sum(axis=0).max()
+    inverse = factor.scaled_inverse
+    return float(np.sqrt(norm * np.abs(inverse).sum(axis=0).max()))
+
+
+def _solve(upper: tuple[Array, Array | None], right: Array) -> Array:
+    if len(right) == 0:
+        return right
+    if upper[1] is None:
+        solution, _ = lapack.dpotrs(upper[0], right, lower=0)
+        return np.asarray(solution)
+    columns = np.ascontiguousarray(right.reshape(len(right), -1))
+    solution = _solve_twofold((upper[0], upper[1]), columns, np.zeros_like(columns))
+    return solution.reshape(right.shape)
+
+
+def _solve_twofold(upper: tuple[Array, Array], right: Array, low: Array) -> Array:
+    arrays = (np.ascontiguousarray(right), np.ascontiguousarray(low))
+    solution: Array = core.twofold_solve(upper[0], upper[1], *arrays, n_threads())[0]
+    return solution

@@ -1,0 +1,188 @@
+"""The Gram statistic: all that the data say about least squares.
+
+S = sum_i w_i z_i z_i',  z = (x scale - shift, 1, y y_scale - y_shift). Scales are powers of two, so scaling is
+exact; shifts keep sums of squares from cancelling. `twofold` sums carry some 100 bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import scipy.sparse as sp
+
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.source import Array, Block, Source
+from certifit.runtime import core, n_threads
+from certifit.statistics import twofold as tf
+
+_LARGEST_EXPONENT = 1000  # 2^1000 times a number below 2^24 is finite
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Powers of two that bring columns, target and weights near 1, and shifts in those units."""
+
+    scale: Array
+    shift: Array
+    y_scale: float
+    y_shift: float
+    weight_scale: float
+
+    @staticmethod
+    def of(source: Source, centred: bool, exact: bool, largest: ColumnSizes | None = None) -> Scaling:
+        """From block 0, or from the largest entries of all rows when block 0 turned out to mislead.
+
+        With an intercept columns are shifted by their mean; an exact statistic only where that loses no bit: a
+        spread far below the mean puts x within [mean/2, 2 mean], where x - mean is exact.
+        """
+        block = source.first_block()
+        sizes = largest or ColumnSizes.of(block)
+        scale, y_scale, weight_scale = (_power_of_two(size) for size in (sizes.columns, sizes.target, sizes.weight))
+        shift = np.zeros(len(scale))
+        y_shift = 0.0
+        if centred and not sp.issparse(block.X):
+            shift = _mean_shift(np.asarray(block.X, dtype=np.float64) * scale, exact)
+        if centred and block.y is not None:
+            y_shift = float(_mean_shift((block.y * y_scale)[:, None], exact)[0])
+        return Scaling(scale, shift, float(y_scale), y_shift, float(weight_scale))
+
+
+@dataclass(frozen=True)
+class ColumnSizes:
+    """Largest absolute entries of every column, of the target and of the weights."""
+
+    columns: Array
+    target: Array
+    weight: Array
+
+    @staticmethod
+    def of(block: Block) -> ColumnSizes:
+        """Of the rows of one block."""
+        columns = _largest_of_columns(block.X)
+        target = np.max(np.abs(block.y)) if block.y is not None and len(block.y) else np.float64(0)
+        weight = np.max(block.weight) if block.weight is not None and len(block.weight) else np.float64(1)
+        return ColumnSizes(columns, np.asarray(target), np.asarray(weight))
+
+    def __add__(self, other: ColumnSizes) -> ColumnSizes:
+        return ColumnSizes(
+            np.maximum(self.columns, other.columns),
+            np.maximum(self.target, other.target),
+            np.maximum(self.weight, other.weight),
+        )
+
+
+@dataclass(frozen=True)
+class ColumnRange:
+    """Smallest and largest entry of every column."""
+
+    lower: Array
+    upper: Array
+
+    @staticmethod
+    def of(block: Block) -> ColumnRange:
+        """Of the rows of one block."""
+        if sp.issparse(block.X):
+            raise TypeError("A polynomial basis needs dense rows. Got a sparse matrix: use X.toarray().")
+        # A row of weight 0 is no row.
+        X = block.X if block.weight is None else block.X[block.weight > 0]
+        if not len(X):
+            nowhere = np.full(block.X.shape[1], np.inf)
+            return ColumnRange(nowhere, -nowhere)
+        lower, upper = X.min(axis=0), X.max(axis=0)
+        return ColumnRange(lower.astype(np.float64), upper.astype(np.float64))
+
+    def __add__(self, other: ColumnRange) -> ColumnRange:
+        return ColumnRange(np.minimum(self.lower, other.lower), np.maximum(self.upper, other.upper))
+
+
+@dataclass(frozen=True)
+class Gram:
+    """S in the order (columns, 1, target), the scaling it was summed in, and the number of rows."""
+
+    sums: Array
+    low: Array | None
+    scaling: Scaling
+    n_rows: int
+
+    @property
+    def n_columns(self) -> int:
+        """Number of feature columns."""
+        return len(self.scaling.scale)
+
+    @property
+    def sum_weight(self) -> float:
+        """Sum of weights, in units of 1 / weight_scale."""
+        return float(self.sums[self.n_columns, self.n_columns])
+
+    @property
+    def norms(self) -> Array:
+        """Norms of the scaled columns about zero: what an entry's rounding is relative to."""
+        d, c = self.n_columns, self.scaling.shift
+        squares = np.diagonal(self.sums)[:d] + 2 * c * self.sums[:d, d] + c * c * self.sum_weight
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+    def target_moments(self) -> tuple[float, float]:
+        """Mean of y and the sum of squares about it, both scaled: (mean y_scale, squares y_scale^2 weight_scale)."""
+        d = self.n_columns
+        mean = self.sums[d, d + 1] / self.sum_weight
+        about = max(0.0, self.sums[d + 1, d + 1] - self.sums[d, d + 1] * mean)
+        return float(mean + self.scaling.y_shift), float(about)
+
+    def __add__(self, other: Gram) -> Gram:
+        n_rows = self.n_rows + other.n_rows
+        if self.low is None or other.low is None:
+            return Gram(self.sums + other.sums, None, self.scaling, n_rows)
+        sums, low = tf.add((self.sums, self.low), (other.sums, other.low))
+        return Gram(sums, low, self.scaling, n_rows)
+
+
+def gram(source: Source, centred: bool, twofold: bool = False) -> Gram:
+    """The Gram statistic of a source: one pass, a second one only if block 0 misled about the scales."""
+    total = _summed(source, Scaling.of(source, centred, exact=twofold), twofold)
+    if not np.isfinite(total.sums).all():
+        refuse_nonfinite(source)
+        largest = source.reduce(ColumnSizes.of)
+        total = _summed(source, Scaling.of(source, centred, twofold, largest), twofold)
+    return total
+
+
+def _summed(source: Source, scaling: Scaling, twofold: bool) -> Gram:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return source.reduce(partial(_of_run, scaling=scaling, twofold=twofold, block_rows=source.block_rows))
+
+
+def _of_run(run: Block, scaling: Scaling, twofold: bool, block_rows: int) -> Gram:
+    s = scaling
+    sums, low = core.gram(
+        run.rows, run.y, run.weight, s.scale, s.shift, s.y_scale, s.y_shift, s.weight_scale,
+        block_rows, twofold, n_threads(),
+    )  # fmt: skip
+    return Gram(sums, low, scaling, run.n_rows)
+
+
+def _largest_of_columns(X: Array) -> Array:
+    if sp.issparse(X):
+        return np.asarray(abs(X).max(axis=0).toarray(), dtype=np.float64).ravel()
+    if X.dtype.kind == "b":
+        X = X.view(np.uint8)
+    high, low = X.max(axis=0).astype(np.float64), X.min(axis=0).astype(np.float64)
+    return np.maximum(np.abs(high), np.abs(low))
+
+
+def _power_of_two(size: Array) -> Array:
+    """2^-e with size 2^-e in [1, 2); 1 where size is 0 or not finite."""
+    exponent = np.frexp(np.where(np.isfinite(size) & (size > 0), size, 1.0))[1] - 1
+    return np.ldexp(1.0, np.clip(-exponent, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))
+
+
+def _mean_shift(columns: Array, exact: bool) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = columns.mean(axis=0)
+        # A constant column is shifted by its very value, so that it becomes exactly zero.
+        mean = np.where((columns == columns[0]).all(axis=0), columns[0], mean)
+        if exact:
+            spread = np.abs(columns - mean).max(axis=0)
+            mean = np.where(spread <= np.abs(mean) / 4, mean, 0.0)
+    return np.where(np.isfinite(mean), mean, 0.0)

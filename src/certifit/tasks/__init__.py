@@ -1,0 +1,1 @@
+"""Data and mathematics together: what a solver minimises and a certificate judges."""
