@@ -13,8 +13,8 @@ struct TwofoldMatrix {
 };
 
 struct TwofoldFactor {
-  TwofoldMatrix upper;       // U with A = U'U on the kept columns; n_rows = number kept, n_columns = all
-  std::vector<int64_t> kept; // columns whose pivot exceeds its floor; the others depend on those before them
+  TwofoldMatrix upper;         // U with A = U'U on the kept columns; n_rows = number kept, n_columns = all
+  std::vector<int64_t> kept;   // columns whose pivot exceeds its floor; the others depend on those before them
   std::vector<double> pivots;  // what is left of a_jj when column j's turn comes: squared distance to the span
 };
 

@@ -67,16 +67,24 @@ inline Twofold<V> tidy(Twofold<V> a) {
   return two_sum(a.hi, a.lo);
 }
 
-inline Real operator+(Real a, Real b) {
-  Real s = two_sum(a.hi, b.hi);
-  Real t = two_sum(a.lo, b.lo);
+template <class V>
+inline Twofold<V> operator+(Twofold<V> a, Twofold<V> b) {
+  Twofold<V> s = two_sum(a.hi, b.hi);
+  Twofold<V> t = two_sum(a.lo, b.lo);
   s = quick_two_sum(s.hi, s.lo + t.hi);
   return quick_two_sum(s.hi, s.lo + t.lo);
 }
-inline Real operator-(Real a) { return {-a.hi, -a.lo}; }
-inline Real operator-(Real a, Real b) { return a + (-b); }
-inline Real operator*(Real a, Real b) {
-  Real p = two_product(a.hi, b.hi);
+template <class V>
+inline Twofold<V> operator-(Twofold<V> a) {
+  return {-a.hi, -a.lo};
+}
+template <class V>
+inline Twofold<V> operator-(Twofold<V> a, Twofold<V> b) {
+  return a + (-b);
+}
+template <class V>
+inline Twofold<V> operator*(Twofold<V> a, Twofold<V> b) {
+  Twofold<V> p = two_product(a.hi, b.hi);
   p.lo += a.hi * b.lo + a.lo * b.hi;
   return quick_two_sum(p.hi, p.lo);
 }

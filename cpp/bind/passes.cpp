@@ -65,8 +65,8 @@ nb::object residual_rows_py(nb::object x, Vector y, Vector scale, double y_scale
 nb::object scores_py(nb::object x, Vector weights, double intercept, int threads) {
   HeldRows held(x);
   check_size("weights", weights.shape(0), held.rows.n_columns);
-  return nb::cast(to_numpy(
-      run(threads, [&](Crew& crew) { return scores(held.rows, weights.data(), intercept, crew); })));
+  return nb::cast(
+      to_numpy(run(threads, [&](Crew& crew) { return scores(held.rows, weights.data(), intercept, crew); })));
 }
 
 }  // namespace

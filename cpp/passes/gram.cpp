@@ -28,9 +28,9 @@ struct Panels {
   std::vector<double> data;
 
   explicit Panels(size_t columns) : n_columns(columns), n_panels((columns + lanes - 1) / lanes) {
-    // About 192 KB: the tile stays in the second-level cache, three panels and one in the first.
+    // 60 rows of 50 columns fit the first-level cache; wide tiles stay in the second.
     size_t rows = 192 * 1024 / (sizeof(double) * lanes * n_panels);
-    capacity = std::clamp<size_t>(rows / 4 * 4, 16, 124);  // 124 rows: panels do not start 4096 bytes apart
+    capacity = std::clamp<size_t>(rows / 4 * 4, 16, 60);
     panel_stride = capacity * lanes;
     data.assign(n_panels * panel_stride, 0.0);
   }
@@ -44,7 +44,7 @@ class Packer {
 
   void pack(size_t first, size_t count, Panels& panels) {
     const size_t d = rows_.n_columns;
-    Tile tile = read_tile(rows_, first, count, scratch_);
+    Tile tile = slab(first, count);
     for (size_t k = 0; k < count; ++k) {
       const double* x = tile.row(k);
       const double root = weight_ ? std::sqrt(weight_[first + k] * scaling_.weight_scale) : 1.0;
@@ -59,6 +59,17 @@ class Packer {
   }
 
  private:
+  // Rows that must be copied are copied several tiles at a time: column-major storage is read in longer pieces.
+  Tile slab(size_t first, size_t count) {
+    if (rows_.is_plain()) return read_tile(rows_, first, count, scratch_);
+    if (first < slab_begin_ || first + count > slab_end_) {
+      slab_begin_ = first;
+      slab_end_ = std::min(first + std::max<size_t>(count, 480), rows_.n_rows);
+      slab_ = read_tile(rows_, first, slab_end_ - first, scratch_);
+    }
+    return {slab_.row(first - slab_begin_), slab_.stride};
+  }
+
   double tail(size_t column, const double* x, size_t row) const {
     const size_t d = rows_.n_columns;
     if (column < d) return multiply_add(x[column], scaling_.scale[column], -scaling_.shift[column]);
@@ -72,6 +83,8 @@ class Packer {
   const double* weight_;
   const Scaling& scaling_;
   std::vector<double> scratch_;
+  Tile slab_{nullptr, 0};
+  size_t slab_begin_ = 0, slab_end_ = 0;
 };
 
 // S[4 x 4n] += a' b over the rows of a tile: a is one panel, b are n panels side by side.
@@ -107,13 +120,16 @@ void product_twofold(const double* a, const double* b, size_t count, double* hi,
   }
 }
 
-void add_tile(Panels& panels, size_t count, BlockSums& sums, size_t stride) {
+void add_tile(Panels& panels, size_t count, BlockSums& sums, size_t stride, Ahead next) {
+  const size_t n_products = panels.n_panels * (panels.n_panels + 1) / 6 + 1;
+  const size_t lines = panels.capacity * panels.n_panels * lanes * sizeof(double) / 64 / n_products + 1;
   for (size_t p = 0; p < panels.n_panels; ++p) {
     const double* a = panels.at(p, 0);
     for (size_t q = p; q < panels.n_panels;) {
       const double* b = panels.at(q, 0);
       const size_t at = p * lanes * stride + q * lanes;
       const size_t left = panels.n_panels - q;
+      next.fetch(lines);
       if (!sums.lo.empty()) {
         product_twofold(a, b, count, &sums.hi[at], &sums.lo[at], stride);
         q += 1;
@@ -199,7 +215,7 @@ GramSums gram(const Rows& rows, const double* y, const double* weight, const Sca
         if (!crew.keep_going()) return;
         const size_t count = std::min(panels.capacity, end - i);
         packer.pack(i, count, panels);
-        add_tile(panels, count, sums, stride);
+        add_tile(panels, count, sums, stride, Ahead(rows, i + count, panels.capacity));
       }
     }
     tree.add(block, std::move(sums));

@@ -24,49 +24,74 @@ struct BlockResidual {
 };
 
 struct Score {
-  Real sum;          // sum_j x_j weight_j
-  double size = 0;   // sum_j |x_j weight_j|
+  Real sum;         // sum_j x_j weight_j
+  double size = 0;  // sum_j |x_j weight_j|
 };
 
-Score dense_score(const double* x, const double* scale, const double* weights, size_t d) {
-  Twofold<Vec> sum;
-  Vec size{};
+// Lane l of four vectors as one vector.
+Vec across(const Vec (&rows)[lanes], size_t l) { return Vec{rows[0][l], rows[1][l], rows[2][l], rows[3][l]}; }
+
+// Four rows at once: sums in flight side by side, and their lanes folded as vectors over the rows.
+void dense_scores(const double* const (&x)[lanes], const double* scale, const double* weights, size_t d, Score* out) {
+  Vec hi[lanes] = {}, lo[lanes] = {}, size[lanes] = {};
   size_t j = 0;
   for (; j + lanes <= d; j += lanes) {
-    Vec scaled = load(x + j) * load(scale + j);
-    Twofold<Vec> p = two_product(scaled, load(weights + j));
-    Twofold<Vec> s = two_sum(sum.hi, p.hi);
-    sum = {s.hi, sum.lo + (s.lo + p.lo)};
-    size += absolute(p.hi);
+    const Vec s = load(scale + j), w = load(weights + j);
+    for (size_t k = 0; k < lanes; ++k) {
+      Twofold<Vec> p = two_product(load(x[k] + j) * s, w);
+      Twofold<Vec> sum = two_sum(hi[k], p.hi);
+      hi[k] = sum.hi;
+      lo[k] += sum.lo + p.lo;
+      size[k] += absolute(p.hi);
+    }
   }
-  Score out;
-  for (size_t lane = 0; lane < lanes; ++lane) {
-    out.sum = out.sum + tidy(Real{sum.hi[lane], sum.lo[lane]});
-    out.size += size[lane];
+  Twofold<Vec> total{};
+  Vec total_size{};
+  for (size_t l = 0; l < lanes; ++l) {
+    total = total + tidy(Twofold<Vec>{across(hi, l), across(lo, l)});
+    total_size += across(size, l);
   }
   for (; j < d; ++j) {
-    Real p = two_product(x[j] * scale[j], weights[j]);
-    out.sum = out.sum + p;
-    out.size += std::fabs(p.hi);
+    const Vec column{x[0][j], x[1][j], x[2][j], x[3][j]};
+    Twofold<Vec> p = two_product(column * broadcast(scale[j]), broadcast(weights[j]));
+    total = total + p;
+    total_size += absolute(p.hi);
   }
-  return out;
+  for (size_t k = 0; k < lanes; ++k) out[k] = {{total.hi[k], total.lo[k]}, total_size[k]};
 }
 
-// gradient += x scale r for the rows of a tile, several rows for one load of the sums.
-void add_gradient(const Tile& tile, size_t count, const double* scale, const Real* r, size_t d, double* hi, double* lo) {
-  size_t j = 0;
-  for (; j + lanes <= d; j += lanes) {
-    Twofold<Vec> sum{load(hi + j), load(lo + j)};
-    const Vec s = load(scale + j);
-    for (size_t k = 0; k < count; ++k) {
-      Vec x = load(tile.row(k) + j) * s;
-      add_product(sum, x, broadcast(r[k].hi));
-      sum.lo = multiply_add(x, broadcast(r[k].lo), sum.lo);
-    }
-    sum = tidy(sum);
-    store(hi + j, sum.hi);
-    store(lo + j, sum.lo);
+// gradient += x scale r over the rows of a tile, for n vectors of columns side by side.
+template <size_t n>
+void add_gradient(const Tile& tile, size_t count, const double* scale, const Real* r, size_t j, double* hi,
+                  double* lo) {
+  Twofold<Vec> sum[n];
+  Vec s[n];
+  for (size_t q = 0; q < n; ++q) {
+    sum[q] = {load(hi + j + q * lanes), load(lo + j + q * lanes)};
+    s[q] = load(scale + j + q * lanes);
   }
+  for (size_t k = 0; k < count; ++k) {
+    const Vec r_hi = broadcast(r[k].hi), r_lo = broadcast(r[k].lo);
+    for (size_t q = 0; q < n; ++q) {
+      Vec x = load(tile.row(k) + j + q * lanes) * s[q];
+      Twofold<Vec> p = two_product(x, r_hi);
+      Twofold<Vec> t = two_sum(sum[q].hi, p.hi);
+      sum[q].hi = t.hi;
+      sum[q].lo += multiply_add(x, r_lo, t.lo + p.lo);
+    }
+  }
+  for (size_t q = 0; q < n; ++q) {
+    Twofold<Vec> t = tidy(sum[q]);
+    store(hi + j + q * lanes, t.hi);
+    store(lo + j + q * lanes, t.lo);
+  }
+}
+
+void add_gradient(const Tile& tile, size_t count, const double* scale, const Real* r, size_t d, double* hi,
+                  double* lo) {
+  size_t j = 0;
+  for (; j + 3 * lanes <= d; j += 3 * lanes) add_gradient<3>(tile, count, scale, r, j, hi, lo);
+  for (; j + lanes <= d; j += lanes) add_gradient<1>(tile, count, scale, r, j, hi, lo);
   for (; j < d; ++j) {
     Real sum{hi[j], lo[j]};
     for (size_t k = 0; k < count; ++k) {
@@ -84,18 +109,36 @@ class Pass {
  public:
   Pass(const Rows& rows, const double* y, const double* weight, const Scaling& scaling, const double* weights,
        double intercept)
-      : rows_(rows), y_(y), weight_(weight), scaling_(scaling), weights_(weights), intercept_(intercept),
+      : rows_(rows),
+        y_(y),
+        weight_(weight),
+        scaling_(scaling),
+        weights_(weights),
+        intercept_(intercept),
         thin_(is_thin(rows)) {}
 
   // Residuals of one tile, and its size for rounding; the tile stays readable for the gradient.
   Tile residuals(size_t first, size_t count, Real* r, double* size) {
     Tile tile{nullptr, 0};
     if (!thin_) tile = read_tile(rows_, first, count, scratch_);
-    for (size_t k = 0; k < count; ++k) {
-      Score z = thin_ ? thin_score(first + k) : dense_score(tile.row(k), scaling_.scale, weights_, rows_.n_columns);
-      const double target = y_[first + k] * scaling_.y_scale;
-      r[k] = two_sum(target, -intercept_) - z.sum;
-      size[k] = z.size + std::fabs(target);
+    Ahead next(rows_, first + count, tile_rows);
+    const size_t lines = lanes * rows_.n_columns * sizeof(double) / 64 + 1;
+    for (size_t begin = 0; begin < count; begin += lanes) {
+      next.fetch(lines);
+      const size_t n = std::min(lanes, count - begin);
+      Score z[lanes];
+      if (thin_) {
+        for (size_t k = 0; k < n; ++k) z[k] = thin_score(first + begin + k);
+      } else {  // a last row stands in for those that are missing
+        const double* x[lanes];
+        for (size_t k = 0; k < lanes; ++k) x[k] = tile.row(std::min(begin + k, count - 1));
+        dense_scores(x, scaling_.scale, weights_, rows_.n_columns, z);
+      }
+      for (size_t k = 0; k < n; ++k) {
+        const double target = y_[first + begin + k] * scaling_.y_scale;
+        r[begin + k] = two_sum(target, -intercept_) - z[k].sum;
+        size[begin + k] = z[k].size + std::fabs(target);
+      }
     }
     return tile;
   }

@@ -23,7 +23,17 @@ _PUBLIC = {
     "threads": "runtime",
 }
 
-__all__ = ["Functions", "LinearRegression", "Polynomial", "Ridge", "load", "save", "scan_csv", "threads", "verify"]
+__all__ = [
+    "Functions",
+    "LinearRegression",
+    "Polynomial",
+    "Ridge",
+    "load",
+    "save",
+    "scan_csv",
+    "threads",
+    "verify",
+]
 
 if TYPE_CHECKING:
     from certifit.data.files import scan_csv

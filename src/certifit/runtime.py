@@ -11,11 +11,12 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
+from functools import cache, wraps
 from importlib import import_module
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 _BUILDS = ("baseline", "avx2")
 _asked: ContextVar[int | None] = ContextVar("certifit_threads", default=None)
@@ -63,6 +64,7 @@ def n_threads() -> int:
     return min(available, int(limit)) if limit.isdigit() and int(limit) > 0 else available
 
 
+@cache
 def _cgroup_processors() -> int:
     """Processors' worth of time that a container grants, rounded up."""
     try:
@@ -77,20 +79,42 @@ def one_blas_thread(function: Callable[Arguments, Result]) -> Callable[Arguments
 
     @wraps(function)
     def limited(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        with _controller().limit(limits=1, user_api="blas"):
+        _limit.enter()
+        try:
             return function(*args, **kwargs)
+        finally:
+            _limit.leave()
 
     return limited
 
 
-_blas_controller = None
+class _BlasLimit:
+    """BLAS has one setting a process: the first call in takes it, the last one out gives it back."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.depth = 0
+        self.controller: Any = None
+        self.held: Any = None
+
+    def enter(self) -> None:
+        with self.lock:
+            if self.depth == 0:
+                if self.controller is None:  # looking for the loaded libraries takes milliseconds
+                    from threadpoolctl import ThreadpoolController
+
+                    self.controller = ThreadpoolController()
+                self.held = self.controller.limit(limits=1, user_api="blas")
+            self.depth += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.depth -= 1
+            if self.depth == 0:
+                self.held.restore_original_limits()
 
 
-def _controller():  # type: ignore[no-untyped-def]
-    # Looking for the loaded libraries takes milliseconds: once a process.
-    global _blas_controller  # noqa: PLW0603
-    if _blas_controller is None:
-        from threadpoolctl import ThreadpoolController
-
-        _blas_controller = ThreadpoolController()
-    return _blas_controller
+_limit = _BlasLimit()
+# A child of fork has only the thread that forked: whoever else held the limit is not there to give it back.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _limit.__init__())  # type: ignore[misc]

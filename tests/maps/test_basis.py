@@ -123,6 +123,21 @@ def test_the_columns_of_a_row_do_not_depend_on_its_block(form):
     np.testing.assert_array_equal(np.vstack(blocks), basis.transform(X))
 
 
+@pytest.mark.parametrize("basis", [Polynomial(), Functions([square])])
+def test_apply_is_transform_of_a_bare_block_without_a_warning(basis, recwarn):
+    X = pd.DataFrame({"a": [1.0, 2.0, 4.0], "b": [3.0, 5.0, 4.0]})
+    fitted = clone(basis).fit(X)
+    np.testing.assert_array_equal(fitted.apply(X.to_numpy()), fitted.transform(X))
+    np.testing.assert_array_equal(fitted.apply(X.to_numpy().astype(int)), fitted.transform(X))
+    assert not recwarn.list
+    with pytest.raises(ValueError, match=r"needs rows of 2 columns. Got shape \(3, 1\)"):
+        fitted.apply(X[["a"]].to_numpy())
+    with pytest.raises(ValueError, match="Row 0 of column 'b' is NaN"):
+        fitted.apply([[1.0, np.nan]])
+    with pytest.raises(TypeError, match="needs dense X"):
+        fitted.apply(csr_array(np.eye(2)))
+
+
 def test_fit_range_is_fit():
     X = pd.DataFrame(np.random.default_rng(4).normal(size=(30, 2)), columns=["a", "b"])
     streamed = Polynomial(3).fit_range(X.min(axis=0), X.max(axis=0), names=["a", "b"])
@@ -218,6 +233,12 @@ def test_columns_are_right_to_a_few_units_at_degree_20():
     np.testing.assert_allclose(basis.transform(X), exact, atol=400 * 2.0**-53, rtol=0)
 
 
+def test_a_row_beyond_an_enormous_range_does_not_overflow():
+    largest = sys.float_info.max
+    basis = Polynomial(3).fit_range([largest / 2], [largest])
+    np.testing.assert_allclose(basis.transform([[-largest]]), eval_chebyt([[1, 2, 3]], -7.0), rtol=1e-4)
+
+
 def test_the_recurrence_extrapolates():
     X = np.array([[-4.0], [3.0], [10.0]])
     basis = Polynomial(7).fit([[-1.0], [1.0]])
@@ -253,7 +274,7 @@ def test_monomials_are_exact_in_rational_arithmetic():
 
 
 def test_monomials_survive_cancellation_that_floats_do_not():
-    basis = Polynomial(8).fit_range([1e6], [1e6 + 1.0])
+    basis = Polynomial(8).fit_range([1000.1], [1000.83])
     weights = np.zeros(8)
     weights[7] = 1.0
     slope, center = 1 / Fraction(float(basis.half_width_[0])), Fraction(float(basis.center_[0]))
@@ -279,6 +300,11 @@ def test_monomial_matrix_maps_weights_to_monomials():
     found = list(basis.monomials(weights, 2.5).values())
     np.testing.assert_allclose(basis.monomial_matrix() @ [2.5, *weights], found, rtol=1e-12, atol=1e-13)
     np.testing.assert_array_equal(Polynomial(3, form="powers").fit(X).monomial_matrix(), np.eye(10))
+
+
+def test_monomial_matrix_of_a_constant_column_has_no_powers():
+    matrix = Polynomial(2).fit([[7.0], [7.0]]).monomial_matrix()
+    np.testing.assert_array_equal(matrix, [[1, 0, -1], [0, 0, 0], [0, 0, 0]])
 
 
 def test_monomials_of_powers_are_the_weights():

@@ -53,7 +53,8 @@ class Certificate:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Certificate:
         """Inverse of `to_dict`."""
-        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+        plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        return cls(**plain)
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())
@@ -89,7 +90,9 @@ class Certificate:
         if len(proven) < len(self.digits):
             rest = [repr(name) for name in self.names if name not in proven]
             shown = ", ".join(rest[:10]) + (", ..." if len(rest) > 10 else "")
-            out.append(f"No digit is proven for {shown}: not determined, or not distinguishable from 0 within rounding.")
+            out.append(
+                f"No digit is proven for {shown}: not determined, or not distinguishable from 0 within rounding."
+            )
         return out
 
 

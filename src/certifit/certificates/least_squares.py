@@ -16,7 +16,8 @@ from certifit.certificates.inference import Inference
 from certifit.data.source import Array
 from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import Residual
-from certifit.tasks.least_squares import DualLeastSquares, LeastSquares, Weights
+from certifit.tasks.dual_least_squares import DualLeastSquares
+from certifit.tasks.least_squares import LeastSquares, Weights
 
 UNIT = 2.0**-53
 TWOFOLD_UNIT = 2.0**-100  # error of a twofold sum, relative to the sum of magnitudes
@@ -26,7 +27,11 @@ LARGEST_DENOMINATOR = 12
 
 def certify(task: LeastSquares | DualLeastSquares, state: Weights, tolerance: float) -> Certificate:
     """How far the state is from the minimum, which columns are redundant, how many digits are right."""
-    return _of_columns(task, state, tolerance) if isinstance(task, LeastSquares) else _of_rows(task, state, tolerance)
+    return (
+        _of_columns(task, state, tolerance)
+        if isinstance(task, LeastSquares)
+        else _of_rows(task, state, tolerance)
+    )
 
 
 def infer(task: LeastSquares | DualLeastSquares, state: Weights) -> Inference | None:
@@ -63,7 +68,7 @@ def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certifi
     penalised = float(task.penalty @ weights**2)
     objective = residual.squares + penalised
     scale = max(objective, EXACT_FIT * _null_objective(task), np.finfo(float).tiny)
-    rounding = TWOFOLD_UNIT**2 * residual.magnitude / scale + np.finfo(float).tiny
+    rounding = _rounding(residual, scale, task.factor.condition)
     value = max(float(gradient @ step), 0.0) / scale + rounding
     offset = int(task.fit_intercept)
     return Certificate(
@@ -79,6 +84,12 @@ def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certifi
         names=tuple(["intercept"] * offset + task.source.names),
         digits=tuple(_digits(task, state, residual, gradient)),
     )
+
+
+def _rounding(residual: Residual, scale: float, condition: float) -> float:
+    """What errors of the gradient can add to the value: those of twofold sums, and of a step taken without a pass."""
+    derived = condition**2 * float(residual.rounding @ residual.rounding) * UNIT**2
+    return (TWOFOLD_UNIT**2 * residual.magnitude + derived) / scale + float(np.finfo(float).tiny)
 
 
 def _null_objective(task: LeastSquares) -> float:
@@ -107,7 +118,7 @@ def _digits(task: LeastSquares, state: Weights, residual: Residual, gradient: Ar
     weights, intercept = task.to_scaled(state)
     estimate = np.concatenate([[intercept] * offset, weights])
     inverse, raw = task.factor.inverse, _raw_inverse(task)
-    left = np.abs(inverse) @ np.abs(gradient)
+    left = np.abs(inverse) @ (np.abs(gradient) + residual.rounding[1 - offset :])
     if offset:
         left[0] += np.abs(task.gram.scaling.shift) @ left[1:]
     norms = np.concatenate([np.zeros(offset), task.gram.norms])
@@ -138,12 +149,14 @@ def _relative_relations(task: LeastSquares) -> Array:
     """Relations in units of the columns' norms: sizes that can be compared. The intercept's share is left out."""
     factor = task.factor
     offset = int(task.fit_intercept)
-    norms = np.concatenate([[np.sqrt(task.gram.sum_weight)] * offset, np.maximum(task.gram.norms, np.finfo(float).tiny)])
+    norms = np.concatenate(
+        [[np.sqrt(task.gram.sum_weight)] * offset, np.maximum(task.gram.norms, np.finfo(float).tiny)]
+    )
     return np.asarray(factor.relations * norms[factor.kept] / norms[factor.dependent][:, None])
 
 
 def _relations(task: LeastSquares) -> tuple[str, ...]:
-    """One sentence a dependent column: "x3 = x1 + 2 x2". """
+    """One sentence a dependent column: "x3 = x1 + 2 x2"."""
     factor = task.factor
     if not len(factor.dependent):
         return ()
@@ -171,7 +184,7 @@ def _relations(task: LeastSquares) -> tuple[str, ...]:
 
 
 def _combination(terms: list[tuple[str, float]]) -> str:
-    """"x1 + 2 x2 - 0.5": small fractions where they are within rounding of the number."""
+    """ "x1 + 2 x2 - 0.5": small fractions where they are within rounding of the number."""
     if not terms:
         return "0"
     text = ""
@@ -194,19 +207,18 @@ def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certif
     residual = task.residual_at(state)
     weights, _ = task.to_scaled(state)
     total = task.sum_weight
-    y = task.y * task.scaling.y_scale - task.y_mean
-    null = float(task.relative_weight @ y**2)
+    null = float(task.target() @ task.target())
     objective = residual.squares + task.strength * float(weights @ weights)
     scale = max(objective, EXACT_FIT * null, np.finfo(float).tiny)
-    offset = residual.gradient[0][-1] ** 2 / total if task.fit_intercept else 0.0  # sum_w mean(r)^2
+    offset = residual.gradient[0] ** 2 / total if task.fit_intercept else 0.0  # sum_w mean(r)^2
     if task.strength > 0:
-        gradient = residual.about(task.mean)[1:] - task.strength * weights
+        gradient = residual.gradient[1:] - task.strength * weights
         gap = float(gradient @ gradient) / task.strength + offset
         theorem = "weak duality: primal - dual at u = r - mean(r)"
     else:
         gap = _projected(task, state) + offset
         theorem = "the residual's share in the span of the columns is its excess"
-    rounding = TWOFOLD_UNIT**2 * residual.magnitude / scale + np.finfo(float).tiny
+    rounding = _rounding(residual, scale, 1.0)
     return Certificate(
         claim="relative excess of the objective",
         theorem=theorem,

@@ -66,7 +66,9 @@ def _batches(path: str, types: dict[str, Any]) -> Iterator[Any]:
     from pyarrow import ArrowInvalid
     from pyarrow import csv as arrow_csv
 
-    options = arrow_csv.ConvertOptions(column_types=types, include_columns=list(types), strings_can_be_null=False)
+    options = arrow_csv.ConvertOptions(
+        column_types=types, include_columns=list(types), strings_can_be_null=False
+    )
     # One thread: only then does an error carry the number of the row.
     read = arrow_csv.ReadOptions(use_threads=False, block_size=4 << 20)
     try:
@@ -87,10 +89,10 @@ def _block(
         X[:, j] = columns[name]
     y = None if target is None else np.ascontiguousarray(columns[target])
     w = None if weight is None else np.ascontiguousarray(columns[weight])
-    for name, values in ((target, y), (weight, w)):
+    for named, values in ((target, y), (weight, w)):
         if values is not None and not np.isfinite(values).all():
             row = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise ValueError(f"{path!r}: column {name!r} has NaN or infinity in row {first_row + row}.")
+            raise ValueError(f"{path!r}: column {named!r} has NaN or infinity in row {first_row + row}.")
     if w is not None and (w < 0).any():
         row = int(np.flatnonzero(w < 0)[0])
         raise ValueError(f"{path!r}: weight {weight!r} is negative in row {first_row + row}: {w[row]:g}.")

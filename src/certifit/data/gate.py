@@ -24,13 +24,15 @@ def fit_source(model: Any, X: Any, y: Any, sample_weight: Any) -> Source:
     """The checked training rows. Sets n_features_in_ and feature_names_in_ on the model."""
     if isinstance(X, Source):
         if y is not None or sample_weight is not None:
-            raise ValueError("A scan carries its target and weight. Pass them as scan_csv(..., target=, weight=), not to fit.")
+            raise ValueError(
+                "A scan carries its target and weight. Pass them as scan_csv(..., target=, weight=), not to fit."
+            )
         if next(X.runs()).y is None:
             raise ValueError("The scan has no target. Use scan_csv(path, target='name of the column').")
         model.n_features_in_ = X.n_features
         _set_names(model, X.names if X.named else None)
         return X
-    _refuse_kinds(X)
+    refuse_kinds(X)
     X, y = validate_data(model, _canonical(X), y, **_ROWS, y_numeric=True, multi_output=False)
     y = np.ascontiguousarray(y, dtype=np.float64)
     weight = None if sample_weight is None else _checked_weight(sample_weight, len(y))
@@ -40,7 +42,7 @@ def fit_source(model: Any, X: Any, y: Any, sample_weight: Any) -> Source:
 
 def predict_rows(model: Any, X: Any) -> Any:
     """The checked rows to predict, as the compiled core takes them; the columns must be those of the fit."""
-    _refuse_kinds(X)
+    refuse_kinds(X)
     X = validate_data(model, _canonical(X), reset=False, ensure_min_samples=0, **_ROWS)
     return Block(_core_array(X), None, None)
 
@@ -50,10 +52,16 @@ def predict_source(model: Any, source: Source) -> Source:
     fitted = getattr(model, "feature_names_in_", None)
     if fitted is not None and source.named and list(fitted) != source.names:
         missing = [name for name in fitted if name not in source.names]
-        what = f"Columns missing: {missing}." if missing else f"Columns are {source.names}, the fit had {list(fitted)}."
+        what = (
+            f"Columns missing: {missing}."
+            if missing
+            else f"Columns are {source.names}, the fit had {list(fitted)}."
+        )
         raise ValueError(f"{what} Pass columns= to the scan to choose and order them.")
     if source.n_features != model.n_features_in_:
-        raise ValueError(f"X has {source.n_features} features, but the fit had {model.n_features_in_} features.")
+        raise ValueError(
+            f"X has {source.n_features} features, but the fit had {model.n_features_in_} features."
+        )
     return source
 
 
@@ -91,12 +99,17 @@ _ROWS: dict[str, Any] = {
 }
 
 
-def _refuse_kinds(X: Any) -> None:
+def refuse_kinds(X: Any) -> None:
+    """Refuse masks, dates and categories, which would become numbers in silence."""
     if isinstance(X, np.ma.MaskedArray):
-        raise TypeError("X is a masked array, whose mask would be lost. Fill it (X.filled(...)) or drop the masked rows.")
+        raise TypeError(
+            "X is a masked array, whose mask would be lost. Fill it (X.filled(...)) or drop the masked rows."
+        )
     dtype = getattr(X, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind in "mM":
-        raise TypeError(f"X has dtype {dtype}: dates and durations are not numbers. Convert them, e.g. to days since a date.")
+        raise TypeError(
+            f"X has dtype {dtype}: dates and durations are not numbers. Convert them, e.g. to days since a date."
+        )
     for name, kind in _column_kinds(X):
         for word, advice in _REFUSED_KINDS.items():
             if word in kind:
@@ -167,7 +180,9 @@ def _core_array(X: Any) -> Any:
 def _checked_weight(sample_weight: Any, n_rows: int) -> Array:
     if isinstance(sample_weight, Number):
         sample_weight = np.full(n_rows, sample_weight)
-    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", order="C")
+    weight = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", order="C"
+    )
     if weight.ndim != 1:
         raise ValueError(f"sample_weight must be 1-D, one number a row. Got {weight.ndim} dimensions.")
     if len(weight) != n_rows:

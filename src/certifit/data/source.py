@@ -62,7 +62,7 @@ class Block:
 class RowMap(Protocol):
     """What `Source.through` needs of a map: rows in, rows out."""
 
-    def transform(self, X: Any) -> Any:
+    def apply(self, X: Any) -> Any:
         """The mapped rows."""
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
@@ -120,7 +120,9 @@ class Source:
 class Memory(Source):
     """Rows in memory: an array of any numeric type and layout, or CSR. No copy is made."""
 
-    def __init__(self, X: Any, y: Array | None, weight: Array | None = None, names: list[str] | None = None) -> None:
+    def __init__(
+        self, X: Any, y: Array | None, weight: Array | None = None, names: list[str] | None = None
+    ) -> None:
         self.block = Block(X, y, weight)
         self.n_features = int(X.shape[1])
         self.named = names is not None
@@ -193,7 +195,7 @@ class _Mapped(Source):
         for run in self.inner.runs():
             for begin in range(0, run.n_rows, size):
                 part = run.part(begin, begin + size)
-                yield Block(self.row_map.transform(part.X), part.y, part.weight, part.first_row)
+                yield Block(self.row_map.apply(part.X), part.y, part.weight, part.first_row)
 
 
 def _join(blocks: list[Block], first_row: int = 0) -> Block:
@@ -205,8 +207,8 @@ def _join(blocks: list[Block], first_row: int = 0) -> Block:
     is_sparse = sp.issparse(blocks[0].X)
     rows = [block.X for block in blocks]
     X = sp.csr_array(sp.vstack(rows)) if is_sparse else np.concatenate(rows)
-    y = None if blocks[0].y is None else np.concatenate([block.y for block in blocks])  # type: ignore[misc]
-    weight = None if blocks[0].weight is None else np.concatenate([block.weight for block in blocks])  # type: ignore[misc]
+    y = None if blocks[0].y is None else np.concatenate([block.y for block in blocks])
+    weight = None if blocks[0].weight is None else np.concatenate([block.weight for block in blocks])
     return Block(X, y, weight, first_row)
 
 

@@ -78,7 +78,7 @@ class Polynomial(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the range of each column."""
         _check_polynomial(self.degree, self.form)
-        rows = _finite_rows(self, X, reset=True)
+        rows = _finite_rows(self, _validated(self, X, reset=True))
         names = getattr(self, "feature_names_in_", None)
         return self.fit_range(rows.min(axis=0), rows.max(axis=0), names=names)
 
@@ -99,7 +99,11 @@ class Polynomial(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Array:
         """One row of p columns for each row of X. Rows outside the training range are extrapolated."""
         check_is_fitted(self)
-        rows = _finite_rows(self, X, reset=False)
+        return self.apply(_validated(self, X, reset=False))
+
+    def apply(self, block: Any) -> Array:
+        """`transform` for a block of rows whose column names are checked elsewhere."""
+        rows = _finite_rows(self, block)
         index = {term: i for i, term in enumerate(self._terms)}
         columns = np.empty((len(self._terms), len(rows)))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -254,7 +258,7 @@ class Functions(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn how many columns each function gives. A few rows are enough."""
         labels = _function_names(self.functions)
-        rows = _finite_rows(self, X, reset=True)
+        rows = _finite_rows(self, _validated(self, X, reset=True))
         parts = [_evaluate(f, label, rows) for f, label in zip(self.functions, labels, strict=True)]
         for function, label, part in zip(self.functions, labels, parts, strict=True):
             _refuse_row_mixing(function, label, rows, part)
@@ -265,7 +269,11 @@ class Functions(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Array:
         """The columns of all functions, side by side."""
         check_is_fitted(self)
-        rows = _finite_rows(self, X, reset=False)
+        return self.apply(_validated(self, X, reset=False))
+
+    def apply(self, block: Any) -> Array:
+        """`transform` for a block of rows whose column names are checked elsewhere."""
+        rows = _finite_rows(self, block)
         parts = []
         labels = _function_names(self.functions)
         for function, label, width in zip(self.functions, labels, self.widths_, strict=True):
@@ -338,7 +346,7 @@ def _center_and_half_width(lower: float, upper: float) -> tuple[float, float]:
     low, high = Fraction(lower), Fraction(upper)
     middle, half = (low + high) / 2, (high - low) / 2
     exponent = half.numerator.bit_length() - half.denominator.bit_length()
-    step = Fraction(2) ** max(exponent - SCALE_BITS, -1074)
+    step = Fraction(2) ** (exponent - SCALE_BITS)
     center = float(round(middle / step) * step)
     reach = max(high - Fraction(center), Fraction(center) - low)
     return center, float(min(math.ceil(reach / step) * step, Fraction(sys.float_info.max)))
@@ -389,14 +397,25 @@ def _join(term: Term, names: Sequence[str], label: Callable[[str, int], str]) ->
     return " ".join(label(names[feature], power) for feature, power in term)
 
 
-def _finite_rows(estimator: Any, X: Any, *, reset: bool) -> Array:
-    """X as a dense, finite, read-only float64 array."""
-    kind = type(estimator).__name__
+def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
+    _refuse_sparse(estimator, X)
+    return validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
+
+
+def _refuse_sparse(estimator: Any, X: Any) -> None:
     if issparse(X):
+        kind = type(estimator).__name__
         raise TypeError(f"{kind} needs dense X. Got sparse X of shape {X.shape}. Use X.toarray().")
-    checked = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
-    rows: Array = checked.view()
+
+
+def _finite_rows(estimator: Any, block: Any) -> Array:
+    """The block as a dense, finite, read-only float64 array of the fitted width."""
+    _refuse_sparse(estimator, block)
+    kind, width = type(estimator).__name__, estimator.n_features_in_
+    rows: Array = np.asarray(block, dtype=np.float64).view()
     rows.flags.writeable = False
+    if rows.ndim != 2 or rows.shape[1] != width:
+        raise ValueError(f"{kind} needs rows of {width} columns. Got shape {rows.shape}.")
     if bad := _first_non_finite(rows):
         row, column, value = bad
         name = _input_names(estimator, None)[column]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
@@ -20,11 +20,12 @@ from certifit.certificates.inference import Summary
 from certifit.certificates.least_squares import certify, infer
 from certifit.data.gate import fit_source, predict_rows, predict_source, refuse_nonfinite
 from certifit.data.source import Array, Block, Memory, Source
-from certifit.maps.basis import Polynomial
-from certifit.runtime import core, n_threads
+from certifit.maps.basis import Functions, Polynomial
+from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.direct import solve
 from certifit.statistics.gram import ColumnRange
-from certifit.tasks.least_squares import DualLeastSquares, LeastSquares, Weights, least_squares_task
+from certifit.tasks.dual_least_squares import DualLeastSquares, least_squares_task
+from certifit.tasks.least_squares import LeastSquares, Weights
 
 
 class LinearRegressor(RegressorMixin, BaseEstimator):
@@ -34,6 +35,7 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
     basis: Any
     tol: float
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to rows X and target y (arrays, sparse matrices, data frames), or to a scan that carries its target.
 
@@ -60,7 +62,9 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
             return np.concatenate(parts) if parts else np.zeros(0)
         return self._scores(predict_rows(self, X))
 
-    def predict_interval(self, X: Any, level: float = 0.95, kind: str = "prediction") -> Array:
+    def predict_interval(
+        self, X: Any, level: float = 0.95, kind: Literal["prediction", "confidence"] = "prediction"
+    ) -> Array:
         """Lower and upper end for every row: where a new y ("prediction") or its mean ("confidence") lies."""
         check_is_fitted(self)
         if self.inference_ is None:
@@ -81,6 +85,7 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         notes = [self.objective, *self.certificate_.sentences()]
         return self.inference_.summary(type(self).__name__, self.target_name_, level, notes)
 
+    @one_blas_thread
     def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Certificate:
         """The certificate of this model recomputed on data; no solver takes part."""
         check_is_fitted(self)
@@ -97,7 +102,9 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(f"The null space of {len(self.coef_)} columns was not kept: it is too large.")
         v = np.asarray(v, dtype=np.float64)
         if v.shape != (self.null_space_.shape[1],):
-            raise ValueError(f"v must have {self.null_space_.shape[1]} entries, one a redundant column. Got {v.shape}.")
+            raise ValueError(
+                f"v must have {self.null_space_.shape[1]} entries, one a redundant column. Got {v.shape}."
+            )
         return self.coef_ + self.null_space_ @ v, float(self.intercept_ + self.null_intercept_ @ v)
 
     def monomials(self) -> dict[str, float]:
@@ -114,7 +121,7 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         return source if self.basis_ is None else source.through(self.basis_)
 
     def _columns(self, X: Any) -> Any:
-        return X if self.basis_ is None else self.basis_.transform(X)
+        return X if self.basis_ is None else self.basis_.apply(X)
 
     def _scores(self, block: Block) -> Array:
         if block.n_rows == 0:
@@ -147,8 +154,13 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         check_number("tol", self.tol)
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise TypeError(f"fit_intercept must be True or False. Got {self.fit_intercept!r}.")
-        if self.basis is not None and not (hasattr(self.basis, "transform") and hasattr(self.basis, "fit")):
+        if self.basis is not None and not isinstance(self.basis, Polynomial | Functions):
             raise TypeError(f"basis must be None, Polynomial(degree) or Functions([...]). Got {self.basis!r}.")
+        if isinstance(self.basis, Polynomial) and self.basis.form == "chebyshev" and not self.fit_intercept:
+            raise ValueError(
+                "fit_intercept=False needs basis=Polynomial(degree, form='powers'): Chebyshev columns T2, T4, ... "
+                "hold a constant, which would act as an intercept."
+            )
 
     def _why_no_inference(self) -> str:
         if self.alpha_ > 0:
@@ -176,7 +188,7 @@ def check_number(name: str, value: Any) -> None:
     """Refuse what is not a finite number >= 0."""
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number >= 0. Got {value!r}.")
-    if not (math.isfinite(value) and value >= 0):
+    if not (math.isfinite(float(value)) and float(value) >= 0):
         raise ValueError(f"{name} must be a finite number >= 0. Got {value}.")
 
 

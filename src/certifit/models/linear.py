@@ -93,9 +93,14 @@ class Ridge(LinearRegressor):
     @property
     def objective(self) -> str:
         """What is minimised, in one line."""
-        alpha = "alpha" if self.alpha is None and not hasattr(self, "alpha_") else f"{getattr(self, 'alpha_', self.alpha):g}"
+        alpha = (
+            "alpha"
+            if self.alpha is None and not hasattr(self, "alpha_")
+            else f"{getattr(self, 'alpha_', self.alpha):g}"
+        )
         return (
-            f"minimised: sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i) + {alpha}/2 |w|^2" + _no_intercept(self)
+            f"minimised: sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i) + {alpha}/2 |w|^2"
+            + _no_intercept(self)
         )
 
     def _penalty_strength(self) -> float | None:

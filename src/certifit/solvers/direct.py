@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from certifit.runtime import one_blas_thread
-from certifit.tasks.least_squares import DualLeastSquares, LeastSquares, Weights
+from certifit.tasks.dual_least_squares import DualLeastSquares
+from certifit.tasks.least_squares import LeastSquares, Weights
 
 MAX_REFINEMENTS = 6
 FLOOR = 2.0**-54  # relative size of a step that no longer changes a float64
@@ -46,8 +47,20 @@ def _solve_columns(task: LeastSquares) -> Run:
         gradient = task.gradient(at, state)
         step = factor.solve(gradient)
         decrement = float(gradient @ step)  # = step' A step = twice the excess of the objective
-        size = np.sqrt(max(decrement, 0.0) / max(float(solution @ task.right_hand_side()), np.finfo(float).tiny))
-        history.append(_row(iteration, at.squares, decrement, size, task.gram.sum_weight, task.gram.scaling.y_scale, started))
+        size = np.sqrt(
+            max(decrement, 0.0) / max(float(solution @ task.right_hand_side()), np.finfo(float).tiny)
+        )
+        history.append(
+            _row(
+                iteration,
+                at.squares,
+                decrement,
+                size,
+                task.gram.sum_weight,
+                task.gram.scaling.y_scale,
+                started,
+            )
+        )
         if not size < previous:
             break  # at the floor: a further step is rounding noise
         state = task.from_solution(solution, step)
@@ -88,7 +101,7 @@ def _smallest_norm(task: LeastSquares, state: Weights) -> Weights:
 def _solve_rows(task: DualLeastSquares) -> Run:
     started = time.perf_counter()
     factor = task.factor
-    target = task.roots * (task.y * task.scaling.y_scale - task.y_mean)
+    target = task.target()
     multipliers = factor.solve(target)
     state = task.from_scaled(task.combine(multipliers))
     history: list[dict[str, float]] = []
@@ -100,7 +113,15 @@ def _solve_rows(task: DualLeastSquares) -> Run:
         left = r - task.strength * multipliers
         size = float(np.linalg.norm(left) / max(np.linalg.norm(target), np.finfo(float).tiny))
         history.append(
-            _row(iteration, float(r @ r), float(left @ left), size, task.sum_weight, task.scaling.y_scale, started)
+            _row(
+                iteration,
+                float(r @ r),
+                float(left @ left),
+                size,
+                task.sum_weight,
+                task.scaling.y_scale,
+                started,
+            )
         )
         if not size < best / 2:
             break

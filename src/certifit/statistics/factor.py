@@ -14,6 +14,7 @@ from scipy.linalg import lapack
 
 from certifit.data.source import Array
 from certifit.runtime import core, n_threads, one_blas_thread
+from certifit.statistics import twofold as tf
 
 PLAIN_CONDITION = 1e3  # condition^2 * 2^-53 * (growth of a sum) stays below 1e-8
 DEPENDENT = 2.0**-46  # a column closer than this, relative, to the span of the others is dependent on them
@@ -27,12 +28,23 @@ class System:
     low: Array | None
     norms: Array
 
+    @staticmethod
+    def of(matrix: Array, low: Array | None, penalty: Array, norms: Array) -> System:
+        """The system with a penalty added to its diagonal."""
+        matrix, low = matrix.copy(), None if low is None else low.copy()
+        at = np.arange(len(matrix))
+        if low is None:
+            matrix[at, at] += penalty
+        else:
+            matrix[at, at], low[at, at] = tf.add((matrix[at, at], low[at, at]), (penalty, np.zeros(len(at))))
+        return System(matrix, low, norms)
+
     @cached_property
     def units(self) -> Array:
         """Powers of two that bring the diagonal near 1."""
         diagonal = np.diagonal(self.matrix)
         safe = np.where((diagonal > 0) & np.isfinite(diagonal), diagonal, 1.0)
-        return np.ldexp(1.0, np.clip(-(np.frexp(safe)[1] // 2), -500, 500))
+        return np.asarray(np.ldexp(1.0, np.clip(-(np.frexp(safe)[1] // 2), -500, 500)))
 
     @cached_property
     def scaled(self) -> Array:

@@ -38,15 +38,15 @@ class Scaling:
         spread far below the mean puts x within [mean/2, 2 mean], where x - mean is exact.
         """
         block = source.first_block()
-        sizes = largest or ColumnSizes.of(block)
-        scale, y_scale, weight_scale = (_power_of_two(size) for size in (sizes.columns, sizes.target, sizes.weight))
+        powers = (largest or ColumnSizes.of(block)).powers()
+        scale, y_scale = powers.columns, float(powers.target)
         shift = np.zeros(len(scale))
         y_shift = 0.0
         if centred and not sp.issparse(block.X):
             shift = _mean_shift(np.asarray(block.X, dtype=np.float64) * scale, exact)
         if centred and block.y is not None:
             y_shift = float(_mean_shift((block.y * y_scale)[:, None], exact)[0])
-        return Scaling(scale, shift, float(y_scale), y_shift, float(weight_scale))
+        return Scaling(scale, shift, y_scale, y_shift, float(powers.weight))
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,10 @@ class ColumnSizes:
         target = np.max(np.abs(block.y)) if block.y is not None and len(block.y) else np.float64(0)
         weight = np.max(block.weight) if block.weight is not None and len(block.weight) else np.float64(1)
         return ColumnSizes(columns, np.asarray(target), np.asarray(weight))
+
+    def powers(self) -> ColumnSizes:
+        """The powers of two that bring these sizes near 1."""
+        return ColumnSizes(*(_power_of_two(size) for size in (self.columns, self.target, self.weight)))
 
     def __add__(self, other: ColumnSizes) -> ColumnSizes:
         return ColumnSizes(
@@ -168,13 +172,13 @@ def _largest_of_columns(X: Array) -> Array:
     if X.dtype.kind == "b":
         X = X.view(np.uint8)
     high, low = X.max(axis=0).astype(np.float64), X.min(axis=0).astype(np.float64)
-    return np.maximum(np.abs(high), np.abs(low))
+    return np.asarray(np.maximum(np.abs(high), np.abs(low)))
 
 
 def _power_of_two(size: Array) -> Array:
     """2^-e with size 2^-e in [1, 2); 1 where size is 0 or not finite."""
     exponent = np.frexp(np.where(np.isfinite(size) & (size > 0), size, 1.0))[1] - 1
-    return np.ldexp(1.0, np.clip(-exponent, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))
+    return np.asarray(np.ldexp(1.0, np.clip(-exponent, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)))
 
 
 def _mean_shift(columns: Array, exact: bool) -> Array:

@@ -12,41 +12,74 @@ from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
 from certifit.statistics.gram import Scaling
 
+UNIT = 2.0**-53
+MATRIX_ERROR = (
+    128 * UNIT
+)  # relative error of an entry of a float64 Gram matrix: blocks of some thousand rows, then a tree
+
 
 @dataclass(frozen=True)
 class Residual:
     """Sums over rows at weights w and intercept b, r = y - b - x'w, all scaled.
 
-    gradient: sum_i w_i (x_i, 1) r_i as a pair; squares: sum_i w_i r_i^2;
-    magnitude: sum_i w_i (|x_i|'|w| + |y_i|)^2, which rounding errors scale with.
+    gradient: sum_i w_i (1, x_i - shift) r_i; squares: sum_i w_i r_i^2;
+    magnitude: sum_i w_i (|x_i|'|w| + |y_i|)^2, which rounding errors scale with;
+    rounding: bound on the error of each entry of the gradient.
     """
+
+    gradient: Array
+    squares: float
+    magnitude: float
+    rounding: Array
+
+    def moved(self, step: Array, matrix: Array) -> Residual:
+        """The sums after a small step of (intercept, w), from sum_i w_i a_i a_i' for a = (1, x - shift).
+
+        They are quadratic in the state, so no pass is needed; the matrix is known to some hundred roundings.
+        """
+        change = matrix @ step
+        size = np.sqrt(np.diagonal(matrix))
+        error = MATRIX_ERROR * size * float(size @ np.abs(step))
+        squares = self.squares - 2 * float(self.gradient @ step) + float(step @ change)
+        return Residual(self.gradient - change, max(squares, 0.0), self.magnitude, self.rounding + error)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """What adds: the gradient for (x, 1) as a pair, squares and magnitude."""
 
     gradient: tf.Pair
     squares: float
     magnitude: float
 
-    def __add__(self, other: Residual) -> Residual:
+    def __add__(self, other: _Sums) -> _Sums:
         gradient = tf.add(self.gradient, other.gradient)
-        return Residual(gradient, self.squares + other.squares, self.magnitude + other.magnitude)
-
-    def about(self, shift: Array) -> Array:
-        """Gradient for (1, x - shift): sum_i w_i r_i first, then sum_i w_i (x_i - shift) r_i."""
-        hi, lo = self.gradient
-        total = (np.broadcast_to(hi[-1], shift.shape), np.broadcast_to(lo[-1], shift.shape))
-        moved = tf.multiply((-shift, np.zeros_like(shift)), total)
-        columns, _ = tf.add((hi[:-1], lo[:-1]), moved)
-        return np.concatenate([hi[-1:], columns])
+        return _Sums(gradient, self.squares + other.squares, self.magnitude + other.magnitude)
 
 
-def residual(source: Source, scaling: Scaling, weights: Array, intercept: float) -> Residual:
-    """The statistic at scaled weights: one pass."""
+def residual(source: Source, scaling: Scaling, weights: Array, intercept: float, shift: Array) -> Residual:
+    """The statistic at scaled weights, about a shift of the columns: one pass."""
     f = partial(_of_run, scaling=scaling, weights=weights, intercept=intercept, block_rows=source.block_rows)
-    return source.reduce(f)
+    sums = source.reduce(f)
+    hi, lo = sums.gradient
+    total = (np.broadcast_to(hi[-1], shift.shape), np.broadcast_to(lo[-1], shift.shape))
+    columns, _ = tf.add((hi[:-1], lo[:-1]), tf.multiply((-shift, np.zeros_like(shift)), total))
+    gradient = np.concatenate([hi[-1:], columns])
+    return Residual(gradient, sums.squares, sums.magnitude, UNIT * np.abs(gradient))
 
 
-def _of_run(run: Block, scaling: Scaling, weights: Array, intercept: float, block_rows: int) -> Residual:
+def _of_run(run: Block, scaling: Scaling, weights: Array, intercept: float, block_rows: int) -> _Sums:
     s = scaling
     hi, lo, squares, magnitude = core.residual(
-        run.rows, run.y, run.weight, s.scale, s.y_scale, s.weight_scale, weights, intercept, block_rows, n_threads()
+        run.rows,
+        run.y,
+        run.weight,
+        s.scale,
+        s.y_scale,
+        s.weight_scale,
+        weights,
+        intercept,
+        block_rows,
+        n_threads(),
     )
-    return Residual((hi, lo), squares, magnitude)
+    return _Sums((hi, lo), squares, magnitude)

@@ -5,6 +5,8 @@ The order of operations is that of the compiled core, so sums continued here kee
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from certifit.data.source import Array
@@ -12,7 +14,7 @@ from certifit.data.source import Array
 Pair = tuple[Array, Array]
 
 
-def two_sum(a: Array, b: Array) -> Pair:
+def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
     """hi + lo = a + b exactly."""
     s = a + b
     t = s - a

@@ -1,0 +1,78 @@
+# Every target creates what it needs: a virtual environment in this folder.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(shell find cpp -name '*.?pp') CMakeLists.txt pyproject.toml
+
+.PHONY: demo test lint format bench accuracy sanitize soak wheel docs clean
+
+# The main job on bundled data; leaves demo/report.html to open.
+demo: $(VENV)/.core
+	$(BIN)/certifit demo --out demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $$(find cpp -name '*.?pp')
+
+format: $(VENV)/.lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $$(find cpp -name '*.?pp')
+
+# certifit and its peers on the same data in the same run; see benchmarks/README.md.
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.run --out benchmarks/results/latest.jsonl $(ARGS)
+	$(BIN)/python -m benchmarks.table benchmarks/results/latest.jsonl
+
+accuracy: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.accuracy
+
+# AddressSanitizer and UndefinedBehaviorSanitizer over the tests that reach the compiled core.
+sanitize: $(VENV)/.test
+	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DCERTIFIT_SANITIZE=ON -DPython_EXECUTABLE=$(abspath $(BIN))/python
+	$(BIN)/cmake --build build/sanitize
+	rm -rf build/sanitize/package && mkdir -p build/sanitize/package
+	cp -r src/certifit build/sanitize/package/ && cp build/sanitize/_core_*.so build/sanitize/package/certifit/
+	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
+	  PYTHONPATH=build/sanitize/package $(BIN)/python -m pytest -p no:xdist tests/core tests/statistics tests/tasks tests/solvers
+
+# Long: many seeds, file mutants. Not part of CI.
+soak: $(VENV)/.test
+	CERTIFIT_TEST_SEED=all $(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python tests/modelfile/fuzz.py --mutants 100000
+
+wheel: $(VENV)/.build
+	$(BIN)/python -m pip wheel --no-deps --no-build-isolation -w dist .
+
+clean:
+	rm -rf build dist demo $(VENV)
+
+$(VENV)/.venv:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade pip
+	touch $@
+
+$(VENV)/.build: $(VENV)/.venv pyproject.toml
+	$(BIN)/python -m pip install -q --group build
+	touch $@
+
+$(VENV)/.core: $(VENV)/.build $(SOURCES)
+	$(BIN)/python -m pip install -q --no-build-isolation -Cbuild-dir=build/dev -e .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.core
+	$(BIN)/python -m pip install -q --group test
+	touch $@
+
+$(VENV)/.lint: $(VENV)/.core
+	$(BIN)/python -m pip install -q --group lint
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.test
+	$(BIN)/python -m pip install -q -e '.[bench]' --no-build-isolation -Cbuild-dir=build/dev
+	touch $@

@@ -1,0 +1,193 @@
+"""Least squares and ridge on the matrix of the rows, for fewer rows than columns.
+
+K_ij = z_i'z_j with z_i = sqrt(w_i) (x_i - mean). The weights are w = sum_i a_i z_i with (K + sum_w alpha I) a = the
+centred target; with alpha = 0 that is the solution of smallest norm.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.source import Array, Block, Memory, Source, block_rows
+from certifit.runtime import core, n_threads
+from certifit.statistics import twofold as tf
+from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
+from certifit.statistics.gram import ColumnSizes, Scaling
+from certifit.statistics.residual import Residual, residual
+from certifit.tasks.least_squares import LeastSquares, Weights, data_facts
+
+LARGEST_NULL_SPACE = 4_000_000  # entries
+COUNT_ABOVE = (
+    256  # with fewer columns the d x d matrix is cheap, and a stream is not read just to count its rows
+)
+
+
+def least_squares_task(
+    source: Source, alpha: float | None, fit_intercept: bool
+) -> LeastSquares | DualLeastSquares:
+    """The task on columns, or on rows where they are fewer. alpha None means 1 / sum of weights."""
+    counted = source.n_features > COUNT_ABOVE or isinstance(source, Memory)
+    if counted and sum(run.n_rows for run in source.runs()) < source.n_features:
+        return DualLeastSquares(source, alpha, fit_intercept)
+    return LeastSquares(source, alpha, fit_intercept)
+
+
+class DualLeastSquares:
+    """The task of fewer rows than columns; it gathers all rows."""
+
+    def __init__(self, source: Source, alpha: float | None, fit_intercept: bool) -> None:
+        self.source = source
+        self.fit_intercept = fit_intercept
+        self._alpha = alpha
+        self.block: Block = source.gather()
+        if self.block.y is None:
+            raise ValueError("least squares needs a target")
+        self.y: Array = self.block.y
+        self.scaling = self._scaling()
+        weight = np.ones(len(self.y)) if self.block.weight is None else self.block.weight
+        self.weight: Array = weight * self.scaling.weight_scale
+        self.sum_weight = float(self.weight.sum())
+        self.mean = self._mean()
+        y_mean = float(self.weight @ self.y) * self.scaling.y_scale / self.sum_weight
+        self.y_mean = y_mean if fit_intercept else 0.0
+        self.kernel = self._summed_kernel(twofold=False)
+        self.factor: Factor = self._factored()
+
+    @property
+    def alpha(self) -> float:
+        """Strength of the penalty on the mean scale."""
+        return self._alpha if self._alpha is not None else self.scaling.weight_scale / self.sum_weight
+
+    @property
+    def strength(self) -> float:
+        """sum_w alpha in scaled units: what the penalty adds to the diagonal of K."""
+        with np.errstate(over="ignore", under="ignore"):
+            return float(min(self.alpha * self.sum_weight * self.scaling.scale[0] ** 2, 1e200))
+
+    @property
+    def roots(self) -> Array:
+        """Square roots of the weights."""
+        return np.sqrt(self.weight)
+
+    @property
+    def rank(self) -> int:
+        """Dimension of the span of the (centred) rows; under a penalty the number of rows, which bounds it."""
+        return len(self.factor.kept)
+
+    def target(self) -> Array:
+        """The centred target times the roots of the weights, scaled."""
+        return np.asarray(self.roots * (self.y * self.scaling.y_scale - self.y_mean))
+
+    def residuals(self, state: Weights) -> Array:
+        """r_i = y_i - b - x_i'w, scaled, evaluated in twofold precision."""
+        weights, intercept = self.to_scaled(state)
+        s = self.scaling
+        rows = self.block.rows
+        return np.asarray(
+            core.residual_rows(rows, self.y, s.scale, s.y_scale, weights, intercept, n_threads())
+        )
+
+    def residual_at(self, state: Weights) -> Residual:
+        """The residual statistic at a state: one pass."""
+        weights, intercept = self.to_scaled(state)
+        return residual(self.source, self.scaling, weights, intercept, self.mean)
+
+    def combine(self, multipliers: Array) -> Array:
+        """sum_i a_i z_i: the weights that multipliers of the rows stand for, scaled."""
+        rooted = multipliers * self.roots
+        return np.asarray(self._weighted_sum(rooted) - self.mean * rooted.sum())
+
+    def to_scaled(self, state: Weights) -> tuple[Array, float]:
+        """Weights and intercept for scaled columns and target."""
+        s = self.scaling
+        return state.coef / s.scale * s.y_scale, state.intercept * s.y_scale
+
+    def from_scaled(self, weights: Array) -> Weights:
+        """The state with these scaled weights and the intercept that makes the residuals' mean zero."""
+        s = self.scaling
+        intercept = (self.y_mean - float(self.mean @ weights)) / s.y_scale if self.fit_intercept else 0.0
+        return Weights(weights * s.scale / s.y_scale, intercept)
+
+    def null_space(self) -> tuple[Array | None, Array]:
+        """An orthonormal basis of the directions that no row sees, while it is small enough to keep."""
+        d = self.source.n_features
+        if self.strength > 0:
+            return np.zeros((d, 0)), np.zeros(0)
+        if d * (d - self.rank) > LARGEST_NULL_SPACE:
+            return None, np.zeros(0)
+        columns = self._centred(slice(0, d))[:, self.factor.kept]
+        full, _, _ = scipy.linalg.qr(columns, mode="full", pivoting=True)
+        directions = full[:, self.rank :]
+        return directions, -(self.mean / self.scaling.scale) @ directions
+
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+        y = self.y * self.scaling.y_scale
+        mean = float(self.weight @ y) / self.sum_weight
+        about = float(self.weight @ (y - mean) ** 2)
+        return data_facts(self.block.n_rows, self.sum_weight, self.scaling, mean, about)
+
+    def _scaling(self) -> Scaling:
+        """One power of two for all columns: the smallest norm is meant in the user's units."""
+        sizes = ColumnSizes.of(self.block)
+        if not np.isfinite(sizes.columns).all():
+            refuse_nonfinite(self.source)
+        one = sizes.powers()
+        d = self.source.n_features
+        return Scaling(np.full(d, one.columns.min()), np.zeros(d), float(one.target), 0.0, float(one.weight))
+
+    def _mean(self) -> Array:
+        if not self.fit_intercept:
+            return np.zeros(self.source.n_features)
+        return np.asarray(self._weighted_sum(self.weight) / self.sum_weight)
+
+    def _weighted_sum(self, of_rows: Array) -> Array:
+        """sum_i of_rows_i x_i, scaled."""
+        X = self.block.X
+        if sp.issparse(X):
+            return np.asarray((X.T @ of_rows) * self.scaling.scale)
+        scaled = of_rows * self.scaling.scale[0]
+        out = np.empty(X.shape[1])
+        for begin in range(0, X.shape[1], 4096):  # float32 and integers are converted a piece at a time
+            at = slice(begin, begin + 4096)
+            out[at] = scaled @ np.asarray(X[:, at], dtype=np.float64)
+        return out
+
+    def _centred(self, at: slice) -> Array:
+        """z' for a range of columns: a row of it is a column of z."""
+        part = self.block.X[:, at]
+        dense = part.toarray() if sp.issparse(part) else part
+        z = np.array(dense.T, dtype=np.float64, order="C")
+        z *= self.scaling.scale[at, None]
+        z -= self.mean[at, None]
+        if self.block.weight is not None:
+            z *= self.roots
+        return z
+
+    def _summed_kernel(self, twofold: bool) -> tuple[Array, Array | None]:
+        """K, summed over ranges of columns: the Gram matrix of the transposed, centred rows."""
+        n, d = self.block.n_rows, self.source.n_features
+        ones, zeros, size = np.ones(n), np.zeros(n), block_rows(n)
+        total: tuple[Array, Array] = (np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1)))
+        for begin in range(0, d, 2 * size):
+            z = self._centred(slice(begin, begin + 2 * size))
+            sums, low = core.gram(z, None, None, ones, zeros, 1.0, 0.0, 1.0, size, twofold, n_threads())
+            total = tf.add(total, (sums, low)) if twofold else (total[0] + sums, total[1])
+        if not np.isfinite(total[0]).all():
+            refuse_nonfinite(self.source)
+        return total[0][:n, :n], total[1][:n, :n] if twofold else None
+
+    def _factored(self) -> Factor:
+        plain = plain_factor(self._system())
+        if plain is not None:
+            return plain
+        self.kernel = self._summed_kernel(twofold=True)
+        return twofold_factor(self._system())
+
+    def _system(self) -> System:
+        matrix, low = self.kernel
+        norms = np.sqrt(np.maximum(np.diagonal(matrix), 0.0) + self.weight * float(self.mean @ self.mean))
+        return System.of(matrix, low, np.full(len(matrix), self.strength), norms)
