@@ -249,9 +249,7 @@ class Functions(TransformerMixin, BaseEstimator):
     ['radius', 'f1[0]', 'f1[1]']
     """
 
-    def __init__(
-        self, functions: Sequence[Callable[[Array], ArrayLike]], names: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, functions: Sequence[Callable[[Array], ArrayLike]], names: Sequence[str] | None = None) -> None:
         self.functions = functions
         self.names = names
 
@@ -476,8 +474,7 @@ def _names_out(names: Sequence[str] | None, labels: list[str], widths: list[int]
         widths = [1] * len(given)
     if len(given) != len(widths):
         raise ValueError(
-            f"names must have {len(labels)} entries (one a function) or {sum(widths)} (one a column). "
-            f"Got {len(given)}."
+            f"names must have {len(labels)} entries (one a function) or {sum(widths)} (one a column). Got {len(given)}."
         )
     parts = zip(given, widths, strict=True)
     return [name if m == 1 else f"{name}[{i}]" for name, m in parts for i in range(m)]
@@ -487,9 +484,7 @@ def _evaluate(function: Callable[[Array], ArrayLike], label: str, rows: Array) -
     result = np.asarray(function(rows))
     if result.ndim not in (1, 2) or len(result) != len(rows) or not result.size:
         n_rows = len(rows)
-        raise ValueError(
-            f"Function {label!r} must give shape ({n_rows},) or ({n_rows}, m). Got {result.shape}."
-        )
+        raise ValueError(f"Function {label!r} must give shape ({n_rows},) or ({n_rows}, m). Got {result.shape}.")
     if result.dtype.kind not in "biuf":
         raise TypeError(f"Function {label!r} must give real numbers. Got dtype {result.dtype}.")
     part: Array = result.reshape(len(rows), -1).astype(np.float64)
