@@ -102,7 +102,7 @@ def run(data: Path, out: str, kind: str, options: dict[str, Any], quiet: bool, *
 def _basis(degree: int | None) -> Any:
     if degree is None:
         return None
-    from certifit.maps.basis import Polynomial
+    from certifit.maps import Polynomial
 
     return Polynomial(degree)
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from certifit.maps.basis import MAX_TERMS, Functions, Polynomial
+from certifit.maps import Functions, Polynomial
+from certifit.maps.polynomial import MAX_TERMS
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.schema import COUNT_FROM_1, Array, Spec, brief, one_of
 

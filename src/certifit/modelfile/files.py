@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import certifit
-from certifit.maps.basis import Polynomial
+from certifit.maps import Polynomial
 from certifit.modelfile import container, linear
 from certifit.modelfile.canonical import INTEGER_BOUND
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show, write_bytes

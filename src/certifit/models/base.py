@@ -20,7 +20,7 @@ from certifit.certificates.inference import Summary
 from certifit.certificates.least_squares import certify, infer
 from certifit.data.gate import fit_source, predict_rows, predict_source, refuse_nonfinite
 from certifit.data.source import Array, Block, Memory, Source
-from certifit.maps.basis import Functions, Polynomial
+from certifit.maps import Functions, Polynomial
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.direct import solve
 from certifit.statistics.gram import ColumnRange
