@@ -48,6 +48,10 @@ class Packer {
     for (size_t k = 0; k < count; ++k) {
       const double* x = tile.row(k);
       const double root = weight_ ? std::sqrt(weight_[first + k] * scaling_.weight_scale) : 1.0;
+      if (root == 0) {  // no row, whatever stands in it
+        for (size_t p = 0; p < panels.n_panels; ++p) store(panels.at(p, k), Vec{});
+        continue;
+      }
       size_t j = 0;
       for (; j + lanes <= d; j += lanes) {
         Vec z = multiply_add(load(x + j), load(scaling_.scale + j), -load(scaling_.shift + j));
@@ -155,6 +159,7 @@ class ThinRow {
     const double root = weight ? std::sqrt(weight[row] * scaling.weight_scale) : 1.0;
     columns_.clear();
     values_.clear();
+    if (root == 0) return;
     for (int64_t e = rows.offset(row); e < rows.offset(row + 1); ++e) {
       columns_.push_back(rows.index(e));
       values_.push_back(root * (rows.value(e) * scaling.scale[rows.index(e)]));
@@ -191,7 +196,6 @@ class ThinRow {
 GramSums gram(const Rows& rows, const double* y, const double* weight, const Scaling& scaling, size_t block_rows,
               bool twofold, Crew& crew) {
   const size_t size = rows.n_columns + 1 + (y ? 1 : 0);
-  const bool thin = is_thin(rows);
   const size_t stride = (size + lanes - 1) / lanes * lanes;
   const size_t n_blocks = (rows.n_rows + block_rows - 1) / block_rows;
   SumTree<BlockSums> tree(n_blocks);
@@ -201,7 +205,7 @@ GramSums gram(const Rows& rows, const double* y, const double* weight, const Sca
     BlockSums sums;
     sums.hi.assign(stride * stride, 0.0);
     if (twofold) sums.lo.assign(stride * stride, 0.0);
-    if (thin) {
+    if (is_thin(rows, begin, end)) {
       ThinRow row;
       for (size_t i = begin; i < end; ++i) {
         if (i % 256 == 0 && !crew.keep_going()) return;

@@ -107,15 +107,16 @@ void add_gradient(const Tile& tile, size_t count, const double* scale, const Rea
 
 class Pass {
  public:
+  // For rows [begin, end) of a block.
   Pass(const Rows& rows, const double* y, const double* weight, const Scaling& scaling, const double* weights,
-       double intercept)
+       double intercept, size_t begin, size_t end)
       : rows_(rows),
         y_(y),
         weight_(weight),
         scaling_(scaling),
         weights_(weights),
         intercept_(intercept),
-        thin_(is_thin(rows)) {}
+        thin_(is_thin(rows, begin, end)) {}
 
   // Residuals of one tile, and its size for rounding; the tile stays readable for the gradient.
   Tile residuals(size_t first, size_t count, Real* r, double* size) {
@@ -150,6 +151,10 @@ class Pass {
     const size_t d = rows_.n_columns;
     for (size_t k = 0; k < count; ++k) {
       const double w = weight_ ? weight_[first + k] * scaling_.weight_scale : 1.0;
+      if (w == 0) {  // no row, whatever stands in it
+        r[k] = Real{};
+        continue;
+      }
       sums.squares = sums.squares + Real{w, 0} * (r[k] * r[k]);
       sums.magnitude += w * size[k] * size[k];
       r[k] = Real{w, 0} * r[k];
@@ -207,7 +212,7 @@ ResidualSums residual(const Rows& rows, const double* y, const double* weight, c
     BlockResidual sums;
     sums.hi.assign(size, 0.0);
     sums.lo.assign(size, 0.0);
-    Pass pass(rows, y, weight, scaling, weights, intercept);
+    Pass pass(rows, y, weight, scaling, weights, intercept, begin, end);
     for (size_t i = begin; i < end; i += tile_rows) {
       if (!crew.keep_going()) return;
       pass.add(i, std::min(tile_rows, end - i), sums);
@@ -215,7 +220,7 @@ ResidualSums residual(const Rows& rows, const double* y, const double* weight, c
     tree.add(block, std::move(sums));
   });
   BlockResidual& root = tree.root();
-  return {std::move(root.hi), std::move(root.lo), root.squares.hi, root.magnitude};
+  return {std::move(root.hi), std::move(root.lo), root.squares.hi, root.squares.lo, root.magnitude};
 }
 
 std::vector<double> residual_rows(const Rows& rows, const double* y, const Scaling& scaling, const double* weights,
@@ -225,9 +230,9 @@ std::vector<double> residual_rows(const Rows& rows, const double* y, const Scali
   crew.for_each_block(n_blocks, [&](size_t block) {
     Real r[tile_rows];
     double size[tile_rows];
-    Pass pass(rows, y, nullptr, scaling, weights, intercept);
-    const size_t end = std::min((block + 1) * rows_per_block, rows.n_rows);
-    for (size_t i = block * rows_per_block; i < end; i += tile_rows) {
+    const size_t begin = block * rows_per_block, end = std::min(begin + rows_per_block, rows.n_rows);
+    Pass pass(rows, y, nullptr, scaling, weights, intercept, begin, end);
+    for (size_t i = begin; i < end; i += tile_rows) {
       if (!crew.keep_going()) return;
       const size_t count = std::min(tile_rows, end - i);
       pass.residuals(i, count, r, size);

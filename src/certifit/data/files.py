@@ -69,7 +69,7 @@ def _batches(path: str, header: list[str], types: dict[str, Any]) -> Iterator[An
 
     options = arrow_csv.ConvertOptions(column_types=types, include_columns=list(types), strings_can_be_null=False)
     # One thread: only then does an error carry the number of the row.
-    read = arrow_csv.ReadOptions(use_threads=False, block_size=4 << 20)
+    read = arrow_csv.ReadOptions(use_threads=False, block_size=1 << 20)
     try:
         with arrow_csv.open_csv(path, read_options=read, convert_options=options) as reader:
             yield from reader

@@ -37,13 +37,14 @@ class Scaling:
         With an intercept columns are shifted by their mean; an exact statistic only where that loses no bit: a
         spread far below the mean puts x within [mean/2, 2 mean], where x - mean is exact.
         """
-        block = source.first_block()
+        block = counted(source.first_block())
         powers = (largest or ColumnSizes.of(block)).powers()
         scale, y_scale = powers.columns, float(powers.target)
         shift = np.zeros(len(scale))
         y_shift = 0.0
         if centred and not sp.issparse(block.X):
-            shift = _mean_shift(np.asarray(block.X, dtype=np.float64) * scale, exact)
+            # C order: NumPy's sums depend on the layout.
+            shift = _mean_shift(np.ascontiguousarray(block.X, dtype=np.float64) * scale, exact)
         if centred and block.y is not None:
             y_shift = float(_mean_shift((block.y * y_scale)[:, None], exact)[0])
         return Scaling(scale, shift, y_scale, y_shift, float(powers.weight))
@@ -60,6 +61,7 @@ class ColumnSizes:
     @staticmethod
     def of(block: Block) -> ColumnSizes:
         """Of the rows of one block."""
+        block = counted(block)
         columns = _largest_of_columns(block.X)
         target = np.max(np.abs(block.y)) if block.y is not None and len(block.y) else np.float64(0)
         weight = np.max(block.weight) if block.weight is not None and len(block.weight) else np.float64(1)
@@ -89,7 +91,6 @@ class ColumnRange:
         """Of the rows of one block."""
         if sp.issparse(block.X):
             raise TypeError("A polynomial basis needs dense rows. Got a sparse matrix: use X.toarray().")
-        # A row of weight 0 is no row.
         X = block.X if block.weight is None else block.X[block.weight > 0]
         if not len(X):
             nowhere = np.full(block.X.shape[1], np.inf)
@@ -149,7 +150,14 @@ def gram(source: Source, centred: bool, twofold: bool = False) -> Gram:
         refuse_nonfinite(source)
         largest = source.reduce(ColumnSizes.of)
         total = _summed(source, Scaling.of(source, centred, twofold, largest), twofold)
+    refuse_no_weight(total.sum_weight)
     return total
+
+
+def refuse_no_weight(sum_weight: float) -> None:
+    """Raise where no row has a weight."""
+    if not sum_weight > 0:
+        raise ValueError("The weight is zero in every row: no row is left to fit.")
 
 
 def _summed(source: Source, scaling: Scaling, twofold: bool) -> Gram:
@@ -164,6 +172,14 @@ def _of_run(run: Block, scaling: Scaling, twofold: bool, block_rows: int) -> Gra
         block_rows, twofold, n_threads(),
     )  # fmt: skip
     return Gram(sums, low, scaling, run.n_rows)
+
+
+def counted(block: Block) -> Block:
+    """The rows of positive weight: a row of weight 0 is no row. All rows where none has weight."""
+    if block.weight is None or not 0 < np.count_nonzero(block.weight) < block.n_rows:
+        return block
+    seen = block.weight > 0
+    return Block(block.X[seen], None if block.y is None else block.y[seen], block.weight[seen], block.first_row)
 
 
 def _largest_of_columns(X: Array) -> Array:
