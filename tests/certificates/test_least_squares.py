@@ -51,7 +51,8 @@ def perturbed(rng: np.random.Generator, state: Any, n_states: int) -> Iterator[A
 FORMS = {"columns": (9, 3), "rows": (4, 6)}
 ROWS = {
     "plain": lambda X: X,
-    "far from zero": lambda X: X + 1e4,
+    "far from zero": lambda X: X + 1e6,
+    "very far from zero": lambda X: X + 1e8,
     "unlike columns": lambda X: X * 10.0 ** np.arange(-3, X.shape[1] - 3),
     "near dependent": lambda X: np.column_stack([X[:, :-1], X[:, 0] + 1e-4 * X[:, -1]]),
 }
@@ -84,7 +85,7 @@ def test_the_value_is_hardly_above_it_either(rng, kind, alpha):
     solution = np.array([float(v) for v in exact.solution])
     for moved in perturbed(rng, solution, 30):
         true = float(relative_excess(exact, moved))
-        assert certified(task, moved).value <= true * (1 + 1e-6) + 1e-20
+        assert certified(task, moved).value <= true * (1 + 1e-3) + 1e-20
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
