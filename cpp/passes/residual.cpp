@@ -8,18 +8,37 @@ namespace {
 constexpr size_t tile_rows = 64;
 
 struct BlockResidual {
-  std::vector<double> hi, lo;  // gradient, then the sum of residuals
+  std::vector<double> dense_hi, dense_lo;  // gradient for the dense columns
+  std::vector<double> thin_hi, thin_lo;    // gradient for all columns, used for the thin ones
+  Real total;                              // sum of residuals
   Real squares;
   double magnitude = 0;
 
+  explicit BlockResidual(const Rows* rows = nullptr) {
+    if (!rows) return;
+    dense_hi.assign(rows->n_dense, 0.0);
+    dense_lo.assign(rows->n_dense, 0.0);
+    if (rows->thin.empty()) return;
+    thin_hi.assign(rows->n_columns, 0.0);
+    thin_lo.assign(rows->n_columns, 0.0);
+  }
+
   void add(const BlockResidual& other) {
+    add_pairs(dense_hi, dense_lo, other.dense_hi, other.dense_lo);
+    add_pairs(thin_hi, thin_lo, other.thin_hi, other.thin_lo);
+    total = total + other.total;
+    squares = squares + other.squares;
+    magnitude += other.magnitude;
+  }
+
+ private:
+  static void add_pairs(std::vector<double>& hi, std::vector<double>& lo, const std::vector<double>& other_hi,
+                        const std::vector<double>& other_lo) {
     for (size_t j = 0; j < hi.size(); ++j) {
-      Real s = Real{hi[j], lo[j]} + Real{other.hi[j], other.lo[j]};
+      Real s = Real{hi[j], lo[j]} + Real{other_hi[j], other_lo[j]};
       hi[j] = s.hi;
       lo[j] = s.lo;
     }
-    squares = squares + other.squares;
-    magnitude += other.magnitude;
   }
 };
 
@@ -115,27 +134,25 @@ class Pass {
         scaling_(scaling),
         weights_(weights),
         intercept_(intercept),
-        thin_(is_thin(rows)) {}
+        dense_scale_(of_dense(rows, scaling.scale)),
+        dense_weights_(of_dense(rows, weights)) {}
 
   // Residuals of one tile, and its size for rounding; the tile stays readable for the gradient.
   Tile residuals(size_t first, size_t count, Real* r, double* size) {
-    Tile tile{nullptr, 0};
-    if (!thin_) tile = read_tile(rows_, first, count, scratch_);
+    Tile tile = read_tile(rows_, first, count, scratch_);
     Ahead next(rows_, first + count, tile_rows);
-    const size_t lines = lanes * rows_.n_columns * sizeof(double) / 64 + 1;
+    const size_t lines = lanes * rows_.n_dense * sizeof(double) / 64 + 1;
     for (size_t begin = 0; begin < count; begin += lanes) {
       next.fetch(lines);
       const size_t n = std::min(lanes, count - begin);
       Score z[lanes];
-      if (thin_) {
-        for (size_t k = 0; k < n; ++k) z[k] = thin_score(first + begin + k);
-      } else {  // a last row stands in for those that are missing
-        const double* x[lanes];
-        for (size_t k = 0; k < lanes; ++k) x[k] = tile.row(std::min(begin + k, count - 1));
-        dense_scores(x, scaling_.scale, weights_, rows_.n_columns, z);
-      }
+      const double* x[lanes];  // a last row stands in for those that are missing
+      for (size_t k = 0; k < lanes; ++k) x[k] = tile.row(std::min(begin + k, count - 1));
+      dense_scores(x, dense_scale_.data(), dense_weights_.data(), rows_.n_dense, z);
       for (size_t k = 0; k < n; ++k) {
-        const double target = y_[first + begin + k] * scaling_.y_scale;
+        const size_t row = first + begin + k;
+        add_entries(row, z[k]);
+        const double target = y_[row] * scaling_.y_scale;
         r[begin + k] = two_sum(target, -intercept_) - z[k].sum;
         size[begin + k] = z[k].size + std::fabs(target);
       }
@@ -143,44 +160,37 @@ class Pass {
     return tile;
   }
 
+  // Sums of a tile: dense columns, then the sum of residuals, then the thin columns at their own places.
   void add(size_t first, size_t count, BlockResidual& sums) {
     Real r[tile_rows];
     double size[tile_rows];
     Tile tile = residuals(first, count, r, size);
-    const size_t d = rows_.n_columns;
     for (size_t k = 0; k < count; ++k) {
       const double w = weight_ ? weight_[first + k] * scaling_.weight_scale : 1.0;
       sums.squares = sums.squares + Real{w, 0} * (r[k] * r[k]);
       sums.magnitude += w * size[k] * size[k];
       r[k] = Real{w, 0} * r[k];
-      Real total = Real{sums.hi[d], sums.lo[d]} + r[k];
-      sums.hi[d] = total.hi;
-      sums.lo[d] = total.lo;
+      sums.total = sums.total + r[k];
     }
-    if (!thin_) {
-      add_gradient(tile, count, scaling_.scale, r, d, sums.hi.data(), sums.lo.data());
-      return;
-    }
+    add_gradient(tile, count, dense_scale_.data(), r, rows_.n_dense, sums.dense_hi.data(), sums.dense_lo.data());
+    if (rows_.thin.empty()) return;
     for (size_t k = 0; k < count; ++k)
-      for (int64_t e = rows_.offset(first + k); e < rows_.offset(first + k + 1); ++e) {
-        const size_t j = rows_.index(e);
-        Real sum{sums.hi[j], sums.lo[j]};
-        add_product(sum, rows_.value(e) * scaling_.scale[j], r[k].hi);
-        sums.hi[j] = sum.hi;
-        sums.lo[j] = multiply_add(rows_.value(e) * scaling_.scale[j], r[k].lo, sum.lo);
-      }
+      rows_.for_each_entry(first + k, [&](size_t j, double value) {
+        const double x = value * scaling_.scale[j];
+        Real sum{sums.thin_hi[j], sums.thin_lo[j]};
+        add_product(sum, x, r[k].hi);
+        sums.thin_hi[j] = sum.hi;
+        sums.thin_lo[j] = multiply_add(x, r[k].lo, sum.lo);
+      });
   }
 
  private:
-  Score thin_score(size_t row) const {
-    Score out;
-    for (int64_t e = rows_.offset(row); e < rows_.offset(row + 1); ++e) {
-      const size_t j = rows_.index(e);
-      Real p = two_product(rows_.value(e) * scaling_.scale[j], weights_[j]);
-      out.sum = out.sum + p;
-      out.size += std::fabs(p.hi);
-    }
-    return out;
+  void add_entries(size_t row, Score& z) const {
+    rows_.for_each_entry(row, [&](size_t j, double value) {
+      Real p = two_product(value * scaling_.scale[j], weights_[j]);
+      z.sum = z.sum + p;
+      z.size += std::fabs(p.hi);
+    });
   }
 
   const Rows& rows_;
@@ -189,8 +199,7 @@ class Pass {
   const Scaling& scaling_;
   const double* weights_;
   double intercept_;
-  bool thin_;
-  std::vector<double> scratch_;
+  std::vector<double> dense_scale_, dense_weights_, scratch_;
 };
 
 constexpr size_t rows_per_block = 4096;  // for passes whose result belongs to the row, not to the block
@@ -199,14 +208,11 @@ constexpr size_t rows_per_block = 4096;  // for passes whose result belongs to t
 
 ResidualSums residual(const Rows& rows, const double* y, const double* weight, const Scaling& scaling,
                       const double* weights, double intercept, size_t block_rows, Crew& crew) {
-  const size_t size = rows.n_columns + 1;
   const size_t n_blocks = (rows.n_rows + block_rows - 1) / block_rows;
   SumTree<BlockResidual> tree(n_blocks);
   crew.for_each_block(n_blocks, [&](size_t block) {
     const size_t begin = block * block_rows, end = std::min(begin + block_rows, rows.n_rows);
-    BlockResidual sums;
-    sums.hi.assign(size, 0.0);
-    sums.lo.assign(size, 0.0);
+    BlockResidual sums(&rows);
     Pass pass(rows, y, weight, scaling, weights, intercept);
     for (size_t i = begin; i < end; i += tile_rows) {
       if (!crew.keep_going()) return;
@@ -215,7 +221,20 @@ ResidualSums residual(const Rows& rows, const double* y, const double* weight, c
     tree.add(block, std::move(sums));
   });
   BlockResidual& root = tree.root();
-  return {std::move(root.hi), std::move(root.lo), root.squares.hi, root.magnitude};
+  ResidualSums out;
+  out.gradient_hi = std::move(root.thin_hi);
+  out.gradient_lo = std::move(root.thin_lo);
+  out.gradient_hi.resize(rows.n_columns + 1, 0.0);
+  out.gradient_lo.resize(rows.n_columns + 1, 0.0);
+  for (size_t j = 0; j < root.dense_hi.size(); ++j) {
+    out.gradient_hi[rows.dense_columns[j]] = root.dense_hi[j];
+    out.gradient_lo[rows.dense_columns[j]] = root.dense_lo[j];
+  }
+  out.gradient_hi[rows.n_columns] = root.total.hi;
+  out.gradient_lo[rows.n_columns] = root.total.lo;
+  out.squares = root.squares.hi;
+  out.magnitude = root.magnitude;
+  return out;
 }
 
 std::vector<double> residual_rows(const Rows& rows, const double* y, const Scaling& scaling, const double* weights,
@@ -239,7 +258,8 @@ std::vector<double> residual_rows(const Rows& rows, const double* y, const Scali
 
 std::vector<double> scores(const Rows& rows, const double* weights, double intercept, Crew& crew) {
   std::vector<double> out(rows.n_rows);
-  const size_t d = rows.n_columns;
+  const std::vector<double> dense_weights = of_dense(rows, weights);
+  const size_t d = rows.n_dense;
   const size_t n_blocks = (rows.n_rows + rows_per_block - 1) / rows_per_block;
   crew.for_each_block(n_blocks, [&](size_t block) {
     std::vector<double> scratch;
@@ -247,23 +267,15 @@ std::vector<double> scores(const Rows& rows, const double* weights, double inter
     for (size_t i = block * rows_per_block; i < end; i += tile_rows) {
       if (!crew.keep_going()) return;
       const size_t count = std::min(tile_rows, end - i);
-      if (rows.is_sparse) {
-        for (size_t k = i; k < i + count; ++k) {
-          double z = intercept;
-          for (int64_t e = rows.offset(k); e < rows.offset(k + 1); ++e)
-            z = multiply_add(rows.value(e), weights[rows.index(e)], z);
-          out[k] = z;
-        }
-        continue;
-      }
       Tile tile = read_tile(rows, i, count, scratch);
       for (size_t k = 0; k < count; ++k) {
         const double* x = tile.row(k);
         Vec sum{};
         size_t j = 0;
-        for (; j + lanes <= d; j += lanes) sum = multiply_add(load(x + j), load(weights + j), sum);
+        for (; j + lanes <= d; j += lanes) sum = multiply_add(load(x + j), load(&dense_weights[j]), sum);
         double z = intercept + ((sum[0] + sum[1]) + (sum[2] + sum[3]));
-        for (; j < d; ++j) z = multiply_add(x[j], weights[j], z);
+        for (; j < d; ++j) z = multiply_add(x[j], dense_weights[j], z);
+        rows.for_each_entry(i + k, [&](size_t column, double value) { z = multiply_add(value, weights[column], z); });
         out[i + k] = z;
       }
     }
