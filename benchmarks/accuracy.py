@@ -41,12 +41,8 @@ class Certified(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.accuracy", description="Digits on NIST's sets."
-    )
-    parser.add_argument(
-        "--data", type=Path, default=FOLDER, help="folder with certified.json and the CSV files"
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description="Digits on NIST's sets.")
+    parser.add_argument("--data", type=Path, default=FOLDER, help="folder with certified.json and the CSV files")
     folder = parser.parse_args().data
     if not (folder / "certified.json").exists():
         print("Skipped: the folder of NIST's sets is missing. Name it with --data.")

@@ -14,8 +14,8 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "LinearRegression": "models.linear",
     "Ridge": "models.linear",
-    "Polynomial": "maps.basis",
-    "Functions": "maps.basis",
+    "Polynomial": "maps",
+    "Functions": "maps",
     "scan_csv": "data.files",
     "save": "modelfile",
     "load": "modelfile",
@@ -37,7 +37,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from certifit.data.files import scan_csv
-    from certifit.maps.basis import Functions, Polynomial
+    from certifit.maps import Functions, Polynomial
     from certifit.modelfile import load, save, verify
     from certifit.models.linear import LinearRegression, Ridge
     from certifit.runtime import threads

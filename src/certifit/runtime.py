@@ -92,6 +92,9 @@ class _BlasLimit:
     """BLAS has one setting a process: the first call in takes it, the last one out gives it back."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
         self.lock = Lock()
         self.depth = 0
         self.controller: Any = None
@@ -117,4 +120,4 @@ class _BlasLimit:
 _limit = _BlasLimit()
 # A child of fork has only the thread that forked: whoever else held the limit is not there to give it back.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: _limit.__init__())  # type: ignore[misc]
+    os.register_at_fork(after_in_child=_limit.reset)

@@ -321,9 +321,7 @@ def test_the_table_prints_the_numbers_statsmodels_prints() -> None:
         theirs = str(statsmodels_fit(X, y, has_intercept).summary()).splitlines()
         starts = [next(i for i, line in enumerate(table) if "P>|t|" in line) for table in (ours, theirs)]
         for i in range(2, 2 + 3 + has_intercept):
-            mine, other = (
-                table[start + i].split() for table, start in zip((ours, theirs), starts, strict=True)
-            )
+            mine, other = (table[start + i].split() for table, start in zip((ours, theirs), starts, strict=True))
             assert mine[1:] == other[1:]
         labels = ("R-squared", "Adj. R", "F-stat", "Prob (F", "Log-L", "AIC", "BIC")
         for label in labels:

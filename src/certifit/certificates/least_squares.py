@@ -21,17 +21,16 @@ from certifit.tasks.least_squares import LeastSquares, Weights
 
 UNIT = 2.0**-53
 TWOFOLD_UNIT = 2.0**-100  # error of a twofold sum, relative to the sum of magnitudes
+ROUNDING_FLOOR = 1e-24  # squares of residuals below 1e-12 of the predictions' size are rounding
 MOST_DIGITS = 15.0
+MOST_TERMS = 12  # of a relation that is spelt out
+MOST_RELATIONS = 100
 LARGEST_DENOMINATOR = 12
 
 
 def certify(task: LeastSquares | DualLeastSquares, state: Weights, tolerance: float) -> Certificate:
     """How far the state is from the minimum, which columns are redundant, how many digits are right."""
-    return (
-        _of_columns(task, state, tolerance)
-        if isinstance(task, LeastSquares)
-        else _of_rows(task, state, tolerance)
-    )
+    return _of_columns(task, state, tolerance) if isinstance(task, LeastSquares) else _of_rows(task, state, tolerance)
 
 
 def infer(task: LeastSquares | DualLeastSquares, state: Weights) -> Inference | None:
@@ -42,7 +41,7 @@ def infer(task: LeastSquares | DualLeastSquares, state: Weights) -> Inference | 
     offset = int(task.fit_intercept)
     names = ["intercept"] * offset + task.source.names
     n_obs = task.gram.sum_weight / s.weight_scale
-    if n_obs <= len(names):
+    if not len(names) < n_obs < np.inf:
         return None
     units = np.concatenate([np.ones(offset), s.scale])
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -62,12 +61,12 @@ def infer(task: LeastSquares | DualLeastSquares, state: Weights) -> Inference | 
 
 def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certificate:
     residual = task.residual_at(state)
-    gradient = task.gradient(residual, state)
+    gradient = task.gradient(residual)
     step = task.factor.solve(gradient)
     weights, _ = task.to_scaled(state)
     penalised = float(task.penalty @ weights**2)
     objective = residual.squares + penalised
-    scale = max(objective, EXACT_FIT * _null_objective(task), np.finfo(float).tiny)
+    scale = _scale(objective, _null_objective(task), residual)
     rounding = _rounding(residual, scale, task.factor.condition)
     value = max(float(gradient @ step), 0.0) / scale + rounding
     offset = int(task.fit_intercept)
@@ -84,6 +83,11 @@ def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certifi
         names=tuple(["intercept"] * offset + task.source.names),
         digits=tuple(_digits(task, state, residual, gradient)),
     )
+
+
+def _scale(objective: float, null: float, residual: Residual) -> float:
+    """What an excess is relative to: the objective, or where it is an exact fit to rounding, a floor below it."""
+    return max(objective, EXACT_FIT * null, ROUNDING_FLOOR * residual.magnitude, float(np.finfo(float).tiny))
 
 
 def _rounding(residual: Residual, scale: float, condition: float) -> float:
@@ -165,7 +169,7 @@ def _relations(task: LeastSquares) -> tuple[str, ...]:
     names = task.source.names
     relative = _relative_relations(task)
     out = []
-    for i, column in enumerate(factor.dependent):
+    for i, column in enumerate(factor.dependent[:MOST_RELATIONS]):
         j = int(column) - offset
         terms: list[tuple[str, float]] = []
         constant = shift[j] / scale[j]
@@ -187,6 +191,9 @@ def _combination(terms: list[tuple[str, float]]) -> str:
     """ "x1 + 2 x2 - 0.5": small fractions where they are within rounding of the number."""
     if not terms:
         return "0"
+    if len(terms) > MOST_TERMS:
+        named = [name for name, _ in terms if name]
+        return f"a combination of {len(named)} columns: {', '.join(named[:MOST_TERMS])}, ..."
     text = ""
     for name, weight in terms:
         sign = "-" if weight < 0 else "+"
@@ -209,16 +216,18 @@ def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certif
     total = task.sum_weight
     null = float(task.target() @ task.target())
     objective = residual.squares + task.strength * float(weights @ weights)
-    scale = max(objective, EXACT_FIT * null, np.finfo(float).tiny)
+    scale = _scale(objective, null, residual)
     offset = residual.gradient[0] ** 2 / total if task.fit_intercept else 0.0  # sum_w mean(r)^2
+    rounding = _rounding(residual, scale, 1.0)
     if task.strength > 0:
-        gradient = residual.gradient[1:] - task.strength * weights
-        gap = float(gradient @ gradient) / task.strength + offset
-        theorem = "weak duality: primal - dual at u = r - mean(r)"
+        gap = float(residual.gradient[1:] @ residual.gradient[1:]) / task.strength + offset
+        if gap > scale * UNIT:
+            error = 4 * UNIT * task.factor.condition * objective  # of the centred rows that the dual is made of
+            gap = min(gap, max(objective - _dual_objective(task), 0.0) + error)
+        theorem = "weak duality: primal - dual, the best of two dual points"
     else:
         gap = _projected(task, state) + offset
         theorem = "the residual's share in the span of the columns is its excess"
-    rounding = _rounding(residual, scale, 1.0)
     return Certificate(
         claim="relative excess of the objective",
         theorem=theorem,
@@ -230,6 +239,14 @@ def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certif
         condition=task.factor.condition,
         dependent=(),
     )
+
+
+def _dual_objective(task: DualLeastSquares) -> float:
+    """The dual 2 strength a'y - strength^2 |a|^2 - strength |Z'a|^2 at the a that solves its system: a lower bound."""
+    target, strength = task.target(), task.strength
+    a = task.factor.solve(target)
+    weights = task.combine(a)
+    return float(2 * strength * (a @ target) - strength**2 * (a @ a) - strength * (weights @ weights))
 
 
 @one_blas_thread

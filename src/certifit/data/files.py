@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from os import PathLike, fspath
@@ -39,7 +40,7 @@ def scan_csv(
 
     def open_batches() -> Iterator[Block]:
         first_row = 0
-        for batch in _batches(path, types):
+        for batch in _batches(path, header, types):
             block = _block(batch, features, target, weight, first_row, path)
             first_row += block.n_rows
             yield block
@@ -62,25 +63,23 @@ def _header(path: str) -> list[str]:
     return names
 
 
-def _batches(path: str, types: dict[str, Any]) -> Iterator[Any]:
+def _batches(path: str, header: list[str], types: dict[str, Any]) -> Iterator[Any]:
     from pyarrow import ArrowInvalid
     from pyarrow import csv as arrow_csv
 
-    options = arrow_csv.ConvertOptions(
-        column_types=types, include_columns=list(types), strings_can_be_null=False
-    )
+    options = arrow_csv.ConvertOptions(column_types=types, include_columns=list(types), strings_can_be_null=False)
     # One thread: only then does an error carry the number of the row.
     read = arrow_csv.ReadOptions(use_threads=False, block_size=4 << 20)
     try:
         with arrow_csv.open_csv(path, read_options=read, convert_options=options) as reader:
             yield from reader
     except ArrowInvalid as error:
-        raise ValueError(f"{path!r}: {error}. Every cell must be a number; line 1 is the header.") from error
+        # Arrow counts the columns of the file from 0.
+        text = re.sub(r"column #(\d+)", lambda found: f"column {header[int(found[1])]!r}", str(error))
+        raise ValueError(f"{path!r}: {text}. Every cell must be a number; line 1 is the header.") from error
 
 
-def _block(
-    batch: Any, features: list[str], target: str | None, weight: str | None, first_row: int, path: str
-) -> Block:
+def _block(batch: Any, features: list[str], target: str | None, weight: str | None, first_row: int, path: str) -> Block:
     n_rows = batch.num_rows
     columns = {name: _column(batch, name, first_row, path) for name in batch.schema.names}
     # Fortran order: one copy a column, and the core reads tiles of it column by column.

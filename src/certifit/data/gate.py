@@ -27,7 +27,7 @@ def fit_source(model: Any, X: Any, y: Any, sample_weight: Any) -> Source:
             raise ValueError(
                 "A scan carries its target and weight. Pass them as scan_csv(..., target=, weight=), not to fit."
             )
-        if next(X.runs()).y is None:
+        if X.first_block().y is None:
             raise ValueError("The scan has no target. Use scan_csv(path, target='name of the column').")
         model.n_features_in_ = X.n_features
         _set_names(model, X.names if X.named else None)
@@ -52,16 +52,10 @@ def predict_source(model: Any, source: Source) -> Source:
     fitted = getattr(model, "feature_names_in_", None)
     if fitted is not None and source.named and list(fitted) != source.names:
         missing = [name for name in fitted if name not in source.names]
-        what = (
-            f"Columns missing: {missing}."
-            if missing
-            else f"Columns are {source.names}, the fit had {list(fitted)}."
-        )
+        what = f"Columns missing: {missing}." if missing else f"Columns are {source.names}, the fit had {list(fitted)}."
         raise ValueError(f"{what} Pass columns= to the scan to choose and order them.")
     if source.n_features != model.n_features_in_:
-        raise ValueError(
-            f"X has {source.n_features} features, but the fit had {model.n_features_in_} features."
-        )
+        raise ValueError(f"X has {source.n_features} features, but the fit had {model.n_features_in_} features.")
     return source
 
 
@@ -180,9 +174,7 @@ def _core_array(X: Any) -> Any:
 def _checked_weight(sample_weight: Any, n_rows: int) -> Array:
     if isinstance(sample_weight, Number):
         sample_weight = np.full(n_rows, sample_weight)
-    weight = check_array(
-        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", order="C"
-    )
+    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", order="C")
     if weight.ndim != 1:
         raise ValueError(f"sample_weight must be 1-D, one number a row. Got {weight.ndim} dimensions.")
     if len(weight) != n_rows:

@@ -120,9 +120,7 @@ class Source:
 class Memory(Source):
     """Rows in memory: an array of any numeric type and layout, or CSR. No copy is made."""
 
-    def __init__(
-        self, X: Any, y: Array | None, weight: Array | None = None, names: list[str] | None = None
-    ) -> None:
+    def __init__(self, X: Any, y: Array | None, weight: Array | None = None, names: list[str] | None = None) -> None:
         self.block = Block(X, y, weight)
         self.n_features = int(X.shape[1])
         self.named = names is not None

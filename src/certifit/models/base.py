@@ -20,7 +20,7 @@ from certifit.certificates.inference import Summary
 from certifit.certificates.least_squares import certify, infer
 from certifit.data.gate import fit_source, predict_rows, predict_source, refuse_nonfinite
 from certifit.data.source import Array, Block, Memory, Source
-from certifit.maps.basis import Functions, Polynomial
+from certifit.maps import Functions, Polynomial
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.direct import solve
 from certifit.statistics.gram import ColumnRange
@@ -69,13 +69,10 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         if self.inference_ is None:
             raise ValueError(f"No intervals: {self._why_no_inference()}")
-        block = predict_rows(self, X)
-        predictions = self._scores(block)
-        columns = self._columns(block.X)
-        columns = np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns, dtype=np.float64)
-        if self.fit_intercept:
-            columns = np.column_stack([np.ones(len(columns)), columns])
-        return self.inference_.interval(columns, predictions, level, kind)
+        if isinstance(X, Source):
+            parts = [self._interval(run, level, kind) for run in predict_source(self, X).runs()]
+            return np.concatenate(parts) if parts else np.zeros((0, 2))
+        return self._interval(predict_rows(self, X), level, kind)
 
     def summary(self, level: float = 0.95) -> Summary:
         """Coefficients with standard errors, t, p-values and confidence intervals, and the quality of the fit."""
@@ -102,9 +99,7 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(f"The null space of {len(self.coef_)} columns was not kept: it is too large.")
         v = np.asarray(v, dtype=np.float64)
         if v.shape != (self.null_space_.shape[1],):
-            raise ValueError(
-                f"v must have {self.null_space_.shape[1]} entries, one a redundant column. Got {v.shape}."
-            )
+            raise ValueError(f"v must have {self.null_space_.shape[1]} entries, one a redundant column. Got {v.shape}.")
         return self.coef_ + self.null_space_ @ v, float(self.intercept_ + self.null_intercept_ @ v)
 
     def monomials(self) -> dict[str, float]:
@@ -131,6 +126,14 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         if not np.isfinite(scores).all():
             refuse_nonfinite(Memory(block.X, None, names=self._feature_names()))
         return scores
+
+    def _interval(self, block: Block, level: float, kind: Literal["prediction", "confidence"]) -> Array:
+        assert self.inference_ is not None
+        columns = self._columns(block.X)
+        columns = np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns, dtype=np.float64)
+        if self.fit_intercept:
+            columns = np.column_stack([np.ones(len(columns)), columns])
+        return self.inference_.interval(columns, self._scores(block), level, kind)
 
     def _feature_names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)

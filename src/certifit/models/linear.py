@@ -98,9 +98,8 @@ class Ridge(LinearRegressor):
             if self.alpha is None and not hasattr(self, "alpha_")
             else f"{getattr(self, 'alpha_', self.alpha):g}"
         )
-        return (
-            f"minimised: sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i) + {alpha}/2 |w|^2"
-            + _no_intercept(self)
+        return f"minimised: sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i) + {alpha}/2 |w|^2" + _no_intercept(
+            self
         )
 
     def _penalty_strength(self) -> float | None:

@@ -44,12 +44,10 @@ def _solve_columns(task: LeastSquares) -> Run:
     previous = np.inf
     for iteration in range(1, MAX_REFINEMENTS + 1):
         at = task.residual_at(state)
-        gradient = task.gradient(at, state)
+        gradient = task.gradient(at)
         step = factor.solve(gradient)
         decrement = float(gradient @ step)  # = step' A step = twice the excess of the objective
-        size = np.sqrt(
-            max(decrement, 0.0) / max(float(solution @ task.right_hand_side()), np.finfo(float).tiny)
-        )
+        size = np.sqrt(max(decrement, 0.0) / max(float(solution @ task.right_hand_side()), np.finfo(float).tiny))
         history.append(
             _row(
                 iteration,
@@ -100,34 +98,24 @@ def _smallest_norm(task: LeastSquares, state: Weights) -> Weights:
 
 def _solve_rows(task: DualLeastSquares) -> Run:
     started = time.perf_counter()
-    factor = task.factor
-    target = task.target()
+    factor, target = task.factor, task.target()
     multipliers = factor.solve(target)
-    state = task.from_scaled(task.combine(multipliers))
+    weights = task.combine(multipliers)
+    state = best = task.from_scaled(weights)
     history: list[dict[str, float]] = []
-    best = np.inf
+    smallest = np.inf
     for iteration in range(1, MAX_REFINEMENTS + 1):
         r = task.roots * task.residuals(state)
-        if task.fit_intercept:
-            r = r - task.roots * float(task.roots @ r) / task.sum_weight
         left = r - task.strength * multipliers
         size = float(np.linalg.norm(left) / max(np.linalg.norm(target), np.finfo(float).tiny))
         history.append(
-            _row(
-                iteration,
-                float(r @ r),
-                float(left @ left),
-                size,
-                task.sum_weight,
-                task.scaling.y_scale,
-                started,
-            )
+            _row(iteration, float(r @ r), float(left @ left), size, task.sum_weight, task.scaling.y_scale, started)
         )
-        if not size < best / 2:
+        if not size < smallest:
             break
-        best = size
-        multipliers = multipliers + factor.solve(left)
-        state = task.from_scaled(task.combine(multipliers))
-        if size < 2.0**-50:
-            break
-    return Run(state, history)
+        smallest, best = size, state
+        # The weights are moved, not formed anew: their error is then that of the step.
+        step = factor.solve(left)
+        multipliers, weights = multipliers + step, weights + task.combine(step)
+        state = task.from_scaled(weights)
+    return Run(best, history)

@@ -22,7 +22,7 @@ MATRIX_ERROR = (
 class Residual:
     """Sums over rows at weights w and intercept b, r = y - b - x'w, all scaled.
 
-    gradient: sum_i w_i (1, x_i - shift) r_i; squares: sum_i w_i r_i^2;
+    gradient: sum_i w_i (1, x_i - shift) r_i, less the pull of a penalty; squares: sum_i w_i r_i^2;
     magnitude: sum_i w_i (|x_i|'|w| + |y_i|)^2, which rounding errors scale with;
     rounding: bound on the error of each entry of the gradient.
     """
@@ -32,16 +32,17 @@ class Residual:
     magnitude: float
     rounding: Array
 
-    def moved(self, step: Array, matrix: Array) -> Residual:
-        """The sums after a small step of (intercept, w), from sum_i w_i a_i a_i' for a = (1, x - shift).
+    def moved(self, step: Array, matrix: Array, penalty: Array) -> Residual:
+        """The sums after a small step of (intercept, w), from sum_i w_i a_i a_i' + penalty for a = (1, x - shift).
 
         They are quadratic in the state, so no pass is needed; the matrix is known to some hundred roundings.
         """
         change = matrix @ step
         size = np.sqrt(np.diagonal(matrix))
         error = MATRIX_ERROR * size * float(size @ np.abs(step))
-        squares = self.squares - 2 * float(self.gradient @ step) + float(step @ change)
-        return Residual(self.gradient - change, max(squares, 0.0), self.magnitude, self.rounding + error)
+        pull = np.concatenate([[0.0], penalty * step[1:]])
+        # The squares change by far less than they are known to: a step to the minimum moves them in second order.
+        return Residual(self.gradient - change - pull, self.squares, self.magnitude, self.rounding + error)
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,21 @@ class _Sums:
         return _Sums(gradient, self.squares + other.squares, self.magnitude + other.magnitude)
 
 
-def residual(source: Source, scaling: Scaling, weights: Array, intercept: float, shift: Array) -> Residual:
-    """The statistic at scaled weights, about a shift of the columns: one pass."""
+def residual(
+    source: Source, scaling: Scaling, weights: Array, intercept: float, shift: Array, penalty: Array
+) -> Residual:
+    """The statistic at scaled weights, about a shift of the columns: one pass.
+
+    penalty: its diagonal, whose pull -penalty w is part of the gradient. At a minimum the two cancel, so they are
+    added before anything is rounded.
+    """
     f = partial(_of_run, scaling=scaling, weights=weights, intercept=intercept, block_rows=source.block_rows)
     sums = source.reduce(f)
     hi, lo = sums.gradient
     total = (np.broadcast_to(hi[-1], shift.shape), np.broadcast_to(lo[-1], shift.shape))
-    columns, _ = tf.add((hi[:-1], lo[:-1]), tf.multiply((-shift, np.zeros_like(shift)), total))
-    gradient = np.concatenate([hi[-1:], columns])
+    columns = tf.add((hi[:-1], lo[:-1]), tf.multiply((-shift, np.zeros_like(shift)), total))
+    columns = tf.add(columns, tf.two_product(-penalty, weights))
+    gradient = np.concatenate([hi[-1:], columns[0]])
     return Residual(gradient, sums.squares, sums.magnitude, UNIT * np.abs(gradient))
 
 

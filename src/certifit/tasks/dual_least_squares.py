@@ -19,15 +19,12 @@ from certifit.statistics.gram import ColumnSizes, Scaling
 from certifit.statistics.residual import Residual, residual
 from certifit.tasks.least_squares import LeastSquares, Weights, data_facts
 
+PIECE = 2048  # columns centred at a time
 LARGEST_NULL_SPACE = 4_000_000  # entries
-COUNT_ABOVE = (
-    256  # with fewer columns the d x d matrix is cheap, and a stream is not read just to count its rows
-)
+COUNT_ABOVE = 256  # with fewer columns the d x d matrix is cheap, and a stream is not read just to count its rows
 
 
-def least_squares_task(
-    source: Source, alpha: float | None, fit_intercept: bool
-) -> LeastSquares | DualLeastSquares:
+def least_squares_task(source: Source, alpha: float | None, fit_intercept: bool) -> LeastSquares | DualLeastSquares:
     """The task on columns, or on rows where they are fewer. alpha None means 1 / sum of weights."""
     counted = source.n_features > COUNT_ABOVE or isinstance(source, Memory)
     if counted and sum(run.n_rows for run in source.runs()) < source.n_features:
@@ -65,7 +62,8 @@ class DualLeastSquares:
     def strength(self) -> float:
         """sum_w alpha in scaled units: what the penalty adds to the diagonal of K."""
         with np.errstate(over="ignore", under="ignore"):
-            return float(min(self.alpha * self.sum_weight * self.scaling.scale[0] ** 2, 1e200))
+            alpha = self.alpha
+            return float(min(alpha * self.sum_weight * self.scaling.scale[0] ** 2, 1e200)) if alpha > 0 else 0.0
 
     @property
     def roots(self) -> Array:
@@ -86,19 +84,19 @@ class DualLeastSquares:
         weights, intercept = self.to_scaled(state)
         s = self.scaling
         rows = self.block.rows
-        return np.asarray(
-            core.residual_rows(rows, self.y, s.scale, s.y_scale, weights, intercept, n_threads())
-        )
+        return np.asarray(core.residual_rows(rows, self.y, s.scale, s.y_scale, weights, intercept, n_threads()))
 
     def residual_at(self, state: Weights) -> Residual:
         """The residual statistic at a state: one pass."""
         weights, intercept = self.to_scaled(state)
-        return residual(self.source, self.scaling, weights, intercept, self.mean)
+        penalty = np.full(len(weights), self.strength)
+        return residual(self.source, self.scaling, weights, intercept, self.mean, penalty)
 
     def combine(self, multipliers: Array) -> Array:
         """sum_i a_i z_i: the weights that multipliers of the rows stand for, scaled."""
-        rooted = multipliers * self.roots
-        return np.asarray(self._weighted_sum(rooted) - self.mean * rooted.sum())
+        d = self.source.n_features
+        pieces = [self._centred(slice(begin, begin + PIECE)) @ multipliers for begin in range(0, d, PIECE)]
+        return np.concatenate(pieces)
 
     def to_scaled(self, state: Weights) -> tuple[Array, float]:
         """Weights and intercept for scaled columns and target."""
@@ -108,8 +106,13 @@ class DualLeastSquares:
     def from_scaled(self, weights: Array) -> Weights:
         """The state with these scaled weights and the intercept that makes the residuals' mean zero."""
         s = self.scaling
-        intercept = (self.y_mean - float(self.mean @ weights)) / s.y_scale if self.fit_intercept else 0.0
-        return Weights(weights * s.scale / s.y_scale, intercept)
+        coef = weights * s.scale / s.y_scale
+        if not self.fit_intercept:
+            return Weights(coef, 0.0)
+        # The residuals themselves tell the intercept better than means of rows far from zero.
+        first = Weights(coef, (self.y_mean - float(self.mean @ weights)) / s.y_scale)
+        left = float(self.weight @ self.residuals(first)) / self.sum_weight
+        return Weights(coef, first.intercept + left / s.y_scale)
 
     def null_space(self) -> tuple[Array | None, Array]:
         """An orthonormal basis of the directions that no row sees, while it is small enough to keep."""
@@ -142,19 +145,12 @@ class DualLeastSquares:
     def _mean(self) -> Array:
         if not self.fit_intercept:
             return np.zeros(self.source.n_features)
-        return np.asarray(self._weighted_sum(self.weight) / self.sum_weight)
-
-    def _weighted_sum(self, of_rows: Array) -> Array:
-        """sum_i of_rows_i x_i, scaled."""
-        X = self.block.X
-        if sp.issparse(X):
-            return np.asarray((X.T @ of_rows) * self.scaling.scale)
-        scaled = of_rows * self.scaling.scale[0]
-        out = np.empty(X.shape[1])
-        for begin in range(0, X.shape[1], 4096):  # float32 and integers are converted a piece at a time
-            at = slice(begin, begin + 4096)
-            out[at] = scaled @ np.asarray(X[:, at], dtype=np.float64)
-        return out
+        X, scaled = self.block.X, self.weight * self.scaling.scale[0]
+        pieces = []
+        for begin in range(0, self.source.n_features, PIECE):  # other types are converted a piece at a time
+            part = X[:, begin : begin + PIECE]
+            pieces.append(part.T @ scaled if sp.issparse(X) else scaled @ np.asarray(part, dtype=np.float64))
+        return np.concatenate(pieces) / self.sum_weight
 
     def _centred(self, at: slice) -> Array:
         """z' for a range of columns: a row of it is a column of z."""

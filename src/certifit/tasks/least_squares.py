@@ -52,6 +52,8 @@ class LeastSquares:
     def penalty(self) -> Array:
         """What the penalty adds to the diagonal, in scaled units: sum_w alpha (scale_j)^2, kept finite."""
         strength = self.alpha * self.gram.sum_weight
+        if strength == 0:
+            return np.zeros(self.gram.n_columns)
         with np.errstate(over="ignore", under="ignore"):
             return np.minimum(strength * self.gram.scaling.scale**2, 1e200)
 
@@ -70,17 +72,16 @@ class LeastSquares:
             step, matrix = self._step(self._last[0], state), self._matrix()
             size = float(np.sqrt(np.diagonal(matrix)) @ np.abs(step))
             if size <= SMALL_STEP * np.sqrt(self._last[1].magnitude):
-                return self._last[1].moved(step, matrix)
+                return self._last[1].moved(step, matrix, self.penalty)
         weights, intercept = self.to_scaled(state)
-        at = residual(self.source, self.gram.scaling, weights, intercept, self.gram.scaling.shift)
+        s = self.gram.scaling
+        at = residual(self.source, s, weights, intercept, s.shift, self.penalty)
         self._last = (state, at)
         return at
 
-    def gradient(self, at: Residual, state: Weights) -> Array:
+    def gradient(self, at: Residual) -> Array:
         """Minus the gradient of the scaled objective in the system's unknowns."""
-        gradient = at.gradient.copy()
-        gradient[1:] -= self.penalty * self.to_scaled(state)[0]
-        return gradient if self.fit_intercept else gradient[1:]
+        return at.gradient if self.fit_intercept else at.gradient[1:]
 
     def to_scaled(self, state: Weights) -> tuple[Array, float]:
         """Weights and intercept for scaled columns and target. Powers of two: exact short of underflow."""

@@ -1,13 +1,8 @@
-"""Basis functions: a linear model of columns phi_1(x) .. phi_p(x).
+"""Polynomials of the features as columns, for a model f(x) = b + sum_k w_k phi_k(x).
 
-    f(x) = b + sum_k w_k phi_k(x)
-
-Polynomial  products of Chebyshev polynomials T_k(u) of each feature scaled to [-1, 1], or plain powers.
-Functions   any functions of the row, written by the user.
-
-No map has a constant column: the intercept b belongs to the model. Without an intercept use form="powers",
-because T_2, T_4, ... hold a constant of their own.
-Row numbers in errors count from the first row of the X that was passed.
+Chebyshev polynomials T_k(u) of each feature scaled to [-1, 1] and their products, or plain powers. There is no
+constant column: the intercept b belongs to the model. Without an intercept use form="powers", because T_2, T_4, ...
+hold a constant of their own. Row numbers in errors count from the first row of the X that was passed.
 """
 
 from __future__ import annotations
@@ -23,17 +18,16 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-Array = NDArray[np.float64]
+from certifit.maps.rows import Array, finite_rows, first_non_finite, input_names, right_length, set_names, validated
+
 Term = tuple[tuple[int, int], ...]  # (feature, power) of each factor, features ascending; () is the constant
 
 MAX_TERMS = 10_000
 MAX_PRODUCTS = 200_000
 SCALE_BITS = 20
-ROW_TOLERANCE = 1e-6
 
 
 class Polynomial(TransformerMixin, BaseEstimator):
@@ -78,7 +72,7 @@ class Polynomial(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the range of each column."""
         _check_polynomial(self.degree, self.form)
-        rows = _finite_rows(self, _validated(self, X, reset=True))
+        rows = finite_rows(self, validated(self, X, reset=True))
         names = getattr(self, "feature_names_in_", None)
         return self.fit_range(rows.min(axis=0), rows.max(axis=0), names=names)
 
@@ -89,7 +83,7 @@ class Polynomial(TransformerMixin, BaseEstimator):
         terms = _terms(len(low), int(self.degree))
         scale = FORMS[self.form].scale
         pairs = [scale(float(a), float(b)) for a, b in zip(low, high, strict=True)]
-        _set_names(self, names, len(low))
+        set_names(self, names, len(low))
         self.lower_, self.upper_ = low, high
         self.center_, self.half_width_ = np.array(pairs, dtype=np.float64).T.copy()
         # Parameters set after the fit must not change what was fitted.
@@ -99,11 +93,11 @@ class Polynomial(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Array:
         """One row of p columns for each row of X. Rows outside the training range are extrapolated."""
         check_is_fitted(self)
-        return self.apply(_validated(self, X, reset=False))
+        return self.apply(validated(self, X, reset=False))
 
     def apply(self, block: Any) -> Array:
         """`transform` for a block of rows whose column names are checked elsewhere."""
-        rows = _finite_rows(self, block)
+        rows = finite_rows(self, block)
         index = {term: i for i, term in enumerate(self._terms)}
         columns = np.empty((len(self._terms), len(rows)))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -112,7 +106,7 @@ class Polynomial(TransformerMixin, BaseEstimator):
                 feature, power = term[-1]
                 factor = values[power][feature]
                 columns[i] = factor * columns[index[term[:-1]]] if len(term) > 1 else factor
-        if bad := _first_non_finite(columns):
+        if bad := first_non_finite(columns):
             raise ValueError(
                 f"Term {self.get_feature_names_out()[bad[0]]!r} overflows at row {bad[1]}. "
                 "Use a lower degree, rescale the columns, or keep rows nearer the training range."
@@ -122,7 +116,7 @@ class Polynomial(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
         """Names of the columns: "T2(x)", "T1(x) T3(z)"; or "x^2", "x z^3"."""
         check_is_fitted(self)
-        names, label = _input_names(self, input_features), FORMS[self._form].label
+        names, label = input_names(self, input_features), FORMS[self._form].label
         return np.array([_join(term, names, label) for term in self._terms], dtype=object)
 
     def monomials(
@@ -196,7 +190,7 @@ class Polynomial(TransformerMixin, BaseEstimator):
         return scaled
 
     def _monomial_names(self, names: Sequence[str] | None) -> list[str]:
-        inputs = _input_names(self, None) if names is None else _right_length(names, self.n_features_in_)
+        inputs = input_names(self, None) if names is None else right_length(names, self.n_features_in_)
         return ["1", *(_join(term, inputs, _power) for term in self._terms)]
 
     def _expansions(self) -> Iterator[dict[Term, Fraction]]:
@@ -218,83 +212,6 @@ class Polynomial(TransformerMixin, BaseEstimator):
                     if coefficient
                 }
             yield expansion
-
-
-class Functions(TransformerMixin, BaseEstimator):
-    """Columns that are functions of the row, written by the user.
-
-        phi_k(x) = functions[k](X)[i]   for row i
-
-    Parameters
-    ----------
-    functions : list of callables
-        Each takes X (n, d), float64 and read-only, and returns (n,) or (n, m). The value of a row must
-        depend on that row alone, because data come in blocks.
-    names : list of str, one a function or one a column, default None
-        None takes `__name__`; a lambda is "f" and its position.
-
-    Attributes
-    ----------
-    widths_ : (len(functions),) columns that each function gives
-    n_features_in_ : int
-
-    >>> import numpy as np
-    >>> def radius(X):
-    ...     return np.hypot(X[:, 0], X[:, 1])
-    >>> basis = Functions([radius, lambda X: X**2])
-    >>> basis.fit_transform([[3.0, 4.0], [0.0, 1.0]])
-    array([[ 5.,  9., 16.],
-           [ 1.,  0.,  1.]])
-    >>> list(basis.get_feature_names_out())
-    ['radius', 'f1[0]', 'f1[1]']
-    """
-
-    def __init__(
-        self, functions: Sequence[Callable[[Array], ArrayLike]], names: Sequence[str] | None = None
-    ) -> None:
-        self.functions = functions
-        self.names = names
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn how many columns each function gives. A few rows are enough."""
-        labels = _function_names(self.functions)
-        rows = _finite_rows(self, _validated(self, X, reset=True))
-        parts = [_evaluate(f, label, rows) for f, label in zip(self.functions, labels, strict=True)]
-        for function, label, part in zip(self.functions, labels, parts, strict=True):
-            _refuse_row_mixing(function, label, rows, part)
-        self.widths_ = np.array([part.shape[1] for part in parts], dtype=np.int64)
-        self._names_out = _names_out(self.names, labels, self.widths_.tolist())
-        return self
-
-    def transform(self, X: Any) -> Array:
-        """The columns of all functions, side by side."""
-        check_is_fitted(self)
-        return self.apply(_validated(self, X, reset=False))
-
-    def apply(self, block: Any) -> Array:
-        """`transform` for a block of rows whose column names are checked elsewhere."""
-        rows = _finite_rows(self, block)
-        parts = []
-        labels = _function_names(self.functions)
-        for function, label, width in zip(self.functions, labels, self.widths_, strict=True):
-            part = _evaluate(function, label, rows)
-            if part.shape[1] != width:
-                raise ValueError(f"Function {label!r} gave {width} columns in fit and {part.shape[1]} here.")
-            parts.append(part)
-        return np.hstack(parts)
-
-    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
-        """Names of the columns; a function of m > 1 columns has "name[0]" .. "name[m-1]"."""
-        check_is_fitted(self)
-        _input_names(self, input_features)
-        return np.array(self._names_out, dtype=object)
-
-    def to_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Refused: a model file holds no code."""
-        raise ValueError(
-            "basis=Functions([...]) holds Python functions, which a model file never stores. "
-            "Refit with Polynomial, or keep the code and refit."
-        )
 
 
 class _Form(NamedTuple):
@@ -395,114 +312,3 @@ def _to_float(value: Fraction, label: str) -> float:
 
 def _join(term: Term, names: Sequence[str], label: Callable[[str, int], str]) -> str:
     return " ".join(label(names[feature], power) for feature, power in term)
-
-
-def _validated(estimator: Any, X: Any, *, reset: bool) -> Any:
-    _refuse_sparse(estimator, X)
-    return validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
-
-
-def _refuse_sparse(estimator: Any, X: Any) -> None:
-    if issparse(X):
-        kind = type(estimator).__name__
-        raise TypeError(f"{kind} needs dense X. Got sparse X of shape {X.shape}. Use X.toarray().")
-
-
-def _finite_rows(estimator: Any, block: Any) -> Array:
-    """The block as a dense, finite, read-only float64 array of the fitted width."""
-    _refuse_sparse(estimator, block)
-    kind, width = type(estimator).__name__, estimator.n_features_in_
-    rows: Array = np.asarray(block, dtype=np.float64).view()
-    rows.flags.writeable = False
-    if rows.ndim != 2 or rows.shape[1] != width:
-        raise ValueError(f"{kind} needs rows of {width} columns. Got shape {rows.shape}.")
-    if bad := _first_non_finite(rows):
-        row, column, value = bad
-        name = _input_names(estimator, None)[column]
-        raise ValueError(f"{kind} needs finite X. Row {row} of column {name!r} is {value}.")
-    return rows
-
-
-def _first_non_finite(values: Array) -> tuple[int, int, str] | None:
-    finite = np.isfinite(values)
-    if finite.all():
-        return None
-    row, column = np.argwhere(~finite)[0].tolist()
-    return row, column, "NaN" if np.isnan(values[row, column]) else str(values[row, column])
-
-
-def _set_names(estimator: Any, names: Sequence[str] | None, n_features: int) -> None:
-    if names is not None:
-        estimator.feature_names_in_ = np.array(_right_length(names, n_features), dtype=object)
-    elif hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_
-    estimator.n_features_in_ = n_features
-
-
-def _right_length(names: Sequence[str], n_features: int) -> list[str]:
-    if len(names) != n_features:
-        raise ValueError(
-            f"input_features should have length equal to number of features ({n_features}), got {len(names)}."
-        )
-    return [str(name) for name in names]
-
-
-def _input_names(estimator: Any, given: Sequence[str] | None) -> list[str]:
-    known = getattr(estimator, "feature_names_in_", None)
-    if given is None:
-        n_features: int = estimator.n_features_in_
-        return [f"x{j}" for j in range(n_features)] if known is None else [str(name) for name in known]
-    if known is not None and list(given) != list(known):
-        raise ValueError(f"input_features is not equal to feature_names_in_. Got {list(given)}.")
-    return _right_length(given, estimator.n_features_in_)
-
-
-def _function_names(functions: Any) -> list[str]:
-    if isinstance(functions, str) or not isinstance(functions, Sequence) or not functions:
-        raise TypeError(f"functions must be a list of one or more functions. Got {functions!r}.")
-    for i, function in enumerate(functions):
-        if not callable(function):
-            raise TypeError(f"functions[{i}] must be callable. Got {function!r}.")
-    own = [getattr(function, "__name__", "<lambda>") for function in functions]
-    own = [f"f{i}" if name == "<lambda>" else name for i, name in enumerate(own)]
-    return [name if own.count(name) == 1 else f"{name}{i}" for i, name in enumerate(own)]
-
-
-def _names_out(names: Sequence[str] | None, labels: list[str], widths: list[int]) -> list[str]:
-    given = labels if names is None else [str(name) for name in names]
-    if len(set(given)) < len(given):
-        raise ValueError(f"names must differ from each other. Got {given}.")
-    if len(given) == sum(widths) != len(labels):
-        widths = [1] * len(given)
-    if len(given) != len(widths):
-        raise ValueError(
-            f"names must have {len(labels)} entries (one a function) or {sum(widths)} (one a column). "
-            f"Got {len(given)}."
-        )
-    parts = zip(given, widths, strict=True)
-    return [name if m == 1 else f"{name}[{i}]" for name, m in parts for i in range(m)]
-
-
-def _evaluate(function: Callable[[Array], ArrayLike], label: str, rows: Array) -> Array:
-    result = np.asarray(function(rows))
-    if result.ndim not in (1, 2) or len(result) != len(rows) or not result.size:
-        n_rows = len(rows)
-        raise ValueError(
-            f"Function {label!r} must give shape ({n_rows},) or ({n_rows}, m). Got {result.shape}."
-        )
-    if result.dtype.kind not in "biuf":
-        raise TypeError(f"Function {label!r} must give real numbers. Got dtype {result.dtype}.")
-    part: Array = result.reshape(len(rows), -1).astype(np.float64)
-    if bad := _first_non_finite(part):
-        raise ValueError(f"Function {label!r} gives {bad[2]} at row {bad[0]}, where X is finite.")
-    return part
-
-
-def _refuse_row_mixing(function: Callable[[Array], ArrayLike], label: str, rows: Array, part: Array) -> None:
-    alone = _evaluate(function, label, rows[:1])
-    allowed = ROW_TOLERANCE * np.abs(part).max(axis=0)
-    if alone.shape[1] != part.shape[1] or (np.abs(alone[0] - part[0]) > allowed).any():
-        raise ValueError(
-            f"Function {label!r} gives row 0 other values when it stands alone. "
-            "A basis function may look at one row only."
-        )

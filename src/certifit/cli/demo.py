@@ -1,0 +1,45 @@
+"""certifit demo."""
+
+import csv
+import shlex
+from pathlib import Path
+
+import click
+
+STORY = "\nOne column repeats two others, and the report says so. Without it, every coefficient has a p-value:\n"
+
+
+@click.command(short_help="Fit bundled data and show where the reports are.")
+@click.option("--out", "-o", default="certifit-demo", show_default=True, metavar="DIR", help="Folder for the reports.")
+def demo(out: str) -> int:
+    """Fit 3,000 flights from New York City: arrival delay from departure delay, air time, distance and date.
+
+    The first fit takes all columns, one of which repeats two others. The second leaves that one out.
+    """
+    from certifit import demo as data
+
+    with open(data.path(), encoding="utf-8", newline="") as file:
+        names = next(csv.reader(file))
+    kept = [name for name in names if name not in (data.TARGET, data.REPEATED)]
+    first, second = Path(out) / "all-columns", Path(out) / f"without-{data.REPEATED}"
+    code = _fit(data.path(), data.TARGET, first, None)
+    click.echo(STORY)
+    code = max(code, _fit(data.path(), data.TARGET, second, kept))
+    model, file_name = second / "model.certifit", data.path()
+    click.echo(f"\nProve the saved fit again:\n$ certifit verify {_quoted(model)} {_quoted(file_name)}")
+    click.echo("\nOpen the reports in a browser:")
+    for folder in (first, second):
+        click.echo(f"  {(folder / 'report.html').absolute().as_uri()}")
+    return code
+
+
+def _fit(path: Path, target: str, out: Path, columns: list[str] | None) -> int:
+    from certifit.cli.fit import run
+
+    chosen = "" if columns is None else f" --columns {','.join(columns)}"
+    click.echo(f"$ certifit fit {_quoted(path)} --target {target}{chosen} --out {_quoted(out)}\n")
+    return run(path, str(out), "linear", {}, False, target=target, weight=None, columns=columns)
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))

@@ -1,0 +1,150 @@
+"""Every failure is one line on stderr and an exit code; never a traceback.
+
+Set CERTIFIT_DEBUG=1 to see where an error arose.
+"""
+
+import contextlib
+import errno
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from certifit.report.text import one_line, visible
+
+NOT_PROVEN, BAD_INPUT, DEFECT, INTERRUPTED = 1, 2, 3, 130
+
+
+class Commands(click.Group):
+    """A group of commands whose return value is the exit code."""
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
+        """Run a command and exit."""
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(AttributeError, ValueError):
+                stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(args, "certifit", **extra)
+        except click.ClickException as error:
+            code = _usage(error)
+        except click.Abort:
+            code = INTERRUPTED
+        is_process = sys.stdout is sys.__stdout__
+        if code == INTERRUPTED and is_process:
+            # Everything is closed and removed; taking the interpreter apart could last another half second.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+        sys.exit(code or 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; turn what goes wrong into one line."""
+        with _termination_unwinds():
+            try:
+                return super().invoke(ctx)
+            except (click.ClickException, click.exceptions.Exit, click.Abort):
+                raise
+            except KeyboardInterrupt:
+                return _fail(ctx, "interrupted. Nothing was left half written.", INTERRUPTED)
+            except BrokenPipeError:
+                # The reader of the pipe has seen enough, as with `| head`.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                return 128 + signal.SIGPIPE
+            except Exception as error:
+                if os.environ.get("CERTIFIT_DEBUG"):
+                    traceback.print_exc()
+                return _fail(ctx, *describe(error))
+
+
+def describe(error: Exception) -> tuple[str, int]:
+    """What to say about an error, and the exit code."""
+    if isinstance(error, MemoryError):
+        detail = (
+            f" {error}" if str(error) else " Use fewer columns or a lower --degree: memory grows with their square."
+        )
+        return f"out of memory.{detail}", BAD_INPUT
+    if isinstance(error, OSError):
+        return _describe_os_error(error), BAD_INPUT
+    if isinstance(error, ValueError):
+        return str(error), BAD_INPUT
+    return (
+        f"unexpected {type(error).__name__}: {error}. A defect of certifit; CERTIFIT_DEBUG=1 shows where.",
+        DEFECT,
+    )
+
+
+def _describe_os_error(error: OSError) -> str:
+    name = f" '{visible(error.filename)}'" if error.filename else ""
+    if error.errno == errno.ENOSPC:
+        return f"the disk is full. Nothing was left half written{name}. Free some space or choose another place."
+    return f"{error.strerror or error}{':' if name else ''}{name}."
+
+
+def readable_file(text: str, what: str) -> Path:
+    """The path of a regular file that can be read, or an error that helps."""
+    path = Path(text)
+    if path.is_dir():
+        raise ValueError(f"'{visible(path)}' is a folder. Give {what}.")
+    if not path.exists():
+        raise ValueError(f"there is no file '{visible(path)}'.{_near(path)} Give {what}.")
+    if not path.is_file():
+        raise ValueError(f"'{visible(path)}' is not a regular file, and it is read more than once. Save it first.")
+    if not os.access(path, os.R_OK):
+        raise ValueError(f"'{visible(path)}' cannot be read: permission denied.")
+    if path.stat().st_size == 0:
+        raise ValueError(f"'{visible(path)}' is empty. Give {what}.")
+    return path
+
+
+def _near(path: Path) -> str:
+    with contextlib.suppress(OSError):
+        found = get_close_matches(path.name, (entry.name for entry in path.absolute().parent.iterdir()), n=1)
+        if found:
+            return f" Did you mean '{visible(path.with_name(found[0]))}'?"
+    return ""
+
+
+def say(line: str, **options: Any) -> None:
+    """One line on stderr, made safe for a terminal."""
+    click.echo(visible(line), err=True, **options)
+
+
+def _fail(ctx: click.Context, message: str, code: int) -> int:
+    command = ctx.invoked_subcommand
+    say(one_line(f"certifit{' ' + command if command else ''}: {message}"))
+    return code
+
+
+def _usage(error: click.ClickException) -> int:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return BAD_INPUT
+    ctx = getattr(error, "ctx", None)
+    path = ctx.command_path if ctx is not None else "certifit"
+    say(one_line(f"{path}: {error.format_message()} See {path} --help."))
+    return BAD_INPUT
+
+
+@contextlib.contextmanager
+def _termination_unwinds() -> Iterator[None]:
+    """SIGTERM ends the command like an exception, so that temporary files are removed."""
+
+    def stop(number: int, frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

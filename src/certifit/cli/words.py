@@ -1,0 +1,92 @@
+"""The result of a fit as plain lines for a terminal."""
+
+import shlex
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from certifit.report import folder, text
+
+# A longer table of coefficients is left to the report.
+MOST_COEFFICIENTS = 12
+NAME_WIDTH = 28
+WIDTH = 100
+
+
+def lines(context: dict[str, Any], out: str, replaced: list[str]) -> list[str]:
+    """What was fitted, how good it is, whether it is proven, warnings, and where the files are."""
+    blocks = [_result(context), *_warnings(context), _coefficients(context), _files(out, replaced)]
+    return [text.visible(line) for block in blocks if block for line in [*block, ""]][:-1]
+
+
+def _result(context: dict[str, Any]) -> list[str]:
+    model, data, quality, certificate = (context[key] for key in ("model", "data", "quality", "certificate"))
+    what = model["basis"] or text.plural(model["n_features"], "column")
+    target = text.visible(model["target"], 60)
+    rows = [
+        f"{target} from {what}, {model['words']}, {text.plural(data['n_rows'], 'row')}",
+        "",
+    ]
+    adjusted = quality["adjusted_r2"]
+    detail = f"   adjusted {text.share(adjusted)}" if adjusted is not None else ""
+    rows.append(f"  R2             {text.share(quality['r2'])}{detail}")
+    spread = text.number(data["target"]["sd"])
+    rows.append(f"  typical error  {text.number(quality['sigma'])}   spread of the target {spread}")
+    value, tolerance = text.power(certificate["value"]), text.power(certificate["tolerance"])
+    if certificate["holds"]:
+        size = "squared error" if model["alpha"] == 0 else "penalised squared error"
+        rows.append(f"  converged      yes, proven: no coefficients can lower the {size} by more than {value} of it")
+    else:
+        rows.append(f"  converged      NO: the squared error may be {value} above the best, {tolerance} was asked for")
+    return rows
+
+
+def _coefficients(context: dict[str, Any]) -> list[str]:
+    table = context["coefficients"]
+    if len(table["rows"]) > MOST_COEFFICIENTS:
+        return [f"  {text.count(len(table['rows']))} coefficients: see the report"]
+    level = text.number(100 * table["level"])
+    head = ["column", "coefficient", "std. error", "p-value", f"{level} % interval", ""]
+    cells = [_cells(row) for row in table["rows"]]
+    if not table["has_inference"]:
+        head, cells = head[:2], [row[:2] for row in cells]
+    widths = [max(len(row[j]) for row in [head, *cells]) for j in range(len(head))]
+    shown = [_row(row, widths) for row in [head, *cells]]
+    return shown + ([] if table["has_inference"] else ["", *_wrapped(table["reason"])])
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    decimals = text.decimals_for(row["error"], row["estimate"])
+    numbers = [text.fixed(row[key], decimals) if row[key] is not None else "" for key in ("estimate", "error")]
+    bounds = [text.fixed(row[key], decimals) if row[key] is not None else "" for key in ("low", "high")]
+    return [text.visible(row["name"], NAME_WIDTH), *numbers, text.p_value(row["p"]), *bounds]
+
+
+def _row(cells: list[str], widths: list[int]) -> str:
+    rest = "   ".join(cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+    return f"  {cells[0].ljust(widths[0])}   {rest}".rstrip()
+
+
+def _warnings(context: dict[str, Any]) -> list[list[str]]:
+    return [
+        [
+            f"{'Note' if notice['level'] == 'note' else 'Warning'}: {notice['title']}.",
+            *_wrapped(notice["text"]),
+            *_wrapped(notice["action"]),
+        ]
+        for notice in context["warnings"]
+    ]
+
+
+def _wrapped(words: str) -> list[str]:
+    return textwrap.wrap(text.visible(words), WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _files(out: str, replaced: list[str]) -> list[str]:
+    place = Path(out)
+    verb = "Replaced the earlier fit in" if replaced else "Wrote to"
+    return [
+        f"{verb} {place}: {folder.REPORT}, {folder.MODEL}, {folder.COEFFICIENTS}, {folder.CONTEXT}",
+        f"  open     {place / folder.REPORT}",
+        f"  predict  certifit predict {shlex.quote(str(place / folder.MODEL))} NEW.csv --out predictions.csv",
+    ]

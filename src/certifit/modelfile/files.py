@@ -1,0 +1,161 @@
+"""Save and load: a model to its file and back, the same bits."""
+
+from __future__ import annotations
+
+import dataclasses
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import certifit
+from certifit.maps import Polynomial
+from certifit.modelfile import container, linear
+from certifit.modelfile.canonical import INTEGER_BOUND
+from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show, write_bytes
+from certifit.modelfile.registry import Entry, entry_named, entry_of
+from certifit.modelfile.schema import INTEGER, TEXT, VERSION, Spec, brief, check
+
+ADVICE = {"inference_": "Fit again, or set inference_ = None to save it without standard errors."}
+FORMAT = 1  # raised when a file of an older certifit can no longer say all that a model is
+
+
+def save(model: Any, path: Path) -> None:
+    """Write a fitted model to a file, whole or not at all. The file holds no rows and no code.
+
+    >>> import tempfile
+    >>> import certifit as cf
+    >>> model = cf.LinearRegression().fit([[1.0], [2.0], [4.0]], [2.0, 3.0, 7.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cf.save(model, f"{folder}/line.certifit")
+    ...     again = cf.load(f"{folder}/line.certifit")
+    >>> bool(again.predict([[3.0]]) == model.predict([[3.0]]))
+    True
+    """
+    write_bytes(path, to_bytes(model))
+
+
+def load(path: Path, *, max_bytes: int = MAX_FILE) -> Any:
+    """The fitted model of a file that `save` wrote; its predictions are the same bits.
+
+    The file is read as data: nothing in it is run, and its class comes from a closed list. What is damaged,
+    incomplete or not a model is a ModelFileError. A sound file may still be a forged one: `verify` tells
+    whether the model is the best fit to the data.
+    """
+    data = read_bytes(path, max_bytes)
+    try:
+        return from_bytes(data)
+    except ModelFileError as error:
+        raise ModelFileError(f"{show(path)} is not a sound model file: {error}") from None
+
+
+def to_bytes(model: Any) -> bytes:
+    """The bytes of a model file. They are read back and compared with the model before anybody gets them."""
+    key, entry = entry_of(model)
+    if not hasattr(model, "certificate_"):
+        raise ModelFileError(f"This {type(model).__name__} is not fitted. Call fit, then save.")
+    metadata, arrays = linear.dump(model)
+    metadata |= {
+        "estimator": key,
+        "format": FORMAT,
+        "library": certifit.__version__,
+        "parameters": {name: _setting(getattr(model, name)) for name in entry.parameters},
+    }
+    try:
+        _check_metadata(metadata)
+        data = container.to_bytes(metadata, arrays)
+        again = from_bytes(data)
+    except ModelFileError as error:
+        raise ModelFileError(f"This {type(model).__name__} cannot be saved: {error}") from None
+    _refuse_difference(model, again)
+    return data
+
+
+def from_bytes(data: bytes) -> Any:
+    """The model of the bytes of a model file."""
+    metadata, arrays = container.from_bytes(data)
+    entry = _check_metadata(metadata)
+    return linear.build(entry.load_class(), metadata, arrays)
+
+
+def _check_metadata(metadata: dict[str, Any]) -> Entry:
+    """Refuse metadata that is not that of an estimator in the table; its arrays are not looked at."""
+    _check_format(metadata.get("format"))
+    check(TEXT, metadata.get("estimator"), "estimator")
+    entry = entry_named(metadata["estimator"])
+    head: dict[str, Spec] = {
+        "estimator": TEXT,
+        "format": INTEGER,
+        "library": VERSION,
+        "parameters": entry.parameters,
+    }
+    check({**linear.FITTED, **head}, metadata, "metadata")
+    return entry
+
+
+def _check_format(found: Any) -> None:
+    check(INTEGER, found, "format")
+    if found != FORMAT:
+        advice = "Use a newer certifit." if found > FORMAT else "Fit and save the model again."
+        raise ModelFileError(
+            f"it has format {found}, and certifit {certifit.__version__} reads format {FORMAT}. {advice}"
+        )
+
+
+def _settings(model: Any) -> dict[str, Any]:
+    """All parameters, those of the basis under their own names."""
+    return {key: _setting(value) for key, value in model.get_params().items() if key != "basis"}
+
+
+def _setting(value: Any) -> Any:
+    """A parameter as a plain Python value."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, Integral) and abs(int(value)) < INTEGER_BOUND:
+        return int(value)
+    return float(value) if isinstance(value, Real) else value
+
+
+def _refuse_difference(model: Any, again: Any) -> None:
+    """Refuse a model that would come back as another one."""
+    kind = type(model).__name__
+    asked = _settings(model)
+    if not _same(asked, _settings(again)):
+        raise ModelFileError(f"The parameters of this {kind} are not those of its fit. Fit again, then save.")
+    names = {name for m in (model, again) for name in vars(m) if not name.startswith("_")}
+    for name in sorted(names - asked.keys() - {"basis"}):
+        if not hasattr(again, name):
+            raise ModelFileError(f"A model file has no place for the attribute {brief(name)}. Delete it, then save.")
+        if not hasattr(model, name) or not _same(getattr(model, name), getattr(again, name)):
+            raise ModelFileError(
+                f"{name} of this {kind} is not what its fit left, or does not belong to the rest. "
+                + ADVICE.get(name, "Fit again, then save.")
+            )
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equal to the bit. Seconds of a history are not compared."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype != object:
+        return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(_raw(a), _raw(b))
+    if isinstance(a, Real) and isinstance(b, Real):
+        return float(a).hex() == float(b).hex()
+    if isinstance(a, list | tuple | np.ndarray) and isinstance(b, list | tuple | np.ndarray):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if type(a) is not type(b):
+        return False
+    a, b = _parts(a), _parts(b)
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a if key != "seconds")
+    return bool(a == b)
+
+
+def _raw(array: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(array).view(np.uint8)
+
+
+def _parts(value: Any) -> Any:
+    """The fields of a record, the state of a basis, and anything else as it is."""
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return dict(enumerate(value.to_state())) if isinstance(value, Polynomial) else value

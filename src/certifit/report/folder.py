@@ -1,0 +1,153 @@
+"""A fit on disk: model.certifit, report.html, report.json, coefficients.csv in one folder, all or none.
+
+The files are written to a temporary folder first and moved when all are complete. A folder of other
+files is refused; files that certifit wrote there before are replaced.
+"""
+
+import contextlib
+import csv
+import io
+import json
+import os
+import secrets
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from certifit.report.text import joined, visible
+
+MODEL, REPORT, CONTEXT, COEFFICIENTS = "model.certifit", "report.html", "report.json", "coefficients.csv"
+FILES = (MODEL, REPORT, CONTEXT, COEFFICIENTS)
+TEMPORARY = ".certifit-"
+
+COEFFICIENT_KEYS = ("name", "estimate", "error", "t", "p", "low", "high", "digits")
+COEFFICIENT_HEAD = "name,coefficient,std_error,t,p_value,lower,upper,digits_proven"
+
+# How a file of each name begins, or what stands near its beginning, when certifit wrote it.
+MARKS = {
+    MODEL: b'"certifit"',
+    REPORT: b'<meta name="generator" content="certifit ',
+    CONTEXT: b'{"format": "certifit report"',
+    COEFFICIENTS: COEFFICIENT_HEAD.encode(),
+}
+
+
+def write(
+    folder: str | os.PathLike[str], model: Any, source: Any, data: str, weight: str | None = None
+) -> dict[str, Any]:
+    """Write the four files for a fitted model and the source it was fitted on; returns the report's context.
+
+    `data` is the name of the data file, as the report should show it; `weight` its column of row weights.
+    """
+    from certifit.modelfile import save
+    from certifit.report.context import build
+    from certifit.report.page import render
+
+    check(folder)
+    files = {"data": data, "weight": weight, "model": MODEL, "report": REPORT, "coefficients": COEFFICIENTS}
+    context = build(model, source, files)
+    page = render(context)
+    with staged(Path(folder)) as stage:
+        save(model, stage / MODEL)
+        _write_text(stage / REPORT, page)
+        _write_text(stage / CONTEXT, json.dumps(context, allow_nan=False) + "\n")
+        _write_text(stage / COEFFICIENTS, coefficient_table(context))
+    return context
+
+
+def check(folder: str | os.PathLike[str]) -> list[str]:
+    """Refuse a folder that cannot be written or holds other files. Returns our files in it."""
+    path = Path(folder)
+    if not path.exists():
+        above = next(parent for parent in path.absolute().parents if parent.exists())
+        _refuse_unwritable(above)
+        return []
+    _refuse_unwritable(path)
+    names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith(TEMPORARY))
+    foreign = [name for name in names if name in FILES and not _is_ours(path / name)]
+    if foreign:
+        raise ValueError(f"{_show(path)} holds {joined(foreign)}, not written by certifit. Choose another folder.")
+    ours = [name for name in names if name in FILES]
+    if names and not ours:
+        raise ValueError(f"{_show(path)} holds other files ({joined(names, 3)}). Choose a new or empty folder.")
+    return ours
+
+
+@contextlib.contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """A temporary folder whose files appear in `folder` when the block ends without an error."""
+    inside = folder.exists()
+    above = folder if inside else folder.absolute().parent
+    above.mkdir(parents=True, exist_ok=True)
+    stage = above / f"{TEMPORARY}{secrets.token_hex(6)}"
+    stage.mkdir()
+    try:
+        yield stage
+        with _uninterrupted():
+            if inside:
+                for file in sorted(stage.iterdir()):
+                    os.replace(file, folder / file.name)
+                stage.rmdir()
+            else:
+                os.rename(stage, folder)
+    except BaseException:
+        shutil.rmtree(stage, ignore_errors=True)
+        raise
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until the files are moved, a matter of microseconds."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def coefficient_table(context: dict[str, Any]) -> str:
+    """The coefficients as CSV with every digit."""
+    text = io.StringIO()
+    text.write(COEFFICIENT_HEAD + "\n")
+    writer = csv.writer(text, lineterminator="\n")
+    for row in context["coefficients"]["rows"]:
+        writer.writerow(
+            [harmless(row["name"]), *("" if row[k] is None else repr(row[k]) for k in COEFFICIENT_KEYS[1:])]
+        )
+    return text.getvalue()
+
+
+def harmless(name: str) -> str:
+    """A name that a spreadsheet shows and does not run: a leading = + - @ gets an apostrophe."""
+    shown = visible(name)
+    return "'" + shown if shown.lstrip()[:1] in ("=", "+", "-", "@") else shown
+
+
+def _write_text(path: Path, text: str) -> None:
+    with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _is_ours(path: Path) -> bool:
+    if path.is_symlink() or not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return MARKS[path.name] in file.read(1 << 16)
+
+
+def _refuse_unwritable(path: Path) -> None:
+    if not path.is_dir():
+        raise ValueError(f"{_show(path)} is a file. Give the name of a folder.")
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise ValueError(f"{_show(path)} cannot be written: permission denied. Choose another folder.")
+
+
+def _show(path: Path) -> str:
+    return f"'{visible(path)}'"

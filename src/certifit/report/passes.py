@@ -1,0 +1,273 @@
+"""What the pictures need of the data, in two passes of constant memory; no row is kept.
+
+First pass (Survey): ranges, quantiles and moments of target, prediction, residual and columns.
+Second pass (Shapes): counts on grids whose edges the first pass gave.
+Residual = target - prediction. All counts are sums of weights: a row of weight 2 is the row twice.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from certifit.data.source import Block, Memory, Source
+from certifit.report.sketch import Array, Sketch
+
+BAND_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+N_RESIDUAL_EDGES = 1200
+
+
+def predicted(model: Any, source: Source) -> Iterator[tuple[Block, Array, Array]]:
+    """(block, prediction, weight) for every block that has rows of positive weight."""
+    for block in source.runs():
+        if block.X.shape[0] == 0:
+            continue
+        weight = np.ones(block.X.shape[0]) if block.weight is None else block.weight
+        yield block, predict_block(model, source, block.X), weight
+
+
+def predict_block(model: Any, source: Source, X: Any) -> Array:
+    """Predictions for one block, with the names of its source so that the model can match columns."""
+    return np.asarray(model.predict(named(source, X)), dtype=np.float64)
+
+
+def named(source: Source, X: Any) -> Any:
+    """The rows as a source that carries the column names."""
+    return Memory(X, None, names=list(source.names) if source.named else None)
+
+
+@dataclass
+class Columns:
+    """Mean, spread and range of every column, merged block by block (Chan's formula)."""
+
+    mass: float = 0.0
+    mean: Array = field(default_factory=lambda: np.empty(0))
+    squares: Array = field(default_factory=lambda: np.empty(0))
+    low: Array = field(default_factory=lambda: np.empty(0))
+    high: Array = field(default_factory=lambda: np.empty(0))
+
+    def add(self, X: Any, weight: Array) -> None:
+        """Merge the rows of one block."""
+        mass = float(weight.sum())
+        if mass <= 0:
+            return
+        mean, squares, low, high = _moments(X, weight, mass)
+        if self.mass == 0:
+            self.mass, self.mean, self.squares, self.low, self.high = mass, mean, squares, low, high
+            return
+        total = self.mass + mass
+        step = mean - self.mean
+        self.squares = self.squares + squares + step**2 * (self.mass * mass / total)
+        self.mean = self.mean + step * (mass / total)
+        self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
+        self.mass = total
+
+    @property
+    def sd(self) -> Array:
+        """Standard deviations."""
+        return np.sqrt(self.squares / self.mass) if self.mass > 0 else self.squares
+
+
+def _moments(X: Any, weight: Array, mass: float) -> tuple[Array, Array, Array, Array]:
+    if scipy.sparse.issparse(X):
+        X = X.tocsr().astype(np.float64)
+        mean = np.asarray(weight @ X).ravel() / mass
+        squares = np.asarray(weight @ X.power(2)).ravel() - mass * mean**2
+        low, high = X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
+        return mean, np.maximum(squares, 0.0), low, high
+    dense = np.asarray(X, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        mean = weight @ dense / mass
+        squares = weight @ (dense - mean) ** 2
+    return mean, squares, dense.min(axis=0), dense.max(axis=0)
+
+
+@dataclass
+class Survey:
+    """First pass. `scale` keeps squares finite: every square is of residual / scale."""
+
+    scale: float
+    center: float
+    n_rows: int = 0
+    mass: float = 0.0
+    target: Sketch = field(default_factory=Sketch)
+    prediction: Sketch = field(default_factory=Sketch)
+    residual: Sketch = field(default_factory=Sketch)
+    columns: Columns = field(default_factory=Columns)
+    squares: float = 0.0
+    absolute: float = 0.0
+    total: float = 0.0
+
+    def add(self, block: Block, prediction: Array, weight: Array) -> None:
+        """Count the rows of one block."""
+        y = _target(block)
+        residual = y - prediction
+        self.n_rows += y.size
+        self.mass += float(weight.sum())
+        for sketch, values in ((self.target, y), (self.prediction, prediction), (self.residual, residual)):
+            sketch.add(values, weight)
+        self.columns.add(block.X, weight)
+        unit = residual / self.scale
+        with np.errstate(over="ignore"):
+            self.squares += float(weight @ unit**2)
+            self.total += float(weight @ ((y - self.center) / self.scale) ** 2)
+        self.absolute += float(weight @ np.abs(unit))
+
+
+def survey(model: Any, source: Source, scale: float, center: float) -> Survey:
+    """One pass over the data."""
+    result = Survey(scale=scale, center=center)
+    for block, prediction, weight in predicted(model, source):
+        result.add(block, prediction, weight)
+    return result
+
+
+@dataclass
+class Grid:
+    """Counts on a rectangle of equal cells; what falls outside is counted too."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    shape: tuple[int, int]
+    counts: Array = field(init=False)
+    outside: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.counts = np.zeros(self.shape)
+
+    def add(self, x: Array, y: Array, weight: Array) -> None:
+        """Count points."""
+        column, row = _cell(x, self.x, self.shape[0]), _cell(y, self.y, self.shape[1])
+        inside = (column >= 0) & (row >= 0)
+        place = column[inside] * self.shape[1] + row[inside]
+        self.counts += np.bincount(place, weights=weight[inside], minlength=self.counts.size).reshape(self.shape)
+        self.outside += float(weight[~inside].sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Only the cells that hold something: [column, row, count]."""
+        column, row = np.nonzero(self.counts)
+        cells = [[int(i), int(j), float(self.counts[i, j])] for i, j in zip(column, row, strict=True)]
+        return {
+            "x": list(self.x),
+            "y": list(self.y),
+            "shape": list(self.shape),
+            "cells": cells,
+            "outside": self.outside,
+        }
+
+
+def _cell(values: Array, window: tuple[float, float], n_cells: int) -> Any:
+    low, high = window
+    place = np.floor((values / 2 - low / 2) / (high / 2 - low / 2) * n_cells)
+    place = np.where(values == high, n_cells - 1, place)
+    return np.where((values >= low) & (values <= high), np.clip(place, 0, n_cells - 1), -1).astype(np.int64)
+
+
+@dataclass
+class Bands:
+    """Residual counts by (bin of prediction) x (bin of residual), for quantiles along the prediction."""
+
+    cuts: Array
+    edges: Array
+    counts: Array = field(init=False)
+    sums: Array = field(init=False)
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.counts = np.zeros((self.cuts.size + 1, self.edges.size + 1))
+        self.sums = np.zeros(self.cuts.size + 1)
+
+    def add(self, prediction: Array, residual: Array, weight: Array) -> None:
+        """Count residuals."""
+        place = np.searchsorted(self.cuts, prediction, side="right")
+        cell = place * self.counts.shape[1] + np.searchsorted(self.edges, residual)
+        self.counts += np.bincount(cell, weights=weight, minlength=self.counts.size).reshape(self.counts.shape)
+        self.sums += np.bincount(place, weights=weight * (prediction / self.scale), minlength=self.sums.size)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Quantiles of the residual where a bin holds rows, at the mean prediction of the bin."""
+        mass = self.counts.sum(axis=1)
+        values = np.concatenate([self.edges[:1], (self.edges[1:] + self.edges[:-1]) / 2, self.edges[-1:]])
+        x, lines = [], []
+        for k in np.flatnonzero(mass > 0):
+            reached = np.cumsum(self.counts[k]) / mass[k]
+            place = np.searchsorted(reached, np.array(BAND_LEVELS) * (1 - 1e-12))
+            x.append(float(self.sums[k] / mass[k] * self.scale))
+            lines.append([float(v) for v in values[np.minimum(place, values.size - 1)]])
+        return {"levels": list(BAND_LEVELS), "x": x, "quantiles": lines, "mass": mass[mass > 0].tolist()}
+
+
+@dataclass
+class Shapes:
+    """Second pass."""
+
+    fit: Grid
+    spread: Grid
+    bands: Bands
+    histogram: Array
+    histogram_edges: Array
+    curve: Grid | None
+
+    def add(self, block: Block, prediction: Array, weight: Array) -> None:
+        """Count the rows of one block."""
+        y = _target(block)
+        residual = y - prediction
+        self.fit.add(prediction, y, weight)
+        self.spread.add(prediction, residual, weight)
+        self.bands.add(prediction, residual, weight)
+        edges = self.histogram_edges
+        place = _cell(residual, (float(edges[0]), float(edges[-1])), edges.size - 1)
+        inside = place >= 0
+        self.histogram += np.bincount(place[inside], weights=weight[inside], minlength=edges.size - 1)
+        if self.curve is not None:
+            column = block.X[:, [0]]
+            dense = column.toarray() if scipy.sparse.issparse(column) else np.asarray(column)
+            self.curve.add(dense.ravel().astype(np.float64), y, weight)
+
+
+def shapes(model: Any, source: Source, seen: Survey) -> Shapes:
+    """One more pass, with edges from the first."""
+    result = _empty_shapes(source, seen)
+    for block, prediction, weight in predicted(model, source):
+        result.add(block, prediction, weight)
+    return result
+
+
+def _empty_shapes(source: Source, seen: Survey) -> Shapes:
+    # Few rows are drawn as dots on a fine grid, many as the shade of a cell.
+    fine = seen.n_rows <= 2000
+    cells = (110, 72) if fine else (55, 36)
+    predictions, targets, residuals = seen.prediction.window(), seen.target.window(), seen.residual.window()
+    n_bins = int(min(seen.n_rows / 30, 40))
+    cuts = np.unique(seen.prediction.quantile(np.arange(1, n_bins) / n_bins)) if n_bins >= 4 else np.empty(0)
+    n_bars = int(np.clip(2 * seen.n_rows ** (1 / 3), 7, 61)) | 1
+    curve = None
+    if source.n_features == 1:
+        column = Sketch()
+        column.add(np.array([seen.columns.low[0], seen.columns.high[0]]))
+        curve = Grid(column.window(), targets, cells)
+    return Shapes(
+        fit=Grid(predictions, targets, cells),
+        spread=Grid(predictions, residuals, cells),
+        bands=Bands(cuts, _residual_edges(seen.residual), scale=seen.scale),
+        histogram=np.zeros(n_bars),
+        histogram_edges=np.linspace(*residuals, n_bars + 1),
+        curve=curve,
+    )
+
+
+def _residual_edges(residual: Sketch) -> Array:
+    """Edges dense near zero and wide in the tails: equal steps of asinh(r / s), s a tenth of a residual."""
+    low, high = residual.low, residual.high
+    middle = float(np.abs(residual.quantile([0.25, 0.75])).max())
+    s = middle / 10 if middle > 0 else max(abs(low), abs(high), 1.0) * 1e-9
+    edges = s * np.sinh(np.linspace(np.arcsinh(low / s), np.arcsinh(high / s), N_RESIDUAL_EDGES))
+    return np.unique(edges)
+
+
+def _target(block: Block) -> Array:
+    if block.y is None:
+        raise ValueError("The report needs the target. Scan the file with target=NAME.")
+    return np.asarray(block.y, dtype=np.float64)

@@ -1,0 +1,1 @@
+"""One file a picture: a function from the context to SVG text."""

@@ -1,0 +1,217 @@
+"""Small pictures as inline SVG text: a frame with axes, and marks in data units.
+
+Colours are CSS classes (ink, line, d1..d6, band...), so one picture serves light, dark and print.
+Coordinates carry one decimal of a pixel. Every text goes through `escape`.
+"""
+
+import html
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from certifit.report.text import visible
+
+WIDTH, HEIGHT = 480, 330
+# Width of a digit at the 12 px of an axis label, wide enough for any usual sans-serif font.
+CHARACTER = 7.2
+N_SHADES = 6
+
+Point = tuple[float, float]
+Range = tuple[float, float]
+
+
+def escape(text: object, limit: int | None = None) -> str:
+    """Text safe between tags and in quoted attributes."""
+    return html.escape(visible(text, limit), quote=True)
+
+
+def document(name: str, title: str, description: str, body: Iterable[str], height: float = HEIGHT) -> str:
+    """A whole picture. `name` makes its ids unique on the page."""
+    return (
+        f'<svg class="picture" viewBox="0 0 {WIDTH} {_c(height)}" role="img" '
+        f'aria-labelledby="{name}-title {name}-desc" xmlns="http://www.w3.org/2000/svg">'
+        f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(description)}</desc>'
+        f"{''.join(body)}</svg>"
+    )
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Plot area: maps data units to pixels and draws the axes."""
+
+    x: Range
+    y: Range
+    left: float
+    right: float = WIDTH - 12
+    top: float = 28
+    bottom: float = HEIGHT - 48
+
+    @classmethod
+    def around(cls, x: Range, y: Range, margin: float = 0.02) -> "Frame":
+        """A frame with a little air round the data, and room for the labels of the y axis."""
+        x, y = widened(x, margin), widened(y, margin)
+        widest = max((len(label) for _, label in ticks(*y)), default=1)
+        return cls(x, y, left=34 + CHARACTER * widest)
+
+    def px(self, x: float) -> float:
+        """Pixels from the left."""
+        return self.left + (self.right - self.left) * _share(x, self.x)
+
+    def py(self, y: float) -> float:
+        """Pixels from the top."""
+        return self.bottom - (self.bottom - self.top) * _share(y, self.y)
+
+    def axes(self, x_label: str, y_label: str) -> str:
+        """Grid lines, tick labels and the names of both axes; long names are cut in the middle."""
+        parts = []
+        for value, label in self.x_ticks():
+            at = _c(self.px(value))
+            parts.append(f'<path class="grid" d="M{at} {_c(self.top)}V{_c(self.bottom)}"/>')
+            parts.append(f'<text class="tick" x="{at}" y="{_c(self.bottom + 16)}" text-anchor="middle">{label}</text>')
+        for value, label in ticks(*self.y):
+            height, baseline = _c(self.py(value)), _c(self.py(value) + 4)
+            parts.append(f'<path class="grid" d="M{_c(self.left)} {height}H{_c(self.right)}"/>')
+            parts.append(f'<text class="tick" x="{_c(self.left - 6)}" y="{baseline}" text-anchor="end">{label}</text>')
+        middle, level = (self.left + self.right) / 2, (self.top + self.bottom) / 2
+        parts.append(f'<path class="axis" d="M{_c(self.left)} {_c(self.bottom)}H{_c(self.right)}"/>')
+        parts.append(
+            f'<text class="label" x="{_c(middle)}" y="{_c(self.bottom + 38)}" text-anchor="middle">'
+            f"{escape(x_label, 48)}</text>"
+            f'<text class="label" transform="translate(12 {_c(level)}) rotate(-90)" text-anchor="middle">'
+            f"{escape(y_label, 36)}</text>"
+        )
+        return "".join(parts)
+
+    def x_ticks(self) -> list[tuple[float, str]]:
+        """As many as fit side by side."""
+        room = self.right - self.left
+        for most in (7, 5, 4, 3):
+            found = ticks(*self.x, most)
+            if sum(CHARACTER * len(label) + 14 for _, label in found) <= room:
+                break
+        return found
+
+    def line(self, points: Sequence[Point], kind: str) -> str:
+        """A line through the points, cut to the frame by its clip."""
+        return f'<path class="{kind}" d="{self._path(points)}"/>'
+
+    def area(self, lower: Sequence[Point], upper: Sequence[Point], kind: str) -> str:
+        """The area between two lines."""
+        return f'<path class="{kind}" d="{self._path([*lower, *reversed(upper)])}Z"/>'
+
+    def dots(self, points: Iterable[Point], kind: str, size: float = 4) -> str:
+        """Round dots: a line of length zero with round ends."""
+        marks = "".join(f"M{_c(self.px(x))} {_c(self.py(y))}h0" for x, y in points)
+        return f'<path class="dot {kind}" stroke-width="{_c(size)}" d="{marks}"/>' if marks else ""
+
+    def _path(self, points: Sequence[Point]) -> str:
+        return "".join(f"{'L' if i else 'M'}{_c(self.px(x))} {_c(self.py(y))}" for i, (x, y) in enumerate(points))
+
+    def clipped(self, name: str, parts: Iterable[str]) -> str:
+        """Marks that may leave the frame."""
+        box = (
+            f'x="{_c(self.left)}" y="{_c(self.top)}" width="{_c(self.right - self.left)}" '
+            f'height="{_c(self.bottom - self.top)}"'
+        )
+        return (
+            f'<clipPath id="{name}-clip"><rect {box}/></clipPath><g clip-path="url(#{name}-clip)">{"".join(parts)}</g>'
+        )
+
+
+def density(frame: Frame, grid: dict[str, Any]) -> str:
+    """Counts on a grid: one path a shade; few rows (a fine grid) as dots, many as cells."""
+    n_columns, n_rows = grid["shape"]
+    cells: list[tuple[int, int, float]] = grid["cells"]
+    (x0, x1), (y0, y1) = grid["x"], grid["y"]
+    most = max((mass for _, _, mass in cells), default=1.0)
+    shades: dict[int, list[Point]] = {}
+    for i, j, mass in cells:
+        shade = 1 + int((N_SHADES - 1e-9) * math.log1p(mass) / math.log1p(most))
+        x, y = x0 + (x1 - x0) * ((i + 0.5) / n_columns), y0 + (y1 - y0) * ((j + 0.5) / n_rows)
+        shades.setdefault(shade, []).append((x, y))
+    if n_columns > 100:
+        size = 5.0 if len(cells) <= 300 else 3.6
+        return "".join(frame.dots(points, f"s{shade}", size) for shade, points in sorted(shades.items()))
+    width = (frame.px(x1) - frame.px(x0)) / n_columns
+    height = (frame.py(y0) - frame.py(y1)) / n_rows
+    return "".join(_cells(frame, points, shade, width, height) for shade, points in sorted(shades.items()))
+
+
+def _cells(frame: Frame, points: list[Point], shade: int, width: float, height: float) -> str:
+    # Each cell grows by 0.2 px, so that no hairline shows between neighbours.
+    size = f"h{_c(width + 0.2)}v{_c(height + 0.2)}h{_c(-width - 0.2)}z"
+    corners = (f"M{_c(frame.px(x) - width / 2)} {_c(frame.py(y) - height / 2)}{size}" for x, y in points)
+    return f'<path class="d{shade}" d="{"".join(corners)}"/>'
+
+
+def legend(frame: Frame, entries: Sequence[tuple[str, str]]) -> str:
+    """One row of (class, words) above the frame. A class that starts with 'band' is a patch."""
+    parts, x, y = [], frame.left, 13.0
+    for kind, words in entries:
+        if kind.startswith("band"):
+            parts.append(f'<rect class="{kind}" x="{_c(x)}" y="{_c(y - 5)}" width="16" height="10"/>')
+        elif kind.startswith("dot"):
+            parts.append(f'<path class="{kind}" stroke-width="5" d="M{_c(x + 8)} {_c(y)}h0"/>')
+        else:
+            parts.append(f'<path class="{kind}" d="M{_c(x)} {_c(y)}h16"/>')
+        parts.append(f'<text class="key" x="{_c(x + 21)}" y="{_c(y + 4)}">{escape(words)}</text>')
+        x += 21 + CHARACTER * len(words) + 10
+    return "".join(parts)
+
+
+def ticks(low: float, high: float, most: int = 7) -> list[tuple[float, str]]:
+    """At most `most` round values in [low, high], at steps of 1, 2 or 5 times a power of ten, with labels.
+
+    >>> ticks(0, 1)
+    [(0.0, '0'), (0.2, '0.2'), (0.4, '0.4'), (0.6, '0.6'), (0.8, '0.8'), (1.0, '1')]
+    """
+    raw = high / most - low / most
+    if not (raw > max(1e-12 * max(abs(low), abs(high)), 1e-300) and math.isfinite(raw)):
+        return []
+    exponent = math.floor(math.log10(raw))
+    for step in (m * 10.0**e for e in (exponent, exponent + 1) for m in (1, 2, 5)):
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if last - first < most:
+            break
+    return [(_round(k * step, exponent), tick_label(_round(k * step, exponent), step)) for k in range(first, last + 1)]
+
+
+def tick_label(value: float, step: float) -> str:
+    """Decimals as the step needs; powers of ten for very large or small numbers. A real minus."""
+    if value == 0:
+        return "0"
+    digits = math.floor(math.log10(abs(step)) + 1e-9)
+    if abs(value) >= 1e6 or step < 1e-5:
+        precision = max(0, math.floor(math.log10(abs(value)) + 1e-9) - digits)
+        mantissa, exponent = f"{value:.{precision}e}".split("e")
+        mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+        label = f"{mantissa}e{int(exponent)}"
+    else:
+        label = f"{value:,.{max(0, -digits)}f}"
+        label = label.rstrip("0").rstrip(".") if "." in label else label
+    return label.replace("-", "−")
+
+
+def _round(value: float, exponent: int) -> float:
+    return round(value, 2 - exponent) if -300 < exponent < 300 else value
+
+
+def _share(value: float, window: Range) -> float:
+    """(value - low) / (high - low), with halves so that huge ranges stay finite."""
+    low, high = window
+    return (value / 2 - low / 2) / (high / 2 - low / 2)
+
+
+def widened(window: Range, margin: float) -> Range:
+    """A range with a share of it added at both ends; a single value gets a range round it."""
+    low, high = window
+    air = margin * high - margin * low if high > low else abs(low) * 0.1 or 1.0
+    return low - air, high + air
+
+
+def _c(value: float) -> str:
+    """A coordinate: one decimal, no trailing zero; cut far outside the picture, so that it stays a number."""
+    value = max(-9999.0, min(9999.0, value))
+    text = f"{value:.1f}"
+    return text[:-2] if text.endswith(".0") else text

@@ -1,0 +1,122 @@
+"""Text for people: names made safe to show, and numbers with a sensible count of digits.
+
+Names come from data files, so they are never trusted: control characters, terminal escapes and bidirectional
+overrides are shown as visible marks. HTML escaping is the template's work (autoescape) and svg.escape's.
+"""
+
+import math
+
+
+def visible(text: object, limit: int | None = None) -> str:
+    """The text with every invisible character spelt out, cut in the middle beyond `limit` characters.
+
+    >>> visible("a\\x1b[31mb")
+    'a\\\\x1b[31mb'
+    >>> visible("a_rather_long_name", 11)
+    'a_rat…_name'
+    """
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
+    if limit is None or len(shown) <= limit:
+        return shown
+    tail = (limit - 1) // 2
+    return shown[: limit - 1 - tail] + "…" + shown[len(shown) - tail :]
+
+
+def one_line(text: object) -> str:
+    """A message as one visible line: line breaks become spaces, other hidden characters are spelt out."""
+    return visible(" ".join(str(text).split()), 1000)
+
+
+def count(number: float) -> str:
+    """3000 -> '3,000'; a sum of weights keeps two decimals."""
+    if not math.isfinite(number):
+        return str(number)
+    return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.2f}"
+
+
+def plural(number: float, noun: str) -> str:
+    """'1 column', '3 columns'."""
+    return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """`digits` significant digits; powers of ten only outside [1e-4, 1e7).
+
+    >>> number(0.0123456), number(123456.0), number(1.5e-9), number(-2.0)
+    ('0.01235', '123500', '1.5e-9', '-2')
+    """
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "infinite" if value > 0 else "-infinite"
+    if value == 0:
+        return "0"
+    if not 1e-4 <= abs(value) < 1e7:
+        return _power(value, digits)
+    rounded = float(f"{value:.{digits - 1}e}")
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
+    text = f"{rounded:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def fixed(value: float | None, decimals: int) -> str:
+    """A number with the decimals of its standard error, as in '1.03099' beside '0.00794'."""
+    if value is None or not math.isfinite(value):
+        return number(value)
+    if decimals > 8 or abs(value) >= 1e7:
+        return _power(value, 4)
+    return f"{value:.{max(decimals, 0)}f}"
+
+
+def decimals_for(error: float | None, value: float | None) -> int:
+    """Decimals that show three significant digits of the error; four of the value when there is no error."""
+    if error is not None and math.isfinite(error) and error > 0:
+        return 2 - math.floor(math.log10(float(f"{error:.2e}")))
+    if value is None or value == 0 or not math.isfinite(value):
+        return 0
+    return 3 - math.floor(math.log10(abs(value)))
+
+
+def power(value: float) -> str:
+    """One significant digit: 3e-29; for bounds, so rounded up, never down."""
+    if value == 0 or not math.isfinite(value):
+        return number(value)
+    exponent = math.floor(math.log10(value))
+    digit = math.ceil(value / 10.0**exponent - 1e-9) if exponent > -300 else 10
+    if digit >= 10:
+        digit, exponent = 1, exponent + 1
+    return f"{digit}e{exponent}" if not -3 <= exponent <= 3 else number(digit * 10.0**exponent)
+
+
+def p_value(p: float | None) -> str:
+    """Two significant digits down to 0.0001, then '< 0.0001'."""
+    if p is None or math.isnan(p):
+        return "–"
+    if p < 1e-4:
+        return "< 0.0001"
+    return f"{p:.3f}" if p >= 0.01 else f"{p:.4f}"
+
+
+def share(value: float | None, whole: float = 1.0) -> str:
+    """R squared: four decimals, more when it is nearly 1 so that 1 - R2 keeps two digits."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    rest = whole - value
+    if rest <= 1e-14 * whole:
+        return "1"
+    decimals = 4 if rest > 5e-4 else min(15, 1 - math.floor(math.log10(rest)))
+    return f"{value:.{decimals}f}"
+
+
+def _power(value: float, digits: int) -> str:
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{mantissa}e{int(exponent)}"
+
+
+def joined(names: list[str], limit: int = 6) -> str:
+    """'a, b and c'; beyond `limit` names the rest is counted."""
+    shown = [visible(name, 40) for name in names[:limit]]
+    if len(names) > limit:
+        return ", ".join(shown) + f" and {count(len(names) - limit)} more"
+    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1] if shown else ""

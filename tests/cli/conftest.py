@@ -1,0 +1,54 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from certifit.cli import main
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch):
+    """Run a command in an empty folder, in this process."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *args: CliRunner().invoke(main, [str(arg) for arg in args])
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Run a command as a process of its own."""
+
+    def run(*args, code=None, **options):
+        command = [sys.executable, "-c", code, *args] if code else [sys.executable, "-m", "certifit", *args]
+        options = {"cwd": tmp_path, "capture_output": True, "text": True} | options
+        return subprocess.run([str(part) for part in command], check=False, **options)
+
+    return run
+
+
+@pytest.fixture
+def data(tmp_path):
+    """data.csv: y = 1 + 2 a - 3 b + noise; w a weight; d = a + 2 b in dependent.csv."""
+    rng = np.random.default_rng(0)
+    a, b, noise = rng.normal(size=(3, 120)).round(3)
+    y, w = 1 + 2 * a - 3 * b + 0.1 * noise, np.arange(120) % 3 + 1
+    write(tmp_path / "data.csv", {"a": a, "b": b, "y": y})
+    write(tmp_path / "weighted.csv", {"w": w, "a": a, "b": b, "y": y})
+    write(tmp_path / "dependent.csv", {"a": a, "b": b, "d": a + 2 * b, "y": y})
+    write(tmp_path / "shuffled.csv", {"extra": a * 0, "b": b, "y": y, "a": a})
+    return tmp_path / "data.csv"
+
+
+def write(path, columns):
+    lines = [",".join(columns)]
+    lines += [",".join(repr(float(value)) for value in row) for row in zip(*columns.values(), strict=True)]
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def saved(cli, data):
+    """A fit of data.csv in the folder `out`."""
+    result = cli("fit", data, "--target", "y", "--out", "out")
+    assert result.exit_code == 0, result.output
+    return data.parent / "out"

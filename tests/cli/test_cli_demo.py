@@ -1,0 +1,34 @@
+import csv
+from pathlib import Path
+
+import certifit as cf
+from certifit import demo
+
+
+def test_the_demo_names_the_repeated_column_and_then_gives_p_values(cli):
+    result = cli("demo", "--out", "here")
+    assert result.exit_code == 0, result.output
+    assert "sched_minutes = 60 hour + minute" in result.stdout
+    assert "p-value" in result.stdout
+    assert result.stdout.count("file://") == 2
+    first, second = Path("here/all-columns"), Path("here/without-sched_minutes")
+    assert "sched_minutes = 60 hour + minute" in (first / "report.html").read_text()
+    assert cf.load(second / "model.certifit").inference_ is not None
+    assert cli("verify", second / "model.certifit", demo.path()).exit_code == 0
+
+
+def test_the_demo_runs_twice(cli):
+    assert cli("demo").exit_code == 0
+    result = cli("demo")
+    assert result.exit_code == 0
+    assert "Replaced the earlier fit" in result.stdout
+
+
+def test_bundled_data_are_small_complete_numbers_with_a_licence():
+    assert demo.path().stat().st_size < 150_000
+    with open(demo.path(), newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 3000
+    assert all(value.lstrip("-").isdigit() for row in rows for value in row.values())
+    assert all(int(r["sched_minutes"]) == 60 * int(r["hour"]) + int(r["minute"]) for r in rows)
+    assert "CC0" in (demo.path().parent / "README.md").read_text()

@@ -1,0 +1,106 @@
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from certifit.cli.progress import Display
+
+
+def one_line(result):
+    assert result.exit_code == 2, result.output
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1
+    assert "Traceback" not in lines[0] and lines[0].startswith("certifit")
+    return lines[0]
+
+
+def test_an_unknown_target_lists_near_names_and_the_columns(cli, tmp_path):
+    (tmp_path / "h.csv").write_text("price,area,rooms\n1,2,3\n2,3,5\n")
+    line = one_line(cli("fit", "h.csv", "--target", "prise", "--out", "out"))
+    assert "Did you mean 'price'" in line and "'rooms'" in line
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("a,y\n1,2\n1,x\n", "'x'"),
+        ("a,y\n1,2\n,3\n", "empty"),
+        ("a,a,y\n1,2,3\n", "more than one column"),
+        ("a,y\n1,2\n1\n", "columns"),
+        ("y\n1\n2\n", "no feature columns"),
+        ("a,y\n1,2\n1,inf\n", "infinity"),
+    ],
+)
+def test_bad_cells_are_named(cli, tmp_path, content, words):
+    (tmp_path / "bad.csv").write_text(content)
+    assert words in one_line(cli("fit", "bad.csv", "-t", "y", "-o", "out"))
+    assert not Path("out").exists()
+
+
+def test_a_header_without_rows(cli, tmp_path):
+    (tmp_path / "head.csv").write_text("a,y\n")
+    assert "rows" in one_line(cli("fit", "head.csv", "-t", "y", "-o", "out"))
+
+
+def test_files_that_are_not_there_are_guessed(cli, data):
+    assert "Did you mean 'data.csv'?" in one_line(cli("fit", "dta.csv", "-t", "y", "-o", "out"))
+    assert "is a folder" in one_line(cli("fit", ".", "-t", "y", "-o", "out"))
+    assert "there is no file 'm'" in one_line(cli("predict", "m", data))
+
+
+def test_an_empty_file_and_a_pipe(cli, tmp_path):
+    (tmp_path / "empty.csv").write_text("")
+    assert "is empty" in one_line(cli("fit", "empty.csv", "-t", "y", "-o", "out"))
+    os.mkfifo("pipe.csv")
+    assert stat.S_ISFIFO(os.stat("pipe.csv").st_mode)
+    assert "read more than once" in one_line(cli("fit", "pipe.csv", "-t", "y", "-o", "out"))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--alpha", "1"], "--model ridge"),
+        (["--model", "ridge", "--alpha", "-1"], "alpha must be"),
+        (["--degree", "0"], "--degree"),
+        (["--degree", "two"], "--degree"),
+        (["--tol", "-1"], "tol must be"),
+        (["--columns", "a,zz"], "no column 'zz'"),
+        (["--columns", "a,y"], "at once"),
+        (["--weight", "nope"], "no column 'nope'"),
+        (["--no-intercept", "--degree", "2"], "--no-intercept"),
+        (["--modle", "ridge"], "--model"),
+        (["--model", "lasso"], "linear"),
+    ],
+)
+def test_bad_options_say_what_is_legal(cli, data, options, words):
+    assert words in one_line(cli("fit", data, "-t", "y", "-o", "out", *options))
+
+
+def test_a_mistyped_command_is_guessed(cli):
+    assert "Did you mean 'fit'" in one_line(cli("fti"))
+
+
+def test_escape_codes_in_a_file_never_reach_the_terminal(cli, tmp_path):
+    (tmp_path / "e.csv").write_text("a\x1b[31m,b\n1,2\n")
+    result = cli("fit", "e.csv", "-t", "y", "-o", "out")
+    assert "\x1b" not in result.output
+    result = cli("fit", "e\x1b[31m.csv", "-t", "y", "-o", "out")
+    assert "\x1b" not in result.output
+
+
+def test_progress_counts_the_rows_it_watches(monkeypatch):
+    import numpy as np
+
+    from certifit.data.source import Memory
+
+    display = Display()
+    assert not display.is_on
+    source = Memory(np.ones((7, 2)), np.ones(7), names=["a", "b"])
+    assert display.watch(source) is source
+    display.is_on = True
+    watched = display.watch(source)
+    assert [run.n_rows for run in watched.runs()] == [7]
+    assert display._rows == 7
+    assert watched.names == ["a", "b"] and watched.named and watched.block_rows == source.block_rows

@@ -1,0 +1,209 @@
+import csv
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+import certifit as cf
+from certifit.report import folder
+
+FOUR = {"model.certifit", "report.html", "report.json", "coefficients.csv"}
+
+
+def names(path):
+    return {entry.name for entry in path.iterdir()}
+
+
+def test_fit_writes_four_files_and_says_what_it_found(cli, data):
+    result = cli("fit", data, "--target", "y", "--out", "out")
+    assert result.exit_code == 0
+    out = data.parent / "out"
+    assert names(out) == FOUR
+    assert "y from 2 columns, least squares, 120 rows" in result.stdout
+    assert "R2" in result.stdout and "p-value" in result.stdout and "converged" in result.stdout
+    assert "yes, proven" in result.stdout
+    assert "out/report.html" in result.stdout
+    assert result.stderr == ""
+    assert not [name for name in names(data.parent) if name.startswith(".certifit")]
+
+
+def test_the_saved_model_is_the_fit(cli, data, saved):
+    source = cf.scan_csv(data, target="y")
+    model = cf.LinearRegression().fit(source)
+    again = cf.load(saved / "model.certifit")
+    assert again.coef_.tobytes() == model.coef_.tobytes()
+    assert again.target_name_ == "y"
+    with open(saved / "coefficients.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == ["intercept", "a", "b"]
+    assert [float(row["coefficient"]) for row in rows] == [model.intercept_, *model.coef_]
+    assert [float(row["p_value"]) for row in rows] == model.inference_.p_values.tolist()
+    context = json.loads((saved / "report.json").read_text())
+    assert context["quality"]["r2"] == model.inference_.r_squared
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--model", "ridge"], cf.Ridge()),
+        (["--model", "ridge", "--alpha", "0.5"], cf.Ridge(alpha=0.5)),
+        (["--degree", "2"], cf.LinearRegression(basis=cf.Polynomial(2))),
+        (["--no-intercept"], cf.LinearRegression(fit_intercept=False)),
+    ],
+)
+def test_options_reach_the_model(cli, data, options, expected):
+    result = cli("fit", data, "-t", "y", "-o", "out", *options)
+    assert result.exit_code == 0, result.output
+    model = cf.load(data.parent / "out" / "model.certifit")
+    expected.fit(cf.scan_csv(data, target="y"))
+    assert model.coef_.tobytes() == expected.coef_.tobytes()
+    assert result.stderr == ""
+
+
+def test_columns_and_weight(cli, data):
+    path = data.parent / "weighted.csv"
+    assert cli("fit", path, "-t", "y", "-o", "out", "--weight", "w", "--columns", "b, a").exit_code == 0
+    model = cf.load(data.parent / "out" / "model.certifit")
+    assert list(model.feature_names_in_) == ["b", "a"]
+    assert model.data_["sum_weight"] == np.sum(np.arange(120) % 3 + 1)
+    assert "--weight w" in (data.parent / "out" / "report.html").read_text()
+
+
+def test_a_column_name_with_a_comma_can_be_given_in_quotes(cli, tmp_path):
+    (tmp_path / "c.csv").write_text('"a,b",c,y\n1,2,3\n2,5,4\n4,1,9\n7,7,7\n')
+    assert cli("fit", "c.csv", "-t", "y", "-o", "out", "--columns", '"a,b"').exit_code == 0
+    assert list(cf.load(tmp_path / "out" / "model.certifit").feature_names_in_) == ["a,b"]
+
+
+def test_dependent_columns_are_named_on_the_terminal_and_in_the_report(cli, data):
+    result = cli("fit", data.parent / "dependent.csv", "-t", "y", "-o", "out")
+    assert result.exit_code == 0
+    assert "Warning: 1 column of 3" in result.stdout
+    assert "no p-values" in result.stdout
+    assert "leave out one column" in result.stdout
+    assert "repeats what others say" in (data.parent / "out" / "report.html").read_text()
+
+
+def test_quiet_prints_warnings_only(cli, data):
+    assert cli("fit", data, "-t", "y", "-o", "one", "--quiet").output == ""
+    result = cli("fit", data.parent / "dependent.csv", "-t", "y", "-o", "two", "--quiet")
+    assert result.stdout == ""
+    assert result.stderr.startswith("Warning: 1 column of 3")
+
+
+def test_a_fit_that_is_not_proven_exits_with_1_and_a_red_report(cli, data):
+    result = cli("fit", data, "-t", "y", "-o", "out", "--tol", "1e-200")
+    assert result.exit_code == 1
+    assert "converged      NO" in result.stdout
+    assert "did not converge" in result.stdout
+    assert 'class="banner" role="alert"' in (data.parent / "out" / "report.html").read_text()
+
+
+def test_a_second_fit_replaces_the_first_and_says_so(cli, data, saved):
+    before = (saved / "model.certifit").read_bytes()
+    (saved / "predictions.csv").write_text("mine")
+    result = cli("fit", data, "-t", "a", "-o", "out")
+    assert result.exit_code == 0
+    assert "Replaced the earlier fit in out" in result.stdout
+    assert (saved / "model.certifit").read_bytes() != before
+    assert (saved / "predictions.csv").read_text() == "mine"
+    assert names(saved) == FOUR | {"predictions.csv"}
+
+
+def test_an_empty_folder_is_taken_and_parents_are_made(cli, data):
+    (data.parent / "empty").mkdir()
+    assert cli("fit", data, "-t", "y", "-o", "empty").exit_code == 0
+    assert cli("fit", data, "-t", "y", "-o", "deep/er/est").exit_code == 0
+    assert names(data.parent / "deep" / "er" / "est") == FOUR
+
+
+@pytest.mark.parametrize("foreign", ["notes.txt", *sorted(FOUR)])
+def test_a_folder_of_other_files_is_refused_before_the_fit(cli, data, foreign, monkeypatch):
+    out = data.parent / "theirs"
+    out.mkdir()
+    (out / foreign).write_text("precious")
+    monkeypatch.setattr(cf.LinearRegression, "fit", None)
+    result = cli("fit", data, "-t", "y", "-o", "theirs")
+    assert result.exit_code == 2
+    assert foreign in result.stderr
+    assert (out / foreign).read_text() == "precious"
+    assert names(out) == {foreign}
+
+
+@pytest.mark.parametrize("step", ["save", "render", "coefficient_table"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt(), MemoryError()])
+@pytest.mark.parametrize("existing", [False, True])
+def test_an_error_while_writing_leaves_everything_as_it_was(cli, data, monkeypatch, step, error, existing):
+    out = data.parent / "out"
+    if existing:
+        assert cli("fit", data, "-t", "y", "-o", "out").exit_code == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()} if existing else None
+    seen = names(data.parent)
+
+    def broken(*args, **options):
+        raise error
+
+    where = {"save": "certifit.modelfile.save", "render": "certifit.report.page.render"}
+    monkeypatch.setattr(where.get(step, "certifit.report.folder.coefficient_table"), broken)
+    result = cli("fit", data, "-t", "a", "-o", "out")
+    assert result.exit_code == (130 if isinstance(error, KeyboardInterrupt) else 2)
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stdout == ""
+    assert names(data.parent) == seen
+    if existing:
+        assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_a_full_disk_is_named(cli, data, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    result = cli("fit", data, "-t", "y", "-o", "out")
+    assert result.exit_code == 2
+    assert "disk is full" in result.stderr or "No space left" in result.stderr
+    assert not (data.parent / "out").exists()
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs a user whom permissions bind")
+def test_a_folder_without_write_permission_is_refused(cli, data):
+    locked = data.parent / "locked"
+    locked.mkdir(mode=0o500)
+    result = cli("fit", data, "-t", "y", "-o", "locked/out")
+    assert result.exit_code == 2 and "permission" in result.stderr
+
+
+def test_hostile_names_are_harmless_on_the_terminal_and_in_every_file(cli, tmp_path):
+    hostile = ["=cmd|' /C calc'!A0", "<script>alert(1)</script>", "\x1b[31mred\x1b]0;title\x07"]
+    lines = [",".join([*hostile, "y"])]
+    rng = np.random.default_rng(0)
+    lines += [",".join(map(repr, row)) for row in rng.normal(size=(40, 4)).tolist()]
+    (tmp_path / "h.csv").write_text("\n".join(lines))
+    result = cli("fit", "h.csv", "-t", "y", "-o", "out")
+    assert result.exit_code == 0
+    assert "\x1b" not in result.output and "\x07" not in result.output
+    out = tmp_path / "out"
+    for name in ("report.html", "report.json", "coefficients.csv"):
+        assert b"\x1b" not in (out / name).read_bytes()
+    assert "<script" not in (out / "report.html").read_text()
+    assert "'=cmd" in (out / "coefficients.csv").read_text()
+
+
+def test_staged_files_appear_together_or_not_at_all(tmp_path):
+    target = tmp_path / "new"
+    with pytest.raises(RuntimeError), folder.staged(target) as stage:
+        (stage / "report.html").write_text("half")
+        raise RuntimeError
+    assert names(tmp_path) == set()
+    with folder.staged(target) as stage:
+        (stage / "report.html").write_text("whole")
+        assert not target.exists()
+    assert names(tmp_path) == {"new"}
+    assert (target / "report.html").read_text() == "whole"
+
+
+def test_a_fit_can_be_moved_and_used_elsewhere(cli, data, saved):
+    shutil.move(saved, data.parent / "moved")
+    assert cli("verify", "moved/model.certifit", data).exit_code == 0

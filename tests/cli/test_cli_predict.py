@@ -1,0 +1,140 @@
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import certifit as cf
+
+
+def read(path):
+    with open(path, newline="") as file:
+        head, *rows = csv.reader(file)
+    return head, np.array(rows, dtype=float)
+
+
+def test_predictions_are_those_of_the_model_digit_by_digit(cli, data, saved):
+    result = cli("predict", saved / "model.certifit", data, "--out", "p.csv")
+    assert result.exit_code == 0
+    assert "Wrote 120 predictions to p.csv." in result.stderr
+    head, rows = read("p.csv")
+    model = cf.load(saved / "model.certifit")
+    assert head == ["prediction"]
+    assert rows[:, 0].tolist() == model.predict(cf.scan_csv(data, columns=["a", "b"])).tolist()
+
+
+def test_intervals(cli, data, saved):
+    assert cli("predict", saved / "model.certifit", data, "-o", "p.csv", "--interval", "0.9", "-q").output == ""
+    head, rows = read("p.csv")
+    assert head == ["prediction", "lower", "upper"]
+    assert (rows[:, 1] < rows[:, 0]).all() and (rows[:, 0] < rows[:, 2]).all()
+    actual = read(data)[1][:, 2]
+    inside = (rows[:, 1] <= actual) & (actual <= rows[:, 2])
+    assert 0.8 < inside.mean() < 0.98
+
+
+def test_columns_are_found_by_name_and_others_are_named_as_ignored(cli, data, saved):
+    cli("predict", saved / "model.certifit", data, "-o", "one.csv")
+    result = cli("predict", saved / "model.certifit", data.parent / "shuffled.csv", "-o", "two.csv")
+    assert result.exit_code == 0
+    assert "Ignored 2 columns that the model does not use: extra and y." in result.stderr
+    assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes()
+
+
+def test_a_missing_column_is_named_with_a_near_one(cli, data, saved):
+    Path("new.csv").write_text("A,b\n1,2\n")
+    result = cli("predict", saved / "model.certifit", "new.csv", "-o", "p.csv")
+    assert result.exit_code == 2
+    assert "lacks 1 column of the model: a." in result.stderr
+    assert "A and b" in result.stderr
+    assert not Path("p.csv").exists()
+
+
+def test_standard_output_is_the_default_and_holds_nothing_else(cli, data, saved):
+    result = cli("predict", saved / "model.certifit", data)
+    lines = result.stdout.splitlines()
+    assert lines[0] == "prediction" and len(lines) == 121
+    assert all(float(line) is not None for line in lines[1:])
+
+
+def test_a_model_of_unnamed_columns_takes_them_in_order(cli, data):
+    rows = read(data)[1]
+    model = cf.LinearRegression().fit(rows[:, :2], rows[:, 2])
+    cf.save(model, "unnamed.certifit")
+    Path("two.csv").write_text("p,q\n1,2\n3,4\n")
+    result = cli("predict", "unnamed.certifit", "two.csv")
+    assert result.exit_code == 0
+    assert [float(x) for x in result.stdout.split()[1:]] == model.predict([[1.0, 2.0], [3.0, 4.0]]).tolist()
+    result = cli("predict", "unnamed.certifit", data)
+    assert result.exit_code == 2
+    assert "2 columns without names" in result.stderr
+
+
+def test_an_error_in_a_late_row_leaves_the_old_file(cli, data, saved):
+    Path("late.csv").write_text("a,b\n" + "1,2\n" * 500 + "1,oops\n")
+    Path("p.csv").write_text("old")
+    before = set(os.listdir())
+    result = cli("predict", saved / "model.certifit", "late.csv", "-o", "p.csv")
+    assert result.exit_code == 2
+    assert "oops" in result.stderr
+    assert Path("p.csv").read_text() == "old"
+    assert set(os.listdir()) == before
+
+
+def test_the_input_is_never_overwritten(cli, data, saved):
+    before = data.read_bytes()
+    os.link(data, "other-name.csv")
+    for out in ("data.csv", "./data.csv", "other-name.csv", saved / "model.certifit"):
+        result = cli("predict", saved / "model.certifit", data, "--out", out)
+        assert result.exit_code == 2 and "is read here" in result.stderr
+    assert data.read_bytes() == before
+
+
+def test_a_link_stays_a_link(cli, data, saved):
+    Path("real.csv").write_text("old")
+    os.symlink("real.csv", "link.csv")
+    assert cli("predict", saved / "model.certifit", data, "-o", "link.csv").exit_code == 0
+    assert Path("link.csv").is_symlink()
+    assert Path("real.csv").read_text().startswith("prediction\n")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_devices_are_written_not_replaced(cli, data, saved):
+    assert cli("predict", saved / "model.certifit", data, "-o", "/dev/null").exit_code == 0
+    assert not os.path.isfile("/dev/null")
+    result = cli("predict", saved / "model.certifit", data, "-o", "/dev/full")
+    assert result.exit_code == 2 and "disk is full" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--out", "."], "is a folder"),
+        (["--out", "no/such/p.csv"], "there is no folder"),
+        (["--interval", "1.5"], "between 0 and 1"),
+        (["--interval", "nan"], "between 0 and 1"),
+    ],
+)
+def test_bad_options(cli, data, saved, options, words):
+    result = cli("predict", saved / "model.certifit", data, *options)
+    assert result.exit_code == 2
+    assert words in result.stderr and len(result.stderr.splitlines()) == 1
+
+
+def test_intervals_of_a_ridge_fit_are_refused_with_the_way_out(cli, data):
+    cli("fit", data, "-t", "y", "-o", "ridge", "--model", "ridge")
+    result = cli("predict", "ridge/model.certifit", data, "--interval", "0.95")
+    assert result.exit_code == 2
+    assert "--model linear" in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_closed_pipe_ends_quietly(data, saved):
+    (data.parent / "long.csv").write_text("a,b\n" + "1.5,2.5\n" * 200_000)
+    command = f"{sys.executable} -m certifit predict out/model.certifit long.csv | head -n 1"
+    result = subprocess.run(command, shell=True, cwd=data.parent, capture_output=True, text=True, check=False)
+    assert result.stdout == "prediction\n"
+    assert result.stderr == ""

@@ -1,0 +1,91 @@
+"""What only a real process can show: imports, exit codes, signals."""
+
+import os
+import signal
+
+import pytest
+
+HEAVY = ["numpy", "scipy", "sklearn", "pyarrow", "jinja2", "rich", "pandas"]
+
+
+@pytest.mark.parametrize(
+    "args", [["--help"], ["fit", "--help"], ["predict", "--help"], ["verify", "--help"], ["--version"]]
+)
+def test_help_imports_nothing_heavy(shell, args):
+    code = (
+        "import sys\nfrom certifit.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    code = end.code\n"
+        f"print(code, [name for name in {HEAVY} if name in sys.modules])"
+    )
+    result = shell(*args, code=code)
+    assert result.stdout.splitlines()[-1] == "0 []"
+    assert result.stderr == ""
+
+
+def test_help_leads_with_words_people_look_for(shell):
+    text = shell("--help").stdout
+    assert "p-values" in text and "converged" in text
+    assert all(command in text for command in ("fit", "predict", "verify", "demo"))
+
+
+def test_no_command_shows_the_help(shell):
+    result = shell()
+    assert result.returncode == 2
+    assert "Usage: certifit" in result.stderr
+
+
+def test_exit_codes_of_a_process(shell, data):
+    assert shell("fit", data, "--target", "y", "--out", "out").returncode == 0
+    assert shell("verify", "out/model.certifit", data).returncode == 0
+    assert shell("verify", "out/model.certifit", data.parent / "weighted.csv", "--target", "w").returncode == 1
+    assert shell("verify", data, data).returncode == 2
+    assert shell("fit", data, "--target", "y", "--out", "out2", "--tol", "1e-300").returncode == 1
+
+
+INTERRUPTED = """
+import os, signal, sys
+import certifit.report.page
+def render(context):
+    os.kill(os.getpid(), signal.{name})
+    while True: pass
+certifit.report.page.render = render
+from certifit.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 128 + signal.SIGTERM)])
+def test_a_signal_leaves_nothing_half_written(shell, data, name, code):
+    before = set(os.listdir(data.parent))
+    result = shell("fit", data, "-t", "y", "-o", "out", code=INTERRUPTED.format(name=name))
+    assert result.returncode == code
+    assert "Traceback" not in result.stderr
+    assert len(result.stderr.splitlines()) == (name == "SIGINT")
+    assert set(os.listdir(data.parent)) == before
+
+
+def test_a_defect_is_one_line_and_its_place_is_shown_on_demand(shell, data):
+    code = (
+        "import certifit.report.folder as folder\n"
+        "def broken(*args): raise RuntimeError('surprise')\n"
+        "folder.write = broken\nfrom certifit.cli import main\nmain()"
+    )
+    result = shell("fit", data, "-t", "y", "-o", "out", code=code)
+    assert result.returncode == 3
+    assert len(result.stderr.splitlines()) == 1 and "surprise" in result.stderr
+    result = shell("fit", data, "-t", "y", "-o", "out", code=code, env=os.environ | {"CERTIFIT_DEBUG": "1"})
+    assert "Traceback" in result.stderr
+
+
+def test_progress_goes_to_a_terminal_only(shell, data):
+    result = shell("fit", data, "-t", "y", "-o", "out")
+    assert result.stderr == ""
+    assert "\x1b" not in result.stdout
+
+
+def test_a_terminal_of_another_encoding_can_show_any_name(shell, tmp_path):
+    (tmp_path / "u.csv").write_text("温度,y\n1,2\n2,3\n4,9\n5,5\n", encoding="utf-8")
+    result = shell("fit", "u.csv", "-t", "y", "-o", "out", env=os.environ | {"PYTHONIOENCODING": "latin-1"})
+    assert result.returncode == 0
+    assert "\\u6e29\\u5ea6" in result.stdout

@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import pytest
+
+import certifit as cf
+
+
+def test_a_sound_fit_is_proven(cli, data, saved):
+    result = cli("verify", saved / "model.certifit", data)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Proven:")
+    assert "120 rows" in result.stdout
+
+
+def test_the_order_of_columns_and_other_columns_do_not_matter(cli, data, saved):
+    assert cli("verify", saved / "model.certifit", data.parent / "shuffled.csv").exit_code == 0
+
+
+def test_other_data_do_not_hold_and_the_reasons_are_words(cli, data, saved):
+    lines = data.read_text().splitlines()
+    Path("changed.csv").write_text("\n".join([*lines[:50], "1,2,3", *lines[51:]]))
+    result = cli("verify", saved / "model.certifit", "changed.csv")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("NOT proven")
+    assert len(result.stdout.splitlines()) > 1
+    Path("fewer.csv").write_text("\n".join(lines[:-1]))
+    result = cli("verify", saved / "model.certifit", "fewer.csv")
+    assert result.exit_code == 1 and "rows" in result.stdout
+
+
+def test_a_nudged_coefficient_does_not_hold(cli, data, saved):
+    model = cf.load(saved / "model.certifit")
+    model.coef_ = model.coef_ * (1 + 1e-4)
+    model.inference_ = None
+    cf.save(model, "nudged.certifit")
+    result = cli("verify", "nudged.certifit", data)
+    assert result.exit_code == 1
+
+
+def test_the_weights_of_a_weighted_fit_are_asked_for(cli, data):
+    path = data.parent / "weighted.csv"
+    cli("fit", path, "-t", "y", "-o", "out", "--weight", "w")
+    result = cli("verify", "out/model.certifit", path)
+    assert result.exit_code == 2 and "--weight" in result.stderr
+    assert cli("verify", "out/model.certifit", path, "--weight", "w").exit_code == 0
+
+
+def test_another_target_name(cli, data, saved):
+    Path("renamed.csv").write_text(data.read_text().replace("a,b,y", "a,b,outcome"))
+    result = cli("verify", saved / "model.certifit", "renamed.csv")
+    assert result.exit_code == 2 and "no column 'y'" in result.stderr
+    assert cli("verify", saved / "model.certifit", "renamed.csv", "--target", "outcome").exit_code == 0
+
+
+def test_quiet_says_it_by_the_exit_code(cli, data, saved):
+    assert cli("verify", saved / "model.certifit", data, "--quiet").output == ""
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "text", "empty"])
+def test_a_damaged_model_is_bad_input(cli, data, saved, damage):
+    path = saved / "model.certifit"
+    sound = path.read_bytes()
+    flipped = bytes([*sound[:-9], sound[-9] ^ 1, *sound[-8:]])
+    path.write_bytes({"cut": sound[:-1], "flip": flipped, "text": b"not a model, honestly", "empty": b""}[damage])
+    result = cli("verify", path, data)
+    assert result.exit_code == 2
+    assert len(result.stderr.splitlines()) == 1 and "model" in result.stderr
+
+
+def test_ridge_polynomial_and_dependent_fits_verify(cli, data):
+    for k, options in enumerate((["--model", "ridge"], ["--degree", "3"], ["--no-intercept"])):
+        assert cli("fit", data, "-t", "y", "-o", f"out{k}", *options).exit_code == 0
+        result = cli("verify", f"out{k}/model.certifit", data)
+        assert result.exit_code == 0, result.output
+    path = data.parent / "dependent.csv"
+    cli("fit", path, "-t", "y", "-o", "dependent")
+    assert cli("verify", "dependent/model.certifit", path).exit_code == 0

@@ -1,0 +1,113 @@
+"""The passes at given weights against exact sums: residual statistic, residuals a row, scores; both builds."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from layouts import LAYOUTS, SPARSE, TYPES, core_rows, integers
+from reference import Exact, dot
+
+UNIT = 2.0**-53
+SHAPES = [(1, 1), (6, 3), (67, 4), (130, 13), (200, 31)]
+
+
+def summed(core: Any, X: Any, y: Any, weights: Any, intercept: float, weight: Any = None, **changed: Any) -> Any:
+    given = {"scale": np.ones(X.shape[1]), "y_scale": 1.0, "weight_scale": 1.0, "weights": weights}
+    given |= {"intercept": intercept, "block_rows": 32, "threads": 2} | changed
+    return core.residual(core_rows(X), y, weight, *given.values())
+
+
+def problem(rng: np.random.Generator, n_rows: int, n_columns: int) -> tuple[Any, ...]:
+    """Rows and a state near an exact fit: every residual cancels to a few digits."""
+    X, weights = rng.normal(size=(n_rows, n_columns)), rng.normal(size=n_columns)
+    y = X @ weights + 0.3 + 1e-13 * rng.normal(size=n_rows)
+    return X, y, weights, 0.3
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_gradient_has_a_hundred_bits_of_its_terms(core, rng, shape, weighted):
+    X, y, weights, intercept = problem(rng, *shape)
+    weight = rng.random(shape[0]) if weighted else None
+    hi, lo = summed(core, X, y, weights, intercept, weight)[:2]
+    exact = Exact(X, y, weight)
+    r = exact.residuals([intercept, *weights])
+    pulls = [w * e for w, e in zip(exact.weights, r, strict=True)]
+    for j in range(shape[1] + 1):
+        column = [row[(j + 1) % (shape[1] + 1)] for row in exact.rows]  # the sum of residuals comes last
+        # Each residual is known to 2^-100 of its terms, of size about 10.
+        size = sum(abs(w * a) for w, a in zip(exact.weights, column, strict=True)) * 10
+        error = abs(Fraction(hi[j]) + Fraction(lo[j]) - dot(column, pulls))
+        assert error <= Fraction(2.0**-96) * size
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_squares_and_magnitude_are_right_to_rounding(core, rng, weighted):
+    X, y, weights, intercept = problem(rng, 150, 6)
+    weight = rng.random(150) if weighted else None
+    squares, magnitude = summed(core, X, y, weights, intercept, weight)[2:4]
+    exact = Exact(X, y, weight)
+    r = exact.residuals([intercept, *weights])
+    true = sum(w * e * e for w, e in zip(exact.weights, r, strict=True))
+    assert abs(float(Fraction(squares) / true) - 1) < 4 * UNIT
+    assert float(Fraction(magnitude) / exact.magnitude([intercept, *weights])) == pytest.approx(1, rel=1e-12)
+
+
+def test_scaled_units_are_those_of_the_formula(core, rng):
+    X, y, weights, intercept = problem(rng, 90, 5)
+    scale, weight = 2.0 ** rng.integers(-30, 30, size=5), rng.random(90)
+    plain = summed(core, X, y, weights, intercept, weight)
+    scaled = summed(
+        core, X / scale, y * 2.0**-40, weights, intercept, weight * 2.0**-20,
+        scale=scale, y_scale=2.0**40, weight_scale=2.0**20,
+    )  # fmt: skip
+    for a, b in zip(plain, scaled, strict=True):
+        assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_the_storage_does_not_change_a_bit(core, rng, dtype, layout):
+    X, y, weights = integers(rng, 130, 7), rng.normal(size=130), rng.normal(size=7)
+    plain, other = (summed(core, Z, y, weights, 0.1) for Z in (X, LAYOUTS[layout](X.astype(dtype))))
+    for a, b in zip(plain, other, strict=True):
+        assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("n_columns, density", [(6, 0.4), (40, 0.05), (40, 0.5)])
+@pytest.mark.parametrize("form", SPARSE)
+def test_sparse_rows_give_the_sums_of_dense_rows(core, rng, form, n_columns, density):
+    X, y = integers(rng, 150, n_columns, density), integers(rng, 150, 1)[:, 0]
+    weights = rng.integers(-20, 20, size=n_columns).astype(np.float64)
+    dense, sparse = (summed(core, Z, y, weights, 0.5) for Z in (X, SPARSE[form](X)))
+    for a, b in zip(dense, sparse, strict=True):
+        assert np.array_equal(a, b)  # whole numbers: exact either way
+
+
+@pytest.mark.parametrize("form", ["dense", *SPARSE])
+def test_residuals_of_rows_are_rounded_once(core, rng, form):
+    X = integers(rng, 90, 40, 0.05)
+    y, weights = rng.normal(size=90), rng.normal(size=40)
+    rows = core_rows(X if form == "dense" else SPARSE[form](X))
+    got = core.residual_rows(rows, y, np.ones(40), 1.0, weights, 0.25, 2)
+    exact = Exact(X, y).residuals([0.25, *weights])
+    assert got.tolist() == pytest.approx([float(r) for r in exact], rel=2 * UNIT, abs=1e-28)
+
+
+@pytest.mark.parametrize("form", ["dense", "Fortran", *SPARSE])
+def test_scores_are_the_sums_of_their_row(core, rng, form):
+    X, weights = integers(rng, 300, 9, 0.5), rng.normal(size=9)
+    rows = {"dense": X, "Fortran": np.asfortranarray(X)}.get(form)
+    got = core.scores(core_rows(SPARSE[form](X)) if rows is None else rows, weights, 0.5, 3)
+    assert got == pytest.approx(X @ weights + 0.5, rel=1e-13, abs=1e-12)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 8])
+def test_a_score_does_not_depend_on_the_rows_around_it(core, rng, n_threads):
+    X, weights = rng.normal(size=(9000, 7)), rng.normal(size=7)
+    all_rows = core.scores(X, weights, 0.5, n_threads)
+    for row in (0, 1, 63, 64, 4095, 4096, 8999):
+        assert core.scores(X[row : row + 1], weights, 0.5, 1)[0] == all_rows[row]

@@ -1,0 +1,186 @@
+"""Damages model files at random and reads them.
+
+    python tests/modelfile/fuzz.py --mutants 1000000 --seed 0
+
+A blind mutant (bytes changed, digests left) must be refused. A sealed mutant (content changed, digests made
+right again) must be refused, or be a model that predicts and is written back as the same content. Nothing may
+raise another error than ModelFileError or take longer than a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import json
+import random
+import struct
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from forge import dumps, hexed, metadata, seal, split
+from samples import samples
+
+from certifit.modelfile import ModelFileError
+from certifit.modelfile.files import from_bytes, to_bytes
+
+MAX_SECONDS = 1.0
+HOSTILE_FLOATS = [0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 5e-324, float("inf"), float("-inf"), float("nan")]
+HOSTILE_VALUES: list[Any] = [
+    *(
+        None,
+        True,
+        False,
+        0,
+        1,
+        -1,
+        2**31,
+        2**63 - 1,
+        -(2**63),
+        2**64,
+        1.5,
+        "",
+        "x",
+        "nan",
+        "\x1b[31m",
+        "os.system",
+    ),
+    *([], [0], [[]], {}, {"hex": "nan"}, {"hex": "inf"}, {"hex": "-inf"}, {"hex": 1}, {"a": 1}),
+    *(hexed(number) for number in HOSTILE_FLOATS[:7]),
+]
+
+
+def blind(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
+    """Bytes flipped, set, cut, repeated or mixed with another file."""
+    damaged = bytearray(data)
+    for _ in range(rng.choice([1, 1, 1, 2, 8])):
+        start = rng.randrange(len(damaged) + 1)
+        end = min(len(damaged), start + rng.choice([1, 1, 2, 8, 64]))
+        kind = rng.randrange(6)
+        if kind == 0 and start < len(damaged):
+            damaged[start] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            damaged[start:end] = rng.randbytes(end - start)
+        elif kind == 2:
+            del damaged[start:end]
+        elif kind == 3:
+            damaged[start:start] = damaged[start:end]
+        elif kind == 4:
+            del damaged[start:]
+        else:
+            damaged[start:] = rng.choice(others)[start:]
+        if not damaged:
+            break
+    return bytes(damaged)
+
+
+def sealed(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
+    """Another number, another piece of metadata or another array table, under right digests."""
+    table, payload = split(data)
+    for _ in range(rng.choice([1, 1, 2])):
+        kind = rng.randrange(4)
+        if kind == 0 and payload:
+            payload = change_number(payload, rng)
+        elif kind == 1:
+            text = json.loads(table["__metadata__"]["certifit"])
+            table["__metadata__"]["certifit"] = dumps(change_tree(text, rng))
+        elif kind == 2:
+            entries = table.pop("__metadata__")
+            table = {**change_tree(table, rng), "__metadata__": entries}
+        else:
+            payload = split(rng.choice(others))[1]
+    return seal(table, payload)
+
+
+def change_number(payload: bytes, rng: random.Random) -> bytes:
+    at = 8 * rng.randrange(len(payload) // 8) if len(payload) >= 8 else 0
+    number = struct.pack("<d", rng.choice([*HOSTILE_FLOATS, rng.gauss(0, 1)]))
+    return payload[:at] + number + payload[at + 8 :]
+
+
+def change_tree(tree: Any, rng: random.Random) -> Any:
+    """The tree with one node replaced, removed, repeated or added."""
+    tree = copy.deepcopy(tree)
+    node = tree
+    while True:
+        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
+        if not keys:
+            return tree
+        key = rng.choice(keys)
+        if isinstance(node[key], dict | list) and rng.random() < 0.8:
+            node = node[key]
+            continue
+        kind = rng.randrange(4)
+        if kind == 0:
+            del node[key]
+        elif kind == 1 and isinstance(node, dict):
+            node[rng.choice(["extra", "__class__", "../x", "coef", key + "2"])] = copy.deepcopy(node[key])
+        elif kind == 1:
+            node.append(copy.deepcopy(node[key]))
+        else:
+            node[key] = rng.choice([*HOSTILE_VALUES, node[rng.choice(keys)]])
+        return tree
+
+
+def outcome(originals: list[bytes], mutant: bytes, is_blind: bool) -> str:
+    """What became of a mutant; an AssertionError if it should not have."""
+    start = time.perf_counter()
+    try:
+        model = from_bytes(mutant)
+    except ModelFileError as error:
+        result = "refused"
+        assert str(error).isprintable(), "the message holds control characters"
+    else:
+        result = "same" if mutant in originals else "sound"
+        assert result == "same" or not is_blind, "damaged bytes were accepted"
+        assert content(to_bytes(model)) == content(mutant), "the model is written back as another one"
+        # A sentence of the model is fine, such as an overflow far from the training range.
+        quiet = warnings.catch_warnings(action="ignore")
+        with quiet, np.errstate(all="ignore"), contextlib.suppress(ValueError):
+            assert model.predict(np.ones((2, model.n_features_in_))).shape == (2,)
+    assert time.perf_counter() - start < MAX_SECONDS, "it took too long"
+    return result
+
+
+def content(data: bytes) -> tuple[dict[str, Any], bytes, dict[str, Any]]:
+    """All that a file says, but for the version that wrote it."""
+    table, payload = split(data)
+    said = {key: value for key, value in metadata(data).items() if key != "library"}
+    table.pop("__metadata__")
+    return table, payload, said
+
+
+def run(n_mutants: int, seed: int) -> Counter[str]:
+    """Outcomes of `n_mutants` mutants."""
+    originals = [to_bytes(sample.model) for sample in samples().values()]
+    counts: Counter[str] = Counter()
+    kinds: list[Callable[[bytes, random.Random, list[bytes]], bytes]] = [blind, sealed]
+    for i in range(n_mutants):
+        rng = random.Random(f"{seed}/{i}")
+        data = rng.choice(originals)
+        mutate = rng.choice(kinds)
+        mutant = mutate(data, rng, originals)
+        try:
+            counts[f"{mutate.__name__} {outcome(originals, mutant, mutate is blind)}"] += 1
+        except BaseException as error:
+            error.add_note(f"seed {seed}, mutant {i}, {mutate.__name__}: {mutant!r}")
+            raise
+    return counts
+
+
+def main() -> None:
+    """Read the command line and print the counts."""
+    parser = argparse.ArgumentParser(description="Read damaged model files.")
+    parser.add_argument("--mutants", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    counts = run(options.mutants, options.seed)
+    print(", ".join(f"{name}: {counts[name]}" for name in sorted(counts)))
+
+
+if __name__ == "__main__":
+    main()

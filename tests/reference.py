@@ -1,0 +1,196 @@
+"""The formulas in slow, obvious NumPy, and least squares in exact rational arithmetic.
+
+minimise  sum_i w_i (y_i - b - x_i'v)^2 / (2 sum_i w_i) + alpha/2 |v|^2
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+Rationals = list[Fraction]
+
+
+# ---- float64 -------------------------------------------------------------------------------------------------------
+
+
+def centred(X: Any, y: Any, weight: Any = None, fit_intercept: bool = True) -> tuple[Any, Any, Any, Any]:
+    """sqrt(w) (x - mean), sqrt(w) (y - mean), and the means (0 without an intercept)."""
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
+    x_mean = np.average(X, axis=0, weights=weight) if fit_intercept else np.zeros(X.shape[1])
+    y_mean = np.average(y, weights=weight) if fit_intercept else 0.0
+    root = np.sqrt(weight)
+    return (X - x_mean) * root[:, None], (y - y_mean) * root, x_mean, y_mean
+
+
+def minimum_norm(X: Any, y: Any, weight: Any = None, fit_intercept: bool = True) -> tuple[Any, float]:
+    """X+ y of the centred rows: of all minimisers the one of smallest norm."""
+    Z, t, x_mean, y_mean = centred(X, y, weight, fit_intercept)
+    coef = np.linalg.pinv(Z) @ t
+    return coef, float(y_mean - x_mean @ coef)
+
+
+def ridge(X: Any, y: Any, alpha: float, weight: Any = None, fit_intercept: bool = True) -> tuple[Any, float]:
+    """(Z'Z + sum_w alpha I) v = Z't."""
+    Z, t, x_mean, y_mean = centred(X, y, weight, fit_intercept)
+    total = len(t) if weight is None else float(np.sum(weight))
+    coef = np.linalg.solve(Z.T @ Z + total * alpha * np.eye(Z.shape[1]), Z.T @ t)
+    return coef, float(y_mean - x_mean @ coef)
+
+
+def ridge_dual(X: Any, y: Any, alpha: float, weight: Any = None, fit_intercept: bool = True) -> tuple[Any, float]:
+    """v = Z' (ZZ' + sum_w alpha I)^-1 t: the same solution on the matrix of the rows."""
+    Z, t, x_mean, y_mean = centred(X, y, weight, fit_intercept)
+    total = len(t) if weight is None else float(np.sum(weight))
+    coef = Z.T @ np.linalg.solve(Z @ Z.T + total * alpha * np.eye(len(t)), t)
+    return coef, float(y_mean - x_mean @ coef)
+
+
+def standard_errors(X: Any, y: Any, weight: Any = None, fit_intercept: bool = True) -> Any:
+    """sqrt(RSS / (N - p) (A^-1)_jj) with A = [1 X]' W [1 X] and N the sum of weights; the intercept first."""
+    weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
+    Z = np.column_stack([np.ones(len(y)), X]) if fit_intercept else np.asarray(X)
+    A = Z.T @ (weight[:, None] * Z)
+    residual = y - Z @ np.linalg.solve(A, Z.T @ (weight * y))
+    variance = weight @ residual**2 / (weight.sum() - Z.shape[1])
+    return np.sqrt(variance * np.diagonal(np.linalg.inv(A)))
+
+
+# ---- exact ---------------------------------------------------------------------------------------------------------
+
+
+def rational(values: Any) -> Any:
+    """Nested lists of the exact values of floats."""
+    if np.ndim(values) == 0:
+        return Fraction(float(values))
+    return [rational(value) for value in values]
+
+
+def solve_exactly(A: Sequence[Rationals], b: Rationals) -> Rationals:
+    """A^-1 b by Gauss-Jordan elimination; A must be regular."""
+    n = len(A)
+    table = [[*row, right] for row, right in zip(A, b, strict=True)]
+    for k in range(n):
+        pivot = next(i for i in range(k, n) if table[i][k] != 0)
+        table[k], table[pivot] = table[pivot], table[k]
+        for i in range(n):
+            factor = table[i][k] / table[k][k]
+            if i != k and factor:
+                table[i] = [a - factor * c for a, c in zip(table[i], table[k], strict=True)]
+    return [table[i][n] / table[i][i] for i in range(n)]
+
+
+def dot(a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:
+    return sum((p * q for p, q in zip(a, b, strict=True)), Fraction(0))
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Least squares of the float64 numbers given, without a rounding. A state is (intercept if any, weights)."""
+
+    X: Any
+    y: Any
+    weight: Any = None
+    alpha: float = 0.0
+    fit_intercept: bool = True
+
+    @cached_property
+    def rows(self) -> list[Rationals]:
+        return [[Fraction(1)] * self.fit_intercept + row for row in rational(self.X)]
+
+    @cached_property
+    def targets(self) -> Rationals:
+        return rational(self.y)
+
+    @cached_property
+    def weights(self) -> Rationals:
+        return rational(np.ones(len(self.y)) if self.weight is None else self.weight)
+
+    @cached_property
+    def matrix(self) -> list[Rationals]:
+        """sum_i w_i a_i a_i' + sum_w alpha I (not on the intercept)."""
+        size = len(self.rows[0])
+        out = [[Fraction(0)] * size for _ in range(size)]
+        for w, row in zip(self.weights, self.rows, strict=True):
+            for j in range(size):
+                for k in range(size):
+                    out[j][k] += w * row[j] * row[k]
+        for j in range(int(self.fit_intercept), size):
+            out[j][j] += sum(self.weights) * Fraction(self.alpha)
+        return out
+
+    @cached_property
+    def right(self) -> Rationals:
+        terms = zip(self.weights, self.rows, self.targets, strict=True)
+        columns = zip(*([w * a * y for a in row] for w, row, y in terms), strict=True)
+        return [sum(column, Fraction(0)) for column in columns]
+
+    @cached_property
+    def solution(self) -> Rationals:
+        return solve_exactly(self.matrix, self.right)
+
+    @cached_property
+    def minimum(self) -> Fraction:
+        """sum_i w_i r_i^2 + sum_w alpha |v|^2 at the solution: twice sum_w times the objective."""
+        squares = sum((w * y * y for w, y in zip(self.weights, self.targets, strict=True)), Fraction(0))
+        return squares - dot(self.right, self.solution)
+
+    @cached_property
+    def null_objective(self) -> Fraction:
+        """The same for the null model: the mean with an intercept, 0 without."""
+        squares = sum((w * y * y for w, y in zip(self.weights, self.targets, strict=True)), Fraction(0))
+        mean = dot(self.weights, self.targets) / sum(self.weights)
+        return squares - mean * mean * sum(self.weights) if self.fit_intercept else squares
+
+    @cached_property
+    def standard_errors(self) -> list[float]:
+        """From an exact variance, with the one rounding of a square root."""
+        freedom = sum(self.weights) - len(self.solution)
+        unit = [[Fraction(int(j == k)) for k in range(len(self.right))] for j in range(len(self.right))]
+        return [math.sqrt(self.minimum / freedom * solve_exactly(self.matrix, e)[j]) for j, e in enumerate(unit)]
+
+    def residuals(self, state: Any) -> Rationals:
+        state = rational(state)
+        return [y - dot(row, state) for row, y in zip(self.rows, self.targets, strict=True)]
+
+    def magnitude(self, state: Any) -> Fraction:
+        """sum_i w_i (|x_i|'|v| + |y_i|)^2, without the intercept: what rounding errors scale with."""
+        size = [abs(v) for v in rational(state)[int(self.fit_intercept) :]]
+        rows = [[abs(a) for a in row[int(self.fit_intercept) :]] for row in self.rows]
+        terms = zip(self.weights, rows, self.targets, strict=True)
+        return sum((w * (dot(row, size) + abs(y)) ** 2 for w, row, y in terms), Fraction(0))
+
+    def excess(self, state: Any) -> Fraction:
+        """Objective at the state less the minimum, in the units of `minimum`: (s - s*)' A (s - s*)."""
+        move = [a - b for a, b in zip(rational(state), self.solution, strict=True)]
+        return dot(move, [dot(row, move) for row in self.matrix])
+
+
+def digits(got: float, true: Any, cap: float = 15.0) -> float:
+    """-log10 of the relative error (of the absolute one where the truth is 0), between 0 and the cap."""
+    if not math.isfinite(got):
+        return 0.0
+    true = Fraction(true)
+    error = abs(Fraction(float(got)) - true) / (abs(true) or 1)
+    if error == 0:
+        return cap
+    log = math.log10(error.numerator) - math.log10(error.denominator)  # exact where a float would underflow
+    return min(cap, max(0.0, -log))
+
+
+def hilbert(n: int) -> list[Rationals]:
+    """1 / (i + j + 1)."""
+    return [[Fraction(1, i + j + 1) for j in range(n)] for i in range(n)]
+
+
+def pair(value: Fraction) -> tuple[float, float]:
+    """The twofold number nearest to a rational: hi + lo."""
+    hi = float(value)
+    return hi, float(value - Fraction(hi))

@@ -1,0 +1,73 @@
+import math
+
+import pytest
+
+from certifit.report import text
+from certifit.report.folder import harmless
+
+
+@pytest.mark.parametrize("hidden", ["\x1b", "\n", "\r", "\t", "\x00", "\x07", "\x9b", "\u202e", "\u200b", "\ud800"])
+def test_no_hidden_character_is_shown_as_it_is(hidden):
+    shown = text.visible(f"a{hidden}b")
+    assert hidden not in shown
+    assert shown.isprintable()
+    assert shown.startswith("a\\") and shown.endswith("b")
+
+
+def test_ordinary_letters_of_any_script_stay():
+    assert text.visible("Größe 温度 naïve") == "Größe 温度 naïve"
+
+
+@pytest.mark.parametrize("limit", [5, 8, 31])
+def test_long_names_are_cut_in_the_middle_to_the_limit(limit):
+    shown = text.visible("a" * 40 + "z" * 40, limit)
+    assert len(shown) == limit
+    assert shown[0] == "a" and shown[-1] == "z" and "…" in shown
+
+
+def test_an_error_is_one_line():
+    assert text.one_line("first\n  second\x1b[31m") == "first second\\x1b[31m"
+
+
+@pytest.mark.parametrize("value", [3.1e-29, 1e-8, 9.99e-5, 1.0, 0.5, 7e300, 5e-324, 1e-300])
+def test_a_bound_is_never_rounded_down(value):
+    assert float(text.power(value)) >= value * (1 - 1e-9)
+    assert float(text.power(value)) <= value * 2 * (1 + 1e-9) or value < 1e-290
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0123456, "0.01235"),
+        (-2.0, "-2"),
+        (1.5e-9, "1.5e-9"),
+        (0.0, "0"),
+        (None, "–"),
+        (math.nan, "–"),
+        (99999.6, "100000"),
+    ],
+)
+def test_numbers_have_four_significant_digits(value, shown):
+    assert text.number(value) == shown
+
+
+def test_r_squared_near_one_is_not_rounded_to_one():
+    assert text.share(1 - 3.2e-9) == "0.9999999968"
+    assert text.share(0.86124) == "0.8612"
+    assert text.share(1.0) == "1"
+
+
+def test_p_values():
+    assert [text.p_value(p) for p in (0.774, 0.0123, 0.00213, 1e-9, None)] == [
+        "0.774",
+        "0.012",
+        "0.0021",
+        "< 0.0001",
+        "–",
+    ]
+
+
+@pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", " =1"])
+def test_no_name_is_a_formula_for_a_spreadsheet(name):
+    assert harmless(name).startswith("'")
+    assert harmless("plain=name") == "plain=name"
