@@ -77,15 +77,16 @@ struct Segment {
 struct Rows {
   size_t n_rows = 0;
   size_t n_columns = 0;
-  size_t n_dense = 0;                  // columns read in tiles, in the order of `dense`
-  std::vector<Segment> dense, thin;    // thin: read entry by entry
-  std::vector<size_t> dense_columns;   // place of each dense column among all
-  bool is_plain = false;               // one block of contiguous float64 rows: read in place
+  size_t n_dense = 0;                 // columns read in tiles, in the order of `dense`
+  std::vector<Segment> dense, thin;   // thin: read entry by entry
+  std::vector<size_t> dense_columns;  // place of each dense column among all
+  bool is_plain = false;              // one block of contiguous float64 rows: read in place
 
   void add(Segment segment) {
     segment.first_column = n_columns;
     n_columns += segment.n_columns;
-    const bool is_thin = segment.kind == Segment::Kind::codes || (segment.kind == Segment::Kind::csr && thinly_filled(segment));
+    const bool is_thin =
+        segment.kind == Segment::Kind::codes || (segment.kind == Segment::Kind::csr && thinly_filled(segment));
     if (!is_thin) {
       for (size_t j = 0; j < segment.n_columns; ++j) dense_columns.push_back(segment.first_column + j);
       n_dense += segment.n_columns;
@@ -150,7 +151,8 @@ inline void copy_segment(const Segment& s, size_t first, size_t count, double* o
     case Segment::Kind::csr:
       for (size_t k = 0; k < count; ++k) {
         std::fill(out + k * stride, out + k * stride + s.n_columns, 0.0);
-        for (int64_t e = s.offset(first + k); e < s.offset(first + k + 1); ++e) out[k * stride + s.index(e)] = s.value(e);
+        for (int64_t e = s.offset(first + k); e < s.offset(first + k + 1); ++e)
+          out[k * stride + s.index(e)] = s.value(e);
       }
       return;
     default: break;

@@ -14,9 +14,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-RUN_BLOCKS = 16
-
-Array = np.ndarray[Any, Any]
+from certifit.data.columns import Array, Columns
 
 
 class Adds(Protocol):
@@ -45,14 +43,16 @@ class Block:
     @property
     def rows(self) -> Any:
         """X as the compiled core takes it."""
+        if isinstance(self.X, Columns):
+            return self.X.core()
         if sp.issparse(self.X):
-            return (self.X.data, self.X.indices, self.X.indptr, self.X.shape[1])
-        return self.X
+            return [("csr", self.X.data, self.X.indices, self.X.indptr, self.X.shape[1])]
+        return [("dense", self.X)]
 
     def part(self, begin: int, end: int) -> Block:
         """Rows [begin, end) of this block."""
         return Block(
-            self.X[begin:end],
+            self.X.part(begin, end) if isinstance(self.X, Columns) else self.X[begin:end],
             None if self.y is None else self.y[begin:end],
             None if self.weight is None else self.weight[begin:end],
             self.first_row + begin,
@@ -70,13 +70,24 @@ class RowMap(Protocol):
 
 
 def block_rows(n_columns: int) -> int:
-    """B: a power of two between 1,024 and 65,536, some 2 MB of float64."""
-    return 1 << min(16, max(10, 18 - (n_columns + 1).bit_length()))
+    """B: a power of two, some 2 MB of float64; more rows where the d x d sums of a block would outweigh them."""
+    bits = (n_columns + 1).bit_length()
+    return 1 << min(18, max(10, 18 - bits, 2 * bits - 8)) if bits > 2 else 1 << 16
+
+
+def run_blocks(n_columns: int) -> int:
+    """Blocks of a run: sixteen, fewer for wide rows (a run is held in memory)."""
+    fitting = (1 << 24) // (block_rows(n_columns) * max(n_columns, 1))  # 128 MB of float64
+    return 1 << (min(16, max(1, fitting)).bit_length() - 1)
 
 
 class Source:
-    """Rows that can be read again and again. A subclass implements `runs`; the rest follows."""
+    """Rows that can be read again and again. A subclass implements `runs`; the rest follows.
 
+    is_table: rows are Arrow columns that need an encoder before a model can take them.
+    """
+
+    is_table: bool = False
     names: list[str]
     named: bool = False
     target: str = "y"
@@ -84,7 +95,7 @@ class Source:
     block_rows: int
 
     def runs(self) -> Iterator[Block]:
-        """All rows in order, in runs of RUN_BLOCKS blocks (or one run of all rows)."""
+        """All rows in order, in runs of `run_blocks` blocks (or one run of all rows)."""
         raise NotImplementedError
 
     def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
@@ -150,8 +161,8 @@ class Batches(Source):
         self.block_rows = block_rows(self.n_features)
 
     def runs(self) -> Iterator[Block]:
-        """The batches cut and joined to runs of RUN_BLOCKS blocks."""
-        size = self.block_rows * RUN_BLOCKS
+        """The batches cut and joined to runs of `run_blocks` blocks."""
+        size = self.block_rows * run_blocks(self.n_features)
         held: list[Block] = []
         n_held = 0
         first_row = 0
@@ -189,7 +200,7 @@ class _Mapped(Source):
         return batches.runs()
 
     def _mapped(self) -> Iterator[Block]:
-        size = self.block_rows * RUN_BLOCKS
+        size = self.block_rows * run_blocks(self.n_features)
         for run in self.inner.runs():
             for begin in range(0, run.n_rows, size):
                 part = run.part(begin, begin + size)

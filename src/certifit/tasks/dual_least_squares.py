@@ -170,7 +170,7 @@ class DualLeastSquares:
         total: tuple[Array, Array] = (np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1)))
         for begin in range(0, d, 2 * size):
             z = self._centred(slice(begin, begin + 2 * size))
-            sums, low = core.gram(z, None, None, ones, zeros, 1.0, 0.0, 1.0, size, twofold, n_threads())
+            sums, low = core.gram([("dense", z)], None, None, ones, zeros, 1.0, 0.0, 1.0, size, twofold, n_threads())
             total = tf.add(total, (sums, low)) if twofold else (total[0] + sums, total[1])
         if not np.isfinite(total[0]).all():
             refuse_nonfinite(self.source)
