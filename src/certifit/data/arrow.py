@@ -7,14 +7,13 @@ a map to numbers: `TableEncoder` turns its columns into segments the compiled co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from certifit.data.columns import Array, Bits
-from certifit.data.source import Block, Source, block_rows, run_blocks
+from certifit.data.source import Block, Source, block_rows
 
 
 class ArrowSource(Source):
@@ -50,7 +49,7 @@ class ArrowSource(Source):
 
     def runs(self) -> Iterator[Block]:
         """Runs of rows as Arrow tables of the feature columns, each column in one piece."""
-        size = self.block_rows * run_blocks(self.n_features)
+        size = self.rows_of_run()
         first_row = 0
         for table in rebatched(self.open_batches(), size):
             X = table.select(self.names)
@@ -58,17 +57,19 @@ class ArrowSource(Source):
             weight = None if self.weight is None else self._numbers(table, self.weight, first_row)
             if weight is not None and (weight < 0).any():
                 at = int(np.flatnonzero(weight < 0)[0])
-                raise ValueError(
-                    f"Weight {self.weight!r} is negative at {self.place(first_row + at)}: {weight[at]:g}."
-                )
+                raise ValueError(f"Weight {self.weight!r} is negative at {self.place(first_row + at)}: {weight[at]:g}.")
             yield Block(X, y, weight, first_row)
             first_row += table.num_rows
 
     def _numbers(self, table: pa.Table, name: str, first_row: int) -> Array:
         """A target or weight column as float64; every entry must be a finite number."""
         column = one_chunk(table.column(name))
-        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)
-                or pa.types.is_decimal(column.type)):
+        if not (
+            pa.types.is_integer(column.type)
+            or pa.types.is_floating(column.type)
+            or pa.types.is_boolean(column.type)
+            or pa.types.is_decimal(column.type)
+        ):
             raise TypeError(f"Column {name!r} is {column.type}, but a target or weight must be numbers.")
         if column.null_count:
             at = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])

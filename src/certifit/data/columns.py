@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-
 Array = np.ndarray[Any, Any]
 
 

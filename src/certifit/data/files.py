@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from certifit.data.source import Array, Batches, Block, Source
+from certifit.data.columns import Array
+from certifit.data.source import Batches, Block, Source
 
 
 def scan_csv(

@@ -7,6 +7,7 @@ out non-finite call `refuse_nonfinite`, which names the row and the column.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Number
 from typing import Any
 
@@ -14,7 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array, validate_data
 
-from certifit.data.source import Array, Block, Memory, Source
+from certifit.data.columns import Array, Columns
+from certifit.data.source import Block, Memory, Source
 
 _CORE_KINDS = "fiub"  # float, signed, unsigned, bool
 _SEARCH_ROWS = 65_536
@@ -67,6 +69,8 @@ def refuse_nonfinite(source: Source) -> None:
 
 
 def _refuse_nonfinite_part(part: Block, names: list[str]) -> None:
+    if isinstance(part.X, Columns):
+        part = replace(part, X=part.X.toarray())
     values = part.X.data if sp.issparse(part.X) else part.X
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return

@@ -18,8 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.inference import Summary
 from certifit.certificates.least_squares import certify, infer
+from certifit.data.columns import Array
 from certifit.data.gate import fit_source, predict_rows, predict_source, refuse_nonfinite
-from certifit.data.source import Array, Block, Memory, Source
+from certifit.data.source import Block, Memory, Source
 from certifit.maps import Functions, Polynomial
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.direct import solve

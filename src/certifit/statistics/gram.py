@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from certifit.data.columns import Array, Codes, Columns
 from certifit.data.gate import refuse_nonfinite
-from certifit.data.source import Array, Block, Source
+from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
 
@@ -42,7 +44,9 @@ class Scaling:
         scale, y_scale = powers.columns, float(powers.target)
         shift = np.zeros(len(scale))
         y_shift = 0.0
-        if centred and not sp.issparse(block.X):
+        if centred and isinstance(block.X, Columns):
+            shift = _shift_of_segments(block.X, scale, exact)
+        elif centred and not sp.issparse(block.X):
             shift = _mean_shift(np.asarray(block.X, dtype=np.float64) * scale, exact)
         if centred and block.y is not None:
             y_shift = float(_mean_shift((block.y * y_scale)[:, None], exact)[0])
@@ -166,13 +170,31 @@ def _of_run(run: Block, scaling: Scaling, twofold: bool, block_rows: int) -> Gra
     return Gram(sums, low, scaling, run.n_rows)
 
 
-def _largest_of_columns(X: Array) -> Array:
+def _largest_of_columns(X: Any) -> Array:
+    if isinstance(X, Columns):
+        sizes = [
+            np.ones(part.n_columns) if isinstance(part, Codes) else _largest_of_columns(part.dense(X.shape[0]))
+            for part in X.segments
+        ]
+        return np.concatenate(sizes)
     if sp.issparse(X):
         return np.asarray(abs(X).max(axis=0).toarray(), dtype=np.float64).ravel()
     if X.dtype.kind == "b":
         X = X.view(np.uint8)
     high, low = X.max(axis=0).astype(np.float64), X.min(axis=0).astype(np.float64)
     return np.asarray(np.maximum(np.abs(high), np.abs(low)))
+
+
+def _shift_of_segments(X: Columns, scale: Array, exact: bool) -> Array:
+    """Shifts of a table's columns. The 0/1 columns of a category are counted, not shifted."""
+    shift = np.zeros(X.shape[1])
+    at = 0
+    for part in X.segments:
+        places = slice(at, at + part.n_columns)
+        if not isinstance(part, Codes):
+            shift[places] = _mean_shift(part.dense(X.shape[0]) * scale[places], exact)
+        at += part.n_columns
+    return shift
 
 
 def _power_of_two(size: Array) -> Array:

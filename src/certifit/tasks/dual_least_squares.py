@@ -10,8 +10,9 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from certifit.data.columns import Array
 from certifit.data.gate import refuse_nonfinite
-from certifit.data.source import Array, Block, Memory, Source, block_rows
+from certifit.data.source import Block, Memory, Source, block_rows
 from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
