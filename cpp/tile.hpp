@@ -85,8 +85,9 @@ struct Rows {
   void add(Segment segment) {
     segment.first_column = n_columns;
     n_columns += segment.n_columns;
+    // The choice decides the order of sums, so it must not depend on the rows of one chunk.
     const bool is_thin =
-        segment.kind == Segment::Kind::codes || (segment.kind == Segment::Kind::csr && thinly_filled(segment));
+        segment.kind == Segment::Kind::codes || (segment.kind == Segment::Kind::csr && segment.n_columns > 32);
     if (!is_thin) {
       for (size_t j = 0; j < segment.n_columns; ++j) dense_columns.push_back(segment.first_column + j);
       n_dense += segment.n_columns;
@@ -111,13 +112,6 @@ struct Rows {
       }
       if (column >= 0) use(s.first_column + static_cast<size_t>(column), 1.0);
     }
-  }
-
- private:
-  // Walking the stored entries of a row pays only where few are stored.
-  bool thinly_filled(const Segment& s) const {
-    const double stored = static_cast<double>(s.offset(n_rows) - s.offset(0));
-    return s.n_columns > 32 && stored < 0.1 * static_cast<double>(n_rows) * static_cast<double>(s.n_columns);
   }
 };
 

@@ -47,8 +47,8 @@ nb::object residual_py(nb::list x, Vector y, std::optional<Vector> weight, Vecto
   ResidualSums sums = run(threads, [&](Crew& crew) {
     return residual(held.rows, y.data(), data_of(weight), scaling, weights.data(), intercept, block_rows, crew);
   });
-  return nb::make_tuple(to_numpy(std::move(sums.gradient_hi)), to_numpy(std::move(sums.gradient_lo)), sums.squares,
-                        sums.magnitude);
+  return nb::make_tuple(to_numpy(std::move(sums.gradient_hi)), to_numpy(std::move(sums.gradient_lo)), sums.squares_hi,
+                        sums.squares_lo, sums.magnitude);
 }
 
 nb::object residual_rows_py(nb::list x, Vector y, Vector scale, double y_scale, Vector weights, double intercept,

@@ -55,6 +55,10 @@ class Packer {
     for (size_t k = 0; k < count; ++k) {
       const double* x = tile.row(k);
       const double w = root(first + k);
+      if (w == 0) {  // no row, whatever stands in it
+        for (size_t p = 0; p < panels.n_panels; ++p) store(panels.at(p, k), Vec{});
+        continue;
+      }
       size_t j = 0;
       for (; j + lanes <= d; j += lanes) {
         Vec z = multiply_add(load(x + j), load(&scale_[j]), -load(&shift_[j]));
@@ -167,6 +171,7 @@ class Entries {
   }
 
   void add(size_t row, double root, Panels& panels, size_t k, BlockSums& sums, size_t stride) {
+    if (root == 0) return;
     at_.clear();
     values_.clear();
     rows_.for_each_entry(row, [&](size_t column, double value) {

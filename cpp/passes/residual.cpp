@@ -51,13 +51,13 @@ struct Score {
 Vec across(const Vec (&rows)[lanes], size_t l) { return Vec{rows[0][l], rows[1][l], rows[2][l], rows[3][l]}; }
 
 // Four rows at once: sums in flight side by side, and their lanes folded as vectors over the rows.
-void dense_scores(const double* const (&x)[lanes], const double* scale, const double* weights, size_t d, Score* out) {
+void dense_scores(const double* const (&x)[lanes], const double* weights, size_t d, Score* out) {
   Vec hi[lanes] = {}, lo[lanes] = {}, size[lanes] = {};
   size_t j = 0;
   for (; j + lanes <= d; j += lanes) {
-    const Vec s = load(scale + j), w = load(weights + j);
+    const Vec w = load(weights + j);
     for (size_t k = 0; k < lanes; ++k) {
-      Twofold<Vec> p = two_product(load(x[k] + j) * s, w);
+      Twofold<Vec> p = two_product(load(x[k] + j), w);
       Twofold<Vec> sum = two_sum(hi[k], p.hi);
       hi[k] = sum.hi;
       lo[k] += sum.lo + p.lo;
@@ -72,27 +72,22 @@ void dense_scores(const double* const (&x)[lanes], const double* scale, const do
   }
   for (; j < d; ++j) {
     const Vec column{x[0][j], x[1][j], x[2][j], x[3][j]};
-    Twofold<Vec> p = two_product(column * broadcast(scale[j]), broadcast(weights[j]));
+    Twofold<Vec> p = two_product(column, broadcast(weights[j]));
     total = total + p;
     total_size += absolute(p.hi);
   }
   for (size_t k = 0; k < lanes; ++k) out[k] = {{total.hi[k], total.lo[k]}, total_size[k]};
 }
 
-// gradient += x scale r over the rows of a tile, for n vectors of columns side by side.
+// gradient += x r over the rows of a tile, for n vectors of columns side by side.
 template <size_t n>
-void add_gradient(const Tile& tile, size_t count, const double* scale, const Real* r, size_t j, double* hi,
-                  double* lo) {
+void add_gradient(const Tile& tile, size_t count, const Real* r, size_t j, double* hi, double* lo) {
   Twofold<Vec> sum[n];
-  Vec s[n];
-  for (size_t q = 0; q < n; ++q) {
-    sum[q] = {load(hi + j + q * lanes), load(lo + j + q * lanes)};
-    s[q] = load(scale + j + q * lanes);
-  }
+  for (size_t q = 0; q < n; ++q) sum[q] = {load(hi + j + q * lanes), load(lo + j + q * lanes)};
   for (size_t k = 0; k < count; ++k) {
     const Vec r_hi = broadcast(r[k].hi), r_lo = broadcast(r[k].lo);
     for (size_t q = 0; q < n; ++q) {
-      Vec x = load(tile.row(k) + j + q * lanes) * s[q];
+      Vec x = load(tile.row(k) + j + q * lanes);
       Twofold<Vec> p = two_product(x, r_hi);
       Twofold<Vec> t = two_sum(sum[q].hi, p.hi);
       sum[q].hi = t.hi;
@@ -106,15 +101,14 @@ void add_gradient(const Tile& tile, size_t count, const double* scale, const Rea
   }
 }
 
-void add_gradient(const Tile& tile, size_t count, const double* scale, const Real* r, size_t d, double* hi,
-                  double* lo) {
+void add_gradient(const Tile& tile, size_t count, const Real* r, size_t d, double* hi, double* lo) {
   size_t j = 0;
-  for (; j + 3 * lanes <= d; j += 3 * lanes) add_gradient<3>(tile, count, scale, r, j, hi, lo);
-  for (; j + lanes <= d; j += lanes) add_gradient<1>(tile, count, scale, r, j, hi, lo);
+  for (; j + 3 * lanes <= d; j += 3 * lanes) add_gradient<3>(tile, count, r, j, hi, lo);
+  for (; j + lanes <= d; j += lanes) add_gradient<1>(tile, count, r, j, hi, lo);
   for (; j < d; ++j) {
     Real sum{hi[j], lo[j]};
     for (size_t k = 0; k < count; ++k) {
-      double x = tile.row(k)[j] * scale[j];
+      double x = tile.row(k)[j];
       add_product(sum, x, r[k].hi);
       sum.lo = multiply_add(x, r[k].lo, sum.lo);
     }
@@ -122,6 +116,11 @@ void add_gradient(const Tile& tile, size_t count, const double* scale, const Rea
     hi[j] = sum.hi;
     lo[j] = sum.lo;
   }
+}
+
+// Powers of two near enough to 1 that unscaled products neither overflow nor vanish.
+bool is_moderate(const std::vector<double>& scale) {
+  return std::all_of(scale.begin(), scale.end(), [](double s) { return s > 0x1p-400 && s < 0x1p400; });
 }
 
 class Pass {
@@ -134,12 +133,16 @@ class Pass {
         scaling_(scaling),
         weights_(weights),
         intercept_(intercept),
-        dense_scale_(of_dense(rows, scaling.scale)),
-        dense_weights_(of_dense(rows, weights)) {}
+        scale_(of_dense(rows, scaling.scale)),
+        dense_weights_(of_dense(rows, weights)),
+        prescaled_(!is_moderate(scale_)) {
+    if (!prescaled_)
+      for (size_t j = 0; j < scale_.size(); ++j) dense_weights_[j] *= scale_[j];
+  }
 
   // Residuals of one tile, and its size for rounding; the tile stays readable for the gradient.
   Tile residuals(size_t first, size_t count, Real* r, double* size) {
-    Tile tile = read_tile(rows_, first, count, scratch_);
+    Tile tile = read(first, count);
     Ahead next(rows_, first + count, tile_rows);
     const size_t lines = lanes * rows_.n_dense * sizeof(double) / 64 + 1;
     for (size_t begin = 0; begin < count; begin += lanes) {
@@ -148,7 +151,7 @@ class Pass {
       Score z[lanes];
       const double* x[lanes];  // a last row stands in for those that are missing
       for (size_t k = 0; k < lanes; ++k) x[k] = tile.row(std::min(begin + k, count - 1));
-      dense_scores(x, dense_scale_.data(), dense_weights_.data(), rows_.n_dense, z);
+      dense_scores(x, dense_weights_.data(), rows_.n_dense, z);
       for (size_t k = 0; k < n; ++k) {
         const size_t row = first + begin + k;
         add_entries(row, z[k]);
@@ -167,12 +170,16 @@ class Pass {
     Tile tile = residuals(first, count, r, size);
     for (size_t k = 0; k < count; ++k) {
       const double w = weight_ ? weight_[first + k] * scaling_.weight_scale : 1.0;
+      if (w == 0) {  // no row, whatever stands in it
+        r[k] = Real{};
+        continue;
+      }
       sums.squares = sums.squares + Real{w, 0} * (r[k] * r[k]);
       sums.magnitude += w * size[k] * size[k];
       r[k] = Real{w, 0} * r[k];
       sums.total = sums.total + r[k];
     }
-    add_gradient(tile, count, dense_scale_.data(), r, rows_.n_dense, sums.dense_hi.data(), sums.dense_lo.data());
+    add_gradient(tile, count, r, rows_.n_dense, sums.dense_hi.data(), sums.dense_lo.data());
     if (rows_.thin.empty()) return;
     for (size_t k = 0; k < count; ++k)
       rows_.for_each_entry(first + k, [&](size_t j, double value) {
@@ -184,7 +191,26 @@ class Pass {
       });
   }
 
+  // After the last tile: the scale of the columns, a power of two, once for all rows.
+  void finish(BlockResidual& sums) const {
+    if (prescaled_) return;
+    for (size_t j = 0; j < scale_.size(); ++j) {
+      sums.dense_hi[j] *= scale_[j];
+      sums.dense_lo[j] *= scale_[j];
+    }
+  }
+
  private:
+  Tile read(size_t first, size_t count) {
+    Tile tile = read_tile(rows_, first, count, scratch_);
+    if (!prescaled_) return tile;
+    const size_t d = rows_.n_dense;
+    scaled_.resize(count * d);
+    for (size_t k = 0; k < count; ++k)
+      for (size_t j = 0; j < d; ++j) scaled_[k * d + j] = tile.row(k)[j] * scale_[j];
+    return {scaled_.data(), static_cast<ptrdiff_t>(d)};
+  }
+
   void add_entries(size_t row, Score& z) const {
     rows_.for_each_entry(row, [&](size_t j, double value) {
       Real p = two_product(value * scaling_.scale[j], weights_[j]);
@@ -199,7 +225,8 @@ class Pass {
   const Scaling& scaling_;
   const double* weights_;
   double intercept_;
-  std::vector<double> dense_scale_, dense_weights_, scratch_;
+  std::vector<double> scale_, dense_weights_, scratch_, scaled_;
+  bool prescaled_;  // extreme scales are applied entry by entry
 };
 
 constexpr size_t rows_per_block = 4096;  // for passes whose result belongs to the row, not to the block
@@ -218,6 +245,7 @@ ResidualSums residual(const Rows& rows, const double* y, const double* weight, c
       if (!crew.keep_going()) return;
       pass.add(i, std::min(tile_rows, end - i), sums);
     }
+    pass.finish(sums);
     tree.add(block, std::move(sums));
   });
   BlockResidual& root = tree.root();
@@ -232,7 +260,8 @@ ResidualSums residual(const Rows& rows, const double* y, const double* weight, c
   }
   out.gradient_hi[rows.n_columns] = root.total.hi;
   out.gradient_lo[rows.n_columns] = root.total.lo;
-  out.squares = root.squares.hi;
+  out.squares_hi = root.squares.hi;
+  out.squares_lo = root.squares.lo;
   out.magnitude = root.magnitude;
   return out;
 }

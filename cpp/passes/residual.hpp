@@ -9,7 +9,7 @@ namespace certifit {
 struct ResidualSums {
   // r_i = y~_i - z_i in twofold precision. The gradient's parts are returned twofold, hi + lo.
   std::vector<double> gradient_hi, gradient_lo;  // sum_i w_i x~_i r_i, n_columns values, then sum_i w_i r_i
-  double squares = 0;                            // sum_i w_i r_i^2
+  double squares_hi = 0, squares_lo = 0;         // sum_i w_i r_i^2
   double magnitude = 0;  // sum_i w_i (sum_j |x~_ij weight_j| + |y~_i|)^2: what rounding scales with
 };
 

@@ -49,9 +49,8 @@ class ArrowSource(Source):
 
     def runs(self) -> Iterator[Block]:
         """Runs of rows as Arrow tables of the feature columns, each column in one piece."""
-        size = self.rows_of_run()
         first_row = 0
-        for table in rebatched(self.open_batches(), size):
+        for table in self._tables(self.rows_of_run()):
             X = table.select(self.names)
             y = self._numbers(table, self.target, first_row) if self.has_target else None
             weight = None if self.weight is None else self._numbers(table, self.weight, first_row)
@@ -60,6 +59,9 @@ class ArrowSource(Source):
                 raise ValueError(f"Weight {self.weight!r} is negative at {self.place(first_row + at)}: {weight[at]:g}.")
             yield Block(X, y, weight, first_row)
             first_row += table.num_rows
+
+    def _tables(self, size: int) -> Iterator[pa.Table]:
+        return rebatched(self.open_batches(), size)
 
     def _numbers(self, table: pa.Table, name: str, first_row: int) -> Array:
         """A target or weight column as float64; every entry must be a finite number."""

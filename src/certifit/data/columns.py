@@ -44,8 +44,10 @@ class Bits:
         return replace(self, offset=self.offset + begin)
 
     def to_bool(self, n_rows: int) -> Array:
-        """One bool a row."""
-        return np.unpackbits(self.data, bitorder="little")[self.offset : self.offset + n_rows].astype(bool)
+        """One bool a row; only the bytes of these rows are read."""
+        begin, shift = divmod(self.offset, 8)
+        own = self.data[begin : begin + (shift + n_rows + 7) // 8]
+        return np.unpackbits(own, bitorder="little")[shift : shift + n_rows].view(np.bool_)
 
 
 @dataclass(frozen=True)

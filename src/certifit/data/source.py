@@ -108,7 +108,7 @@ class Source:
 
     def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
         """Sum of f over the runs, in a binary tree by run number."""
-        return _tree_sum(self.map(f))
+        return tree_sum(self.map(f))
 
     def resized(self, block_rows: int, run_rows: int) -> Self:
         """The same rows in blocks and runs of other sizes."""
@@ -223,9 +223,14 @@ class _Mapped(Source):
         """f of every mapped run, where the engine of the inner source has its rows."""
         return self._cut().map(_Through(self.row_map, f))
 
+    def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
+        """Sum of f over the mapped runs, summed where the engine of the inner source sums."""
+        return self._cut().reduce(_Through(self.row_map, f))
+
     def _cut(self) -> Source:
         """The inner source in runs that suit the mapped columns: no mapped copy of all rows exists."""
-        return self.inner.resized(self.block_rows, self.rows_of_run())
+        rows = min(self.rows_of_run(), self.inner.rows_of_run())  # a wide table mapped to few columns is held too
+        return self.inner.resized(self.block_rows, max(self.block_rows, rows))
 
 
 @dataclass(frozen=True)
@@ -256,7 +261,7 @@ def _join(blocks: list[Block], first_row: int = 0) -> Block:
     return Block(X, y, weight, first_row)
 
 
-def _tree_sum(parts: Iterable[Statistic]) -> Statistic:
+def tree_sum(parts: Iterable[Statistic]) -> Statistic:
     """Sum in a binary tree by number: equal neighbours merge as they come, the rest from the right at the end."""
     waiting: list[tuple[int, Statistic]] = []  # (level, sum of 2**level parts)
     for part in parts:

@@ -172,7 +172,7 @@ def _check_solution(metadata: Metadata, p: int) -> None:
         f"rank {rank} of {p} columns": rank > p,
         f"alpha {asked!r} asked and {alpha!r} used": asked is not None and asked != alpha,
         f"{q} directions for rank {rank} of {p} columns": q is not None and q != p - rank and (q or not alpha),
-        f"{n_dependent} dependent columns for rank {rank} of {p}": n_dependent not in (0, p - rank),
+        f"{n_dependent} dependent columns for rank {rank} of {p}": n_dependent > p - rank,
         "an intercept without fit_intercept": not metadata["parameters"]["fit_intercept"]
         and solution["intercept"] != 0,
         "standard errors under a penalty": inference is not None and alpha > 0,

@@ -93,8 +93,9 @@ class ColumnRange:
         """Of the rows of one block."""
         if sp.issparse(block.X):
             raise TypeError("A polynomial basis needs dense rows. Got a sparse matrix: use X.toarray().")
-        # A row of weight 0 is no row.
-        X = block.X if block.weight is None else block.X[block.weight > 0]
+        X = block.X.toarray() if isinstance(block.X, Columns) else block.X
+        if block.weight is not None:  # a row of weight 0 is no row
+            X = X[block.weight > 0]
         if not len(X):
             nowhere = np.full(block.X.shape[1], np.inf)
             return ColumnRange(nowhere, -nowhere)

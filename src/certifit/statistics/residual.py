@@ -33,7 +33,7 @@ class Residual:
     magnitude: float
     rounding: Array
 
-    def moved(self, step: Array, matrix: Array, penalty: Array) -> Residual:
+    def moved(self, step: Array, matrix: Array, penalty: Array, weights: Array) -> Residual:
         """The sums after a small step of (intercept, w), from sum_i w_i a_i a_i' + penalty for a = (1, x - shift).
 
         They are quadratic in the state, so no pass is needed; the matrix is known to some hundred roundings.
@@ -42,21 +42,23 @@ class Residual:
         size = np.sqrt(np.diagonal(matrix))
         error = MATRIX_ERROR * size * float(size @ np.abs(step))
         pull = np.concatenate([[0.0], penalty * step[1:]])
-        # The squares change by far less than they are known to: a step to the minimum moves them in second order.
-        return Residual(self.gradient - change - pull, self.squares, self.magnitude, self.rounding + error)
+        # |r - a's|^2 = |r|^2 - 2 s'(sum_i w_i a_i r_i) + s'As; the sum is the gradient without the penalty's pull.
+        slope = self.gradient + np.concatenate([[0.0], penalty * weights])
+        squares = max(self.squares - 2 * float(slope @ step) + float(step @ change), 0.0)
+        return Residual(self.gradient - change - pull, squares, self.magnitude, self.rounding + error)
 
 
 @dataclass(frozen=True)
 class _Sums:
-    """What adds: the gradient for (x, 1) as a pair, squares and magnitude."""
+    """What adds: the gradient for (x, 1) and the squares as pairs, and the magnitude."""
 
     gradient: tf.Pair
-    squares: float
+    squares: tf.Pair
     magnitude: float
 
     def __add__(self, other: _Sums) -> _Sums:
-        gradient = tf.add(self.gradient, other.gradient)
-        return _Sums(gradient, self.squares + other.squares, self.magnitude + other.magnitude)
+        gradient, squares = tf.add(self.gradient, other.gradient), tf.add(self.squares, other.squares)
+        return _Sums(gradient, squares, self.magnitude + other.magnitude)
 
 
 def residual(
@@ -74,12 +76,12 @@ def residual(
     columns = tf.add((hi[:-1], lo[:-1]), tf.multiply((-shift, np.zeros_like(shift)), total))
     columns = tf.add(columns, tf.two_product(-penalty, weights))
     gradient = np.concatenate([hi[-1:], columns[0]])
-    return Residual(gradient, sums.squares, sums.magnitude, UNIT * np.abs(gradient))
+    return Residual(gradient, float(sums.squares[0]), sums.magnitude, UNIT * np.abs(gradient))
 
 
 def _of_run(run: Block, scaling: Scaling, weights: Array, intercept: float, block_rows: int) -> _Sums:
     s = scaling
-    hi, lo, squares, magnitude = core.residual(
+    hi, lo, squares, squares_low, magnitude = core.residual(
         run.rows,
         run.y,
         run.weight,
@@ -91,4 +93,4 @@ def _of_run(run: Block, scaling: Scaling, weights: Array, intercept: float, bloc
         block_rows,
         n_threads(),
     )
-    return _Sums((hi, lo), squares, magnitude)
+    return _Sums((hi, lo), (np.asarray(squares), np.asarray(squares_low)), magnitude)

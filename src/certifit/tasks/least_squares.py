@@ -21,6 +21,8 @@ from certifit.statistics.gram import Gram, Scaling, gram
 from certifit.statistics.residual import Residual, residual
 
 SMALL_STEP = 1e-8  # relative to the size of predictions: beyond it a residual statistic is summed anew
+LARGEST_PENALTY = 1e200  # on a column of size 1
+SMALL_CHANGE = 0.1  # relative to the size of residuals: beyond it their squares would be known to fewer digits
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class LeastSquares:
         if strength == 0:
             return np.zeros(self.gram.n_columns)
         with np.errstate(over="ignore", under="ignore"):
-            return np.minimum(strength * self.gram.scaling.scale**2, 1e200)
+            return np.minimum(strength * self.gram.scaling.scale**2, LARGEST_PENALTY)
 
     @property
     def rank(self) -> int:
@@ -70,10 +72,11 @@ class LeastSquares:
     def residual_at(self, state: Weights) -> Residual:
         """The residual statistic at a state: one pass over the rows, or none for a small step from the last."""
         if self._last is not None:
-            step, matrix = self._step(self._last[0], state), self._matrix()
+            old, last = self._last
+            step, matrix = self._step(old, state), self._matrix()
             size = float(np.sqrt(np.diagonal(matrix)) @ np.abs(step))
-            if size <= SMALL_STEP * np.sqrt(self._last[1].magnitude):
-                return self._last[1].moved(step, matrix, self.penalty)
+            if size <= min(SMALL_STEP * np.sqrt(last.magnitude), SMALL_CHANGE * np.sqrt(last.squares)):
+                return last.moved(step, matrix, self.penalty, self.to_scaled(old)[0])
         weights, intercept = self.to_scaled(state)
         s = self.gram.scaling
         at = residual(self.source, s, weights, intercept, s.shift, self.penalty)
@@ -95,6 +98,7 @@ class LeastSquares:
         low = np.zeros_like(solution) if low is None else low
         with np.errstate(over="ignore"):
             coef = (solution + low)[offset:] * s.scale / s.y_scale
+        coef[self.penalty >= LARGEST_PENALTY] = 0.0  # within 1 / LARGEST_PENALTY of the minimum, relative
         self._refuse_overflow(coef)
         intercept = 0.0
         if offset:
