@@ -38,10 +38,11 @@ void divide(double* hi, double* lo, Real by, size_t n) {
 }
 
 constexpr size_t rows_at_once = 16;
+constexpr double growth = 1.0 / 256;  // a floor of 2^-46 (relative) is 2^-50 for what a column hands on
 
 }  // namespace
 
-TwofoldFactor twofold_cholesky(TwofoldMatrix a, const double* floor, Crew& crew) {
+TwofoldFactor twofold_cholesky(TwofoldMatrix a, std::vector<double> floor, Crew& crew) {
   const size_t n = a.n_columns;
   TwofoldFactor out;
   out.pivots.resize(n);
@@ -53,6 +54,10 @@ TwofoldFactor twofold_cholesky(TwofoldMatrix a, const double* floor, Crew& crew)
     double* row_hi = &a.hi[k * n];
     double* row_lo = &a.lo[k * n];
     divide(row_hi + k, row_lo + k, square_root(pivot), n - k);
+    for (size_t j = k + 1; j < n; ++j) {
+      const double held = row_hi[j] / row_hi[k];  // of column k in column j, beside the columns before
+      floor[j] = std::max(floor[j], growth * held * held * floor[k]);
+    }
     const size_t rest = n - k - 1;
     auto update = [&](size_t i) {
       subtract_multiple(&a.hi[i * n + i], &a.lo[i * n + i], Real{row_hi[i], row_lo[i]}, row_hi + i, row_lo + i, n - i);

@@ -18,8 +18,9 @@ struct TwofoldFactor {
   std::vector<double> pivots;  // what is left of a_jj when column j's turn comes: squared distance to the span
 };
 
-// floor[j]: a pivot at or below it counts as zero.
-TwofoldFactor twofold_cholesky(TwofoldMatrix a, const double* floor, Crew& crew);
+// floor[j]: a pivot at or below it counts as zero. A floor is raised where a column holds a large multiple of one
+// before it, whose roundings it then holds as often.
+TwofoldFactor twofold_cholesky(TwofoldMatrix a, std::vector<double> floor, Crew& crew);
 
 // Solves (U'U) X = B on the kept columns; U is the square upper triangle kept x kept.
 TwofoldMatrix twofold_solve(const TwofoldMatrix& upper, TwofoldMatrix b, Crew& crew);

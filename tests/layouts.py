@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 
 def _strided(X: Any) -> Any:
-    wide = np.full((2 * X.shape[0], 3 * X.shape[1]), -99, dtype=X.dtype)
+    wide = np.full((2 * X.shape[0], 3 * X.shape[1]), 99, dtype=X.dtype)
     wide[1::2, 2::3] = X
     return wide[1::2, 2::3]
 

@@ -22,7 +22,9 @@ nb::object cholesky_py(Matrix hi, Matrix lo, Vector floor, int threads) {
   check(hi.shape(0) == hi.shape(1), "the matrix must be square");
   check_size("floor", floor.shape(0), hi.shape(0));
   TwofoldMatrix a = to_twofold("matrix", hi, lo);
-  TwofoldFactor factor = run(threads, [&](Crew& crew) { return twofold_cholesky(std::move(a), floor.data(), crew); });
+  std::vector<double> floors(floor.data(), floor.data() + floor.shape(0));
+  TwofoldFactor factor =
+      run(threads, [&](Crew& crew) { return twofold_cholesky(std::move(a), std::move(floors), crew); });
   nb::list kept;
   for (int64_t k : factor.kept) kept.append(k);
   return nb::make_tuple(kept, to_numpy(std::move(factor.pivots)), to_pair(std::move(factor.upper)));

@@ -77,18 +77,19 @@ class Certificate:
     def _digit_sentences(self) -> list[str]:
         if not self.digits:
             return []
-        proven = {name: digits for name, digits in zip(self.names, self.digits, strict=True) if digits > 0}
+        pairs = list(zip(self.digits, self.names, strict=True))  # a feature may be named like the intercept
+        proven = [pair for pair in pairs if pair[0] > 0]
         out = []
         if proven:
-            worst = min(proven, key=lambda name: proven[name])
+            fewest, worst = min(proven)
             which = "every" if len(proven) == len(self.digits) else f"{len(proven)} of {len(self.digits)}"
             noun = "coefficient" if which == "every" else "coefficients"
             out.append(
-                f"Correct digits proven: at least {math.floor(proven[worst])} in {which} {noun} (fewest: {worst!r}). "
+                f"Correct digits proven: at least {math.floor(fewest)} in {which} {noun} (fewest: {worst!r}). "
                 f"Condition number {self.condition:.1e}."
             )
         if len(proven) < len(self.digits):
-            rest = [repr(name) for name in self.names if name not in proven]
+            rest = [repr(name) for digits, name in pairs if not digits > 0]
             shown = ", ".join(rest[:10]) + (", ..." if len(rest) > 10 else "")
             out.append(
                 f"No digit is proven for {shown}: not determined, or not distinguishable from 0 within rounding."

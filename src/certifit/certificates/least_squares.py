@@ -15,12 +15,14 @@ from certifit.certificates.certificate import EXACT_FIT, Certificate
 from certifit.certificates.inference import Inference
 from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
-from certifit.statistics.residual import Residual
+from certifit.statistics.residual import MATRIX_ERROR, Residual
 from certifit.tasks.dual_least_squares import DualLeastSquares
 from certifit.tasks.least_squares import LeastSquares, Weights
 
 UNIT = 2.0**-53
 TWOFOLD_UNIT = 2.0**-100  # error of a twofold sum, relative to the sum of magnitudes
+SAFETY = 1e-12  # of a value, for the last roundings
+TINY = float(np.finfo(float).tiny)  # a value is never a bare 0
 ROUNDING_FLOOR = 1e-24  # squares of residuals below 1e-12 of the predictions' size are rounding
 MOST_DIGITS = 15.0
 MOST_TERMS = 12  # of a relation that is spelt out
@@ -41,7 +43,7 @@ def infer(task: LeastSquares | DualLeastSquares, state: Weights) -> Inference | 
     offset = int(task.fit_intercept)
     names = ["intercept"] * offset + task.source.names
     n_obs = task.gram.sum_weight / s.weight_scale
-    if not len(names) < n_obs < np.inf:
+    if not len(names) * (1 + SAFETY) < n_obs < np.inf:  # a sum of weights has roundings
         return None
     units = np.concatenate([np.ones(offset), s.scale])
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -62,18 +64,17 @@ def infer(task: LeastSquares | DualLeastSquares, state: Weights) -> Inference | 
 def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certificate:
     residual = task.residual_at(state)
     gradient = task.gradient(residual)
-    step = task.factor.solve(gradient)
     weights, _ = task.to_scaled(state)
-    penalised = float(task.penalty @ weights**2)
-    objective = residual.squares + penalised
+    objective = residual.squares + float(task.penalty @ weights**2)
     scale = _scale(objective, _null_objective(task), residual)
-    rounding = _rounding(residual, scale, task.factor.condition)
-    value = max(float(gradient @ step), 0.0) / scale + rounding
+    excess = max(float(gradient @ task.factor.solve(gradient)), 0.0)
+    bound = (np.sqrt(excess) * (1 + _matrix_error(task)) + _gradient_error(task, residual, weights)) ** 2
+    rounding = float((bound - excess) / scale) + TINY
     offset = int(task.fit_intercept)
     return Certificate(
         claim="relative excess of the objective",
         theorem="a quadratic exceeds its minimum by g' A^-1 g / 2",
-        value=value,
+        value=excess / scale + rounding,
         tolerance=tolerance,
         rounding=rounding,
         rank=task.rank,
@@ -87,13 +88,26 @@ def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certifi
 
 def _scale(objective: float, null: float, residual: Residual) -> float:
     """What an excess is relative to: the objective, or where it is an exact fit to rounding, a floor below it."""
-    return max(objective, EXACT_FIT * null, ROUNDING_FLOOR * residual.magnitude, float(np.finfo(float).tiny))
+    return max(objective, EXACT_FIT * null, ROUNDING_FLOOR * residual.magnitude, TINY)
 
 
-def _rounding(residual: Residual, scale: float, condition: float) -> float:
-    """What errors of the gradient can add to the value: those of twofold sums, and of a step taken without a pass."""
-    derived = condition**2 * float(residual.rounding @ residual.rounding) * UNIT**2
-    return (TWOFOLD_UNIT**2 * residual.magnitude + derived) / scale + float(np.finfo(float).tiny)
+def _matrix_error(task: LeastSquares) -> float:
+    """How far off sqrt(g' A^-1 g) can be, relative, for a given g.
+
+    Roundings of A count with the square of the condition, roundings of rows by roots of weights with the condition.
+    """
+    condition = task.factor.condition
+    sums = MATRIX_ERROR if task.gram.low is None else 16 * TWOFOLD_UNIT
+    return min(condition**2 * sums + 4 * condition * UNIT, 1.0) + SAFETY
+
+
+def _gradient_error(task: LeastSquares, residual: Residual, weights: Array) -> float:
+    """sqrt(e' |A^-1| e) for the error e of the gradient: of twofold sums, of a step without a pass, of sum_w alpha."""
+    offset = int(task.fit_intercept)
+    norms = np.concatenate([[np.sqrt(task.gram.sum_weight)] * offset, task.gram.norms])
+    error = residual.rounding[1 - offset :] + TWOFOLD_UNIT * np.sqrt(residual.magnitude) * norms
+    error[offset:] += MATRIX_ERROR * task.penalty * np.abs(weights)
+    return float(np.sqrt(error @ (np.abs(task.factor.inverse) @ error)))
 
 
 def _null_objective(task: LeastSquares) -> float:
@@ -217,21 +231,24 @@ def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certif
     null = float(task.target() @ task.target())
     objective = residual.squares + task.strength * float(weights @ weights)
     scale = _scale(objective, null, residual)
-    offset = residual.gradient[0] ** 2 / total if task.fit_intercept else 0.0  # sum_w mean(r)^2
-    rounding = _rounding(residual, scale, 1.0)
+    sum_error = residual.rounding[0] + TWOFOLD_UNIT * np.sqrt(residual.magnitude * total)
+    offset = (abs(residual.gradient[0]) + sum_error) ** 2 / total if task.fit_intercept else 0.0  # sum_w mean(r)^2
     if task.strength > 0:
-        gap = float(residual.gradient[1:] @ residual.gradient[1:]) / task.strength + offset
+        # Columns are at most 2 in size, and their mean is off by as much as its rounding.
+        error = residual.rounding[1:] + 2 * sum_error + 16 * UNIT * abs(residual.gradient[0])
+        error = error + MATRIX_ERROR * task.strength * np.abs(weights)
+        gap = float((_norm(residual.gradient[1:]) + _norm(error)) ** 2) / task.strength + offset
         if gap > scale * UNIT:
-            error = 4 * UNIT * task.factor.condition * objective  # of the centred rows that the dual is made of
-            gap = min(gap, max(objective - _dual_objective(task), 0.0) + error)
+            gap = min(gap, max(objective - _dual_objective(task), 0.0) + SAFETY * objective)
         theorem = "weak duality: primal - dual, the best of two dual points"
     else:
         gap = _projected(task, state) + offset
         theorem = "the residual's share in the span of the columns is its excess"
+    rounding = float(SAFETY * gap / scale) + TINY
     return Certificate(
         claim="relative excess of the objective",
         theorem=theorem,
-        value=gap / scale + rounding,
+        value=float(gap / scale) + rounding,
         tolerance=tolerance,
         rounding=rounding,
         rank=task.rank,
@@ -242,22 +259,32 @@ def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certif
 
 
 def _dual_objective(task: DualLeastSquares) -> float:
-    """The dual 2 strength a'y - strength^2 |a|^2 - strength |Z'a|^2 at the a that solves its system: a lower bound."""
-    target, strength = task.target(), task.strength
+    """A lower bound: the dual s (2 a'y - s |a|^2 - |Z'a|^2) at the a that solves its system, less its rounding."""
+    target, s = task.target(), task.strength
     a = task.factor.solve(target)
     weights = task.combine(a)
-    return float(2 * strength * (a @ target) - strength**2 * (a @ a) - strength * (weights @ weights))
+    # Centring rounds by some n u of what was there before: at most 2 and the mean.
+    unit = (len(a) + 4) * UNIT * float(task.roots @ np.abs(a))
+    error = _norm(unit * (2 + np.abs(task.mean)))
+    lost = 2 * unit * (2 + abs(task.y_mean)) + (2 * _norm(weights) + error) * error
+    return float(s * (2 * (a @ target) - s * (a @ a) - weights @ weights - lost))
 
 
 @one_blas_thread
 def _projected(task: DualLeastSquares, state: Weights) -> float:
-    """Squared length of the residual's projection on the span of the columns."""
+    """Squared length of the residual's projection on the span of the columns.
+
+    Fitted values are free on the rows kept and follow them on the others: (u, Ru), R the relations among rows.
+    """
     r = task.roots * task.residuals(state)
-    kernel, _ = task.kernel
-    span = kernel[:, task.factor.kept]
-    weights, *_ = np.linalg.lstsq(span, r, rcond=None)
-    fitted = span @ weights
-    return float(fitted @ fitted)
+    kept, dependent, R = task.factor.kept, task.factor.dependent, task.factor.relations
+    u = np.linalg.solve(np.eye(len(kept)) + R.T @ R, r[kept] + R.T @ r[dependent])
+    length = np.hypot(_norm(u), _norm(R @ u))
+    return float((length + task.relation_error * _norm(r)) ** 2)
+
+
+def _norm(vector: Array) -> float:
+    return float(np.linalg.norm(vector))
 
 
 def _exponent_of(y_scale: float) -> int:

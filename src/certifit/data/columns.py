@@ -142,6 +142,13 @@ class Codes:
         valid = None if self.valid is None else self.valid.part(begin)
         return replace(self, codes=self.codes[begin:end], valid=valid)
 
+    def taken(self, rows: Array) -> Codes:
+        """The rows where `rows` is True."""
+        valid = None
+        if self.valid is not None:
+            valid = Bits(np.packbits(self.valid.to_bool(len(rows))[rows], bitorder="little"))
+        return replace(self, codes=self.codes[rows], valid=valid)
+
     def core(self) -> tuple[Any, ...]:
         """As the compiled core takes it."""
         valid = (None, 0) if self.valid is None else (self.valid.data, self.valid.offset)
@@ -169,6 +176,14 @@ class Columns:
         """Rows [begin, end)."""
         end = min(end, self.shape[0])
         return Columns([segment.part(begin, end) for segment in self.segments], end - begin)
+
+    def taken(self, rows: Array) -> Columns:
+        """The rows where `rows` is True, copied."""
+        n_rows = self.shape[0]
+        segments: list[Segment] = [
+            part.taken(rows) if isinstance(part, Codes) else Dense(part.dense(n_rows)[rows]) for part in self.segments
+        ]
+        return Columns(segments, int(np.count_nonzero(rows)))
 
     def core(self) -> list[tuple[Any, ...]]:
         """As the compiled core takes it."""

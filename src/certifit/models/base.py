@@ -54,7 +54,7 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         self.history_ = run.history
         self.certificate_ = certify(task, run.state, float(self.tol))
         if not self.certificate_.holds:
-            warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=2)
+            warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=3)
         return self
 
     def predict(self, X: Any) -> Array:

@@ -1,4 +1,4 @@
-"""The checks of the data, in the order in which they are read: each with a result, and sentences where it found something.
+"""The checks of the data, in the order of reading: each with a result, and sentences where it found something.
 
 A check is {name, level: ok | note | warn, text, details: sentences}.
 """
@@ -97,7 +97,8 @@ def _knows(context: Table) -> Table | None:
             f"{text.percent(column['alone'])} of the variance of {target}."
             for column in found
         ]
-        return _check("Columns that know the answer", "warn", text.joined([c["name"] for c in found], 10) + ".", details)
+        names = text.joined([column["name"] for column in found], 10)
+        return _check("Columns that know the answer", "warn", f"Suspect: {names}.", details)
     known = [column for column in context["data"]["columns"] if column["alone"] is not None]
     if len(known) < 2:
         return None

@@ -53,7 +53,8 @@ def is_curve(model: Any, source: Source) -> bool:
     """Whether the only feature is a number, so that the fit can be drawn over it."""
     if source.n_features != 1:
         return False
-    return not source.is_table or (model.encoder_.columns_[0].kind, *model.encoder_.columns_[0].own_names) == ("number", "")
+    kind = model.encoder_.columns_[0] if source.is_table else None
+    return kind is None or (kind.kind == "number" and kind.own_names == [""])
 
 
 @dataclass

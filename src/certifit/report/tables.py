@@ -33,29 +33,22 @@ def coefficient_items(context: Table) -> list[Table]:
     """
     table = context["coefficients"]
     groups = {group["column"]: group for group in table["groups"]}
-    chosen: list[Table] = []
-    heads: dict[int, Table] = {}
-    more: dict[int, Table] = {}
-    for own in _by_column(table["rows"]):
-        group = groups.get(own[0]["column"]) if own[0]["column"] is not None else None
-        if group is None or len(own) == 1:
-            chosen += own
-            continue
-        heads[len(chosen)] = {"role": "head"} | group
-        shown = _cut(table, own)
-        chosen += shown
-        if len(shown) < len(own):
-            more[len(chosen)] = {"role": "more", "n": len(own) - len(shown)}
-    chosen = chosen[:MOST_ROWS]
     items: list[Table] = []
-    for k, (row, cells) in enumerate(zip(chosen, coefficient_rows(chosen), strict=True)):
-        items += [place[k] for place in (more, heads) if k in place]
-        group = groups.get(row["column"]) if row["column"] is not None else None
-        alone = group is not None and group["n_levels"] == 2
-        is_level = group is not None and not alone
-        label = {"label": row["level"] or "missing", "role": "level"} if is_level else {"label": row["name"], "role": "row"}
-        items.append(cells | label | {"reference": group["reference"] if group is not None and alone else None})
-    return items + [more[k] for k in more if k == len(chosen)]
+    for own in _by_column(table["rows"]):
+        group = groups.get(own[0]["column"])
+        if group is None or len(own) == 1:
+            reference = None if group is None else group["reference"]
+            items += [{"role": "row", "label": row["name"], "reference": reference, "of": row} for row in own]
+            continue
+        shown = _cut(table, own)
+        items.append({"role": "head"} | group)
+        levels = [(row, row["level"] or "(missing)") for row in shown]
+        items += [{"role": "level", "label": level, "reference": None, "of": row} for row, level in levels]
+        if len(shown) < len(own):
+            items.append({"role": "more", "n": len(own) - len(shown)})
+    items = items[:MOST_ROWS]
+    cells = iter(coefficient_rows([item["of"] for item in items if "of" in item]))
+    return [next(cells) | item if "of" in item else item for item in items]
 
 
 def _by_column(rows: list[Table]) -> list[list[Table]]:

@@ -39,7 +39,7 @@ class Scaling:
         With an intercept columns are shifted by their mean; an exact statistic only where that loses no bit: a
         spread far below the mean puts x within [mean/2, 2 mean], where x - mean is exact.
         """
-        block = source.first_block()
+        block = counted(source.first_block())
         powers = (largest or ColumnSizes.of(block)).powers()
         scale, y_scale = powers.columns, float(powers.target)
         shift = np.zeros(len(scale))
@@ -47,7 +47,8 @@ class Scaling:
         if centred and isinstance(block.X, Columns):
             shift = _shift_of_segments(block.X, scale, exact)
         elif centred and not sp.issparse(block.X):
-            shift = _mean_shift(np.asarray(block.X, dtype=np.float64) * scale, exact)
+            # C order: NumPy's sums depend on the layout.
+            shift = _mean_shift(np.ascontiguousarray(block.X, dtype=np.float64) * scale, exact)
         if centred and block.y is not None:
             y_shift = float(_mean_shift((block.y * y_scale)[:, None], exact)[0])
         return Scaling(scale, shift, y_scale, y_shift, float(powers.weight))
@@ -64,6 +65,7 @@ class ColumnSizes:
     @staticmethod
     def of(block: Block) -> ColumnSizes:
         """Of the rows of one block."""
+        block = counted(block)
         columns = _largest_of_columns(block.X)
         target = np.max(np.abs(block.y)) if block.y is not None and len(block.y) else np.float64(0)
         weight = np.max(block.weight) if block.weight is not None and len(block.weight) else np.float64(1)
@@ -154,7 +156,14 @@ def gram(source: Source, centred: bool, twofold: bool = False) -> Gram:
         refuse_nonfinite(source)
         largest = source.reduce(ColumnSizes.of)
         total = _summed(source, Scaling.of(source, centred, twofold, largest), twofold)
+    refuse_no_weight(total.sum_weight)
     return total
+
+
+def refuse_no_weight(sum_weight: float) -> None:
+    """Raise where no row has a weight."""
+    if not sum_weight > 0:
+        raise ValueError("The weight is zero in every row: no row is left to fit.")
 
 
 def _summed(source: Source, scaling: Scaling, twofold: bool) -> Gram:
@@ -169,6 +178,14 @@ def _of_run(run: Block, scaling: Scaling, twofold: bool, block_rows: int) -> Gra
         block_rows, twofold, n_threads(),
     )  # fmt: skip
     return Gram(sums, low, scaling, run.n_rows)
+
+
+def counted(block: Block) -> Block:
+    """The rows of positive weight: a row of weight 0 is no row. All rows where none has weight."""
+    if block.weight is None or not 0 < np.count_nonzero(block.weight) < block.n_rows:
+        return block
+    seen = block.weight > 0
+    return Block(block.X.taken(seen) if isinstance(block.X, Columns) else block.X[seen], None if block.y is None else block.y[seen], block.weight[seen], block.first_row)
 
 
 def _largest_of_columns(X: Any) -> Array:

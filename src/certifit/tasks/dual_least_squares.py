@@ -16,9 +16,9 @@ from certifit.data.source import Block, Memory, Source, block_rows
 from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
-from certifit.statistics.gram import ColumnSizes, Scaling
+from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
 from certifit.statistics.residual import Residual, residual
-from certifit.tasks.least_squares import LeastSquares, Weights, data_facts
+from certifit.tasks.least_squares import LARGEST_PENALTY, LeastSquares, Weights, data_facts
 
 PIECE = 2048  # columns centred at a time
 LARGEST_NULL_SPACE = 4_000_000  # entries
@@ -40,7 +40,9 @@ class DualLeastSquares:
         self.source = source
         self.fit_intercept = fit_intercept
         self._alpha = alpha
-        self.block: Block = source.gather()
+        rows = source.gather()
+        self.n_rows = rows.n_rows
+        self.block: Block = counted(rows)
         if self.block.y is None:
             raise ValueError("least squares needs a target")
         self.y: Array = self.block.y
@@ -48,6 +50,7 @@ class DualLeastSquares:
         weight = np.ones(len(self.y)) if self.block.weight is None else self.block.weight
         self.weight: Array = weight * self.scaling.weight_scale
         self.sum_weight = float(self.weight.sum())
+        refuse_no_weight(self.sum_weight)
         self.mean = self._mean()
         y_mean = float(self.weight @ self.y) * self.scaling.y_scale / self.sum_weight
         self.y_mean = y_mean if fit_intercept else 0.0
@@ -64,7 +67,8 @@ class DualLeastSquares:
         """sum_w alpha in scaled units: what the penalty adds to the diagonal of K."""
         with np.errstate(over="ignore", under="ignore"):
             alpha = self.alpha
-            return float(min(alpha * self.sum_weight * self.scaling.scale[0] ** 2, 1e200)) if alpha > 0 else 0.0
+            strength = alpha * self.sum_weight * self.scaling.scale[0] ** 2 if alpha > 0 else 0.0
+            return float(min(strength, LARGEST_PENALTY))
 
     @property
     def roots(self) -> Array:
@@ -75,6 +79,14 @@ class DualLeastSquares:
     def rank(self) -> int:
         """Dimension of the span of the (centred) rows; under a penalty the number of rows, which bounds it."""
         return len(self.factor.kept)
+
+    @property
+    def relation_error(self) -> float:
+        """How far off the relations among rows can be: the roundings of K, and of rows by centring."""
+        system, kept = self._system(), self.factor.kept
+        lost = system.norms[kept] / np.sqrt(np.maximum(np.diagonal(system.matrix)[kept], np.finfo(float).tiny))
+        centring = 16 * len(self.y) * 2.0**-53 * float(lost.max(initial=1.0))
+        return float(min(self.factor.condition * (self.factor.condition * 2.0**-96 + centring), 1.0))
 
     def target(self) -> Array:
         """The centred target times the roots of the weights, scaled."""
@@ -107,7 +119,7 @@ class DualLeastSquares:
     def from_scaled(self, weights: Array) -> Weights:
         """The state with these scaled weights and the intercept that makes the residuals' mean zero."""
         s = self.scaling
-        coef = weights * s.scale / s.y_scale
+        coef = weights * s.scale / s.y_scale if self.strength < LARGEST_PENALTY else np.zeros_like(weights)
         if not self.fit_intercept:
             return Weights(coef, 0.0)
         # The residuals themselves tell the intercept better than means of rows far from zero.
@@ -132,7 +144,7 @@ class DualLeastSquares:
         y = self.y * self.scaling.y_scale
         mean = float(self.weight @ y) / self.sum_weight
         about = float(self.weight @ (y - mean) ** 2)
-        return data_facts(self.block.n_rows, self.sum_weight, self.scaling, mean, about)
+        return data_facts(self.n_rows, self.sum_weight, self.scaling, mean, about)
 
     def _scaling(self) -> Scaling:
         """One power of two for all columns: the smallest norm is meant in the user's units."""
@@ -150,7 +162,8 @@ class DualLeastSquares:
         pieces = []
         for begin in range(0, self.source.n_features, PIECE):  # other types are converted a piece at a time
             part = X[:, begin : begin + PIECE]
-            pieces.append(part.T @ scaled if sp.issparse(X) else scaled @ np.asarray(part, dtype=np.float64))
+            # C order: the order of BLAS's sums depends on the layout.
+            pieces.append(part.T @ scaled if sp.issparse(X) else scaled @ np.ascontiguousarray(part, dtype=np.float64))
         return np.concatenate(pieces) / self.sum_weight
 
     def _centred(self, at: slice) -> Array:
