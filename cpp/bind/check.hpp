@@ -6,6 +6,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -62,6 +63,7 @@ class HeldRows {
         first = false;
         continue;
       }
+      check_parts(kind, parts.size());
       Segment segment;
       if (kind == "dense") {
         segment = dense(parts);
@@ -72,10 +74,8 @@ class HeldRows {
       } else if (kind == "missing") {
         segment.kind = Segment::Kind::missing;
         segment.valid = bits(parts[1], parts[2]);
-      } else if (kind == "codes") {
-        segment = codes(parts);
       } else {
-        check(false, "unknown kind of segment: " + kind);
+        segment = codes(parts);
       }
       if (n_rows_) {
         if (first) rows.n_rows = *n_rows_;
@@ -91,6 +91,15 @@ class HeldRows {
   }
 
  private:
+  static void check_parts(const std::string& kind, size_t n_parts) {
+    const std::map<std::string, size_t> wanted = {{"dense", 2}, {"csr", 5},     {"number", 5},
+                                                  {"bits", 6},  {"missing", 3}, {"codes", 7}};
+    auto found = wanted.find(kind);
+    check(found != wanted.end(), "unknown kind of segment: " + kind);
+    check(found->second == n_parts,
+          "a " + kind + " segment has " + std::to_string(n_parts) + " parts, needs " + std::to_string(found->second));
+  }
+
   AnyArray hold(nb::handle object) {
     held_.push_back(nb::cast<AnyArray>(object, false));
     return held_.back();

@@ -98,6 +98,10 @@ def sealed(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
 
 
 def change_number(payload: bytes, rng: random.Random) -> bytes:
+    """Another float, integer or byte."""
+    if rng.random() < 0.2:
+        at = rng.randrange(len(payload))
+        return payload[:at] + rng.randbytes(1) + payload[at + 1 :]
     at = 8 * rng.randrange(len(payload) // 8) if len(payload) >= 8 else 0
     number = struct.pack("<d", rng.choice([*HOSTILE_FLOATS, rng.gauss(0, 1)]))
     if rng.random() < 0.5:

@@ -45,10 +45,11 @@ def _missing(context: Table) -> Table:
     used = [column for column in gaps if column["kind"] != "set aside"]
     if not gaps:
         return _check("Missing values", "ok", "None.")
-    share = sum(column["missing"] for column in gaps) / (len(data["columns"]) * data["n_rows"])
-    words = f"In {text.plural(len(gaps), 'column')}, {text.percent(share)} of all values."
-    if used:
-        words += " Numbers are filled with the mean and marked; in a category, missing is a level."
+    total = sum(column["missing"] for column in gaps)
+    where = text.joined([column["name"] for column in gaps], 3)
+    kinds = {column["kind"] == "levels" for column in used}
+    done = [{False: "filled and marked", True: "a level of its own"}[kind] for kind in sorted(kinds)]
+    words = f"{text.plural(total, 'value')} of {where}{': ' if done else ''}{', in categories '.join(done)}."
     return _check("Missing values", "note", words, _notes(context, "is missing in"))
 
 

@@ -105,7 +105,7 @@ def _of_segment(segment: seg.Segment, n_rows: int, weight: Array, pull: Array, m
     place = _places(segment, n_rows) + 1
     size = segment.n_columns + 1
     share = np.bincount(place, weights=weight, minlength=size)[1:] / mass
-    cross = np.bincount(place, weights=pull, minlength=size)[1:]
+    cross = np.bincount(place, weights=pull, minlength=size)[1:].astype(np.float64, copy=False)
     return share, mass * share * (1 - share), cross, np.zeros(size - 1), np.ones(size - 1)
 
 

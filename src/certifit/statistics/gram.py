@@ -47,8 +47,7 @@ class Scaling:
         if centred and isinstance(block.X, Columns):
             shift = _shift_of_segments(block.X, scale, exact)
         elif centred and not sp.issparse(block.X):
-            # C order: NumPy's sums depend on the layout.
-            shift = _mean_shift(np.ascontiguousarray(block.X, dtype=np.float64) * scale, exact)
+            shift = _mean_shift(np.asarray(block.X, dtype=np.float64) * scale, exact)
         if centred and block.y is not None:
             y_shift = float(_mean_shift((block.y * y_scale)[:, None], exact)[0])
         return Scaling(scale, shift, y_scale, y_shift, float(powers.weight))
@@ -185,7 +184,8 @@ def counted(block: Block) -> Block:
     if block.weight is None or not 0 < np.count_nonzero(block.weight) < block.n_rows:
         return block
     seen = block.weight > 0
-    return Block(block.X.taken(seen) if isinstance(block.X, Columns) else block.X[seen], None if block.y is None else block.y[seen], block.weight[seen], block.first_row)
+    X = block.X.taken(seen) if isinstance(block.X, Columns) else block.X[seen]
+    return Block(X, None if block.y is None else block.y[seen], block.weight[seen], block.first_row)
 
 
 def _largest_of_columns(X: Any) -> Array:
@@ -223,7 +223,8 @@ def _power_of_two(size: Array) -> Array:
 
 def _mean_shift(columns: Array, exact: bool) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = columns.mean(axis=0)
+        # Each column on its own: NumPy's sums depend on the layout.
+        mean = np.array([column.mean() for column in np.ascontiguousarray(columns.T)])
         # A constant column is shifted by its very value, so that it becomes exactly zero.
         mean = np.where((columns == columns[0]).all(axis=0), columns[0], mean)
         if exact:

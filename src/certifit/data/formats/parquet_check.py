@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,14 +43,12 @@ class Footer:
             size = int.from_bytes(file.read(4), "little")
             file.seek(-8 - size, os.SEEK_END)
             data = file.read(size)
-        try:
+        with _readable("its footer"):
             self.facts = _struct(data, 0)[0]
             self.leaves = list(_leaves(iter(self.facts[2])))
             self.chunks = list(self._chunks())
-        except (IndexError, KeyError, TypeError, ValueError, RuntimeError, RecursionError) as error:
-            raise Damaged("its footer cannot be read") from error
-        if sum(group[3] for group in self.facts[4]) != self.facts[3]:
-            raise Damaged("its row groups do not add up to its rows")
+            if sum(group[3] for group in self.facts[4]) != self.facts[3]:
+                raise Damaged("its row groups do not add up to its rows")
 
     def _chunks(self) -> Iterator[Chunk]:
         for group in self.facts[4]:
@@ -68,13 +67,13 @@ class Footer:
 
     def has_checksums(self, path: str) -> bool:
         """Whether the first page of every column of the first row group has one."""
-        with open(path, "rb") as file:
+        with open(path, "rb") as file, _readable("the head of a page"):
             return all(4 in _page(file.fileno(), chunk.begin)[0] for chunk in self.chunks[: len(self.leaves)])
 
     def check_pages(self, path: str, columns: Collection[str]) -> bool:
         """Count the values of all pages of these columns; whether every page has a checksum."""
         has_checksums = True
-        with open(path, "rb") as file:
+        with open(path, "rb") as file, _readable("the head of a page"):
             for chunk in self.chunks:
                 if chunk.name not in columns:
                     continue
@@ -84,10 +83,18 @@ class Footer:
                     values = page.get(5) or page.get(8)
                     n_values += values[1] if values else 0
                     has_checksums &= 4 in page
-                    at += length + page[3]
+                    at += length + abs(page[3])
                 if at != chunk.begin + chunk.size or n_values != chunk.n_values:
                     raise Damaged(f"the pages of column {chunk.name!r} hold {n_values} values, not {chunk.n_values}")
         return has_checksums
+
+
+@contextmanager
+def _readable(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, OverflowError, RuntimeError) as error:
+        raise Damaged(f"{what} cannot be read") from error
 
 
 def check_schema(schema: pa.Schema, metadata: Any) -> None:
@@ -136,15 +143,11 @@ def _leaves(elements: Iterator[Struct]) -> Iterator[tuple[tuple[bytes, ...], int
 
 def _page(descriptor: int, at: int) -> tuple[Struct, int]:
     """The head of a page and its length in bytes."""
-    size = _HEAD
-    while True:
-        data = os.pread(descriptor, size, at)
-        try:
-            return _struct(data, 0)
-        except (IndexError, KeyError) as error:
-            if len(data) < size or size > 1 << 24:
-                raise Damaged("the head of a page cannot be read") from error
-            size *= 16
+    data = os.pread(descriptor, _HEAD, at)
+    try:
+        return _struct(data, 0)
+    except IndexError:  # a head may hold long text: the least and largest value of the page
+        return _struct(os.pread(descriptor, 1 << 20, at), 0)
 
 
 def _struct(data: bytes, at: int) -> tuple[Struct, int]:
