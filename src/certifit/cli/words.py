@@ -17,7 +17,8 @@ SAID = {
     "Missing values": "missing",
     "Constant columns": "constant",
     "Repeated columns": "repeated",
-    "Identifiers, free text, too many levels": "set aside",
+    "Identifiers, free text, too many levels": "to note",
+    "Reference levels": "reference",
 }
 
 
@@ -55,7 +56,8 @@ def _data(context: dict[str, Any]) -> list[str]:
     """What became of the columns, where there is something to say."""
     found = [check for check in context["checks"] if check["level"] != "ok" and check["name"] in SAID]
     width = max((len(SAID[check["name"]]) for check in found), default=0)
-    return [f"  {SAID[check['name']].ljust(width)}   {text.visible(check['text'], WIDTH)}" for check in found]
+    said = [(SAID[check["name"]], check["details"][0] if len(check["details"]) == 1 else check["text"]) for check in found]
+    return [line for name, words in said for line in _wrapped(words, f"  {name.ljust(width)}   ")]
 
 
 def _coefficients(context: dict[str, Any]) -> list[str]:
@@ -105,8 +107,8 @@ def _warnings(context: dict[str, Any]) -> list[list[str]]:
     ]
 
 
-def _wrapped(words: str) -> list[str]:
-    return textwrap.wrap(text.visible(words), WIDTH, initial_indent="  ", subsequent_indent="  ")
+def _wrapped(words: str, label: str = "  ") -> list[str]:
+    return textwrap.wrap(text.visible(words), WIDTH, initial_indent=label, subsequent_indent=" " * len(label))
 
 
 def _files(out: str, replaced: list[str]) -> list[str]:

@@ -55,7 +55,7 @@ def _missing(context: Table) -> Table:
 
 def _constant(context: Table) -> Table:
     found = [column["name"] for column in context["data"]["columns"] if _is_constant(column)]
-    words = f"{text.joined(found, 10)}: said nothing, so left out." if found else "None."
+    words = f"{text.joined(found, 10)}: left out." if found else "None."
     if found and not context["data"]["is_table"]:
         words = f"{text.joined(found, 10)}: {'it repeats' if len(found) == 1 else 'they repeat'} the intercept."
     return _check("Constant columns", "note" if found else "ok", words)
@@ -87,6 +87,24 @@ def _left_out(context: Table) -> Table | None:
     words += [f"{text.plural(len(kept), 'column')} kept that may only number the rows."] if kept else []
     details = [*(_because(column) for column in found), *kept]
     return _check("Identifiers, free text, too many levels", "note", " ".join(words), details)
+
+
+def _references(context: Table) -> Table | None:
+    """A reference level of few rows makes every coefficient of its category uncertain."""
+    groups = context["coefficients"]["groups"]
+    rare = [group for group in groups if group["reference_rows"] < FEW_ROWS and group["n_levels"] > 2]
+    if not groups:
+        return None
+    if not rare:
+        return _check("Reference levels", "ok", f"Each has {FEW_ROWS} rows or more.")
+    names = text.joined([group["column"] for group in rare], 10)
+    details = [
+        f"{text.visible(group['column'], 60)}: the other levels are compared with {text.visible(group['reference'], 60)}, "
+        f"which has {text.plural(round(group['reference_rows'], 2), 'row')}."
+        for group in rare
+    ]
+    words = f"Rare in {names}, so their coefficients are uncertain. Choose others (--reference most-frequent)."
+    return _check("Reference levels", "note", words, details)
 
 
 def _knows(context: Table) -> Table | None:
@@ -130,7 +148,7 @@ def _checksums(context: Table) -> Table | None:
     return _check("Checksums", "note", "The files carry none, so a damaged byte can go unnoticed.")
 
 
-CHECKS = (_types, _missing, _constant, _repeated, _left_out, _knows, _bad_rows, _checksums)
+CHECKS = (_types, _missing, _constant, _repeated, _left_out, _references, _knows, _bad_rows, _checksums)
 
 
 def _check(name: str, level: str, words: str, details: list[str] | None = None) -> Table:

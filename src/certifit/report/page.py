@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from certifit.report import text
 from certifit.report.pictures import curve, effects, fit, histogram, quantiles, residuals
-from certifit.report.tables import MOST_ROWS, aligned, coefficient_items, coefficient_rows, column_rows, main_rows
+from certifit.report.tables import MOST_ROWS, aligned, coefficient_items, column_rows, main_items
 from certifit.report.usage import python_lines, shell_lines
 
 # Sentences of a check that are shown at once; columns of a table of the data that is not folded.
@@ -32,7 +32,7 @@ def render(context: dict[str, Any]) -> str:
         answer=_answer(context),
         objective=context["model"]["objective"].removeprefix("minimised: "),
         items=coefficient_items(context),
-        main_table=coefficient_rows(main_rows(context)),
+        main_table=main_items(context),
         columns=column_rows(context),
         quartiles=aligned([text.number(value) for value in context["quality"]["quartiles"]]),
         picture=_pictures(context),
@@ -84,11 +84,12 @@ def _answer(context: dict[str, Any]) -> list[str]:
 
 def _used(context: dict[str, Any]) -> str:
     columns, n_made = context["data"]["columns"], context["model"]["n_columns"]
+    n_coefficients = n_made + context["model"]["intercept"]
     n_used = sum(column["kind"] != "set aside" for column in columns)
     words = text.plural(len(columns), "column")
     if n_used < len(columns):
         words = f"{text.count(n_used)} of {words}"
-    return words if n_made == n_used else f"{words} ({text.plural(n_made, 'coefficient')})"
+    return words if n_made == n_used else f"{words} ({text.plural(n_coefficients, 'coefficient')})"
 
 
 def _minimised(model: dict[str, Any]) -> str:

@@ -15,10 +15,21 @@ LONG, MAIN_ROWS = 40, 20
 MOST_LEVELS, MAIN_LEVELS = 30, 15
 
 
-def main_rows(context: Table) -> list[Table]:
-    """Nothing when the whole table is short; else the rows of largest |t|, or effect without inference."""
+def main_items(context: Table) -> list[Table]:
+    """Nothing when the whole table is short; else what stands out most, a category as one head.
+
+    The order is that of |t|; of the effect where there is no inference, or where categories are compared with numbers.
+    """
     table = context["coefficients"]
-    return _ranked(table, table["rows"])[:MAIN_ROWS] if len(table["rows"]) > LONG else []
+    if len(table["rows"]) <= LONG:
+        return []
+    if not table["groups"]:
+        return coefficient_rows(_ranked(table, table["rows"])[:MAIN_ROWS])
+    merged = {group["column"]: group for group in table["groups"] if group["n_levels"] > 2}
+    rows = [row for row in table["rows"] if row["column"] not in merged and row["effect"] is not None]
+    ranked = sorted([*rows, *merged.values()], key=lambda row: -abs(row["effect"] or 0))[:MAIN_ROWS]
+    cells = iter(coefficient_rows([row for row in ranked if "estimate" in row]))
+    return [next(cells) if "estimate" in row else {"role": "head"} | row for row in ranked]
 
 
 def _ranked(table: Table, rows: list[Table]) -> list[Table]:
