@@ -19,6 +19,7 @@ from certifit.certificates.certificate import Certificate
 from certifit.certificates.inference import Summary
 from certifit.certificates.least_squares import certify, infer
 from certifit.data.columns import Array
+from certifit.data.files import write_predictions
 from certifit.data.gate import fit_source, predict_rows, predict_source, refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.maps import Functions, Polynomial, TableEncoder
@@ -57,13 +58,19 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
             warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=3)
         return self
 
-    def predict(self, X: Any) -> Array:
-        """b + x'w for every row of an array, a frame or a scan."""
+    def predict(self, X: Any, out: Any = None) -> Any:
+        """b + x'w for every row of an array, a frame or a scan.
+
+        out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
+        """
         check_is_fitted(self)
-        if isinstance(X, Source):
-            parts = [self._scores(run) for run in predict_source(self, X).runs()]
-            return np.concatenate(parts) if parts else np.zeros(0)
-        return self._scores(predict_rows(self, X))
+        runs = predict_source(self, X).runs() if isinstance(X, Source) else iter([predict_rows(self, X)])
+        parts = (self._scores(run) for run in runs)
+        if out is not None:
+            write_predictions(parts, out)
+            return None
+        whole = list(parts)
+        return np.concatenate(whole) if whole else np.zeros(0)
 
     def predict_interval(
         self, X: Any, level: float = 0.95, kind: Literal["prediction", "confidence"] = "prediction"
