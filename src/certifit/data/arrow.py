@@ -48,17 +48,20 @@ class ArrowSource(Source):
         self.block_rows = block_rows(self.n_features)
 
     def runs(self) -> Iterator[Block]:
-        """Runs of rows as Arrow tables of the feature columns, each column in one piece."""
+        """Runs of rows as Arrow tables of the feature columns."""
         first_row = 0
         for table in self._tables(self.rows_of_run()):
-            X = table.select(self.names)
-            y = self._numbers(table, self.target, first_row) if self.has_target else None
-            weight = None if self.weight is None else self._numbers(table, self.weight, first_row)
-            if weight is not None and (weight < 0).any():
-                at = int(np.flatnonzero(weight < 0)[0])
-                raise ValueError(f"Weight {self.weight!r} is negative at {self.place(first_row + at)}: {weight[at]:g}.")
-            yield Block(X, y, weight, first_row)
+            yield self.block(table, first_row)
             first_row += table.num_rows
+
+    def block(self, table: pa.Table, first_row: int) -> Block:
+        """Rows of the schema as a block, target and weight checked."""
+        y = self._numbers(table, self.target, first_row) if self.has_target else None
+        weight = None if self.weight is None else self._numbers(table, self.weight, first_row)
+        if weight is not None and (weight < 0).any():
+            at = int(np.flatnonzero(weight < 0)[0])
+            raise ValueError(f"Weight {self.weight!r} is negative at {self.place(first_row + at)}: {weight[at]:g}.")
+        return Block(table.select(self.names), y, weight, first_row)
 
     def _tables(self, size: int) -> Iterator[pa.Table]:
         return rebatched(self.open_batches(), size)

@@ -54,7 +54,7 @@ def scan_csv(
 
     if not isinstance(bad_rows, int) or bad_rows < 0:
         raise ValueError(f"bad_rows must be a whole number >= 0. Got {bad_rows!r}.")
-    paths = listed(path, (".csv", ".tsv", ".csv.gz", ".csv.zst", ".tsv.gz"))
+    paths = listed(path, (".csv", ".tsv", ".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst"))
     text = Text.of(paths[0], delimiter, encoding, tuple(missing))
     chosen = features(text.header, target, weight, columns, repr(paths[0]))
     wanted = [name for name in (*chosen, target, weight) if name is not None]

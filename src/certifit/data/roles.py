@@ -32,7 +32,8 @@ def refuse_unknown(name: str, names: Sequence[str], where: str) -> None:
     """Raise unless `name` is one of `names`."""
     if name in names:
         return
-    near = get_close_matches(str(name), list(names), n=3)
+    same = [one for one in names if one.lower() == str(name).lower()]
+    near = same or get_close_matches(str(name), list(names), n=3)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
     raise ValueError(f"{where} has no column {name!r}.{hint} Its columns are {shown}.")

@@ -143,7 +143,7 @@ class Source:
                     f"This fit needs all rows in memory and they exceed {limit_bytes >> 30} GiB. "
                     "Use fewer columns than rows, or sample rows."
                 )
-        return _join(runs)
+        return join(runs)
 
 
 class Memory(Source):
@@ -196,11 +196,11 @@ class Batches(Source):
                 n_held += end - begin
                 begin = end
                 if n_held == size:
-                    yield _join(held, first_row)
+                    yield join(held, first_row)
                     first_row += size
                     held, n_held = [], 0
         if held:
-            yield _join(held, first_row)
+            yield join(held, first_row)
 
 
 class _Mapped(Source):
@@ -248,17 +248,25 @@ def _itself(run: Block) -> Block:
     return run
 
 
-def _join(blocks: list[Block], first_row: int = 0) -> Block:
+def join(blocks: list[Block], first_row: int = 0) -> Block:
+    """Blocks one after the other as one block."""
     if not blocks:
         raise ValueError("Found 0 rows. A fit needs at least one.")
     if len(blocks) == 1 and not isinstance(blocks[0].X, Columns):
         return replace(blocks[0], first_row=first_row)
-    is_sparse = sp.issparse(blocks[0].X)
     rows = [block.X.toarray() if isinstance(block.X, Columns) else block.X for block in blocks]
-    X = sp.csr_array(sp.vstack(rows)) if is_sparse else np.concatenate(rows)
+    X = _stacked(rows)
     y = None if blocks[0].y is None else np.concatenate([block.y for block in blocks])
     weight = None if blocks[0].weight is None else np.concatenate([block.weight for block in blocks])
     return Block(X, y, weight, first_row)
+
+
+def _stacked(rows: list[Any]) -> Any:
+    if hasattr(rows[0], "schema"):
+        import pyarrow as pa
+
+        return pa.concat_tables(rows)
+    return sp.csr_array(sp.vstack(rows)) if sp.issparse(rows[0]) else np.concatenate(rows)
 
 
 def tree_sum(parts: Iterable[Statistic]) -> Statistic:

@@ -105,7 +105,7 @@ def _group(model: Any, kind: Any, place: slice, seen: Survey) -> Table:
     return {
         "column": kind.name,
         "reference": kind.reference,
-        "reference_rows": max(float(seen.mass * (1 - share.sum())), 0.0),
+        "reference_rows": abs(round(float(seen.mass * (1 - share.sum())), 6)),
         "n_levels": len(b) + 1,
         "effect": float(np.sqrt(max(variance, 0.0))),
         "f": f,
