@@ -90,7 +90,7 @@ def test_the_report_tells_files_from_files(cli, table):
 
 def test_gaps_dates_and_categories_are_said_on_the_terminal(cli, table):
     result = cli("fit", "rows.csv", "-t", "y", "-o", "out")
-    assert "3 numbers, 1 category, 1 date" in result.stdout.replace("2 numbers", "3 numbers")
+    assert "3 numbers, 1 category, 1 date" in result.stdout
     assert "5 of 300 rows" in result.stdout
     assert "city, 3 levels" in result.stdout
 
@@ -126,7 +126,8 @@ def test_a_column_with_an_equals_sign_can_have_a_reference(cli, tmp_path):
 
 def test_bad_rows_stop_with_their_line_or_are_counted(cli, table):
     lines = Path("rows.csv").read_text().splitlines()
-    Path("bad.csv").write_text("\n".join([*lines[:10], "1,2", *lines[10:50], "x,Bern,1,2021-03-01,1,2", *lines[50:]]) + "\n")
+    bad = [*lines[:10], "1,2", *lines[10:50], "x,Bern,1,2021-03-01,1,2", *lines[50:]]
+    Path("bad.csv").write_text("\n".join(bad) + "\n")
     result = cli("fit", "bad.csv", "-t", "y", "-o", "out")
     assert result.exit_code == 2
     assert "line 11" in result.stderr and "--bad-rows" in result.stderr and "bad_rows" not in result.stderr
@@ -205,11 +206,9 @@ def test_a_level_that_the_fit_did_not_see_is_named_with_its_line(cli, table):
 
 def test_verify_notices_another_level(cli, table):
     cli("fit", "rows.parquet", "-t", "y", "-o", "out")
-    changed = table.set_column(1, "city", pa.array(["Rome", *table["city"].to_pylist()[1:]]))
-    changed = table if changed.equals(table) else changed
-    if changed is table:
-        changed = table.set_column(1, "city", pa.array(["Oslo", *table["city"].to_pylist()[1:]]))
-    pq.write_table(changed, "changed.parquet")
+    cities = table["city"].to_pylist()
+    cities[0] = "Oslo" if cities[0] == "Rome" else "Rome"
+    pq.write_table(table.set_column(1, "city", pa.array(cities)), "changed.parquet")
     assert cli("verify", "out/model.certifit", "changed.parquet").exit_code == 1
 
 

@@ -22,7 +22,7 @@ from certifit.report.tables import coefficient_items, main_items
 
 def source_of(columns, target="y", weight=None, size=100):
     table = pa.table(columns)
-    return ArrowSource(lambda: table.to_batches(max_chunksize=size), table.schema, target, weight, n_rows=table.num_rows)
+    return ArrowSource(lambda: table.to_batches(size), table.schema, target, weight, n_rows=table.num_rows)
 
 
 def rows(n_rows=400, seed=0):
@@ -160,10 +160,9 @@ def test_a_category_of_two_levels_needs_no_head():
 def test_the_test_of_all_levels_is_that_of_the_fit_without_them():
     columns = rows()
     _, _, context = context_of({name: columns[name] for name in ("x", "city", "y")})
-    with_city, without = (
-        cf.LinearRegression(encoder=TableEncoder()).fit(pa.table({n: columns[n] for n in names}), columns["y"]).inference_
-        for names in (("x", "city"), ("x",))
-    )
+    tables = [pa.table({name: columns[name] for name in names}) for names in (("x", "city"), ("x",))]
+    models = [cf.LinearRegression(encoder=TableEncoder()).fit(table, columns["y"]) for table in tables]
+    with_city, without = (model.inference_ for model in models)
     f = (without.rss - with_city.rss) / 3 / (with_city.rss / with_city.df_resid)
     group = context["coefficients"]["groups"][0]
     assert group["f"] == pytest.approx(f, rel=1e-9)
@@ -189,7 +188,10 @@ def test_a_rare_reference_is_noted():
     assert check(context, "Reference")["level"] == "ok"
 
 
-@pytest.mark.parametrize("model", [cf.LinearRegression(), cf.Ridge(alpha=0.1), cf.LinearRegression(fit_intercept=False)])
+MODELS = (cf.LinearRegression(), cf.Ridge(alpha=0.1), cf.LinearRegression(fit_intercept=False))
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_pages_of_tables_render(model):
     _, _, context = context_of(rows(), model)
     page = render(json.loads(json.dumps(context)))

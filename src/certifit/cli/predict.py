@@ -30,9 +30,7 @@ from certifit.report.text import joined, plural, visible
 )
 @reading_options
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
-def predict(
-    model: str, data: tuple[str, ...], out: str, interval: float | None, quiet: bool, **others: Any
-) -> int:
+def predict(model: str, data: tuple[str, ...], out: str, interval: float | None, quiet: bool, **others: Any) -> int:
     """Predict every row of DATA with MODEL, a file that `certifit fit` wrote, in constant memory.
 
     DATA are one or more CSV or Parquet files or folders of them.

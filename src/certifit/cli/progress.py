@@ -1,5 +1,6 @@
 """Progress on stderr: only on a terminal, and only when the work lasts longer than a moment."""
 
+import functools
 import re
 import sys
 import threading
@@ -11,11 +12,14 @@ DELAY_SECONDS = 0.8
 # What a pass does, by the module of the function that reads its runs.
 PASSES = {"survey": "looking at the columns", "gram": "fitting", "residual": "proving"}
 
+OWN_ROW = r"\bat row (\d+)\b(?! of)"
+
 
 class Display:
     """The current step, rows read of how many, rows a second and the time left of this pass.
 
-    Used as a context; `quiet` or a stderr that is no terminal shows nothing.
+    Used as a context; `quiet` or a stderr that is no terminal shows nothing. An error that leaves the context says where
+    in the files its row stands.
     """
 
     def __init__(self, quiet: bool = False) -> None:
@@ -26,6 +30,7 @@ class Display:
         self._rows = 0
         self._total: int | None = None
         self._timer: threading.Timer | None = None
+        self.place: Callable[[int], str] | None = None  # of a row of the run that was read last
 
     def __enter__(self) -> "Display":
         if self.is_on:
@@ -34,7 +39,14 @@ class Display:
             self._timer.start()
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._stop()
+        # A map counts rows from the start of the run it was given.
+        if isinstance(error, ValueError) and self.place is not None and re.search(OWN_ROW, str(error)):
+            place = self.place
+            raise ValueError(re.sub(OWN_ROW, lambda found: f"at {place(int(found[1]))}", str(error))) from error
+
+    def _stop(self) -> None:
         with self._lock:
             self.is_on = False
             if self._timer is not None:
@@ -57,7 +69,7 @@ class Display:
                 self._bar.advance(self._bar.task_ids[0], n_rows)
 
     def watch(self, source: Any) -> Any:
-        """The same source; every row read from it is counted, and errors say where in the files a row stands."""
+        """The same source; every row read from it is counted."""
         return _watched(source, self)
 
     def _start(self) -> None:
@@ -138,18 +150,14 @@ def _watched(source: Any, display: Display) -> Any:
             """The runs of the inner source."""
             display.step(display._label, getattr(source, "n_rows", None))
             for run in self._cut().runs():
+                display.place = functools.partial(_place, source, run.first_row)
                 yield run
                 display.read(run.n_rows)
 
         def map(self, f: Callable[[Block], Any]) -> Iterator[Any]:
-            """f of every run; an error that counts rows from the start of the run is given the place in the data."""
+            """f of every run."""
             before, display._label = display._label, _pass_of(f) or display._label
-            for run in self.runs():
-                try:
-                    result = f(run)
-                except ValueError as error:
-                    raise _located(error, run, source) from error
-                yield result
+            yield from map(f, self.runs())
             display._label = before
 
         def _cut(self) -> Any:
@@ -165,9 +173,7 @@ def _pass_of(f: Any) -> str | None:
     return PASSES.get(str(getattr(f, "__module__", "")).rpartition(".")[2])
 
 
-def _located(error: ValueError, run: Any, source: Any) -> ValueError:
-    place = getattr(source, "place", None)
-    if place is None:
-        return error
-    said = re.sub(r"\bat row (\d+)\b", lambda found: f"at {place(run.first_row + int(found[1]))}", str(error), count=1)
-    return ValueError(said)
+def _place(source: Any, first_row: int, row: int) -> str:
+    """Where a row of a run stands."""
+    place = getattr(source, "place", "row {}".format)
+    return str(place(first_row + row))

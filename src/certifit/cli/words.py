@@ -56,8 +56,11 @@ def _data(context: dict[str, Any]) -> list[str]:
     """What became of the columns, where there is something to say."""
     found = [check for check in context["checks"] if check["level"] != "ok" and check["name"] in SAID]
     width = max((len(SAID[check["name"]]) for check in found), default=0)
-    said = [(SAID[check["name"]], check["details"][0] if len(check["details"]) == 1 else check["text"]) for check in found]
-    return [line for name, words in said for line in _wrapped(words, f"  {name.ljust(width)}   ")]
+    lines = []
+    for check in found:
+        words = check["details"][0] if len(check["details"]) == 1 else check["text"]
+        lines += _wrapped(words, f"  {SAID[check['name']].ljust(width)}   ")
+    return lines
 
 
 def _coefficients(context: dict[str, Any]) -> list[str]:

@@ -57,8 +57,8 @@ def scan_csv(
     paths = listed(path, (".csv", ".tsv", ".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst"))
     text = Text.of(paths[0], delimiter, encoding, tuple(missing))
     chosen = features(text.header, target, weight, columns, repr(paths[0]))
-    wanted = [name for name in (*chosen, target, weight) if name is not None]
-    return FileSource(CsvFiles(paths, text, wanted, types or {}, bad_rows), target, weight, chosen)
+    numbers = [name for name in (target, weight) if name is not None]
+    return FileSource(CsvFiles(paths, text, chosen, numbers, types or {}, bad_rows), target, weight, chosen)
 
 
 def scan_parquet(
@@ -203,7 +203,7 @@ def whole_file(path: AnyPath) -> Iterator[Any]:
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
-        if isinstance(error, OSError) and error.errno is not None:
+        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, temporary):
             what = f"{os.fspath(path)!r} could not be written: {error.strerror}. What was there before is unchanged."
             raise OSError(error.errno, what) from error
         raise

@@ -99,8 +99,8 @@ def _references(context: Table) -> Table | None:
         return _check("Reference levels", "ok", f"Each has {FEW_ROWS} rows or more.")
     names = text.joined([group["column"] for group in rare], 10)
     details = [
-        f"{text.visible(group['column'], 60)}: the other levels are compared with {text.visible(group['reference'], 60)}, "
-        f"which has {text.plural(round(group['reference_rows'], 2), 'row')}."
+        f"{text.visible(group['column'], 60)}: the other levels are compared with "
+        f"{text.visible(group['reference'], 60)}, which has {text.plural(round(group['reference_rows'], 2), 'row')}."
         for group in rare
     ]
     words = f"Rare in {names}, so their coefficients are uncertain. Choose others (--reference most-frequent)."

@@ -62,14 +62,19 @@ class Text:
 
 
 class CsvFiles:
-    """Files of one header, in order. The look at all rows that settles the types is made once, here."""
+    """Files of one header, in order. The look at all rows that settles the types is made once, here.
+
+    numbers: columns beside the features that are numbers whatever their cells look like: the target, the weight.
+    """
 
     checksummed = False
 
     def __init__(
-        self, paths: Sequence[str], text: Text, wanted: Sequence[str], types: Mapping[str, Any], bad_rows: int
-    ) -> None:
-        self.paths, self.text, self.bad_rows = list(paths), text, bad_rows
+        self, paths: Sequence[str], text: Text, features: Sequence[str], numbers: Sequence[str],
+        types: Mapping[str, Any], bad_rows: int,
+    ) -> None:  # fmt: skip
+        self.paths, self.text, self.numbers, self.bad_rows = list(paths), text, list(numbers), bad_rows
+        wanted = [*features, *numbers]
         self.unchanged = Unchanged(self.paths)
         for path in self.paths[1:]:
             _same_header(path, Text.of(path, text.delimiter, text.encoding, ()).header, self.paths[0], text.header)
@@ -172,7 +177,7 @@ class CsvFiles:
         """Give columns read as text the type of their cells; whether any changed."""
         before = dict(self.types)
         for name, count in counts.items():
-            kind, bad_cells = count.decide()
+            kind, bad_cells = count.decide(must_be_number=name in self.numbers)
             self.types[name] = pa.string() if kind is None else kind.type
             if kind is not None and bad_cells:
                 self.lenient[name] = kind

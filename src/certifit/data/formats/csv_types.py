@@ -118,10 +118,11 @@ class Counts:
         if holder is not None:
             self.of_kind[holder] += n
 
-    def decide(self) -> tuple[Kind | None, int]:
+    def decide(self, must_be_number: bool = False) -> tuple[Kind | None, int]:
         """The kind and how many cells are not of it; None is text."""
         if self.n_cells == 0:
             return Kind(pa.null(), "", "empty", "empty"), 0
         best = max(range(len(KINDS)), key=lambda k: self.of_kind[k])  # the first of equals: the narrowest
-        hits = self.of_kind[best]
-        return (KINDS[best], self.n_cells - hits) if hits > _MOST * self.n_cells else (None, 0)
+        if self.of_kind[best] > _MOST * self.n_cells:
+            return KINDS[best], self.n_cells - self.of_kind[best]
+        return (KINDS[1], self.n_cells - self.of_kind[1]) if must_be_number else (None, 0)
