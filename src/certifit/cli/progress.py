@@ -18,8 +18,8 @@ OWN_ROW = r"\bat row (\d+)\b(?! of)"
 class Display:
     """The current step, rows read of how many, rows a second and the time left of this pass.
 
-    Used as a context; `quiet` or a stderr that is no terminal shows nothing. An error that leaves the context says where
-    in the files its row stands.
+    Used as a context; `quiet` or a stderr that is no terminal shows nothing. An error that leaves the context says
+    where in the files its row stands.
     """
 
     def __init__(self, quiet: bool = False) -> None:

@@ -16,8 +16,8 @@ quality       r2, adjusted_r2, centered, sigma, rmse, mean_error, df, f, f_p, ex
               quartiles (of the residuals: low, 25, 50, 75 %, high)
 coefficients  level, has_inference, reason, notes, rows [{name, estimate, error, t, p, low, high, digits, column,
               level, effect, effect_low, effect_high}]; effect = coefficient times the spread (sd) of its column;
-              groups, one a category [{column, reference, reference_rows, n_levels, effect, f, p}], f and p of the test of
-              all its levels together
+              groups, one a category [{column, reference, reference_rows, n_levels, effect, f, p}], f and p of the test
+              of all its levels together
 certificate   holds, value, tolerance, rounding, rank, n_columns, condition, dependent, claim,
               theorem, sentences
 warnings      [{level: bad | warn | note, title, text, action}], worst first

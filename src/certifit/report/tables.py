@@ -104,7 +104,7 @@ def column_rows(context: Table) -> list[Table]:
     data = context["data"]
     target = data["target"] | {"kind": "number", "missing": 0, "distinct": None, "alone": None, "reason": None}
     rows = [target, *data["columns"][:MOST_ROWS]]
-    columns = {key: aligned([_short(row[key]) for row in rows]) for key in ("mean", "sd")}
+    columns = {key: [(_short(row[key]), "") for row in rows] for key in ("mean", "sd")}
     missing = aligned([f"{text.count(row['missing'])}" if row["missing"] else "–" for row in rows])
     alone = aligned([_share(row["alone"]) for row in rows])
     return [
