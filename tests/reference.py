@@ -17,7 +17,7 @@ import numpy as np
 Rationals = list[Fraction]
 
 
-# ---- float64 -------------------------------------------------------------------------------------------------------
+# ---- float64 --------------------------------------------------------------------------------------------------------
 
 
 def centred(X: Any, y: Any, weight: Any = None, fit_intercept: bool = True) -> tuple[Any, Any, Any, Any]:
@@ -63,7 +63,7 @@ def standard_errors(X: Any, y: Any, weight: Any = None, fit_intercept: bool = Tr
     return np.sqrt(variance * np.diagonal(np.linalg.inv(A)))
 
 
-# ---- exact ---------------------------------------------------------------------------------------------------------
+# ---- exact ----------------------------------------------------------------------------------------------------------
 
 
 def rational(values: Any) -> Any:

@@ -1,0 +1,69 @@
+"""`import certifit` costs nothing; the environment picks the build of the core."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import certifit
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {key: value for key, value in os.environ.items() if key != "CERTIFIT_BUILD"} | environment
+    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("code", ["import certifit", "import certifit; dir(certifit); certifit.__version__"])
+def test_import_loads_neither_numpy_nor_sklearn_nor_the_core(code):
+    heavy = "{'numpy', 'scipy', 'sklearn', 'pyarrow', 'pandas', 'certifit._core_baseline', 'certifit._core_avx2'}"
+    done = run(f"import sys; {code}; print(sorted({heavy} & set(sys.modules)))")
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_threads_alone_loads_no_numpy_either():
+    done = run("import sys, certifit\nwith certifit.threads(2): pass\nprint('sklearn' in sys.modules)")
+    assert done.stdout == "False\n", done.stderr
+
+
+@pytest.mark.parametrize("name", certifit.__all__)
+def test_every_public_name_is_there_and_listed(name):
+    assert getattr(certifit, name).__name__ == name
+    assert name in dir(certifit)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'Lasagne'"):
+        _ = certifit.Lasagne
+    assert not hasattr(certifit, "Lasagne")
+
+
+def test_the_public_names_are_those_of_the_table():
+    assert sorted(certifit.__all__) == sorted(certifit._PUBLIC)
+
+
+@pytest.mark.parametrize("build", ["baseline", "avx2"])
+def test_a_build_can_be_forced(build):
+    if build == "avx2" and not import_module("certifit._core_baseline").cpu_has_avx2():
+        pytest.skip("this processor has no AVX2 and FMA")
+    code = (
+        "import certifit as cf; from certifit import runtime; cf.LinearRegression().fit([[1.], [2.], [4.]], [1, 2, 3])"
+    )
+    done = run(f"{code}; print(runtime.build, runtime.core.__name__)", CERTIFIT_BUILD=build)
+    assert done.stdout == f"{build} certifit._core_{build}\n", done.stderr
+
+
+def test_without_a_word_the_best_build_is_taken():
+    best = "avx2" if import_module("certifit._core_baseline").cpu_has_avx2() else "baseline"
+    for environment in ({}, {"CERTIFIT_BUILD": ""}):
+        assert run("from certifit import runtime; print(runtime.build)", **environment).stdout == f"{best}\n"
+
+
+def test_an_unknown_build_is_refused_with_the_ones_there_are():
+    done = run("from certifit import runtime", CERTIFIT_BUILD="nonsense")
+    assert done.returncode != 0
+    assert "ImportError: CERTIFIT_BUILD must be one of baseline, avx2. Got 'nonsense'." in done.stderr
+    assert run("import certifit", CERTIFIT_BUILD="nonsense").returncode == 0  # nothing was asked of the core

@@ -1,0 +1,111 @@
+"""Imports go only from a higher layer to a lower one, at any level of a file."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import certifit
+
+PACKAGE = Path(certifit.__file__).parent
+LAYERS = {
+    "__version__": 0,
+    "runtime": 0,
+    "demo": 0,  # rows, and a path to them
+    "data": 1,
+    "statistics": 2,
+    "maps": 3,
+    "tasks": 5,
+    "solvers": 6,
+    "certificates": 7,
+    "models": 8,
+    "modelfile": 11,
+    "report": 12,
+    "cli": 13,
+    "__init__": 14,
+    "__main__": 14,
+}
+FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+HEAVY = {"numpy", "scipy", "sklearn", "pyarrow", "pandas", "polars", "matplotlib", "jinja2", "safetensors"}
+
+
+def layer(module: str) -> str:
+    """'data.source' -> 'data'; '' (the package itself) -> '__init__'."""
+    name = module.split(".", maxsplit=1)[0] or "__init__"
+    return "runtime" if name.startswith("_core") else name
+
+
+def imports(tree: ast.AST, module: str) -> Iterator[tuple[str, int]]:
+    """(module, line) of everything imported from certifit, by any form of import, without the prefix."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names if alias.name != "certifit"]  # what is used of it counts
+        elif isinstance(node, ast.Attribute):
+            found = [f"certifit.{node.attr}"] if getattr(node.value, "id", "") == "certifit" else []
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = ["certifit", *module.split(".")][: -node.level]
+                base = ".".join([*above, base] if base else above)
+            # `from certifit import data` names a module, `from certifit.data import Block` does not
+            found = [f"{base}.{alias.name}" for alias in node.names] if base == "certifit" else [base]
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "import_module":
+            found = [node.args[0].value] if node.args and isinstance(node.args[0], ast.Constant) else []
+        else:
+            continue
+        for name in found:
+            if name == "certifit" or name.startswith("certifit."):
+                yield name.removeprefix("certifit").removeprefix("."), node.lineno
+
+
+def module_of(file: str) -> str:
+    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_layer_imports_only_what_lies_below_it(file):
+    module = module_of(file)
+    own = LAYERS[layer(module)]
+    public = certifit._PUBLIC
+    for name, line in imports(ast.parse((PACKAGE / file).read_text()), module):
+        target = layer(public.get(name, name))
+        allowed = target == layer(module) or LAYERS[target] < own
+        assert allowed, f"{file}:{line}: {layer(module)} ({own}) imports {name} ({LAYERS[target]})"
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file.startswith("certificates/")])
+def test_no_solver_takes_part_in_a_certificate(file):
+    names = {layer(name) for name, _ in imports(ast.parse((PACKAGE / file).read_text()), module_of(file))}
+    assert "solvers" not in names
+
+
+@pytest.mark.parametrize("file", ["__init__.py", "runtime.py", *(f for f in FILES if f.startswith("cli/"))])
+def test_what_must_start_fast_imports_nothing_heavy_at_module_level(file):
+    for node in ast.parse((PACKAGE / file).read_text()).body:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        assert not HEAVY & {name.split(".")[0] for name in names}
+
+
+def test_every_folder_has_its_place_in_the_table():
+    assert {layer(module_of(file)) for file in FILES} <= set(LAYERS)
+
+
+@pytest.mark.parametrize(
+    "text, module, expected",
+    [
+        ("import certifit.cli", "data.gate", ["cli"]),
+        ("def f():\n    from certifit.models import linear", "data.gate", ["models"]),
+        ("from certifit import threads", "data.gate", ["threads"]),
+        ("from ..models.base import x", "data.gate", ["models.base"]),
+        ("from . import source", "data.gate", ["data"]),
+        ("import_module('certifit.report')", "data.gate", ["report"]),
+        ("import certifit\nprint(certifit.Ridge)", "data.gate", ["Ridge"]),
+        ("import numpy", "data.gate", []),
+    ],
+)
+def test_every_form_of_import_is_seen(text, module, expected):
+    assert [name for name, _ in imports(ast.parse(text), module)] == expected
