@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ CUTS = {"unequal": [0, 1, 30_000, 30_000, 91_234, len(TABLE)], "one": [0, len(TA
 
 def frame(cuts: list[int]) -> Any:
     rows = TABLE.to_pandas()
-    parts = [dask.delayed(rows.iloc[begin:end]) for begin, end in zip(cuts, cuts[1:], strict=False)]
+    parts = [dask.delayed(rows.iloc[begin:end]) for begin, end in pairwise(cuts)]
     return dd.from_delayed(parts, meta=rows.iloc[:0])
 
 
@@ -104,7 +105,7 @@ def _failing(k: int) -> pd.DataFrame:
 
 def test_a_partition_that_fails_is_named():
     parts = [dask.delayed(partial(_failing, k))() for k in range(4)]
-    with pytest.raises(ValueError, match="Partition 2 of 4 could not be computed: .*gone"):
+    with pytest.raises(ValueError, match=r"Partition 2 of 4 could not be computed: .*gone"):
         from_dask(dd.from_delayed(parts, meta=TABLE.slice(0, 0).to_pandas(), verify_meta=False), "y")
 
 
@@ -113,7 +114,7 @@ def test_a_bad_target_names_the_partition_and_the_row():
     rows.loc[7, "y"] = np.nan
     with dask.config.set(scheduler="synchronous"):
         source = from_dask(dd.from_pandas(rows, npartitions=2), "y")
-        with pytest.raises(ValueError, match="Partition 1 of 2 .*'y' is empty at row 2"):
+        with pytest.raises(ValueError, match=r"Partition 1 of 2 .*'y' is empty at row 2"):
             source.reduce(_first_row_and_length)
 
 

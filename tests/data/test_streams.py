@@ -86,7 +86,7 @@ def test_a_stream_that_ends_early_the_second_time_is_refused():
 
 
 REFUSED = {
-    "a reader": (lambda: TABLE.to_reader(), {}, TypeError, "read only once"),
+    "a reader": (TABLE.to_reader, {}, TypeError, "read only once"),
     "an array": (lambda: np.ones((3, 2)), {}, TypeError, "__arrow_c_stream__.*ndarray"),
     "unknown target": (lambda: TABLE, {"target": "Y"}, ValueError, "no column 'Y'. Did you mean 'y'"),
     "unknown column": (lambda: TABLE, {"columns": ["aa"]}, ValueError, "no column 'aa'. Did you mean 'a'"),

@@ -95,10 +95,21 @@ def scan_svmlight(path: AnyPath, *, zero_based: bool = False, n_features: int | 
 class Files(Protocol):
     """What a format gives: the schema, and the rows again and again."""
 
-    schema: pa.Schema
-    n_rows: int | None
-    skipped: int
-    checksummed: bool
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all files."""
+
+    @property
+    def skipped(self) -> int:
+        """Bad rows left out."""
+
+    @property
+    def checksummed(self) -> bool:
+        """Whether every page carries a checksum."""
 
     @property
     def notes(self) -> list[str]:

@@ -72,9 +72,9 @@ class RowMap(Protocol):
 
 
 def block_rows(n_columns: int) -> int:
-    """B: a power of two, some 2 MB of float64; more rows where the d x d sums of a block would outweigh them."""
+    """B: a power of two of rows, some 2 MB of float64; for wide rows up to 128 MB, or the d x d sums would outweigh it."""
     bits = (n_columns + 1).bit_length()
-    return 1 << min(18, max(10, 18 - bits, 2 * bits - 8)) if bits > 2 else 1 << 16
+    return 1 << min(16, max(10, 18 - bits, min(2 * bits - 8, 24 - bits)))
 
 
 def run_blocks(n_columns: int) -> int:
@@ -225,7 +225,8 @@ class _Mapped(Source):
 
     def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
         """Sum of f over the mapped runs, summed where the engine of the inner source sums."""
-        return self._cut().reduce(_Through(self.row_map, f))
+        total: Statistic = self._cut().reduce(_Through(self.row_map, f))
+        return total
 
     def _cut(self) -> Source:
         """The inner source in runs that suit the mapped columns: no mapped copy of all rows exists."""

@@ -87,7 +87,7 @@ def _of_pandas(frame: Any) -> pa.Table:
 
 def _of_lazy(frame: Any) -> tuple[pa.Schema, Callable[[], Iterable[pa.RecordBatch]], None]:
     if not hasattr(frame, "collect_batches"):
-        raise TypeError("This polars cannot collect a LazyFrame in batches. Give frame.collect(), or sink it to Parquet.")
+        raise TypeError("This polars cannot collect a LazyFrame in batches. Give frame.collect(), or write Parquet.")
     schema = _plain(frame.collect_schema().to_frame().to_arrow().schema)
     return schema, partial(_lazy_batches, frame, schema), None
 

@@ -38,6 +38,7 @@ from certifit.report.coefficients import coefficients
 from certifit.report.columns import column_facts
 from certifit.report.notices import find_notices
 from certifit.report.passes import Shapes, Survey
+from certifit.runtime import one_blas_thread
 
 Table = dict[str, Any]
 
@@ -45,6 +46,7 @@ Table = dict[str, Any]
 NORMAL_95 = 1.959963984540054
 
 
+@one_blas_thread
 def build(model: Any, source: Source, files: Mapping[str, Any], level: float = 0.95) -> Table:
     """The dictionary, from a fitted model and the data it was fitted on; two passes over the data."""
     has_intercept = bool(getattr(model, "fit_intercept", True))

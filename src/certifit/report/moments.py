@@ -101,12 +101,24 @@ def _sums(X: Any, weight: Array, pull: Array, mass: float) -> Sums:
 
 def _of_segment(segment: seg.Segment, n_rows: int, weight: Array, pull: Array, mass: float) -> Sums:
     if not isinstance(segment, seg.Codes):
-        return _sums(segment.dense(n_rows), weight, pull, mass)
+        dense = segment.dense(n_rows)
+        return _of_column(dense[:, 0], weight, pull, mass) if dense.shape[1] == 1 else _sums(dense, weight, pull, mass)
     place = _places(segment, n_rows) + 1
     size = segment.n_columns + 1
     share = np.bincount(place, weights=weight, minlength=size)[1:] / mass
     cross = np.bincount(place, weights=pull, minlength=size)[1:].astype(np.float64, copy=False)
     return share, mass * share * (1 - share), cross, np.zeros(size - 1), np.ones(size - 1)
+
+
+def _of_column(x: Array, weight: Array, pull: Array, mass: float) -> Sums:
+    low, high = x.min(), x.max()
+    mean = float(weight @ x) / mass
+    about = x - mean
+    cross = float(pull @ about)
+    about *= about
+    found = (mean, float(weight @ about), cross, low, high)
+    first, second, third, fourth, fifth = (np.array([value], dtype=np.float64) for value in found)
+    return first, second, third, fourth, fifth
 
 
 def _places(segment: seg.Codes, n_rows: int) -> Any:

@@ -30,10 +30,10 @@ def from_dask(data: Any, target: Any = None, weight: Any = None, columns: Sequen
     unless you persist() them.
     """
     try:
-        import dask
+        from dask.base import is_dask_collection
     except ImportError as error:
         raise ImportError("from_dask needs Dask: pip install 'dask[dataframe,distributed]'.") from error
-    if not dask.is_dask_collection(data) or not hasattr(data, "to_delayed"):
+    if not is_dask_collection(data) or not hasattr(data, "to_delayed"):
         raise TypeError(f"from_dask needs a Dask data frame or array. Got {type(data).__name__}.")
     if hasattr(data, "columns"):
         return _of_frame(data, target, weight, columns)
@@ -51,7 +51,8 @@ class DaskSource(Batches):
             raise ValueError("Found 0 rows. A fit needs at least one.")
         self.parts, self.starts, self.n_rows = parts, [0, *accumulate(n_rows)], sum(n_rows)
         if table is not None:
-            self.is_table, self.schema, self.has_target, self.weight = True, table.schema, table.has_target, table.weight
+            self.is_table, self.schema, self.weight = True, table.schema, table.weight
+            self.has_target = table.has_target
 
     def map(self, f: Callable[[Block], Result]) -> Iterator[Result]:
         """f of every run, computed by the workers, some runs at a time."""
@@ -65,7 +66,7 @@ class DaskSource(Batches):
         return total
 
     def _tasks(self, f: Callable[[Block], Any]) -> list[Any]:
-        from dask import delayed
+        from dask.delayed import delayed
 
         shared = delayed(f, pure=False, traverse=False)  # one copy for all tasks
         tasks = []
@@ -90,14 +91,15 @@ def _of_run(f: Callable[[Block], Result], begin: int, cuts: list[tuple[int, int]
 
 def _computed(tasks: list[Any], parts: Sequence[Any]) -> list[Any]:
     """The results of delayed tasks. If one fails because a partition does, the error names it."""
-    import dask
+    from dask.base import compute
+    from dask.delayed import delayed
 
     try:
-        return list(dask.compute(*tasks))
+        return list(compute(*tasks))
     except Exception:
         for k, part in enumerate(parts):
             try:
-                dask.compute(dask.delayed(_nothing)(part))
+                compute(delayed(_nothing)(part))
             except Exception as error:
                 raise ValueError(f"Partition {k} of {len(parts)} could not be computed: {error}") from error
         raise
@@ -108,7 +110,7 @@ def _nothing(part: Any) -> None:
 
 
 def _of_frame(frame: Any, target: str | None, weight: str | None, columns: Sequence[str] | None) -> DaskSource:
-    from dask import delayed
+    from dask.delayed import delayed
 
     named = {str(name): name for name in frame.columns}
     chosen = features([str(name) for name in frame.columns], target, weight, columns, "The data frame")
@@ -148,7 +150,7 @@ def _wide(schema: pa.Schema) -> pa.Schema:
 
 
 def _of_array(X: Any, y: Any, weight: Any) -> DaskSource:
-    from dask import delayed
+    from dask.delayed import delayed
 
     if X.ndim != 2:
         raise ValueError(f"X must have 2 dimensions. Got {X.ndim}.")

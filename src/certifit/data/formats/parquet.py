@@ -58,8 +58,8 @@ class ParquetFiles:
                 self._count_pages(path, columns)
                 for batch in file.iter_batches(batch_size=size, columns=list(columns)):
                     read += batch.num_rows
-                    batch = batch.select(list(columns)).replace_schema_metadata(None)
-                    yield batch if batch.schema.equals(schema) else batch.cast(schema)
+                    chosen = batch.select(list(columns)).replace_schema_metadata(None)
+                    yield chosen if chosen.schema.equals(schema) else chosen.cast(schema)
             if read != n_rows:
                 raise ValueError(f"{path!r} is corrupt: it has {read} rows and says {n_rows}.")
 
@@ -102,7 +102,7 @@ def _schema(path: str, file: Any) -> pa.Schema:
 def _common(paths: list[str], schemas: list[pa.Schema]) -> pa.Schema:
     """The schema of all files; a difference is named. A column without a value (type null) may be of any type."""
     names = schemas[0].names
-    types = {}
+    types: dict[str, pa.DataType] = {}
     for path, schema in zip(paths, schemas, strict=True):
         missing = [name for name in names if name not in schema.names]
         extra = [name for name in schema.names if name not in names]

@@ -96,18 +96,14 @@ class SvmlightFile:
 
 def _wrong(cells: list[str], zero_based: bool, n_features: int) -> str | None:
     """What is wrong with the cells of a line, or None."""
-    if not cells:
-        return None
-    if not _is_number(cells[0]):
+    if cells and not _is_number(cells[0]):
         return f"the label must be a number. Got {cells[0]!r}."
     before = -1
-    for cell in cells[1:]:
-        if cell.startswith("qid:"):
-            continue
+    for cell in (cell for cell in cells[1:] if not cell.startswith("qid:")):
         index, colon, value = cell.partition(":")
         if not colon or not re.fullmatch(r"\d+", index) or not _is_number(value):
             return f"a cell must be index:value. Got {cell!r}."
-        if int(index) < (0 if zero_based else 1):
+        if index == "0" and not zero_based:
             return "index 0 in a file whose first column is 1. Pass zero_based=True if it is 0."
         if int(index) <= before:
             return f"indices must increase. Got {index} after {before}."
