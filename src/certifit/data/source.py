@@ -72,7 +72,7 @@ class RowMap(Protocol):
 
 
 def block_rows(n_columns: int) -> int:
-    """B: a power of two of rows, some 2 MB of float64; for wide rows up to 128 MB, or the d x d sums would outweigh it."""
+    """B: a power of two of rows, some 2 MB; up to 128 MB for wide rows, or their d x d sums would outweigh it."""
     bits = (n_columns + 1).bit_length()
     return 1 << min(16, max(10, 18 - bits, min(2 * bits - 8, 24 - bits)))
 
