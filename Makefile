@@ -39,7 +39,7 @@ sanitize: $(VENV)/.test
 	rm -rf build/sanitize/package && mkdir -p build/sanitize/package
 	cp -r src/certifit build/sanitize/package/ && cp build/sanitize/_core_*.so build/sanitize/package/certifit/
 	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
-	  PYTHONPATH=build/sanitize/package $(BIN)/python -m pytest -p no:xdist tests/core tests/statistics tests/tasks tests/solvers
+	  PYTHONPATH=build/sanitize/package $(BIN)/python tests/sanitized.py -p no:xdist tests/core tests/statistics tests/tasks tests/solvers
 
 # Long: many seeds, file mutants. Not part of CI.
 soak: $(VENV)/.test

@@ -1,15 +1,19 @@
-// Any storage of rows (dense of any numeric type and stride, or CSR) read as tiles of float64 rows.
+// Rows of any storage behind one reader. A source hands over segments of columns: dense arrays of any numeric type
+// and stride, single Arrow columns with their validity bits, CSR, and codes of categories. Dense columns are read as
+// tiles of float64 rows; what is stored thinly (CSR, codes) as the entries of a row. A category is never expanded.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 namespace certifit {
 
-enum class Dtype { f64, f32, i64, i32, i16, i8, u64, u32, u16, u8 };
+enum class Dtype { f64, f32, i64, i32, i16, i8, u64, u32, u16, u8, bits };
 
+// use(pointer to the type); bits are read apart, as bytes.
 template <class Use>
 auto with_type(Dtype dtype, Use use) {
   switch (dtype) {
@@ -21,28 +25,39 @@ auto with_type(Dtype dtype, Use use) {
     case Dtype::u64: return use(static_cast<const uint64_t*>(nullptr));
     case Dtype::u32: return use(static_cast<const uint32_t*>(nullptr));
     case Dtype::u16: return use(static_cast<const uint16_t*>(nullptr));
+    case Dtype::bits:
     case Dtype::u8: return use(static_cast<const uint8_t*>(nullptr));
     default: return use(static_cast<const double*>(nullptr));
   }
 }
 
-struct Rows {
-  size_t n_rows = 0;
-  size_t n_columns = 0;
+struct Bits {  // Arrow's bitmaps: least significant bit first
+  const uint8_t* data = nullptr;
+  size_t offset = 0;
+  bool at(size_t i) const { return (data[(i + offset) / 8] >> ((i + offset) % 8)) & 1; }
+};
+
+struct Segment {
+  enum class Kind { dense, column, missing, csr, codes };
+  Kind kind = Kind::dense;
+  size_t n_columns = 1;
+  size_t first_column = 0;  // among all columns
   Dtype dtype = Dtype::f64;
   const void* values = nullptr;
-  // dense: strides in elements
-  ptrdiff_t row_stride = 0;
-  ptrdiff_t column_stride = 0;
-  // CSR: indices and offsets, both int32 or both int64
-  bool is_sparse = false;
-  bool wide_index = false;
-  const void* indices = nullptr;
-  const void* offsets = nullptr;
 
-  bool is_plain() const {  // rows of contiguous float64: read in place
-    return !is_sparse && dtype == Dtype::f64 && column_stride == 1;
-  }
+  ptrdiff_t row_stride = 1, column_stride = 0;  // dense, column: in elements
+
+  Bits valid;         // column, missing, codes: where data is null, nothing is
+  Bits bits;          // column of Dtype::bits
+  double fill = 0.0;  // column: what stands in for a null
+
+  const void* indices = nullptr;  // csr
+  const void* offsets = nullptr;
+  bool wide_index = false;
+
+  const int32_t* columns = nullptr;  // codes: column of each code, or -1 for none
+  size_t n_codes = 0;
+  int32_t null_column = -1;
 
   int64_t offset(size_t row) const {
     return wide_index ? static_cast<const int64_t*>(offsets)[row] : static_cast<const int32_t*>(offsets)[row];
@@ -54,10 +69,54 @@ struct Rows {
   double value(int64_t entry) const {
     return dtype == Dtype::f32 ? static_cast<const float*>(values)[entry] : static_cast<const double*>(values)[entry];
   }
+  int64_t code(size_t row) const {
+    return with_type(dtype, [&](auto* type) { return static_cast<int64_t>(static_cast<decltype(type)>(values)[row]); });
+  }
 };
 
-// Rows [first, first + count) as float64, one after the other `stride` apart: the data itself where it
-// already is that, else a copy in `scratch`.
+struct Rows {
+  size_t n_rows = 0;
+  size_t n_columns = 0;
+  size_t n_dense = 0;                 // columns read in tiles, in the order of `dense`
+  std::vector<Segment> dense, thin;   // thin: read entry by entry
+  std::vector<size_t> dense_columns;  // place of each dense column among all
+  bool is_plain = false;              // one block of contiguous float64 rows: read in place
+
+  void add(Segment segment) {
+    segment.first_column = n_columns;
+    n_columns += segment.n_columns;
+    // The choice decides the order of sums, so it must not depend on the rows of one chunk.
+    const bool is_thin =
+        segment.kind == Segment::Kind::codes || (segment.kind == Segment::Kind::csr && segment.n_columns > 32);
+    if (!is_thin) {
+      for (size_t j = 0; j < segment.n_columns; ++j) dense_columns.push_back(segment.first_column + j);
+      n_dense += segment.n_columns;
+    }
+    (is_thin ? thin : dense).push_back(segment);
+    is_plain = dense.size() == 1 && dense[0].kind == Segment::Kind::dense && dense[0].dtype == Dtype::f64 &&
+               dense[0].column_stride == 1;
+  }
+
+  // use(column, value) for the stored entries of a row, columns ascending.
+  template <class Use>
+  void for_each_entry(size_t row, Use use) const {
+    for (const Segment& s : thin) {
+      if (s.kind == Segment::Kind::csr) {
+        for (int64_t e = s.offset(row); e < s.offset(row + 1); ++e) use(s.first_column + s.index(e), s.value(e));
+        continue;
+      }
+      int64_t column = s.null_column;
+      if (!s.valid.data || s.valid.at(row)) {
+        const int64_t code = s.code(row);
+        column = code >= 0 && code < static_cast<int64_t>(s.n_codes) ? s.columns[code] : -1;
+      }
+      if (column >= 0) use(s.first_column + static_cast<size_t>(column), 1.0);
+    }
+  }
+};
+
+// Rows [first, first + count) of the dense columns as float64, `stride` apart: the data itself where it already is
+// that, else a copy in `scratch`.
 struct Tile {
   const double* data;
   ptrdiff_t stride;
@@ -65,42 +124,57 @@ struct Tile {
 };
 
 template <class T>
-void copy_tile(const Rows& rows, size_t first, size_t count, double* out) {
-  const T* base = static_cast<const T*>(rows.values) + static_cast<ptrdiff_t>(first) * rows.row_stride;
-  const size_t d = rows.n_columns;
-  if (rows.column_stride == 1) {
-    for (size_t k = 0; k < count; ++k)
-      for (size_t j = 0; j < d; ++j)
-        out[k * d + j] =
-            static_cast<double>(base[static_cast<ptrdiff_t>(k) * rows.row_stride + static_cast<ptrdiff_t>(j)]);
-    return;
-  }
+void copy_dense(const Segment& s, size_t first, size_t count, double* out, size_t stride) {
+  const T* base = static_cast<const T*>(s.values) + static_cast<ptrdiff_t>(first) * s.row_stride;
   // Eight columns side by side: reads run down eight columns, writes fill whole cache lines.
-  constexpr size_t step = 8;
-  for (size_t begin = 0; begin < d; begin += step) {
-    const size_t end = std::min(begin + step, d);
+  const size_t step = s.column_stride == 1 ? s.n_columns : 8;
+  for (size_t begin = 0; begin < s.n_columns; begin += step) {
+    const size_t end = std::min(begin + step, s.n_columns);
     for (size_t k = 0; k < count; ++k)
       for (size_t j = begin; j < end; ++j)
-        out[k * d + j] = static_cast<double>(
-            base[static_cast<ptrdiff_t>(k) * rows.row_stride + static_cast<ptrdiff_t>(j) * rows.column_stride]);
+        out[k * stride + j] = static_cast<double>(
+            base[static_cast<ptrdiff_t>(k) * s.row_stride + static_cast<ptrdiff_t>(j) * s.column_stride]);
   }
 }
 
-inline Tile read_tile(const Rows& rows, size_t first, size_t count, std::vector<double>& scratch) {
-  const size_t d = rows.n_columns;
-  if (rows.is_plain())
-    return {static_cast<const double*>(rows.values) + static_cast<ptrdiff_t>(first) * rows.row_stride, rows.row_stride};
-  scratch.resize(count * d);
-  if (rows.is_sparse) {
-    std::fill(scratch.begin(), scratch.end(), 0.0);
-    for (size_t k = 0; k < count; ++k)
-      for (int64_t e = rows.offset(first + k); e < rows.offset(first + k + 1); ++e)
-        scratch[k * d + rows.index(e)] = rows.value(e);
+inline void copy_segment(const Segment& s, size_t first, size_t count, double* out, size_t stride) {
+  switch (s.kind) {
+    case Segment::Kind::missing:
+      for (size_t k = 0; k < count; ++k) out[k * stride] = s.valid.data && !s.valid.at(first + k) ? 1.0 : 0.0;
+      return;
+    case Segment::Kind::csr:
+      for (size_t k = 0; k < count; ++k) {
+        std::fill(out + k * stride, out + k * stride + s.n_columns, 0.0);
+        for (int64_t e = s.offset(first + k); e < s.offset(first + k + 1); ++e)
+          out[k * stride + s.index(e)] = s.value(e);
+      }
+      return;
+    default: break;
+  }
+  if (s.dtype == Dtype::bits) {
+    for (size_t k = 0; k < count; ++k) out[k * stride] = s.bits.at(first + k) ? 1.0 : 0.0;
   } else {
-    with_type(rows.dtype, [&](auto* type) {
+    with_type(s.dtype, [&](auto* type) {
       using T = std::remove_const_t<std::remove_pointer_t<decltype(type)>>;
-      copy_tile<T>(rows, first, count, scratch.data());
+      copy_dense<T>(s, first, count, out, stride);
     });
+  }
+  if (s.valid.data)
+    for (size_t k = 0; k < count; ++k)
+      if (!s.valid.at(first + k)) out[k * stride] = s.fill;
+}
+
+inline Tile read_tile(const Rows& rows, size_t first, size_t count, std::vector<double>& scratch) {
+  if (rows.is_plain) {
+    const Segment& s = rows.dense[0];
+    return {static_cast<const double*>(s.values) + static_cast<ptrdiff_t>(first) * s.row_stride, s.row_stride};
+  }
+  const size_t d = rows.n_dense;
+  scratch.resize(count * d);
+  size_t at = 0;
+  for (const Segment& s : rows.dense) {
+    copy_segment(s, first, count, scratch.data() + at, d);
+    at += s.n_columns;
   }
   return {scratch.data(), static_cast<ptrdiff_t>(d)};
 }
@@ -110,10 +184,11 @@ inline Tile read_tile(const Rows& rows, size_t first, size_t count, std::vector<
 class Ahead {
  public:
   Ahead(const Rows& rows, size_t first, size_t count) {
-    if (!rows.is_plain() || first >= rows.n_rows) return;
+    if (!rows.is_plain || first >= rows.n_rows) return;
+    const Segment& s = rows.dense[0];
     count = std::min(count, rows.n_rows - first);
-    at_ = static_cast<const char*>(rows.values) + static_cast<ptrdiff_t>(first * sizeof(double)) * rows.row_stride;
-    left_ = rows.row_stride == static_cast<ptrdiff_t>(rows.n_columns) ? count * rows.n_columns * sizeof(double) : 0;
+    at_ = static_cast<const char*>(s.values) + static_cast<ptrdiff_t>(first * sizeof(double)) * s.row_stride;
+    left_ = s.row_stride == static_cast<ptrdiff_t>(s.n_columns) ? count * s.n_columns * sizeof(double) : 0;
   }
   void fetch(size_t n_lines) {
     for (; n_lines > 0 && left_ > 0; --n_lines) {
@@ -128,12 +203,11 @@ class Ahead {
   size_t left_ = 0;
 };
 
-// Walking the stored entries of a row pays only where few are stored. Asked of a block, so that the answer, and with
-// it the order of sums, does not depend on the chunk a block came in.
-inline bool is_thin(const Rows& rows, size_t begin, size_t end) {
-  if (!rows.is_sparse || begin == end) return false;
-  double stored = static_cast<double>(rows.offset(end) - rows.offset(begin));
-  return rows.n_columns > 32 && stored < 0.1 * static_cast<double>(end - begin) * static_cast<double>(rows.n_columns);
+// Values of all columns picked for the dense ones: what a tile's columns are scaled or weighted by.
+inline std::vector<double> of_dense(const Rows& rows, const double* of_all) {
+  std::vector<double> out(rows.n_dense);
+  for (size_t j = 0; j < rows.n_dense; ++j) out[j] = of_all[rows.dense_columns[j]];
+  return out;
 }
 
 }  // namespace certifit

@@ -63,7 +63,7 @@ SPARSE = {"int32 indices": _narrow, "int64 indices": _wide_index, "float32": _fl
 
 def core_rows(X: Any) -> Any:
     """X as the compiled core takes it."""
-    return (X.data, X.indices, X.indptr, X.shape[1]) if sp.issparse(X) else X
+    return [("csr", X.data, X.indices, X.indptr, X.shape[1])] if sp.issparse(X) else [("dense", X)]
 
 
 def integers(rng: np.random.Generator, n_rows: int, n_columns: int, density: float = 1.0) -> Any:

@@ -4,7 +4,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,48 +47,154 @@ inline Dtype dtype_of(const AnyArray& array) {
   }
 }
 
-// Rows from Python: a 2-D array, or (values, indices, offsets, n_columns) of a CSR matrix whose indices the
-// validation gate has checked. Keeps the arrays alive.
-struct HeldRows {
+// Rows from Python: a list of segments, each a tuple that starts with its kind (see data/columns.py). Indices of CSR
+// were checked by the validation gate; codes are checked as they are read. Keeps the arrays alive.
+class HeldRows {
+ public:
   Rows rows;
-  std::vector<AnyArray> held;
 
-  explicit HeldRows(const nb::object& x) {
-    if (!nb::isinstance<nb::tuple>(x)) {
-      AnyArray array = nb::cast<AnyArray>(x, false);
-      check(array.ndim() == 2, "rows must be a 2-D array");
-      rows.n_rows = array.shape(0);
-      rows.n_columns = array.shape(1);
-      rows.dtype = dtype_of(array);
-      rows.values = array.data();
-      rows.row_stride = array.stride(0);
-      rows.column_stride = array.stride(1);
-      held = {std::move(array)};
-      return;
+  explicit HeldRows(const nb::list& segments) {
+    bool first = true;
+    for (nb::handle item : segments) {
+      nb::tuple parts = nb::cast<nb::tuple>(item);
+      const std::string kind = nb::cast<std::string>(parts[0]);
+      if (kind == "rows") {  // bitmaps alone do not tell how many rows there are
+        rows.n_rows = nb::cast<size_t>(parts[1]);
+        first = false;
+        continue;
+      }
+      check_parts(kind, parts.size());
+      Segment segment;
+      if (kind == "dense") {
+        segment = dense(parts);
+      } else if (kind == "csr") {
+        segment = csr(parts);
+      } else if (kind == "number" || kind == "bits") {
+        segment = number(parts, kind == "bits");
+      } else if (kind == "missing") {
+        segment.kind = Segment::Kind::missing;
+        segment.valid = bits(parts[1], parts[2]);
+      } else {
+        segment = codes(parts);
+      }
+      if (n_rows_) {
+        if (first) rows.n_rows = *n_rows_;
+        check(*n_rows_ == rows.n_rows,
+              "segments have " + std::to_string(*n_rows_) + " and " + std::to_string(rows.n_rows) + " rows");
+        first = false;
+      }
+      rows.add(segment);
     }
-    nb::tuple parts = nb::cast<nb::tuple>(x);
-    check(parts.size() == 4, "CSR rows are (values, indices, offsets, n_columns)");
-    AnyArray values = nb::cast<AnyArray>(parts[0], false), indices = nb::cast<AnyArray>(parts[1], false),
-             offsets = nb::cast<AnyArray>(parts[2], false);
-    rows.is_sparse = true;
-    rows.n_columns = nb::cast<size_t>(parts[3]);
-    rows.dtype = dtype_of(values);
-    check(rows.dtype == Dtype::f64 || rows.dtype == Dtype::f32, "CSR values must be float32 or float64");
+    check(!first, "rows need at least one segment with values");
+    for (const auto& [size, offset] : bitmaps_)
+      check(size * 8 >= offset + rows.n_rows, "a bitmap is shorter than its rows");
+  }
+
+ private:
+  static void check_parts(const std::string& kind, size_t n_parts) {
+    const std::map<std::string, size_t> wanted = {{"dense", 2}, {"csr", 5},     {"number", 5},
+                                                  {"bits", 6},  {"missing", 3}, {"codes", 7}};
+    auto found = wanted.find(kind);
+    check(found != wanted.end(), "unknown kind of segment: " + kind);
+    check(found->second == n_parts,
+          "a " + kind + " segment has " + std::to_string(n_parts) + " parts, needs " + std::to_string(found->second));
+  }
+
+  AnyArray hold(nb::handle object) {
+    held_.push_back(nb::cast<AnyArray>(object, false));
+    return held_.back();
+  }
+
+  AnyArray vector(nb::handle object) {
+    AnyArray array = hold(object);
+    check(array.ndim() == 1 && (array.shape(0) < 2 || array.stride(0) == 1), "segments need contiguous 1-D arrays");
+    return array;
+  }
+
+  Bits bits(nb::handle data, nb::handle offset) {
+    if (data.is_none()) return {};
+    AnyArray array = vector(data);
+    check(dtype_of(array) == Dtype::u8, "a bitmap must be uint8");
+    bitmaps_.push_back({array.shape(0), nb::cast<size_t>(offset)});
+    return {static_cast<const uint8_t*>(array.data()), nb::cast<size_t>(offset)};
+  }
+
+  Segment dense(const nb::tuple& parts) {
+    AnyArray array = hold(parts[1]);
+    check(array.ndim() == 2, "rows must be a 2-D array");
+    Segment s;
+    s.n_columns = array.shape(1);
+    s.dtype = dtype_of(array);
+    s.values = array.data();
+    s.row_stride = array.stride(0);
+    s.column_stride = array.stride(1);
+    n_rows_ = array.shape(0);
+    return s;
+  }
+
+  Segment number(const nb::tuple& parts, bool is_bits) {
+    Segment s;
+    s.kind = Segment::Kind::column;
+    const size_t at = is_bits ? 3 : 2;
+    if (is_bits) {
+      s.dtype = Dtype::bits;
+      s.bits = bits(parts[1], parts[2]);
+    } else {
+      AnyArray array = vector(parts[1]);
+      s.dtype = dtype_of(array);
+      s.values = array.data();
+      n_rows_ = array.shape(0);
+    }
+    s.valid = bits(parts[at], parts[at + 1]);
+    s.fill = nb::cast<double>(parts[at + 2]);
+    return s;
+  }
+
+  Segment codes(const nb::tuple& parts) {
+    AnyArray codes = vector(parts[1]), columns = vector(parts[2]);
+    Segment s;
+    s.kind = Segment::Kind::codes;
+    s.dtype = dtype_of(codes);
+    check(s.dtype != Dtype::f64 && s.dtype != Dtype::f32, "codes must be integers");
+    check(dtype_of(columns) == Dtype::i32, "columns of codes must be int32");
+    s.values = codes.data();
+    s.columns = static_cast<const int32_t*>(columns.data());
+    s.n_codes = columns.shape(0);
+    s.n_columns = nb::cast<size_t>(parts[3]);
+    s.valid = bits(parts[4], parts[5]);
+    s.null_column = nb::cast<int32_t>(parts[6]);
+    const int32_t limit = static_cast<int32_t>(s.n_columns);
+    bool within = s.null_column < limit;
+    for (size_t k = 0; k < s.n_codes; ++k) within = within && s.columns[k] < limit;
+    check(within, "a code stands for a column that is not there");
+    n_rows_ = codes.shape(0);
+    return s;
+  }
+
+  Segment csr(const nb::tuple& parts) {
+    AnyArray values = vector(parts[1]), indices = vector(parts[2]), offsets = vector(parts[3]);
+    Segment s;
+    s.kind = Segment::Kind::csr;
+    s.n_columns = nb::cast<size_t>(parts[4]);
+    s.dtype = dtype_of(values);
+    check(s.dtype == Dtype::f64 || s.dtype == Dtype::f32, "CSR values must be float32 or float64");
     const Dtype index = dtype_of(indices);
     check(index == dtype_of(offsets) && (index == Dtype::i32 || index == Dtype::i64),
           "CSR indices and offsets must both be int32 or both int64");
-    for (const AnyArray* a : {&values, &indices, &offsets})
-      check(a->ndim() == 1 && (a->shape(0) < 2 || a->stride(0) == 1), "CSR arrays must be contiguous and 1-D");
     check(offsets.shape(0) >= 1, "CSR offsets are empty");
     check_size("CSR indices", indices.shape(0), values.shape(0));
-    rows.n_rows = offsets.shape(0) - 1;
-    rows.wide_index = index == Dtype::i64;
-    rows.values = values.data();
-    rows.indices = indices.data();
-    rows.offsets = offsets.data();
-    check(rows.offset(rows.n_rows) <= static_cast<int64_t>(values.shape(0)), "CSR offsets point beyond the values");
-    held = {std::move(values), std::move(indices), std::move(offsets)};
+    s.wide_index = index == Dtype::i64;
+    s.values = values.data();
+    s.indices = indices.data();
+    s.offsets = offsets.data();
+    n_rows_ = offsets.shape(0) - 1;
+    check(s.offset(*n_rows_) <= static_cast<int64_t>(values.shape(0)), "CSR offsets point beyond the values");
+    return s;
   }
+
+  std::vector<AnyArray> held_;
+  std::vector<std::pair<size_t, size_t>> bitmaps_;  // bytes, offset in bits
+  std::optional<size_t> n_rows_;                    // of the last segment that knows
 };
 
 // Runs `work(crew)` without the GIL; a pending signal (Ctrl-C) ends it and its exception is raised.

@@ -23,7 +23,7 @@ void check_rows(const Rows& rows, const std::optional<Vector>& y, const std::opt
   check(block_rows > 0, "block_rows must be at least 1");
 }
 
-nb::object gram_py(nb::object x, std::optional<Vector> y, std::optional<Vector> weight, Vector scale, Vector shift,
+nb::object gram_py(nb::list x, std::optional<Vector> y, std::optional<Vector> weight, Vector scale, Vector shift,
                    double y_scale, double y_shift, double weight_scale, size_t block_rows, bool twofold, int threads) {
   HeldRows held(x);
   check_rows(held.rows, y, weight, block_rows);
@@ -38,7 +38,7 @@ nb::object gram_py(nb::object x, std::optional<Vector> y, std::optional<Vector> 
   return nb::make_tuple(to_numpy<2>(std::move(sums.hi), shape), lo);
 }
 
-nb::object residual_py(nb::object x, Vector y, std::optional<Vector> weight, Vector scale, double y_scale,
+nb::object residual_py(nb::list x, Vector y, std::optional<Vector> weight, Vector scale, double y_scale,
                        double weight_scale, Vector weights, double intercept, size_t block_rows, int threads) {
   HeldRows held(x);
   check_rows(held.rows, y, weight, block_rows);
@@ -51,7 +51,7 @@ nb::object residual_py(nb::object x, Vector y, std::optional<Vector> weight, Vec
                         sums.squares_lo, sums.magnitude);
 }
 
-nb::object residual_rows_py(nb::object x, Vector y, Vector scale, double y_scale, Vector weights, double intercept,
+nb::object residual_rows_py(nb::list x, Vector y, Vector scale, double y_scale, Vector weights, double intercept,
                             int threads) {
   HeldRows held(x);
   check_rows(held.rows, y, std::nullopt, 1);
@@ -62,7 +62,7 @@ nb::object residual_rows_py(nb::object x, Vector y, Vector scale, double y_scale
   })));
 }
 
-nb::object scores_py(nb::object x, Vector weights, double intercept, int threads) {
+nb::object scores_py(nb::list x, Vector weights, double intercept, int threads) {
   HeldRows held(x);
   check_size("weights", weights.shape(0), held.rows.n_columns);
   return nb::cast(

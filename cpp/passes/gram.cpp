@@ -40,32 +40,39 @@ struct Panels {
 class Packer {
  public:
   Packer(const Rows& rows, const double* y, const double* weight, const Scaling& scaling)
-      : rows_(rows), y_(y), weight_(weight), scaling_(scaling) {}
+      : rows_(rows),
+        y_(y),
+        weight_(weight),
+        scaling_(scaling),
+        scale_(of_dense(rows, scaling.scale)),
+        shift_(of_dense(rows, scaling.shift)) {}
+
+  double root(size_t row) const { return weight_ ? std::sqrt(weight_[row] * scaling_.weight_scale) : 1.0; }
 
   void pack(size_t first, size_t count, Panels& panels) {
-    const size_t d = rows_.n_columns;
+    const size_t d = rows_.n_dense;
     Tile tile = slab(first, count);
     for (size_t k = 0; k < count; ++k) {
       const double* x = tile.row(k);
-      const double root = weight_ ? std::sqrt(weight_[first + k] * scaling_.weight_scale) : 1.0;
-      if (root == 0) {  // no row, whatever stands in it
+      const double w = root(first + k);
+      if (w == 0) {  // no row, whatever stands in it
         for (size_t p = 0; p < panels.n_panels; ++p) store(panels.at(p, k), Vec{});
         continue;
       }
       size_t j = 0;
       for (; j + lanes <= d; j += lanes) {
-        Vec z = multiply_add(load(x + j), load(scaling_.scale + j), -load(scaling_.shift + j));
-        store(panels.at(j / lanes, k), z * broadcast(root));
+        Vec z = multiply_add(load(x + j), load(&scale_[j]), -load(&shift_[j]));
+        store(panels.at(j / lanes, k), z * broadcast(w));
       }
       for (size_t c = j; c < panels.n_panels * lanes; ++c)
-        panels.at(c / lanes, k)[c % lanes] = root * tail(c, x, first + k);
+        panels.at(c / lanes, k)[c % lanes] = w * tail(c, x, first + k);
     }
   }
 
  private:
-  // Rows that must be copied are copied several tiles at a time: column-major storage is read in longer pieces.
+  // Rows that must be copied are copied several tiles at a time: columns are read in longer pieces.
   Tile slab(size_t first, size_t count) {
-    if (rows_.is_plain()) return read_tile(rows_, first, count, scratch_);
+    if (rows_.is_plain) return read_tile(rows_, first, count, scratch_);
     if (first < slab_begin_ || first + count > slab_end_) {
       slab_begin_ = first;
       slab_end_ = std::min(first + std::max<size_t>(count, 480), rows_.n_rows);
@@ -75,8 +82,8 @@ class Packer {
   }
 
   double tail(size_t column, const double* x, size_t row) const {
-    const size_t d = rows_.n_columns;
-    if (column < d) return multiply_add(x[column], scaling_.scale[column], -scaling_.shift[column]);
+    const size_t d = rows_.n_dense;
+    if (column < d) return multiply_add(x[column], scale_[column], -shift_[column]);
     if (column == d) return 1.0;
     if (column == d + 1 && y_) return multiply_add(y_[row], scaling_.y_scale, -scaling_.y_shift);
     return 0.0;
@@ -86,7 +93,7 @@ class Packer {
   const double* y_;
   const double* weight_;
   const Scaling& scaling_;
-  std::vector<double> scratch_;
+  std::vector<double> scale_, shift_, scratch_;
   Tile slab_{nullptr, 0};
   size_t slab_begin_ = 0, slab_end_ = 0;
 };
@@ -151,91 +158,120 @@ void add_tile(Panels& panels, size_t count, BlockSums& sums, size_t stride, Ahea
   }
 }
 
-// Few stored entries a row: the outer product of what is stored, of 1 and of y.
-class ThinRow {
+// What a row stores thinly (CSR, categories) times the row's dense columns, and times itself. Such columns come after
+// the dense ones and are not shifted; their products with dense columns fill the lower triangle, those with each other
+// the upper.
+class Entries {
  public:
-  void read(const Rows& rows, size_t row, const double* y, const double* weight, const Scaling& scaling) {
-    const size_t d = rows.n_columns;
-    const double root = weight ? std::sqrt(weight[row] * scaling.weight_scale) : 1.0;
-    columns_.clear();
-    values_.clear();
-    if (root == 0) return;
-    for (int64_t e = rows.offset(row); e < rows.offset(row + 1); ++e) {
-      columns_.push_back(rows.index(e));
-      values_.push_back(root * (rows.value(e) * scaling.scale[rows.index(e)]));
-    }
-    columns_.push_back(d);
-    values_.push_back(root);
-    if (!y) return;
-    columns_.push_back(d + 1);
-    values_.push_back(root * multiply_add(y[row], scaling.y_scale, -scaling.y_shift));
+  Entries(const Rows& rows, const Scaling& scaling, size_t first_place)
+      : rows_(rows), scaling_(scaling), places_(rows.n_columns, 0) {
+    size_t place = first_place;
+    for (const Segment& s : rows.thin)
+      for (size_t j = 0; j < s.n_columns; ++j) places_[s.first_column + j] = place++;
   }
 
-  void add_to(BlockSums& sums, size_t stride) const {  // indices are sorted: the upper triangle
-    for (size_t a = 0; a < values_.size(); ++a)
-      for (size_t b = a; b < values_.size(); ++b) {
-        const size_t at = columns_[a] * stride + columns_[b];
-        if (sums.lo.empty()) {
-          sums.hi[at] = multiply_add(values_[a], values_[b], sums.hi[at]);
-        } else {
-          Real s{sums.hi[at], sums.lo[at]};
-          add_product(s, values_[a], values_[b]);
-          sums.hi[at] = s.hi;
-          sums.lo[at] = s.lo;
-        }
-      }
+  void add(size_t row, double root, Panels& panels, size_t k, BlockSums& sums, size_t stride) {
+    if (root == 0) return;
+    at_.clear();
+    values_.clear();
+    rows_.for_each_entry(row, [&](size_t column, double value) {
+      at_.push_back(places_[column]);
+      values_.push_back(root * (value * scaling_.scale[column]));
+    });
+    for (size_t a = 0; a < at_.size(); ++a) {
+      const size_t base = at_[a] * stride;
+      const Vec left = broadcast(values_[a]);
+      for (size_t p = 0; p < panels.n_panels; ++p) multiply(sums, base + p * lanes, left, load(panels.at(p, k)));
+      for (size_t b = a; b < at_.size(); ++b) multiply(sums, base + at_[b], values_[a], values_[b]);
+    }
   }
 
  private:
-  std::vector<size_t> columns_;
+  static void multiply(BlockSums& sums, size_t at, Vec a, Vec b) {
+    if (sums.lo.empty()) {
+      store(&sums.hi[at], multiply_add(a, b, load(&sums.hi[at])));
+    } else {
+      Twofold<Vec> s{load(&sums.hi[at]), load(&sums.lo[at])};
+      add_product(s, a, b);
+      store(&sums.hi[at], s.hi);
+      store(&sums.lo[at], s.lo);
+    }
+  }
+  static void multiply(BlockSums& sums, size_t at, double a, double b) {
+    if (sums.lo.empty()) {
+      sums.hi[at] = multiply_add(a, b, sums.hi[at]);
+    } else {
+      Real s{sums.hi[at], sums.lo[at]};
+      add_product(s, a, b);
+      sums.hi[at] = s.hi;
+      sums.lo[at] = s.lo;
+    }
+  }
+
+  const Rows& rows_;
+  const Scaling& scaling_;
+  std::vector<size_t> places_, at_;
   std::vector<double> values_;
 };
+
+// Where the columns of S (all columns, 1, y) stand in the block sums: dense columns, 1, y, padding, thin columns.
+std::vector<size_t> places_of(const Rows& rows, bool has_y, size_t first_thin) {
+  std::vector<size_t> out(rows.n_columns + 1 + (has_y ? 1 : 0));
+  for (size_t j = 0; j < rows.n_dense; ++j) out[rows.dense_columns[j]] = j;
+  size_t place = first_thin;
+  for (const Segment& s : rows.thin)
+    for (size_t j = 0; j < s.n_columns; ++j) out[s.first_column + j] = place++;
+  out[rows.n_columns] = rows.n_dense;
+  if (has_y) out[rows.n_columns + 1] = rows.n_dense + 1;
+  return out;
+}
 
 }  // namespace
 
 GramSums gram(const Rows& rows, const double* y, const double* weight, const Scaling& scaling, size_t block_rows,
               bool twofold, Crew& crew) {
-  const size_t size = rows.n_columns + 1 + (y ? 1 : 0);
-  const size_t stride = (size + lanes - 1) / lanes * lanes;
+  const size_t n_packed = rows.n_dense + 1 + (y ? 1 : 0);
+  const size_t first_thin = (n_packed + lanes - 1) / lanes * lanes;
+  const size_t n_thin = rows.n_columns - rows.n_dense;
+  const size_t stride = (first_thin + n_thin + lanes - 1) / lanes * lanes;
   const size_t n_blocks = (rows.n_rows + block_rows - 1) / block_rows;
   SumTree<BlockSums> tree(n_blocks);
 
   crew.for_each_block(n_blocks, [&](size_t block) {
     const size_t begin = block * block_rows, end = std::min(begin + block_rows, rows.n_rows);
     BlockSums sums;
-    sums.hi.assign(stride * stride, 0.0);
-    if (twofold) sums.lo.assign(stride * stride, 0.0);
-    if (is_thin(rows, begin, end)) {
-      ThinRow row;
-      for (size_t i = begin; i < end; ++i) {
-        if (i % 256 == 0 && !crew.keep_going()) return;
-        row.read(rows, i, y, weight, scaling);
-        row.add_to(sums, stride);
-      }
-    } else {
-      Panels panels(size);
-      Packer packer(rows, y, weight, scaling);
-      for (size_t i = begin; i < end; i += panels.capacity) {
-        if (!crew.keep_going()) return;
-        const size_t count = std::min(panels.capacity, end - i);
-        packer.pack(i, count, panels);
-        add_tile(panels, count, sums, stride, Ahead(rows, i + count, panels.capacity));
-      }
+    sums.hi.assign((first_thin + n_thin) * stride, 0.0);
+    if (twofold) sums.lo.assign((first_thin + n_thin) * stride, 0.0);
+    Panels panels(n_packed);
+    Packer packer(rows, y, weight, scaling);
+    Entries entries(rows, scaling, first_thin);
+    for (size_t i = begin; i < end; i += panels.capacity) {
+      if (!crew.keep_going()) return;
+      const size_t count = std::min(panels.capacity, end - i);
+      packer.pack(i, count, panels);
+      add_tile(panels, count, sums, stride, Ahead(rows, i + count, panels.capacity));
+      if (n_thin == 0) continue;
+      for (size_t k = 0; k < count; ++k) entries.add(i + k, packer.root(i + k), panels, k, sums, stride);
     }
     tree.add(block, std::move(sums));
   });
 
-  GramSums out;
-  const BlockSums& root = tree.root();
-  auto unfold = [&](const std::vector<double>& upper) {
+  const std::vector<size_t> places = places_of(rows, y != nullptr, first_thin);
+  auto unfold = [&](const std::vector<double>& part) {
+    const size_t size = places.size();
     std::vector<double> full(size * size, 0.0);
     if (n_blocks == 0) return full;
     for (size_t i = 0; i < size; ++i)
-      for (size_t j = i; j < size; ++j) full[i * size + j] = full[j * size + i] = upper[i * stride + j];
+      for (size_t j = i; j < size; ++j) {
+        const size_t low = std::min(places[i], places[j]), high = std::max(places[i], places[j]);
+        const bool mixed = low < first_thin && high >= first_thin;
+        full[i * size + j] = full[j * size + i] = mixed ? part[high * stride + low] : part[low * stride + high];
+      }
     return full;
   };
-  out.hi = unfold(root.hi);
-  if (twofold) out.lo = unfold(root.lo);
+  GramSums out;
+  out.hi = unfold(tree.root().hi);
+  if (twofold) out.lo = unfold(tree.root().lo);
   return out;
 }
 

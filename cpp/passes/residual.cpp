@@ -8,18 +8,37 @@ namespace {
 constexpr size_t tile_rows = 64;
 
 struct BlockResidual {
-  std::vector<double> hi, lo;  // gradient, then the sum of residuals
+  std::vector<double> dense_hi, dense_lo;  // gradient for the dense columns
+  std::vector<double> thin_hi, thin_lo;    // gradient for all columns, used for the thin ones
+  Real total;                              // sum of residuals
   Real squares;
   double magnitude = 0;
 
+  explicit BlockResidual(const Rows* rows = nullptr) {
+    if (!rows) return;
+    dense_hi.assign(rows->n_dense, 0.0);
+    dense_lo.assign(rows->n_dense, 0.0);
+    if (rows->thin.empty()) return;
+    thin_hi.assign(rows->n_columns, 0.0);
+    thin_lo.assign(rows->n_columns, 0.0);
+  }
+
   void add(const BlockResidual& other) {
+    add_pairs(dense_hi, dense_lo, other.dense_hi, other.dense_lo);
+    add_pairs(thin_hi, thin_lo, other.thin_hi, other.thin_lo);
+    total = total + other.total;
+    squares = squares + other.squares;
+    magnitude += other.magnitude;
+  }
+
+ private:
+  static void add_pairs(std::vector<double>& hi, std::vector<double>& lo, const std::vector<double>& other_hi,
+                        const std::vector<double>& other_lo) {
     for (size_t j = 0; j < hi.size(); ++j) {
-      Real s = Real{hi[j], lo[j]} + Real{other.hi[j], other.lo[j]};
+      Real s = Real{hi[j], lo[j]} + Real{other_hi[j], other_lo[j]};
       hi[j] = s.hi;
       lo[j] = s.lo;
     }
-    squares = squares + other.squares;
-    magnitude += other.magnitude;
   }
 };
 
@@ -32,13 +51,13 @@ struct Score {
 Vec across(const Vec (&rows)[lanes], size_t l) { return Vec{rows[0][l], rows[1][l], rows[2][l], rows[3][l]}; }
 
 // Four rows at once: sums in flight side by side, and their lanes folded as vectors over the rows.
-void dense_scores(const double* const (&x)[lanes], const double* scale, const double* weights, size_t d, Score* out) {
+void dense_scores(const double* const (&x)[lanes], const double* weights, size_t d, Score* out) {
   Vec hi[lanes] = {}, lo[lanes] = {}, size[lanes] = {};
   size_t j = 0;
   for (; j + lanes <= d; j += lanes) {
-    const Vec s = load(scale + j), w = load(weights + j);
+    const Vec w = load(weights + j);
     for (size_t k = 0; k < lanes; ++k) {
-      Twofold<Vec> p = two_product(load(x[k] + j) * s, w);
+      Twofold<Vec> p = two_product(load(x[k] + j), w);
       Twofold<Vec> sum = two_sum(hi[k], p.hi);
       hi[k] = sum.hi;
       lo[k] += sum.lo + p.lo;
@@ -53,27 +72,22 @@ void dense_scores(const double* const (&x)[lanes], const double* scale, const do
   }
   for (; j < d; ++j) {
     const Vec column{x[0][j], x[1][j], x[2][j], x[3][j]};
-    Twofold<Vec> p = two_product(column * broadcast(scale[j]), broadcast(weights[j]));
+    Twofold<Vec> p = two_product(column, broadcast(weights[j]));
     total = total + p;
     total_size += absolute(p.hi);
   }
   for (size_t k = 0; k < lanes; ++k) out[k] = {{total.hi[k], total.lo[k]}, total_size[k]};
 }
 
-// gradient += x scale r over the rows of a tile, for n vectors of columns side by side.
+// gradient += x r over the rows of a tile, for n vectors of columns side by side.
 template <size_t n>
-void add_gradient(const Tile& tile, size_t count, const double* scale, const Real* r, size_t j, double* hi,
-                  double* lo) {
+void add_gradient(const Tile& tile, size_t count, const Real* r, size_t j, double* hi, double* lo) {
   Twofold<Vec> sum[n];
-  Vec s[n];
-  for (size_t q = 0; q < n; ++q) {
-    sum[q] = {load(hi + j + q * lanes), load(lo + j + q * lanes)};
-    s[q] = load(scale + j + q * lanes);
-  }
+  for (size_t q = 0; q < n; ++q) sum[q] = {load(hi + j + q * lanes), load(lo + j + q * lanes)};
   for (size_t k = 0; k < count; ++k) {
     const Vec r_hi = broadcast(r[k].hi), r_lo = broadcast(r[k].lo);
     for (size_t q = 0; q < n; ++q) {
-      Vec x = load(tile.row(k) + j + q * lanes) * s[q];
+      Vec x = load(tile.row(k) + j + q * lanes);
       Twofold<Vec> p = two_product(x, r_hi);
       Twofold<Vec> t = two_sum(sum[q].hi, p.hi);
       sum[q].hi = t.hi;
@@ -87,15 +101,14 @@ void add_gradient(const Tile& tile, size_t count, const double* scale, const Rea
   }
 }
 
-void add_gradient(const Tile& tile, size_t count, const double* scale, const Real* r, size_t d, double* hi,
-                  double* lo) {
+void add_gradient(const Tile& tile, size_t count, const Real* r, size_t d, double* hi, double* lo) {
   size_t j = 0;
-  for (; j + 3 * lanes <= d; j += 3 * lanes) add_gradient<3>(tile, count, scale, r, j, hi, lo);
-  for (; j + lanes <= d; j += lanes) add_gradient<1>(tile, count, scale, r, j, hi, lo);
+  for (; j + 3 * lanes <= d; j += 3 * lanes) add_gradient<3>(tile, count, r, j, hi, lo);
+  for (; j + lanes <= d; j += lanes) add_gradient<1>(tile, count, r, j, hi, lo);
   for (; j < d; ++j) {
     Real sum{hi[j], lo[j]};
     for (size_t k = 0; k < count; ++k) {
-      double x = tile.row(k)[j] * scale[j];
+      double x = tile.row(k)[j];
       add_product(sum, x, r[k].hi);
       sum.lo = multiply_add(x, r[k].lo, sum.lo);
     }
@@ -105,38 +118,44 @@ void add_gradient(const Tile& tile, size_t count, const double* scale, const Rea
   }
 }
 
+// Powers of two near enough to 1 that unscaled products neither overflow nor vanish.
+bool is_moderate(const std::vector<double>& scale) {
+  return std::all_of(scale.begin(), scale.end(), [](double s) { return s > 0x1p-400 && s < 0x1p400; });
+}
+
 class Pass {
  public:
-  // For rows [begin, end) of a block.
   Pass(const Rows& rows, const double* y, const double* weight, const Scaling& scaling, const double* weights,
-       double intercept, size_t begin, size_t end)
+       double intercept)
       : rows_(rows),
         y_(y),
         weight_(weight),
         scaling_(scaling),
         weights_(weights),
         intercept_(intercept),
-        thin_(is_thin(rows, begin, end)) {}
+        scale_(of_dense(rows, scaling.scale)),
+        dense_weights_(of_dense(rows, weights)),
+        prescaled_(!is_moderate(scale_)) {
+    if (!prescaled_)
+      for (size_t j = 0; j < scale_.size(); ++j) dense_weights_[j] *= scale_[j];
+  }
 
   // Residuals of one tile, and its size for rounding; the tile stays readable for the gradient.
   Tile residuals(size_t first, size_t count, Real* r, double* size) {
-    Tile tile{nullptr, 0};
-    if (!thin_) tile = read_tile(rows_, first, count, scratch_);
+    Tile tile = read(first, count);
     Ahead next(rows_, first + count, tile_rows);
-    const size_t lines = lanes * rows_.n_columns * sizeof(double) / 64 + 1;
+    const size_t lines = lanes * rows_.n_dense * sizeof(double) / 64 + 1;
     for (size_t begin = 0; begin < count; begin += lanes) {
       next.fetch(lines);
       const size_t n = std::min(lanes, count - begin);
       Score z[lanes];
-      if (thin_) {
-        for (size_t k = 0; k < n; ++k) z[k] = thin_score(first + begin + k);
-      } else {  // a last row stands in for those that are missing
-        const double* x[lanes];
-        for (size_t k = 0; k < lanes; ++k) x[k] = tile.row(std::min(begin + k, count - 1));
-        dense_scores(x, scaling_.scale, weights_, rows_.n_columns, z);
-      }
+      const double* x[lanes];  // a last row stands in for those that are missing
+      for (size_t k = 0; k < lanes; ++k) x[k] = tile.row(std::min(begin + k, count - 1));
+      dense_scores(x, dense_weights_.data(), rows_.n_dense, z);
       for (size_t k = 0; k < n; ++k) {
-        const double target = y_[first + begin + k] * scaling_.y_scale;
+        const size_t row = first + begin + k;
+        add_entries(row, z[k]);
+        const double target = y_[row] * scaling_.y_scale;
         r[begin + k] = two_sum(target, -intercept_) - z[k].sum;
         size[begin + k] = z[k].size + std::fabs(target);
       }
@@ -144,11 +163,11 @@ class Pass {
     return tile;
   }
 
+  // Sums of a tile: dense columns, then the sum of residuals, then the thin columns at their own places.
   void add(size_t first, size_t count, BlockResidual& sums) {
     Real r[tile_rows];
     double size[tile_rows];
     Tile tile = residuals(first, count, r, size);
-    const size_t d = rows_.n_columns;
     for (size_t k = 0; k < count; ++k) {
       const double w = weight_ ? weight_[first + k] * scaling_.weight_scale : 1.0;
       if (w == 0) {  // no row, whatever stands in it
@@ -158,34 +177,46 @@ class Pass {
       sums.squares = sums.squares + Real{w, 0} * (r[k] * r[k]);
       sums.magnitude += w * size[k] * size[k];
       r[k] = Real{w, 0} * r[k];
-      Real total = Real{sums.hi[d], sums.lo[d]} + r[k];
-      sums.hi[d] = total.hi;
-      sums.lo[d] = total.lo;
+      sums.total = sums.total + r[k];
     }
-    if (!thin_) {
-      add_gradient(tile, count, scaling_.scale, r, d, sums.hi.data(), sums.lo.data());
-      return;
-    }
+    add_gradient(tile, count, r, rows_.n_dense, sums.dense_hi.data(), sums.dense_lo.data());
+    if (rows_.thin.empty()) return;
     for (size_t k = 0; k < count; ++k)
-      for (int64_t e = rows_.offset(first + k); e < rows_.offset(first + k + 1); ++e) {
-        const size_t j = rows_.index(e);
-        Real sum{sums.hi[j], sums.lo[j]};
-        add_product(sum, rows_.value(e) * scaling_.scale[j], r[k].hi);
-        sums.hi[j] = sum.hi;
-        sums.lo[j] = multiply_add(rows_.value(e) * scaling_.scale[j], r[k].lo, sum.lo);
-      }
+      rows_.for_each_entry(first + k, [&](size_t j, double value) {
+        const double x = value * scaling_.scale[j];
+        Real sum{sums.thin_hi[j], sums.thin_lo[j]};
+        add_product(sum, x, r[k].hi);
+        sums.thin_hi[j] = sum.hi;
+        sums.thin_lo[j] = multiply_add(x, r[k].lo, sum.lo);
+      });
+  }
+
+  // After the last tile: the scale of the columns, a power of two, once for all rows.
+  void finish(BlockResidual& sums) const {
+    if (prescaled_) return;
+    for (size_t j = 0; j < scale_.size(); ++j) {
+      sums.dense_hi[j] *= scale_[j];
+      sums.dense_lo[j] *= scale_[j];
+    }
   }
 
  private:
-  Score thin_score(size_t row) const {
-    Score out;
-    for (int64_t e = rows_.offset(row); e < rows_.offset(row + 1); ++e) {
-      const size_t j = rows_.index(e);
-      Real p = two_product(rows_.value(e) * scaling_.scale[j], weights_[j]);
-      out.sum = out.sum + p;
-      out.size += std::fabs(p.hi);
-    }
-    return out;
+  Tile read(size_t first, size_t count) {
+    Tile tile = read_tile(rows_, first, count, scratch_);
+    if (!prescaled_) return tile;
+    const size_t d = rows_.n_dense;
+    scaled_.resize(count * d);
+    for (size_t k = 0; k < count; ++k)
+      for (size_t j = 0; j < d; ++j) scaled_[k * d + j] = tile.row(k)[j] * scale_[j];
+    return {scaled_.data(), static_cast<ptrdiff_t>(d)};
+  }
+
+  void add_entries(size_t row, Score& z) const {
+    rows_.for_each_entry(row, [&](size_t j, double value) {
+      Real p = two_product(value * scaling_.scale[j], weights_[j]);
+      z.sum = z.sum + p;
+      z.size += std::fabs(p.hi);
+    });
   }
 
   const Rows& rows_;
@@ -194,8 +225,8 @@ class Pass {
   const Scaling& scaling_;
   const double* weights_;
   double intercept_;
-  bool thin_;
-  std::vector<double> scratch_;
+  std::vector<double> scale_, dense_weights_, scratch_, scaled_;
+  bool prescaled_;  // extreme scales are applied entry by entry
 };
 
 constexpr size_t rows_per_block = 4096;  // for passes whose result belongs to the row, not to the block
@@ -204,23 +235,35 @@ constexpr size_t rows_per_block = 4096;  // for passes whose result belongs to t
 
 ResidualSums residual(const Rows& rows, const double* y, const double* weight, const Scaling& scaling,
                       const double* weights, double intercept, size_t block_rows, Crew& crew) {
-  const size_t size = rows.n_columns + 1;
   const size_t n_blocks = (rows.n_rows + block_rows - 1) / block_rows;
   SumTree<BlockResidual> tree(n_blocks);
   crew.for_each_block(n_blocks, [&](size_t block) {
     const size_t begin = block * block_rows, end = std::min(begin + block_rows, rows.n_rows);
-    BlockResidual sums;
-    sums.hi.assign(size, 0.0);
-    sums.lo.assign(size, 0.0);
-    Pass pass(rows, y, weight, scaling, weights, intercept, begin, end);
+    BlockResidual sums(&rows);
+    Pass pass(rows, y, weight, scaling, weights, intercept);
     for (size_t i = begin; i < end; i += tile_rows) {
       if (!crew.keep_going()) return;
       pass.add(i, std::min(tile_rows, end - i), sums);
     }
+    pass.finish(sums);
     tree.add(block, std::move(sums));
   });
   BlockResidual& root = tree.root();
-  return {std::move(root.hi), std::move(root.lo), root.squares.hi, root.squares.lo, root.magnitude};
+  ResidualSums out;
+  out.gradient_hi = std::move(root.thin_hi);
+  out.gradient_lo = std::move(root.thin_lo);
+  out.gradient_hi.resize(rows.n_columns + 1, 0.0);
+  out.gradient_lo.resize(rows.n_columns + 1, 0.0);
+  for (size_t j = 0; j < root.dense_hi.size(); ++j) {
+    out.gradient_hi[rows.dense_columns[j]] = root.dense_hi[j];
+    out.gradient_lo[rows.dense_columns[j]] = root.dense_lo[j];
+  }
+  out.gradient_hi[rows.n_columns] = root.total.hi;
+  out.gradient_lo[rows.n_columns] = root.total.lo;
+  out.squares_hi = root.squares.hi;
+  out.squares_lo = root.squares.lo;
+  out.magnitude = root.magnitude;
+  return out;
 }
 
 std::vector<double> residual_rows(const Rows& rows, const double* y, const Scaling& scaling, const double* weights,
@@ -230,9 +273,9 @@ std::vector<double> residual_rows(const Rows& rows, const double* y, const Scali
   crew.for_each_block(n_blocks, [&](size_t block) {
     Real r[tile_rows];
     double size[tile_rows];
-    const size_t begin = block * rows_per_block, end = std::min(begin + rows_per_block, rows.n_rows);
-    Pass pass(rows, y, nullptr, scaling, weights, intercept, begin, end);
-    for (size_t i = begin; i < end; i += tile_rows) {
+    Pass pass(rows, y, nullptr, scaling, weights, intercept);
+    const size_t end = std::min((block + 1) * rows_per_block, rows.n_rows);
+    for (size_t i = block * rows_per_block; i < end; i += tile_rows) {
       if (!crew.keep_going()) return;
       const size_t count = std::min(tile_rows, end - i);
       pass.residuals(i, count, r, size);
@@ -244,7 +287,8 @@ std::vector<double> residual_rows(const Rows& rows, const double* y, const Scali
 
 std::vector<double> scores(const Rows& rows, const double* weights, double intercept, Crew& crew) {
   std::vector<double> out(rows.n_rows);
-  const size_t d = rows.n_columns;
+  const std::vector<double> dense_weights = of_dense(rows, weights);
+  const size_t d = rows.n_dense;
   const size_t n_blocks = (rows.n_rows + rows_per_block - 1) / rows_per_block;
   crew.for_each_block(n_blocks, [&](size_t block) {
     std::vector<double> scratch;
@@ -252,23 +296,15 @@ std::vector<double> scores(const Rows& rows, const double* weights, double inter
     for (size_t i = block * rows_per_block; i < end; i += tile_rows) {
       if (!crew.keep_going()) return;
       const size_t count = std::min(tile_rows, end - i);
-      if (rows.is_sparse) {
-        for (size_t k = i; k < i + count; ++k) {
-          double z = intercept;
-          for (int64_t e = rows.offset(k); e < rows.offset(k + 1); ++e)
-            z = multiply_add(rows.value(e), weights[rows.index(e)], z);
-          out[k] = z;
-        }
-        continue;
-      }
       Tile tile = read_tile(rows, i, count, scratch);
       for (size_t k = 0; k < count; ++k) {
         const double* x = tile.row(k);
         Vec sum{};
         size_t j = 0;
-        for (; j + lanes <= d; j += lanes) sum = multiply_add(load(x + j), load(weights + j), sum);
+        for (; j + lanes <= d; j += lanes) sum = multiply_add(load(x + j), load(&dense_weights[j]), sum);
         double z = intercept + ((sum[0] + sum[1]) + (sum[2] + sum[3]));
-        for (; j < d; ++j) z = multiply_add(x[j], weights[j], z);
+        for (; j < d; ++j) z = multiply_add(x[j], dense_weights[j], z);
+        rows.for_each_entry(i + k, [&](size_t column, double value) { z = multiply_add(value, weights[column], z); });
         out[i + k] = z;
       }
     }

@@ -16,7 +16,12 @@ _PUBLIC = {
     "Ridge": "models.linear",
     "Polynomial": "maps",
     "Functions": "maps",
+    "TableEncoder": "maps",
     "scan_csv": "data.files",
+    "scan_parquet": "data.files",
+    "scan_svmlight": "data.files",
+    "from_arrow": "data.streams",
+    "from_dask": "data.engines.dask",
     "save": "modelfile",
     "load": "modelfile",
     "verify": "modelfile",
@@ -28,16 +33,23 @@ __all__ = [
     "LinearRegression",
     "Polynomial",
     "Ridge",
+    "TableEncoder",
+    "from_arrow",
+    "from_dask",
     "load",
     "save",
     "scan_csv",
+    "scan_parquet",
+    "scan_svmlight",
     "threads",
     "verify",
 ]
 
 if TYPE_CHECKING:
-    from certifit.data.files import scan_csv
-    from certifit.maps import Functions, Polynomial
+    from certifit.data.engines.dask import from_dask
+    from certifit.data.files import scan_csv, scan_parquet, scan_svmlight
+    from certifit.data.streams import from_arrow
+    from certifit.maps import Functions, Polynomial, TableEncoder
     from certifit.modelfile import load, save, verify
     from certifit.models.linear import LinearRegression, Ridge
     from certifit.runtime import threads

@@ -10,6 +10,8 @@ def test_the_demo_names_the_repeated_column_and_then_gives_p_values(cli):
     assert result.exit_code == 0, result.output
     assert "sched_minutes = 60 hour + minute" in result.stdout
     assert "p-value" in result.stdout
+    assert "carrier, 14 levels" in result.stdout
+    assert "13 of 3,000 rows" in result.stdout and "year: left out" in result.stdout
     assert result.stdout.count("file://") == 2
     first, second = Path("here/all-columns"), Path("here/without-sched_minutes")
     assert "sched_minutes = 60 hour + minute" in (first / "report.html").read_text()
@@ -24,11 +26,14 @@ def test_the_demo_runs_twice(cli):
     assert "Replaced the earlier fit" in result.stdout
 
 
-def test_bundled_data_are_small_complete_numbers_with_a_licence():
+def test_bundled_data_are_small_with_categories_gaps_and_a_licence():
     assert demo.path().stat().st_size < 150_000
     with open(demo.path(), newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 3000
-    assert all(value.lstrip("-").isdigit() for row in rows for value in row.values())
+    texts = {"carrier": 14, "origin": 3, "year": 1}
+    assert {name: len({row[name] for row in rows}) for name in texts} == texts
+    assert sum(row["visib"] == "" for row in rows) == 13
+    assert all(float(row[name]) is not None for row in rows for name in set(row) - {*texts, "visib"})
     assert all(int(r["sched_minutes"]) == 60 * int(r["hour"]) + int(r["minute"]) for r in rows)
     assert "CC0" in (demo.path().parent / "README.md").read_text()

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from certifit.cli.progress import Display
-
 
 def one_line(result):
     assert result.exit_code == 2, result.output
@@ -26,11 +24,11 @@ def test_an_unknown_target_lists_near_names_and_the_columns(cli, tmp_path):
     ("content", "words"),
     [
         ("a,y\n1,2\n1,x\n", "'x'"),
-        ("a,y\n1,2\n,3\n", "empty"),
+        ("a,y\n1,2\n2,\n", "'y' is empty at line 3"),
         ("a,a,y\n1,2,3\n", "more than one column"),
-        ("a,y\n1,2\n1\n", "columns"),
+        ("a,y\n1,2\n1\n", "line 3: 1 cell, but the header has 2"),
         ("y\n1\n2\n", "no feature columns"),
-        ("a,y\n1,2\n1,inf\n", "infinity"),
+        ("a,y\n1,2\n1,inf\n", "infinite at line 3"),
     ],
 )
 def test_bad_cells_are_named(cli, tmp_path, content, words):
@@ -46,7 +44,10 @@ def test_a_header_without_rows(cli, tmp_path):
 
 def test_files_that_are_not_there_are_guessed(cli, data):
     assert "Did you mean 'data.csv'?" in one_line(cli("fit", "dta.csv", "-t", "y", "-o", "out"))
-    assert "is a folder" in one_line(cli("fit", ".", "-t", "y", "-o", "out"))
+    assert "is a folder" in one_line(cli("predict", ".", data))
+    (data.parent / "none").mkdir()
+    assert "has no file that ends in" in one_line(cli("fit", "none", "-t", "y", "-o", "out"))
+    assert "No file matches" in one_line(cli("fit", "x*.csv", "-t", "y", "-o", "out"))
     assert "there is no file 'm'" in one_line(cli("predict", "m", data))
 
 
@@ -72,6 +73,17 @@ def test_an_empty_file_and_a_pipe(cli, tmp_path):
         (["--no-intercept", "--degree", "2"], "--no-intercept"),
         (["--modle", "ridge"], "--model"),
         (["--model", "lasso"], "linear"),
+        (["--bad-rows", "-1"], "--bad-rows"),
+        (["--max-levels", "1"], "--max-levels"),
+        (["--min-count", "0"], "--min-count"),
+        (["--unseen", "guess"], "reference"),
+        (["--reference", "a"], "COLUMN=LEVEL"),
+        (["--reference", "zz=1"], "no column 'zz'"),
+        (["--reference", "a=1"], "must name columns of levels"),
+        (["--categories", "zz"], "zz"),
+        (["--types", "a"], "COLUMN=KIND"),
+        (["--types", "a=colour"], "'number'"),
+        (["--types", "zz=text"], "no column 'zz'"),
     ],
 )
 def test_bad_options_say_what_is_legal(cli, data, options, words):
@@ -88,19 +100,3 @@ def test_escape_codes_in_a_file_never_reach_the_terminal(cli, tmp_path):
     assert "\x1b" not in result.output
     result = cli("fit", "e\x1b[31m.csv", "-t", "y", "-o", "out")
     assert "\x1b" not in result.output
-
-
-def test_progress_counts_the_rows_it_watches(monkeypatch):
-    import numpy as np
-
-    from certifit.data.source import Memory
-
-    display = Display()
-    assert not display.is_on
-    source = Memory(np.ones((7, 2)), np.ones(7), names=["a", "b"])
-    assert display.watch(source) is source
-    display.is_on = True
-    watched = display.watch(source)
-    assert [run.n_rows for run in watched.runs()] == [7]
-    assert display._rows == 7
-    assert watched.names == ["a", "b"] and watched.named and watched.block_rows == source.block_rows

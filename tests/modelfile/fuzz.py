@@ -23,13 +23,14 @@ from typing import Any
 
 import numpy as np
 from forge import dumps, hexed, metadata, seal, split
-from samples import samples
+from samples import samples, table
 
 from certifit.modelfile import ModelFileError
 from certifit.modelfile.files import from_bytes, to_bytes
 
 MAX_SECONDS = 1.0
 HOSTILE_FLOATS = [0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 5e-324, float("inf"), float("-inf"), float("nan")]
+HOSTILE_INTEGERS = [0, 1, 2, 3, 6, 7, -1, -(2**63), 2**31, 2**62, 2**63 - 1]
 HOSTILE_VALUES: list[Any] = [
     *(
         None,
@@ -97,8 +98,14 @@ def sealed(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
 
 
 def change_number(payload: bytes, rng: random.Random) -> bytes:
+    """Another float, integer or byte."""
+    if rng.random() < 0.2:
+        at = rng.randrange(len(payload))
+        return payload[:at] + rng.randbytes(1) + payload[at + 1 :]
     at = 8 * rng.randrange(len(payload) // 8) if len(payload) >= 8 else 0
     number = struct.pack("<d", rng.choice([*HOSTILE_FLOATS, rng.gauss(0, 1)]))
+    if rng.random() < 0.5:
+        number = struct.pack("<q", rng.choice([*HOSTILE_INTEGERS, rng.randrange(40)]))
     return payload[:at] + number + payload[at + 8 :]
 
 
@@ -140,8 +147,9 @@ def outcome(originals: list[bytes], mutant: bytes, is_blind: bool) -> str:
         assert content(to_bytes(model)) == content(mutant), "the model is written back as another one"
         # A sentence of the model is fine, such as an overflow far from the training range.
         quiet = warnings.catch_warnings(action="ignore")
-        with quiet, np.errstate(all="ignore"), contextlib.suppress(ValueError):
-            assert model.predict(np.ones((2, model.n_features_in_))).shape == (2,)
+        with quiet, np.errstate(all="ignore"), contextlib.suppress(ValueError, TypeError):
+            rows = np.ones((2, model.n_features_in_)) if model.encoder_ is None else table().head(2)
+            assert model.predict(rows).shape == (2,)
     assert time.perf_counter() - start < MAX_SECONDS, "it took too long"
     return result
 

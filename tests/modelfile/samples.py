@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 import certifit as cf
+from certifit.data.arrow import ArrowSource
+from certifit.maps import TableEncoder
 
 NASTY_NAMES = [
     "\x1b[31mred\x07",
@@ -20,11 +23,58 @@ NASTY_NAMES = [
 ]
 
 
+NASTY_LEVELS = [
+    "",
+    "\x00",
+    "=cmd|' /C calc'!A0",
+    "<img src=x onerror=alert(1)>",
+    "\x1b]0;title\x07",
+    "é漢😀\u202e",
+    "nan",
+]
+
+
 class Sample(NamedTuple):
     model: Any
     X: Any
-    y: Any
+    y: Any = None
     sample_weight: Any = None
+
+
+def table(n_rows: int = 40) -> pd.DataFrame:
+    """Every kind of column: numbers and flags with gaps, levels, dates, a constant."""
+    rng = np.random.default_rng(1)
+    days = pd.date_range("2024-02-27 06:00", periods=n_rows, freq="31h")
+    return pd.DataFrame(
+        {
+            "x": np.where(rng.random(n_rows) < 0.2, np.nan, rng.normal(size=n_rows)),
+            "is_late": pd.array(rng.choice([True, False, None], n_rows), dtype="boolean"),
+            "nasty": pd.Categorical([NASTY_LEVELS[i % len(NASTY_LEVELS)] for i in range(n_rows)]),
+            "rare": [f"city {i % 4 if i % 5 else 100 + i}" for i in range(n_rows)],
+            "store": rng.integers(8, 12, size=n_rows),
+            "day": days,
+            "span": pd.to_timedelta(rng.normal(size=n_rows), unit="D"),
+            "\x1b[2J<b>": 2013,
+        }
+    )
+
+
+def table_cases() -> dict[str, tuple[Any, ...]]:
+    """Models of tables with their data."""
+    frame = table()
+    y = pd.Series(np.random.default_rng(2).normal(size=len(frame)).round(3), name="delay")
+    given = TableEncoder(
+        reference={"store": 10}, unseen="reference", min_count=3, missing="fill", categories=("store",)
+    )
+    scanned = pa.table({**{name: frame[name] for name in ("x", "rare", "day")}, "y": y, "w": np.arange(40) % 3 + 1.0})
+    scan = ArrowSource(scanned.to_batches, scanned.schema, "y", "w", n_rows=40)
+    weight = np.arange(40.0) % 4
+    return {
+        "table": (cf.LinearRegression(encoder=TableEncoder(reference="most frequent")), frame, y),
+        "table filled": (cf.Ridge(alpha=0.5, encoder=given), frame, y, weight),
+        "table scanned": (cf.LinearRegression(), scan),
+        "table in powers": (cf.Ridge(basis=cf.Polynomial(2), encoder=TableEncoder()), frame[["x", "nasty"]], y),
+    }
 
 
 @cache
@@ -51,11 +101,10 @@ def samples() -> dict[str, Sample]:
         "exact": (cf.LinearRegression(), X, X @ [1.0, -2.0, 0.5] + 3.0),
         "named": (cf.LinearRegression(), named, target),
         "named chebyshev": (cf.LinearRegression(basis=cf.Polynomial(1)), named, target),
+        **table_cases(),
     }
-    return {
-        name: Sample(model.fit(*data), *data)  # type: ignore[call-arg]
-        for name, (model, *data) in cases.items()
-    }
+    return {name: Sample(model.fit(*data), *data) for name, (model, *data) in cases.items()}
 
 
 NAMES = list(samples())
+TABLES = list(table_cases())

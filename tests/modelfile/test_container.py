@@ -24,6 +24,7 @@ ARRAYS = {
     "a": np.array([1.0, -0.0, np.inf]),
     "b.c": np.arange(6).reshape(2, 3),
     "empty": np.zeros((3, 0)),
+    "texts": np.frombuffer("a\x1b[31mé".encode(), np.uint8),
     "z": np.array([2.5]),
 }
 DATA = container.to_bytes(METADATA, ARRAYS)
@@ -64,7 +65,7 @@ def test_the_same_content_gives_the_same_bytes():
     shuffled = {name: np.asfortranarray(ARRAYS[name]) for name in reversed(ARRAYS)}
     big_endian = {name: array.astype(array.dtype.newbyteorder(">")) for name, array in shuffled.items()}
     assert container.to_bytes(dict(reversed(METADATA.items())), shuffled) == DATA
-    with pytest.raises(ModelFileError, match="holds float64 and int64"):
+    with pytest.raises(ModelFileError, match="holds float64, int64 and uint8"):
         container.to_bytes(METADATA, big_endian)
 
 
@@ -180,12 +181,13 @@ ENTRIES = {
     "a gap": ({"data_offsets": [0, 32]}, "must take bytes"),
     "negative offset": ({"data_offsets": [-8, 16]}, "two data_offsets"),
     "three offsets": ({"data_offsets": [0, 24, 24]}, "two data_offsets"),
-    "float32": ({"dtype": "F32"}, "F64 and I64"),
-    "bfloat16": ({"dtype": "BF16"}, "F64 and I64"),
-    "bytes": ({"dtype": "U8"}, "F64 and I64"),
-    "big-endian": ({"dtype": ">f8"}, "F64 and I64"),
-    "object": ({"dtype": "O"}, "F64 and I64"),
-    "dtype is a list": ({"dtype": ["F64"]}, "F64 and I64"),
+    "float32": ({"dtype": "F32"}, "F64, I64 and U8"),
+    "bfloat16": ({"dtype": "BF16"}, "F64, I64 and U8"),
+    "bytes": ({"dtype": "U8"}, "must take bytes 0 to 3"),
+    "signed bytes": ({"dtype": "I8"}, "F64, I64 and U8"),
+    "big-endian": ({"dtype": ">f8"}, "F64, I64 and U8"),
+    "object": ({"dtype": "O"}, "F64, I64 and U8"),
+    "dtype is a list": ({"dtype": ["F64"]}, "F64, I64 and U8"),
     "another key": ({"path": "../../etc/passwd"}, "nothing else"),
 }
 
@@ -243,7 +245,7 @@ def test_swapped_names_and_swapped_payloads_are_refused():
     ],
 )
 def test_the_writer_refuses_what_the_reader_would(array):
-    with pytest.raises(ModelFileError, match="holds float64 and int64"):
+    with pytest.raises(ModelFileError, match="holds float64, int64 and uint8"):
         container.to_bytes({}, {"a": np.asarray(array)})
 
 

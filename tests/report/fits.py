@@ -7,6 +7,9 @@ from certifit.data.source import Memory
 
 FILES = {
     "data": "data.csv",
+    "paths": ["data.csv"],
+    "scan": "scan_csv",
+    "bad_rows": 0,
     "weight": None,
     "model": "model.certifit",
     "report": "report.html",

@@ -4,6 +4,7 @@ import pytest
 import certifit as cf
 from certifit.data.source import Batches, Block, Memory
 from certifit.report import passes
+from certifit.report.moments import Moments
 from certifit.report.sketch import Sketch
 
 
@@ -98,15 +99,18 @@ def test_column_moments_are_those_of_numpy_dense_and_sparse():
 
     X = np.random.default_rng(4).normal(50, 2, size=(400, 4)) * (np.arange(400)[:, None] % 3 > 0)
     weight = np.random.default_rng(5).uniform(0, 2, 400)
+    y = X @ [1.0, 0.0, -1.0, 2.0] + np.random.default_rng(6).normal(size=400)
     mean = np.average(X, axis=0, weights=weight)
     sd = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
     for rows in (X, scipy.sparse.csr_array(X)):
-        columns = passes.Columns()
-        columns.add(rows[:150], weight[:150])
-        columns.add(rows[150:], weight[150:])
+        columns = Moments()
+        columns.add(rows[:150], y[:150], weight[:150])
+        columns.add(rows[150:], y[150:], weight[150:])
         assert columns.mean == pytest.approx(mean, rel=1e-12)
         assert columns.sd == pytest.approx(sd, rel=1e-9)
         assert (columns.low == X.min(axis=0)).all() and (columns.high == X.max(axis=0)).all()
+        both = np.cov(X[:, 2], y, aweights=weight, ddof=0)
+        assert columns.correlation([2]) == pytest.approx(both[0, 1] ** 2 / (both[0, 0] * both[1, 1]), rel=1e-9)
 
 
 def test_running_quantiles_are_those_of_the_rows_in_each_bin():

@@ -57,7 +57,7 @@ def test_the_order_of_operations_is_that_of_the_core(rng, core):
     X, one, zero = rng.normal(size=(64, 3)), np.ones(3), np.zeros(3)
 
     def gram(rows: Any) -> Any:
-        return core.gram(rows, None, None, one, zero, 1.0, 0.0, 1.0, 32, True, 1)
+        return core.gram([("dense", rows)], None, None, one, zero, 1.0, 0.0, 1.0, 32, True, 1)
 
     whole, parts = gram(X), [gram(X[:32]), gram(X[32:])]
     joined = tf.add(*parts)

@@ -13,7 +13,7 @@ import numpy as np
 
 from certifit.certificates.certificate import EXACT_FIT, Certificate
 from certifit.certificates.inference import Inference
-from certifit.data.source import Array
+from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import MATRIX_ERROR, Residual
 from certifit.tasks.dual_least_squares import DualLeastSquares

@@ -20,7 +20,7 @@ def main() -> None:
 
     \b
     certifit demo                                          try it on bundled data
-    certifit fit data.csv --target y --out result          fit, and write a report
+    certifit fit data.csv --target y --out result          fit CSV or Parquet, write a report
     certifit predict result/model.certifit new.csv --out p.csv
     certifit verify result/model.certifit data.csv         prove the saved fit again
 

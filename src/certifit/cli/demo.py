@@ -12,9 +12,10 @@ STORY = "\nOne column repeats two others, and the report says so. Without it, ev
 @click.command(short_help="Fit bundled data and show where the reports are.")
 @click.option("--out", "-o", default="certifit-demo", show_default=True, metavar="DIR", help="Folder for the reports.")
 def demo(out: str) -> int:
-    """Fit 3,000 flights from New York City: arrival delay from departure delay, air time, distance and date.
+    """Fit 3,000 flights from New York City: arrival delay from departure delay, airline, airport, distance and date.
 
-    The first fit takes all columns, one of which repeats two others. The second leaves that one out.
+    The columns are numbers and categories; one is constant and one has missing values. The first fit takes all of them,
+    and one repeats two others. The second leaves that one out.
     """
     from certifit import demo as data
 
@@ -35,10 +36,11 @@ def demo(out: str) -> int:
 
 def _fit(path: Path, target: str, out: Path, columns: list[str] | None) -> int:
     from certifit.cli.fit import run
+    from certifit.cli.paths import find_data
 
     chosen = "" if columns is None else f" --columns {','.join(columns)}"
     click.echo(f"$ certifit fit {_quoted(path)} --target {target}{chosen} --out {_quoted(out)}\n")
-    return run(path, str(out), "linear", {}, False, target=target, weight=None, columns=columns)
+    return run(find_data([str(path)]), str(out), "linear", {}, {}, False, target=target, weight=None, columns=columns)
 
 
 def _quoted(path: Path) -> str:

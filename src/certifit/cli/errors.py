@@ -6,6 +6,7 @@ Set CERTIFIT_DEBUG=1 to see where an error arose.
 import contextlib
 import errno
 import os
+import re
 import signal
 import sys
 import traceback
@@ -72,12 +73,37 @@ def describe(error: Exception) -> tuple[str, int]:
         return f"out of memory.{detail}", BAD_INPUT
     if isinstance(error, OSError):
         return _describe_os_error(error), BAD_INPUT
-    if isinstance(error, ValueError):
-        return str(error), BAD_INPUT
+    if isinstance(error, ValueError) or _is_refusal(error):
+        return as_options(str(error)), BAD_INPUT
     return (
         f"unexpected {type(error).__name__}: {error}. A defect of certifit; CERTIFIT_DEBUG=1 shows where.",
         DEFECT,
     )
+
+
+# Parameters of the library that an error advises, as options of the command line.
+OPTIONS = (
+    (r"types=\{(?:'([^']*)'|column): '(\w+)'\}", lambda found: f"--types {found[1] or 'COLUMN'}={found[2]}"),
+    (r"\bbad_rows=(\d+)", r"--bad-rows \1"),
+    (r"\bbad_rows=(?!\w)", "--bad-rows N"),
+    (r"\bmissing=(?!\w)", "--na"),
+    (r"\bencoding=(?!\w)", "--encoding"),
+    (r"\bunseen='(\w+)'", r"--unseen \1"),
+    (r"\bmax_levels\b", "--max-levels"),
+    (r"\bmin_count\b", "--min-count"),
+)
+
+
+def as_options(message: str) -> str:
+    """The message with what it advises as options of the command line."""
+    for pattern, option in OPTIONS:
+        message = re.sub(pattern, option, message)
+    return message
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether a TypeError is a sentence of ours about the data; those of Python do not end with a full stop."""
+    return isinstance(error, TypeError) and str(error).endswith(".")
 
 
 def _describe_os_error(error: OSError) -> str:

@@ -1,18 +1,25 @@
 """Progress on stderr: only on a terminal, and only when the work lasts longer than a moment."""
 
-import contextlib
+import functools
+import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 DELAY_SECONDS = 0.8
 
+# What a pass does, by the module of the function that reads its runs.
+PASSES = {"survey": "looking at the columns", "gram": "fitting", "residual": "proving"}
+
+OWN_ROW = r"\bat row (\d+)\b(?! of)"
+
 
 class Display:
-    """A spinner with the current step, rows read, rows a second and the time since the start.
+    """The current step, rows read of how many, rows a second and the time left of this pass.
 
-    Used as a context; `quiet` or a stderr that is no terminal shows nothing.
+    Used as a context; `quiet` or a stderr that is no terminal shows nothing. An error that leaves the context says
+    where in the files its row stands.
     """
 
     def __init__(self, quiet: bool = False) -> None:
@@ -21,7 +28,9 @@ class Display:
         self._bar: Any = None
         self._label = ""
         self._rows = 0
+        self._total: int | None = None
         self._timer: threading.Timer | None = None
+        self.place: Callable[[int], str] | None = None  # of a row of the run that was read last
 
     def __enter__(self) -> "Display":
         if self.is_on:
@@ -30,7 +39,14 @@ class Display:
             self._timer.start()
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._stop()
+        # A map counts rows from the start of the run it was given.
+        if isinstance(error, ValueError) and self.place is not None and re.search(OWN_ROW, str(error)):
+            place = self.place
+            raise ValueError(re.sub(OWN_ROW, lambda found: f"at {place(int(found[1]))}", str(error))) from error
+
+    def _stop(self) -> None:
         with self._lock:
             self.is_on = False
             if self._timer is not None:
@@ -38,12 +54,12 @@ class Display:
             if self._bar is not None:
                 self._bar.stop()
 
-    def step(self, label: str) -> None:
-        """Name what is being done."""
+    def step(self, label: str, total: int | None = None) -> None:
+        """Name what is being done, and how many rows a pass has."""
         with self._lock:
-            self._label, self._rows = label, 0
+            self._label, self._rows, self._total = label, 0, total
             if self._bar is not None:
-                self._bar.reset(self._bar.task_ids[0], description=label, start=True)
+                self._bar.reset(self._bar.task_ids[0], description=label, total=total, start=True)
 
     def read(self, n_rows: int) -> None:
         """Count rows."""
@@ -54,27 +70,59 @@ class Display:
 
     def watch(self, source: Any) -> Any:
         """The same source; every row read from it is counted."""
-        return _watched(source, self) if self.is_on else source
+        return _watched(source, self)
 
     def _start(self) -> None:
         from rich.console import Console
-        from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-        from rich.text import Text
-
-        class Rows(ProgressColumn):
-            """'1,200,000 rows  800,000/s'."""
-
-            def render(self, task: Any) -> Text:
-                speed = task.speed or 0
-                return Text(f"{task.completed:,.0f} rows" + (f"  {speed:,.0f}/s" if speed else ""))
+        from rich.progress import Progress, SpinnerColumn, TextColumn
 
         with self._lock:
             if not self.is_on:
                 return
-            columns = (SpinnerColumn(), TextColumn("{task.description}"), Rows(), TimeElapsedColumn())
+            columns = (SpinnerColumn(), TextColumn("{task.description}"), *_columns())
             self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._bar.add_task(self._label, total=None, completed=self._rows)
+            self._bar.add_task(self._label, total=self._total, completed=self._rows)
             self._bar.start()
+
+
+def _columns() -> tuple[Any, ...]:
+    from rich.progress import ProgressColumn
+    from rich.text import Text
+
+    class Rows(ProgressColumn):
+        """'1,200,000 of 3,000,000 rows  800,000 rows/s'."""
+
+        def render(self, task: Any) -> Text:
+            return Text(rows_line(task.completed, task.total, task.speed))
+
+    class Left(ProgressColumn):
+        """'0:12 left', or the time since the start of the step."""
+
+        def render(self, task: Any) -> Text:
+            return Text(time_line(task.total, task.time_remaining, task.elapsed))
+
+    return Rows(), Left()
+
+
+def rows_line(n_rows: float, total: float | None, speed: float | None) -> str:
+    """Rows read, of how many, and how fast."""
+    if not n_rows:
+        return ""
+    of = f" of {total:,.0f}" if total else ""
+    return f"{n_rows:,.0f}{of} rows" + (f"  {speed:,.0f} rows/s" if speed else "")
+
+
+def time_line(total: float | None, left: float | None, elapsed: float | None) -> str:
+    """The time left of a pass; the time since its start where that is not known."""
+    if total and left is not None:
+        return f"{_clock(left)} left"
+    return _clock(elapsed or 0)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def _watched(source: Any, display: Display) -> Any:
@@ -85,13 +133,47 @@ def _watched(source: Any, display: Display) -> Any:
 
         def __init__(self) -> None:
             self.names, self.named, self.target = source.names, source.named, source.target
-            self.n_features, self.block_rows = source.n_features, source.block_rows
+            self.n_features, self.block_rows, self.run_rows = source.n_features, source.block_rows, source.run_rows
+            self.is_table = source.is_table
+
+        def __getattr__(self, name: str) -> Any:
+            """Facts of the inner source: n_rows, place, skipped, checksummed, notes."""
+            if name.startswith("_"):
+                raise AttributeError(name)
+            return getattr(source, name)
+
+        def rows_of_run(self) -> int:
+            """Rows of a run that is not the last."""
+            return int(self._cut().rows_of_run())
 
         def runs(self) -> Iterator[Block]:
             """The runs of the inner source."""
-            with contextlib.closing(source.runs()) as runs:
-                for run in runs:
-                    yield run
-                    display.read(run.n_rows)
+            display.step(display._label, getattr(source, "n_rows", None))
+            for run in self._cut().runs():
+                display.place = functools.partial(_place, source, run.first_row)
+                yield run
+                display.read(run.n_rows)
+
+        def map(self, f: Callable[[Block], Any]) -> Iterator[Any]:
+            """f of every run."""
+            before, display._label = display._label, _pass_of(f) or display._label
+            yield from map(f, self.runs())
+            display._label = before
+
+        def _cut(self) -> Any:
+            return source if self.run_rows is None else source.resized(self.block_rows, self.run_rows)
 
     return Watched()
+
+
+def _pass_of(f: Any) -> str | None:
+    """What the pass does that calls f on every run."""
+    while (inner := getattr(f, "func", None) or getattr(f, "f", None)) is not None:
+        f = inner
+    return PASSES.get(str(getattr(f, "__module__", "")).rpartition(".")[2])
+
+
+def _place(source: Any, first_row: int, row: int) -> str:
+    """Where a row of a run stands."""
+    place = getattr(source, "place", "row {}".format)
+    return str(place(first_row + row))

@@ -8,25 +8,36 @@ from typing import Any
 from certifit.report import folder, text
 
 # A longer table of coefficients is left to the report.
-MOST_COEFFICIENTS = 12
+MOST_COEFFICIENTS = 20
 NAME_WIDTH = 28
 WIDTH = 100
+
+# Checks of the data that are worth a line here, and their short names. What warns has its own lines.
+SAID = {
+    "Missing values": "missing",
+    "Constant columns": "constant",
+    "Repeated columns": "repeated",
+    "Identifiers, free text, too many levels": "to note",
+    "Reference levels": "reference",
+}
 
 
 def lines(context: dict[str, Any], out: str, replaced: list[str]) -> list[str]:
     """What was fitted, how good it is, whether it is proven, warnings, and where the files are."""
-    blocks = [_result(context), *_warnings(context), _coefficients(context), _files(out, replaced)]
+    blocks = [_result(context), _data(context), *_warnings(context), _coefficients(context), _files(out, replaced)]
     return [text.visible(line) for block in blocks if block for line in [*block, ""]][:-1]
 
 
 def _result(context: dict[str, Any]) -> list[str]:
     model, data, quality, certificate = (context[key] for key in ("model", "data", "quality", "certificate"))
     what = model["basis"] or text.plural(model["n_features"], "column")
+    types = next(check["text"] for check in context["checks"] if check["name"] == "Types")
     target = text.visible(model["target"], 60)
     rows = [
         f"{target} from {what}, {model['words']}, {text.plural(data['n_rows'], 'row')}",
         "",
     ]
+    rows.append(f"  columns        {types[:1].lower()}{types[1:-1]}")
     adjusted = quality["adjusted_r2"]
     detail = f"   adjusted {text.share(adjusted)}" if adjusted is not None else ""
     rows.append(f"  R2             {text.share(quality['r2'])}{detail}")
@@ -41,18 +52,39 @@ def _result(context: dict[str, Any]) -> list[str]:
     return rows
 
 
+def _data(context: dict[str, Any]) -> list[str]:
+    """What became of the columns, where there is something to say."""
+    found = [check for check in context["checks"] if check["level"] != "ok" and check["name"] in SAID]
+    width = max((len(SAID[check["name"]]) for check in found), default=0)
+    lines = []
+    for check in found:
+        words = check["details"][0] if len(check["details"]) == 1 else check["text"]
+        lines += _wrapped(words, f"  {SAID[check['name']].ljust(width)}   ")
+    return lines
+
+
 def _coefficients(context: dict[str, Any]) -> list[str]:
     table = context["coefficients"]
-    if len(table["rows"]) > MOST_COEFFICIENTS:
+    cells = _merged(table)
+    if len(cells) > MOST_COEFFICIENTS:
         return [f"  {text.count(len(table['rows']))} coefficients: see the report"]
     level = text.number(100 * table["level"])
     head = ["column", "coefficient", "std. error", "p-value", f"{level} % interval", ""]
-    cells = [_cells(row) for row in table["rows"]]
     if not table["has_inference"]:
         head, cells = head[:2], [row[:2] for row in cells]
     widths = [max(len(row[j]) for row in [head, *cells]) for j in range(len(head))]
     shown = [_row(row, widths) for row in [head, *cells]]
     return shown + ([] if table["has_inference"] else ["", *_wrapped(table["reason"])])
+
+
+def _merged(table: dict[str, Any]) -> list[list[str]]:
+    """A row a coefficient, but a category of more than two levels is one row, with the test of all of them."""
+    groups = {group["column"]: group for group in table["groups"] if group["n_levels"] > 2}
+    cells = [_cells(row) for row in table["rows"] if row["column"] not in groups]
+    for group in groups.values():
+        name = text.visible(group["column"], NAME_WIDTH - 12)
+        cells.append([f"{name}, {group['n_levels']} levels", "", "", text.p_value(group["p"]), "", ""])
+    return cells
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
@@ -78,8 +110,8 @@ def _warnings(context: dict[str, Any]) -> list[list[str]]:
     ]
 
 
-def _wrapped(words: str) -> list[str]:
-    return textwrap.wrap(text.visible(words), WIDTH, initial_indent="  ", subsequent_indent="  ")
+def _wrapped(words: str, label: str = "  ") -> list[str]:
+    return textwrap.wrap(text.visible(words), WIDTH, initial_indent=label, subsequent_indent=" " * len(label))
 
 
 def _files(out: str, replaced: list[str]) -> list[str]:
@@ -88,5 +120,5 @@ def _files(out: str, replaced: list[str]) -> list[str]:
     return [
         f"{verb} {place}: {folder.REPORT}, {folder.MODEL}, {folder.COEFFICIENTS}, {folder.CONTEXT}",
         f"  open     {place / folder.REPORT}",
-        f"  predict  certifit predict {shlex.quote(str(place / folder.MODEL))} NEW.csv --out predictions.csv",
+        f"  predict  certifit predict {shlex.quote(str(place / folder.MODEL))} NEW --out predictions.csv",
     ]

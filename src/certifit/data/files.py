@@ -1,119 +1,235 @@
-"""Files as sources of rows, read in constant memory."""
+"""Files as sources of rows, read in constant memory: CSV, Parquet, svmlight; and predictions written to one.
+
+A scan can be read any number of times, and refuses files that change in between.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
-from os import PathLike, fspath
-from typing import Any
+import contextlib
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from os import PathLike
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
-from certifit.data.source import Array, Batches, Block, Source
+from certifit.data.arrow import ArrowSource, rebatched
+from certifit.data.columns import Array
+from certifit.data.formats.paths import listed
+from certifit.data.roles import features
+from certifit.data.source import Batches
+
+AnyPath = str | PathLike[str]
+Item = TypeVar("Item")
+
+_BATCH_ROWS = 65_536
 
 
 def scan_csv(
-    path: str | PathLike[str],
+    path: AnyPath | Sequence[AnyPath],
     target: str | None = None,
     weight: str | None = None,
     columns: Sequence[str] | None = None,
-) -> Source:
-    """A numeric CSV file with a header line, to give to `fit` or `predict`. Nothing is read but the first rows.
+    *,
+    types: Mapping[str, Any] | None = None,
+    missing: Sequence[str] = (),
+    bad_rows: int = 0,
+    delimiter: str | None = None,
+    encoding: str = "utf8",
+) -> FileSource:
+    """CSV with a header line, to give to `fit` or `predict`: a file, a glob, a folder, a list; .gz and .zst too.
 
-    target, weight: names of the columns that hold y and the sample weight. columns: the features, in order;
-    default all others. Every cell must be a number; an error names the line and the column.
+    target, weight: the columns that hold y and the sample weight. columns: the features; default all others.
+    types: {column: "number", "text", "date" or "flag"}. Types that are not given are settled here by one look at all
+    rows: a column of which more than 9 in 10 filled cells are numbers (dates, flags) is one, and its other cells are
+    errors; else it is text. missing: cells that mean no value, beside empty ones and NA, NaN, N/A, null.
+    bad_rows: how many rows with too few or too many cells, or with a cell of another type, may be skipped and counted
+    in `skipped`. delimiter: found from the header line by default.
     """
-    import pyarrow as pa
+    from certifit.data.formats.csv import CsvFiles, Text
 
-    path = fspath(path)
-    header = _header(path)
-    wanted = [name for name in (target, weight) if name is not None]
-    features = [name for name in header if name not in wanted] if columns is None else list(columns)
-    for name in [*wanted, *features]:
-        _refuse_unknown(name, header, path)
-    if overlap := set(wanted) & set(features):
-        raise ValueError(f"{sorted(overlap)} cannot be a feature and the target or weight at once.")
-    if not features:
-        raise ValueError(f"{path!r} has no feature columns beside {wanted}.")
-    types = {name: pa.float64() for name in [*features, *wanted]}
-
-    def open_batches() -> Iterator[Block]:
-        first_row = 0
-        for batch in _batches(path, header, types):
-            block = _block(batch, features, target, weight, first_row, path)
-            first_row += block.n_rows
-            yield block
-
-    return Batches(open_batches, features, target or "y")
+    if not isinstance(bad_rows, int) or bad_rows < 0:
+        raise ValueError(f"bad_rows must be a whole number >= 0. Got {bad_rows!r}.")
+    paths = listed(path, (".csv", ".tsv", ".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst"))
+    text = Text.of(paths[0], delimiter, encoding, tuple(missing))
+    chosen = features(text.header, target, weight, columns, repr(paths[0]))
+    numbers = [name for name in (target, weight) if name is not None]
+    return FileSource(CsvFiles(paths, text, chosen, numbers, types or {}, bad_rows), target, weight, chosen)
 
 
-def _header(path: str) -> list[str]:
-    from pyarrow import ArrowInvalid
-    from pyarrow import csv as arrow_csv
+def scan_parquet(
+    path: AnyPath | Sequence[AnyPath],
+    target: str | None = None,
+    weight: str | None = None,
+    columns: Sequence[str] | None = None,
+) -> FileSource:
+    """Parquet to give to `fit` or `predict`: a file, a glob, a folder, a list. Only the footers are read here.
 
+    target, weight: the columns that hold y and the sample weight. columns: the features; default all others.
+    Page checksums are verified on every pass; `checksummed` says whether the files have them.
+    """
+    from certifit.data.formats.parquet import ParquetFiles
+
+    files = ParquetFiles(listed(path, (".parquet", ".pq")))
+    chosen = features(files.schema.names, target, weight, columns, repr(files.paths[0]))
+    return FileSource(files, target, weight, chosen)
+
+
+def scan_svmlight(path: AnyPath, *, zero_based: bool = False, n_features: int | None = None) -> Batches:
+    """Sparse rows of svmlight (libsvm) text, `label index:value index:value ...`; .gz too.
+
+    zero_based: whether the first column is 0 in the file, not 1. n_features: the number of columns; default the
+    largest index, found by one pass here. Comments after # are skipped and qid is ignored.
+    """
+    from certifit.data.formats.svmlight import SvmlightFile
+
+    file = SvmlightFile(listed(path, (".svm", ".svmlight", ".libsvm"))[0], zero_based, n_features)
+    names = [f"x{j}" for j in range(file.n_features)]
+    return SvmlightSource(file, names)
+
+
+class Files(Protocol):
+    """What a format gives: the schema, and the rows again and again."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all files."""
+
+    @property
+    def skipped(self) -> int:
+        """Bad rows left out."""
+
+    @property
+    def checksummed(self) -> bool:
+        """Whether every page carries a checksum."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What a report should say about the files."""
+
+    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """All rows of these columns; batches of `size` rows where that is possible."""
+
+    def place(self, row: int) -> str:
+        """Where a row stands."""
+
+
+class FileSource(ArrowSource):
+    """Rows of files. Another thread reads the next run while this one is used.
+
+    skipped: bad rows left out. checksummed: whether damage to the files is noticed. notes: sentences for a report.
+    """
+
+    def __init__(self, files: Files, target: str | None, weight: str | None, columns: Sequence[str]) -> None:
+        wanted = [name for name in (*columns, target, weight) if name is not None]
+        open_batches = partial(files.batches, wanted, _BATCH_ROWS)
+        super().__init__(open_batches, files.schema, target, weight, list(columns), files.place, files.n_rows)
+        self.files = files
+
+    @property
+    def skipped(self) -> int:
+        """Bad rows that were skipped."""
+        return self.files.skipped
+
+    @property
+    def checksummed(self) -> bool:
+        """Whether every page carries a checksum, so that a damaged byte is noticed."""
+        return self.files.checksummed
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences for a report."""
+        return self.files.notes
+
+    def select(self, columns: Sequence[str]) -> FileSource:
+        """The same rows with only these feature columns; the others are not read."""
+        target = self.target if self.has_target else None
+        return FileSource(self.files, target, self.weight, features(self.names, None, None, columns, "The scan"))
+
+    def _tables(self, size: int) -> Iterator[pa.Table]:
+        wanted = [*self.names, *([self.target] if self.has_target else []), *([self.weight] if self.weight else [])]
+        return ahead(rebatched(self.files.batches(wanted, size), size))
+
+
+class SvmlightSource(Batches):
+    """Sparse rows of an svmlight file."""
+
+    def __init__(self, file: Any, names: list[str]) -> None:
+        super().__init__(file.blocks, names, named=False)
+        self.file = file
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences for a report."""
+        notes: list[str] = self.file.notes
+        return notes
+
+
+def ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """The items; another thread makes the next one while this one is used."""
+    end = object()
+    with contextlib.closing(items), ThreadPoolExecutor(1, thread_name_prefix="certifit-read") as pool:  # type: ignore[type-var]
+        waiting = pool.submit(next, items, end)
+        while (item := waiting.result()) is not end:
+            waiting = pool.submit(next, items, end)
+            yield item  # type: ignore[misc]
+
+
+def write_predictions(batches: Iterable[Array], path: AnyPath, names: Sequence[str] = ("prediction",)) -> int:
+    """Write arrays of predictions to a Parquet file, or CSV if the name ends in .csv; return the number of rows.
+
+    An array has one row a prediction, or one column a name. Constant memory. The file appears whole or not at all.
+    """
+    schema = pa.schema([(name, pa.float64()) for name in names])
+    n_rows = 0
+    with whole_file(path) as file, _writer(os.fspath(path), file, schema) as write:
+        for batch in batches:
+            columns = np.asarray(batch, dtype=np.float64).reshape(-1, len(names))
+            write(pa.RecordBatch.from_arrays([pa.array(columns[:, j]) for j in range(len(names))], schema=schema))
+            n_rows += len(columns)
+    return n_rows
+
+
+@contextlib.contextmanager
+def whole_file(path: AnyPath) -> Iterator[Any]:
+    """A file to write that takes its name only when all is written; on any error nothing is left of it."""
+    target = os.path.realpath(path)
+    temporary = os.path.join(os.path.dirname(target), f".certifit-{secrets.token_hex(8)}.tmp")
     try:
-        with arrow_csv.open_csv(path, read_options=arrow_csv.ReadOptions(block_size=1 << 20)) as reader:
-            names = list(reader.schema.names)
-    except ArrowInvalid as error:
-        raise ValueError(f"{path!r} is not a readable CSV file: {error}") from error
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise ValueError(f"{path!r} has more than one column named {repeated}. Rename them.")
-    return names
+        if os.path.isdir(target):
+            raise IsADirectoryError(f"{os.fspath(path)!r} is a folder. Give the name of a file.")
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, temporary):
+            what = f"{os.fspath(path)!r} could not be written: {error.strerror}. What was there before is unchanged."
+            raise OSError(error.errno, what) from error
+        raise
 
 
-def _batches(path: str, header: list[str], types: dict[str, Any]) -> Iterator[Any]:
-    from pyarrow import ArrowInvalid
-    from pyarrow import csv as arrow_csv
+@contextlib.contextmanager
+def _writer(path: str, file: Any, schema: pa.Schema) -> Iterator[Callable[[pa.RecordBatch], None]]:
+    if path.lower().endswith(".csv"):
+        from pyarrow import csv
 
-    options = arrow_csv.ConvertOptions(column_types=types, include_columns=list(types), strings_can_be_null=False)
-    # One thread: only then does an error carry the number of the row.
-    read = arrow_csv.ReadOptions(use_threads=False, block_size=1 << 20)
-    try:
-        with arrow_csv.open_csv(path, read_options=read, convert_options=options) as reader:
-            yield from reader
-    except ArrowInvalid as error:
-        # Arrow counts the columns of the file from 0.
-        text = re.sub(r"column #(\d+)", lambda found: f"column {header[int(found[1])]!r}", str(error))
-        raise ValueError(f"{path!r}: {text}. Every cell must be a number; line 1 is the header.") from error
-
-
-def _block(batch: Any, features: list[str], target: str | None, weight: str | None, first_row: int, path: str) -> Block:
-    n_rows = batch.num_rows
-    columns = {name: _column(batch, name, first_row, path) for name in batch.schema.names}
-    # Fortran order: one copy a column, and the core reads tiles of it column by column.
-    X = np.empty((n_rows, len(features)), order="F")
-    for j, name in enumerate(features):
-        X[:, j] = columns[name]
-    y = None if target is None else np.ascontiguousarray(columns[target])
-    w = None if weight is None else np.ascontiguousarray(columns[weight])
-    for named, values in ((target, y), (weight, w)):
-        if values is not None and not np.isfinite(values).all():
-            row = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise ValueError(f"{path!r}: column {named!r} has NaN or infinity in row {first_row + row}.")
-    if w is not None and (w < 0).any():
-        row = int(np.flatnonzero(w < 0)[0])
-        raise ValueError(f"{path!r}: weight {weight!r} is negative in row {first_row + row}: {w[row]:g}.")
-    return Block(X, y, w, first_row)
-
-
-def _column(batch: Any, name: str, first_row: int, path: str) -> Array:
-    column = batch.column(batch.schema.get_field_index(name))
-    if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise ValueError(
-            f"{path!r}: column {name!r} is empty in row {first_row + row} (line {first_row + row + 2}). "
-            "Every cell must be a number: fill the gaps or leave the column out."
-        )
-    values: Array = column.to_numpy()
-    return values
-
-
-def _refuse_unknown(name: str, header: list[str], path: str) -> None:
-    if name in header:
+        options = csv.WriteOptions(quoting_style="none")
+        with csv.CSVWriter(file, schema, write_options=options) as writer:
+            yield writer.write_batch
         return
-    near = get_close_matches(name, header, n=3)
-    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    shown = ", ".join(map(repr, header[:20])) + (", ..." if len(header) > 20 else "")
-    raise ValueError(f"{path!r} has no column {name!r}.{hint} Its columns are {shown}.")
+    from pyarrow import parquet
+
+    with parquet.ParquetWriter(file, schema, write_page_checksum=True) as writer:
+        yield writer.write_batch

@@ -7,14 +7,18 @@ out non-finite call `refuse_nonfinite`, which names the row and the column.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Number
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from certifit.data.source import Array, Block, Memory, Source
+from certifit.data.arrow import ArrowSource
+from certifit.data.columns import Array, Columns
+from certifit.data.frames import frame_table, is_frame
+from certifit.data.source import Block, Memory, Source
 
 _CORE_KINDS = "fiub"  # float, signed, unsigned, bool
 _SEARCH_ROWS = 65_536
@@ -32,6 +36,8 @@ def fit_source(model: Any, X: Any, y: Any, sample_weight: Any) -> Source:
         model.n_features_in_ = X.n_features
         _set_names(model, X.names if X.named else None)
         return X
+    if getattr(model, "encoder", None) is not None:
+        return _fit_table(model, _table(X), y, sample_weight)
     refuse_kinds(X)
     X, y = validate_data(model, _canonical(X), y, **_ROWS, y_numeric=True, multi_output=False)
     y = np.ascontiguousarray(y, dtype=np.float64)
@@ -40,23 +46,68 @@ def fit_source(model: Any, X: Any, y: Any, sample_weight: Any) -> Source:
     return Memory(_core_array(X), y, weight, None if names is None else [str(name) for name in names])
 
 
-def predict_rows(model: Any, X: Any) -> Any:
-    """The checked rows to predict, as the compiled core takes them; the columns must be those of the fit."""
+def predict_rows(model: Any, X: Any) -> Block:
+    """The checked rows to predict; the columns must be those of the fit."""
+    if getattr(model, "encoder_", None) is not None:
+        return Block(_table(X), None, None)
     refuse_kinds(X)
     X = validate_data(model, _canonical(X), reset=False, ensure_min_samples=0, **_ROWS)
     return Block(_core_array(X), None, None)
 
 
 def predict_source(model: Any, source: Source) -> Source:
-    """A scan to predict; its columns must be those of the fit, in order."""
+    """A scan to predict. A table's columns are found by name; others must be those of the fit, in order."""
+    if source.is_table:
+        return source
     fitted = getattr(model, "feature_names_in_", None)
     if fitted is not None and source.named and list(fitted) != source.names:
-        missing = [name for name in fitted if name not in source.names]
-        what = f"Columns missing: {missing}." if missing else f"Columns are {source.names}, the fit had {list(fitted)}."
-        raise ValueError(f"{what} Pass columns= to the scan to choose and order them.")
+        _refuse_missing_columns(model, source.names)
+        raise ValueError(f"Columns are {source.names}, the fit had {list(fitted)}. Put them in that order.")
     if source.n_features != model.n_features_in_:
         raise ValueError(f"X has {source.n_features} features, but the fit had {model.n_features_in_} features.")
     return source
+
+
+def _fit_table(model: Any, table: Any, y: Any, sample_weight: Any) -> Source:
+    """A frame with its target and weight beside it, for a model with an encoder."""
+    if table.num_columns == 0 or table.num_rows == 0:
+        raise ValueError(
+            f"Found {table.num_rows} rows and {table.num_columns} columns. A fit needs one of each at least."
+        )
+    if y is None:
+        raise ValueError(f"{type(model).__name__} requires y to be passed, but the target y is None.")
+    target = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=np.float64, input_name="y")
+    if len(target) != table.num_rows:
+        raise ValueError(f"y has {len(target)} rows but X has {table.num_rows}.")
+    model.n_features_in_ = table.num_columns
+    _set_names(model, table.column_names)
+    name = _free_name(str(getattr(y, "name", None) or "y"), table.column_names)
+    table = table.append_column(name, [target])
+    weight = None
+    if sample_weight is not None:
+        weight = _free_name("weight", table.column_names)
+        table = table.append_column(weight, [_checked_weight(sample_weight, len(target))])
+    return ArrowSource(table.to_batches, table.schema, name, weight, n_rows=table.num_rows)
+
+
+def _table(X: Any) -> Any:
+    if not is_frame(X):
+        raise TypeError(
+            f"An encoder needs a table with named columns (pandas, polars, pyarrow). Got {type(X).__name__}."
+        )
+    return frame_table(X)
+
+
+def _free_name(name: str, taken: list[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _refuse_missing_columns(model: Any, names: list[str]) -> None:
+    missing = [name for name in getattr(model, "feature_names_in_", ()) if name not in names]
+    if missing:
+        raise ValueError(f"Columns missing: {missing}. The fit had {list(model.feature_names_in_)}.")
 
 
 def refuse_nonfinite(source: Source) -> None:
@@ -67,6 +118,8 @@ def refuse_nonfinite(source: Source) -> None:
 
 
 def _refuse_nonfinite_part(part: Block, names: list[str]) -> None:
+    if isinstance(part.X, Columns):
+        part = replace(part, X=part.X.toarray())
     values = part.X.data if sp.issparse(part.X) else part.X
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return

@@ -8,15 +8,14 @@ binary tree by block number, `reduce` continues that tree over runs, so any chun
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
-RUN_BLOCKS = 16
-
-Array = np.ndarray[Any, Any]
+from certifit.data.columns import Array, Columns
 
 
 class Adds(Protocol):
@@ -26,6 +25,7 @@ class Adds(Protocol):
 
 
 Statistic = TypeVar("Statistic", bound=Adds)
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,16 @@ class Block:
     @property
     def rows(self) -> Any:
         """X as the compiled core takes it."""
+        if isinstance(self.X, Columns):
+            return self.X.core()
         if sp.issparse(self.X):
-            return (self.X.data, self.X.indices, self.X.indptr, self.X.shape[1])
-        return self.X
+            return [("csr", self.X.data, self.X.indices, self.X.indptr, self.X.shape[1])]
+        return [("dense", self.X)]
 
     def part(self, begin: int, end: int) -> Block:
         """Rows [begin, end) of this block."""
         return Block(
-            self.X[begin:end],
+            self.X.part(begin, end) if isinstance(self.X, Columns) else self.X[begin:end],
             None if self.y is None else self.y[begin:end],
             None if self.weight is None else self.weight[begin:end],
             self.first_row + begin,
@@ -70,26 +72,53 @@ class RowMap(Protocol):
 
 
 def block_rows(n_columns: int) -> int:
-    """B: a power of two between 1,024 and 65,536, some 2 MB of float64."""
-    return 1 << min(16, max(10, 18 - (n_columns + 1).bit_length()))
+    """B: a power of two of rows, some 2 MB; up to 128 MB for wide rows, or their d x d sums would outweigh it."""
+    bits = (n_columns + 1).bit_length()
+    return 1 << min(16, max(10, 18 - bits, min(2 * bits - 8, 24 - bits)))
+
+
+def run_blocks(n_columns: int) -> int:
+    """Blocks of a run: sixteen, fewer for wide rows (a run is held in memory)."""
+    fitting = (1 << 24) // (block_rows(n_columns) * max(n_columns, 1))  # 128 MB of float64
+    return 1 << (min(16, max(1, fitting)).bit_length() - 1)
 
 
 class Source:
-    """Rows that can be read again and again. A subclass implements `runs`; the rest follows."""
+    """Rows that can be read again and again. A subclass implements `runs` (an engine: `map`); the rest follows.
 
+    is_table: rows are Arrow columns that need an encoder before a model can take them.
+    run_rows: rows of a run, a power of two of blocks; None is the default for the number of columns.
+    """
+
+    is_table: bool = False
     names: list[str]
     named: bool = False
     target: str = "y"
     n_features: int
     block_rows: int
+    run_rows: int | None = None
 
     def runs(self) -> Iterator[Block]:
-        """All rows in order, in runs of RUN_BLOCKS blocks (or one run of all rows)."""
+        """All rows in order, in runs of blocks (or one run of all rows)."""
         raise NotImplementedError
+
+    def map(self, f: Callable[[Block], Result]) -> Iterable[Result]:
+        """f of every run, in the order of the runs."""
+        return (f(run) for run in self.runs())
 
     def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
         """Sum of f over the runs, in a binary tree by run number."""
-        return _tree_sum(f(run) for run in self.runs())
+        return tree_sum(self.map(f))
+
+    def resized(self, block_rows: int, run_rows: int) -> Self:
+        """The same rows in blocks and runs of other sizes."""
+        other = copy(self)
+        other.block_rows, other.run_rows = block_rows, run_rows
+        return other
+
+    def rows_of_run(self) -> int:
+        """Rows of a run that is not the last."""
+        return self.run_rows or self.block_rows * run_blocks(self.n_features)
 
     def first_block(self) -> Block:
         """Rows of block 0."""
@@ -108,13 +137,13 @@ class Source:
         size = 0
         for run in self.runs():
             runs.append(run)
-            size += run.X.data.nbytes
+            size += run.X.data.nbytes if hasattr(run.X, "data") else 8 * run.n_rows * self.n_features
             if size > limit_bytes:
                 raise MemoryError(
                     f"This fit needs all rows in memory and they exceed {limit_bytes >> 30} GiB. "
                     "Use fewer columns than rows, or sample rows."
                 )
-        return _join(runs)
+        return join(runs)
 
 
 class Memory(Source):
@@ -128,8 +157,12 @@ class Memory(Source):
         self.block_rows = block_rows(self.n_features)
 
     def runs(self) -> Iterator[Block]:
-        """One run: all rows."""
-        yield self.block
+        """One run of all rows; runs of `run_rows` where that is set."""
+        if self.run_rows is None:
+            yield self.block
+            return
+        for begin in range(0, self.block.n_rows, self.run_rows):
+            yield self.block.part(begin, begin + self.run_rows)
 
 
 class Batches(Source):
@@ -150,8 +183,8 @@ class Batches(Source):
         self.block_rows = block_rows(self.n_features)
 
     def runs(self) -> Iterator[Block]:
-        """The batches cut and joined to runs of RUN_BLOCKS blocks."""
-        size = self.block_rows * RUN_BLOCKS
+        """The batches cut and joined to runs of blocks."""
+        size = self.rows_of_run()
         held: list[Block] = []
         n_held = 0
         first_row = 0
@@ -163,11 +196,11 @@ class Batches(Source):
                 n_held += end - begin
                 begin = end
                 if n_held == size:
-                    yield _join(held, first_row)
+                    yield join(held, first_row)
                     first_row += size
                     held, n_held = [], 0
         if held:
-            yield _join(held, first_row)
+            yield join(held, first_row)
 
 
 class _Mapped(Source):
@@ -184,33 +217,60 @@ class _Mapped(Source):
 
     def runs(self) -> Iterator[Block]:
         """Mapped runs."""
-        batches = Batches(self._mapped, self.names)
-        batches.block_rows = self.block_rows
-        return batches.runs()
+        return map(_Through(self.row_map, _itself), self._cut().runs())
 
-    def _mapped(self) -> Iterator[Block]:
-        size = self.block_rows * RUN_BLOCKS
-        for run in self.inner.runs():
-            for begin in range(0, run.n_rows, size):
-                part = run.part(begin, begin + size)
-                yield Block(self.row_map.apply(part.X), part.y, part.weight, part.first_row)
+    def map(self, f: Callable[[Block], Result]) -> Iterable[Result]:
+        """f of every mapped run, where the engine of the inner source has its rows."""
+        return self._cut().map(_Through(self.row_map, f))
+
+    def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
+        """Sum of f over the mapped runs, summed where the engine of the inner source sums."""
+        total: Statistic = self._cut().reduce(_Through(self.row_map, f))
+        return total
+
+    def _cut(self) -> Source:
+        """The inner source in runs that suit the mapped columns: no mapped copy of all rows exists."""
+        rows = min(self.rows_of_run(), self.inner.rows_of_run())  # a wide table mapped to few columns is held too
+        return self.inner.resized(self.block_rows, max(self.block_rows, rows))
 
 
-def _join(blocks: list[Block], first_row: int = 0) -> Block:
+@dataclass(frozen=True)
+class _Through:
+    """f of the mapped run: a function that can be sent to a worker."""
+
+    row_map: RowMap
+    f: Callable[[Block], Any]
+
+    def __call__(self, run: Block) -> Any:
+        return self.f(Block(self.row_map.apply(run.X), run.y, run.weight, run.first_row))
+
+
+def _itself(run: Block) -> Block:
+    return run
+
+
+def join(blocks: list[Block], first_row: int = 0) -> Block:
+    """Blocks one after the other as one block."""
     if not blocks:
         raise ValueError("Found 0 rows. A fit needs at least one.")
-    if len(blocks) == 1:
-        only = blocks[0]
-        return Block(only.X, only.y, only.weight, first_row)
-    is_sparse = sp.issparse(blocks[0].X)
-    rows = [block.X for block in blocks]
-    X = sp.csr_array(sp.vstack(rows)) if is_sparse else np.concatenate(rows)
+    if len(blocks) == 1 and not isinstance(blocks[0].X, Columns):
+        return replace(blocks[0], first_row=first_row)
+    rows = [block.X.toarray() if isinstance(block.X, Columns) else block.X for block in blocks]
+    X = _stacked(rows)
     y = None if blocks[0].y is None else np.concatenate([block.y for block in blocks])
     weight = None if blocks[0].weight is None else np.concatenate([block.weight for block in blocks])
     return Block(X, y, weight, first_row)
 
 
-def _tree_sum(parts: Iterable[Statistic]) -> Statistic:
+def _stacked(rows: list[Any]) -> Any:
+    if hasattr(rows[0], "schema"):
+        import pyarrow as pa
+
+        return pa.concat_tables(rows)
+    return sp.csr_array(sp.vstack(rows)) if sp.issparse(rows[0]) else np.concatenate(rows)
+
+
+def tree_sum(parts: Iterable[Statistic]) -> Statistic:
     """Sum in a binary tree by number: equal neighbours merge as they come, the rest from the right at the end."""
     waiting: list[tuple[int, Statistic]] = []  # (level, sum of 2**level parts)
     for part in parts:

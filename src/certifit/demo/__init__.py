@@ -7,5 +7,5 @@ REPEATED = "sched_minutes"  # = 60 hour + minute
 
 
 def path() -> Path:
-    """Where flights.csv lies: 3,000 flights from New York City, eight columns and the target arr_delay."""
+    """Where flights.csv lies: 3,000 flights from New York City, twelve columns and the target arr_delay."""
     return Path(__file__).with_name("flights.csv")

@@ -2,5 +2,6 @@
 
 from certifit.maps.functions import Functions
 from certifit.maps.polynomial import Polynomial
+from certifit.maps.table import TableEncoder
 
-__all__ = ["Functions", "Polynomial"]
+__all__ = ["Functions", "Polynomial", "TableEncoder"]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
+from certifit.data.columns import Columns
 from certifit.data.gate import refuse_kinds
 
 Array = NDArray[np.float64]
@@ -33,6 +34,8 @@ def finite_rows(estimator: Any, block: Any) -> Array:
     """The block as a dense, finite, read-only float64 array of the fitted width."""
     refuse_sparse(estimator, block)
     kind, width = type(estimator).__name__, estimator.n_features_in_
+    if isinstance(block, Columns):
+        block = block.toarray()
     rows: Array = np.asarray(block, dtype=np.float64).view()
     rows.flags.writeable = False
     if rows.ndim != 2 or rows.shape[1] != width:

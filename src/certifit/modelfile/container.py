@@ -30,7 +30,7 @@ from certifit.modelfile.disk import MAX_FILE, ModelFileError
 MAX_HEADER = 1024**2
 MAX_ARRAYS = 4096
 MAX_DIMENSIONS = 3
-DTYPES = {"F64": np.dtype("<f8"), "I64": np.dtype("<i8")}
+DTYPES: Mapping[str, np.dtype[Any]] = {"F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "U8": np.dtype("u1")}
 
 _NAME = re.compile(r"[a-z0-9_.]{1,64}", re.ASCII)
 _OTHER_FORMATS = {
@@ -109,7 +109,7 @@ def _portable(name: str, array: NDArray[Any]) -> tuple[str, NDArray[Any]]:
             return code, np.ascontiguousarray(array, dtype)
     raise ModelFileError(
         f"array '{name}' has dtype {array.dtype} and {array.ndim} dimensions. "
-        f"A model file holds float64 and int64 of 1 to {MAX_DIMENSIONS} dimensions."
+        f"A model file holds float64, int64 and uint8 of 1 to {MAX_DIMENSIONS} dimensions."
     )
 
 
@@ -184,7 +184,7 @@ def _check_array(name: str, entry: Any, position: int) -> int:
         raise ModelFileError(f"array '{name}' needs dtype, shape and data_offsets, and nothing else.")
     code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(code, str) or code not in DTYPES:
-        raise ModelFileError(f"array '{name}' is {str(code)[:32]!a}. Legal are F64 and I64.")
+        raise ModelFileError(f"array '{name}' is {str(code)[:32]!a}. Legal are F64, I64 and U8.")
     if not _is_counts(shape) or not 1 <= len(shape) <= MAX_DIMENSIONS:
         raise ModelFileError(f"array '{name}' needs a shape of 1 to {MAX_DIMENSIONS} sizes, each >= 0.")
     if not _is_counts(offsets) or len(offsets) != 2:

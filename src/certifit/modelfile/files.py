@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import certifit
-from certifit.maps import Polynomial
+from certifit.maps import Polynomial, TableEncoder
 from certifit.modelfile import container, linear
-from certifit.modelfile.canonical import INTEGER_BOUND
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show, write_bytes
+from certifit.modelfile.encoders import plain_parameters
 from certifit.modelfile.registry import Entry, entry_named, entry_of
-from certifit.modelfile.schema import INTEGER, TEXT, VERSION, Spec, brief, check
+from certifit.modelfile.schema import INTEGER, TEXT, VERSION, Spec, brief, check, plain
 
 ADVICE = {"inference_": "Fit again, or set inference_ = None to save it without standard errors."}
 FORMAT = 1  # raised when a file of an older certifit can no longer say all that a model is
@@ -60,7 +60,7 @@ def to_bytes(model: Any) -> bytes:
         "estimator": key,
         "format": FORMAT,
         "library": certifit.__version__,
-        "parameters": {name: _setting(getattr(model, name)) for name in entry.parameters},
+        "parameters": {name: plain(getattr(model, name)) for name in entry.parameters},
     }
     try:
         _check_metadata(metadata)
@@ -90,7 +90,7 @@ def _check_metadata(metadata: dict[str, Any]) -> Entry:
         "library": VERSION,
         "parameters": entry.parameters,
     }
-    check({**linear.FITTED, **head}, metadata, "metadata")
+    check({**linear.fitted(metadata), **head}, metadata, "metadata")
     return entry
 
 
@@ -105,16 +105,9 @@ def _check_format(found: Any) -> None:
 
 def _settings(model: Any) -> dict[str, Any]:
     """All parameters, those of the basis under their own names."""
-    return {key: _setting(value) for key, value in model.get_params().items() if key != "basis"}
-
-
-def _setting(value: Any) -> Any:
-    """A parameter as a plain Python value."""
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, Integral) and abs(int(value)) < INTEGER_BOUND:
-        return int(value)
-    return float(value) if isinstance(value, Real) else value
+    settings = {key: plain(value) for key, value in model.get_params().items() if key != "basis"}
+    own = {key: value for key, value in settings.items() if not key.startswith("encoder")}
+    return own | {"encoder": plain_parameters(model.encoder)}
 
 
 def _refuse_difference(model: Any, again: Any) -> None:
@@ -155,7 +148,7 @@ def _raw(array: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _parts(value: Any) -> Any:
-    """The fields of a record, the state of a basis, and anything else as it is."""
+    """The fields of a record, the state of a map, and anything else as it is."""
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    return dict(enumerate(value.to_state())) if isinstance(value, Polynomial) else value
+    return dict(enumerate(value.to_state())) if isinstance(value, Polynomial | TableEncoder) else value

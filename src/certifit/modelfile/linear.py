@@ -1,13 +1,14 @@
 """The linear family in a file: what LinearRegression and Ridge store, and how they come back.
 
-    d   features             p   columns: the features, or the functions of a basis
+    c   columns of the data  d   features: these columns, or the numbers that an encoder makes of a table
+    p   columns of the fit: the features, or the functions of a basis
     k   p + 1 with an intercept, else p
     q   directions in which the coefficients are not determined
     m   iterations
 
 A number is stored once. What follows from others (names of columns, estimates of the inference, the rank in
 the certificate) is derived on load, so a file cannot contradict itself. Seconds of the history are not
-stored: the same fit gives the same bytes.
+stored: the same fit gives the same bytes. A model without an encoder has no entry for it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from certifit.certificates.certificate import Certificate
 from certifit.certificates.inference import Inference
 from certifit.modelfile.bases import BASIS, BASIS_ARRAYS, build_basis, dump_basis, n_columns
 from certifit.modelfile.disk import ModelFileError
+from certifit.modelfile.encoders import ENCODER, build_encoder, dump_encoder, encoder_arrays
 from certifit.modelfile.schema import (
     COUNT,
     COUNT_FROM_1,
@@ -66,9 +68,16 @@ Arrays = dict[str, NDArray[Any]]
 Metadata = dict[str, Any]
 
 
+def fitted(metadata: Metadata) -> Mapping[str, Spec]:
+    """What the metadata of a fitted model says."""
+    return {**FITTED, "encoder": ENCODER} if "encoder" in metadata else FITTED
+
+
 def dump(model: Any) -> tuple[Metadata, Arrays]:
-    """Metadata (the keys of FITTED) and arrays of a fitted model."""
+    """Metadata (the keys of `fitted`) and arrays of a fitted model."""
     basis, arrays = dump_basis(model.basis_)
+    encoder, own = dump_encoder(model.encoder, model.encoder_)
+    arrays |= own
     certificate, inference = model.certificate_, model.inference_
     arrays["coef"] = model.coef_
     arrays["null_intercept"] = model.null_intercept_
@@ -106,22 +115,28 @@ def dump(model: Any) -> tuple[Metadata, Arrays]:
         },
         "target": model.target_name_,
     }
-    return metadata, arrays
+    return metadata if encoder is None else metadata | {"encoder": encoder}, arrays
 
 
 def build(cls: type[Any], metadata: Metadata, arrays: Arrays) -> Any:
     """The fitted model of checked metadata and arrays; what does not fit together is refused."""
     parameters, names = metadata["parameters"], metadata["features"]["names"]
-    d = metadata["features"]["count"]
+    c = metadata["features"]["count"]
+    _check_names(names, c)
+    own = encoder_arrays(metadata.get("encoder"), arrays)
+    encoder, fitted_encoder = build_encoder(metadata.get("encoder"), names, c, own)
+    if fitted_encoder is not None:
+        names = [str(name) for name in fitted_encoder.get_feature_names_out()]
+    d = c if fitted_encoder is None else len(names)
     p = n_columns(metadata["basis"], d)
-    _check_arrays(metadata, arrays, d, p)
+    _check_arrays(metadata, {name: array for name, array in arrays.items() if name not in own}, d, p)
     _check_solution(metadata, p)
-    _check_names(names, d)
     try:
         basis, fitted_basis = build_basis(metadata["basis"], arrays, names)
         columns = _column_names(fitted_basis, names, d)
         coefficients = ("intercept",) * parameters["fit_intercept"] + tuple(columns)
-        model = cls(**parameters, basis=basis)
+        model = cls(**parameters, basis=basis, encoder=encoder)
+        model.encoder_ = fitted_encoder
         model.basis_ = fitted_basis
         model.column_names_ = columns
         model.certificate_ = _build_certificate(metadata, arrays, p, coefficients)
@@ -185,9 +200,9 @@ def _check_solution(metadata: Metadata, p: int) -> None:
             raise ModelFileError(f"its content does not fit together: {problem}.")
 
 
-def _check_names(names: list[str] | None, d: int) -> None:
-    if names is not None and len(names) != d:
-        raise ModelFileError(f"it has {len(names)} names for {d} features.")
+def _check_names(names: list[str] | None, c: int) -> None:
+    if names is not None and len(names) != c:
+        raise ModelFileError(f"it has {len(names)} names for {c} features.")
 
 
 def _column_names(basis: Any, names: list[str] | None, d: int) -> list[str]:

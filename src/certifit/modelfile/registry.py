@@ -12,7 +12,7 @@ from certifit.modelfile.schema import FLAG, SETTING_FROM_0, OrNull, Spec, brief
 
 @dataclass(frozen=True)
 class Entry:
-    """How a class is reached, and the legal values of its parameters (the basis is stored apart)."""
+    """How a class is reached, and the legal values of its parameters (basis and encoder are stored apart)."""
 
     load_class: Callable[[], type[Any]]
     parameters: Mapping[str, Spec]

@@ -10,11 +10,13 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certifit.modelfile.canonical import INTEGER_BOUND
 from certifit.modelfile.disk import ModelFileError
 
 
@@ -38,9 +40,10 @@ Spec = Check | OrNull | Mapping[str, "Spec"]
 
 @dataclass(frozen=True)
 class Array:
-    """A float64 array whose sizes have names, such as ("p", "d"); never NaN, and finite unless said otherwise."""
+    """An array whose sizes have names, such as ("p", "d"); never NaN, and finite unless said otherwise."""
 
     shape: tuple[str, ...]
+    dtype: type[np.generic] = np.float64
     may_be_infinite: bool = False
 
 
@@ -110,13 +113,23 @@ def check_arrays(specs: Mapping[str, Array], sizes: Mapping[str, int], arrays: M
     for name, spec in specs.items():
         array = arrays[name]
         shape = tuple(sizes[symbol] for symbol in spec.shape)
-        if array.dtype != np.float64 or array.shape != shape:
+        if array.dtype != spec.dtype or array.shape != shape:
             raise ModelFileError(
-                f"the array '{name}' must be float64 of shape {shape}. Got {array.dtype} of shape {array.shape}."
+                f"the array '{name}' must be {np.dtype(spec.dtype)} of shape {shape}. "
+                f"Got {array.dtype} of shape {array.shape}."
             )
         sound = ~np.isnan(array) if spec.may_be_infinite else np.isfinite(array)
         if not sound.all():
             raise ModelFileError(f"the array '{name}' holds NaN or infinity. The numbers of a model are finite.")
+
+
+def plain(value: Any) -> Any:
+    """A flag or a number as a plain Python value; anything else as it is."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, Integral) and abs(int(value)) < INTEGER_BOUND:
+        return int(value)
+    return float(value) if isinstance(value, Real) else value
 
 
 def brief(value: Any) -> str:

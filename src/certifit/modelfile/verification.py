@@ -20,6 +20,7 @@ from sklearn.base import clone
 
 from certifit.certificates.certificate import Certificate
 from certifit.data.gate import fit_source
+from certifit.data.source import Block
 from certifit.modelfile.files import load
 
 GROWTH = 10.0
@@ -76,10 +77,9 @@ def verify(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Veri
 
 
 def _data_reasons(model: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
-    n_rows, sum_weight = 0, 0.0
-    for run in fit_source(clone(model), X, y, sample_weight).runs():
-        n_rows += run.n_rows
-        sum_weight += run.n_rows if run.weight is None else float(run.weight.sum())
+    probe = clone(model).set_params(encoder=model.encoder_)  # a frame is read as the table of the fit
+    sizes = list(fit_source(probe, X, y, sample_weight).map(_size))
+    n_rows, sum_weight = (sum(part) for part in zip(*sizes, strict=True))
     seen = model.data_
     if n_rows != seen["n_rows"]:
         yield f"This is not the data the model was fitted on: {n_rows} rows, the model saw {seen['n_rows']}."
@@ -88,6 +88,11 @@ def _data_reasons(model: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[st
             f"This is not the data the model was fitted on: the weights sum to {sum_weight:.10g}, "
             f"the model saw {seen['sum_weight']:.10g}."
         )
+
+
+def _size(run: Block) -> tuple[int, float]:
+    """Rows and sum of weights."""
+    return run.n_rows, float(run.n_rows if run.weight is None else run.weight.sum())
 
 
 def _value_reasons(certificate: Certificate, stored: Certificate) -> Iterator[str]:

@@ -18,9 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.inference import Summary
 from certifit.certificates.least_squares import certify, infer
+from certifit.data.columns import Array
+from certifit.data.files import write_predictions
 from certifit.data.gate import fit_source, predict_rows, predict_source, refuse_nonfinite
-from certifit.data.source import Array, Block, Memory, Source
-from certifit.maps import Functions, Polynomial
+from certifit.data.source import Block, Memory, Source
+from certifit.maps import Functions, Polynomial, TableEncoder
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.direct import solve
 from certifit.statistics.gram import ColumnRange
@@ -33,6 +35,7 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
 
     fit_intercept: bool
     basis: Any
+    encoder: Any
     tol: float
 
     @one_blas_thread
@@ -44,7 +47,8 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         self._check_parameters()
         source = fit_source(self, X, y, sample_weight)
         self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
-        self.basis_ = None if self.basis is None else _fitted_basis(self.basis, source)
+        self.encoder_ = self._fitted_encoder(source) if source.is_table else None
+        self.basis_ = None if self.basis is None else _fitted_basis(self.basis, self._encoded(source))
         task = self._task(source)
         run = solve(task)
         self._store(task, run.state)
@@ -54,13 +58,19 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
             warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=3)
         return self
 
-    def predict(self, X: Any) -> Array:
-        """b + x'w for every row of an array, a frame or a scan."""
+    def predict(self, X: Any, out: Any = None) -> Any:
+        """b + x'w for every row of an array, a frame or a scan.
+
+        out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
+        """
         check_is_fitted(self)
-        if isinstance(X, Source):
-            parts = [self._scores(run) for run in predict_source(self, X).runs()]
-            return np.concatenate(parts) if parts else np.zeros(0)
-        return self._scores(predict_rows(self, X))
+        runs = predict_source(self, X).runs() if isinstance(X, Source) else iter([predict_rows(self, X)])
+        parts = (self._scores(run) for run in runs)
+        if out is not None:
+            write_predictions(parts, out)
+            return None
+        whole = list(parts)
+        return np.concatenate(whole) if whole else np.zeros(0)
 
     def predict_interval(
         self, X: Any, level: float = 0.95, kind: Literal["prediction", "confidence"] = "prediction"
@@ -87,6 +97,8 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         """The certificate of this model recomputed on data; no solver takes part."""
         check_is_fitted(self)
         probe = clone(self)
+        if self.encoder_ is not None and probe.encoder is None:
+            probe.encoder = self.encoder_  # a frame is then read as the table that the model was fitted to
         source = fit_source(probe, X, y, sample_weight)
         predict_source(self, source)
         task = least_squares_task(self._mapped(source), self.alpha_, bool(self.fit_intercept))
@@ -113,18 +125,28 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         return least_squares_task(self._mapped(source), self._penalty_strength(), bool(self.fit_intercept))
 
     def _mapped(self, source: Source) -> Source:
+        source = self._encoded(source)
         return source if self.basis_ is None else source.through(self.basis_)
 
+    def _encoded(self, source: Source) -> Source:
+        return source if self.encoder_ is None else source.through(self.encoder_)
+
     def _columns(self, X: Any) -> Any:
-        return X if self.basis_ is None else self.basis_.apply(X)
+        for row_map in (self.encoder_, self.basis_):
+            X = X if row_map is None else row_map.apply(X)
+        return X
+
+    def _fitted_encoder(self, source: Source) -> Any:
+        encoder = TableEncoder() if self.encoder is None else clone(self.encoder)
+        return encoder.fit_source(source)
 
     def _scores(self, block: Block) -> Array:
-        if block.n_rows == 0:
+        if block.X.shape[0] == 0:
             return np.zeros(0)
         columns = Block(self._columns(block.X), None, None, block.first_row)
         scores: Array = core.scores(columns.rows, self.coef_, self.intercept_, n_threads())
         if not np.isfinite(scores).all():
-            refuse_nonfinite(Memory(block.X, None, names=self._feature_names()))
+            refuse_nonfinite(Memory(columns.X, None, names=self.column_names_))
         return scores
 
     def _interval(self, block: Block, level: float, kind: Literal["prediction", "confidence"]) -> Array:
@@ -134,10 +156,6 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         if self.fit_intercept:
             columns = np.column_stack([np.ones(len(columns)), columns])
         return self.inference_.interval(columns, self._scores(block), level, kind)
-
-    def _feature_names(self) -> list[str] | None:
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else [str(name) for name in names]
 
     def _store(self, task: LeastSquares | DualLeastSquares, state: Weights) -> None:
         self.coef_ = state.coef
@@ -164,6 +182,8 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
                 "fit_intercept=False needs basis=Polynomial(degree, form='powers'): Chebyshev columns T2, T4, ... "
                 "hold a constant, which would act as an intercept."
             )
+        if self.encoder is not None and not isinstance(self.encoder, TableEncoder):
+            raise TypeError(f"encoder must be None or TableEncoder(...). Got {self.encoder!r}.")
 
     def _why_no_inference(self) -> str:
         if self.alpha_ > 0:

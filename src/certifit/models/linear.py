@@ -20,6 +20,9 @@ class LinearRegression(LinearRegressor):
     fit_intercept : bool, default True
     basis : None, Polynomial(degree) or Functions([...]), default None
         Fit in these functions of the features instead of the features.
+    encoder : None or TableEncoder(...), default None
+        How a table's columns become numbers (categories, gaps, dates). Scans of files use TableEncoder() by default; a
+        data frame with categories needs one.
     tol : float >= 0, default 1e-8
         Largest relative excess of the objective that counts as converged. The fit goes to its rounding floor anyway.
 
@@ -39,9 +42,12 @@ class LinearRegression(LinearRegressor):
     (array([1.98]), 0.05)
     """
 
-    def __init__(self, *, fit_intercept: bool = True, basis: Any = None, tol: float = 1e-8) -> None:
+    def __init__(
+        self, *, fit_intercept: bool = True, basis: Any = None, encoder: Any = None, tol: float = 1e-8
+    ) -> None:
         self.fit_intercept = fit_intercept
         self.basis = basis
+        self.encoder = encoder
         self.tol = tol
 
     @property
@@ -67,7 +73,7 @@ class Ridge(LinearRegressor):
         Ridge(alpha=1). scikit-learn's alpha is ours times the sum of weights.
     fit_intercept : bool, default True
         The intercept is never penalised.
-    basis : None, Polynomial(degree) or Functions([...]), default None
+    basis, encoder : as for LinearRegression
     tol : float >= 0, default 1e-8
 
     Attributes
@@ -83,11 +89,18 @@ class Ridge(LinearRegressor):
     """
 
     def __init__(
-        self, alpha: float | None = None, *, fit_intercept: bool = True, basis: Any = None, tol: float = 1e-8
+        self,
+        alpha: float | None = None,
+        *,
+        fit_intercept: bool = True,
+        basis: Any = None,
+        encoder: Any = None,
+        tol: float = 1e-8,
     ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.basis = basis
+        self.encoder = encoder
         self.tol = tol
 
     @property

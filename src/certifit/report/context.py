@@ -1,16 +1,23 @@
 """One plain dictionary with everything the report shows. JSON types only; None where there is no value.
 
 format        "certifit report"; version 1; certifit: version of the package
-files         data, model, report, coefficients: names as a reader types them; weight: its column or None
+files         data, paths, scan, bad_rows: what was read and how; model, report, coefficients: names as a reader
+              types them; weight: its column or None
 model         kind, words, objective, target, intercept, alpha, basis, n_features, n_columns, monomials
-data          named (columns came with names), n_rows, mass (sum of weights), weighted,
-              target {name, mean, sd, low, high}, columns [{name, mean, sd, low, high}]
+data          named (columns came with names), is_table, n_rows, mass (sum of weights), weighted,
+              skipped (bad rows) and checksummed (None when not a file), notes, file_notes: sentences,
+              target {name, mean, sd, low, high}, columns [{name, kind: number | flag | levels | date | set aside,
+              type, missing, distinct, mean, sd, low, high, first, last (dates), levels [[level, share of rows]],
+              reference, reason (why set aside), alone (share of the variance it explains by itself)}]
+checks        [{name, level: ok | note | warn, text, details}]
 quality       r2, adjusted_r2, centered, sigma, rmse, mean_error, df, f, f_p, exact,
               outside95 (share of residuals beyond 1.96 sigma), largest (in sigma),
               spread_ratio (widest over narrowest middle half along the predictions),
               quartiles (of the residuals: low, 25, 50, 75 %, high)
-coefficients  level, has_inference, reason, notes, rows [{name, estimate, error, t, p, low, high, digits,
-              effect, effect_low, effect_high}]; effect = coefficient times the spread (sd) of its column
+coefficients  level, has_inference, reason, notes, rows [{name, estimate, error, t, p, low, high, digits, column,
+              level, effect, effect_low, effect_high}]; effect = coefficient times the spread (sd) of its column;
+              groups, one a category [{column, reference, reference_rows, n_levels, effect, f, p}], f and p of the test
+              of all its levels together
 certificate   holds, value, tolerance, rounding, rank, n_columns, condition, dependent, claim,
               theorem, sentences
 warnings      [{level: bad | warn | note, title, text, action}], worst first
@@ -26,8 +33,12 @@ from scipy import special
 
 from certifit.data.source import Source
 from certifit.report import passes
+from certifit.report.checks import find_checks
+from certifit.report.coefficients import coefficients
+from certifit.report.columns import column_facts
 from certifit.report.notices import find_notices
 from certifit.report.passes import Shapes, Survey
+from certifit.runtime import one_blas_thread
 
 Table = dict[str, Any]
 
@@ -35,7 +46,8 @@ Table = dict[str, Any]
 NORMAL_95 = 1.959963984540054
 
 
-def build(model: Any, source: Source, files: Mapping[str, str | None], level: float = 0.95) -> Table:
+@one_blas_thread
+def build(model: Any, source: Source, files: Mapping[str, Any], level: float = 0.95) -> Table:
     """The dictionary, from a fitted model and the data it was fitted on; two passes over the data."""
     has_intercept = bool(getattr(model, "fit_intercept", True))
     sd, mean = float(model.data_["target_sd"]), float(model.data_["target_mean"])
@@ -51,8 +63,10 @@ def build(model: Any, source: Source, files: Mapping[str, str | None], level: fl
         "data": _data(model, source, seen),
         "quality": _quality(model, seen, shapes, has_intercept),
         "certificate": _certificate(model.certificate_),
-        "coefficients": _coefficients(model, seen, level),
+        "coefficients": coefficients(model, seen, level),
     }
+    context = _plain(context)
+    context["checks"] = find_checks(context)
     context["warnings"] = find_notices(context)
     context["pictures"] = _pictures(model, source, (seen, shapes), context["quality"]["sigma"], level)
     plain = _plain(context)
@@ -104,9 +118,13 @@ def _monomials(model: Any, basis: Any) -> dict[str, float] | None:
 
 
 def _data(model: Any, source: Source, seen: Survey) -> Table:
-    columns, sd = seen.columns, seen.columns.sd
     return {
         "named": source.named,
+        "is_table": source.is_table,
+        "skipped": getattr(source, "skipped", None),
+        "checksummed": getattr(source, "checksummed", None),
+        "notes": list(getattr(getattr(model, "encoder_", None), "notes_", [])),
+        "file_notes": list(getattr(source, "notes", [])),
         "n_rows": seen.n_rows,
         "mass": seen.mass,
         "weighted": seen.mass != seen.n_rows,
@@ -117,16 +135,7 @@ def _data(model: Any, source: Source, seen: Survey) -> Table:
             "low": seen.target.low,
             "high": seen.target.high,
         },
-        "columns": [
-            {
-                "name": name,
-                "mean": columns.mean[j],
-                "sd": sd[j],
-                "low": columns.low[j],
-                "high": columns.high[j],
-            }
-            for j, name in enumerate(source.names)
-        ],
+        "columns": column_facts(model, source, seen),
     }
 
 
@@ -188,53 +197,6 @@ def _certificate(certificate: Any) -> Table:
         "theorem": str(certificate.theorem),
         "sentences": [str(text) for text in certificate.sentences()],
     }
-
-
-def _coefficients(model: Any, seen: Survey, level: float) -> Table:
-    names = [str(name) for name in model.column_names_]
-    rows = [{"name": name, "estimate": float(value)} for name, value in zip(names, model.coef_, strict=True)]
-    if getattr(model, "fit_intercept", True):
-        rows.insert(0, {"name": "intercept", "estimate": float(model.intercept_)})
-    reason, notes = None, []
-    if getattr(model, "inference_", None) is not None:
-        summary = model.summary(level=level).to_dict()
-        notes = list(model.inference_.summary(type(model).__name__, model.target_name_, level).notes)
-        for row, found in zip(rows, summary["coefficients"], strict=True):
-            row |= {"error": found["standard_error"], "t": found["t"], "p": found["p"]}
-            row |= {"low": found["lower"], "high": found["upper"]}
-    else:
-        reason = _why_no_inference(model)
-    digits = list(model.certificate_.digits) or [None] * len(rows)
-    blank = dict.fromkeys(("error", "t", "p", "low", "high", "effect", "effect_low", "effect_high"))
-    rows = [blank | row | {"digits": digit} for row, digit in zip(rows, digits, strict=True)]
-    _add_effects(model, rows, seen)
-    return {"level": level, "has_inference": reason is None, "reason": reason, "notes": notes, "rows": rows}
-
-
-def _add_effects(model: Any, rows: list[Table], seen: Survey) -> None:
-    """Coefficient times the sd of its column: what one usual step of the column does to the target."""
-    if getattr(model, "basis_", None) is not None:
-        return
-    for row, sd in zip(rows[len(rows) - len(model.coef_) :], seen.columns.sd, strict=True):
-        for key, value in (("effect", "estimate"), ("effect_low", "low"), ("effect_high", "high")):
-            row[key] = None if row[value] is None else row[value] * float(sd)
-
-
-def _why_no_inference(model: Any) -> str:
-    if model.alpha_ > 0:
-        return (
-            "There are no p-values or intervals: the penalty pulls coefficients towards zero on purpose, "
-            "so the usual standard errors would be wrong. Fit with --model linear to have them."
-        )
-    if model.rank_ < len(model.coef_):
-        return (
-            "There are no p-values or intervals: some columns repeat others, so their coefficients are not "
-            "determined by the data. Leave out one column of each relation named above, then fit again."
-        )
-    return (
-        "There are no p-values or intervals: there are no more rows than coefficients, so nothing is left to "
-        "measure the noise with. Use more rows or fewer columns."
-    )
 
 
 def _pictures(model: Any, source: Source, found: tuple[Survey, Shapes], sigma: float, level: float) -> Table:

@@ -12,7 +12,7 @@ import os
 import secrets
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ MODEL, REPORT, CONTEXT, COEFFICIENTS = "model.certifit", "report.html", "report.
 FILES = (MODEL, REPORT, CONTEXT, COEFFICIENTS)
 TEMPORARY = ".certifit-"
 
-COEFFICIENT_KEYS = ("name", "estimate", "error", "t", "p", "low", "high", "digits")
+NUMBER_KEYS = ("estimate", "error", "t", "p", "low", "high", "digits")
 COEFFICIENT_HEAD = "name,coefficient,std_error,t,p_value,lower,upper,digits_proven"
 
 # How a file of each name begins, or what stands near its beginning, when certifit wrote it.
@@ -35,18 +35,34 @@ MARKS = {
 
 
 def write(
-    folder: str | os.PathLike[str], model: Any, source: Any, data: str, weight: str | None = None
+    folder: str | os.PathLike[str],
+    model: Any,
+    source: Any,
+    data: str | Sequence[str],
+    weight: str | None = None,
+    scan: str = "scan_csv",
 ) -> dict[str, Any]:
     """Write the four files for a fitted model and the source it was fitted on; returns the report's context.
 
-    `data` is the name of the data file, as the report should show it; `weight` its column of row weights.
+    `data` is the name of the data file (or folder, or several), as the report should show it; `weight` its column of
+    row weights; `scan` the function of certifit that reads it.
     """
     from certifit.modelfile import save
     from certifit.report.context import build
     from certifit.report.page import render
 
     check(folder)
-    files = {"data": data, "weight": weight, "model": MODEL, "report": REPORT, "coefficients": COEFFICIENTS}
+    paths = [data] if isinstance(data, str) else list(data)
+    files = {
+        "data": paths[0] if len(paths) == 1 else f"{len(paths)} files, {paths[0]} to {paths[-1]}",
+        "paths": paths,
+        "scan": scan,
+        "bad_rows": getattr(source, "skipped", 0),
+        "weight": weight,
+        "model": MODEL,
+        "report": REPORT,
+        "coefficients": COEFFICIENTS,
+    }
     context = build(model, source, files)
     page = render(context)
     with staged(Path(folder)) as stage:
@@ -111,14 +127,13 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def coefficient_table(context: dict[str, Any]) -> str:
-    """The coefficients as CSV with every digit."""
+    """The coefficients as CSV with every digit; column and level say which category a level belongs to."""
     text = io.StringIO()
-    text.write(COEFFICIENT_HEAD + "\n")
+    text.write(COEFFICIENT_HEAD + ",column,level\n")
     writer = csv.writer(text, lineterminator="\n")
     for row in context["coefficients"]["rows"]:
-        writer.writerow(
-            [harmless(row["name"]), *("" if row[k] is None else repr(row[k]) for k in COEFFICIENT_KEYS[1:])]
-        )
+        numbers = ["" if row[key] is None else repr(row[key]) for key in NUMBER_KEYS]
+        writer.writerow([harmless(row["name"]), *numbers, *(harmless(row[key] or "") for key in ("column", "level"))])
     return text.getvalue()
 
 

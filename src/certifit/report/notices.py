@@ -3,6 +3,7 @@
 from typing import Any
 
 from certifit.report import text
+from certifit.report.checks import suspects
 
 Table = dict[str, Any]
 Notice = dict[str, str]
@@ -24,6 +25,34 @@ def _not_certified(context: Table) -> Notice | None:
         f"The squared error may exceed the smallest possible by {text.power(value)} of its size, "
         f"and {text.power(tolerance)} was asked for. Coefficients, p-values and predictions may be wrong.",
         "Look for columns of very different size or nearly repeated columns, or ask for less (--tol).",
+    )
+
+
+def _knows_the_answer(context: Table) -> Notice | None:
+    found = suspects(context)
+    if not found:
+        return None
+    target = text.visible(context["model"]["target"], 40)
+    shares = [f"{text.visible(column['name'], 40)} {text.percent(column['alone'])}" for column in found[:5]]
+    return _notice(
+        "warn",
+        f"Suspect: {text.joined([column['name'] for column in found], 5)} may know the answer",
+        f"Alone, of the variance of {target}: {', '.join(shares)}. Such a column is often made from the target, or "
+        "known only after it.",
+        "Is it known when a prediction is needed? If not, the fit is worth nothing: leave it out (--columns).",
+    )
+
+
+def _skipped_rows(context: Table) -> Notice | None:
+    skipped = context["data"]["skipped"]
+    if not skipped:
+        return None
+    said = [line for line in context["data"]["file_notes"] if "skipped" in line]
+    return _notice(
+        "note",
+        f"{text.plural(skipped, 'bad row')} left out",
+        " ".join(text.visible(line, 600) for line in said),
+        "See that they are not rows of one kind: the fit knows nothing of them.",
     )
 
 
@@ -106,4 +135,4 @@ def _notice(level: str, title: str, words: str, action: str) -> Notice:
     return {"level": level, "title": title, "text": words, "action": action}
 
 
-CHECKS = (_not_certified, _dependent, _few_digits, _unequal_spread, _heavy_tails)
+CHECKS = (_not_certified, _knows_the_answer, _skipped_rows, _dependent, _few_digits, _unequal_spread, _heavy_tails)

@@ -8,12 +8,11 @@ from markupsafe import Markup
 
 from certifit.report import text
 from certifit.report.pictures import curve, effects, fit, histogram, quantiles, residuals
+from certifit.report.tables import MOST_ROWS, aligned, coefficient_items, column_rows, main_items
 from certifit.report.usage import python_lines, shell_lines
 
-# Rows of a table on the page; the rest stands in the JSON and CSV files.
-MOST_ROWS = 600
-# A longer table of coefficients is folded, with its most important rows before it.
-LONG, MAIN_ROWS = 40, 20
+# Sentences of a check that are shown at once; columns of a table of the data that is not folded.
+MOST_SENTENCES, FEW_COLUMNS = 4, 12
 
 
 def render(context: dict[str, Any]) -> str:
@@ -25,21 +24,23 @@ def render(context: dict[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = ("count", "number", "share", "power", "plural", "joined", "p_value")
+    filters = ("count", "number", "share", "power", "plural", "joined", "p_value", "percent")
     environment.filters.update({name: getattr(text, name) for name in filters})
     environment.filters.update(visible=text.visible)
     return environment.get_template("report.html").render(
         **context,
         answer=_answer(context),
         objective=context["model"]["objective"].removeprefix("minimised: "),
-        table=_coefficient_table(context["coefficients"]["rows"][:MOST_ROWS]),
-        main_table=_coefficient_table(_main_rows(context)),
-        columns=_column_table(context),
-        quartiles=_aligned([text.number(value) for value in context["quality"]["quartiles"]]),
+        items=coefficient_items(context),
+        main_table=main_items(context),
+        columns=column_rows(context),
+        quartiles=aligned([text.number(value) for value in context["quality"]["quartiles"]]),
         picture=_pictures(context),
         python=python_lines(context),
         shell=shell_lines(context),
         most_rows=MOST_ROWS,
+        most_sentences=MOST_SENTENCES,
+        few_columns=FEW_COLUMNS,
     )
 
 
@@ -61,7 +62,7 @@ def _answer(context: dict[str, Any]) -> list[str]:
     """The result in a few sentences, before any table."""
     model, data, quality, certificate = (context[key] for key in ("model", "data", "quality", "certificate"))
     target = text.visible(model["target"], 60)
-    columns = f"with a {model['basis']}" if model["basis"] else f"on {text.plural(model['n_features'], 'column')}"
+    columns = f"with a {model['basis']}" if model["basis"] else f"on {_used(context)}"
     sentences = [f"{target} was fitted from {text.plural(data['n_rows'], 'row')} by {model['words']} {columns}."]
     if quality["exact"]:
         sentences.append("The fit passes through every row, up to rounding.")
@@ -81,6 +82,16 @@ def _answer(context: dict[str, Any]) -> list[str]:
     return sentences
 
 
+def _used(context: dict[str, Any]) -> str:
+    columns, n_made = context["data"]["columns"], context["model"]["n_columns"]
+    n_coefficients = n_made + context["model"]["intercept"]
+    n_used = sum(column["kind"] != "set aside" for column in columns)
+    words = text.plural(len(columns), "column")
+    if n_used < len(columns):
+        words = f"{text.count(n_used)} of {words}"
+    return words if n_made == n_used else f"{words} ({text.plural(n_coefficients, 'coefficient')})"
+
+
 def _minimised(model: dict[str, Any]) -> str:
     return "squared error" if model["alpha"] == 0 else "penalised squared error"
 
@@ -88,58 +99,3 @@ def _minimised(model: dict[str, Any]) -> str:
 def _percent(r2: float) -> str:
     shown = f"{100 * r2:.1f}"
     return f"{shown} %" if not (shown == "100.0" and r2 < 1) else f"{text.share(100 * r2, 100.0)} %"
-
-
-def _main_rows(context: dict[str, Any]) -> list[dict[str, Any]]:
-    """Nothing when the whole table is short; else the rows of largest |t|, or effect without inference."""
-    rows = context["coefficients"]["rows"]
-    key = "t" if context["coefficients"]["has_inference"] else "effect"
-    ranked = sorted((row for row in rows if row[key] is not None), key=lambda row: -abs(row[key]))
-    return ranked[:MAIN_ROWS] if len(rows) > LONG else []
-
-
-def _coefficient_table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Cells as text, aligned at the decimal point."""
-    decimals = [text.decimals_for(row["error"], row["estimate"]) for row in rows]
-    columns = {
-        key: _aligned([text.fixed(row[key], d) for row, d in zip(rows, decimals, strict=True)])
-        for key in ("estimate", "error", "low", "high")
-    }
-    columns["t"] = _aligned([text.number(row["t"], 3) if row["t"] is None else f"{row['t']:.2f}" for row in rows])
-    columns["p"] = _aligned([text.p_value(row["p"]) for row in rows])
-    columns["digits"] = [("–" if row["digits"] is None else f"{int(row['digits'])}", "") for row in rows]
-    return [
-        {"name": row["name"], "weak": row["p"] is not None and row["p"] > 0.05}
-        | {key: cells[k] for key, cells in columns.items()}
-        for k, row in enumerate(rows)
-    ]
-
-
-def _column_table(context: dict[str, Any]) -> list[dict[str, Any]]:
-    rows = [context["data"]["target"], *context["data"]["columns"][:MOST_ROWS]]
-    columns = {key: _aligned([text.number(row[key]) for row in rows]) for key in ("mean", "sd", "low", "high")}
-    return [
-        {"name": row["name"], "is_target": k == 0} | {key: cells[k] for key, cells in columns.items()}
-        for k, row in enumerate(rows)
-    ]
-
-
-def _aligned(cells: list[str]) -> list[tuple[str, str]]:
-    """(text, invisible digits after it), so that decimal points of right-aligned cells stand in one line."""
-    lengths = [_after_point(cell) for cell in cells]
-    longest = min(max(lengths, default=0), 9)
-    return [
-        (
-            cell,
-            "" if length >= longest or "e" in cell or not cell[-1:].isdigit() else _filler(cell, longest, length),
-        )
-        for cell, length in zip(cells, lengths, strict=True)
-    ]
-
-
-def _filler(cell: str, longest: int, length: int) -> str:
-    return ("" if "." in cell else ".") + "0" * (longest - length)
-
-
-def _after_point(cell: str) -> int:
-    return len(cell.split(".")[1]) if "." in cell and "e" not in cell else 0

@@ -1,6 +1,6 @@
 """What the pictures need of the data, in two passes of constant memory; no row is kept.
 
-First pass (Survey): ranges, quantiles and moments of target, prediction, residual and columns.
+First pass (Survey): ranges, quantiles and moments of target, prediction, residual and fitted columns.
 Second pass (Shapes): counts on grids whose edges the first pass gave.
 Residual = target - prediction. All counts are sums of weights: a row of weight 2 is the row twice.
 """
@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import scipy.sparse
 
 from certifit.data.source import Block, Memory, Source
+from certifit.report.moments import Moments
 from certifit.report.sketch import Array, Sketch
 
 BAND_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -34,54 +36,25 @@ def predict_block(model: Any, source: Source, X: Any) -> Array:
 
 
 def named(source: Source, X: Any) -> Any:
-    """The rows as a source that carries the column names."""
+    """The rows as the model takes them, with their column names; an array of a table source becomes a table."""
+    if isinstance(X, pa.Table):
+        return X
+    if source.is_table:
+        return pa.table({name: X[:, j] for j, name in enumerate(source.names)})
     return Memory(X, None, names=list(source.names) if source.named else None)
 
 
-@dataclass
-class Columns:
-    """Mean, spread and range of every column, merged block by block (Chan's formula)."""
-
-    mass: float = 0.0
-    mean: Array = field(default_factory=lambda: np.empty(0))
-    squares: Array = field(default_factory=lambda: np.empty(0))
-    low: Array = field(default_factory=lambda: np.empty(0))
-    high: Array = field(default_factory=lambda: np.empty(0))
-
-    def add(self, X: Any, weight: Array) -> None:
-        """Merge the rows of one block."""
-        mass = float(weight.sum())
-        if mass <= 0:
-            return
-        mean, squares, low, high = _moments(X, weight, mass)
-        if self.mass == 0:
-            self.mass, self.mean, self.squares, self.low, self.high = mass, mean, squares, low, high
-            return
-        total = self.mass + mass
-        step = mean - self.mean
-        self.squares = self.squares + squares + step**2 * (self.mass * mass / total)
-        self.mean = self.mean + step * (mass / total)
-        self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
-        self.mass = total
-
-    @property
-    def sd(self) -> Array:
-        """Standard deviations."""
-        return np.sqrt(self.squares / self.mass) if self.mass > 0 else self.squares
+def encoded(model: Any, X: Any) -> Any:
+    """The columns that the coefficients belong to, but for a basis."""
+    return model.encoder_.apply(X) if isinstance(X, pa.Table) else X
 
 
-def _moments(X: Any, weight: Array, mass: float) -> tuple[Array, Array, Array, Array]:
-    if scipy.sparse.issparse(X):
-        X = X.tocsr().astype(np.float64)
-        mean = np.asarray(weight @ X).ravel() / mass
-        squares = np.asarray(weight @ X.power(2)).ravel() - mass * mean**2
-        low, high = X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
-        return mean, np.maximum(squares, 0.0), low, high
-    dense = np.asarray(X, dtype=np.float64)
-    with np.errstate(over="ignore"):
-        mean = weight @ dense / mass
-        squares = weight @ (dense - mean) ** 2
-    return mean, squares, dense.min(axis=0), dense.max(axis=0)
+def is_curve(model: Any, source: Source) -> bool:
+    """Whether the only feature is a number, so that the fit can be drawn over it."""
+    if source.n_features != 1:
+        return False
+    kind = model.encoder_.columns_[0] if source.is_table else None
+    return kind is None or (kind.kind == "number" and kind.own_names == [""])
 
 
 @dataclass
@@ -95,20 +68,20 @@ class Survey:
     target: Sketch = field(default_factory=Sketch)
     prediction: Sketch = field(default_factory=Sketch)
     residual: Sketch = field(default_factory=Sketch)
-    columns: Columns = field(default_factory=Columns)
+    columns: Moments = field(default_factory=Moments)
     squares: float = 0.0
     absolute: float = 0.0
     total: float = 0.0
 
-    def add(self, block: Block, prediction: Array, weight: Array) -> None:
-        """Count the rows of one block."""
+    def add(self, block: Block, columns: Any, prediction: Array, weight: Array) -> None:
+        """Count the rows of one block; `columns` are its rows as they are fitted."""
         y = _target(block)
         residual = y - prediction
         self.n_rows += y.size
         self.mass += float(weight.sum())
         for sketch, values in ((self.target, y), (self.prediction, prediction), (self.residual, residual)):
             sketch.add(values, weight)
-        self.columns.add(block.X, weight)
+        self.columns.add(columns, y / self.scale, weight)
         unit = residual / self.scale
         with np.errstate(over="ignore"):
             self.squares += float(weight @ unit**2)
@@ -120,7 +93,7 @@ def survey(model: Any, source: Source, scale: float, center: float) -> Survey:
     """One pass over the data."""
     result = Survey(scale=scale, center=center)
     for block, prediction, weight in predicted(model, source):
-        result.add(block, prediction, weight)
+        result.add(block, encoded(model, block.X), prediction, weight)
     return result
 
 
@@ -222,20 +195,18 @@ class Shapes:
         inside = place >= 0
         self.histogram += np.bincount(place[inside], weights=weight[inside], minlength=edges.size - 1)
         if self.curve is not None:
-            column = block.X[:, [0]]
-            dense = column.toarray() if scipy.sparse.issparse(column) else np.asarray(column)
-            self.curve.add(dense.ravel().astype(np.float64), y, weight)
+            self.curve.add(_first_column(block.X), y, weight)
 
 
 def shapes(model: Any, source: Source, seen: Survey) -> Shapes:
     """One more pass, with edges from the first."""
-    result = _empty_shapes(source, seen)
+    result = _empty_shapes(seen, is_curve(model, source))
     for block, prediction, weight in predicted(model, source):
         result.add(block, prediction, weight)
     return result
 
 
-def _empty_shapes(source: Source, seen: Survey) -> Shapes:
+def _empty_shapes(seen: Survey, has_curve: bool) -> Shapes:
     # Few rows are drawn as dots on a fine grid, many as the shade of a cell.
     fine = seen.n_rows <= 2000
     cells = (110, 72) if fine else (55, 36)
@@ -244,7 +215,7 @@ def _empty_shapes(source: Source, seen: Survey) -> Shapes:
     cuts = np.unique(seen.prediction.quantile(np.arange(1, n_bins) / n_bins)) if n_bins >= 4 else np.empty(0)
     n_bars = int(np.clip(2 * seen.n_rows ** (1 / 3), 7, 61)) | 1
     curve = None
-    if source.n_features == 1:
+    if has_curve:
         column = Sketch()
         column.add(np.array([seen.columns.low[0], seen.columns.high[0]]))
         curve = Grid(column.window(), targets, cells)
@@ -265,6 +236,16 @@ def _residual_edges(residual: Sketch) -> Array:
     s = middle / 10 if middle > 0 else max(abs(low), abs(high), 1.0) * 1e-9
     edges = s * np.sinh(np.linspace(np.arcsinh(low / s), np.arcsinh(high / s), N_RESIDUAL_EDGES))
     return np.unique(edges)
+
+
+def _first_column(X: Any) -> Array:
+    """As float64; a gap is NaN, which no picture draws."""
+    if isinstance(X, pa.Table):
+        column = X.column(0).cast(pa.float64())
+        return np.asarray(column.to_numpy(), dtype=np.float64)
+    column = X[:, [0]]
+    dense = column.toarray() if scipy.sparse.issparse(column) else np.asarray(column)
+    return np.asarray(dense, dtype=np.float64).ravel()
 
 
 def _target(block: Block) -> Array:

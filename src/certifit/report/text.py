@@ -108,6 +108,18 @@ def share(value: float | None, whole: float = 1.0) -> str:
     return f"{value:.{decimals}f}"
 
 
+def percent(value: float | None) -> str:
+    """A share: '0.3 %', '99.97 %', '100 %' only when it is all."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    shown = 100 * value
+    if 0 < shown < 0.1:
+        return "< 0.1 %"
+    if 99.9 < shown < 100:
+        return f"{math.floor(shown * 100) / 100:.2f} %" if shown < 99.99 else "> 99.99 %"
+    return f"{shown:.1f} %" if 0 < shown < 100 else f"{shown:.0f} %"
+
+
 def _power(value: float, digits: int) -> str:
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa

@@ -5,31 +5,47 @@ from typing import Any
 
 from certifit.report.text import visible
 
+MOST_PATHS = 5
+
 
 def python_lines(context: dict[str, Any]) -> list[str]:
     """Load, predict, summary, verify."""
     files, target = context["files"], context["model"]["target"]
-    again = f"{files['data']!r}, target={target!r}"
+    scan, new = f"cf.{files['scan']}", _new_file(context)
+    paths = files["paths"]
+    again = f"{paths[0]!r}" if len(paths) == 1 else "paths"
+    again += f", target={target!r}"
     again += f", weight={files['weight']!r}" if files["weight"] else ""
+    again += f", bad_rows={files['bad_rows']}" if files["bad_rows"] else ""
     lines = ["import certifit as cf", f"model = cf.load({files['model']!r})"]
+    if len(paths) > 1:
+        lines.append(f"paths = {paths!r}" if len(paths) <= MOST_PATHS else f"paths = [...]  # the {len(paths)} files")
     columns = ""
     if context["data"]["named"]:
         lines.append("names = list(model.feature_names_in_)")
         columns = ", columns=names"
-    lines.append(f'predictions = model.predict(cf.scan_csv("new.csv"{columns}))')
+    lines.append(f'predictions = model.predict({scan}("{new}"{columns}))')
     if context["coefficients"]["has_inference"]:
         lines.append("print(model.summary())  # coefficients, p-values, intervals")
-    lines.append(f"print(cf.verify(model, cf.scan_csv({again}{columns})))")
+    lines.append(f"print(cf.verify(model, {scan}({again}{columns})))")
     return lines
 
 
 def shell_lines(context: dict[str, Any]) -> list[str]:
     """Predict and verify."""
     files = context["files"]
-    model, data = (shlex.quote(visible(files[key])) for key in ("model", "data"))
+    model = shlex.quote(visible(files["model"]))
+    quoted = [shlex.quote(visible(path)) for path in files["paths"]]
+    data = " ".join(quoted if len(quoted) <= MOST_PATHS else [quoted[0], "...", quoted[-1]])
     interval = " --interval 0.95" if context["coefficients"]["has_inference"] else ""
     weight = f" --weight {shlex.quote(visible(files['weight']))}" if files["weight"] else ""
+    bad_rows = f" --bad-rows {files['bad_rows']}" if files["bad_rows"] else ""
+    out = "predictions.parquet" if files["scan"] == "scan_parquet" else "predictions.csv"
     return [
-        f"certifit predict {model} new.csv --out predictions.csv{interval}",
-        f"certifit verify {model} {data}{weight}",
+        f"certifit predict {model} {_new_file(context)} --out {out}{interval}",
+        f"certifit verify {model} {data}{weight}{bad_rows}",
     ]
+
+
+def _new_file(context: dict[str, Any]) -> str:
+    return "new.parquet" if context["files"]["scan"] == "scan_parquet" else "new.csv"

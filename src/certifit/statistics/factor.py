@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import lapack
 
-from certifit.data.source import Array
+from certifit.data.columns import Array
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.statistics import twofold as tf
 

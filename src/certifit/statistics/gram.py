@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from certifit.data.columns import Array, Codes, Columns
 from certifit.data.gate import refuse_nonfinite
-from certifit.data.source import Array, Block, Source
+from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
 
@@ -42,9 +44,10 @@ class Scaling:
         scale, y_scale = powers.columns, float(powers.target)
         shift = np.zeros(len(scale))
         y_shift = 0.0
-        if centred and not sp.issparse(block.X):
-            # C order: NumPy's sums depend on the layout.
-            shift = _mean_shift(np.ascontiguousarray(block.X, dtype=np.float64) * scale, exact)
+        if centred and isinstance(block.X, Columns):
+            shift = _shift_of_segments(block.X, scale, exact)
+        elif centred and not sp.issparse(block.X):
+            shift = _mean_shift(np.asarray(block.X, dtype=np.float64) * scale, exact)
         if centred and block.y is not None:
             y_shift = float(_mean_shift((block.y * y_scale)[:, None], exact)[0])
         return Scaling(scale, shift, y_scale, y_shift, float(powers.weight))
@@ -91,7 +94,9 @@ class ColumnRange:
         """Of the rows of one block."""
         if sp.issparse(block.X):
             raise TypeError("A polynomial basis needs dense rows. Got a sparse matrix: use X.toarray().")
-        X = block.X if block.weight is None else block.X[block.weight > 0]
+        X = block.X.toarray() if isinstance(block.X, Columns) else block.X
+        if block.weight is not None:  # a row of weight 0 is no row
+            X = X[block.weight > 0]
         if not len(X):
             nowhere = np.full(block.X.shape[1], np.inf)
             return ColumnRange(nowhere, -nowhere)
@@ -179,16 +184,35 @@ def counted(block: Block) -> Block:
     if block.weight is None or not 0 < np.count_nonzero(block.weight) < block.n_rows:
         return block
     seen = block.weight > 0
-    return Block(block.X[seen], None if block.y is None else block.y[seen], block.weight[seen], block.first_row)
+    X = block.X.taken(seen) if isinstance(block.X, Columns) else block.X[seen]
+    return Block(X, None if block.y is None else block.y[seen], block.weight[seen], block.first_row)
 
 
-def _largest_of_columns(X: Array) -> Array:
+def _largest_of_columns(X: Any) -> Array:
+    if isinstance(X, Columns):
+        sizes = [
+            np.ones(part.n_columns) if isinstance(part, Codes) else _largest_of_columns(part.dense(X.shape[0]))
+            for part in X.segments
+        ]
+        return np.concatenate(sizes)
     if sp.issparse(X):
         return np.asarray(abs(X).max(axis=0).toarray(), dtype=np.float64).ravel()
     if X.dtype.kind == "b":
         X = X.view(np.uint8)
     high, low = X.max(axis=0).astype(np.float64), X.min(axis=0).astype(np.float64)
     return np.asarray(np.maximum(np.abs(high), np.abs(low)))
+
+
+def _shift_of_segments(X: Columns, scale: Array, exact: bool) -> Array:
+    """Shifts of a table's columns. The 0/1 columns of a category are counted, not shifted."""
+    shift = np.zeros(X.shape[1])
+    at = 0
+    for part in X.segments:
+        places = slice(at, at + part.n_columns)
+        if not isinstance(part, Codes):
+            shift[places] = _mean_shift(part.dense(X.shape[0]) * scale[places], exact)
+        at += part.n_columns
+    return shift
 
 
 def _power_of_two(size: Array) -> Array:
@@ -199,7 +223,8 @@ def _power_of_two(size: Array) -> Array:
 
 def _mean_shift(columns: Array, exact: bool) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = columns.mean(axis=0)
+        # Each column on its own: NumPy's sums depend on the layout.
+        mean = np.array([column.mean() for column in np.ascontiguousarray(columns.T)])
         # A constant column is shifted by its very value, so that it becomes exactly zero.
         mean = np.where((columns == columns[0]).all(axis=0), columns[0], mean)
         if exact:

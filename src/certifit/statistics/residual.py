@@ -7,7 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from certifit.data.source import Array, Block, Source
+from certifit.data.columns import Array
+from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
 from certifit.statistics.gram import Scaling

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from certifit.data.source import Array
+from certifit.data.columns import Array
 
 Pair = tuple[Array, Array]
 

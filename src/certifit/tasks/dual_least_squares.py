@@ -10,8 +10,9 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from certifit.data.columns import Array
 from certifit.data.gate import refuse_nonfinite
-from certifit.data.source import Array, Block, Memory, Source, block_rows
+from certifit.data.source import Block, Memory, Source, block_rows
 from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
@@ -183,7 +184,7 @@ class DualLeastSquares:
         total: tuple[Array, Array] = (np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1)))
         for begin in range(0, d, 2 * size):
             z = self._centred(slice(begin, begin + 2 * size))
-            sums, low = core.gram(z, None, None, ones, zeros, 1.0, 0.0, 1.0, size, twofold, n_threads())
+            sums, low = core.gram([("dense", z)], None, None, ones, zeros, 1.0, 0.0, 1.0, size, twofold, n_threads())
             total = tf.add(total, (sums, low)) if twofold else (total[0] + sums, total[1])
         if not np.isfinite(total[0]).all():
             refuse_nonfinite(self.source)

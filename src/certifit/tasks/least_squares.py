@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certifit.data.source import Array, Source
+from certifit.data.columns import Array
+from certifit.data.source import Source
 from certifit.statistics import twofold as tf
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
 from certifit.statistics.gram import Gram, Scaling, gram

@@ -1,4 +1,7 @@
-"""What a usual step of each column does to the target: coefficient times spread, with its interval."""
+"""What a usual step of each column does to the target: coefficient times spread, with its interval.
+
+A category is one row: the spread of its part of the prediction, which has no sign.
+"""
 
 from typing import Any
 
@@ -10,7 +13,7 @@ ROW = 21
 
 def draw(context: dict[str, Any]) -> str:
     """Dots with whiskers, largest effect first; empty text when there are not two to compare."""
-    rows = [row for row in context["coefficients"]["rows"] if row["effect"] is not None]
+    rows = _rows(context)
     rows = sorted(rows, key=lambda row: -abs(row["effect"]))[:MOST]
     if len(rows) < 2:
         return ""
@@ -31,6 +34,19 @@ def draw(context: dict[str, Any]) -> str:
     return svg.document("effects", title, description, body, height=bottom + 46)
 
 
+def _rows(context: dict[str, Any]) -> list[dict[str, Any]]:
+    table = context["coefficients"]
+    groups = [
+        {"name": group["column"], "effect": group["effect"], "effect_low": -group["effect"], "effect_high": None}
+        | {"n_levels": group["n_levels"]}
+        for group in table["groups"]
+        if group["effect"] is not None
+    ]
+    merged = {group["column"] for group in table["groups"]}
+    rows = [row for row in table["rows"] if row["effect"] is not None and row["column"] not in merged]
+    return [row | {"n_levels": None} for row in rows] + groups
+
+
 def _axis(frame: svg.Frame, target: str) -> str:
     parts = []
     for value, label in frame.x_ticks():
@@ -48,6 +64,8 @@ def _axis(frame: svg.Frame, target: str) -> str:
 def _row(frame: svg.Frame, k: int, row: dict[str, Any], context: dict[str, Any]) -> str:
     y, x = frame.py(k), frame.px(row["effect"])
     tip = f"{text.visible(row['name'])}: {text.number(row['effect'])}"
+    if row["n_levels"] is not None:
+        return _category(frame, y, row)
     whisker = ""
     if row["effect_low"] is not None:
         low, high = sorted((row["effect_low"], row["effect_high"]))
@@ -58,4 +76,15 @@ def _row(frame: svg.Frame, k: int, row: dict[str, Any], context: dict[str, Any])
         f'<g><title>{svg.escape(tip)}</title><text class="name" x="{frame.left - 8:.1f}" y="{y + 4:.1f}" '
         f'text-anchor="end">{svg.escape(row["name"], 26)}</text>{whisker}'
         f'<path class="dot s6" stroke-width="7" d="M{x:.1f} {y:.1f}h0"/></g>'
+    )
+
+
+def _category(frame: svg.Frame, y: float, row: dict[str, Any]) -> str:
+    tip = f"{text.visible(row['name'])}: {row['n_levels']} levels, about {text.number(row['effect'])} either way"
+    low, high = frame.px(-row["effect"]), frame.px(row["effect"])
+    rings = "".join(f'<circle class="ring" cx="{x:.1f}" cy="{y:.1f}" r="3.2"/>' for x in (low, high))
+    return (
+        f'<g><title>{svg.escape(tip)}</title><text class="name" x="{frame.left - 8:.1f}" y="{y + 4:.1f}" '
+        f'text-anchor="end">{svg.escape(row["name"], 26)}</text>'
+        f'<path class="join" d="M{low:.1f} {y:.1f}H{high:.1f}"/>{rings}</g>'
     )

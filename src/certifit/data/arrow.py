@@ -1,0 +1,131 @@
+"""Arrow tables as sources of rows: tables in memory, re-openable streams, files.
+
+Rows come as record batches of any size and leave as runs of blocks by global row number. A table source still needs
+a map to numbers: `TableEncoder` turns its columns into segments the compiled core reads in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from certifit.data.columns import Array, Bits
+from certifit.data.source import Block, Source, block_rows
+
+
+class ArrowSource(Source):
+    """Rows of an Arrow schema. `open_batches` starts again at row 0 on every call.
+
+    place(row) says where a row stands, for errors: "row 17", "line 19 of 'a.csv'".
+    """
+
+    is_table = True
+
+    def __init__(
+        self,
+        open_batches: Callable[[], Iterable[pa.RecordBatch]],
+        schema: pa.Schema,
+        target: str | None = None,
+        weight: str | None = None,
+        columns: list[str] | None = None,
+        place: Callable[[int], str] = "row {}".format,
+        n_rows: int | None = None,
+    ) -> None:
+        taken = [name for name in (target, weight) if name is not None]
+        self.open_batches = open_batches
+        self.schema = schema
+        self.names = [name for name in schema.names if name not in taken] if columns is None else list(columns)
+        self.named = True
+        self.target = target or "y"
+        self.has_target = target is not None
+        self.weight = weight
+        self.place = place
+        self.n_rows = n_rows
+        self.n_features = len(self.names)
+        self.block_rows = block_rows(self.n_features)
+
+    def runs(self) -> Iterator[Block]:
+        """Runs of rows as Arrow tables of the feature columns."""
+        first_row = 0
+        for table in self._tables(self.rows_of_run()):
+            yield self.block(table, first_row)
+            first_row += table.num_rows
+
+    def block(self, table: pa.Table, first_row: int) -> Block:
+        """Rows of the schema as a block, target and weight checked."""
+        y = self._numbers(table, self.target, first_row) if self.has_target else None
+        weight = None if self.weight is None else self._numbers(table, self.weight, first_row)
+        if weight is not None and (weight < 0).any():
+            at = int(np.flatnonzero(weight < 0)[0])
+            raise ValueError(f"Weight {self.weight!r} is negative at {self.place(first_row + at)}: {weight[at]:g}.")
+        return Block(table.select(self.names), y, weight, first_row)
+
+    def _tables(self, size: int) -> Iterator[pa.Table]:
+        return rebatched(self.open_batches(), size)
+
+    def _numbers(self, table: pa.Table, name: str, first_row: int) -> Array:
+        """A target or weight column as float64; every entry must be a finite number."""
+        column = one_chunk(table.column(name))
+        if not (
+            pa.types.is_integer(column.type)
+            or pa.types.is_floating(column.type)
+            or pa.types.is_boolean(column.type)
+            or pa.types.is_decimal(column.type)
+        ):
+            raise TypeError(f"Column {name!r} is {column.type}, but a target or weight must be numbers.")
+        if column.null_count:
+            at = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+            raise ValueError(f"Column {name!r} is empty at {self.place(first_row + at)}. Remove such rows first.")
+        values = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
+        if not np.isfinite(values).all():
+            at = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise ValueError(f"Column {name!r} is NaN or infinite at {self.place(first_row + at)}.")
+        return np.ascontiguousarray(values)
+
+
+def rebatched(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
+    """The same rows in tables of `size` rows (the last may be shorter). A batch of that size is passed on as it is."""
+    held: list[pa.RecordBatch] = []
+    n_held = 0
+    for batch in batches:
+        begin = 0
+        while begin < batch.num_rows:
+            piece = batch.slice(begin, size - n_held)
+            held.append(piece)
+            n_held += piece.num_rows
+            begin += piece.num_rows
+            if n_held == size:
+                yield pa.Table.from_batches(held)
+                held, n_held = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """A column in one piece; a copy only if it was in several."""
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else combined.chunk(0)
+
+
+def valid_bits(column: pa.Array) -> Bits | None:
+    """The validity bits of a column; None where every row is valid."""
+    buffer = column.buffers()[0]
+    if column.null_count == 0 or buffer is None:
+        return None
+    return Bits(np.frombuffer(buffer, dtype=np.uint8), column.offset)
+
+
+def values_of(column: pa.Array) -> Array | Bits:
+    """The numbers of a column in place: an array, or bits for booleans."""
+    buffer = column.buffers()[1]
+    if pa.types.is_boolean(column.type):
+        return Bits(np.frombuffer(buffer, dtype=np.uint8), column.offset)
+    dtype = np.dtype(column.type.to_pandas_dtype())
+    return np.frombuffer(buffer, dtype=dtype, count=column.offset + len(column))[column.offset :]

@@ -1,0 +1,196 @@
+"""Columns of a block in the storage they came in: a table's rows as the compiled core reads them.
+
+A block's columns are a list of segments. Numbers stay in their Arrow buffers with their validity bits; a category is
+its codes and is never expanded: it stands for as many 0/1 columns as it has levels beside the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+class Segment(Protocol):
+    """Some columns of a block."""
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns."""
+
+    def part(self, begin: int, end: int) -> Segment:
+        """Rows [begin, end)."""
+
+    def core(self) -> tuple[Any, ...]:
+        """As the compiled core takes it."""
+
+    def dense(self, n_rows: int) -> Array:
+        """Expanded: rows x columns of float64."""
+
+
+@dataclass(frozen=True)
+class Bits:
+    """An Arrow bitmap: bit offset + i belongs to row i, least significant bit first."""
+
+    data: Array  # uint8
+    offset: int = 0
+
+    def part(self, begin: int) -> Bits:
+        """The bits from row `begin` on."""
+        return replace(self, offset=self.offset + begin)
+
+    def to_bool(self, n_rows: int) -> Array:
+        """One bool a row; only the bytes of these rows are read."""
+        begin, shift = divmod(self.offset, 8)
+        own = self.data[begin : begin + (shift + n_rows + 7) // 8]
+        return np.unpackbits(own, bitorder="little")[shift : shift + n_rows].view(np.bool_)
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A 2-D array of any numeric type."""
+
+    values: Array
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns."""
+        return int(self.values.shape[1])
+
+    def part(self, begin: int, end: int) -> Dense:
+        """Rows [begin, end)."""
+        return Dense(self.values[begin:end])
+
+    def core(self) -> tuple[Any, ...]:
+        """As the compiled core takes it."""
+        return ("dense", self.values)
+
+    def dense(self, n_rows: int) -> Array:
+        """Rows x columns of float64."""
+        return np.asarray(self.values, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Number:
+    """One numeric column; rows that are not valid read as `fill`."""
+
+    values: Array | Bits
+    valid: Bits | None = None
+    fill: float = 0.0
+    n_columns: int = 1
+
+    def part(self, begin: int, end: int) -> Number:
+        """Rows [begin, end)."""
+        values = self.values.part(begin) if isinstance(self.values, Bits) else self.values[begin:end]
+        return replace(self, values=values, valid=None if self.valid is None else self.valid.part(begin))
+
+    def core(self) -> tuple[Any, ...]:
+        """As the compiled core takes it."""
+        valid = (None, 0) if self.valid is None else (self.valid.data, self.valid.offset)
+        if isinstance(self.values, Bits):
+            return ("bits", self.values.data, self.values.offset, *valid, self.fill)
+        return ("number", self.values, *valid, self.fill)
+
+    def dense(self, n_rows: int) -> Array:
+        """Rows x 1 of float64."""
+        is_bits = isinstance(self.values, Bits)
+        values = self.values.to_bool(n_rows) if isinstance(self.values, Bits) else self.values
+        out = values.astype(np.float64) if is_bits else np.array(values, dtype=np.float64)
+        if self.valid is not None:
+            out[~self.valid.to_bool(n_rows)] = self.fill
+        return out[:, None]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """One column: 1 where a value is missing, else 0."""
+
+    valid: Bits | None
+    n_columns: int = 1
+
+    def part(self, begin: int, end: int) -> Missing:
+        """Rows [begin, end)."""
+        return replace(self, valid=None if self.valid is None else self.valid.part(begin))
+
+    def core(self) -> tuple[Any, ...]:
+        """As the compiled core takes it."""
+        return ("missing", None, 0) if self.valid is None else ("missing", self.valid.data, self.valid.offset)
+
+    def dense(self, n_rows: int) -> Array:
+        """Rows x 1 of float64."""
+        if self.valid is None:
+            return np.zeros((n_rows, 1))
+        return (~self.valid.to_bool(n_rows)).astype(np.float64)[:, None]
+
+
+@dataclass(frozen=True)
+class Codes:
+    """A category: row i has a 1 in column columns[codes[i]], in null_column where it is not valid; -1 is no column."""
+
+    codes: Array  # integers
+    columns: Array  # int32, one a code
+    n_columns: int
+    valid: Bits | None = None
+    null_column: int = -1
+
+    def part(self, begin: int, end: int) -> Codes:
+        """Rows [begin, end)."""
+        valid = None if self.valid is None else self.valid.part(begin)
+        return replace(self, codes=self.codes[begin:end], valid=valid)
+
+    def taken(self, rows: Array) -> Codes:
+        """The rows where `rows` is True."""
+        valid = None
+        if self.valid is not None:
+            valid = Bits(np.packbits(self.valid.to_bool(len(rows))[rows], bitorder="little"))
+        return replace(self, codes=self.codes[rows], valid=valid)
+
+    def core(self) -> tuple[Any, ...]:
+        """As the compiled core takes it."""
+        valid = (None, 0) if self.valid is None else (self.valid.data, self.valid.offset)
+        return ("codes", self.codes, self.columns, self.n_columns, *valid, self.null_column)
+
+    def dense(self, n_rows: int) -> Array:
+        """Rows x columns of 0 and 1."""
+        valid = np.ones(n_rows, dtype=bool) if self.valid is None else self.valid.to_bool(n_rows)
+        place = np.full(n_rows, self.null_column)
+        place[valid] = self.columns[self.codes[:n_rows][valid]]
+        out = np.zeros((n_rows, self.n_columns))
+        rows = np.flatnonzero(place >= 0)
+        out[rows, place[rows]] = 1.0
+        return out
+
+
+class Columns:
+    """The columns of a block: segments side by side."""
+
+    def __init__(self, segments: Sequence[Segment], n_rows: int) -> None:
+        self.segments = list(segments)
+        self.shape = (n_rows, sum(segment.n_columns for segment in segments))
+
+    def part(self, begin: int, end: int) -> Columns:
+        """Rows [begin, end)."""
+        end = min(end, self.shape[0])
+        return Columns([segment.part(begin, end) for segment in self.segments], end - begin)
+
+    def taken(self, rows: Array) -> Columns:
+        """The rows where `rows` is True, copied."""
+        n_rows = self.shape[0]
+        segments: list[Segment] = [
+            part.taken(rows) if isinstance(part, Codes) else Dense(part.dense(n_rows)[rows]) for part in self.segments
+        ]
+        return Columns(segments, int(np.count_nonzero(rows)))
+
+    def core(self) -> list[tuple[Any, ...]]:
+        """As the compiled core takes it."""
+        return [("rows", self.shape[0]), *(segment.core() for segment in self.segments)]
+
+    def toarray(self) -> Array:
+        """Expanded: rows x columns of float64. For small blocks and tests."""
+        if not self.segments:
+            return np.zeros(self.shape)
+        return np.concatenate([segment.dense(self.shape[0]) for segment in self.segments], axis=1)

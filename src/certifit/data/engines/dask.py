@@ -1,0 +1,194 @@
+"""Dask data frames and arrays as sources of rows.
+
+The rows of every partition are counted once. A run of global rows is then one task that is given the partitions it
+crosses, so block borders, and with them every bit, are those of the same rows in memory; the partial sums are added
+on the workers in the tree of `Source.reduce`. Dask's scheduler is whatever it is set to: threads, processes, cluster.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from certifit.data.arrow import ArrowSource
+from certifit.data.roles import features
+from certifit.data.source import Batches, Block, Result, Statistic, join, tree_sum
+from certifit.runtime import threads
+
+_TASKS_AT_ONCE = 64
+
+
+def from_dask(data: Any, target: Any = None, weight: Any = None, columns: Sequence[str] | None = None) -> DaskSource:
+    """Rows in a Dask data frame (target, weight, columns are names) or a Dask array (target, weight are arrays).
+
+    One pass here counts the rows of every partition. A fit computes the partitions anew on every pass over the rows,
+    unless you persist() them.
+    """
+    try:
+        from dask.base import is_dask_collection
+    except ImportError as error:
+        raise ImportError("from_dask needs Dask: pip install 'dask[dataframe,distributed]'.") from error
+    if not is_dask_collection(data) or not hasattr(data, "to_delayed"):
+        raise TypeError(f"from_dask needs a Dask data frame or array. Got {type(data).__name__}.")
+    if hasattr(data, "columns"):
+        return _of_frame(data, target, weight, columns)
+    if columns is not None:
+        raise ValueError("columns= is for data frames. Select the columns of the array: X[:, [0, 3]].")
+    return _of_array(data, target, weight)
+
+
+class DaskSource(Batches):
+    """Partitions (delayed blocks) and the global number of each one's first row."""
+
+    def __init__(self, parts: list[Any], n_rows: Sequence[int], names: list[str], table: ArrowSource | None) -> None:
+        super().__init__(self._blocks, names, "y" if table is None else table.target, named=table is not None)
+        if not sum(n_rows):
+            raise ValueError("Found 0 rows. A fit needs at least one.")
+        self.parts, self.starts, self.n_rows = parts, [0, *accumulate(n_rows)], sum(n_rows)
+        if table is not None:
+            self.is_table, self.schema, self.weight = True, table.schema, table.weight
+            self.has_target = table.has_target
+
+    def map(self, f: Callable[[Block], Result]) -> Iterator[Result]:
+        """f of every run, computed by the workers, some runs at a time."""
+        tasks = self._tasks(f)
+        for begin in range(0, len(tasks), _TASKS_AT_ONCE):
+            yield from _computed(tasks[begin : begin + _TASKS_AT_ONCE], self.parts)
+
+    def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
+        """Sum of f over the runs, added by the workers in the same tree."""
+        total: Statistic = _computed([tree_sum(self._tasks(f))], self.parts)[0]
+        return total
+
+    def _tasks(self, f: Callable[[Block], Any]) -> list[Any]:
+        from dask.delayed import delayed
+
+        shared = delayed(f, pure=False, traverse=False)  # one copy for all tasks
+        tasks = []
+        for begin in range(0, self.n_rows, self.rows_of_run()):
+            end = min(begin + self.rows_of_run(), self.n_rows)
+            first, last = bisect_right(self.starts, begin) - 1, bisect_left(self.starts, end)
+            cuts = [(max(begin - start, 0), end - start) for start in self.starts[first:last]]
+            tasks.append(delayed(_of_run)(shared, begin, cuts, *self.parts[first:last]))
+        return tasks
+
+    def _blocks(self) -> Iterator[Block]:
+        for part in self.parts:
+            yield _computed([part], self.parts)[0]
+
+
+def _of_run(f: Callable[[Block], Result], begin: int, cuts: list[tuple[int, int]], *parts: Block) -> Result:
+    """f of one run, cut from the partitions it crosses."""
+    pieces = [part.part(start, min(end, part.n_rows)) for part, (start, end) in zip(parts, cuts, strict=True)]
+    with threads(1):  # the workers are what runs in parallel
+        return f(join([piece for piece in pieces if piece.n_rows], begin))
+
+
+def _computed(tasks: list[Any], parts: Sequence[Any]) -> list[Any]:
+    """The results of delayed tasks. If one fails because a partition does, the error names it."""
+    from dask.base import compute
+    from dask.delayed import delayed
+
+    try:
+        return list(compute(*tasks))
+    except Exception:
+        for k, part in enumerate(parts):
+            try:
+                compute(delayed(_nothing)(part))
+            except Exception as error:
+                raise ValueError(f"Partition {k} of {len(parts)} could not be computed: {error}") from error
+        raise
+
+
+def _nothing(part: Any) -> None:
+    return None
+
+
+def _of_frame(frame: Any, target: str | None, weight: str | None, columns: Sequence[str] | None) -> DaskSource:
+    from dask.delayed import delayed
+
+    named = {str(name): name for name in frame.columns}
+    chosen = features([str(name) for name in frame.columns], target, weight, columns, "The data frame")
+    wanted = [name for name in (*chosen, target, weight) if name is not None]
+    frames = frame[[named[name] for name in wanted]].to_delayed()
+    facts = _computed([delayed(_rows_and_schema)(one) for one in frames], frames)
+    table = ArrowSource(tuple, _common([schema for _, schema in facts]), target, weight, chosen)
+    shared = delayed(table, pure=False, traverse=False)
+    parts = [delayed(_frame_block)(one, shared) for one in frames]
+    return DaskSource(parts, [n_rows for n_rows, _ in facts], chosen, table)
+
+
+def _rows_and_schema(frame: Any) -> tuple[int, pa.Schema]:
+    return len(frame), pa.Table.from_pandas(frame, preserve_index=False).schema.remove_metadata()
+
+
+def _frame_block(frame: Any, table: ArrowSource) -> Block:
+    rows = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    return table.block(rows.cast(table.schema), 0)
+
+
+def _common(schemas: list[pa.Schema]) -> pa.Schema:
+    """The schema of all partitions; one that differs is named."""
+    common = _wide(schemas[0])
+    for k, schema in enumerate(schemas):
+        try:
+            common = pa.unify_schemas([common, _wide(schema)], promote_options="permissive")
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            raise ValueError(f"Partition {k} has other types than those before it: {error}") from error
+    return common
+
+
+def _wide(schema: pa.Schema) -> pa.Schema:
+    """Categories with codes of one width: pandas takes the narrowest that a partition needs."""
+    types = [pa.dictionary(pa.int32(), k.value_type) if pa.types.is_dictionary(k) else k for k in schema.types]
+    return pa.schema(list(zip(schema.names, types, strict=True)))
+
+
+def _of_array(X: Any, y: Any, weight: Any) -> DaskSource:
+    from dask.delayed import delayed
+
+    if X.ndim != 2:
+        raise ValueError(f"X must have 2 dimensions. Got {X.ndim}.")
+    X = X.rechunk({1: -1})
+    columns = [X.to_delayed()[:, 0], _chunks(y, X, "y"), _chunks(weight, X, "weight")]
+    parts = [delayed(_array_block)(*each) for each in zip(*columns, strict=True)]
+    n_rows = X.chunks[0]
+    if np.isnan(sum(n_rows)):
+        n_rows = _computed([delayed(len)(chunk) for chunk in columns[0]], columns[0])
+    return DaskSource(parts, n_rows, [f"x{j}" for j in range(X.shape[1])], None)
+
+
+def _chunks(values: Any, X: Any, name: str) -> list[Any]:
+    """The chunks of a target or weight, cut like the rows of X."""
+    if values is None:
+        return [None] * X.numblocks[0]
+    if getattr(values, "ndim", None) != 1 or not hasattr(values, "to_delayed"):
+        raise ValueError(f"{name} must be a Dask array of one number a row. Got {type(values).__name__}.")
+    if not np.isnan(X.shape[0] + values.shape[0]):
+        if values.shape != X.shape[:1]:
+            raise ValueError(f"{name} has {values.shape[0]} rows but X has {X.shape[0]}.")
+        values = values.rechunk((X.chunks[0],))
+    return list(values.to_delayed())
+
+
+def _array_block(X: Any, y: Any, weight: Any) -> Block:
+    if X.dtype.kind not in "fiub":
+        raise TypeError(f"X has dtype {X.dtype}, but every entry must be a number.")
+    X = X.astype(np.float64) if X.dtype == np.float16 else X
+    return Block(X, _numbers(y, "y", len(X)), _numbers(weight, "weight", len(X)))
+
+
+def _numbers(values: Any, name: str, n_rows: int) -> Any:
+    if values is None:
+        return None
+    values = np.ascontiguousarray(values, dtype=np.float64)
+    if values.shape != (n_rows,):
+        raise ValueError(f"{name} has {len(values)} rows in a chunk where X has {n_rows}.")
+    if not np.isfinite(values).all() or (name == "weight" and (values < 0).any()):
+        raise ValueError(f"{name} must be finite numbers{' >= 0' if name == 'weight' else ''}.")
+    return values

@@ -1,0 +1,242 @@
+"""CSV files: rows in constant memory, every fault with its line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from certifit.data.formats import csv_types
+from certifit.data.formats.csv_reader import BLOCK, BadRow, Reader, Skipped, Text, last_number, line_of, short
+from certifit.data.formats.paths import Unchanged
+from certifit.data.roles import refuse_unknown
+
+__all__ = ["CsvFiles", "Text"]
+
+
+class CsvFiles:
+    """Files of one header, in order. The look at all rows that settles the types is made once, here.
+
+    numbers: columns beside the features that are numbers whatever their cells look like: the target, the weight.
+    """
+
+    checksummed = False
+
+    def __init__(
+        self, paths: Sequence[str], text: Text, features: Sequence[str], numbers: Sequence[str],
+        types: Mapping[str, Any], bad_rows: int,
+    ) -> None:  # fmt: skip
+        self.paths, self.text, self.numbers, self.bad_rows = list(paths), text, list(numbers), bad_rows
+        wanted = [*features, *numbers]
+        self.unchanged = Unchanged(self.paths)
+        for path in self.paths[1:]:
+            _same_header(path, Text.of(path, text.delimiter, text.encoding, ()).header, self.paths[0], text.header)
+        for name in types:
+            refuse_unknown(name, text.header, repr(self.paths[0]))
+        fixed = {name: csv_types.named_type(name, kind) for name, kind in types.items()}
+        self.types = {name: fixed[name] for name in wanted if name in fixed}
+        self.lenient: dict[str, csv_types.Kind] = {}  # columns read as text, whose bad cells are bad rows
+        self.cells: dict[str, str] = {}  # what an error says about all cells of a column
+        self.bad: list[BadRow] = []
+        self.rows: list[int] = []
+        self.cut: list[str] = []  # files whose last line does not end
+        self._survey([name for name in wanted if name not in fixed])
+        self.schema = pa.schema([(name, self.types[name]) for name in wanted])
+        self.n_rows = sum(self.rows)
+        if not self.n_rows:
+            raise ValueError(f"{self.paths[0]!r} has a header and no rows.")
+
+    @property
+    def skipped(self) -> int:
+        """How many rows were skipped."""
+        return len(self.bad)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a report should say."""
+        notes = [f"{path!r} does not end with a line break: its last row may be cut." for path in self.cut]
+        if self.bad:
+            what = [f"{self._where(bad)}: {bad.what}" for bad in self.bad[:3]]
+            plural = "row was" if len(self.bad) == 1 else "rows were"
+            notes.append(f"{len(self.bad)} bad {plural} skipped. " + "; ".join(what) + ".")
+        return notes
+
+    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """All rows of these columns. A column whose bad cells are skipped is always read, so rows stay the same."""
+        types = self._read_as({name: self.types[name] for name in dict.fromkeys([*columns, *self.lenient])})
+        schema = pa.schema([(name, self.types[name]) for name in columns])
+        bad = Skipped(self.bad_rows)
+        for path in self.paths:
+            self.unchanged.check(path)
+            read = 0
+            for batch in self._read(path, types, bad):
+                kept = self._kept(batch, path, read, bad) if self.lenient else batch
+                read += batch.num_rows
+                if kept.num_rows:
+                    yield kept.select(list(columns)).cast(schema)
+
+    def place(self, row: int) -> str:
+        """Where a row stands: its line."""
+        for path, n_rows in zip(self.paths, self.rows, strict=True):
+            if row < n_rows:
+                number = _numbered(row, [bad.number for bad in self.bad if bad.path == path])
+                return f"{line_of(path, number, self.text)} of {path!r}"
+            row -= n_rows
+        return f"row {row}"
+
+    def _survey(self, unknown: list[str]) -> None:
+        """Settle the types, then count rows and bad rows: one pass, more only where the first block misleads."""
+        types, counts = {**self.types, **self._first_block(unknown)}, {}
+        while True:
+            try:
+                counts = self._count(types, [name for name in unknown if types[name] == pa.string()])
+                break
+            except _BadCell as error:
+                if error.column in unknown:
+                    types |= dict.fromkeys(unknown, pa.string())
+                elif not self.bad_rows or (kind := csv_types.kind_of(types[error.column])) is None:
+                    raise
+                else:
+                    self.lenient[error.column] = kind
+        if self._decide(counts):
+            self._count(self.types, [])
+
+    def _first_block(self, unknown: list[str]) -> dict[str, pa.DataType]:
+        path, known = self.paths[0], {name: pa.string() for name in self.types}
+        try:
+            with Reader(path, self.text, known, [*known, *unknown], Skipped(1 << 62)) as reader:
+                found = {name: reader.schema.field(name).type for name in unknown}
+        except (pa.ArrowException, OSError) as error:
+            raise self._explained(error, path, known, Skipped(0)) from error
+        return {name: csv_types.inferred(kind) for name, kind in found.items()}
+
+    def _count(self, types: dict[str, pa.DataType], undecided: list[str]) -> dict[str, csv_types.Counts]:
+        """One pass: rows, bad rows, and what the cells of the undecided columns are."""
+        self.types, self.rows, self.cut = types, [], []
+        bad = Skipped(self.bad_rows)
+        counts = {name: csv_types.Counts() for name in undecided}
+        for path in self.paths:
+            read = kept = 0
+            for batch in self._read(path, self._read_as(types), bad):
+                for name, count in counts.items():
+                    count.add(batch.column(name))
+                kept += self._kept(batch, path, read, bad).num_rows
+                read += batch.num_rows
+            self.rows.append(kept)
+        self.bad = bad.rows
+        return counts
+
+    def _decide(self, counts: dict[str, csv_types.Counts]) -> bool:
+        """Give columns read as text the type of their cells; whether any changed."""
+        before = dict(self.types)
+        for name, count in counts.items():
+            kind, bad_cells = count.decide(must_be_number=name in self.numbers)
+            self.types[name] = pa.string() if kind is None else kind.type
+            if kind is not None and bad_cells:
+                self.lenient[name] = kind
+                self.cells[name] = f"{bad_cells:,} of {count.n_cells:,} cells of this column are not {kind.plural}"
+        return self.types != before
+
+    def _read_as(self, types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+        return {name: pa.string() if name in self.lenient else kind for name, kind in types.items()}
+
+    def _read(self, path: str, types: dict[str, pa.DataType], bad: Skipped) -> Iterator[pa.RecordBatch]:
+        try:
+            with Reader(path, self.text, types, list(types), bad) as reader:
+                yield from reader.batches()
+                if not reader.ended:
+                    line = line_of(path, last_number(path, self.text), self.text)
+                    raise ValueError(
+                        f"{path!r}: a quoted cell of the row at {line} is not closed before the end of the file. "
+                        "The file is cut, or a quote is missing."
+                    )
+                if not reader.complete and path not in self.cut:
+                    self.cut.append(path)
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise self._explained(error, path, types, bad) from error
+
+    def _kept(self, batch: pa.RecordBatch, path: str, read: int, bad: Skipped) -> pa.RecordBatch:
+        """The batch without rows that hold a bad cell, its lenient columns converted."""
+        wrong: dict[int, str] = {}  # row -> column
+        for name, kind in self.lenient.items():
+            for row in kind.mismatches(batch.column(name)):
+                wrong.setdefault(row, name)
+        before = [one.number for one in bad.rows if one.path == path and not one.parsed]
+        for row in sorted(wrong):
+            name = wrong[row]
+            cell = short(batch.column(name)[row].as_py())
+            what = f"column {name!r} is {cell}, not {self.lenient[name].article}"
+            one = BadRow(path, _numbered(read + row, before), what, parsed=True)
+            if not bad.take(one):
+                raise ValueError(self._too_many(one, self.cells.get(name, "")))
+        if wrong:
+            batch = batch.filter(pa.array([row not in wrong for row in range(batch.num_rows)]))
+        for name, kind in self.lenient.items():
+            at = batch.schema.get_field_index(name)
+            batch = batch.set_column(at, name, kind.converted(batch.column(at)))
+        return batch
+
+    def _explained(self, error: Exception, path: str, types: Mapping[str, Any], bad: Skipped) -> Exception:
+        """The error of the parser in words, with its line."""
+        said = str(error)
+        if bad.refused is not None:
+            return ValueError(self._too_many(bad.refused))
+        if found := _CELL_ERROR.search(said):
+            return self._bad_cell(path, types, int(found[1]), int(found[2] or 0), found[3])
+        if "cannot infer number of columns" in said:
+            return ValueError(f"{path!r} has a header and no rows.")
+        if "straddl" in said or "out of sync" in said:
+            line = line_of(path, last_number(path, self.text), self.text)
+            return ValueError(f"{path!r}: a row near {line} is longer than {BLOCK:,} bytes. A quote may be missing.")
+        return ValueError(f"{path!r} is cut or not a readable CSV file: {said.strip()}")
+
+    def _bad_cell(self, path: str, types: Mapping[str, Any], column: int, number: int, said: str) -> ValueError:
+        name, where = self.text.header[column], f"{path!r}, {line_of(path, number, self.text)}"
+        if "UTF8" in said:
+            advice = "Save the file as UTF-8, or pass encoding=, such as 'latin1'."
+            return ValueError(f"{where}: column {name!r} has bytes that are not {self.text.encoding} text. {advice}")
+        what = f"column {name!r} is {said.removeprefix('invalid value ')}, not {csv_types.article(types.get(name))}"
+        advice = f"Mend the file, name a sign for no value in missing=, or pass types={{{name!r}: 'text'}}."
+        return _BadCell(f"{where}: {what}. {advice}", name)
+
+    def _where(self, bad: BadRow) -> str:
+        return f"{bad.path!r}, {line_of(bad.path, bad.number, self.text)}"
+
+    def _too_many(self, bad: BadRow, about: str = "") -> str:
+        more = f" {about}." if about else ""
+        limit = f"bad_rows={self.bad_rows} are used up. " if self.bad_rows else ""
+        advice = "Mend the file, or pass bad_rows= to skip that many such rows."
+        if about:
+            advice += " A sign for no value can be named in missing=, text in types={column: 'text'}."
+        return f"{self._where(bad)}: {bad.what}.{more} {limit}{advice}"
+
+
+_CELL_ERROR = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to [^:]+: (.*)", re.S)
+
+
+class _BadCell(ValueError):
+    """A cell of another type than its column."""
+
+    def __init__(self, message: str, column: str) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+def _same_header(path: str, header: Sequence[str], first: str, expected: Sequence[str]) -> None:
+    missing = [name for name in expected if name not in header]
+    extra = [name for name in header if name not in expected]
+    if missing or extra:
+        what = f"lacks column {missing[0]!r}" if missing else f"has a column {extra[0]!r}"
+        raise ValueError(f"{path!r} {what}, unlike {first!r}. All files of a scan need the same header.")
+    if list(header) != list(expected):
+        raise ValueError(f"{path!r} has its columns in another order than {first!r}. Make the headers equal.")
+
+
+def _numbered(row: int, skipped: Sequence[int]) -> int:
+    """The number in its file of row `row`, counted from 0 without the skipped ones."""
+    number = row + 2
+    for one in sorted(skipped):
+        number += one <= number
+    return number

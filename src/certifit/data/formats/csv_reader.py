@@ -1,0 +1,218 @@
+"""One pass over one CSV file, and where its rows stand.
+
+pyarrow parses. It numbers the rows of a file from 1, the header, and skips blank lines; `line_of` turns such a number
+into a line. A last row of too many cells is put behind the end of every file: it goes missing where the file ends
+inside a quoted cell, which the parser accepts.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "-NaN", "null", "NULL")
+BLOCK = 1 << 20
+END = "certifit: end of file"
+
+
+@dataclass(frozen=True)
+class Text:
+    """How the text is written: delimiter, encoding, what a missing value looks like, and the header."""
+
+    delimiter: str
+    encoding: str
+    missing: tuple[str, ...]
+    header: tuple[str, ...]
+
+    @staticmethod
+    def of(path: str, delimiter: str | None, encoding: str, missing: tuple[str, ...]) -> Text:
+        """Read from the first line of a file."""
+        with _opened(path) as file:
+            start = file.read(4)
+        if start[:2] in (b"\xff\xfe", b"\xfe\xff") and encoding == "utf8":
+            raise ValueError(f"{path!r} is UTF-16 text. Save it as UTF-8.")
+        if start[:4] == b"PAR1":
+            raise ValueError(f"{path!r} is a Parquet file. Use scan_parquet.")
+        if delimiter is not None and len(delimiter) != 1:
+            raise ValueError(f"delimiter must be one character, such as ',' or ';'. Got {delimiter!r}.")
+        try:
+            found = delimiter or _sniffed(path, encoding)
+            header = next((row for row in csv.reader(_lines(path, encoding), delimiter=found) if row), None)
+        except (csv.Error, EOFError, OSError) as error:
+            raise ValueError(f"{path!r} is not a readable CSV file: {error}.") from error
+        if header is None:
+            raise ValueError(f"{path!r} is empty. A CSV file begins with a line of column names.")
+        if any("\udc80" <= letter <= "\udcff" for name in header for letter in name):
+            raise ValueError(f"{path!r}: the header is not {encoding} text. Pass encoding=, such as 'latin1'.")
+        repeated = sorted({name for name in header if header.count(name) > 1})
+        if repeated:
+            raise ValueError(f"{path!r} has more than one column named {repeated}. Rename them.")
+        return Text(found, encoding, missing, tuple(header))
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that is skipped, or ends a pass."""
+
+    path: str
+    number: int  # of the row in its file; the header is 1
+    what: str
+    parsed: bool = False  # it has the right number of cells, and a bad one
+
+
+@dataclass
+class Skipped:
+    """Bad rows of one pass, up to a limit."""
+
+    limit: int
+    rows: list[BadRow] = field(default_factory=list)
+    refused: BadRow | None = None
+
+    def take(self, row: BadRow) -> bool:
+        """Count a row; whether it may be skipped."""
+        if len(self.rows) < self.limit:
+            self.rows.append(row)
+            return True
+        self.refused = self.refused or row
+        return False
+
+
+class Reader:
+    """One pass over one file."""
+
+    def __init__(
+        self, path: str, text: Text, types: Mapping[str, pa.DataType], columns: Sequence[str], bad: Skipped
+    ) -> None:
+        self.path, self.text, self.bad = path, text, bad
+        self.ended = False
+        self.file = _WithEnd(path, "\n" + text.delimiter * len(text.header) + END + "\n", text.encoding)
+        convert = arrow_csv.ConvertOptions(
+            column_types=dict(types), include_columns=list(columns), strings_can_be_null=True,
+            null_values=[*MISSING, *text.missing],
+        )  # fmt: skip
+        parse = arrow_csv.ParseOptions(
+            delimiter=text.delimiter, newlines_in_values=True, invalid_row_handler=self._invalid
+        )
+        # One thread: only then does an error carry the number of the row. It costs no time here.
+        read = arrow_csv.ReadOptions(use_threads=False, block_size=BLOCK, encoding=text.encoding)
+        self.arrow = arrow_csv.open_csv(self.file, read, parse, convert)
+        self.schema = self.arrow.schema
+
+    @property
+    def complete(self) -> bool:
+        """Whether the last line ends with a line break."""
+        return self.file.last in b"\r\n"
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows."""
+        yield from self.arrow
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.arrow.close()
+        self.file.close()
+
+    def _invalid(self, row: Any) -> str:
+        if row.actual_columns == len(self.text.header) + 1 and row.text.endswith(END):
+            self.ended = True
+            return "skip"
+        cells = "1 cell" if row.actual_columns == 1 else f"{row.actual_columns} cells"
+        what = f"{cells}, but the header has {row.expected_columns}: {short(row.text)}"
+        return "skip" if self.bad.take(BadRow(self.path, row.number, what)) else "error"
+
+
+def line_of(path: str, number: int, text: Text) -> str:
+    """Where row `number` of a file begins: "line 17"."""
+    line = None if number <= 0 else _records(path, text, number)[1]
+    return f"row {number - 1} after the header" if line is None else f"line {line}"
+
+
+def last_number(path: str, text: Text) -> int:
+    """The number of the last row of a file."""
+    return _records(path, text, None)[0]
+
+
+def _records(path: str, text: Text, number: int | None) -> tuple[int, int | None]:
+    """(number, first line) of row `number`, or of the last row."""
+    count, line, begin = 0, None, 1
+    try:
+        with _lines(path, text.encoding) as lines:
+            reader = csv.reader(lines, delimiter=text.delimiter)
+            for cells in reader:
+                if cells:
+                    count, line = count + 1, begin
+                    if count == number:
+                        return count, line
+                begin = reader.line_num + 1
+    except (csv.Error, OSError, ValueError):
+        return count + 1, begin
+    return count, None if number is not None else line
+
+
+def short(text: str) -> str:
+    """Text of a file as an error shows it."""
+    text = text.strip("\r\n")
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+class _WithEnd(io.RawIOBase):
+    """The bytes of a file, decompressed, and a last line behind them."""
+
+    def __init__(self, path: str, end: str, encoding: str) -> None:
+        super().__init__()
+        self.inner = _opened(path)
+        self.end = end.encode(encoding)
+        self.last = b"\n"
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """The next bytes."""
+        if self.inner is None:
+            return 0
+        data = self.inner.read(len(buffer))
+        if data:
+            self.last = data[-1:]
+        else:
+            self.inner.close()
+            self.inner, data = None, self.end
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self.inner is not None:
+            self.inner.close()
+        super().close()
+
+
+def _opened(path: str) -> Any:
+    try:
+        return pa.input_stream(path, compression="detect")
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path!r} could not be read: {getattr(error, 'strerror', None) or error}.") from error
+
+
+def _lines(path: str, encoding: str) -> io.TextIOWrapper:
+    with_mark = "utf-8-sig" if encoding == "utf8" else encoding
+    raw = io.BufferedReader(_WithEnd(path, "", encoding))
+    return io.TextIOWrapper(raw, encoding=with_mark, errors="surrogateescape", newline="")
+
+
+def _sniffed(path: str, encoding: str) -> str:
+    """The delimiter that parts the header into most cells."""
+    with _lines(path, encoding) as lines:
+        first = next((line for line in lines if line.strip()), "")
+    bare = re.sub(r'"[^"]*"', "", first)
+    return max(",;\t|", key=bare.count)

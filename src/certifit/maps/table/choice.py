@@ -1,0 +1,252 @@
+"""From a survey to the kind of each column, and the sentences that say why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from certifit.maps.table.kinds import Date, Flag, Kind, Level, Number, SetAside
+from certifit.maps.table.moments import Levels, Moments
+from certifit.maps.table.survey import ColumnSurvey, Survey
+
+FEW_ROWS = 20  # too few rows to call a column an identifier, too few levels to call one free text
+_UNIQUE_SHARE = 0.95
+_LONG_TEXT = 40  # characters
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of the encoder."""
+
+    reference: Any
+    unseen: str
+    max_levels: int
+    min_count: float
+    missing: str
+    dates: str
+
+    @property
+    def is_lenient(self) -> bool:
+        """Whether a gap is taken in a column that had none in training."""
+        return self.unseen == "reference"
+
+    def reference_of(self, name: str) -> str:
+        """The rule, or the level itself where one is given."""
+        return str(self.reference.get(name, "first")) if isinstance(self.reference, dict) else str(self.reference)
+
+
+def choose(survey: Survey, settings: Settings, place: Callable[[int], str]) -> tuple[list[Kind], list[str]]:
+    """Kinds in the order of the columns, and notes."""
+    kinds: list[Kind] = []
+    notes: list[str] = []
+    known: dict[tuple[object, ...], str] = {}
+    gaps: dict[int, str] = {}
+    for name, column in survey.columns.items():
+        _refuse_values(name, column, settings, place)
+        kind = _CHOICES[column.family](name, column, settings)
+        key = _key(column)
+        if not isinstance(kind, SetAside) and key is not None:
+            twin = known.setdefault(key, name)
+            if twin != name:
+                kind = SetAside(name, reason=f"it repeats column {twin!r} in every row")
+        kinds.append(kind)
+        notes.extend(_sentences(kind, column, survey.n_rows))
+        if kind.has_indicator and (twin := gaps.setdefault(column.gaps, name)) != name:
+            notes.append(f"Column {name!r} is missing in the same rows as {twin!r}: their columns of gaps are equal.")
+    return kinds, notes
+
+
+def _refuse_values(name: str, column: ColumnSurvey, settings: Settings, place: Callable[[int], str]) -> None:
+    if column.first_infinite is not None:
+        raise ValueError(
+            f"Column {name!r} is infinite at {place(column.first_infinite)}. "
+            "Numbers must be finite; leave the value empty if it is not known."
+        )
+    if settings.missing == "error" and column.first_missing is not None and column.family != "other":
+        raise ValueError(
+            f"Column {name!r} is missing in {column.missing:,} rows, first at {place(column.first_missing)}. "
+            "Fill them, or use missing='indicator'."
+        )
+
+
+def _key(column: ColumnSurvey) -> tuple[object, ...] | None:
+    """Equal for columns with the same values in every row."""
+    if column.texts is not None:
+        hashed = column.texts.fingerprint
+        return None if hashed is None else ("text", column.missing, hashed)
+    family = "number" if column.family == "flag" else column.family
+    facts = tuple((part, m.fingerprint, m.lower, m.upper) for part, m in column.numbers.items())
+    return (family, column.missing, facts)
+
+
+def _number(name: str, column: ColumnSurvey, settings: Settings) -> Kind:
+    values = column.numbers[""]
+    if reason := _no_information(column, values.is_constant, f"{values.lower:g}"):
+        return SetAside(name, reason=reason)
+    kind = Flag if column.family == "flag" else Number
+    return kind(name, *_gaps(column, settings), fill=values.mean, varies=not values.is_constant)
+
+
+def _date(name: str, column: ColumnSurvey, settings: Settings) -> Kind:
+    if not column.is_readable:
+        return SetAside(name, reason=f"the time zone of {column.type} is not known here")
+    if settings.dates == "drop":
+        return SetAside(name, reason="it is a date and dates='drop'")
+    parts = {part: values for part, values in column.numbers.items() if not values.is_constant}
+    if reason := _no_information(column, not parts, "one date"):
+        return SetAside(name, reason=reason)
+    fills = tuple(values.mean for values in parts.values())
+    return Date(name, *_gaps(column, settings), column.family, tuple(parts), fills)
+
+
+def _level(name: str, column: ColumnSurvey, settings: Settings) -> Kind:
+    texts = column.texts
+    if texts is None:
+        raise ValueError(f"Column {name!r} was not surveyed as text.")
+    if reason := _not_levels(texts):
+        return SetAside(name, reason=reason)
+    if texts.counts is None:
+        return SetAside(name, reason=_too_many("more than " + f"{settings.max_levels:,}", settings))
+    only = next(iter(texts.counts), None)
+    if reason := _no_information(column, len(texts.counts) <= 1, repr(only)):
+        return SetAside(name, reason=reason)
+    reference = _reference(name, texts.counts, settings)
+    kept = [x for x, count in texts.counts.items() if count >= settings.min_count or x == reference]
+    if len(kept) > settings.max_levels:
+        return SetAside(name, reason=_too_many(f"{len(kept):,}", settings))
+    other = _free_name("other", kept) if len(kept) < len(texts.counts) else None
+    has_indicator = column.missing > 0
+    if not kept and not has_indicator:
+        return SetAside(name, reason=f"each of its {len(texts.counts):,} levels has less than min_count rows")
+    levels = tuple(sorted(kept, key=_order(column)))
+    if reference is None:
+        reference = _rule(settings.reference_of(name), levels, texts.counts) if levels else str(other)
+    return Level(name, has_indicator, settings.is_lenient or other is not None, levels, reference, other)
+
+
+def _set_aside(name: str, column: ColumnSurvey, settings: Settings) -> Kind:
+    if column.family == "empty":
+        return SetAside(name, reason="it holds no value")
+    return SetAside(name, reason=f"its type {column.type} is neither number, flag, text nor date")
+
+
+_CHOICES: dict[str, Callable[[str, ColumnSurvey, Settings], Kind]] = {
+    "number": _number,
+    "flag": _number,
+    "text": _level,
+    "date": _date,
+    "time": _date,
+    "duration": _date,
+    "empty": _set_aside,
+    "other": _set_aside,
+}
+
+
+def _gaps(column: ColumnSurvey, settings: Settings) -> tuple[bool, bool]:
+    """(has_indicator, is_lenient) of a column of numbers."""
+    has_indicator = column.missing > 0 and settings.missing == "indicator"
+    return has_indicator, settings.is_lenient or settings.missing == "fill"
+
+
+def _no_information(column: ColumnSurvey, is_constant: bool, value: str) -> str | None:
+    if column.count == 0:
+        return "it holds no value"
+    if is_constant and not column.missing:
+        return f"it is constant ({value} in every row)"
+    return None
+
+
+def _not_levels(texts: Levels) -> str | None:
+    """Why a text column is no category: every row has its own text, or the texts are prose."""
+    distinct = texts.distinct_in_runs if texts.distinct is None else texts.distinct
+    if texts.count <= FEW_ROWS or distinct <= FEW_ROWS:
+        return None
+    if texts.length > _LONG_TEXT * texts.count and 2 * texts.spaced > texts.count:
+        return f"it is free text ({texts.length / texts.count:.0f} characters on average). Make numbers of it first"
+    if distinct > _UNIQUE_SHARE * texts.count:
+        return f"it looks like an identifier ({distinct:,} different texts in {texts.count:,} rows)"
+    return None
+
+
+def _too_many(count: str, settings: Settings) -> str:
+    return (
+        f"it has {count} levels and max_levels is {settings.max_levels:,}. Raise max_levels to keep it, or group its "
+        "rare levels with min_count"
+    )
+
+
+def _reference(name: str, counts: dict[str, float], settings: Settings) -> str | None:
+    """The level that the user named for this column, or None."""
+    if not isinstance(settings.reference, dict) or name not in settings.reference:
+        return None
+    level = str(settings.reference[name])
+    if level not in counts:
+        some = ", ".join(map(repr, sorted(counts)[:10]))
+        raise ValueError(f"reference names the level {level!r} of column {name!r}, which has the levels {some}.")
+    return level
+
+
+def _rule(rule: str, levels: tuple[str, ...], counts: dict[str, float]) -> str:
+    return levels[0] if rule == "first" else max(levels, key=lambda level: counts[level])
+
+
+def _order(column: ColumnSurvey) -> Callable[[str], Any]:
+    """Levels that are numbers go by size, texts by their letters."""
+    values = column.type.removeprefix("dictionary<values=").split(",")[0]
+    return float if values.startswith(("int", "uint", "float", "double", "halffloat", "decimal")) else str
+
+
+def _free_name(name: str, taken: list[str]) -> str:
+    while name in taken:
+        name += " (rare)"
+    return name
+
+
+def _sentences(kind: Kind, column: ColumnSurvey, n_rows: int) -> Iterator[str]:
+    if isinstance(kind, SetAside):
+        yield f"Column {kind.name!r} was set aside: {kind.reason}."
+        return
+    if column.missing:
+        yield _gap_sentence(kind, column.missing, n_rows)
+    if isinstance(kind, Date):
+        made = ", ".join(repr(kind.name + own) for own in kind.own_names)
+        yield f"Column {kind.name!r} became {made}."
+    if isinstance(kind, Level) and kind.other is not None and column.texts is not None and column.texts.counts:
+        n_rare = len(column.texts.counts) - len(kind.levels)
+        yield f"Column {kind.name!r}: {n_rare:,} rare levels were grouped as {kind.other!r}; new levels count as that."
+    if isinstance(kind, Level) and _are_dates(kind.levels):
+        yield f"Column {kind.name!r} holds dates as text, read as {len(kind.levels):,} levels. Convert it to dates."
+    if isinstance(kind, Number) and _numbers_rows(column.numbers[""]):
+        yield (
+            f"Column {kind.name!r} looks like an identifier: whole numbers that grow from row to row. It was kept; "
+            "leave it out if it only numbers the rows."
+        )
+
+
+def _gap_sentence(kind: Kind, missing: int, n_rows: int) -> str:
+    what = f"Column {kind.name!r} is missing in {missing:,} of {n_rows:,} rows"
+    if isinstance(kind, Level):
+        return f"{what}: a level of its own."
+    filled = [f"{kind.fill:g}"] if isinstance(kind, Number) and kind.varies else []
+    filled = [f"{fill:g}" for fill in kind.fills] if isinstance(kind, Date) else filled
+    said = [f"filled with the mean {', '.join(filled)}"] if filled else []
+    said += [f"marked in {kind.name + ' missing'!r}"] if kind.has_indicator else []
+    return f"{what}: {' and '.join(said)}."
+
+
+def _are_dates(levels: tuple[str, ...]) -> bool:
+    if len(levels) <= FEW_ROWS:
+        return False
+    try:
+        pc.cast(pa.array(levels), pa.timestamp("s"))
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _numbers_rows(values: Moments) -> bool:
+    return values.is_whole and values.is_increasing and values.count > FEW_ROWS

@@ -1,0 +1,273 @@
+"""What is added up about numbers and about texts.
+
+Sums merge as means and squares about them (Chan), never raw. A fingerprint is sum_i h(x_i) k_i mod 2^64 with a key k_i
+made of the global row number, so it does not depend on how rows are cut; equal columns have equal fingerprints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from certifit.data.columns import Array
+from certifit.maps.table.reading import as_text
+
+WORD = 1 << 64
+_PIECE = 8192  # rows whose intermediate results stay in the cache
+_WIDEST_RANGE = 1024  # whole numbers within such a range are counted one by one
+_HASHED_LEVELS = 10_000
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Numbers of one column, rows in order. squares = sum w (x - mean)^2."""
+
+    count: int = 0
+    weight: float = 0.0
+    lower: float = np.inf
+    upper: float = -np.inf
+    mean: float = 0.0
+    squares: float = 0.0
+    first: float = 0.0
+    last: float = 0.0
+    is_whole: bool = True
+    is_increasing: bool = True
+    fingerprint: int = 0
+    counts: dict[int, int] | None = None  # rows of each whole number, where they span little
+
+    @property
+    def is_constant(self) -> bool:
+        """One value in all rows that have one."""
+        return self.lower >= self.upper
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation."""
+        return float(np.sqrt(self.squares / self.weight)) if self.weight > 0 else 0.0
+
+    def __add__(self, other: Moments) -> Moments:
+        if not self.count or not other.count:
+            return self if self.count else other
+        weight = self.weight + other.weight
+        share = other.weight / weight
+        lower, upper = min(self.lower, other.lower), max(self.upper, other.upper)
+        apart = other.mean - self.mean
+        return Moments(
+            count=self.count + other.count,
+            weight=weight,
+            lower=lower,
+            upper=upper,
+            mean=_within(self.mean * (1 - share) + other.mean * share, lower, upper),
+            squares=self.squares + other.squares + apart * apart * share * self.weight,
+            first=self.first,
+            last=other.last,
+            is_whole=self.is_whole and other.is_whole,
+            is_increasing=self.is_increasing and other.is_increasing and self.last < other.first,
+            fingerprint=(self.fingerprint + other.fingerprint) % WORD,
+            counts=_added_numbers(self.counts, other.counts, upper - lower),
+        )
+
+
+def moments(values: Array, valid: Array | None, keys: Array, weight: Array | None) -> Moments:
+    """Of the values of any numeric type that are valid (None: all), which are finite; keys: one word a row."""
+    if not len(values) or (valid is not None and not valid.any()):
+        return Moments(counts={})
+    stand_in = values[0] if valid is None else values[np.argmax(valid)]
+    pieces = [
+        _piece(_filled(values[p], _part(valid, p), stand_in), _part(valid, p), keys[p], _part(weight, p))
+        for p in _pieces(len(values))
+    ]
+    columns = np.array(pieces, dtype=object).T
+    lower, upper = columns[1].min(), columns[2].max()
+    weights, means, squares = columns[3:6].astype(np.float64)
+    total = float(weights.sum())
+    mean = _within(float((means * (weights / total)).sum()), lower, upper)
+    is_whole = values.dtype.kind in "iub" or all(
+        _are_whole(_filled(values[p], _part(valid, p), stand_in)) for p in _pieces(len(values))
+    )
+    present = values if valid is None else values[:_PIECE][valid[:_PIECE]]
+    is_increasing = _increase(present[:_PIECE]) and _increase(values if valid is None else values[valid])
+    with np.errstate(over="ignore", invalid="ignore"):
+        about = float(squares.sum() + (weights * (means - mean) ** 2).sum())
+    is_narrow = is_whole and upper - lower <= _WIDEST_RANGE
+    return Moments(
+        count=int(columns[0].sum()),
+        weight=total,
+        lower=lower,
+        upper=upper,
+        mean=mean,
+        squares=about,
+        first=float(stand_in),
+        last=float(values[-1] if valid is None else values[len(valid) - 1 - np.argmax(valid[::-1])]),
+        is_whole=is_whole,
+        is_increasing=is_increasing,
+        fingerprint=int(columns[6].sum()) % WORD,
+        counts=_counted(values, valid, int(lower), int(upper)) if is_narrow else None,
+    )
+
+
+def _piece(
+    x: Array, valid: Array | None, keys: Array, weight: Array | None
+) -> tuple[int, float, float, float, float, float, int]:
+    """(count, lower, upper, weight, mean, squares, fingerprint) of rows that stay in the cache."""
+    count = len(x) if valid is None else int(np.count_nonzero(valid))
+    if not count:
+        return 0, np.inf, -np.inf, 0.0, 0.0, 0.0, 0
+    lower, upper = float(x.min()), float(x.max())
+    if valid is not None:
+        weight = valid if weight is None else weight * valid
+        keys = keys * valid
+    total = float(count if weight is None else weight.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float((x if weight is None else x * weight).sum()) / total
+        if not np.isfinite(mean):
+            mean = float((x / total if weight is None else x * (weight / total)).sum())
+        mean = _within(mean, lower, upper)
+        about = x - mean
+        about *= about
+        if weight is not None:
+            about *= weight
+        squares = float(about.sum())
+    return count, lower, upper, total, mean, squares, _fingerprint((x + 0.0).view(np.uint64), keys)
+
+
+def _filled(values: Array, valid: Array | None, stand_in: Any) -> Array:
+    """As float64; gaps read as a valid value, so that range and wholeness stand."""
+    x = values.astype(np.float64, copy=False)
+    return x if valid is None else np.where(valid, x, np.float64(stand_in))
+
+
+def _pieces(n_rows: int) -> list[slice]:
+    return [slice(begin, begin + _PIECE) for begin in range(0, n_rows, _PIECE)]
+
+
+def _part(values: Array | None, rows: slice) -> Array | None:
+    return None if values is None else values[rows]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Texts of one column: the weight of each distinct one, unless there are more than a cap."""
+
+    count: int = 0
+    counts: dict[str, float] | None = None  # None: more distinct texts than the cap
+    distinct: int | None = 0  # None: more than the cap
+    distinct_in_runs: int = 0  # summed over runs, so at least the number of distinct texts
+    length: int = 0  # characters of all rows
+    spaced: int = 0  # rows with a space inside
+    fingerprint: int | None = 0  # None: too many distinct texts to tell
+
+    def added(self, other: Levels, cap: int) -> Levels:
+        """The sum, with at most `cap` distinct texts counted."""
+        counts = _added_texts(self.counts, other.counts, cap)
+        hashes = (self.fingerprint, other.fingerprint)
+        return Levels(
+            count=self.count + other.count,
+            counts=counts,
+            distinct=None if counts is None else len(counts),
+            distinct_in_runs=self.distinct_in_runs + other.distinct_in_runs,
+            length=self.length + other.length,
+            spaced=self.spaced + other.spaced,
+            fingerprint=None if None in hashes else sum(h for h in hashes if h is not None) % WORD,
+        )
+
+    def without_texts(self) -> Levels:
+        """The same facts, the texts themselves forgotten."""
+        return replace(self, counts=None)
+
+
+def levels(column: pa.Array, keys: Array, weight: Array | None, cap: int) -> Levels:
+    """Of a column without nulls: text, a dictionary, or whole numbers."""
+    if not pt.is_dictionary(column.type):
+        column = pc.dictionary_encode(column)
+    codes = column.indices.to_numpy(zero_copy_only=False).astype(np.intp, copy=False)
+    rows = np.bincount(codes, minlength=len(column.dictionary)) if len(codes) else np.zeros(0, dtype=np.int64)
+    used = np.flatnonzero(rows)
+    texts = as_text(column.dictionary).take(pa.array(used))
+    rows_of = rows[used]
+    known = len(used) <= cap
+    weights = rows_of if weight is None else np.bincount(codes, weights=weight, minlength=len(rows))[used]
+    # A dictionary may hold one text twice, so counts are added and not set.
+    counts = _added_pairs(texts.to_pylist(), weights.tolist()) if known else None
+    lengths = pc.utf8_length(texts).to_numpy(zero_copy_only=False)
+    spaced = pc.match_substring(texts, " ").to_numpy(zero_copy_only=False)
+    return Levels(
+        count=len(codes),
+        counts=counts,
+        distinct=None if counts is None else len(counts),
+        distinct_in_runs=len(used),
+        length=int(rows_of @ lengths),
+        spaced=int(rows_of @ spaced),
+        fingerprint=_text_fingerprint(texts, used, codes, len(rows), keys) if len(used) <= _HASHED_LEVELS else None,
+    )
+
+
+def row_keys(rows: Array) -> Array:
+    """One pseudo-random word a row number (splitmix64)."""
+    z = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Array = z ^ (z >> np.uint64(31))
+    return mixed
+
+
+def _fingerprint(words: Array, keys: Array) -> int:
+    # The high half is mixed into the low one: floats of few digits have only zeros there.
+    mixed = words >> np.uint64(32)
+    mixed ^= words
+    mixed += np.uint64(0x9E3779B97F4A7C15)  # a zero must not count as a missing value
+    mixed *= keys
+    return int(mixed.sum(dtype=np.uint64))
+
+
+def _text_fingerprint(texts: pa.Array, used: Array, codes: Array, n_codes: int, keys: Array) -> int:
+    words = np.zeros(n_codes, dtype=np.uint64)
+    words[used] = [int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) for text in texts.to_pylist()]
+    return _fingerprint(words[codes], keys) if len(codes) else 0
+
+
+def _within(value: float, lower: float, upper: float) -> float:
+    return min(max(value, lower), upper)
+
+
+def _are_whole(x: Array) -> bool:
+    return bool((np.rint(x) == x).all())
+
+
+def _increase(x: Array) -> bool:
+    return bool((x[1:] > x[:-1]).all())
+
+
+def _counted(values: Array, valid: Array | None, lower: int, upper: int) -> dict[int, int]:
+    rows = np.zeros(upper - lower + 1, dtype=np.int64)
+    for p in _pieces(len(values)):
+        piece = values[p] if valid is None else values[p][valid[p]]
+        rows += np.bincount(piece.astype(np.int64) - lower, minlength=len(rows))
+    used = np.flatnonzero(rows)
+    return dict(zip((used + lower).tolist(), rows[used].tolist(), strict=True))
+
+
+def _added_numbers(a: dict[int, int] | None, b: dict[int, int] | None, width: float) -> dict[int, int] | None:
+    if a is None or b is None or width > _WIDEST_RANGE:
+        return None
+    return {key: a.get(key, 0) + b.get(key, 0) for key in sorted(a.keys() | b.keys())}
+
+
+def _added_texts(a: dict[str, float] | None, b: dict[str, float] | None, cap: int) -> dict[str, float] | None:
+    if a is None or b is None:
+        return None
+    total = _added_pairs([*a, *b], [*a.values(), *b.values()])
+    return total if len(total) <= cap else None
+
+
+def _added_pairs(texts: list[str], weights: list[float]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for text, weight in zip(texts, weights, strict=True):
+        total[text] = total.get(text, 0) + weight
+    return total

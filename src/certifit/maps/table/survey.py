@@ -1,0 +1,220 @@
+"""The survey of a table: one pass, statistics that add. Rows of weight 0 are no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from certifit.data.arrow import values_of
+from certifit.data.columns import Array, Bits
+from certifit.data.source import Block
+from certifit.maps.table.dates import PARTS, date_parts
+from certifit.maps.table.moments import WORD, Levels, Moments, levels, moments, row_keys
+from certifit.maps.table.reading import as_text, family, plain, valid_rows, whole_numbers
+
+_SHOWN_LEVELS = 20
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a run: global numbers, keys for fingerprints, weights."""
+
+    number: Array
+    key: Array
+    weight: Array | None
+
+    @staticmethod
+    def of(block: Block) -> Rows:
+        """All rows of a block."""
+        number = np.arange(block.first_row, block.first_row + block.X.num_rows)
+        return Rows(number, row_keys(number), block.weight)
+
+    def pick(self, where: Array) -> Rows:
+        """Some of the rows, by mask or place."""
+        return Rows(self.number[where], self.key[where], None if self.weight is None else self.weight[where])
+
+
+@dataclass(frozen=True)
+class ColumnSurvey:
+    """One column: its family, its gaps, and its numbers (of each part of a date) or its texts."""
+
+    type: str
+    family: str
+    missing: int = 0
+    first_missing: int | None = None  # global row number
+    gaps: int = 0  # fingerprint of the rows that are missing
+    first_infinite: int | None = None
+    numbers: dict[str, Moments] = field(default_factory=dict)  # "" for a number or a flag
+    texts: Levels | None = None
+    is_readable: bool = True
+
+    @property
+    def count(self) -> int:
+        """Rows with a value."""
+        if self.texts is not None:
+            return self.texts.count
+        return next((part.count for part in self.numbers.values()), 0)
+
+    def added(self, other: ColumnSurvey, cap: int) -> ColumnSurvey:
+        """The sum; `other` holds later rows."""
+        texts = None
+        if self.texts is not None and other.texts is not None:
+            texts = self.texts.added(other.texts, cap)
+        return replace(
+            self,
+            missing=self.missing + other.missing,
+            first_missing=_first(self.first_missing, other.first_missing),
+            gaps=(self.gaps + other.gaps) % WORD,
+            first_infinite=_first(self.first_infinite, other.first_infinite),
+            numbers={part: value + other.numbers[part] for part, value in self.numbers.items()},
+            texts=texts,
+            is_readable=self.is_readable and other.is_readable,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Facts for a report, in JSON types."""
+        facts: dict[str, Any] = {"type": self.type, "family": self.family, "missing": self.missing}
+        for part, m in self.numbers.items():
+            own = {} if not m.count else {"min": m.lower, "max": m.upper, "mean": m.mean, "sd": _finite(m.sd)}
+            own |= {"distinct": None if m.counts is None else len(m.counts)} if part == "" else {}
+            facts |= {part: own} if part else own
+        if self.texts is not None:
+            facts["distinct"] = self.texts.distinct
+            counts = self.texts.counts or {}
+            often = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_SHOWN_LEVELS]
+            facts["levels"] = [[level, float(count)] for level, count in often]
+        return facts
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one pass learns of a table."""
+
+    n_rows: int
+    columns: dict[str, ColumnSurvey]
+    cap: int
+
+    @staticmethod
+    def of(block: Block, cap: int, categories: Collection[str] = ()) -> Survey:
+        """Of the rows of one run; whole numbers named in `categories` are counted as texts."""
+        arrays = {name: plain(block.X.column(name)) for name in block.X.column_names}
+        rows = Rows.of(block)
+        if block.weight is not None and not (block.weight > 0).all():
+            used = np.flatnonzero(block.weight > 0)
+            arrays = {name: array.take(pa.array(used)) for name, array in arrays.items()}
+            rows = rows.pick(used)
+        columns = {name: _surveyed(name, array, rows, cap, name in categories) for name, array in arrays.items()}
+        return Survey(len(rows.number), columns, cap)
+
+    def __add__(self, other: Survey) -> Survey:
+        columns = {name: column.added(other.columns[name], self.cap) for name, column in self.columns.items()}
+        return Survey(self.n_rows + other.n_rows, columns, self.cap)
+
+    def brief(self, limit: int) -> Survey:
+        """Without the texts of columns that have more than `limit`: a survey holds no rows."""
+        columns = {
+            name: replace(column, texts=column.texts.without_texts())
+            if column.texts is not None and (column.texts.distinct is None or column.texts.distinct > limit)
+            else column
+            for name, column in self.columns.items()
+        }
+        return replace(self, columns=columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Facts for a report, in JSON types."""
+        return {"n_rows": self.n_rows, "columns": {name: c.to_dict() for name, c in self.columns.items()}}
+
+
+def _surveyed(name: str, column: pa.Array, rows: Rows, cap: int, as_level: bool) -> ColumnSurvey:
+    kind = family(column.type)
+    if as_level and kind == "number":
+        column, kind = whole_numbers(column, name), "text"
+    of = ColumnSurvey(str(column.type), kind)
+    if kind == "text":
+        return _texts(of, column, rows, cap)
+    return _READERS[kind](of, column, rows)
+
+
+def _unread(of: ColumnSurvey, column: pa.Array, rows: Rows) -> ColumnSurvey:
+    return _with_gaps(of, _validity(column), rows)
+
+
+def _numbers(of: ColumnSurvey, column: pa.Array, rows: Rows) -> ColumnSurvey:
+    x, valid = _values(column), _validity(column)
+    used = valid
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_finite = x.dtype.kind != "f" or bool(np.isfinite(x.sum(dtype=np.float64)))
+    if not is_finite:
+        infinite, number = np.isinf(x), ~np.isnan(x)
+        valid = number if valid is None else number & valid
+        infinite &= valid
+        used = valid & ~infinite
+        of = replace(of, first_infinite=int(rows.number[infinite][0]) if infinite.any() else None)
+    return _with_gaps(replace(of, numbers={"": moments(x, used, rows.key, rows.weight)}), valid, rows)
+
+
+def _dates(of: ColumnSurvey, column: pa.Array, rows: Rows) -> ColumnSurvey:
+    valid = _validity(column)
+    try:
+        parts = date_parts(column, PARTS[of.family])
+    except pa.ArrowException:  # a time zone that is not known here
+        return _with_gaps(replace(of, is_readable=False), valid, rows)
+    numbers = {part: moments(x, valid, rows.key, rows.weight) for part, x in parts.items()}
+    return _with_gaps(replace(of, numbers=numbers), valid, rows)
+
+
+def _texts(of: ColumnSurvey, column: pa.Array, rows: Rows, cap: int) -> ColumnSurvey:
+    if pt.is_dictionary(column.type) and column.dictionary.null_count:  # a null among the levels
+        column = pc.take(as_text(column.dictionary), column.indices)
+    valid = _validity(column)
+    present = rows if valid is None else rows.pick(valid)
+    there = column if valid is None else column.drop_null()
+    return _with_gaps(replace(of, texts=levels(there, present.key, present.weight, cap)), valid, rows)
+
+
+_READERS = {
+    "number": _numbers,
+    "flag": _numbers,
+    "date": _dates,
+    "time": _dates,
+    "duration": _dates,
+    "empty": _unread,
+    "other": _unread,
+}
+
+
+def _values(column: pa.Array) -> Array:
+    """The numbers in place; where the column is null they are of no meaning."""
+    if pt.is_decimal(column.type):
+        column = pc.cast(column, pa.float64())
+    values = values_of(column) if len(column) else np.zeros(0)
+    return values.to_bool(len(column)) if isinstance(values, Bits) else values
+
+
+def _validity(column: pa.Array) -> Array | None:
+    if pt.is_null(column.type):
+        return np.zeros(len(column), dtype=bool)
+    return valid_rows(column)
+
+
+def _with_gaps(of: ColumnSurvey, valid: Array | None, rows: Rows) -> ColumnSurvey:
+    if valid is None or valid.all():
+        return of
+    gaps = rows.pick(~valid)
+    return replace(
+        of, missing=len(gaps.number), first_missing=int(gaps.number[0]), gaps=int(gaps.key.sum(dtype=np.uint64))
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None  # squares of huge numbers overflow
+
+
+def _first(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a

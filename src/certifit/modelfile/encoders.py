@@ -1,0 +1,268 @@
+"""The encoder of a table model in a file: its parameters, and what its fit decided for each column.
+
+    header            the parameters, the policy for unseen levels among them
+    encoder.columns   one row a column of the table: the fields of COLUMN
+    encoder.fill      what gaps read as, one number a part, in the order of the columns
+    texts             each column's levels and the name of its rare ones, or why it was set aside; then the notes
+
+Names of the columns are the names of the features. Whether a column takes what the fit never saw follows from the
+parameters. The survey is not stored: no prediction needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certifit.maps import TableEncoder
+from certifit.modelfile import texts as text_store
+from certifit.modelfile.disk import ModelFileError
+from certifit.modelfile.schema import (
+    FLAG,
+    TEXTS,
+    Array,
+    Check,
+    Spec,
+    brief,
+    check_arrays,
+    one_of,
+    plain,
+)
+
+
+class Kind(NamedTuple):
+    """A legal kind of column. `parts` are the numbers that it can have, one bit each."""
+
+    name: str
+    family: str | None = None
+    parts: tuple[str, ...] = ()
+
+
+# The place in this list is the code in a file: new kinds go to the end.
+KINDS = (
+    Kind("number", parts=("value",)),
+    Kind("flag", parts=("value",)),
+    Kind("level"),
+    Kind("date", "date", ("days", "month", "weekday", "hour")),
+    Kind("date", "time", ("hour",)),
+    Kind("date", "duration", ("days",)),
+    Kind("set aside"),
+)
+COLUMN = ("kind", "has_indicator", "parts", "n_levels", "has_other", "reference")
+RULES = ("first", "most frequent")
+
+
+def _is_pairs(value: Any) -> bool:
+    if not isinstance(value, list) or not all(TEXTS.accepts(pair) and len(pair) == 2 for pair in value):
+        return False
+    names = [name for name, _ in value]
+    return names == sorted(set(names))
+
+
+PARAMETERS: Mapping[str, Spec] = {
+    "categories": TEXTS,
+    "dates": one_of("expand", "drop"),
+    "max_levels": Check("an integer >= 2", lambda value: type(value) is int and value >= 2),
+    "min_count": Check("a float >= 1", lambda value: type(value) is float and value >= 1),
+    "missing": one_of("indicator", "fill", "error"),
+    "reference": Check(
+        "'first', 'most frequent' or sorted pairs of a column and its level",
+        lambda value: value in RULES if isinstance(value, str) else _is_pairs(value),
+    ),
+    "sparse_output": FLAG,
+    "unseen": one_of("error", "reference"),
+}
+# is_given: the model was made with encoder=; is_fitted: it was fitted to a table
+ENCODER: Mapping[str, Spec] = {"is_fitted": FLAG, "is_given": FLAG, "parameters": PARAMETERS}
+ENCODER_ARRAYS = {
+    "encoder.columns": Array(("n_columns", "n_fields"), np.int64),
+    "encoder.fill": Array(("n_fills",)),
+    **text_store.TEXT_ARRAYS,
+}
+
+Arrays = dict[str, NDArray[Any]]
+Record = dict[str, Any]
+
+
+def dump_encoder(given: Any, fitted: Any) -> tuple[Record | None, Arrays]:
+    """Record and arrays of the parameter `encoder` and the fitted `encoder_`; no record where both are None."""
+    for encoder in (given, fitted):
+        if encoder is not None and type(encoder) is not TableEncoder:
+            raise ModelFileError(
+                f"encoder={brief(type(encoder).__qualname__)} is no part of a model file. "
+                "Use encoder=TableEncoder(...) or None."
+            )
+    if given is None and fitted is None:
+        return None, {}
+    record = {
+        "is_fitted": fitted is not None,
+        "is_given": given is not None,
+        "parameters": plain_parameters(given if fitted is None else fitted),
+    }
+    return record, {} if fitted is None else _dump_columns(fitted)
+
+
+def plain_parameters(encoder: TableEncoder | None) -> Record | None:
+    """The parameters of an encoder in JSON types. What they cannot be is refused by PARAMETERS."""
+    if encoder is None:
+        return None
+    settings = {name: plain(value) for name, value in encoder.get_params(deep=False).items()}
+    if isinstance(settings["reference"], dict):
+        settings["reference"] = sorted([str(name), str(level)] for name, level in settings["reference"].items())
+    if isinstance(settings["categories"], Iterable) and not isinstance(settings["categories"], str):
+        settings["categories"] = [str(name) for name in settings["categories"]]
+    if type(settings["min_count"]) is int:
+        settings["min_count"] = float(settings["min_count"])
+    if type(settings["sparse_output"]) in (int, float):  # 1 is True for the encoder
+        settings["sparse_output"] = bool(settings["sparse_output"])
+    return settings
+
+
+def build_encoder(record: Record | None, names: list[str] | None, n_columns: int, arrays: Arrays) -> tuple[Any, Any]:
+    """The parameter `encoder` and the fitted `encoder_` of a checked record; `arrays` are those of the encoder."""
+    if record is None:
+        return None, None
+    if not (record["is_given"] or record["is_fitted"]):
+        raise ModelFileError("its encoder is neither given nor fitted.")
+    parameters = {**record["parameters"], "categories": tuple(record["parameters"]["categories"])}
+    if isinstance(parameters["reference"], list):
+        parameters["reference"] = dict(parameters["reference"])
+    given = TableEncoder(**parameters) if record["is_given"] else None
+    if not record["is_fitted"]:
+        return given, None
+    if names is None or len(set(names)) < len(names):
+        raise ModelFileError("the columns of a table need names, each its own.")
+    return given, _build_fitted(parameters, names, n_columns, arrays)
+
+
+def encoder_arrays(record: Record | None, arrays: Arrays) -> Arrays:
+    """Those of the arrays that belong to the encoder."""
+    is_fitted = record is not None and record["is_fitted"]
+    return {name: array for name, array in arrays.items() if is_fitted and name in ENCODER_ARRAYS}
+
+
+def _dump_columns(encoder: TableEncoder) -> Arrays:
+    state, arrays = encoder.to_state()
+    if not state["named"]:
+        raise ModelFileError("its encoder was fitted to columns without names.")
+    rows, texts = [], []
+    for record in state["columns"]:
+        row, own = _dump_column(record)
+        rows.append(row)
+        texts += own
+    columns = np.array(rows, dtype=np.int64).reshape(len(rows), len(COLUMN))
+    return {
+        "encoder.columns": columns,
+        "encoder.fill": arrays["fill"],
+        **text_store.pack([*texts, *state["notes"]]),
+    }
+
+
+def _dump_column(record: Record) -> tuple[list[int], list[str]]:
+    """The fields of COLUMN, and the texts of a column."""
+    codes = [code for code, kind in enumerate(KINDS) if kind[:2] == (record["kind"], record["family"])]
+    if not codes:
+        raise ModelFileError(f"column {brief(record['name'])} is of a kind that a model file does not know.")
+    parts = [1 << bit for bit, part in enumerate(KINDS[codes[0]].parts) if part in record["parts"]]
+    n_levels, has_other = len(record["levels"]), record["other"] is not None
+    levels = [*record["levels"], *[record["other"]] * has_other]
+    if levels and record["reference"] not in levels:
+        raise ModelFileError(f"the reference of column {brief(record['name'])} is not one of its levels.")
+    reference = levels.index(record["reference"]) if levels else 0
+    reason = [] if record["reason"] is None else [record["reason"]]
+    return [codes[0], record["has_indicator"], sum(parts), n_levels, has_other, reference], [*levels, *reason]
+
+
+def _build_fitted(parameters: Record, names: list[str], n_columns: int, arrays: Arrays) -> TableEncoder:
+    n_fills = arrays["encoder.fill"].size if "encoder.fill" in arrays else 0  # the encoder compares it with its parts
+    sizes = {"n_columns": n_columns, "n_fields": len(COLUMN), "n_fills": n_fills, **text_store.sizes(arrays)}
+    check_arrays(ENCODER_ARRAYS, sizes, arrays)
+    table = arrays["encoder.columns"]
+    _check_columns(table, min(parameters["max_levels"], sizes["n_texts"]))
+    n_own = int(table[:, 3:5].sum()) + int((table[:, 0] == _SET_ASIDE).sum())
+    if n_own > sizes["n_texts"]:
+        raise ModelFileError(f"its columns need {n_own} texts. Got {sizes['n_texts']}.")
+    texts = iter(text_store.unpack(arrays))
+    rows = zip(names, table.tolist(), strict=True)
+    columns = [_column_record(name, dict(zip(COLUMN, row, strict=True)), parameters, texts) for name, row in rows]
+    _check_policies(columns, parameters)
+    state = {"parameters": parameters, "named": True, "columns": columns, "notes": list(texts)}
+    try:
+        encoder = TableEncoder.from_state(state, {"fill": arrays["encoder.fill"]})
+    except ValueError as error:
+        raise ModelFileError(f"its encoder does not fit together: {error}") from None
+    if not encoder.groups_:
+        raise ModelFileError("its encoder makes no column.")
+    return encoder
+
+
+_LEVEL, _SET_ASIDE = KINDS.index(Kind("level")), KINDS.index(Kind("set aside"))
+
+
+def _check_columns(table: NDArray[np.int64], most_levels: int) -> None:
+    """Refuse a field out of its range. A field that means nothing for a kind is 0."""
+    kind, *_ = fields = table.T
+
+    def largest() -> Iterator[Any]:  # each range is asked for when the fields before it are known to be legal
+        yield np.full(len(kind), len(KINDS) - 1)
+        yield kind != _SET_ASIDE
+        yield np.array([(1 << len(k.parts)) - 1 for k in KINDS])[kind]
+        yield np.where(kind == _LEVEL, most_levels, 0)
+        yield kind == _LEVEL
+        yield np.where(kind == _LEVEL, table[:, 3] + table[:, 4] - 1, 0)
+
+    for name, values, most in zip(COLUMN, fields, largest(), strict=True):
+        wrong = (values < 0) | (values > most)
+        if wrong.any():
+            j = int(np.argmax(wrong))
+            raise ModelFileError(f"{name} of column {j} of its table is {values[j]}. Legal is 0 to {int(most[j])}.")
+
+
+def _column_record(name: str, row: dict[str, int], parameters: Record, texts: Iterator[str]) -> Record:
+    """A column as the encoder states it."""
+    kind = KINDS[row["kind"]]
+    levels = list(islice(texts, row["n_levels"]))
+    other = next(texts) if row["has_other"] else None
+    is_level, is_aside = row["kind"] == _LEVEL, row["kind"] == _SET_ASIDE
+    takes_new = other is not None if is_level else parameters["missing"] == "fill"
+    return {
+        "kind": kind.name,
+        "name": name,
+        "has_indicator": bool(row["has_indicator"]),
+        "is_lenient": not is_aside and (takes_new or parameters["unseen"] == "reference"),
+        "family": kind.family,
+        "parts": [part for bit, part in enumerate(kind.parts) if row["parts"] >> bit & 1],
+        "levels": levels,
+        "reference": [*levels, other][row["reference"]] if is_level else None,
+        "other": other,
+        "reason": next(texts) if is_aside else None,
+    }
+
+
+def _check_policies(columns: list[Record], parameters: Record) -> None:
+    """Refuse columns that the stated parameters rule out."""
+    reference = parameters["reference"]
+    named = reference if isinstance(reference, dict) else {}
+    kinds = {column["name"]: column["kind"] for column in columns}
+    for name in (*parameters["categories"], *named):
+        if kinds.get(name) not in ("level", "set aside"):
+            raise ModelFileError(f"categories and reference name {brief(name)}, which is no column of levels.")
+    for column in columns:
+        name, levels = column["name"], column["levels"]
+        is_level = column["kind"] == "level"
+        wanted = named.get(name, levels[0] if levels else column["other"])
+        problems = {
+            "marks its gaps": column["has_indicator"]
+            and parameters["missing"] not in (("indicator", "fill") if is_level else ("indicator",)),
+            "is a date": column["kind"] == "date" and parameters["dates"] == "drop",
+            "has another reference": is_level
+            and column["reference"] != wanted
+            and (reference != "most frequent" or column["reference"] == column["other"]),
+        }
+        for problem, found in problems.items():
+            if found:
+                raise ModelFileError(f"column {brief(name)} {problem}, against the parameters of its encoder.")

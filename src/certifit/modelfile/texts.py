@@ -1,0 +1,69 @@
+"""Many texts as two arrays, since the header has little room.
+
+    texts       their UTF-8 bytes, one after the other
+    text_ends   where each ends
+
+The name of the bytes sorts last, so the numbers before them stay aligned in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certifit.modelfile.canonical import MAX_STRING
+from certifit.modelfile.disk import ModelFileError
+from certifit.modelfile.schema import Array, brief
+
+TEXT_ARRAYS = {"text_ends": Array(("n_texts",), np.int64), "texts": Array(("n_bytes",), np.uint8)}
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def pack(texts: Sequence[str]) -> Arrays:
+    """The two arrays of these texts."""
+    parts = [_encoded(text) for text in texts]
+    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    return {"text_ends": ends, "texts": np.frombuffer(b"".join(parts), dtype=np.uint8)}
+
+
+def sizes(arrays: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    """Numbers of texts and of bytes; an array that is missing has none, and `check_arrays` says so."""
+    found = {name: arrays[name].size if name in arrays else 0 for name in TEXT_ARRAYS}
+    return {"n_texts": found["text_ends"], "n_bytes": found["texts"]}
+
+
+def unpack(arrays: Mapping[str, NDArray[Any]]) -> list[str]:
+    """The texts; their bytes must be valid UTF-8, touch each other and be all there is."""
+    ends = arrays["text_ends"]
+    begins = np.concatenate([np.zeros(1, dtype=np.int64), ends])
+    if (begins[1:] < begins[:-1]).any() or begins[-1] != arrays["texts"].size:
+        raise ModelFileError(f"its texts must follow each other and fill {arrays['texts'].size} bytes.")
+    data = arrays["texts"].tobytes()
+    pairs = zip(begins[:-1].tolist(), ends.tolist(), strict=True)
+    return [_decoded(data[begin:end]) for begin, end in pairs]
+
+
+def _encoded(text: str) -> bytes:
+    _refuse_long(text)
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ModelFileError(f"the text {brief(text)} holds half a character, which UTF-8 cannot say.") from None
+
+
+def _decoded(part: bytes) -> str:
+    try:
+        text = part.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ModelFileError(f"one of its texts is not valid UTF-8: {brief(part)}.") from None
+    _refuse_long(text)
+    return text
+
+
+def _refuse_long(text: str) -> None:
+    if len(text) > MAX_STRING:
+        raise ModelFileError(f"it holds a text of {len(text)} characters, and the limit is {MAX_STRING}.")

@@ -1,0 +1,167 @@
+"""The tables of the page as cells of text, numbers aligned at the decimal point."""
+
+from typing import Any
+
+from certifit.report import text
+
+Table = dict[str, Any]
+Cell = tuple[str, str]
+
+# Rows of a table on the page; the rest stands in the JSON and CSV files.
+MOST_ROWS = 600
+# A longer table of coefficients is folded, with its most important rows before it.
+LONG, MAIN_ROWS = 40, 20
+# A category with more levels is cut to those that stand out most.
+MOST_LEVELS, MAIN_LEVELS = 30, 15
+
+
+def main_items(context: Table) -> list[Table]:
+    """Nothing when the whole table is short; else what stands out most, a category as one head.
+
+    The order is that of |t|; of the effect where there is no inference, or where categories are compared with numbers.
+    """
+    table = context["coefficients"]
+    if len(table["rows"]) <= LONG:
+        return []
+    if not table["groups"]:
+        return coefficient_rows(_ranked(table, table["rows"])[:MAIN_ROWS])
+    merged = {group["column"]: group for group in table["groups"] if group["n_levels"] > 2}
+    rows = [row for row in table["rows"] if row["column"] not in merged and row["effect"] is not None]
+    ranked = sorted([*rows, *merged.values()], key=lambda row: -abs(row["effect"] or 0))[:MAIN_ROWS]
+    cells = iter(coefficient_rows([row for row in ranked if "estimate" in row]))
+    return [next(cells) if "estimate" in row else {"role": "head"} | row for row in ranked]
+
+
+def _ranked(table: Table, rows: list[Table]) -> list[Table]:
+    key = "t" if table["has_inference"] else "effect"
+    return sorted((row for row in rows if row[key] is not None), key=lambda row: -abs(row[key]))
+
+
+def coefficient_items(context: Table) -> list[Table]:
+    """Rows of the table of coefficients, each category under a head that names its reference level.
+
+    An item has a `role`: row, level (a row under a head), head, or more (how many levels are not shown).
+    """
+    table = context["coefficients"]
+    groups = {group["column"]: group for group in table["groups"]}
+    items: list[Table] = []
+    for own in _by_column(table["rows"]):
+        group = groups.get(own[0]["column"])
+        if group is None or len(own) == 1:
+            reference = None if group is None else group["reference"]
+            items += [{"role": "row", "label": row["name"], "reference": reference, "of": row} for row in own]
+            continue
+        shown = _cut(table, own)
+        items.append({"role": "head"} | group)
+        levels = [(row, row["level"] or "(missing)") for row in shown]
+        items += [{"role": "level", "label": level, "reference": None, "of": row} for row, level in levels]
+        if len(shown) < len(own):
+            items.append({"role": "more", "n": len(own) - len(shown)})
+    items = items[:MOST_ROWS]
+    cells = iter(coefficient_rows([item["of"] for item in items if "of" in item]))
+    return [next(cells) | item if "of" in item else item for item in items]
+
+
+def _by_column(rows: list[Table]) -> list[list[Table]]:
+    """Runs of rows that belong to one column."""
+    runs: list[list[Table]] = []
+    for row in rows:
+        if runs and row["column"] is not None and runs[-1][-1]["column"] == row["column"]:
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    return runs
+
+
+def _cut(table: Table, rows: list[Table]) -> list[Table]:
+    """All levels of a short category; of a long one those that stand out most, in their order."""
+    if len(rows) <= MOST_LEVELS:
+        return rows
+    kept = {id(row) for row in _ranked(table, rows)[:MAIN_LEVELS]}
+    return [row for row in rows if id(row) in kept]
+
+
+def coefficient_rows(rows: list[Table]) -> list[Table]:
+    """Cells of rows of coefficients."""
+    decimals = [text.decimals_for(row["error"], row["estimate"]) for row in rows]
+    columns = {
+        key: aligned([text.fixed(row[key], d) for row, d in zip(rows, decimals, strict=True)])
+        for key in ("estimate", "error", "low", "high")
+    }
+    columns["t"] = aligned([text.number(row["t"], 3) if row["t"] is None else f"{row['t']:.2f}" for row in rows])
+    columns["p"] = aligned([text.p_value(row["p"]) for row in rows])
+    columns["digits"] = [("–" if row["digits"] is None else f"{int(row['digits'])}", "") for row in rows]
+    return [
+        {"name": row["name"], "role": "row", "label": row["name"], "reference": None}
+        | {"weak": row["p"] is not None and row["p"] > 0.05}
+        | {key: cells[k] for key, cells in columns.items()}
+        for k, row in enumerate(rows)
+    ]
+
+
+def column_rows(context: Table) -> list[Table]:
+    """Cells of the table of the data: the target, then the columns."""
+    data = context["data"]
+    target = data["target"] | {"kind": "number", "missing": 0, "distinct": None, "alone": None, "reason": None}
+    rows = [target, *data["columns"][:MOST_ROWS]]
+    columns = {key: [(_short(row[key]), "") for row in rows] for key in ("mean", "sd")}
+    missing = aligned([f"{text.count(row['missing'])}" if row["missing"] else "–" for row in rows])
+    alone = aligned([_share(row["alone"]) for row in rows])
+    return [
+        {
+            "name": row["name"],
+            "is_target": k == 0,
+            "kind": row["kind"],
+            "reason": row["reason"],
+            "missing": missing[k],
+            "missing_share": text.percent(row["missing"] / data["n_rows"]) if row["missing"] else "",
+            "distinct": (text.count(row["distinct"]) if row["distinct"] is not None else "–", ""),
+            "content": _content(row),
+            "alone": alone[k],
+        }
+        | {key: cells[k] for key, cells in columns.items()}
+        for k, row in enumerate(rows)
+    ]
+
+
+def _content(row: Table) -> str:
+    """The range of numbers and dates, the share of true, or the most frequent level."""
+    if row["kind"] == "flag":
+        return f"true in {text.percent(row['mean'])}"
+    if row.get("levels"):
+        level, share = row["levels"][0]
+        return f"{text.visible(level, 24)} ({text.percent(share)})"
+    if row.get("first"):
+        return f"{row['first']} to {row['last']}"
+    if row["low"] is None:
+        return "–"
+    return f"{text.number(row['low'])} to {text.number(row['high'])}"
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None else text.number(value)
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def aligned(cells: list[str]) -> list[Cell]:
+    """(text, invisible digits after it), so that decimal points of right-aligned cells stand in one line."""
+    lengths = [_after_point(cell) for cell in cells]
+    longest = min(max(lengths, default=0), 9)
+    return [
+        (
+            cell,
+            "" if length >= longest or "e" in cell or not cell[-1:].isdigit() else _filler(cell, longest, length),
+        )
+        for cell, length in zip(cells, lengths, strict=True)
+    ]
+
+
+def _filler(cell: str, longest: int, length: int) -> str:
+    return ("" if "." in cell else ".") + "0" * (longest - length)
+
+
+def _after_point(cell: str) -> int:
+    return len(cell.split(".")[1]) if "." in cell and "e" not in cell else 0

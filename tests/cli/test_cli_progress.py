@@ -1,0 +1,88 @@
+import functools
+import io
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import certifit as cf
+from certifit.cli.progress import Display, rows_line, time_line
+from certifit.data.arrow import ArrowSource
+from certifit.data.source import Memory
+
+
+def table_source(n_rows=1000, place="line {}".format):
+    rng = np.random.default_rng(0)
+    table = pa.table({"x": rng.normal(size=n_rows), "c": rng.choice(["u", "v"], n_rows), "y": rng.normal(size=n_rows)})
+    return ArrowSource(lambda: table.to_batches(100), table.schema, "y", place=place, n_rows=n_rows)
+
+
+def test_rows_are_counted_and_the_source_is_the_same():
+    display = Display()
+    assert not display.is_on
+    source = Memory(np.ones((7, 2)), np.ones(7), names=["a", "b"])
+    watched = display.watch(source)
+    assert [run.n_rows for run in watched.runs()] == [7]
+    assert display._rows == 7
+    assert watched.names == ["a", "b"] and watched.named and watched.block_rows == source.block_rows
+
+
+def test_a_watched_table_gives_the_same_bits_and_keeps_its_facts():
+    source = table_source()
+    watched = Display().watch(source)
+    assert watched.is_table and watched.n_rows == 1000 and watched.place(3) == "line 3"
+    assert not hasattr(watched, "skipped")
+    first, second = cf.LinearRegression().fit(source), cf.LinearRegression().fit(watched)
+    assert first.coef_.tobytes() == second.coef_.tobytes()
+    assert sum(run.n_rows == 128 for run in watched.resized(64, 128).runs()) == 7
+
+
+def test_every_pass_starts_at_zero_with_its_total_and_is_named():
+    seen = []
+
+    class Recorded(Display):
+        def step(self, label, total=None):
+            super().step(label, total)
+            seen.append((label, total))
+
+    display = Recorded()
+    display.step("fitting")
+    cf.LinearRegression().fit(display.watch(table_source()))
+    labels = [label for label, total in seen if total == 1000]
+    assert "looking at the columns" in labels and "proving" in labels
+    assert display._rows == 1000
+
+
+def test_an_error_of_a_run_is_given_the_place_in_the_data():
+    def refuse(run, first):
+        if run.first_row == first:
+            raise ValueError("Column 'c' has the level 'w' at row 5, which the fit did not see.")
+
+    with pytest.raises(ValueError, match="at line 133, which"), Display() as display:
+        list(display.watch(table_source()).resized(64, 64).map(functools.partial(refuse, first=128)))
+
+
+def test_the_words_of_the_display():
+    assert rows_line(1_200_000, 3_000_000, 800_000.4) == "1,200,000 of 3,000,000 rows  800,000 rows/s"
+    assert rows_line(1200, None, None) == "1,200 rows"
+    assert rows_line(0, 10, None) == ""
+    assert time_line(100, 75, 3) == "1:15 left"
+    assert time_line(100, None, 3) == "0:03" and time_line(None, None, 3700) == "1:01:40"
+
+
+def test_a_terminal_sees_rows_a_second_and_the_time_left(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("certifit.cli.progress.DELAY_SECONDS", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    with Display() as display:
+        display._timer.join()
+        display.step("fitting")
+        for _ in display.watch(table_source()).resized(64, 64).runs():
+            display._bar.refresh()
+    shown = terminal.getvalue()
+    assert "fitting" in shown and "of 1,000 rows" in shown and "rows/s" in shown and "left" in shown

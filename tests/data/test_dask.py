@@ -1,0 +1,154 @@
+"""Dask: any partitions, any scheduler, the bits of the same rows in memory."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from tables import Numbers, bits, in_memory, table_of_numbers
+
+from certifit.data.engines import from_dask
+from certifit.data.source import Block
+from certifit.runtime import n_threads
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
+da = pytest.importorskip("dask.array")
+
+TABLE = table_of_numbers()
+MEMORY = in_memory(TABLE)
+BITS = bits(MEMORY)
+CUTS = {"unequal": [0, 1, 30_000, 30_000, 91_234, len(TABLE)], "one": [0, len(TABLE)]}
+
+
+def frame(cuts: list[int]) -> Any:
+    rows = TABLE.to_pandas()
+    parts = [dask.delayed(rows.iloc[begin:end]) for begin, end in pairwise(cuts)]
+    return dd.from_delayed(parts, meta=rows.iloc[:0])
+
+
+def array(chunks: Any) -> tuple[Any, Any, Any]:
+    block = MEMORY.block
+    return da.from_array(block.X, chunks=(chunks, 2)), da.from_array(block.y, 1000), da.from_array(block.weight, -1)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as workers, distributed.Client(workers) as client:
+        yield client
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+@pytest.mark.parametrize("cuts", CUTS)
+def test_a_frame_gives_the_bits_of_the_rows_in_memory(cuts, scheduler):
+    with dask.config.set(scheduler=scheduler):
+        source = from_dask(frame(CUTS[cuts]), "y", "w")
+        assert (source.names, source.n_rows) == (["a", "b", "c"], len(TABLE))
+        assert bits(source) == bits(source) == BITS
+
+
+@pytest.mark.parametrize("chunks", [(1, 50_000, 50_002), 4_096, -1])
+def test_an_array_gives_the_bits_of_the_rows_in_memory(chunks):
+    with dask.config.set(scheduler="threads"):
+        assert bits(from_dask(*array(chunks))) == BITS
+
+
+def test_chunks_of_unknown_length_are_counted():
+    X, y, weight = array(30_000)
+    keep = da.from_array(np.ones(len(TABLE), dtype=bool), chunks=X.chunks[0])
+    y, weight = (one.rechunk(X.chunks[:1])[keep] for one in (y, weight))
+    with dask.config.set(scheduler="synchronous"):
+        assert bits(from_dask(X.rechunk({1: -1})[keep], y, weight)) == BITS
+
+
+def test_a_cluster_of_processes_gives_the_same_bits(cluster):
+    assert bits(from_dask(frame(CUTS["unequal"]), "y", "w")) == BITS
+    assert bits(from_dask(*array(30_000))) == BITS
+
+
+def _name_of_worker(run: Block) -> str:
+    from distributed import get_worker
+
+    return f"{type(run.X).__name__} {get_worker().name} {n_threads()}"
+
+
+def test_maps_run_on_the_workers_on_one_thread(cluster):
+    source = from_dask(frame(CUTS["unequal"]), "y", "w").through(Numbers())
+    seen = list(source.map(_name_of_worker))
+    assert all(one.startswith("Columns ") and one.endswith(" 1") for one in seen)
+
+
+def _first_row_and_length(run: Block) -> tuple[int, int]:
+    return run.first_row, run.n_rows
+
+
+def test_runs_and_map_cut_the_same_rows():
+    with dask.config.set(scheduler="synchronous"):
+        source = from_dask(frame(CUTS["unequal"]), "y").resized(4096, 8192)
+        local = [(run.first_row, run.n_rows) for run in source.runs()]
+        assert list(source.map(_first_row_and_length)) == local
+        assert [first for first, _ in local] == list(range(0, len(TABLE), 8192))
+
+
+def _failing(k: int) -> pd.DataFrame:
+    if k == 2:
+        raise OSError("disk of partition gone")
+    return TABLE.slice(k * 10, 10).to_pandas()
+
+
+def test_a_partition_that_fails_is_named():
+    parts = [dask.delayed(partial(_failing, k))() for k in range(4)]
+    with pytest.raises(ValueError, match=r"Partition 2 of 4 could not be computed: .*gone"):
+        from_dask(dd.from_delayed(parts, meta=TABLE.slice(0, 0).to_pandas(), verify_meta=False), "y")
+
+
+def test_a_bad_target_names_the_partition_and_the_row():
+    rows = pd.DataFrame({"a": np.arange(10.0), "y": np.arange(10.0)})
+    rows.loc[7, "y"] = np.nan
+    with dask.config.set(scheduler="synchronous"):
+        source = from_dask(dd.from_pandas(rows, npartitions=2), "y")
+        with pytest.raises(ValueError, match=r"Partition 1 of 2 .*'y' is empty at row 2"):
+            source.reduce(_first_row_and_length)
+
+
+def test_partitions_of_other_types_are_named():
+    parts = [dask.delayed(pd.DataFrame({"a": [1.0], "y": [1.0]})), dask.delayed(pd.DataFrame({"a": ["x"], "y": [1.0]}))]
+    with pytest.raises(ValueError, match="Partition 1 has other types"):
+        from_dask(dd.from_delayed(parts, meta=pd.DataFrame({"a": [1.0], "y": [1.0]}), verify_meta=False), "y")
+
+
+def test_text_categories_and_gaps_come_as_one_schema():
+    rows = pd.DataFrame(
+        {"t": ["u", None, "v", "w"], "c": pd.Categorical(["k", "l", "k", "m"]), "n": [None, None, 1.0, 2.0], "y": 1.0}
+    )
+    with dask.config.set(scheduler="synchronous"):
+        source = from_dask(dd.from_pandas(rows, npartitions=2), "y")
+        (run,) = source.runs()
+    assert pa.types.is_dictionary(run.X.schema.field("c").type)
+    assert run.X.to_pydict() == {"t": ["u", None, "v", "w"], "c": ["k", "l", "k", "m"], "n": [None, None, 1.0, 2.0]}
+
+
+X2 = da.ones((6, 2), chunks=3)
+REFUSED = {
+    "a pandas frame": (lambda: from_dask(TABLE.to_pandas()), TypeError, "needs a Dask.*DataFrame"),
+    "unknown target": (lambda: from_dask(frame([0, 5]), "Y"), ValueError, "no column 'Y'. Did you mean 'y'"),
+    "y of another length": (lambda: from_dask(X2, da.ones(5)), ValueError, "y has 5 rows but X has 6"),
+    "y as a table": (lambda: from_dask(X2, X2), ValueError, "y must be a Dask array"),
+    "columns of an array": (lambda: from_dask(X2, columns=["a"]), ValueError, "columns= is for data frames"),
+    "one dimension": (lambda: from_dask(da.ones(5)), ValueError, "2 dimensions. Got 1"),
+    "no rows": (lambda: from_dask(frame([0, 0])), ValueError, "0 rows"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_read_is_refused_in_words(case):
+    make, error, words = REFUSED[case]
+    with pytest.raises(error, match=words):
+        make()

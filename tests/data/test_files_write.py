@@ -1,0 +1,76 @@
+"""Predictions are written whole or not at all."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
+import pytest
+
+from certifit.data.files import scan_parquet, write_predictions
+
+READ = {"p.parquet": pq.read_table, "p.csv": arrow_csv.read_csv, "P.CSV": arrow_csv.read_csv}
+
+
+def parts(n_parts: int = 5, fail: BaseException | None = None) -> Iterator[np.ndarray]:
+    for k in range(n_parts):
+        yield np.random.default_rng(k).normal(size=1000 + k)
+    if fail is not None:
+        raise fail
+
+
+@contextmanager
+def _disk_of(n_bytes: int) -> Iterator[None]:
+    """No file may grow beyond n_bytes: a write fails as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_predictions_come_back_as_the_same_numbers(tmp_path, name):
+    path = tmp_path / name
+    assert write_predictions(parts(), path) == 5010
+    table = READ[name](path)
+    assert table.column_names == ["prediction"]
+    assert np.array_equal(table["prediction"].to_numpy(), np.concatenate(list(parts())))
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+def test_intervals_are_columns(tmp_path):
+    path = tmp_path / "p.parquet"
+    write_predictions([np.arange(6.0).reshape(2, 3)], path, ["prediction", "lower", "upper"])
+    assert pq.read_table(path).to_pydict() == {"prediction": [0, 3], "lower": [1, 4], "upper": [2, 5]}
+    assert scan_parquet(path).checksummed
+
+
+@pytest.mark.parametrize("fail", [ValueError("bad row"), KeyboardInterrupt(), OSError("no such drive")])
+@pytest.mark.parametrize("name", READ)
+def test_an_error_on_the_way_leaves_what_was_there(tmp_path, name, fail):
+    path = tmp_path / name
+    path.write_text("before")
+    with pytest.raises(type(fail)):
+        write_predictions(parts(fail=fail), path)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_full_disk_is_said_and_leaves_nothing(tmp_path, name):
+    with _disk_of(20_000), pytest.raises(OSError, match=f"{name}' could not be written: File too large"):
+        write_predictions(parts(200), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_or_a_missing_folder_is_refused(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        write_predictions(parts(), tmp_path)
+    with pytest.raises(OSError, match="could not be written: No such file or directory"):
+        write_predictions(parts(), tmp_path / "none" / "p.csv")
