@@ -64,8 +64,11 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
         """
         check_is_fitted(self)
-        runs = predict_source(self, X).runs() if isinstance(X, Source) else iter([predict_rows(self, X)])
-        parts = (self._scores(run) for run in runs)
+        parts = (
+            predict_source(self, X).map(self._scores)
+            if isinstance(X, Source)
+            else [self._scores(predict_rows(self, X))]
+        )
         if out is not None:
             write_predictions(parts, out)
             return None
