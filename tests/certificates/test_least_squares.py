@@ -183,6 +183,15 @@ def test_no_digit_is_claimed_that_is_not_there(rng, spread, alpha):
             assert claimed <= digits(value, true, 17)
 
 
+@pytest.mark.parametrize("kind", ROWS)
+def test_no_digit_is_claimed_for_a_state_that_is_off(rng, kind):
+    X, y = ROWS[kind](rng.normal(size=(9, 3))), rng.normal(size=9)
+    exact, task = Exact(X, y).solution, LeastSquares(Memory(X, y), 0.0, True)
+    for moved in perturbed(rng, np.array([float(v) for v in exact]), 30):
+        for claimed, value, true in zip(certified(task, moved).digits, moved, exact, strict=True):
+            assert abs(Fraction(value) - true) <= Fraction(10.0**-claimed) * abs(Fraction(value))
+
+
 def test_claimed_digits_allow_for_decimals_that_float64_cannot_hold(rng):
     """0.1 is not a float64: the claim must hold against the fit of the decimals as they were written."""
     for _ in range(10):

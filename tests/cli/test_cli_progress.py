@@ -56,7 +56,7 @@ def test_every_pass_starts_at_zero_with_its_total_and_is_named():
 def test_an_error_of_a_run_is_given_the_place_in_the_data():
     def refuse(run, first):
         if run.first_row == first:
-            raise ValueError("Column 'c' has the level 'w' at row 5, which the fit did not see.")
+            raise ValueError("Column 'c' has the level 'w' at row 133, which the fit did not see.")
 
     with pytest.raises(ValueError, match="at line 133, which"), Display() as display:
         list(display.watch(table_source()).resized(64, 64).map(functools.partial(refuse, first=128)))

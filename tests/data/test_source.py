@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from chunks import batches, random_cuts
 
-from certifit.data.source import Batches, Block, Memory, block_rows, run_blocks
+from certifit.data.source import Batches, Block, Memory, RowError, block_rows, run_blocks
 
 
 @dataclass(frozen=True)
@@ -106,3 +107,25 @@ def test_a_map_sees_every_row_once_and_never_all_at_once(rng):
     assert np.array_equal(np.concatenate([run.X for run in runs]), 2 * X)
     assert source.names[:2] == ["2 x0", "2 x1"]
     assert len(Memory(rng.normal(size=(40_000, 300)), None).through(Double()).first_block().X) < 40_000
+
+
+class Refusing:
+    """A map that finds fault with the value 150."""
+
+    def apply(self, X):
+        for row in np.flatnonzero(X[:, 0] == 150):
+            raise RowError("Column 'a' is 150", int(row), ", which is too much.")
+        return X
+
+    def get_feature_names_out(self, names=None):
+        return ["a"]
+
+
+def test_an_error_of_a_map_counts_rows_from_the_start_of_the_source():
+    X = np.arange(1000.0)[:, None]
+    source = batches(X, block_rows=2, cuts=[7, 500]).through(Refusing())
+    source.block_rows = 2
+    with pytest.raises(ValueError, match=r"Column 'a' is 150 at row 150, which"):
+        list(source.runs())
+    error = pickle.loads(pickle.dumps(RowError("x", 3, ".")))
+    assert (str(error), str(error.moved(4))) == ("x at row 3.", "x at row 7.")

@@ -136,7 +136,7 @@ def _predictions(fitted: Any, source: Any, interval: float | None) -> Iterator[A
     from certifit.report.passes import named, predict_block
 
     def of(run: Any) -> Any:
-        prediction = predict_block(fitted, source, run.X)
+        prediction = predict_block(fitted, source, run.X, run.first_row)
         if interval is None:
             return prediction
         return np.column_stack([prediction, fitted.predict_interval(named(source, run.X), interval)])

@@ -149,8 +149,8 @@ def _watched(source: Any, display: Display) -> Any:
         def runs(self) -> Iterator[Block]:
             """The runs of the inner source."""
             display.step(display._label, getattr(source, "n_rows", None))
+            display.place = functools.partial(_place, source)
             for run in self._cut().runs():
-                display.place = functools.partial(_place, source, run.first_row)
                 yield run
                 display.read(run.n_rows)
 
@@ -173,7 +173,7 @@ def _pass_of(f: Any) -> str | None:
     return PASSES.get(str(getattr(f, "__module__", "")).rpartition(".")[2])
 
 
-def _place(source: Any, first_row: int, row: int) -> str:
-    """Where a row of a run stands."""
+def _place(source: Any, row: int) -> str:
+    """Where a row stands."""
     place = getattr(source, "place", "row {}".format)
-    return str(place(first_row + row))
+    return str(place(row))

@@ -71,6 +71,21 @@ class RowMap(Protocol):
         """Names of the mapped columns."""
 
 
+class RowError(ValueError):
+    """Something is wrong with one row: "<before> at row <row><after>". Maps count rows from the start of a block."""
+
+    def __init__(self, before: str, row: int, after: str) -> None:
+        super().__init__(f"{before} at row {row}{after}")
+        self.before, self.row, self.after = before, row, after
+
+    def moved(self, first_row: int) -> RowError:
+        """The same error with its row counted from the start of the source."""
+        return RowError(self.before, self.row + first_row, self.after)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RowError, (self.before, self.row, self.after)  # workers send it back
+
+
 def block_rows(n_columns: int) -> int:
     """B: a power of two of rows, some 2 MB; up to 128 MB for wide rows, or their d x d sums would outweigh it."""
     bits = (n_columns + 1).bit_length()
@@ -242,7 +257,11 @@ class _Through:
     f: Callable[[Block], Any]
 
     def __call__(self, run: Block) -> Any:
-        return self.f(Block(self.row_map.apply(run.X), run.y, run.weight, run.first_row))
+        try:
+            rows = self.row_map.apply(run.X)
+        except RowError as error:
+            raise error.moved(run.first_row) from None
+        return self.f(Block(rows, run.y, run.weight, run.first_row))
 
 
 def _itself(run: Block) -> Block:

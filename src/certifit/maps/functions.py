@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from certifit.data.source import RowError
 from certifit.maps.rows import Array, finite_rows, first_non_finite, input_names, validated
 
 ROW_TOLERANCE = 1e-6
@@ -124,7 +125,7 @@ def _evaluate(function: Callable[[Array], ArrayLike], label: str, rows: Array) -
         raise TypeError(f"Function {label!r} must give real numbers. Got dtype {result.dtype}.")
     part: Array = result.reshape(len(rows), -1).astype(np.float64)
     if bad := first_non_finite(part):
-        raise ValueError(f"Function {label!r} gives {bad[2]} at row {bad[0]}, where X is finite.")
+        raise RowError(f"Function {label!r} gives {bad[2]}", bad[0], ", where X is finite.")
     return part
 
 

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from certifit.data.source import RowError
 from certifit.maps.rows import Array, finite_rows, first_non_finite, input_names, right_length, set_names, validated
 
 Term = tuple[tuple[int, int], ...]  # (feature, power) of each factor, features ascending; () is the constant
@@ -107,10 +108,8 @@ class Polynomial(TransformerMixin, BaseEstimator):
                 factor = values[power][feature]
                 columns[i] = factor * columns[index[term[:-1]]] if len(term) > 1 else factor
         if bad := first_non_finite(columns):
-            raise ValueError(
-                f"Term {self.get_feature_names_out()[bad[0]]!r} overflows at row {bad[1]}. "
-                "Use a lower degree, rescale the columns, or keep rows nearer the training range."
-            )
+            advice = ". Use a lower degree, rescale the columns, or keep rows nearer the training range."
+            raise RowError(f"Term {self.get_feature_names_out()[bad[0]]!r} overflows", bad[1], advice)
         return np.ascontiguousarray(columns.T)
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:

@@ -21,7 +21,7 @@ from certifit.certificates.least_squares import certify, infer
 from certifit.data.columns import Array
 from certifit.data.files import write_predictions
 from certifit.data.gate import fit_source, predict_rows, predict_source, refuse_nonfinite
-from certifit.data.source import Block, Memory, Source
+from certifit.data.source import Block, Memory, RowError, Source
 from certifit.maps import Functions, Polynomial, TableEncoder
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.direct import solve
@@ -134,9 +134,13 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
     def _encoded(self, source: Source) -> Source:
         return source if self.encoder_ is None else source.through(self.encoder_)
 
-    def _columns(self, X: Any) -> Any:
-        for row_map in (self.encoder_, self.basis_):
-            X = X if row_map is None else row_map.apply(X)
+    def _columns(self, block: Block) -> Any:
+        X = block.X
+        try:
+            for row_map in (self.encoder_, self.basis_):
+                X = X if row_map is None else row_map.apply(X)
+        except RowError as error:
+            raise error.moved(block.first_row) from None
         return X
 
     def _fitted_encoder(self, source: Source) -> Any:
@@ -146,7 +150,7 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
     def _scores(self, block: Block) -> Array:
         if block.X.shape[0] == 0:
             return np.zeros(0)
-        columns = Block(self._columns(block.X), None, None, block.first_row)
+        columns = Block(self._columns(block), None, None, block.first_row)
         scores: Array = core.scores(columns.rows, self.coef_, self.intercept_, n_threads())
         if not np.isfinite(scores).all():
             refuse_nonfinite(Memory(columns.X, None, names=self.column_names_))
@@ -154,7 +158,7 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
 
     def _interval(self, block: Block, level: float, kind: Literal["prediction", "confidence"]) -> Array:
         assert self.inference_ is not None
-        columns = self._columns(block.X)
+        columns = self._columns(block)
         columns = np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns, dtype=np.float64)
         if self.fit_intercept:
             columns = np.column_stack([np.ones(len(columns)), columns])

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
-from certifit.data.source import Block, Memory, Source
+from certifit.data.source import Block, Memory, RowError, Source
 from certifit.report.moments import Moments
 from certifit.report.sketch import Array, Sketch
 
@@ -27,12 +27,15 @@ def predicted(model: Any, source: Source) -> Iterator[tuple[Block, Array, Array]
         if block.X.shape[0] == 0:
             continue
         weight = np.ones(block.X.shape[0]) if block.weight is None else block.weight
-        yield block, predict_block(model, source, block.X), weight
+        yield block, predict_block(model, source, block.X, block.first_row), weight
 
 
-def predict_block(model: Any, source: Source, X: Any) -> Array:
+def predict_block(model: Any, source: Source, X: Any, first_row: int = 0) -> Array:
     """Predictions for one block, with the names of its source so that the model can match columns."""
-    return np.asarray(model.predict(named(source, X)), dtype=np.float64)
+    try:
+        return np.asarray(model.predict(named(source, X)), dtype=np.float64)
+    except RowError as error:
+        raise error.moved(first_row) from None
 
 
 def named(source: Source, X: Any) -> Any:

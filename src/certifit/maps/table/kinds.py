@@ -19,6 +19,7 @@ import pyarrow.types as pt
 from certifit.data import columns as seg
 from certifit.data.arrow import valid_bits, values_of
 from certifit.data.columns import Array, Bits, Segment
+from certifit.data.source import RowError
 from certifit.maps.table.dates import PARTS, date_parts
 from certifit.maps.table.reading import as_text, family, valid_rows, whole_numbers
 
@@ -82,9 +83,10 @@ class Kind:
     def _refuse_new_gap(self, is_missing: Array) -> None:
         if self.has_indicator or self.is_lenient or not is_missing.any():
             return
-        raise ValueError(
-            f"Column {self.name!r} is missing at row {_first(is_missing)}, and the fit saw no gap there. "
-            f"Fill it, or fit with unseen='reference' to read it as {self._stand_in}."
+        raise RowError(
+            f"Column {self.name!r} is missing",
+            _first(is_missing),
+            f", and the fit saw no gap there. Fill it, or fit with unseen='reference' to read it as {self._stand_in}.",
         )
 
     @property
@@ -142,10 +144,9 @@ class Number(Kind):
             valid &= own
         infinite = np.isinf(values) & valid
         if infinite.any():
-            raise ValueError(
-                f"Column {self.name!r} is {values[_first(infinite)]} at row {_first(infinite)}. "
-                "Numbers must be finite; leave the value empty if it is not known."
-            )
+            at = _first(infinite)
+            advice = ". Numbers must be finite; leave the value empty if it is not known."
+            raise RowError(f"Column {self.name!r} is {values[at]}", at, advice)
         self._refuse_new_gap(~valid)
         return None if valid.all() else Bits(np.packbits(valid, bitorder="little"))
 
@@ -295,10 +296,11 @@ class Level(Kind):
 
     def _refuse(self, level: str, row: int) -> NoReturn:
         shown = ", ".join(map(repr, self.levels[:_SHOWN_LEVELS])) + (", ..." * (len(self.levels) > _SHOWN_LEVELS))
-        raise ValueError(
-            f"Column {self.name!r} has the level {level!r} at row {row}, which the fit did not see. "
-            f"Its {len(self.levels)} levels are {shown}. "
-            f"Fit with unseen='reference' to read new levels as {self._stand_in}."
+        raise RowError(
+            f"Column {self.name!r} has the level {level!r}",
+            row,
+            f", which the fit did not see. Its {len(self.levels)} levels are {shown}. "
+            f"Fit with unseen='reference' to read new levels as {self._stand_in}.",
         )
 
 
