@@ -28,6 +28,8 @@ format: $(VENV)/.lint
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run --out benchmarks/results/latest.jsonl $(ARGS)
 	$(BIN)/python -m benchmarks.table benchmarks/results/latest.jsonl
+	$(BIN)/python -m benchmarks.tables categories
+	$(BIN)/python -m benchmarks.tables parquet
 
 accuracy: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.accuracy
