@@ -131,20 +131,21 @@ def test_the_shortest_solution_is_that_of_the_pseudo_inverse(rng, shape, fit_int
 
 
 @pytest.mark.parametrize("fit_intercept", INTERCEPT)
+@pytest.mark.parametrize("shift", [0, 1000])
 @pytest.mark.parametrize("shape", [(30, 4), (4, 9)])
-def test_all_solutions_predict_the_same_and_the_null_space_is_all_there_is(rng, shape, fit_intercept):
-    X, y = whole(rng, *shape), rng.normal(size=shape[0])
-    X = np.column_stack([X, X[:, 0] + 3 * X[:, 1]])
+def test_all_solutions_predict_the_same_and_the_null_space_is_all_there_is(rng, shape, shift, fit_intercept):
+    X, y = whole(rng, *shape) + shift, rng.normal(size=shape[0])
+    X = np.column_stack([X, X[:, 0] + 3 * X[:, 1] + 7 * fit_intercept])
     model = cf.LinearRegression(fit_intercept=fit_intercept).fit(X, y)
     free = X.shape[1] - model.rank_
     assert model.null_space_.shape == (X.shape[1], free)
     assert np.linalg.matrix_rank(model.null_space_) == free
-    assert np.abs(X @ model.null_space_ + model.null_intercept_).max() < 1e-11
+    assert np.abs(X @ model.null_space_ + model.null_intercept_).max() < 1e-14 * max(np.abs(X).max(), 1000)
     expected = model.predict(X)
     for _ in range(5):
         v = rng.normal(size=free)
         coef, intercept = model.solutions(v)
-        assert X @ coef + intercept == pytest.approx(expected, abs=1e-10)
+        assert X @ coef + intercept == pytest.approx(expected, abs=1e-9)
         assert np.linalg.norm(coef) >= np.linalg.norm(model.coef_) * (1 - 1e-12)
     assert np.array_equal(model.solutions(np.zeros(free))[0], model.coef_)
 
