@@ -97,6 +97,6 @@ def test_a_value_that_would_not_come_back_is_not_written(value):
 
 
 @pytest.mark.parametrize("text", ['"' + '\\"' * 500_000, "\\" * 10**6, '"' * 10**6, "[]," * 300_000, "{" * 10**6])
-def test_a_megabyte_of_rubbish_is_refused_at_once(text):
+def test_a_megabyte_of_rubbish_is_refused(text):
     with pytest.raises(CanonicalError):
         canonical.decode(text)
