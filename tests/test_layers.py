@@ -22,6 +22,8 @@ LAYERS = {
     "solvers": 6,
     "certificates": 7,
     "models": 8,
+    "evaluation": 9,
+    "selection": 10,
     "modelfile": 11,
     "report": 12,
     "cli": 13,

@@ -23,19 +23,35 @@ void check_rows(const Rows& rows, const std::optional<Vector>& y, const std::opt
   check(block_rows > 0, "block_rows must be at least 1");
 }
 
+using CellNumbers = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+Cells checked_cells(const Rows& rows, const std::optional<CellNumbers>& cells, size_t n_cells) {
+  if (!cells) return {};
+  check_size("cells", cells->shape(0), rows.n_rows);
+  for (size_t row = 0; row < rows.n_rows; ++row)
+    check(cells->data()[row] < static_cast<int64_t>(n_cells), "a cell is not below n_cells");
+  return {cells->data(), n_cells};
+}
+
 nb::object gram_py(nb::list x, std::optional<Vector> y, std::optional<Vector> weight, Vector scale, Vector shift,
-                   double y_scale, double y_shift, double weight_scale, size_t block_rows, bool twofold, int threads) {
+                   double y_scale, double y_shift, double weight_scale, size_t block_rows, bool twofold, int threads,
+                   std::optional<CellNumbers> cells, size_t n_cells) {
   HeldRows held(x);
   check_rows(held.rows, y, weight, block_rows);
   const Scaling scaling = checked_scaling(held.rows, scale, shift, y_scale, y_shift, weight_scale);
+  const Cells checked = checked_cells(held.rows, cells, n_cells);
   GramSums sums = run(threads, [&](Crew& crew) {
-    return gram(held.rows, data_of(y), data_of(weight), scaling, block_rows, twofold, crew);
+    return gram(held.rows, data_of(y), data_of(weight), checked, scaling, block_rows, twofold, crew);
   });
   const size_t size = held.rows.n_columns + 1 + (y ? 1 : 0);
-  const size_t shape[2] = {size, size};
+  const size_t square[2] = {size, size};
+  const size_t cubes[3] = {n_cells, size, size};
+  auto result = [&](std::vector<double> part) {
+    return cells ? nb::cast(to_numpy<3>(std::move(part), cubes)) : nb::cast(to_numpy<2>(std::move(part), square));
+  };
   nb::object lo = nb::none();
-  if (twofold) lo = nb::cast(to_numpy<2>(std::move(sums.lo), shape));
-  return nb::make_tuple(to_numpy<2>(std::move(sums.hi), shape), lo);
+  if (twofold) lo = result(std::move(sums.lo));
+  return nb::make_tuple(result(std::move(sums.hi)), lo);
 }
 
 nb::object residual_py(nb::list x, Vector y, std::optional<Vector> weight, Vector scale, double y_scale,
@@ -73,7 +89,8 @@ nb::object scores_py(nb::list x, Vector weights, double intercept, int threads) 
 
 void bind_passes(nb::module_& m) {
   m.def("gram", gram_py, "x"_a, "y"_a.noconvert().none(), "weight"_a.noconvert().none(), "scale"_a.noconvert(),
-        "shift"_a.noconvert(), "y_scale"_a, "y_shift"_a, "weight_scale"_a, "block_rows"_a, "twofold"_a, "threads"_a);
+        "shift"_a.noconvert(), "y_scale"_a, "y_shift"_a, "weight_scale"_a, "block_rows"_a, "twofold"_a, "threads"_a,
+        "cells"_a.noconvert().none() = nb::none(), "n_cells"_a = 1);
   m.def("residual", residual_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "scale"_a.noconvert(),
         "y_scale"_a, "weight_scale"_a, "weights"_a.noconvert(), "intercept"_a, "block_rows"_a, "threads"_a);
   m.def("residual_rows", residual_rows_py, "x"_a, "y"_a.noconvert(), "scale"_a.noconvert(), "y_scale"_a,

@@ -1,11 +1,14 @@
 #include "gram.hpp"
 
+#include <numeric>
+#include <span>
+
 #include "../twofold.hpp"
 
 namespace certifit {
 namespace {
 
-// Sums of one block: the upper triangle of S, row-major with leading dimension `stride`.
+// Sums of one block: for every cell the upper triangle of S, row-major with leading dimension `stride`.
 struct BlockSums {
   std::vector<double> hi, lo;
 
@@ -49,12 +52,17 @@ class Packer {
 
   double root(size_t row) const { return weight_ ? std::sqrt(weight_[row] * scaling_.weight_scale) : 1.0; }
 
-  void pack(size_t first, size_t count, Panels& panels) {
+  // Makes rows [begin, end) readable: those that must be copied are copied at once, so columns are read in long pieces.
+  void open(size_t begin, size_t end) {
+    begin_ = begin;
+    tile_ = read_tile(rows_, begin, end - begin, scratch_);
+  }
+
+  void pack(std::span<const size_t> rows, Panels& panels) {
     const size_t d = rows_.n_dense;
-    Tile tile = slab(first, count);
-    for (size_t k = 0; k < count; ++k) {
-      const double* x = tile.row(k);
-      const double w = root(first + k);
+    for (size_t k = 0; k < rows.size(); ++k) {
+      const double* x = tile_.row(rows[k] - begin_);
+      const double w = root(rows[k]);
       if (w == 0) {  // no row, whatever stands in it
         for (size_t p = 0; p < panels.n_panels; ++p) store(panels.at(p, k), Vec{});
         continue;
@@ -64,23 +72,11 @@ class Packer {
         Vec z = multiply_add(load(x + j), load(&scale_[j]), -load(&shift_[j]));
         store(panels.at(j / lanes, k), z * broadcast(w));
       }
-      for (size_t c = j; c < panels.n_panels * lanes; ++c)
-        panels.at(c / lanes, k)[c % lanes] = w * tail(c, x, first + k);
+      for (size_t c = j; c < panels.n_panels * lanes; ++c) panels.at(c / lanes, k)[c % lanes] = w * tail(c, x, rows[k]);
     }
   }
 
  private:
-  // Rows that must be copied are copied several tiles at a time: columns are read in longer pieces.
-  Tile slab(size_t first, size_t count) {
-    if (rows_.is_plain) return read_tile(rows_, first, count, scratch_);
-    if (first < slab_begin_ || first + count > slab_end_) {
-      slab_begin_ = first;
-      slab_end_ = std::min(first + std::max<size_t>(count, 480), rows_.n_rows);
-      slab_ = read_tile(rows_, first, slab_end_ - first, scratch_);
-    }
-    return {slab_.row(first - slab_begin_), slab_.stride};
-  }
-
   double tail(size_t column, const double* x, size_t row) const {
     const size_t d = rows_.n_dense;
     if (column < d) return multiply_add(x[column], scale_[column], -shift_[column]);
@@ -94,8 +90,30 @@ class Packer {
   const double* weight_;
   const Scaling& scaling_;
   std::vector<double> scale_, shift_, scratch_;
-  Tile slab_{nullptr, 0};
-  size_t slab_begin_ = 0, slab_end_ = 0;
+  Tile tile_{nullptr, 0};
+  size_t begin_ = 0;
+};
+
+// Rows [begin, end) by cell, in order within a cell; rows of no cell left out. starts[c] is where cell c begins.
+struct ByCell {
+  std::vector<size_t> rows, starts;
+
+  void sort(const Cells& cells, size_t begin, size_t end) {
+    starts.assign(cells.count + 2, 0);
+    if (!cells.of_row) {
+      rows.resize(end - begin);
+      std::iota(rows.begin(), rows.end(), begin);
+      starts[1] = rows.size();
+      return;
+    }
+    auto in_cell = [&](size_t row) { return cells.of_row[row] >= 0; };
+    for (size_t row = begin; row < end; ++row)
+      if (in_cell(row)) ++starts[cells.of_row[row] + 2];
+    for (size_t c = 2; c < starts.size(); ++c) starts[c] += starts[c - 1];
+    rows.resize(starts.back());
+    for (size_t row = begin; row < end; ++row)
+      if (in_cell(row)) rows[starts[cells.of_row[row] + 1]++] = row;
+  }
 };
 
 // S[4 x 4n] += a' b over the rows of a tile: a is one panel, b are n panels side by side.
@@ -131,14 +149,14 @@ void product_twofold(const double* a, const double* b, size_t count, double* hi,
   }
 }
 
-void add_tile(Panels& panels, size_t count, BlockSums& sums, size_t stride, Ahead next) {
+void add_tile(Panels& panels, size_t count, BlockSums& sums, size_t base, size_t stride, Ahead next) {
   const size_t n_products = panels.n_panels * (panels.n_panels + 1) / 6 + 1;
   const size_t lines = panels.capacity * panels.n_panels * lanes * sizeof(double) / 64 / n_products + 1;
   for (size_t p = 0; p < panels.n_panels; ++p) {
     const double* a = panels.at(p, 0);
     for (size_t q = p; q < panels.n_panels;) {
       const double* b = panels.at(q, 0);
-      const size_t at = p * lanes * stride + q * lanes;
+      const size_t at = base + p * lanes * stride + q * lanes;
       const size_t left = panels.n_panels - q;
       next.fetch(lines);
       if (!sums.lo.empty()) {
@@ -170,7 +188,7 @@ class Entries {
       for (size_t j = 0; j < s.n_columns; ++j) places_[s.first_column + j] = place++;
   }
 
-  void add(size_t row, double root, Panels& panels, size_t k, BlockSums& sums, size_t stride) {
+  void add(size_t row, double root, Panels& panels, size_t k, BlockSums& sums, size_t first, size_t stride) {
     if (root == 0) return;
     at_.clear();
     values_.clear();
@@ -179,7 +197,7 @@ class Entries {
       values_.push_back(root * (value * scaling_.scale[column]));
     });
     for (size_t a = 0; a < at_.size(); ++a) {
-      const size_t base = at_[a] * stride;
+      const size_t base = first + at_[a] * stride;
       const Vec left = broadcast(values_[a]);
       for (size_t p = 0; p < panels.n_panels; ++p) multiply(sums, base + p * lanes, left, load(panels.at(p, k)));
       for (size_t b = a; b < at_.size(); ++b) multiply(sums, base + at_[b], values_[a], values_[b]);
@@ -228,30 +246,45 @@ std::vector<size_t> places_of(const Rows& rows, bool has_y, size_t first_thin) {
 
 }  // namespace
 
-GramSums gram(const Rows& rows, const double* y, const double* weight, const Scaling& scaling, size_t block_rows,
-              bool twofold, Crew& crew) {
+GramSums gram(const Rows& rows, const double* y, const double* weight, const Cells& cells, const Scaling& scaling,
+              size_t block_rows, bool twofold, Crew& crew) {
   const size_t n_packed = rows.n_dense + 1 + (y ? 1 : 0);
   const size_t first_thin = (n_packed + lanes - 1) / lanes * lanes;
   const size_t n_thin = rows.n_columns - rows.n_dense;
   const size_t stride = (first_thin + n_thin + lanes - 1) / lanes * lanes;
+  const size_t cell_size = (first_thin + n_thin) * stride;
   const size_t n_blocks = (rows.n_rows + block_rows - 1) / block_rows;
   SumTree<BlockSums> tree(n_blocks);
 
   crew.for_each_block(n_blocks, [&](size_t block) {
     const size_t begin = block * block_rows, end = std::min(begin + block_rows, rows.n_rows);
     BlockSums sums;
-    sums.hi.assign((first_thin + n_thin) * stride, 0.0);
-    if (twofold) sums.lo.assign((first_thin + n_thin) * stride, 0.0);
+    sums.hi.assign(cells.count * cell_size, 0.0);
+    if (twofold) sums.lo.assign(cells.count * cell_size, 0.0);
     Panels panels(n_packed);
     Packer packer(rows, y, weight, scaling);
     Entries entries(rows, scaling, first_thin);
-    for (size_t i = begin; i < end; i += panels.capacity) {
-      if (!crew.keep_going()) return;
-      const size_t count = std::min(panels.capacity, end - i);
-      packer.pack(i, count, panels);
-      add_tile(panels, count, sums, stride, Ahead(rows, i + count, panels.capacity));
-      if (n_thin == 0) continue;
-      for (size_t k = 0; k < count; ++k) entries.add(i + k, packer.root(i + k), panels, k, sums, stride);
+    ByCell by_cell;
+    // A whole number of tiles, so that one cell of all rows is tiled as the block is.
+    const size_t chunk = 32 * panels.capacity;
+    for (size_t i = begin; i < end; i += chunk) {
+      packer.open(i, std::min(i + chunk, end));
+      by_cell.sort(cells, i, std::min(i + chunk, end));
+      for (size_t c = 0, at = 0; c < cells.count; ++c) {
+        for (const size_t last = by_cell.starts[c + 1]; at < last;) {
+          if (!crew.keep_going()) return;
+          const size_t count = std::min(panels.capacity, last - at);
+          const std::span<const size_t> tile(&by_cell.rows[at], count);
+          packer.pack(tile, panels);
+          at += count;
+          const bool is_last = at == by_cell.rows.size();
+          const size_t next = is_last ? std::min(i + chunk, end) : by_cell.rows[at];
+          add_tile(panels, count, sums, c * cell_size, stride, Ahead(rows, next, panels.capacity));
+          if (n_thin == 0) continue;
+          for (size_t k = 0; k < count; ++k)
+            entries.add(tile[k], packer.root(tile[k]), panels, k, sums, c * cell_size, stride);
+        }
+      }
     }
     tree.add(block, std::move(sums));
   });
@@ -259,14 +292,18 @@ GramSums gram(const Rows& rows, const double* y, const double* weight, const Sca
   const std::vector<size_t> places = places_of(rows, y != nullptr, first_thin);
   auto unfold = [&](const std::vector<double>& part) {
     const size_t size = places.size();
-    std::vector<double> full(size * size, 0.0);
+    std::vector<double> full(cells.count * size * size, 0.0);
     if (n_blocks == 0) return full;
-    for (size_t i = 0; i < size; ++i)
-      for (size_t j = i; j < size; ++j) {
-        const size_t low = std::min(places[i], places[j]), high = std::max(places[i], places[j]);
-        const bool mixed = low < first_thin && high >= first_thin;
-        full[i * size + j] = full[j * size + i] = mixed ? part[high * stride + low] : part[low * stride + high];
-      }
+    for (size_t c = 0; c < cells.count; ++c) {
+      const double* from = &part[c * cell_size];
+      double* to = &full[c * size * size];
+      for (size_t i = 0; i < size; ++i)
+        for (size_t j = i; j < size; ++j) {
+          const size_t low = std::min(places[i], places[j]), high = std::max(places[i], places[j]);
+          const bool mixed = low < first_thin && high >= first_thin;
+          to[i * size + j] = to[j * size + i] = mixed ? from[high * stride + low] : from[low * stride + high];
+        }
+    }
     return full;
   };
   GramSums out;

@@ -16,12 +16,18 @@ struct Scaling {
   double weight_scale = 1;
 };
 
+// Rows summed apart: the cell of every row, negative for none. Without numbers all rows are one cell.
+struct Cells {
+  const int32_t* of_row = nullptr;
+  size_t count = 1;
+};
+
 struct GramSums {
-  std::vector<double> hi, lo;  // D x D, symmetric; lo is empty in plain precision
+  std::vector<double> hi, lo;  // cells x D x D, symmetric; lo is empty in plain precision
 };
 
 // y and weight may be null. D = n_columns + 1, + 1 with y.
-GramSums gram(const Rows& rows, const double* y, const double* weight, const Scaling& scaling, size_t block_rows,
-              bool twofold, Crew& crew);
+GramSums gram(const Rows& rows, const double* y, const double* weight, const Cells& cells, const Scaling& scaling,
+              size_t block_rows, bool twofold, Crew& crew);
 
 }  // namespace certifit

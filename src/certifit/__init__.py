@@ -17,6 +17,10 @@ _PUBLIC = {
     "Polynomial": "maps",
     "Functions": "maps",
     "TableEncoder": "maps",
+    "Folds": "selection.splits",
+    "Bootstrap": "selection.splits",
+    "CrossValidated": "selection.cross_validated",
+    "jackknife_plus": "selection.intervals",
     "scan_csv": "data.files",
     "scan_parquet": "data.files",
     "scan_svmlight": "data.files",
@@ -29,6 +33,9 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "Bootstrap",
+    "CrossValidated",
+    "Folds",
     "Functions",
     "LinearRegression",
     "Polynomial",
@@ -36,6 +43,7 @@ __all__ = [
     "TableEncoder",
     "from_arrow",
     "from_dask",
+    "jackknife_plus",
     "load",
     "save",
     "scan_csv",
@@ -53,6 +61,9 @@ if TYPE_CHECKING:
     from certifit.modelfile import load, save, verify
     from certifit.models.linear import LinearRegression, Ridge
     from certifit.runtime import threads
+    from certifit.selection.cross_validated import CrossValidated
+    from certifit.selection.intervals import jackknife_plus
+    from certifit.selection.splits import Bootstrap, Folds
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,8 @@ from certifit.certificates.least_squares import ROUNDING_FLOOR, certify
 from certifit.data.source import Memory
 from certifit.solvers.direct import solve
 from certifit.tasks.dual_least_squares import DualLeastSquares, least_squares_task
-from certifit.tasks.least_squares import LeastSquares, Weights
+from certifit.tasks.least_squares import LeastSquares
+from certifit.tasks.normal_equations import Weights
 
 TOLERANCE = 1e-8
 

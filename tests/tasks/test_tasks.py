@@ -11,7 +11,8 @@ from reference import Exact, centred
 
 from certifit.data.source import Memory
 from certifit.tasks.dual_least_squares import COUNT_ABOVE, DualLeastSquares, least_squares_task
-from certifit.tasks.least_squares import LeastSquares, Weights
+from certifit.tasks.least_squares import LeastSquares
+from certifit.tasks.normal_equations import Weights
 
 SCALES = {"ones": 1.0, "spread": np.array([1e-200, 1.0, 1e9, 1e200]), "large": 1e250, "small": 1e-250}
 

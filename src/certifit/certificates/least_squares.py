@@ -17,7 +17,8 @@ from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import MATRIX_ERROR, Residual
 from certifit.tasks.dual_least_squares import DualLeastSquares
-from certifit.tasks.least_squares import LeastSquares, Weights
+from certifit.tasks.least_squares import LeastSquares
+from certifit.tasks.normal_equations import Weights
 
 UNIT = 2.0**-53
 TWOFOLD_UNIT = 2.0**-100  # error of a twofold sum, relative to the sum of magnitudes

@@ -6,13 +6,16 @@ a map to numbers: `TableEncoder` turns its columns into segments the compiled co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from hashlib import blake2b
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from certifit.data.columns import Array, Bits
+from certifit.data.roles import features
 from certifit.data.source import Block, Source, block_rows
 
 
@@ -33,8 +36,9 @@ class ArrowSource(Source):
         columns: list[str] | None = None,
         place: Callable[[int], str] = "row {}".format,
         n_rows: int | None = None,
+        group: str | None = None,
     ) -> None:
-        taken = [name for name in (target, weight) if name is not None]
+        taken = [name for name in (target, weight, group) if name is not None]
         self.open_batches = open_batches
         self.schema = schema
         self.names = [name for name in schema.names if name not in taken] if columns is None else list(columns)
@@ -42,10 +46,18 @@ class ArrowSource(Source):
         self.target = target or "y"
         self.has_target = target is not None
         self.weight = weight
+        self.group = group
         self.place = place
         self.n_rows = n_rows
         self.n_features = len(self.names)
         self.block_rows = block_rows(self.n_features)
+
+    def select(self, columns: Sequence[str]) -> ArrowSource:
+        """The same rows with only these feature columns."""
+        other = copy(self)
+        other.names = features(self.names, None, None, columns, "The table")
+        other.n_features, other.block_rows = len(other.names), block_rows(len(other.names))
+        return other
 
     def runs(self) -> Iterator[Block]:
         """Runs of rows as Arrow tables of the feature columns."""
@@ -61,7 +73,8 @@ class ArrowSource(Source):
         if weight is not None and (weight < 0).any():
             at = int(np.flatnonzero(weight < 0)[0])
             raise ValueError(f"Weight {self.weight!r} is negative at {self.place(first_row + at)}: {weight[at]:g}.")
-        return Block(table.select(self.names), y, weight, first_row)
+        group = None if self.group is None else group_keys(table.column(self.group))
+        return Block(table.select(self.names), y, weight, first_row, group)
 
     def _tables(self, size: int) -> Iterator[pa.Table]:
         return rebatched(self.open_batches(), size)
@@ -84,6 +97,21 @@ class ArrowSource(Source):
             at = int(np.flatnonzero(~np.isfinite(values))[0])
             raise ValueError(f"Column {name!r} is NaN or infinite at {self.place(first_row + at)}.")
         return np.ascontiguousarray(values)
+
+
+def group_keys(column: pa.ChunkedArray | pa.Array) -> Array:
+    """A key a row: 64 bits of a hash of the value's text, so numbers of any width and texts agree on every engine."""
+    codes = pc.dictionary_encode(one_chunk(column), null_encoding="encode")
+    if pa.types.is_dictionary(one_chunk(column).type):
+        codes = one_chunk(column)
+    words = ["" if value is None else str(value) for value in codes.dictionary.to_pylist()]
+    keys = np.array([key_of(word) for word in [*words, ""]], dtype=np.uint64)  # last: no value
+    return np.asarray(keys[pc.fill_null(codes.indices, len(words)).to_numpy(zero_copy_only=False)])
+
+
+def key_of(word: str) -> int:
+    """64 bits of a hash of a text."""
+    return int.from_bytes(blake2b(word.encode(), digest_size=8).digest(), "little")
 
 
 def rebatched(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:

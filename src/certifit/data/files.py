@@ -40,6 +40,7 @@ def scan_csv(
     bad_rows: int = 0,
     delimiter: str | None = None,
     encoding: str = "utf8",
+    group: str | None = None,
 ) -> FileSource:
     """CSV with a header line, to give to `fit` or `predict`: a file, a glob, a folder, a list; .gz and .zst too.
 
@@ -49,6 +50,7 @@ def scan_csv(
     errors; else it is text. missing: cells that mean no value, beside empty ones and NA, NaN, N/A, null.
     bad_rows: how many rows with too few or too many cells, or with a cell of another type, may be skipped and counted
     in `skipped`. delimiter: found from the header line by default.
+    group: the column whose equal values cross-validation keeps in one fold (a customer, a patient).
     """
     from certifit.data.formats.csv import CsvFiles, Text
 
@@ -56,9 +58,10 @@ def scan_csv(
         raise ValueError(f"bad_rows must be a whole number >= 0. Got {bad_rows!r}.")
     paths = listed(path, (".csv", ".tsv", ".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst"))
     text = Text.of(paths[0], delimiter, encoding, tuple(missing))
-    chosen = features(text.header, target, weight, columns, repr(paths[0]))
+    chosen = features(text.header, target, weight, columns, repr(paths[0]), group)
     numbers = [name for name in (target, weight) if name is not None]
-    return FileSource(CsvFiles(paths, text, chosen, numbers, types or {}, bad_rows), target, weight, chosen)
+    read = chosen if group is None else [*chosen, group]
+    return FileSource(CsvFiles(paths, text, read, numbers, types or {}, bad_rows), target, weight, chosen, group)
 
 
 def scan_parquet(
@@ -66,17 +69,20 @@ def scan_parquet(
     target: str | None = None,
     weight: str | None = None,
     columns: Sequence[str] | None = None,
+    *,
+    group: str | None = None,
 ) -> FileSource:
     """Parquet to give to `fit` or `predict`: a file, a glob, a folder, a list. Only the footers are read here.
 
     target, weight: the columns that hold y and the sample weight. columns: the features; default all others.
+    group: the column whose equal values cross-validation keeps in one fold (a customer, a patient).
     Page checksums are verified on every pass; `checksummed` says whether the files have them.
     """
     from certifit.data.formats.parquet import ParquetFiles
 
     files = ParquetFiles(listed(path, (".parquet", ".pq")))
-    chosen = features(files.schema.names, target, weight, columns, repr(files.paths[0]))
-    return FileSource(files, target, weight, chosen)
+    chosen = features(files.schema.names, target, weight, columns, repr(files.paths[0]), group)
+    return FileSource(files, target, weight, chosen, group)
 
 
 def scan_svmlight(path: AnyPath, *, zero_based: bool = False, n_features: int | None = None) -> Batches:
@@ -128,10 +134,18 @@ class FileSource(ArrowSource):
     skipped: bad rows left out. checksummed: whether damage to the files is noticed. notes: sentences for a report.
     """
 
-    def __init__(self, files: Files, target: str | None, weight: str | None, columns: Sequence[str]) -> None:
-        wanted = [name for name in (*columns, target, weight) if name is not None]
+    def __init__(
+        self,
+        files: Files,
+        target: str | None,
+        weight: str | None,
+        columns: Sequence[str],
+        group: str | None = None,
+    ) -> None:
+        wanted = [name for name in (*columns, target, weight, group) if name is not None]
         open_batches = partial(files.batches, wanted, _BATCH_ROWS)
-        super().__init__(open_batches, files.schema, target, weight, list(columns), files.place, files.n_rows)
+        facts = (files.place, files.n_rows, group)
+        super().__init__(open_batches, files.schema, target, weight, list(columns), *facts)
         self.files = files
 
     @property
@@ -152,10 +166,12 @@ class FileSource(ArrowSource):
     def select(self, columns: Sequence[str]) -> FileSource:
         """The same rows with only these feature columns; the others are not read."""
         target = self.target if self.has_target else None
-        return FileSource(self.files, target, self.weight, features(self.names, None, None, columns, "The scan"))
+        chosen = features(self.names, None, None, columns, "The scan")
+        return FileSource(self.files, target, self.weight, chosen, self.group)
 
     def _tables(self, size: int) -> Iterator[pa.Table]:
-        wanted = [*self.names, *([self.target] if self.has_target else []), *([self.weight] if self.weight else [])]
+        roles = (self.target if self.has_target else None, self.weight, self.group)
+        wanted = [*self.names, *(name for name in roles if name is not None)]
         return ahead(rebatched(self.files.batches(wanted, size), size))
 
 

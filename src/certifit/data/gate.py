@@ -41,7 +41,7 @@ def fit_source(model: Any, X: Any, y: Any, sample_weight: Any) -> Source:
     refuse_kinds(X)
     X, y = validate_data(model, _canonical(X), y, **_ROWS, y_numeric=True, multi_output=False)
     y = np.ascontiguousarray(y, dtype=np.float64)
-    weight = None if sample_weight is None else _checked_weight(sample_weight, len(y))
+    weight = None if sample_weight is None else checked_weight(sample_weight, len(y))
     names = getattr(model, "feature_names_in_", None)
     return Memory(_core_array(X), y, weight, None if names is None else [str(name) for name in names])
 
@@ -86,7 +86,7 @@ def _fit_table(model: Any, table: Any, y: Any, sample_weight: Any) -> Source:
     weight = None
     if sample_weight is not None:
         weight = _free_name("weight", table.column_names)
-        table = table.append_column(weight, [_checked_weight(sample_weight, len(target))])
+        table = table.append_column(weight, [checked_weight(sample_weight, len(target))])
     return ArrowSource(table.to_batches, table.schema, name, weight, n_rows=table.num_rows)
 
 
@@ -224,7 +224,8 @@ def _core_array(X: Any) -> Any:
     return X if known and readable else np.ascontiguousarray(X, dtype=np.float64)
 
 
-def _checked_weight(sample_weight: Any, n_rows: int) -> Array:
+def checked_weight(sample_weight: Any, n_rows: int) -> Array:
+    """One finite number >= 0 a row, not all zero."""
     if isinstance(sample_weight, Number):
         sample_weight = np.full(n_rows, sample_weight)
     weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", order="C")

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from itertools import combinations
 
 
 def features(
-    names: Sequence[str], target: str | None, weight: str | None, columns: Sequence[str] | None, where: str
+    names: Sequence[str],
+    target: str | None,
+    weight: str | None,
+    columns: Sequence[str] | None,
+    where: str,
+    group: str | None = None,
 ) -> list[str]:
-    """The feature columns, in order: the given ones, or all but target and weight. Every name is checked."""
+    """The feature columns, in order: the given ones, or all but target, weight and group. Every name is checked."""
     repeated = sorted({name for name in names if list(names).count(name) > 1})
     if repeated:
         raise ValueError(f"{where} has more than one column named {repeated}. Rename them.")
-    taken = [name for name in (target, weight) if name is not None]
+    taken = [name for name in (target, weight, group) if name is not None]
     chosen = [name for name in names if name not in taken] if columns is None else list(columns)
     for name in [*taken, *chosen]:
         refuse_unknown(name, names, where)
     if overlap := set(taken) & set(chosen):
-        raise ValueError(f"{sorted(overlap)} cannot be a feature and the target or weight at once.")
-    if target is not None and target == weight:
-        raise ValueError(f"{target!r} cannot be the target and the weight at once.")
+        raise ValueError(f"{sorted(overlap)} cannot be a feature and the target, weight or group at once.")
+    for a, b in combinations((("target", target), ("weight", weight), ("group", group)), 2):
+        if a[1] is not None and a[1] == b[1]:
+            raise ValueError(f"{a[1]!r} cannot be the {a[0]} and the {b[0]} at once.")
     if len(set(chosen)) < len(chosen):
         raise ValueError(f"columns names a column twice: {chosen}.")
     if not chosen:

@@ -30,12 +30,16 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive rows: X (array or CSR), y and weight (float64 or None), the global number of the first."""
+    """Consecutive rows: X (array or CSR), y and weight (float64 or None), the global number of the first.
+
+    group: a key a row (uint64), equal for rows that belong together; None where no column says so.
+    """
 
     X: Any
     y: Array | None
     weight: Array | None
     first_row: int = 0
+    group: Array | None = None
 
     @property
     def n_rows(self) -> int:
@@ -58,6 +62,7 @@ class Block:
             None if self.y is None else self.y[begin:end],
             None if self.weight is None else self.weight[begin:end],
             self.first_row + begin,
+            None if self.group is None else self.group[begin:end],
         )
 
 
@@ -131,6 +136,15 @@ class Source:
         other.block_rows, other.run_rows = block_rows, run_rows
         return other
 
+    def remembered(self, key: Any, make: Callable[[], Result]) -> Result:
+        """A fact about all rows that costs a pass, found once a source and question."""
+        facts = self.__dict__.setdefault("_facts", {})
+        key = (*self.names, key)
+        if key not in facts:
+            facts[key] = make()
+        fact: Result = facts[key]
+        return fact
+
     def rows_of_run(self) -> int:
         """Rows of a run that is not the last."""
         return self.run_rows or self.block_rows * run_blocks(self.n_features)
@@ -145,6 +159,10 @@ class Source:
     def through(self, row_map: RowMap) -> Source:
         """This source with every run mapped when it is read."""
         return _Mapped(self, row_map)
+
+    def weighted(self, times: Callable[[Block], Array]) -> Source:
+        """This source with every weight multiplied by `times`, a number a row; weight 0 is no row."""
+        return _Weighted(self, times)
 
     def gather(self, limit_bytes: int = 8 << 30) -> Block:
         """All rows as one block, or a refusal."""
@@ -249,6 +267,55 @@ class _Mapped(Source):
         return self.inner.resized(self.block_rows, max(self.block_rows, rows))
 
 
+class _Weighted(Source):
+    """A source with other weights, run by run."""
+
+    def __init__(self, inner: Source, times: Callable[[Block], Array]) -> None:
+        self.inner = inner
+        self.times = times
+        self.names, self.named, self.target = inner.names, inner.named, inner.target
+        self.n_features, self.block_rows, self.run_rows = inner.n_features, inner.block_rows, inner.run_rows
+        self.is_table = inner.is_table
+
+    def __getattr__(self, name: str) -> Any:
+        """Facts of the inner source: n_rows, place, skipped, checksummed, notes."""
+        if name.startswith("_") or name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def runs(self) -> Iterator[Block]:
+        """Runs with the other weights."""
+        return map(_Reweighted(self.times, _itself), self._cut().runs())
+
+    def map(self, f: Callable[[Block], Result]) -> Iterable[Result]:
+        """f of every run, where the engine of the inner source has its rows."""
+        return self._cut().map(_Reweighted(self.times, f))
+
+    def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
+        """Sum of f over the runs, summed where the engine of the inner source sums."""
+        total: Statistic = self._cut().reduce(_Reweighted(self.times, f))
+        return total
+
+    def rows_of_run(self) -> int:
+        """Rows of a run that is not the last."""
+        return self._cut().rows_of_run()
+
+    def _cut(self) -> Source:
+        return self.inner if self.run_rows is None else self.inner.resized(self.block_rows, self.run_rows)
+
+
+@dataclass(frozen=True)
+class _Reweighted:
+    """f of the run with other weights: a function that can be sent to a worker."""
+
+    times: Callable[[Block], Array]
+    f: Callable[[Block], Any]
+
+    def __call__(self, run: Block) -> Any:
+        times = np.asarray(self.times(run), dtype=np.float64)
+        return self.f(replace(run, weight=times if run.weight is None else times * run.weight))
+
+
 @dataclass(frozen=True)
 class _Through:
     """f of the mapped run: a function that can be sent to a worker."""
@@ -261,7 +328,7 @@ class _Through:
             rows = self.row_map.apply(run.X)
         except RowError as error:
             raise error.moved(run.first_row) from None
-        return self.f(Block(rows, run.y, run.weight, run.first_row))
+        return self.f(replace(run, X=rows))
 
 
 def _itself(run: Block) -> Block:
@@ -276,9 +343,12 @@ def join(blocks: list[Block], first_row: int = 0) -> Block:
         return replace(blocks[0], first_row=first_row)
     rows = [block.X.toarray() if isinstance(block.X, Columns) else block.X for block in blocks]
     X = _stacked(rows)
-    y = None if blocks[0].y is None else np.concatenate([block.y for block in blocks])
-    weight = None if blocks[0].weight is None else np.concatenate([block.weight for block in blocks])
-    return Block(X, y, weight, first_row)
+    y, weight, group = (_joined([getattr(block, name) for block in blocks]) for name in ("y", "weight", "group"))
+    return Block(X, y, weight, first_row, group)
+
+
+def _joined(parts: list[Array | None]) -> Array | None:
+    return None if parts[0] is None else np.concatenate([part for part in parts if part is not None])
 
 
 def _stacked(rows: list[Any]) -> Any:

@@ -15,18 +15,24 @@ _BATCH_ROWS = 65_536
 
 
 def from_arrow(
-    data: Any, target: str | None = None, weight: str | None = None, columns: Sequence[str] | None = None
+    data: Any,
+    target: str | None = None,
+    weight: str | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    group: str | None = None,
 ) -> ArrowSource:
     """A table to give to `fit` or `predict`: pyarrow, polars, pandas, a DuckDB relation, any `__arrow_c_stream__`.
 
     target, weight: the columns that hold y and the sample weight. columns: the features; default all others.
+    group: the column whose equal values cross-validation keeps in one fold (a customer, a patient).
     The rows are read once a pass and must come in the same order each time: give a DuckDB query an ORDER BY.
     A polars LazyFrame is computed anew in batches on every pass. The index of a pandas frame is left out.
     """
     what = type(data).__name__
     schema, open_batches, n_rows = _opened(data, what)
-    chosen = features(schema.names, target, weight, columns, what)
-    return ArrowSource(Repeated(open_batches, what), schema, target, weight, chosen, n_rows=n_rows)
+    chosen = features(schema.names, target, weight, columns, what, group)
+    return ArrowSource(Repeated(open_batches, what), schema, target, weight, chosen, n_rows=n_rows, group=group)
 
 
 class Repeated:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping, Sequence
+from copy import copy
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -18,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.inference import Summary
 from certifit.certificates.least_squares import certify, infer
+from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.files import write_predictions
 from certifit.data.gate import fit_source, predict_rows, predict_source, refuse_nonfinite
@@ -25,9 +28,14 @@ from certifit.data.source import Block, Memory, RowError, Source
 from certifit.maps import Functions, Polynomial, TableEncoder
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.direct import solve
+from certifit.solvers.fold_path import FoldPath, fold_path
+from certifit.solvers.leave_one_out import LeftOut, LeftOutFits, leave_one_out, left_out_fits
 from certifit.statistics.gram import ColumnRange
-from certifit.tasks.dual_least_squares import DualLeastSquares, least_squares_task
-from certifit.tasks.least_squares import LeastSquares, Weights
+from certifit.statistics.moments import ColumnMoments
+from certifit.tasks.dual_least_squares import DualLeastSquares, has_fewer_rows, least_squares_task
+from certifit.tasks.fold_equations import FoldEquations, Gaps
+from certifit.tasks.least_squares import LeastSquares
+from certifit.tasks.normal_equations import Weights
 
 
 class LinearRegressor(RegressorMixin, BaseEstimator):
@@ -106,6 +114,128 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         predict_source(self, source)
         task = least_squares_task(self._mapped(source), self.alpha_, bool(self.fit_intercept))
         return certify(task, Weights(self.coef_, self.intercept_), float(self.tol))
+
+    def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
+        """The systems of all training sets from one pass a round; None where sums over rows do not determine them.
+
+        A basis sees the filled values, and a penalised polynomial depends on the range of its own rows: those are
+        refitted. So are fits to fewer rows than columns.
+        """
+        self._check_parameters()
+        self.encoder_ = self._fitted_encoder(source) if source.is_table else None
+        opened, gaps = (None, None) if self.encoder_ is None else _open(self.encoder_)
+        is_scaled = isinstance(self.basis, Polynomial) and self._penalty_strength() != 0
+        if self.basis is not None and (is_scaled or gaps is not None):
+            return None
+        encoded = source if opened is None else source.through(opened)
+        self.basis_ = None if self.basis is None else _fitted_basis(self.basis, encoded)
+        mapped = encoded if self.basis_ is None else encoded.through(self.basis_)
+        if has_fewer_rows(mapped):
+            return None
+        return FoldEquations(mapped, rounds, bool(self.fit_intercept), gaps)
+
+    def fold_path(
+        self, source: Source, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
+    ) -> FoldPath | None:
+        """Errors of all candidates on all splits without a refit; None where that cannot be.
+
+        Candidates that differ in alpha alone share one pass over the rows.
+        """
+        paths: list[FoldPath] = []
+        places: list[int] = []
+        for model, own in self._by_system(candidates):
+            folds = model.fold_equations(source, rounds)
+            if folds is None:
+                return None
+            paths.append(fold_path(folds, [model._alpha_of(candidates[i]) for i in own]))
+            places += own
+        return FoldPath.joined(paths, places)
+
+    def leave_one_out(self, source: Source, candidates: Sequence[Mapping[str, Any]]) -> LeftOut | None:
+        """Errors of every row predicted by the fit to all others; None where that needs refits."""
+        parts: list[LeftOut] = []
+        places: list[int] = []
+        for model, own in self._by_system(candidates):
+            every = model.fold_equations(source, [])
+            if every is None or every.gaps is not None:
+                return None
+            alphas = [model._alpha_of(candidates[i]) for i in own]
+            parts.append(leave_one_out(every.source, alphas, every.fit_intercept))
+            places += own
+        return LeftOut.joined(parts, places)
+
+    def fold_models(self, source: Source, rounds: Sequence[Splits]) -> list[Self] | None:
+        """A model for every training set, to predict with; None where that needs refits."""
+        probe = clone(self)
+        folds = probe.fold_equations(source, rounds)
+        if folds is None:
+            return None
+        path = fold_path(folds, [probe._penalty_strength()])
+        models = []
+        for split in range(folds.n_splits):
+            model = copy(probe)
+            model.coef_, model.intercept_ = path.coef[0][split], float(path.intercept[0, split])
+            model.column_names_, model.n_features_in_ = list(folds.names), source.n_features
+            if model.encoder_ is not None:
+                model.encoder_ = model.encoder_.refilled(folds.fills(split))
+            if source.named:
+                model.feature_names_in_ = np.asarray(source.names, dtype=object)
+            models.append(model)
+        return models
+
+    def left_out_fit(self, X: Any, y: Any) -> LeftOutFits:
+        """The fits that leave one row out, from one fit to all rows in memory."""
+        self._check_parameters()
+        source = fit_source(self, X, y, None)
+        every = self.fold_equations(source, [])
+        if every is None or every.gaps is not None:
+            raise ValueError(
+                "Leaving rows out one by one needs at least as many rows as columns, no missing values and no "
+                "penalised polynomial basis. Use CrossValidated(model, intervals=True)."
+            )
+        self.coef_, self.intercept_ = np.zeros(len(every.names)), 0.0  # fitted as far as reading rows goes
+        return left_out_fits(every.source, self._penalty_strength(), bool(self.fit_intercept))
+
+    def scores(self, block: Block) -> Array:
+        """b + x'w for the rows of a block of the source that the model was fitted to."""
+        return self._scores(block)
+
+    def columns_of(self, block: Block) -> Any:
+        """The columns that the model weighs, of a block."""
+        return self._columns(block)
+
+    def candidates(self, source: Source) -> list[dict[str, Any]]:
+        """Values of the parameters worth trying where the user names none, from the spread of the first rows."""
+        if not self._is_tuned():
+            return [{}]
+        probe = clone(self)
+        probe.encoder_ = probe._fitted_encoder(source) if source.is_table else None
+        encoded = probe._encoded(source)
+        probe.basis_ = None if probe.basis is None else _fitted_basis(probe.basis, encoded)
+        return self._candidates(ColumnMoments.of(probe._mapped(source).first_block()).variance)
+
+    def _is_tuned(self) -> bool:
+        """Whether the model has a strength to choose."""
+        return "alpha" in self.get_params(deep=False)
+
+    def _candidates(self, variances: Array) -> list[dict[str, Any]]:
+        """Candidates for columns of these variances."""
+        raise NotImplementedError
+
+    def _by_system(self, candidates: Sequence[Mapping[str, Any]]) -> list[tuple[Self, list[int]]]:
+        """Candidates grouped by all but alpha: a model for each group, and its members."""
+        groups: list[tuple[dict[str, Any], list[int]]] = []
+        for i, candidate in enumerate(candidates):
+            rest = {name: value for name, value in candidate.items() if name != "alpha"}
+            found = next((own for known, own in groups if known == rest), None)
+            groups.append((rest, [i])) if found is None else found.append(i)
+        return [(clone(self).set_params(**rest), own) for rest, own in groups]
+
+    def _alpha_of(self, candidate: Mapping[str, Any]) -> float | None:
+        model = clone(self).set_params(**candidate)
+        model._check_parameters()
+        strength: float | None = model._penalty_strength()
+        return strength
 
     def solutions(self, v: Any) -> tuple[Array, float]:
         """All minimisers: coef_ + null_space_ v with the intercept that goes with them, for any v."""
@@ -212,6 +342,15 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.basis is None
         return tags
+
+
+def _open(encoder: TableEncoder) -> tuple[TableEncoder, Gaps | None]:
+    """The encoder with every gap marked, and its gaps."""
+    opened, gaps, kept = encoder.opened()
+    if not gaps:
+        return opened, None
+    columns, indicators, fills = (np.array(part) for part in zip(*gaps, strict=True))
+    return opened, Gaps(columns, indicators, fills, np.array(kept))
 
 
 def check_number(name: str, value: Any) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from certifit.data.columns import Array
 from certifit.models.base import LinearRegressor, check_number
 
 
@@ -117,6 +120,13 @@ class Ridge(LinearRegressor):
 
     def _penalty_strength(self) -> float | None:
         return None if self.alpha is None else float(self.alpha)
+
+    def _candidates(self, variances: Array) -> list[dict[str, Any]]:
+        """Fifty values of alpha, from what hardly changes the fit to what all but flattens it."""
+        spread = variances[np.isfinite(variances) & (variances > 0)]
+        low, high = (spread.min(), spread.max()) if len(spread) else (1.0, 1.0)
+        exponents = np.linspace(np.log10(low) - 6, np.log10(high) + 2, 50)
+        return [{"alpha": float(10.0**exponent)} for exponent in exponents]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

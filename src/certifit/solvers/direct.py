@@ -13,7 +13,8 @@ import numpy as np
 
 from certifit.runtime import one_blas_thread
 from certifit.tasks.dual_least_squares import DualLeastSquares
-from certifit.tasks.least_squares import LeastSquares, Weights
+from certifit.tasks.least_squares import LeastSquares
+from certifit.tasks.normal_equations import NormalEquations, Weights
 
 MAX_REFINEMENTS = 6
 FLOOR = 2.0**-54  # relative size of a step that no longer changes a float64
@@ -38,7 +39,7 @@ def _solve_columns(task: LeastSquares) -> Run:
     solution = factor.solve(task.right_hand_side())
     state = task.from_solution(solution)
     if len(factor.dependent):
-        state = _smallest_norm(task, state)
+        state = smallest_norm(task, state)
         solution = task.to_solution(state)
     history: list[dict[str, float]] = []
     previous = np.inf
@@ -85,7 +86,7 @@ def _row(
 
 
 @one_blas_thread
-def _smallest_norm(task: LeastSquares, state: Weights) -> Weights:
+def smallest_norm(task: NormalEquations, state: Weights) -> Weights:
     """Among w + null_space v, and the intercept that goes with it, the w of smallest norm."""
     directions = task.directions()
     offset = int(task.fit_intercept)

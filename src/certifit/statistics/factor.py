@@ -75,12 +75,34 @@ class Factor:
         out[self.kept] = (_solve(self._upper, scaled).T * u).T
         return out
 
+    @one_blas_thread
+    def solve_pair(self, right: Array, low: Array) -> tf.Pair:
+        """`solve` for the right-hand side right + low, with the low part of the solution: zero in float64."""
+        hi, lo = np.zeros(right.shape), np.zeros(right.shape)
+        if self._upper[1] is None or len(self.kept) == 0:
+            return self.solve(right), lo
+        u = self._units[self.kept]
+        sides = [np.ascontiguousarray((part[self.kept] * u)[:, None]) for part in (right, low)]
+        hi_kept, lo_kept = core.twofold_solve(self._upper[0], self._upper[1], *sides, n_threads())
+        hi[self.kept], lo[self.kept] = hi_kept[:, 0] * u, lo_kept[:, 0] * u
+        return hi, lo
+
     @cached_property
     @one_blas_thread
     def scaled_inverse(self) -> Array:
         """Inverse on the kept columns, in units of near-unit norm."""
         inverse = _solve(self._upper, np.eye(len(self.kept)))
         return np.asarray((inverse + inverse.T) / 2)
+
+    @one_blas_thread
+    def inverse_root(self) -> Array:
+        """R^-1 with A = R'R: one column a kept column, zero in the rows of the others."""
+        size = len(self.kept) + len(self.dependent)
+        out = np.zeros((size, len(self.kept)))
+        if len(self.kept):
+            inverse, _ = lapack.dtrtri(self._upper[0], lower=0)
+            out[self.kept] = np.triu(inverse) * self._units[self.kept][:, None]
+        return out
 
     @property
     def inverse(self) -> Array:

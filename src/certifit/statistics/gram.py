@@ -6,13 +6,15 @@ exact; shifts keep sums of squares from cancelling. `twofold` sums carry some 10
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from certifit.data.cells import Cells
 from certifit.data.columns import Array, Codes, Columns
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
@@ -140,6 +142,32 @@ class Gram:
         about = max(0.0, self.sums[d + 1, d + 1] - self.sums[d, d + 1] * mean)
         return float(mean + self.scaling.y_shift), float(about)
 
+    def taken(self, columns: Array) -> Gram:
+        """The statistic of some of the columns."""
+        d, s = self.n_columns, self.scaling
+        at = np.concatenate([columns, [d, d + 1]])
+        places = np.ix_(at, at)
+        low = None if self.low is None else self.low[places]
+        scaling = replace(s, scale=s.scale[columns], shift=s.shift[columns])
+        return Gram(self.sums[places], low, scaling, self.n_rows)
+
+    def sheared(self, columns: Array, others: Array, times: Array) -> Gram:
+        """The statistic after column j has been replaced by column j + times_j (column others_j), user's units."""
+        s = self.scaling
+        with np.errstate(over="ignore", under="ignore"):
+            t = times * s.scale[columns] / s.scale[others]
+        shift = s.shift.copy()
+        shift[columns] += t * s.shift[others]
+        sums, low = self.sums.copy(), None if self.low is None else self.low.copy()
+        if low is None:
+            sums[:, columns] += sums[:, others] * t
+            sums[columns] += sums[others] * t[:, None]
+        else:
+            for a, b in ((sums, low), (sums.T, low.T)):  # first the columns, then the rows of S
+                more = tf.multiply((a[:, others], b[:, others]), (t, np.zeros_like(t)))
+                a[:, columns], b[:, columns] = tf.add((a[:, columns], b[:, columns]), more)
+        return Gram(sums, low, replace(s, shift=shift), self.n_rows)
+
     def __add__(self, other: Gram) -> Gram:
         n_rows = self.n_rows + other.n_rows
         if self.low is None or other.low is None:
@@ -148,35 +176,82 @@ class Gram:
         return Gram(sums, low, self.scaling, n_rows)
 
 
+@dataclass(frozen=True)
+class CellGrams:
+    """S of every cell, all in one scaling: the Gram statistic of any union of cells is a sum of these."""
+
+    sums: Array  # cells x D x D
+    low: Array | None
+    scaling: Scaling
+    n_rows: Array
+
+    def combined(self, times: Array) -> Gram:
+        """The statistic of the rows that are in cell c times[c] times. Cells are added, never taken away."""
+        n_rows = int(self.n_rows[times > 0].sum())
+        if self.low is None:
+            return Gram(np.tensordot(times, self.sums, 1), None, self.scaling, n_rows)
+        total: tf.Pair = (np.zeros(self.sums.shape[1:]), np.zeros(self.sums.shape[1:]))
+        for c in np.flatnonzero(times):
+            own = (self.sums[c], self.low[c])
+            factor = (np.asarray(times[c]), np.zeros(()))
+            total = tf.add(total, own if times[c] == 1 else tf.multiply(own, factor))
+        return Gram(*total, self.scaling, n_rows)
+
+    def __add__(self, other: CellGrams) -> CellGrams:
+        n_rows = self.n_rows + other.n_rows
+        if self.low is None or other.low is None:
+            return CellGrams(self.sums + other.sums, None, self.scaling, n_rows)
+        sums, low = tf.add((self.sums, self.low), (other.sums, other.low))
+        return CellGrams(sums, low, self.scaling, n_rows)
+
+
+def cell_grams(source: Source, cells: Cells, centred: bool, twofold: bool = False) -> CellGrams:
+    """The Gram statistics of the cells of a source: one pass, as for `gram`."""
+    total: CellGrams = _summed(source, centred, twofold, partial(_of_cells, cells=cells))
+    return total
+
+
 def gram(source: Source, centred: bool, twofold: bool = False) -> Gram:
     """The Gram statistic of a source: one pass, a second one only if block 0 misled about the scales."""
-    total = _summed(source, Scaling.of(source, centred, exact=twofold), twofold)
-    if not np.isfinite(total.sums).all():
-        refuse_nonfinite(source)
-        largest = source.reduce(ColumnSizes.of)
-        total = _summed(source, Scaling.of(source, centred, twofold, largest), twofold)
+    total: Gram = _summed(source, centred, twofold, _of_run)
     refuse_no_weight(total.sum_weight)
     return total
 
 
-def refuse_no_weight(sum_weight: float) -> None:
+def refuse_no_weight(sum_weight: float, what: str = "The rows") -> None:
     """Raise where no row has a weight."""
     if not sum_weight > 0:
-        raise ValueError("The weight is zero in every row: no row is left to fit.")
+        raise ValueError(f"{what} have no weight: the weight is zero in every row, so none is left.")
 
 
-def _summed(source: Source, scaling: Scaling, twofold: bool) -> Gram:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return source.reduce(partial(_of_run, scaling=scaling, twofold=twofold, block_rows=source.block_rows))
+def _summed(source: Source, centred: bool, twofold: bool, of_run: Callable[..., Any]) -> Any:
+    largest = None
+    for _ in range(2):
+        scaling = Scaling.of(source, centred, twofold, largest)
+        with np.errstate(over="ignore", invalid="ignore"):
+            f = partial(of_run, scaling=scaling, twofold=twofold, block_rows=source.block_rows)
+            total: Any = source.reduce(f)
+        if largest is not None or np.isfinite(total.sums).all():
+            return total
+        refuse_nonfinite(source)
+        largest = source.reduce(ColumnSizes.of)
 
 
 def _of_run(run: Block, scaling: Scaling, twofold: bool, block_rows: int) -> Gram:
-    s = scaling
-    sums, low = core.gram(
-        run.rows, run.y, run.weight, s.scale, s.shift, s.y_scale, s.y_shift, s.weight_scale,
-        block_rows, twofold, n_threads(),
-    )  # fmt: skip
+    sums, low = core.gram(*_arguments(run, scaling, twofold, block_rows))
     return Gram(sums, low, scaling, run.n_rows)
+
+
+def _of_cells(run: Block, cells: Cells, scaling: Scaling, twofold: bool, block_rows: int) -> CellGrams:
+    numbers = cells.of(run)
+    sums, low = core.gram(*_arguments(run, scaling, twofold, block_rows), numbers, cells.n_cells)
+    n_rows = np.bincount(numbers[numbers >= 0], minlength=cells.n_cells)
+    return CellGrams(sums, low, scaling, n_rows)
+
+
+def _arguments(run: Block, s: Scaling, twofold: bool, block_rows: int) -> tuple[Any, ...]:
+    scales = (s.scale, s.shift, s.y_scale, s.y_shift, s.weight_scale)
+    return run.rows, run.y, run.weight, *scales, block_rows, twofold, n_threads()
 
 
 def counted(block: Block) -> Block:

@@ -18,7 +18,8 @@ from certifit.statistics import twofold as tf
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
 from certifit.statistics.residual import Residual, residual
-from certifit.tasks.least_squares import LARGEST_PENALTY, LeastSquares, Weights, data_facts
+from certifit.tasks.least_squares import LeastSquares
+from certifit.tasks.normal_equations import LARGEST_PENALTY, Weights, data_facts
 
 PIECE = 2048  # columns centred at a time
 LARGEST_NULL_SPACE = 4_000_000  # entries
@@ -27,10 +28,15 @@ COUNT_ABOVE = 256  # with fewer columns the d x d matrix is cheap, and a stream 
 
 def least_squares_task(source: Source, alpha: float | None, fit_intercept: bool) -> LeastSquares | DualLeastSquares:
     """The task on columns, or on rows where they are fewer. alpha None means 1 / sum of weights."""
-    counted = source.n_features > COUNT_ABOVE or isinstance(source, Memory)
-    if counted and sum(run.n_rows for run in source.runs()) < source.n_features:
+    if has_fewer_rows(source):
         return DualLeastSquares(source, alpha, fit_intercept)
     return LeastSquares(source, alpha, fit_intercept)
+
+
+def has_fewer_rows(source: Source) -> bool:
+    """Whether rows are fewer than columns."""
+    counted = source.n_features > COUNT_ABOVE or isinstance(source, Memory)
+    return counted and sum(run.n_rows for run in source.runs()) < source.n_features
 
 
 class DualLeastSquares:

@@ -23,9 +23,12 @@ from certifit.runtime import threads
 _TASKS_AT_ONCE = 64
 
 
-def from_dask(data: Any, target: Any = None, weight: Any = None, columns: Sequence[str] | None = None) -> DaskSource:
+def from_dask(
+    data: Any, target: Any = None, weight: Any = None, columns: Sequence[str] | None = None, *, group: str | None = None
+) -> DaskSource:
     """Rows in a Dask data frame (target, weight, columns are names) or a Dask array (target, weight are arrays).
 
+    group: the column of a data frame whose equal values cross-validation keeps in one fold (a customer, a patient).
     One pass here counts the rows of every partition. A fit computes the partitions anew on every pass over the rows,
     unless you persist() them.
     """
@@ -36,7 +39,9 @@ def from_dask(data: Any, target: Any = None, weight: Any = None, columns: Sequen
     if not is_dask_collection(data) or not hasattr(data, "to_delayed"):
         raise TypeError(f"from_dask needs a Dask data frame or array. Got {type(data).__name__}.")
     if hasattr(data, "columns"):
-        return _of_frame(data, target, weight, columns)
+        return _of_frame(data, target, weight, columns, group)
+    if group is not None:
+        raise ValueError("group= names a column of a data frame. Got a Dask array.")
     if columns is not None:
         raise ValueError("columns= is for data frames. Select the columns of the array: X[:, [0, 3]].")
     return _of_array(data, target, weight)
@@ -52,7 +57,7 @@ class DaskSource(Batches):
         self.parts, self.starts, self.n_rows = parts, [0, *accumulate(n_rows)], sum(n_rows)
         if table is not None:
             self.is_table, self.schema, self.weight = True, table.schema, table.weight
-            self.has_target = table.has_target
+            self.has_target, self.group = table.has_target, table.group
 
     def map(self, f: Callable[[Block], Result]) -> Iterator[Result]:
         """f of every run, computed by the workers, some runs at a time."""
@@ -109,15 +114,17 @@ def _nothing(part: Any) -> None:
     return None
 
 
-def _of_frame(frame: Any, target: str | None, weight: str | None, columns: Sequence[str] | None) -> DaskSource:
+def _of_frame(
+    frame: Any, target: str | None, weight: str | None, columns: Sequence[str] | None, group: str | None
+) -> DaskSource:
     from dask.delayed import delayed
 
     named = {str(name): name for name in frame.columns}
-    chosen = features([str(name) for name in frame.columns], target, weight, columns, "The data frame")
-    wanted = [name for name in (*chosen, target, weight) if name is not None]
+    chosen = features([str(name) for name in frame.columns], target, weight, columns, "The data frame", group)
+    wanted = [name for name in (*chosen, target, weight, group) if name is not None]
     frames = frame[[named[name] for name in wanted]].to_delayed()
     facts = _computed([delayed(_rows_and_schema)(one) for one in frames], frames)
-    table = ArrowSource(tuple, _common([schema for _, schema in facts]), target, weight, chosen)
+    table = ArrowSource(tuple, _common([schema for _, schema in facts]), target, weight, chosen, group=group)
     shared = delayed(table, pure=False, traverse=False)
     parts = [delayed(_frame_block)(one, shared) for one in frames]
     return DaskSource(parts, [n_rows for n_rows, _ in facts], chosen, table)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from numbers import Integral, Real
@@ -152,6 +154,43 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         groups = [(kind.name, [next(names) for _ in kind.names_out("")]) for kind in self.columns_]
         return [(name, made) for name, made in groups if made]
 
+    def opened(self) -> tuple[TableEncoder, list[tuple[int, int, float]], list[int]]:
+        """What a refit on some of the rows would change: an encoder with every gap marked, gaps, columns to keep.
+
+        A gap is (place of the column, place of its 0/1 mark, what was filled in) among the columns of that encoder.
+        """
+        check_is_fitted(self)
+        other = copy(self)
+        other.columns_ = [self._marked(kind) for kind in self.columns_]
+        gaps: list[tuple[int, int, float]] = []
+        kept: list[int] = []
+        at = 0
+        for own, opened in zip(self.columns_, other.columns_, strict=True):
+            width = len(opened.names_out(""))
+            kept += range(at, at + len(own.names_out("")))
+            if opened.has_indicator:
+                gaps += [(at + j, at + width - 1, fill) for j, fill in enumerate(opened.record()[1])]
+            at += width
+        return other, gaps, kept
+
+    def refilled(self, fills: Sequence[float]) -> TableEncoder:
+        """This encoder with other fills, one a gap of `opened`, in its order."""
+        other = copy(self)
+        left = iter(float(fill) for fill in fills)
+        other.columns_ = []
+        for kind in self.columns_:
+            record, own = kind.record()
+            is_gap = self._marked(kind).has_indicator and not isinstance(kind, Level)
+            other.columns_.append(type(kind).of_record(record, [next(left) for _ in own]) if is_gap else kind)
+        return other
+
+    def _marked(self, kind: Kind) -> Kind:
+        """A number or date with gaps in the fit, its gaps marked."""
+        survey = getattr(self, "survey_", None)
+        if isinstance(kind, Level | SetAside) or survey is None or not survey.columns[kind.name].missing:
+            return kind
+        return replace(kind, has_indicator=True)
+
     def to_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """(JSON-able parameters, columns and notes; arrays) that `from_state` takes."""
         check_is_fitted(self)
@@ -188,7 +227,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         unknown = [name for name in (*self.categories, *self._references()) if name not in source.names]
         if unknown:
             raise ValueError(f"categories and reference name columns that are not there: {unknown}.")
-        survey = source.reduce(partial(Survey.of, cap=cap, categories=frozenset(self.categories)))
+        question = partial(Survey.of, cap=cap, categories=frozenset(self.categories))
+        survey = source.remembered(("survey", *question.keywords.values()), partial(source.reduce, question))
         settings = Settings(
             self.reference, self.unseen, int(self.max_levels), float(self.min_count), self.missing, self.dates
         )

@@ -1,0 +1,1 @@
+"""Folds, cross-validation, forward and backward selection of features."""

@@ -1,0 +1,297 @@
+"""One meta-estimator for choosing parameters: every candidate is scored on every split, the winner fitted to all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.model_selection import LeaveOneOut, ParameterGrid
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.data.columns import Array
+from certifit.selection.engine import Rows, evaluate
+from certifit.selection.intervals import FoldIntervals, fold_intervals
+from certifit.selection.rules import RULES, choose
+from certifit.selection.scoring import sufficient
+from certifit.selection.splits import rounds_of
+
+
+def _winner_has(name: str) -> Any:
+    """Whether the estimator (fitted or not) has a method."""
+
+    def check(self: Any) -> bool:
+        getattr(getattr(self, "best_estimator_", self.estimator), name)
+        return True
+
+    return check
+
+
+class CrossValidated(MetaEstimatorMixin, BaseEstimator):
+    """The parameters that predict held-out rows best, and the fit to all rows with them.
+
+    Where a model's errors follow from sums over rows (LinearRegression, Ridge), one pass over the data gives every
+    candidate on every fold, the fills of missing values included: the cost is about one fit. Other estimators are
+    refitted.
+
+    Parameters
+    ----------
+    estimator : a certifit or scikit-learn estimator
+    param_grid : dict {parameter: values} or list of such, default None
+        None lets the model choose: fifty values of alpha for Ridge, nothing to choose for LinearRegression.
+    cv : int, Folds, Bootstrap, "loo", a scikit-learn splitter or a list of (training, validation) rows, default 10
+        "loo" is exact leave-one-out, all rows in one or two passes. Scans that name a `group` keep groups together.
+    rule : {"min", "1se"}, default "min"
+        The candidate with the best mean score, or the simplest one within one standard error of it.
+    scoring : None, a name or a callable, as in scikit-learn, default None (R2; the estimator's own score)
+        R2, neg_mean_squared_error and neg_root_mean_squared_error need no refits.
+    intervals : bool, default False
+        Keep what `predict_interval` needs: a model a fold and the sizes of the errors on the rows it did not see.
+    n_jobs : int or None, default None
+        Processes that refit. Not used where sums suffice.
+
+    Attributes
+    ----------
+    cv_results_ : dict of arrays as in scikit-learn's GridSearchCV, with standard_error
+    best_index_, best_params_, best_score_, best_estimator_
+    route_ : "statistics", "refits" or "leave-one-out"
+    n_splits_ : int
+    alone_ : numbers of rows that only their own presence determines; leave-one-out leaves them out
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 3))
+    >>> y = X @ [1.0, 2.0, 0.0] + rng.normal(size=100)
+    >>> model = cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1, 10.0]}).fit(X, y)
+    >>> model.best_params_, model.route_
+    ({'alpha': 0.01}, 'statistics')
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any = None,
+        *,
+        cv: Any = 10,
+        rule: str = "min",
+        scoring: Any = None,
+        intervals: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.cv = cv
+        self.rule = rule
+        self.scoring = scoring
+        self.intervals = intervals
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Score all candidates on all splits of the rows, then fit the winner to all of them.
+
+        groups: one label a row; rows of a group stay in one fold.
+        """
+        if self.rule not in RULES:
+            raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}. Got {self.rule!r}.")
+        rows = Rows.of(self.estimator, X, y, sample_weight, groups)
+        candidates = self._candidates(rows)
+        if isinstance(self.cv, LeaveOneOut) or (isinstance(self.cv, str) and self.cv == "loo"):
+            mean, error = self._leave_one_out(rows, candidates)
+        else:
+            mean, error = self._folds(rows, candidates)
+        self.best_index_ = choose(mean, error, candidates, self.rule)
+        self.best_params_ = dict(candidates[self.best_index_])
+        self.best_score_ = float(mean[self.best_index_])
+        self.best_estimator_ = clone(self.estimator).set_params(**self.best_params_)
+        self.best_estimator_.fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+        return self
+
+    @available_if(_winner_has("predict"))
+    def predict(self, X: Any, **options: Any) -> Any:
+        """Predictions of the winner."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict(X, **options)
+
+    @available_if(_winner_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities by the winner."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict_proba(X)
+
+    @available_if(_winner_has("decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """Scores by the winner."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.decision_function(X)
+
+    @available_if(_winner_has("transform"))
+    def transform(self, X: Any) -> Any:
+        """Rows transformed by the winner."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.transform(X)
+
+    @available_if(_winner_has("summary"))
+    def summary(self, **options: Any) -> Any:
+        """The summary table of the winner."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.summary(**options)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The score that chose the winner, on these rows."""
+        from sklearn.metrics import check_scoring
+
+        check_is_fitted(self, "best_estimator_")
+        options = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(check_scoring(self.best_estimator_, self.scoring)(self.best_estimator_, X, y, **options))
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> Array:
+        """Lower and upper end for every row (CV+): a new y lies between them with a probability of about `level`.
+
+        Holds for rows drawn like the training rows, whatever the model: at least 2 level - 1 for sure, near `level` in
+        practice. Needs intervals=True.
+        """
+        check_is_fitted(self, "best_estimator_")
+        if self.intervals_ is None:
+            raise ValueError("No intervals were kept. Use CrossValidated(..., intervals=True).")
+        return self.intervals_.at(X, level)
+
+    @property
+    def certificate_(self) -> Any:
+        """The certificate of the winner."""
+        return self._winner().certificate_
+
+    @property
+    def history_(self) -> Any:
+        """The trace of the winner's fit."""
+        return self._winner().history_
+
+    @property
+    def objective(self) -> str:
+        """What the winner minimises."""
+        return str(self._winner().objective)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features of the fit."""
+        return int(self._winner().n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Names of the features of the fit, where they had any."""
+        return self._winner().feature_names_in_
+
+    @property
+    def classes_(self) -> Any:
+        """Classes of a classifier."""
+        return self._winner().classes_
+
+    def _winner(self) -> Any:
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(f"This {type(self).__name__} is not fitted.")
+        return self.best_estimator_
+
+    def _candidates(self, rows: Rows) -> list[dict[str, Any]]:
+        if self.param_grid is None:
+            own = getattr(self.estimator, "candidates", None)
+            return [{}] if own is None else list(own(rows.source))
+        candidates = list(ParameterGrid(self.param_grid))
+        legal = self.estimator.get_params()
+        for name in {name for candidate in candidates for name in candidate}:
+            if name not in legal:
+                raise ValueError(
+                    f"{type(self.estimator).__name__} has no parameter {name!r}. It has {', '.join(sorted(legal))}."
+                )
+        if not candidates:
+            raise ValueError("param_grid holds no candidate.")
+        return candidates
+
+    def _folds(self, rows: Rows, candidates: list[dict[str, Any]]) -> tuple[Array, Array]:
+        rounds = rounds_of(self.cv, rows.source, rows.labels, rows.groups)
+        scores = evaluate(self.estimator, rows, rounds, candidates, self.scoring, n_jobs=self.n_jobs)
+        self.route_, self.n_splits_, self.alone_ = scores.route, scores.validation.shape[1], ()
+        self.fold_weight_ = scores.weight
+        self.cv_results_ = results_table(candidates, scores.validation, scores.train)
+        mean, error = self.cv_results_["mean_test_score"], self.cv_results_["standard_error"]
+        best = candidates[choose(mean, error, candidates, self.rule)]
+        self.intervals_: FoldIntervals | None = None
+        if self.intervals:
+            self.intervals_ = fold_intervals(clone(self.estimator).set_params(**best), rows, rounds)
+        return mean, error
+
+    def _leave_one_out(self, rows: Rows, candidates: list[dict[str, Any]]) -> tuple[Array, Array]:
+        score = sufficient(self.scoring)
+        left = None
+        if score is not None and hasattr(self.estimator, "leave_one_out"):
+            left = self.estimator.leave_one_out(rows.source, candidates)
+        if left is None or score is None:
+            if self.scoring in (None, "r2"):
+                raise ValueError(
+                    f"{type(self.estimator).__name__} is refitted for every row here, and the R2 of one row has no "
+                    "meaning. Use scoring='neg_mean_squared_error', or folds: cv=10."
+                )
+            return self._refitted_rows(rows, candidates)
+        if self.intervals:
+            raise ValueError("intervals=True needs folds. For leave-one-out use cf.jackknife_plus.")
+        total = np.full(len(candidates), left.total)
+        mean = score(left.squares, total, left.weight)
+        mse = left.squares / left.weight
+        of_mse = np.sqrt(np.maximum(left.fourths / left.weight - mse**2, 0.0) / left.n_rows)
+        # To first order a score moves with the mean squared error by its slope there.
+        slope = score(left.squares * (1 + 1e-6), total, left.weight) - mean
+        error = np.abs(np.divide(slope, 1e-6 * mse, out=np.zeros_like(mse), where=mse > 0)) * of_mse
+        self.route_, self.n_splits_, self.alone_ = "leave-one-out", left.n_rows, left.alone
+        self.intervals_, self.fold_weight_ = None, left.weight
+        self.cv_results_ = _parameter_columns(candidates) | _summary_columns(mean, error)
+        return mean, error
+
+    def _refitted_rows(self, rows: Rows, candidates: list[dict[str, Any]]) -> tuple[Array, Array]:
+        rounds = rounds_of(LeaveOneOut(), rows.source, rows.labels, rows.groups)
+        scores = evaluate(self.estimator, rows, rounds, candidates, self.scoring, n_jobs=self.n_jobs)
+        self.route_, self.n_splits_, self.alone_ = scores.route, scores.validation.shape[1], ()
+        self.intervals_, self.fold_weight_ = None, scores.weight
+        mean = np.average(scores.validation, axis=1, weights=scores.weight)
+        error = scores.validation.std(axis=1, ddof=1) / np.sqrt(self.n_splits_)
+        self.cv_results_ = _parameter_columns(candidates) | _summary_columns(mean, error)
+        return mean, error
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.target_tags, tags.input_tags = inner.target_tags, inner.input_tags
+        return tags
+
+
+def results_table(candidates: Sequence[Mapping[str, Any]], validation: Array, train: Array) -> dict[str, Any]:
+    """The table of scikit-learn's GridSearchCV, and the standard error of every mean."""
+    splits: dict[str, Any] = {}
+    for name, scores in (("test", validation), ("train", train)):
+        splits |= {f"split{k}_{name}_score": scores[:, k] for k in range(scores.shape[1])}
+    n_splits = validation.shape[1]
+    mean = validation.mean(axis=1)
+    spread = validation.std(axis=1, ddof=1) if n_splits > 1 else np.full(len(validation), np.nan)
+    table = _parameter_columns(candidates) | splits | _summary_columns(mean, spread / np.sqrt(n_splits))
+    table["std_test_score"] = validation.std(axis=1)
+    table["mean_train_score"], table["std_train_score"] = train.mean(axis=1), train.std(axis=1)
+    return table
+
+
+def _parameter_columns(candidates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    table: dict[str, Any] = {"params": [dict(candidate) for candidate in candidates]}
+    for name in sorted({name for candidate in candidates for name in candidate}):
+        column = np.ma.MaskedArray(np.empty(len(candidates), dtype=object), mask=True)
+        for i, candidate in enumerate(candidates):
+            if name in candidate:
+                column[i] = candidate[name]
+        table[f"param_{name}"] = column
+    return table
+
+
+def _summary_columns(mean: Array, error: Array) -> dict[str, Any]:
+    ranks = np.array([1 + int((mean > own).sum()) for own in mean], dtype=np.int32)
+    return {"mean_test_score": mean, "standard_error": error, "rank_test_score": ranks}

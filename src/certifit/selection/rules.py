@@ -1,0 +1,66 @@
+"""Which candidate wins: the best mean score, or the simplest within one standard error of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from certifit.data.columns import Array
+
+RULES = ("min", "1se")
+
+# parameter -> +1 where a larger value is the simpler model, -1 where a smaller one is
+SIMPLER = {
+    "alpha": 1,
+    "C": -1,
+    "degree": -1,
+    "max_depth": -1,
+    "max_leaf_nodes": -1,
+    "min_samples_leaf": 1,
+    "min_samples_split": 1,
+    "n_neighbors": 1,
+    "n_components": -1,
+    "shrinkage": 1,
+    "basis": -1,
+}
+
+
+def choose(mean: Array, error: Array, candidates: Sequence[Mapping[str, Any]], rule: str) -> int:
+    """Place of the winner. Ties go to the simpler one where that is known, else to the first."""
+    if not np.isfinite(mean).any():
+        raise ValueError("No candidate has a finite score. Look at cv_results_ for the scores of every split.")
+    best = int(np.nanargmax(mean))
+    if rule == "min":
+        return best
+    order = simplicity(candidates)
+    within = mean >= mean[best] - error[best]
+    within &= order >= order[best]  # never less penalised than the best
+    return int(max(np.flatnonzero(within), key=lambda i: (order[i], mean[i])))
+
+
+def simplicity(candidates: Sequence[Mapping[str, Any]]) -> Array:
+    """A number a candidate, larger for the simpler model; refused where candidates differ in more than one way."""
+    names = sorted({name for candidate in candidates for name in candidate})
+    varying = [name for name in names if len({repr(candidate.get(name)) for candidate in candidates}) > 1]
+    if not varying:
+        return np.zeros(len(candidates))
+    name = varying[0].rpartition("__")[2]
+    if len(varying) > 1 or name not in SIMPLER:
+        raise ValueError(
+            f"rule='1se' needs candidates that differ in one parameter that orders them by simplicity "
+            f"({', '.join(SIMPLER)}). These differ in {varying}. Use rule='min'."
+        )
+    return np.array([SIMPLER[name] * _size(candidate.get(varying[0])) for candidate in candidates])
+
+
+def _size(value: Any) -> float:
+    """A number, or the degree of a basis; None is what limits nothing."""
+    if value is None:
+        return np.inf
+    value = getattr(value, "degree", value)
+    if not isinstance(value, Real):
+        raise ValueError(f"rule='1se' needs numbers to order candidates. Got {value!r}.")
+    return float(value)

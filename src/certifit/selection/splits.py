@@ -1,0 +1,260 @@
+"""Ways to split rows into training and validation sets: folds, bootstrap, leave-one-out, scikit-learn's splitters.
+
+Where a row goes depends on its global number (or its group's key, its class) and on `random_state`, never on the
+engine that reads it: an array, a file and a cluster give the same folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from certifit.data.arrow import key_of
+from certifit.data.cells import ByRow, Cells, Listed, Splits, group_cells, mixed, patterns
+from certifit.data.columns import Array
+from certifit.data.source import Block, Memory, Source
+
+MOST_CELLS = 64  # more would cost more sums than passes over the rows
+
+
+class Folds:
+    """k folds: every row validates once in a round and trains in the others.
+
+    Parameters
+    ----------
+    n_splits : int >= 2, default 10
+    stratify : bool, default False
+        Give every fold the same share of each class of y.
+    repeats : int >= 1, default 1
+        Rounds of folds, each with another deal of the rows.
+    random_state : int, default 0
+        Another number is another deal. The same number is the same deal on every engine.
+
+    Rows of one group (`groups`, or the column that a scan names as its `group`) stay together.
+    A scikit-learn splitter: `split`, `get_n_splits`.
+
+    >>> train, validation = next(Folds(3).split([[0]] * 6))
+    >>> len(train), len(validation)
+    (4, 2)
+    """
+
+    def __init__(self, n_splits: int = 10, *, stratify: bool = False, repeats: int = 1, random_state: int = 0) -> None:
+        self.n_splits = _whole("n_splits", n_splits, 2)
+        self.stratify = bool(stratify)
+        self.repeats = _whole("repeats", repeats, 1)
+        self.random_state = _whole("random_state", random_state, 0)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of splits, all rounds."""
+        return self.n_splits * self.repeats
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
+        """Numbers of the training and the validation rows, split by split."""
+        n_rows = len(X) if not hasattr(X, "shape") else int(X.shape[0])
+        rows = _plain_rows(n_rows, None if y is None else np.asarray(y), groups)
+        for splits in self.rounds(rows):
+            cells = splits.cells.of(rows.block)
+            for cell in range(self.n_splits):
+                yield np.flatnonzero(cells != cell), np.flatnonzero(cells == cell)
+
+    def rounds(self, source: Source, labels: Array | None = None) -> list[Splits]:
+        """The splits of a source, one entry a round. labels: the class of every row, else the target's values."""
+        first = source.first_block()
+        if self.stratify and first.group is not None:
+            raise ValueError("Folds cannot both stratify and keep groups together. Use stratify=False.")
+        seeds = [self.random_state if r == 0 else int(_seed(self.random_state, r)) for r in range(self.repeats)]
+        if first.group is not None:
+            return [Splits.folds(group_cells(source, self.n_splits, seed)) for seed in seeds]
+        n_rows = known_rows(source)
+        if n_rows is not None and n_rows < self.n_splits:
+            raise ValueError(f"{self.n_splits} folds need {self.n_splits} rows. Got n_samples = {n_rows}.")
+        if not self.stratify:
+            return [Splits.folds(ByRow(self.n_splits, seed)) for seed in seeds]
+        labels = targets(source) if labels is None else labels
+        return [Splits.folds(_stratified(labels, self.n_splits, seed)) for seed in seeds]
+
+    def __repr__(self) -> str:
+        return (
+            f"Folds({self.n_splits}, stratify={self.stratify}, repeats={self.repeats}, "
+            f"random_state={self.random_state})"
+        )
+
+
+class Bootstrap:
+    """Rows drawn with repetition to train on; those never drawn, (1 - 1/n)^n of them, about 37 %, validate.
+
+    Parameters
+    ----------
+    n_splits : int >= 1, default 100
+        Number of draws, each of as many rows as there are.
+    random_state : int, default 0
+
+    >>> drawn, left_out = next(Bootstrap(1).split([[0]] * 1000))
+    >>> len(drawn), 330 < len(left_out) < 410
+    (1000, True)
+    """
+
+    def __init__(self, n_splits: int = 100, *, random_state: int = 0) -> None:
+        self.n_splits = _whole("n_splits", n_splits, 1)
+        self.random_state = _whole("random_state", random_state, 0)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of draws."""
+        return self.n_splits
+
+    @staticmethod
+    def left_out_share(n_rows: int) -> float:
+        """(1 - 1/n)^n: the share of rows that a draw of n rows leaves out, on average."""
+        return float((1.0 - 1.0 / n_rows) ** n_rows)
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
+        """Numbers of the rows drawn (repeated) and of those never drawn, draw by draw."""
+        n_rows = len(X) if not hasattr(X, "shape") else int(X.shape[0])
+        for draw in range(self.n_splits):
+            times = self._times(n_rows, draw)
+            yield np.repeat(np.arange(n_rows), times), np.flatnonzero(times == 0)
+
+    def rounds(self, source: Source, labels: Array | None = None) -> list[Splits]:
+        """The draws of a source: a cell holds the rows that are drawn equally often."""
+        n_rows = counted_rows(source)
+        return [_drawn(self._times(n_rows, draw)) for draw in range(self.n_splits)]
+
+    def _times(self, n_rows: int, draw: int) -> Array:
+        """How often each row is drawn."""
+        if n_rows < 2:
+            raise ValueError(f"A bootstrap needs at least 2 rows. The data has {n_rows}.")
+        generator = np.random.Generator(np.random.Philox(key=[self.random_state, draw]))
+        times = np.bincount(generator.integers(0, n_rows, n_rows), minlength=n_rows)
+        if times.all():  # nobody left out: only among a handful of rows
+            times[generator.integers(0, n_rows)] = 0
+        return times
+
+    def __repr__(self) -> str:
+        return f"Bootstrap({self.n_splits}, random_state={self.random_state})"
+
+
+def rounds_of(cv: Any, source: Source, labels: Array | None = None, groups: Any = None) -> list[Splits]:
+    """Splits of a source by anything that says how: a number of folds, ours, scikit-learn's, a list of pairs."""
+    if isinstance(cv, Integral) and not isinstance(cv, bool):
+        return Folds(int(cv), stratify=labels is not None).rounds(source, labels)
+    if isinstance(cv, Folds | Bootstrap):
+        return cv.rounds(source, labels)
+    n_rows = counted_rows(source)
+    if hasattr(cv, "split"):
+        y = labels if labels is not None else targets(source) if source.first_block().y is not None else None
+        keys = _groups(source) if groups is None else groups
+        pairs = list(cv.split(np.zeros((n_rows, 1)), y, keys))
+    elif isinstance(cv, Iterable) and not isinstance(cv, str):
+        pairs = list(cv)
+    else:
+        raise TypeError(
+            f"cv must be a number of folds, Folds(...), Bootstrap(...), 'loo', a scikit-learn splitter or a list of "
+            f"(training rows, validation rows). Got {cv!r}."
+        )
+    return _rounds_of_pairs([(_numbers(train, n_rows), _numbers(test, n_rows)) for train, test in pairs], n_rows)
+
+
+def _rounds_of_pairs(pairs: list[tuple[Array, Array]], n_rows: int) -> list[Splits]:
+    """All splits in one round where few cells do, else a round each."""
+    if not pairs:
+        raise ValueError("cv gave no split.")
+    together = patterns(pairs, n_rows, MOST_CELLS)
+    if together is not None:
+        return [together]
+    apart = [patterns([pair], n_rows, n_rows + 1) for pair in pairs]
+    return [one for one in apart if one is not None]
+
+
+def known_rows(source: Source) -> int | None:
+    """Number of rows where it is known without a pass."""
+    return source.block.n_rows if isinstance(source, Memory) else getattr(source, "n_rows", None)
+
+
+def counted_rows(source: Source) -> int:
+    """Number of rows, counted where it is not known."""
+    known = known_rows(source)
+    return source.remembered("rows", lambda: sum(source.map(_n_rows))) if known is None else known
+
+
+def targets(source: Source) -> Array:
+    """The target of every row."""
+    parts = list(source.map(_target))
+    if any(part is None for part in parts):
+        raise ValueError("Stratified folds need a target.")
+    return np.concatenate(parts)
+
+
+def _groups(source: Source) -> Array | None:
+    parts = list(source.map(_group))
+    return None if any(part is None for part in parts) else np.concatenate(parts)
+
+
+def _n_rows(block: Block) -> int:
+    return block.n_rows
+
+
+def _target(block: Block) -> Any:
+    return block.y
+
+
+def _group(block: Block) -> Any:
+    return block.group
+
+
+def group_numbers(groups: Any, n_rows: int) -> Array:
+    """A key a row from any labels of groups, as files have them."""
+    labels = np.asarray(groups)
+    if labels.shape != (n_rows,):
+        raise ValueError(f"groups must have one label a row. Got shape {labels.shape} for {n_rows} rows.")
+    distinct, places = np.unique(labels, return_inverse=True)
+    keys = np.array([key_of(str(label)) for label in distinct.tolist()], dtype=np.uint64)
+    return np.asarray(keys[places])
+
+
+def _plain_rows(n_rows: int, y: Array | None, groups: Any) -> Memory:
+    """A source of nothing but row numbers, targets and groups."""
+    rows = Memory(np.zeros((n_rows, 1)), y)
+    if groups is not None:
+        rows.block = replace(rows.block, group=group_numbers(groups, n_rows))
+    return rows
+
+
+def _stratified(labels: Array, n_cells: int, seed: int) -> Cells:
+    """Rows in the order of their classes are dealt out in turn."""
+    order = np.argsort(labels, kind="stable")
+    dealt = ByRow(n_cells, seed).of(Block(np.zeros((len(labels), 0)), None, None))
+    cells = np.empty(len(labels), dtype=np.int32)
+    cells[order] = dealt
+    return Listed(n_cells, cells)
+
+
+def _drawn(times: Array) -> Splits:
+    counts = np.arange(times.max() + 1, dtype=np.float64)
+    cells = Listed(len(counts), times.astype(np.int8 if len(counts) <= 127 else np.int32))
+    return Splits(cells, counts[None, :], (counts == 0).astype(np.float64)[None, :])
+
+
+def _numbers(rows: Any, n_rows: int) -> Array:
+    """Row numbers from numbers or a mask."""
+    rows = np.asarray(rows)
+    if rows.dtype == bool:
+        if len(rows) != n_rows:
+            raise ValueError(f"A mask of a split has {len(rows)} entries, and the data has {n_rows} rows.")
+        return np.flatnonzero(rows)
+    if len(rows) and (rows.min() < 0 or rows.max() >= n_rows):
+        raise ValueError(f"A split names row {rows.min() if rows.min() < 0 else rows.max()} of {n_rows} rows.")
+    return np.asarray(rows, dtype=np.int64)
+
+
+def _seed(seed: int, number: int) -> Any:
+    return mixed(np.array([number], dtype=np.uint64), seed)[0] % np.uint64(1 << 31)
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number >= {least}. Got {value!r}.")
+    return int(value)

@@ -1,0 +1,172 @@
+"""Ridge paths on all training sets at once, and their errors on training and validation rows, from sums alone.
+
+squares = sum_i w_i (y_i - b - x_i'w)^2 = v'S v with v = (-w, -b, 1) and S the Gram statistic of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import lapack
+
+from certifit.data.columns import Array
+from certifit.runtime import one_blas_thread
+from certifit.solvers.direct import smallest_norm
+from certifit.statistics import twofold as tf
+from certifit.statistics.factor import PLAIN_CONDITION
+from certifit.statistics.gram import Gram
+from certifit.tasks.fold_equations import FoldEquations
+from certifit.tasks.normal_equations import NormalEquations
+
+ROUNDING = 16 * 2.0**-53  # of an entry of a float64 Gram matrix, relative to its column norms
+DIGITS = 1e-9  # relative error that squares may have
+
+
+@dataclass(frozen=True)
+class FoldPath:
+    """Squares of every (candidate, split) in the user's units, and what scores are made of."""
+
+    train: Array
+    validation: Array
+    train_total: Array  # of every split: sum of w (y - mean)^2 about the mean of its own rows
+    validation_total: Array
+    train_weight: Array
+    validation_weight: Array
+    coef: list[Array]  # of every candidate, splits x columns
+    intercept: Array
+
+    @staticmethod
+    def joined(paths: Sequence[FoldPath], places: Sequence[int]) -> FoldPath:
+        """Paths of groups of candidates as one, candidate i at the place where `places` names it."""
+        order = np.argsort(places)
+        rows = ([getattr(path, name) for path in paths] for name in ("train", "validation", "intercept"))
+        train, validation, intercept = (np.concatenate(row)[order] for row in rows)
+        coef = [coef for path in paths for coef in path.coef]
+        first = replace(paths[0], train=train, validation=validation, intercept=intercept)
+        return replace(first, coef=[coef[i] for i in order])
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A solution of the system, hi + lo, for shifted and scaled columns."""
+
+    hi: Array
+    lo: Array
+
+
+@one_blas_thread
+def fold_path(folds: FoldEquations, alphas: Sequence[float | None]) -> FoldPath:
+    """The fits of every alpha to every training set. alpha None means 1 / sum of the training weights."""
+    shape = (len(alphas), folds.n_splits)
+    train, validation, intercept = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    coef = np.zeros((*shape, len(folds.names)))
+    totals, weights = np.zeros((2, folds.n_splits)), np.zeros((2, folds.n_splits))
+    for split in range(folds.n_splits):
+        grams = folds.pair(split)
+        unit = 1.0 / (grams[0].scaling.weight_scale * grams[0].scaling.y_scale ** 2)
+        solved = path(folds, split, grams[0], alphas)
+        train[:, split], validation[:, split] = (row * unit for row in _errors(folds, split, grams, solved))
+        for a, (equations, solution) in enumerate(solved):
+            state = equations.from_solution(solution.hi, solution.lo)
+            coef[a, split], intercept[a, split] = state.coef, state.intercept
+        totals[:, split] = [gram.target_moments()[1] * unit for gram in grams]
+        weights[:, split] = [gram.sum_weight / gram.scaling.weight_scale for gram in grams]
+    return FoldPath(train, validation, totals[0], totals[1], weights[0], weights[1], list(coef), intercept)
+
+
+def path(
+    folds: FoldEquations, split: int, train: Gram, alphas: Sequence[float | None]
+) -> list[tuple[NormalEquations, Solved]]:
+    """Solutions of one training set along alphas."""
+    strengths = [1.0 / (train.sum_weight / train.scaling.weight_scale) if a is None else a for a in alphas]
+    weakest = folds.equations(split, min(strengths), train)
+    if weakest.factor.condition <= PLAIN_CONDITION and weakest.gram.low is None:
+        # A penalty only lowers the condition of the scaled matrix, so all others are as safe.
+        return [(weakest, _penalised(weakest, strength)) for strength in strengths]
+    equations = [folds.equations(split, strength, train) for strength in strengths]
+    return [(one, solved(one)) for one in equations]
+
+
+def solved(equations: NormalEquations) -> Solved:
+    """The solution of a system, of smallest norm where columns are redundant."""
+    hi, lo = equations.factor.solve_pair(*equations.right_hand_pair())
+    if not len(equations.factor.dependent):
+        return Solved(hi, lo)
+    state = smallest_norm(equations, equations.from_solution(hi, lo))
+    hi = equations.to_solution(state)
+    return Solved(hi, np.zeros_like(hi))
+
+
+def _penalised(weakest: NormalEquations, alpha: float) -> Solved:
+    """The solution for another alpha, in float64."""
+    matrix, units, right = weakest.scaled_system(alpha)
+    _, solution, failed = lapack.dposv(matrix, right * units, lower=0, overwrite_a=1)
+    if failed:
+        raise ArithmeticError("a matrix whose condition was checked has no Cholesky factor")
+    return Solved(solution * units, np.zeros_like(solution))
+
+
+def _errors(
+    folds: FoldEquations, split: int, grams: tuple[Gram, Gram], solutions: list[tuple[NormalEquations, Solved]]
+) -> list[Array]:
+    """Squares on training and validation rows of all solutions, scaled."""
+    is_exact = any(equations.gram.low is not None for equations, _ in solutions)
+    if not is_exact:
+        vectors = np.array([_vector(equations, solution.hi) for equations, solution in solutions]).T
+        results = [squares(gram, vectors) for gram in grams]
+        if all(trusted.all() for _, trusted in results):
+            return [values for values, _ in results]
+    exact = folds.pair(split, twofold=True)
+    pairs = [_moved_pair(equations, solution, exact[0]) for equations, solution in solutions]
+    return [np.array([twofold_squares(gram, hi, lo) for hi, lo in pairs]) for gram in exact]
+
+
+def _vector(equations: NormalEquations, solution: Array) -> Array:
+    """v = (-w, -b, 1) in the order of the Gram statistic (columns, 1, target)."""
+    offset = int(equations.fit_intercept)
+    intercept = solution[:1] if offset else np.zeros(1)
+    return np.concatenate([-solution[offset:], -intercept, [1.0]])
+
+
+def _moved_pair(equations: NormalEquations, solution: Solved, exact: Gram) -> tf.Pair:
+    """v for the scaling of the twofold statistic, whose shifts differ from those of a float64 one."""
+    hi, lo = _vector(equations, solution.hi), _vector(equations, solution.lo)
+    lo[-1] = 0.0
+    if equations.gram.low is not None:
+        return hi, lo
+    old, new, d = equations.gram.scaling, exact.scaling, exact.n_columns
+    if equations.fit_intercept:
+        # b + w'(x - old) - y_old = (b - w'(old - new) - (y_old - y_new)) + w'(x - new) - y_new; here -w, -b stand
+        change = tf.dot(hi[:d], old.shift - new.shift)
+        total = tf.add((hi[d : d + 1], lo[d : d + 1]), (np.array([-change[0]]), np.array([-change[1]])))
+        hi[d : d + 1], lo[d : d + 1] = tf.add(total, (np.array([new.y_shift - old.y_shift]), np.zeros(1)))
+    return hi, lo
+
+
+def squares(gram: Gram, vectors: Array) -> tuple[Array, Array]:
+    """v'S v of every column of `vectors`, and whether rounding leaves it the wanted digits."""
+    values = np.einsum("da,da->a", vectors, gram.sums @ vectors)
+    sizes = np.sqrt(np.maximum(np.diagonal(gram.sums), 0.0)) @ np.abs(vectors)
+    return np.maximum(values, 0.0), ROUNDING * sizes**2 <= DIGITS * values
+
+
+def twofold_squares(gram: Gram, hi: Array, lo: Array) -> float:
+    """v'S v in twofold precision."""
+    assert gram.low is not None
+    products = tf.multiply((gram.sums, gram.low), (hi, lo))
+    rows = tf.multiply(_sum_rows(products), (hi, lo))
+    total = _sum_rows((rows[0][None, :], rows[1][None, :]))
+    return max(float(total[0][0]), 0.0)
+
+
+def _sum_rows(pair: tf.Pair) -> tf.Pair:
+    """Sums along the last axis, by halves."""
+    hi, lo = pair
+    while hi.shape[1] > 1:
+        if hi.shape[1] % 2:
+            hi, lo = (np.concatenate([part, np.zeros((len(part), 1))], axis=1) for part in (hi, lo))
+        half = hi.shape[1] // 2
+        hi, lo = tf.add((hi[:, :half], lo[:, :half]), (hi[:, half:], lo[:, half:]))
+    return hi[:, 0], lo[:, 0]

@@ -1,0 +1,56 @@
+"""Means and variances of columns, merged by the formula of Chan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from certifit.data.columns import Array, Columns
+from certifit.data.source import Block
+from certifit.statistics.gram import counted
+
+_PIECE = 4096  # rows made dense at a time
+
+
+@dataclass(frozen=True)
+class ColumnMoments:
+    """Sum of weights, mean of every column, and sum of w (x - mean)^2."""
+
+    weight: float
+    mean: Array
+    squares: Array
+
+    @staticmethod
+    def of(block: Block) -> ColumnMoments:
+        """Of the rows of one block."""
+        block = counted(block)
+        pieces = [_of_piece(block.part(begin, begin + _PIECE)) for begin in range(0, block.n_rows, _PIECE)]
+        total = pieces[0]
+        for piece in pieces[1:]:
+            total = total + piece
+        return total
+
+    @property
+    def variance(self) -> Array:
+        """Of every column, with 1 / sum of weights."""
+        return self.squares / self.weight
+
+    def __add__(self, other: ColumnMoments) -> ColumnMoments:
+        weight = self.weight + other.weight
+        share = other.weight / weight if weight > 0 else 0.0
+        step = other.mean - self.mean
+        squares = self.squares + other.squares + step * step * (self.weight * share)
+        return ColumnMoments(weight, self.mean + share * step, squares)
+
+
+def _of_piece(part: Block) -> ColumnMoments:
+    X = part.X
+    if isinstance(X, Columns) or sp.issparse(X):
+        X = X.toarray()
+    X = np.asarray(X, dtype=np.float64)
+    weight = np.ones(len(X)) if part.weight is None else part.weight
+    total = float(weight.sum())
+    mean = weight @ X / total if total > 0 else np.zeros(X.shape[1])
+    return ColumnMoments(total, mean, weight @ (X - mean) ** 2)

@@ -1,0 +1,101 @@
+"""Normal equations of every training set and Gram statistics of every validation set, from one pass over the rows.
+
+A column with gaps is read with the mean of all rows in them, and 1 where one is: x + mean m. What a fit to the
+training rows would fill in is x + (mean + delta) m, delta from the same sums: nothing leaks from validation rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+
+import numpy as np
+
+from certifit.data.cells import Splits
+from certifit.data.columns import Array
+from certifit.data.source import Source
+from certifit.statistics.gram import CellGrams, Gram, cell_grams, refuse_no_weight
+from certifit.tasks.normal_equations import NormalEquations
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Columns with gaps, the columns that mark them, what was filled in, and the columns that a model keeps."""
+
+    columns: Array
+    indicators: Array
+    fills: Array
+    kept: Array
+
+
+class FoldEquations:
+    """The systems of a list of splits. `names` are those of the columns that the model keeps."""
+
+    def __init__(self, source: Source, rounds: Sequence[Splits], fit_intercept: bool, gaps: Gaps | None = None) -> None:
+        self.source = source
+        self.fit_intercept = fit_intercept
+        self.gaps = gaps
+        self.names = source.names if gaps is None else [source.names[j] for j in gaps.kept]
+        self.rounds = list(rounds)
+        self._places = [(r, s) for r, splits in enumerate(self.rounds) for s in range(splits.n_splits)]
+        self._columns: Array | None = None
+        self._sums: dict[tuple[int, bool], CellGrams] = {}
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits, all rounds."""
+        return len(self._places)
+
+    def pair(self, split: int, twofold: bool = False) -> tuple[Gram, Gram]:
+        """Statistics of the training and the validation rows of a split."""
+        number, s = self._places[split]
+        splits, cells = self.rounds[number], self._cells(number, twofold)
+        train, validation = cells.combined(splits.train[s]), cells.combined(splits.validation[s])
+        refuse_no_weight(train.sum_weight, f"The training rows of split {split + 1}")
+        refuse_no_weight(validation.sum_weight, f"The validation rows of split {split + 1}")
+        pair = (train, validation) if self.gaps is None else self._refilled(train, validation, self.gaps)
+        return pair if self._columns is None else (pair[0].taken(self._columns), pair[1].taken(self._columns))
+
+    def taken(self, columns: Array) -> FoldEquations:
+        """The systems of some of the columns, from the same sums."""
+        other = copy(self)
+        other.names = [self.names[j] for j in columns]
+        other._columns = columns
+        return other
+
+    def equations(self, split: int, alpha: float | None, train: Gram | None = None) -> NormalEquations:
+        """The system of the training rows of a split. alpha None means 1 / sum of their weights."""
+        train = self.pair(split)[0] if train is None else train
+        return NormalEquations(train, alpha, self.fit_intercept, lambda: self.pair(split, True)[0], self.names)
+
+    def _cells(self, number: int, twofold: bool) -> CellGrams:
+        """The sums of a round, made when first asked for."""
+        key = (number, twofold)
+        if key not in self._sums:
+            self._sums[key] = cell_grams(self.source, self.rounds[number].cells, self.fit_intercept, twofold)
+        return self._sums[key]
+
+    def _refilled(self, train: Gram, validation: Gram, gaps: Gaps) -> tuple[Gram, Gram]:
+        """Both statistics with gaps filled by means of the training rows."""
+        delta = self._deltas(train, gaps)
+        pair = (gram.sheared(gaps.columns, gaps.indicators, delta).taken(gaps.kept) for gram in (train, validation))
+        return next(pair), next(pair)
+
+    def fills(self, split: int) -> Array:
+        """What a fit to the training rows of a split fills in, gap by gap."""
+        if self.gaps is None:
+            return np.zeros(0)
+        number, s = self._places[split]
+        train = self._cells(number, False).combined(self.rounds[number].train[s])
+        return np.asarray(self.gaps.fills + self._deltas(train, self.gaps))
+
+    def _deltas(self, train: Gram, gaps: Gaps) -> Array:
+        """Means of the training rows less what was filled in."""
+        d, s, total = train.n_columns, train.scaling, train.sum_weight
+        sums = train.sums[:d, d]
+        marked = (sums[gaps.indicators] + s.shift[gaps.indicators] * total) / s.scale[gaps.indicators]
+        seen = total - marked
+        # sum of (x - fill) over the rows, of which those with a gap give nothing
+        above = (sums[gaps.columns] + s.shift[gaps.columns] * total) / s.scale[gaps.columns] - gaps.fills * total
+        return np.divide(above, seen, out=np.zeros(len(seen)), where=seen > 1e-12 * total)

@@ -1,0 +1,191 @@
+"""The normal equations of least squares with an optional ridge penalty: what a Gram matrix alone determines.
+
+minimise  sum_i w_i (y_i - b - x_i'w)^2 / (2 sum_i w_i) + alpha/2 |w|^2
+
+The system's columns are (1, x - shift) with an intercept and x without; its unknowns are the intercept of shifted
+columns, first, then the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.statistics import twofold as tf
+from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
+from certifit.statistics.gram import Gram, Scaling
+
+LARGEST_PENALTY = 1e200  # on a column of size 1
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A state: one weight a column and the intercept, in the user's units."""
+
+    coef: Array
+    intercept: float
+
+
+class NormalEquations:
+    """The system of one Gram statistic. alpha None means 1 / sum of weights.
+
+    resum: the same statistic in twofold sums, asked for where float64 ones cannot bear the condition.
+    """
+
+    def __init__(
+        self, gram: Gram, alpha: float | None, fit_intercept: bool, resum: Callable[[], Gram], names: Sequence[str]
+    ) -> None:
+        self.gram = gram
+        self.fit_intercept = fit_intercept
+        self.names = names
+        self._alpha = alpha
+        self._resum = resum
+        self.factor: Factor = self._factored()
+
+    @property
+    def alpha(self) -> float:
+        """Strength of the penalty on the mean scale."""
+        if self._alpha is not None:
+            return self._alpha
+        return self.gram.scaling.weight_scale / self.gram.sum_weight
+
+    @property
+    def penalty(self) -> Array:
+        """What the penalty adds to the diagonal, in scaled units: sum_w alpha (scale_j)^2, kept finite."""
+        return self._penalty_of(self.alpha)
+
+    def _penalty_of(self, alpha: float) -> Array:
+        strength = alpha * self.gram.sum_weight
+        if strength == 0:
+            return np.zeros(self.gram.n_columns)
+        with np.errstate(over="ignore", under="ignore"):
+            return np.minimum(strength * self.gram.scaling.scale**2, LARGEST_PENALTY)
+
+    @property
+    def rank(self) -> int:
+        """Number of columns that are not combinations of the others (and of the intercept)."""
+        return len(self.factor.kept) - int(self.fit_intercept)
+
+    def right_hand_side(self) -> Array:
+        """sum_i w_i a_i (y_i - y_shift) for the system's columns a."""
+        return self.right_hand_pair()[0]
+
+    def right_hand_pair(self) -> tf.Pair:
+        """The same as hi + lo; lo is zero in float64."""
+        order, target = self._order(), self.gram.n_columns + 1
+        hi = np.asarray(self.gram.sums[order, target])
+        return hi, np.zeros_like(hi) if self.gram.low is None else np.asarray(self.gram.low[order, target])
+
+    def scaled_system(self, alpha: float) -> tuple[Array, Array, Array]:
+        """For any alpha: the float64 matrix in units of near-unit norm, those units, the right-hand side."""
+        order = self._order()
+        matrix = np.asfortranarray(self.gram.sums[np.ix_(order, order)])
+        at = np.arange(int(self.fit_intercept), len(matrix))
+        matrix[at, at] += self._penalty_of(alpha)
+        units = 1.0 / np.sqrt(np.diagonal(matrix))
+        matrix *= units[:, None]
+        matrix *= units
+        return matrix, units, self.right_hand_side()
+
+    def to_scaled(self, state: Weights) -> tuple[Array, float]:
+        """Weights and intercept for scaled columns and target. Powers of two: exact short of underflow."""
+        s = self.gram.scaling
+        return state.coef / s.scale * s.y_scale, state.intercept * s.y_scale
+
+    def from_solution(self, solution: Array, low: Array | None = None) -> Weights:
+        """The state nearest to a solution of the system, solution + low."""
+        s, offset = self.gram.scaling, int(self.fit_intercept)
+        low = np.zeros_like(solution) if low is None else low
+        with np.errstate(over="ignore"):
+            coef = (solution + low)[offset:] * s.scale / s.y_scale
+        coef[self.penalty >= LARGEST_PENALTY] = 0.0  # within 1 / LARGEST_PENALTY of the minimum, relative
+        self._refuse_overflow(coef)
+        intercept = 0.0
+        if offset:
+            # b = b' + y_shift - sum_j w_j shift_j: large terms that cancel, so in twofold precision
+            hi, lo = tf.dot(solution[1:], s.shift)
+            total, rest = tf.two_sum(solution[0], np.float64(s.y_shift))
+            total, more = tf.two_sum(total, np.float64(-hi))
+            intercept = float(total + (more + rest - lo + low[0] - float(low[1:] @ s.shift))) / s.y_scale
+        return Weights(coef, intercept)
+
+    def to_solution(self, state: Weights) -> Array:
+        """Inverse of `from_solution`."""
+        s = self.gram.scaling
+        weights, intercept = self.to_scaled(state)
+        if not self.fit_intercept:
+            return weights
+        hi, lo = tf.dot(weights, s.shift)
+        total, rest = tf.two_sum(np.float64(intercept), np.float64(-s.y_shift))
+        return np.concatenate([[float((total + hi) + (rest + lo))], weights])
+
+    def directions(self) -> Array:
+        """Null vectors of the system, one a dependent column: its relation to the kept ones, -1 for itself."""
+        factor = self.factor
+        out = np.zeros((len(factor.kept) + len(factor.dependent), len(factor.dependent)))
+        out[factor.dependent, np.arange(len(factor.dependent))] = -1.0
+        out[factor.kept] = factor.relations.T
+        return out
+
+    def null_space(self) -> tuple[Array | None, Array]:
+        """Directions of the weights, largest entry 1, and of the intercept, that change no prediction."""
+        s, offset = self.gram.scaling, int(self.fit_intercept)
+        moves = self.directions()
+        with np.errstate(over="ignore", under="ignore"):
+            weights = moves[offset:] * s.scale[:, None]
+            intercept = moves[0] - s.shift @ moves[1:] if offset else np.zeros(moves.shape[1])
+        largest = np.abs(weights).max(axis=0, initial=0.0)
+        unit = np.where(largest > 0, largest, 1.0)
+        return np.asarray(weights / unit), np.asarray(intercept / unit)
+
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+        mean, about = self.gram.target_moments()
+        return data_facts(self.gram.n_rows, self.gram.sum_weight, self.gram.scaling, mean, about)
+
+    def _factored(self) -> Factor:
+        """Factor of the system's matrix; from twofold sums where float64 ones cannot bear its condition."""
+        plain = plain_factor(self._system()) if self.gram.low is None else None
+        if plain is not None:
+            return plain
+        self.gram = self.gram if self.gram.low is not None else self._resum()
+        return twofold_factor(self._system())
+
+    def _system(self) -> System:
+        order = self._order()
+        places = np.ix_(order, order)
+        low = None if self.gram.low is None else self.gram.low[places]
+        norms, penalty = self.gram.norms, self.penalty
+        if self.fit_intercept:
+            norms = np.concatenate([[np.sqrt(self.gram.sum_weight)], norms])
+            penalty = np.concatenate([[0.0], penalty])
+        return System.of(self.gram.sums[places], low, penalty, norms)
+
+    def _order(self) -> Array:
+        """The system's columns as places in the Gram statistic."""
+        d = self.gram.n_columns
+        columns = np.arange(d)
+        return np.concatenate([[d], columns]) if self.fit_intercept else columns
+
+    def _refuse_overflow(self, coef: Array) -> None:
+        if np.isfinite(coef).all():
+            return
+        j = int(np.flatnonzero(~np.isfinite(coef))[0])
+        size = 1.0 / self.gram.scaling.scale[j]
+        raise ValueError(
+            f"The coefficient of feature {self.names[j]!r} exceeds the largest float64: its values are "
+            f"about {size:.0e}. Multiply the column by 1e200 or so, or leave it out."
+        )
+
+
+def data_facts(n_rows: int, sum_weight: float, s: Scaling, mean: float, about: float) -> dict[str, float]:
+    """Number of rows, sum of weights, mean and standard deviation of the target, in the user's units."""
+    return {
+        "n_rows": n_rows,
+        "sum_weight": sum_weight / s.weight_scale,
+        "target_mean": mean / s.y_scale,
+        "target_sd": float(np.sqrt(about / sum_weight)) / s.y_scale,
+    }
