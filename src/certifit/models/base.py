@@ -28,7 +28,7 @@ from certifit.data.source import Block, Memory, RowError, Source
 from certifit.maps import Functions, Polynomial, TableEncoder
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.direct import solve
-from certifit.solvers.fold_path import FoldPath, fold_path
+from certifit.solvers.fold_path import FoldPath, fold_path, fold_states
 from certifit.solvers.leave_one_out import LeftOut, LeftOutFits, leave_one_out, left_out_fits
 from certifit.statistics.gram import ColumnRange
 from certifit.statistics.moments import ColumnMoments
@@ -170,11 +170,10 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         folds = probe.fold_equations(source, rounds)
         if folds is None:
             return None
-        path = fold_path(folds, [probe._penalty_strength()])
         models = []
-        for split in range(folds.n_splits):
+        for split, state in enumerate(fold_states(folds, probe._penalty_strength())):
             model = copy(probe)
-            model.coef_, model.intercept_ = path.coef[0][split], float(path.intercept[0, split])
+            model.coef_, model.intercept_ = state.coef, state.intercept
             model.column_names_, model.n_features_in_ = list(folds.names), source.n_features
             if model.encoder_ is not None:
                 model.encoder_ = model.encoder_.refilled(folds.fills(split))

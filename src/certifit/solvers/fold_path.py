@@ -18,7 +18,7 @@ from certifit.statistics import twofold as tf
 from certifit.statistics.factor import PLAIN_CONDITION
 from certifit.statistics.gram import Gram
 from certifit.tasks.fold_equations import FoldEquations
-from certifit.tasks.normal_equations import NormalEquations
+from certifit.tasks.normal_equations import NormalEquations, Weights
 
 ROUNDING = 16 * 2.0**-53  # of an entry of a float64 Gram matrix, relative to its column norms
 DIGITS = 1e-9  # relative error that squares may have
@@ -34,18 +34,16 @@ class FoldPath:
     validation_total: Array
     train_weight: Array
     validation_weight: Array
-    coef: list[Array]  # of every candidate, splits x columns
-    intercept: Array
+    validation_null: Array  # squares on validation rows of predicting the training mean (0 without an intercept)
 
     @staticmethod
     def joined(paths: Sequence[FoldPath], places: Sequence[int]) -> FoldPath:
         """Paths of groups of candidates as one, candidate i at the place where `places` names it."""
         order = np.argsort(places)
-        rows = ([getattr(path, name) for path in paths] for name in ("train", "validation", "intercept"))
-        train, validation, intercept = (np.concatenate(row)[order] for row in rows)
-        coef = [coef for path in paths for coef in path.coef]
-        first = replace(paths[0], train=train, validation=validation, intercept=intercept)
-        return replace(first, coef=[coef[i] for i in order])
+        train, validation = (
+            np.concatenate([getattr(path, name) for path in paths])[order] for name in ("train", "validation")
+        )
+        return replace(paths[0], train=train, validation=validation)
 
 
 @dataclass(frozen=True)
@@ -60,20 +58,35 @@ class Solved:
 def fold_path(folds: FoldEquations, alphas: Sequence[float | None]) -> FoldPath:
     """The fits of every alpha to every training set. alpha None means 1 / sum of the training weights."""
     shape = (len(alphas), folds.n_splits)
-    train, validation, intercept = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    coef = np.zeros((*shape, len(folds.names)))
+    train, validation = np.zeros(shape), np.zeros(shape)
     totals, weights = np.zeros((2, folds.n_splits)), np.zeros((2, folds.n_splits))
+    null = np.zeros(folds.n_splits)
     for split in range(folds.n_splits):
         grams = folds.pair(split)
         unit = 1.0 / (grams[0].scaling.weight_scale * grams[0].scaling.y_scale ** 2)
         solved = path(folds, split, grams[0], alphas)
         train[:, split], validation[:, split] = (row * unit for row in _errors(folds, split, grams, solved))
-        for a, (equations, solution) in enumerate(solved):
-            state = equations.from_solution(solution.hi, solution.lo)
-            coef[a, split], intercept[a, split] = state.coef, state.intercept
         totals[:, split] = [gram.target_moments()[1] * unit for gram in grams]
         weights[:, split] = [gram.sum_weight / gram.scaling.weight_scale for gram in grams]
-    return FoldPath(train, validation, totals[0], totals[1], weights[0], weights[1], list(coef), intercept)
+        null[split] = _about_training_mean(*grams, folds.fit_intercept) * unit
+    return FoldPath(train, validation, totals[0], totals[1], weights[0], weights[1], null)
+
+
+def _about_training_mean(train: Gram, validation: Gram, fit_intercept: bool) -> float:
+    """Sum over validation rows of w (y - training mean)^2, scaled; about 0 without an intercept."""
+    mean, about = validation.target_moments()
+    centre = train.target_moments()[0] if fit_intercept else 0.0
+    return about + validation.sum_weight * (mean - centre) ** 2
+
+
+@one_blas_thread
+def fold_states(folds: FoldEquations, alpha: float | None) -> list[Weights]:
+    """The fit to every training set, in the user's units."""
+    states = []
+    for split in range(folds.n_splits):
+        ((equations, solution),) = path(folds, split, folds.pair(split)[0], [alpha])
+        states.append(equations.from_solution(solution.hi, solution.lo))
+    return states
 
 
 def path(
@@ -84,7 +97,8 @@ def path(
     weakest = folds.equations(split, min(strengths), train)
     if weakest.factor.condition <= PLAIN_CONDITION and weakest.gram.low is None:
         # A penalty only lowers the condition of the scaled matrix, so all others are as safe.
-        return [(weakest, _penalised(weakest, strength)) for strength in strengths]
+        matrix, right = weakest.unpenalised(), weakest.right_hand_side()
+        return [(weakest, _penalised(matrix, right, weakest.diagonal(strength))) for strength in strengths]
     equations = [folds.equations(split, strength, train) for strength in strengths]
     return [(one, solved(one)) for one in equations]
 
@@ -99,10 +113,15 @@ def solved(equations: NormalEquations) -> Solved:
     return Solved(hi, np.zeros_like(hi))
 
 
-def _penalised(weakest: NormalEquations, alpha: float) -> Solved:
-    """The solution for another alpha, in float64."""
-    matrix, units, right = weakest.scaled_system(alpha)
-    _, solution, failed = lapack.dposv(matrix, right * units, lower=0, overwrite_a=1)
+def _penalised(matrix: Array, right: Array, penalty: Array) -> Solved:
+    """The solution with a penalty on the diagonal, in float64 and units of near-unit norm."""
+    diagonal = np.diagonal(matrix) + penalty
+    units = 1.0 / np.sqrt(diagonal)
+    scaled = matrix * units
+    scaled *= units[:, None]
+    np.fill_diagonal(scaled, 1.0)
+    # A symmetric matrix is its own transpose: Fortran's order without a copy.
+    _, solution, failed = lapack.dposv(scaled.T, right * units, lower=0, overwrite_a=1, overwrite_b=1)
     if failed:
         raise ArithmeticError("a matrix whose condition was checked has no Cholesky factor")
     return Solved(solution * units, np.zeros_like(solution))

@@ -206,13 +206,23 @@ def _own_basis(source: Source, alpha: float | None, fit_intercept: bool) -> Basi
 
 
 def _summed(run: Block, basis: Basis) -> LeftOut:
-    errors, weight = _rows(run, basis)
+    pieces = (_of_piece(run.part(begin, begin + ROWS), basis) for begin in range(0, run.n_rows, ROWS))
+    total = next(pieces)
+    for piece in pieces:
+        total = total + piece
+    return total
+
+
+def _of_piece(part: Block, basis: Basis) -> LeftOut:
+    errors, weight = _piece(part, basis)
     is_row = weight > 0
     is_alone = np.isnan(errors) & is_row[:, None]
-    squares = np.where(np.isnan(errors), 0.0, errors) ** 2
+    if is_alone.any() or not is_row.all():
+        errors = np.where(is_row[:, None], np.nan_to_num(errors), 0.0)
+    squares = np.square(errors)
     seen = np.where(is_alone, 0.0, weight[:, None])
-    alone = run.first_row + np.flatnonzero(is_alone.any(axis=1))
-    sums = ((weight[:, None] * squares).sum(axis=0), (weight[:, None] * squares**2).sum(axis=0), seen.sum(axis=0))
+    alone = part.first_row + np.flatnonzero(is_alone.any(axis=1))
+    sums = (weight @ squares, weight @ np.square(squares), seen.sum(axis=0))
     return LeftOut(*sums, 0.0, int(is_row.sum()), tuple(alone[:SHOWN].tolist()), len(alone))
 
 

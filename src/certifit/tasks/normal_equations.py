@@ -79,16 +79,14 @@ class NormalEquations:
         hi = np.asarray(self.gram.sums[order, target])
         return hi, np.zeros_like(hi) if self.gram.low is None else np.asarray(self.gram.low[order, target])
 
-    def scaled_system(self, alpha: float) -> tuple[Array, Array, Array]:
-        """For any alpha: the float64 matrix in units of near-unit norm, those units, the right-hand side."""
+    def unpenalised(self) -> Array:
+        """The system's matrix without a penalty, in float64."""
         order = self._order()
-        matrix = np.asfortranarray(self.gram.sums[np.ix_(order, order)])
-        at = np.arange(int(self.fit_intercept), len(matrix))
-        matrix[at, at] += self._penalty_of(alpha)
-        units = 1.0 / np.sqrt(np.diagonal(matrix))
-        matrix *= units[:, None]
-        matrix *= units
-        return matrix, units, self.right_hand_side()
+        return np.asarray(self.gram.sums[np.ix_(order, order)])
+
+    def diagonal(self, alpha: float) -> Array:
+        """What a penalty adds to the diagonal of the system's matrix, for any alpha."""
+        return np.concatenate([np.zeros(int(self.fit_intercept)), self._penalty_of(alpha)])
 
     def to_scaled(self, state: Weights) -> tuple[Array, float]:
         """Weights and intercept for scaled columns and target. Powers of two: exact short of underflow."""
