@@ -31,7 +31,7 @@ def test_threads_alone_loads_no_numpy_either():
 
 @pytest.mark.parametrize("name", certifit.__all__)
 def test_every_public_name_is_there_and_listed(name):
-    assert getattr(certifit, name).__name__ == name
+    assert getattr(certifit, name).__name__.rpartition(".")[2] == name
     assert name in dir(certifit)
 
 

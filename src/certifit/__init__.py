@@ -10,41 +10,114 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# public name -> the module that holds it
-_PUBLIC = {
-    "LinearRegression": "models.linear",
-    "Ridge": "models.linear",
-    "Polynomial": "maps",
-    "Functions": "maps",
-    "TableEncoder": "maps",
-    "Folds": "selection.splits",
-    "Bootstrap": "selection.splits",
-    "CrossValidated": "selection.cross_validated",
-    "jackknife_plus": "selection.intervals",
-    "scan_csv": "data.files",
-    "scan_parquet": "data.files",
-    "scan_svmlight": "data.files",
-    "from_arrow": "data.streams",
-    "from_dask": "data.engines.dask",
-    "save": "modelfile",
-    "load": "modelfile",
-    "verify": "modelfile",
-    "threads": "runtime",
+# the module that holds them -> public names
+_MODULES = {
+    "models.linear": (
+        "LinearRegression",
+        "Ridge",
+    ),
+    "maps": (
+        "Polynomial",
+        "Functions",
+        "TableEncoder",
+    ),
+    "selection.splits": (
+        "Folds",
+        "Bootstrap",
+    ),
+    "selection.cross_validated": ("CrossValidated",),
+    "selection.intervals": ("jackknife_plus",),
+    "evaluation.intervals": (
+        "Estimate",
+        "clopper_pearson",
+        "bootstrap_interval",
+    ),
+    "evaluation.confusion": ("ConfusionMatrix",),
+    "evaluation.class_scores": (
+        "confusion_matrix",
+        "accuracy_score",
+        "balanced_accuracy_score",
+        "precision_score",
+        "recall_score",
+        "fbeta_score",
+        "f1_score",
+    ),
+    "evaluation.probabilities": (
+        "log_loss",
+        "brier_score_loss",
+        "Calibration",
+        "calibration",
+    ),
+    "evaluation.errors": (
+        "mean_squared_error",
+        "root_mean_squared_error",
+        "mean_absolute_error",
+        "r2_score",
+        "explained_variance_score",
+        "mean_tweedie_deviance",
+        "mean_poisson_deviance",
+        "mean_gamma_deviance",
+        "d2_tweedie_score",
+    ),
+    "evaluation.bounds": ("bounds",),
+    "evaluation.displays.confusion": ("ConfusionMatrixDisplay",),
+    "evaluation.displays.calibration": ("CalibrationDisplay",),
+    "data.files": (
+        "scan_csv",
+        "scan_parquet",
+        "scan_svmlight",
+    ),
+    "data.streams": ("from_arrow",),
+    "data.engines.dask": ("from_dask",),
+    "modelfile": (
+        "save",
+        "load",
+        "verify",
+    ),
+    "runtime": ("threads",),
 }
+_PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "Bootstrap",
+    "Calibration",
+    "CalibrationDisplay",
+    "ConfusionMatrix",
+    "ConfusionMatrixDisplay",
     "CrossValidated",
+    "Estimate",
     "Folds",
     "Functions",
     "LinearRegression",
     "Polynomial",
     "Ridge",
     "TableEncoder",
+    "accuracy_score",
+    "balanced_accuracy_score",
+    "bootstrap_interval",
+    "bounds",
+    "brier_score_loss",
+    "calibration",
+    "clopper_pearson",
+    "confusion_matrix",
+    "d2_tweedie_score",
+    "explained_variance_score",
+    "f1_score",
+    "fbeta_score",
     "from_arrow",
     "from_dask",
     "jackknife_plus",
     "load",
+    "log_loss",
+    "mean_absolute_error",
+    "mean_gamma_deviance",
+    "mean_poisson_deviance",
+    "mean_squared_error",
+    "mean_tweedie_deviance",
+    "precision_score",
+    "r2_score",
+    "recall_score",
+    "root_mean_squared_error",
     "save",
     "scan_csv",
     "scan_parquet",
@@ -57,6 +130,32 @@ if TYPE_CHECKING:
     from certifit.data.engines.dask import from_dask
     from certifit.data.files import scan_csv, scan_parquet, scan_svmlight
     from certifit.data.streams import from_arrow
+    from certifit.evaluation import bounds
+    from certifit.evaluation.class_scores import (
+        accuracy_score,
+        balanced_accuracy_score,
+        confusion_matrix,
+        f1_score,
+        fbeta_score,
+        precision_score,
+        recall_score,
+    )
+    from certifit.evaluation.confusion import ConfusionMatrix
+    from certifit.evaluation.displays.calibration import CalibrationDisplay
+    from certifit.evaluation.displays.confusion import ConfusionMatrixDisplay
+    from certifit.evaluation.errors import (
+        d2_tweedie_score,
+        explained_variance_score,
+        mean_absolute_error,
+        mean_gamma_deviance,
+        mean_poisson_deviance,
+        mean_squared_error,
+        mean_tweedie_deviance,
+        r2_score,
+        root_mean_squared_error,
+    )
+    from certifit.evaluation.intervals import Estimate, bootstrap_interval, clopper_pearson
+    from certifit.evaluation.probabilities import Calibration, brier_score_loss, calibration, log_loss
     from certifit.maps import Functions, Polynomial, TableEncoder
     from certifit.modelfile import load, save, verify
     from certifit.models.linear import LinearRegression, Ridge
@@ -69,7 +168,8 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'certifit' has no attribute {name!r}")
-    value = getattr(import_module(f"certifit.{_PUBLIC[name]}"), name)
+    module = import_module(f"certifit.{_PUBLIC[name]}")
+    value = module if _PUBLIC[name].endswith(f".{name}") else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -137,3 +137,41 @@ def test_rows_without_a_target_leave_its_column_out(core, rng):
 def test_no_rows_sum_to_zero(core):
     hi, lo = summed(core, np.zeros((0, 3)), np.zeros(0))
     assert not hi.any() and not lo.any()
+
+
+@pytest.mark.parametrize("layout", [*LAYOUTS, *SPARSE])
+@pytest.mark.parametrize("twofold", [False, True])
+def test_a_cell_is_summed_as_if_its_rows_stood_alone(core, rng, layout, twofold):
+    X, y = integers(rng, 403, 40), rng.integers(-9, 9, size=403).astype(float)
+    weight = rng.integers(0, 3, size=403).astype(float) ** 2  # roots that are exact
+    cells = rng.integers(-1, 5, size=403).astype(np.int32)
+    make = (LAYOUTS | SPARSE)[layout]
+    hi, _ = summed(core, make(X), y, weight, twofold, block_rows=128, threads=2, cells=cells, n_cells=6)
+    assert hi.shape == (6, 42, 42) and not hi[5].any()  # no row is in the last cell
+    for cell in range(5):
+        own = cells == cell
+        alone, _ = summed(core, make(X[own]), y[own], weight[own], twofold)
+        assert (hi[cell] == alone).all()  # integers: every sum is exact
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_cells_have_the_same_bits_for_any_number_of_threads(core, rng, threads):
+    X, y = rng.normal(size=(5000, 11)), rng.normal(size=5000)
+    cells = rng.integers(0, 7, size=5000).astype(np.int32)
+    runs = [summed(core, X, y, None, False, block_rows=256, threads=t, cells=cells, n_cells=7) for t in (2, threads)]
+    assert (runs[0][0] == runs[1][0]).all()
+
+
+def test_one_cell_of_all_rows_has_the_bits_of_no_cells(core, rng):
+    X, y = rng.normal(size=(3000, 7)), rng.normal(size=3000)
+    plain, _ = summed(core, X, y, None, False, block_rows=1024)
+    celled, _ = summed(core, X, y, None, False, block_rows=1024, threads=2, cells=np.zeros(3000, np.int32), n_cells=1)
+    assert (plain == celled[0]).all()
+
+
+@pytest.mark.parametrize(
+    "cells, words", [(np.zeros(9, np.int32), "cells has 9"), (np.full(10, 3, np.int32), "not below")]
+)
+def test_cells_that_do_not_fit_the_rows_are_refused(core, rng, cells, words):
+    with pytest.raises(ValueError, match=words):
+        summed(core, rng.normal(size=(10, 2)), np.zeros(10), None, False, threads=1, cells=cells, n_cells=3)

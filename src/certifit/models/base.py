@@ -143,11 +143,11 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         """
         paths: list[FoldPath] = []
         places: list[int] = []
-        for model, own in self._by_system(candidates):
+        for model, own in self.by_system(candidates):
             folds = model.fold_equations(source, rounds)
             if folds is None:
                 return None
-            paths.append(fold_path(folds, [model._alpha_of(candidates[i]) for i in own]))
+            paths.append(fold_path(folds, [model.strength_of(candidates[i]) for i in own]))
             places += own
         return FoldPath.joined(paths, places)
 
@@ -155,11 +155,11 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         """Errors of every row predicted by the fit to all others; None where that needs refits."""
         parts: list[LeftOut] = []
         places: list[int] = []
-        for model, own in self._by_system(candidates):
+        for model, own in self.by_system(candidates):
             every = model.fold_equations(source, [])
             if every is None or every.gaps is not None:
                 return None
-            alphas = [model._alpha_of(candidates[i]) for i in own]
+            alphas = [model.strength_of(candidates[i]) for i in own]
             parts.append(leave_one_out(every.source, alphas, every.fit_intercept))
             places += own
         return LeftOut.joined(parts, places)
@@ -221,7 +221,7 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         """Candidates for columns of these variances."""
         raise NotImplementedError
 
-    def _by_system(self, candidates: Sequence[Mapping[str, Any]]) -> list[tuple[Self, list[int]]]:
+    def by_system(self, candidates: Sequence[Mapping[str, Any]]) -> list[tuple[Self, list[int]]]:
         """Candidates grouped by all but alpha: a model for each group, and its members."""
         groups: list[tuple[dict[str, Any], list[int]]] = []
         for i, candidate in enumerate(candidates):
@@ -230,7 +230,8 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
             groups.append((rest, [i])) if found is None else found.append(i)
         return [(clone(self).set_params(**rest), own) for rest, own in groups]
 
-    def _alpha_of(self, candidate: Mapping[str, Any]) -> float | None:
+    def strength_of(self, candidate: Mapping[str, Any]) -> float | None:
+        """The penalty of this model with a candidate's parameters; None is 1 / sum of weights."""
         model = clone(self).set_params(**candidate)
         model._check_parameters()
         strength: float | None = model._penalty_strength()

@@ -20,6 +20,15 @@ coefficients  level, has_inference, reason, notes, rows [{name, estimate, error,
               of all its levels together
 certificate   holds, value, tolerance, rounding, rank, n_columns, condition, dependent, claim,
               theorem, sentences
+validation    None, or the errors on rows that the fits did not see: n_splits, group (column that stays in one fold),
+              rule, best, chosen, rows [{name, is_baseline, is_best, is_chosen, error (root mean squared), standard_error,
+              train_error, r2, difference (to the best), difference_error, params, route, folds}], sentences, notes,
+              caution, curve None or {model, parameter, values, validation, validation_error, train, train_error, best,
+              chosen}, decomposition None or {values, error, variance, bias_and_noise, n_draws} of squared errors;
+              no rows where it was not possible: sentences say why
+selection     None, or direction, wanted, fixed, features, chosen (place of its step), redundant: sentences,
+              steps [{n_features, change, added (to the step before with fewer), features, error, standard_error,
+              train_error, folds}]
 warnings      [{level: bad | warn | note, title, text, action}], worst first
 pictures      fit, spread: grids; bands; histogram; quantiles; curve or None
 """
@@ -47,8 +56,18 @@ NORMAL_95 = 1.959963984540054
 
 
 @one_blas_thread
-def build(model: Any, source: Source, files: Mapping[str, Any], level: float = 0.95) -> Table:
-    """The dictionary, from a fitted model and the data it was fitted on; two passes over the data."""
+def build(
+    model: Any,
+    source: Source,
+    files: Mapping[str, Any],
+    level: float = 0.95,
+    validation: Table | None = None,
+    selection: Table | None = None,
+) -> Table:
+    """The dictionary, from a fitted model and the data it was fitted on; two passes over the data.
+
+    validation, selection: from `report.validation`.
+    """
     has_intercept = bool(getattr(model, "fit_intercept", True))
     sd, mean = float(model.data_["target_sd"]), float(model.data_["target_mean"])
     scale = sd if sd > 0 else max(abs(mean), 1.0)
@@ -64,6 +83,8 @@ def build(model: Any, source: Source, files: Mapping[str, Any], level: float = 0
         "quality": _quality(model, seen, shapes, has_intercept),
         "certificate": _certificate(model.certificate_),
         "coefficients": coefficients(model, seen, level),
+        "validation": validation,
+        "selection": selection,
     }
     context = _plain(context)
     context["checks"] = find_checks(context)

@@ -1,5 +1,6 @@
 """A fit on disk: model.certifit, report.html, report.json, coefficients.csv in one folder, all or none.
 
+A selection of features adds selection.csv.
 The files are written to a temporary folder first and moved when all are complete. A folder of other
 files is refused; files that certifit wrote there before are replaced.
 """
@@ -19,11 +20,13 @@ from typing import Any
 from certifit.report.text import joined, visible
 
 MODEL, REPORT, CONTEXT, COEFFICIENTS = "model.certifit", "report.html", "report.json", "coefficients.csv"
-FILES = (MODEL, REPORT, CONTEXT, COEFFICIENTS)
+SELECTION = "selection.csv"
+FILES = (MODEL, REPORT, CONTEXT, COEFFICIENTS, SELECTION)
 TEMPORARY = ".certifit-"
 
 NUMBER_KEYS = ("estimate", "error", "t", "p", "low", "high", "digits")
 COEFFICIENT_HEAD = "name,coefficient,std_error,t,p_value,lower,upper,digits_proven"
+SELECTION_HEAD = "step,n_features,change,error,standard_error,train_error,chosen,features"
 
 # How a file of each name begins, or what stands near its beginning, when certifit wrote it.
 MARKS = {
@@ -31,6 +34,7 @@ MARKS = {
     REPORT: b'<meta name="generator" content="certifit ',
     CONTEXT: b'{"format": "certifit report"',
     COEFFICIENTS: COEFFICIENT_HEAD.encode(),
+    SELECTION: SELECTION_HEAD.encode(),
 }
 
 
@@ -41,11 +45,13 @@ def write(
     data: str | Sequence[str],
     weight: str | None = None,
     scan: str = "scan_csv",
+    validation: dict[str, Any] | None = None,
+    selection: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Write the four files for a fitted model and the source it was fitted on; returns the report's context.
+    """Write the files for a fitted model and the source it was fitted on; returns the report's context.
 
     `data` is the name of the data file (or folder, or several), as the report should show it; `weight` its column of
-    row weights; `scan` the function of certifit that reads it.
+    row weights; `scan` the function of certifit that reads it; `validation` and `selection` come from `report.validation`.
     """
     from certifit.modelfile import save
     from certifit.report.context import build
@@ -62,14 +68,17 @@ def write(
         "model": MODEL,
         "report": REPORT,
         "coefficients": COEFFICIENTS,
+        "selection": None if selection is None else SELECTION,
     }
-    context = build(model, source, files)
+    context = build(model, source, files, validation=validation, selection=selection)
     page = render(context)
     with staged(Path(folder)) as stage:
         save(model, stage / MODEL)
         _write_text(stage / REPORT, page)
         _write_text(stage / CONTEXT, json.dumps(context, allow_nan=False) + "\n")
         _write_text(stage / COEFFICIENTS, coefficient_table(context))
+        if selection is not None:
+            _write_text(stage / SELECTION, selection_table(context))
     return context
 
 
@@ -103,8 +112,11 @@ def staged(folder: Path) -> Iterator[Path]:
         yield stage
         with _uninterrupted():
             if inside:
-                for file in sorted(stage.iterdir()):
+                files = sorted(stage.iterdir())
+                for file in files:
                     os.replace(file, folder / file.name)
+                for name in set(FILES).difference(file.name for file in files):
+                    (folder / name).unlink(missing_ok=True)  # of the earlier fit
                 stage.rmdir()
             else:
                 os.rename(stage, folder)
@@ -134,6 +146,21 @@ def coefficient_table(context: dict[str, Any]) -> str:
     for row in context["coefficients"]["rows"]:
         numbers = ["" if row[key] is None else repr(row[key]) for key in NUMBER_KEYS]
         writer.writerow([harmless(row["name"]), *numbers, *(harmless(row[key] or "") for key in ("column", "level"))])
+    return text.getvalue()
+
+
+def selection_table(context: dict[str, Any]) -> str:
+    """The steps of a selection as CSV with every digit; names of features are parted by ` | `."""
+    selection, text = context["selection"], io.StringIO()
+    n_folds = len(selection["steps"][0]["folds"])
+    text.write(",".join([SELECTION_HEAD, *(f"fold_{k + 1}" for k in range(n_folds))]) + "\n")
+    writer = csv.writer(text, lineterminator="\n")
+    for k, step in enumerate(selection["steps"]):
+        numbers = [repr(step[key]) for key in ("error", "standard_error", "train_error")]
+        chosen = "yes" if k == selection["chosen"] else ""
+        names = " | ".join(visible(name) for name in step["features"])
+        row = [k + 1, step["n_features"], harmless(step["change"] or ""), *numbers, chosen, harmless(names)]
+        writer.writerow([*row, *map(repr, step["folds"])])
     return text.getvalue()
 
 

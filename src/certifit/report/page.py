@@ -7,8 +7,16 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from certifit.report import text
-from certifit.report.pictures import curve, effects, fit, histogram, quantiles, residuals
-from certifit.report.tables import MOST_ROWS, aligned, coefficient_items, column_rows, main_items
+from certifit.report.pictures import curve, effects, fit, histogram, path, quantiles, residuals, validation, variance
+from certifit.report.tables import (
+    MOST_ROWS,
+    aligned,
+    coefficient_items,
+    column_rows,
+    main_items,
+    step_rows,
+    validation_rows,
+)
 from certifit.report.usage import python_lines, shell_lines
 
 # Sentences of a check that are shown at once; columns of a table of the data that is not folded.
@@ -24,7 +32,7 @@ def render(context: dict[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = ("count", "number", "share", "power", "plural", "joined", "p_value", "percent")
+    filters = ("count", "number", "share", "power", "plural", "joined", "p_value", "percent", "measured")
     environment.filters.update({name: getattr(text, name) for name in filters})
     environment.filters.update(visible=text.visible)
     return environment.get_template("report.html").render(
@@ -34,6 +42,8 @@ def render(context: dict[str, Any]) -> str:
         items=coefficient_items(context),
         main_table=main_items(context),
         columns=column_rows(context),
+        leaders=validation_rows(context),
+        steps=step_rows(context),
         quartiles=aligned([text.number(value) for value in context["quality"]["quartiles"]]),
         picture=_pictures(context),
         python=python_lines(context),
@@ -55,7 +65,12 @@ def _pictures(context: dict[str, Any]) -> dict[str, Markup]:
     }
     if context["pictures"]["curve"] is not None:
         drawn["curve"] = curve
-    return {name: Markup(module.draw(context)) for name, module in drawn.items()}
+    if context["validation"] is not None:
+        drawn |= {"validation": validation, "variance": variance}
+    pictures = {name: Markup(module.draw(context)) for name, module in drawn.items()}
+    if context["selection"] is not None:
+        pictures |= {"path": Markup(path.draw(context)), "names": Markup(path.draw_names(context))}
+    return pictures
 
 
 def _answer(context: dict[str, Any]) -> list[str]:
@@ -72,6 +87,8 @@ def _answer(context: dict[str, Any]) -> list[str]:
         sentences.append(
             f"It explains {_percent(quality['r2'])} of the {what} of {target}; a typical error is {error}."
         )
+    if context["validation"] is not None and context["validation"]["rows"]:
+        sentences.append(context["validation"]["sentences"][0])
     if certificate["holds"]:
         sentences.append(
             "It converged, and this is proven: no other coefficients can make the "

@@ -119,6 +119,49 @@ class Frame:
         )
 
 
+@dataclass(frozen=True)
+class LogFrame(Frame):
+    """A frame whose x are logarithms to base ten; ticks stand at powers of ten."""
+
+    def x_ticks(self) -> list[tuple[float, str]]:
+        """Powers of ten, as many as fit side by side."""
+        first, last = math.ceil(self.x[0] - 1e-9), math.floor(self.x[1] + 1e-9)
+        for step in (1, 2, 3, 4, 5, 10, 20, 50, 100):
+            found = [(float(k), _power_label(k)) for k in range(first, last + 1) if k % step == 0]
+            if sum(CHARACTER * len(label) + 14 for _, label in found) <= self.right - self.left:
+                break
+        return found
+
+
+def log10(value: float) -> float:
+    """The place of a positive number on the axis of a LogFrame."""
+    return math.log10(value)
+
+
+def _power_label(k: int) -> str:
+    """10^k: plain between 0.001 and 1,000."""
+    return f"{10.0**k:,.{max(-k, 0)}f}" if -3 <= k <= 3 else f"1e{k}".replace("-", "−")
+
+
+def marked(frame: Frame, x: float, y: float) -> str:
+    """A ring that marks a point."""
+    return f'<circle class="mark" cx="{_c(frame.px(x))}" cy="{_c(frame.py(y))}" r="5"/>'
+
+
+def x_axis(frame: Frame, label: str) -> str:
+    """Grid lines, tick labels and the name of the x axis alone."""
+    parts = []
+    for value, words in frame.x_ticks():
+        at = _c(frame.px(value))
+        parts.append(f'<path class="grid" d="M{at} {_c(frame.top)}V{_c(frame.bottom)}"/>')
+        parts.append(f'<text class="tick" x="{at}" y="{_c(frame.bottom + 16)}" text-anchor="middle">{words}</text>')
+    parts.append(
+        f'<text class="label" x="{_c((frame.left + frame.right) / 2)}" y="{_c(frame.bottom + 38)}" '
+        f'text-anchor="middle">{escape(label, 44)}</text>'
+    )
+    return "".join(parts)
+
+
 def density(frame: Frame, grid: dict[str, Any]) -> str:
     """Counts on a grid: one path a shade; few rows (a fine grid) as dots, many as cells."""
     n_columns, n_rows = grid["shape"]
@@ -151,6 +194,8 @@ def legend(frame: Frame, entries: Sequence[tuple[str, str]]) -> str:
     for kind, words in entries:
         if kind.startswith("band"):
             parts.append(f'<rect class="{kind}" x="{_c(x)}" y="{_c(y - 5)}" width="16" height="10"/>')
+        elif kind == "mark":
+            parts.append(f'<circle class="mark" cx="{_c(x + 8)}" cy="{_c(y)}" r="4.5"/>')
         elif kind.startswith("dot"):
             parts.append(f'<path class="{kind}" stroke-width="5" d="M{_c(x + 8)} {_c(y)}h0"/>')
         else:

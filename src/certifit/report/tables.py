@@ -99,6 +99,54 @@ def coefficient_rows(rows: list[Table]) -> list[Table]:
     ]
 
 
+def validation_rows(context: Table) -> list[Table]:
+    """Cells of the leaderboard; R2 is of all validation rows together."""
+    validation = context["validation"]
+    rows = [] if validation is None else validation["rows"]
+    errors = [text.measured(row["error"], row["standard_error"]) for row in rows]
+    columns = {
+        "error": aligned([error for error, _ in errors]),
+        "plus_minus": aligned([f"± {plus_minus}" for _, plus_minus in errors]),
+        "train": aligned([text.measured(row["train_error"], row["standard_error"])[0] for row in rows]),
+        "r2": aligned([text.share(row["r2"]) for row in rows]),
+        "difference": aligned([_difference(row) for row in rows]),
+    }
+    return [
+        {"name": row["name"], "is_baseline": row["is_baseline"], "is_chosen": row["is_chosen"]}
+        | {"params": ", ".join(f"{name} {parameter(value)}" for name, value in row["params"].items())}
+        | {key: cells[k] for key, cells in columns.items()}
+        for k, row in enumerate(rows)
+    ]
+
+
+def parameter(value: Any) -> str:
+    """A parameter of a model, three digits."""
+    return text.number(float(value), 3) if isinstance(value, int | float) else text.visible(value, 40)
+
+
+def _difference(row: Table) -> str:
+    if row["is_best"]:
+        return "best"
+    return " ± ".join(text.measured(row["difference"], row["difference_error"]))
+
+
+def step_rows(context: Table) -> list[Table]:
+    """Cells of the path of a selection, as it went."""
+    selection = context["selection"]
+    steps = [] if selection is None else selection["steps"][:MOST_ROWS]
+    errors = [text.measured(step["error"], step["standard_error"]) for step in steps]
+    columns = {
+        "error": aligned([error for error, _ in errors]),
+        "plus_minus": aligned([f"± {plus_minus}" for _, plus_minus in errors]),
+        "train": aligned([text.measured(step["train_error"], step["standard_error"])[0] for step in steps]),
+    }
+    return [
+        {"n_features": step["n_features"], "change": step["change"], "is_chosen": k == selection["chosen"]}
+        | {key: cells[k] for key, cells in columns.items()}
+        for k, step in enumerate(steps)
+    ]
+
+
 def column_rows(context: Table) -> list[Table]:
     """Cells of the table of the data: the target, then the columns."""
     data = context["data"]

@@ -77,6 +77,21 @@ def decimals_for(error: float | None, value: float | None) -> int:
     return 3 - math.floor(math.log10(abs(value)))
 
 
+def measured(value: float | None, error: float | None) -> tuple[str, str]:
+    """A value and its standard error, both to the second digit of the error.
+
+    >>> measured(32481.3, 1512.7), measured(0.10349, 0.00612), measured(7.25, None)
+    (('32,500', '1,500'), ('0.1035', '0.0061'), ('7.25', '–'))
+    """
+    if value is None or error is None or not (math.isfinite(value) and math.isfinite(error) and error > 0):
+        return number(value), number(error)
+    decimals = 1 - math.floor(math.log10(float(f"{error:.1e}")))
+    if decimals > 8 or abs(value) >= 1e9:
+        return number(value), number(error, 2)
+    shown = (f"{round(one, decimals):,.{max(decimals, 0)}f}" for one in (value, error))
+    return next(shown), next(shown)
+
+
 def power(value: float) -> str:
     """One significant digit: 3e-29; for bounds, so rounded up, never down."""
     if value == 0 or not math.isfinite(value):

@@ -17,7 +17,7 @@ from certifit.selection.engine import Rows, evaluate
 from certifit.selection.intervals import FoldIntervals, fold_intervals
 from certifit.selection.rules import RULES, choose
 from certifit.selection.scoring import sufficient
-from certifit.selection.splits import rounds_of
+from certifit.selection.splits import counted_rows, rounds_of
 
 
 def _winner_has(name: str) -> Any:
@@ -223,6 +223,9 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         return mean, error
 
     def _leave_one_out(self, rows: Rows, candidates: list[dict[str, Any]]) -> tuple[Array, Array]:
+        n_rows = counted_rows(rows.source)
+        if n_rows < 2:
+            raise ValueError(f"Leave-one-out needs at least 2 rows. Got n_samples = {n_rows}.")
         score = sufficient(self.scoring)
         left = None
         if score is not None and hasattr(self.estimator, "leave_one_out"):

@@ -16,7 +16,7 @@ from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.gate import checked_weight, fit_source
+from certifit.data.gate import checked_weight, fit_source, refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.selection.progress import Bar
 from certifit.selection.scoring import sufficient
@@ -104,6 +104,8 @@ def _refitted(
     from joblib import Parallel, delayed
 
     scorer = check_scoring(estimator, scoring)
+    if hasattr(estimator, "fold_path") and not rows.source.is_table:
+        refuse_nonfinite(rows.source)  # a refit would name the row by its number within a split
     places = [(splits, s) for splits in rounds for s in range(splits.n_splits)]
     work = _in_memory if rows.X is not None else _on_source
     jobs = [

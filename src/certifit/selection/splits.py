@@ -144,7 +144,7 @@ def rounds_of(cv: Any, source: Source, labels: Array | None = None, groups: Any 
     if isinstance(cv, Folds | Bootstrap):
         return cv.rounds(source, labels)
     n_rows = counted_rows(source)
-    if hasattr(cv, "split"):
+    if hasattr(cv, "split") and not isinstance(cv, str):
         y = labels if labels is not None else targets(source) if source.first_block().y is not None else None
         keys = _groups(source) if groups is None else groups
         pairs = list(cv.split(np.zeros((n_rows, 1)), y, keys))

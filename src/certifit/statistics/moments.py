@@ -52,5 +52,6 @@ def _of_piece(part: Block) -> ColumnMoments:
     X = np.asarray(X, dtype=np.float64)
     weight = np.ones(len(X)) if part.weight is None else part.weight
     total = float(weight.sum())
-    mean = weight @ X / total if total > 0 else np.zeros(X.shape[1])
-    return ColumnMoments(total, mean, weight @ (X - mean) ** 2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = weight @ X / total if total > 0 else np.zeros(X.shape[1])
+        return ColumnMoments(total, mean, weight @ (X - mean) ** 2)

@@ -57,6 +57,21 @@ class FoldEquations:
         pair = (train, validation) if self.gaps is None else self._refilled(train, validation, self.gaps)
         return pair if self._columns is None else (pair[0].taken(self._columns), pair[1].taken(self._columns))
 
+    def total(self) -> Gram:
+        """The statistic of all rows of the first round, gaps filled with means of all rows."""
+        cells = self._cells(0, False)
+        total = cells.combined(np.ones(len(cells.sums)))
+        return total if self.gaps is None else total.taken(self.gaps.kept)
+
+    def least_rows(self) -> int:
+        """Rows of the smallest training set, repeated ones counted once."""
+        counts = [
+            self._cells(r, False).n_rows[splits.train[s] > 0].sum()
+            for r, splits in enumerate(self.rounds)
+            for s in range(splits.n_splits)
+        ]
+        return int(min(counts))
+
     def taken(self, columns: Array) -> FoldEquations:
         """The systems of some of the columns, from the same sums."""
         other = copy(self)

@@ -1,0 +1,137 @@
+"""The rows that a metric is given: columns of any kind as arrays, checked, with a row named in every error."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from certifit.data.columns import Array
+
+_WHOLE = "iub"  # kinds of whole numbers
+_WIDEST_RANGE = 65_536
+
+
+def column(values: Any, name: str) -> Array:
+    """A list, array or Series as a 1-D array of one row at least, none of them missing."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, whose mask would be lost. Drop the masked rows.")
+    for method in ("isna", "is_null"):  # pandas; polars and pyarrow
+        if hasattr(values, method):
+            _refuse_missing(np.asarray(getattr(values, method)()).reshape(-1), name)
+    array = np.asarray(values)
+    if array.dtype.kind in "US" and isinstance(values, list | tuple):
+        array = np.asarray(values, dtype=object)  # NumPy would write numbers and nan among texts as texts
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be 1-D, one value a row. Got shape {array.shape}.")
+    if not len(array):
+        raise ValueError(f"{name} is empty. One row is needed at least.")
+    if array.dtype.kind == "O":
+        _refuse_missing(np.fromiter(map(_is_missing, array), bool, len(array)), name)
+    elif array.dtype.kind in "fcmM":
+        _refuse_missing(np.isnat(array) if array.dtype.kind in "mM" else np.isnan(array), name)
+    return array
+
+
+def numbers(values: Any, name: str) -> Array:
+    """Finite float64, one a row."""
+    array = column(values, name)
+    if array.dtype.kind not in "fiubO" or (array.dtype.kind == "O" and any(isinstance(v, str) for v in array)):
+        raise TypeError(f"{name} must be numbers. Got {array.dtype} such as {array[0]!r}.")
+    out = np.asarray(array, dtype=np.float64)
+    if not np.isfinite(out).all():
+        row = int(np.flatnonzero(~np.isfinite(out))[0])
+        raise ValueError(f"{name} must be finite. Row {row} is {out[row]}.")
+    return out
+
+
+def row_weights(sample_weight: Any, n_rows: int) -> Array | None:
+    """Weights >= 0, one a row and one of them positive; None stays None."""
+    if sample_weight is None:
+        return None
+    weight = numbers(sample_weight, "sample_weight")
+    if len(weight) != n_rows:
+        raise ValueError(f"sample_weight has {len(weight)} rows but y_true has {n_rows}.")
+    if (weight < 0).any():
+        row = int(np.flatnonzero(weight < 0)[0])
+        raise ValueError(f"sample_weight must be >= 0. Row {row} is {weight[row]:g}.")
+    if not (weight > 0).any():
+        raise ValueError("sample_weight is zero for every row: no row is left to score.")
+    return weight
+
+
+def check_lengths(columns: dict[str, Array]) -> int:
+    """The one length of all columns."""
+    (first, values), *rest = columns.items()
+    for name, other in rest:
+        if len(other) != len(values):
+            raise ValueError(f"{name} has {len(other)} rows but {first} has {len(values)}.")
+    return len(values)
+
+
+def codes(columns: dict[str, Array], labels: Any = None) -> tuple[tuple[Any, ...], list[Array]]:
+    """The classes, sorted or as given, and for each column the place of its rows among them."""
+    if labels is None:
+        known = in_order(set().union(*map(_distinct, columns.values())))
+    else:
+        known = tuple(_scalars(column(labels, "labels")))
+    place = {label: i for i, label in enumerate(known)}
+    if len(place) < len(known):
+        raise ValueError(f"labels must be distinct. Got {list(known)}.")
+    return known, [_places(name, values, place) for name, values in columns.items()]
+
+
+def in_order(labels: set[Any]) -> tuple[Any, ...]:
+    """Sorted classes."""
+    try:
+        return tuple(sorted(labels))
+    except TypeError:
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
+        raise TypeError(f"Labels of types {kinds} have no order. Use one type in y_true and y_pred.") from None
+
+
+def _places(name: str, values: Array, place: dict[Any, int]) -> Array:
+    if values.dtype.kind in _WHOLE and (offset := _offset(values)) is not None:
+        lower, above = offset
+        places = np.array([place.get(label, -1) for label in range(lower, lower + int(above.max()) + 1)])[above]
+    else:
+        places = np.fromiter((place.get(label, -1) for label in _scalars(values)), np.intp, len(values))
+    if places.min() < 0:
+        row = int(np.argmin(places))
+        label = _scalars(values[row : row + 1])[0]
+        raise ValueError(f"Row {row} of {name} is {label!r}, which is not one of the labels {list(place)}.")
+    return places
+
+
+def _distinct(values: Array) -> set[Any]:
+    if values.dtype.kind not in _WHOLE or (offset := _offset(values)) is None:
+        return set(_scalars(values))
+    lower, above = offset
+    return set(_scalars(np.flatnonzero(np.bincount(above)) + lower if values.dtype.kind != "b" else np.unique(values)))
+
+
+def _offset(values: Array) -> tuple[int, Array] | None:
+    """(smallest, values - smallest) of whole numbers that span little: they are counted without being sorted."""
+    lower, upper = int(values.min()), int(values.max())
+    if upper - lower > _WIDEST_RANGE or upper >= 2**63:
+        return None
+    return lower, values.astype(np.int64, copy=False) - lower
+
+
+def _scalars(values: Array) -> list[Any]:
+    return list(values) if values.dtype.kind in "mM" else values.tolist()
+
+
+def _refuse_missing(missing: Array, name: str) -> None:
+    if missing.any():
+        raise ValueError(f"{name} has no value in row {int(np.argmax(missing))}. Remove such rows.")
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(operator.ne(value, value))
+    except TypeError:  # pandas' NA equals nothing and differs from nothing
+        return True

@@ -1,0 +1,199 @@
+"""The greedy path through subsets of features, and its steps from the Gram matrices of the folds.
+
+Sweeps over the matrices choose the next feature; every subset visited is scored by refits from the same matrices.
+Equal scores: lowest place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.selection.scoring import Score
+from certifit.selection.steps import Step
+from certifit.selection.sweeps import BackwardSweep, ForwardSweep, Losses, Systems, dependent_columns, parts_of
+
+Scores = tuple[Array, Array]  # of the training and of the validation rows, one a fold
+_BETWEEN = 16  # every so many subsets of a path are refitted
+_AGREE = 1e-10  # relative difference of losses between a sweep and a refit that counts as none
+_LOSSLESS = 1e-8  # share of the squares of y that a redundant feature may change
+_SHOWN = 4
+
+
+class Search(Protocol):
+    """Scores of subsets, given as sorted places of features."""
+
+    names: list[str]
+    notes: list[str]
+
+    def scores(self, subsets: Sequence[Sequence[int]]) -> list[Scores]:
+        """Scores of the subsets of a path, in its order."""
+
+    def best_added(self, chosen: Sequence[int], moves: Sequence[int]) -> int:
+        """The feature among `moves` whose addition gives the best mean score."""
+
+    def best_dropped(self, chosen: Sequence[int], moves: Sequence[int]) -> int:
+        """The feature among `moves` whose removal gives the best mean score."""
+
+    def redundant(self, fixed: Sequence[int]) -> Iterator[int]:
+        """Features to drop before all others, since the rest says all that they say."""
+
+
+def forward_path(search: Search, fixed: Sequence[int], most: int) -> list[Step]:
+    """Add the best feature until there are `most`."""
+    chosen = sorted(fixed)
+    path: list[tuple[int | None, list[int]]] = [(None, chosen)] if chosen else []
+    while len(chosen) < most:
+        best = search.best_added(chosen, [at for at in range(len(search.names)) if at not in set(chosen)])
+        chosen = sorted([*chosen, best])
+        path.append((best, chosen))
+    return _steps(search, path)
+
+
+def backward_path(search: Search, fixed: Sequence[int], fewest: int) -> list[Step]:
+    """Drop redundant features, then the one that is missed least, until `fewest` are left."""
+    chosen = list(range(len(search.names)))
+    path: list[tuple[int | None, list[int]]] = [(None, chosen)]
+    redundant = search.redundant(fixed)
+    while len(chosen) > fewest:
+        worst = next(redundant, None)
+        if worst is None:
+            worst = search.best_dropped(chosen, [at for at in chosen if at not in set(fixed)])
+        chosen = [at for at in chosen if at != worst]
+        path.append((worst, chosen))
+    return _steps(search, path)
+
+
+def _steps(search: Search, path: Sequence[tuple[int | None, list[int]]]) -> list[Step]:
+    steps = []
+    for (change, chosen), scores in zip(path, search.scores([chosen for _, chosen in path]), strict=True):
+        names = [search.names[at] for at in chosen]
+        bad = np.flatnonzero(~np.isfinite(scores[1]))
+        if len(bad):
+            raise ValueError(f"Fold {bad[0]} has no finite score with the features {names}: {scores[1][bad[0]]}.")
+        steps.append(Step.of(None if change is None else search.names[change], names, *scores))
+    return steps
+
+
+class StatisticsSearch:
+    """Scores from the sums of the folds. blocks: the columns of the systems that each feature stands for."""
+
+    def __init__(self, systems: Any, names: list[str], blocks: list[list[int]], score: Score) -> None:
+        self.systems = systems
+        self.names = names
+        self.blocks = blocks
+        self.score = score
+        self.notes: list[str] = []
+        self._sweep: ForwardSweep | BackwardSweep | None = None
+        self._swept: dict[tuple[int, ...], Losses] = {}
+        self._noted: set[int] = set()
+
+    def scores(self, subsets: Sequence[Sequence[int]]) -> list[Scores]:
+        """Scores of refits. Where sweeps agree with them at both ends of the path and in between, sweeps give the rest.
+
+        What spoils a sweep (nearly dependent columns, folds whose training rows cannot tell columns apart) is at one
+        of the ends or spoils it from there on; under a penalty the training losses differ.
+        """
+        exact = {at: self._exact(subsets[at]) for at in {*range(0, len(subsets), _BETWEEN), len(subsets) - 1}}
+        swept = [self._swept.get(tuple(subset)) for subset in subsets]
+        is_sharp = all(_agree(swept[at], losses) for at, losses in exact.items() if swept[at] is not None)
+        losses = [
+            exact.get(at) or (known if is_sharp and known is not None else self._exact(subsets[at]))
+            for at, known in enumerate(swept)
+        ]
+        return [self._scored(one) for one in losses]
+
+    def _exact(self, subset: Sequence[int]) -> Losses:
+        train, validation = self.systems.exact(self._columns(subset))
+        return Losses(validation, train)
+
+    def _scored(self, losses: Losses) -> Scores:
+        unit, total, weight = (getattr(self.systems, name) for name in ("y_unit", "train_total", "train_weight"))
+        return self.score(losses.train * unit, total * unit, weight), self._score(losses.validation)
+
+    def best_added(self, chosen: Sequence[int], moves: Sequence[int]) -> int:
+        """The best feature to add."""
+        sweep = self._sweep
+        if not isinstance(sweep, ForwardSweep):
+            self._sweep = sweep = ForwardSweep(self.systems, self._columns(chosen))
+        self._note_nothing_added(sweep, moves)
+        best = self._best(sweep, moves)
+        sweep.add(self.blocks[best])
+        self._swept[tuple(sorted([*chosen, best]))] = sweep.losses
+        return best
+
+    def best_dropped(self, chosen: Sequence[int], moves: Sequence[int]) -> int:
+        """The best feature to drop."""
+        sweep = self._sweep
+        if not isinstance(sweep, BackwardSweep):
+            self._sweep = sweep = BackwardSweep(self.systems, self._columns(chosen))
+        best = self._best(sweep, moves)
+        sweep.drop(self.blocks[best])
+        self._swept[tuple(at for at in chosen if at != best)] = sweep.losses
+        return best
+
+    def redundant(self, fixed: Sequence[int]) -> Iterator[int]:
+        """Features that are combinations of others, the last ones first; each is checked to change no loss."""
+        others = [at for at in reversed(range(len(self.blocks))) if at not in set(fixed)]
+        order = self._columns([*fixed, *reversed(others)])
+        nothing = set(dependent_columns(self.systems, order).tolist())
+        left = list(range(len(self.blocks)))
+        before = None
+        for at in others:
+            if not nothing.issuperset(self.blocks[at]):
+                continue
+            rest = [other for other in left if other != at]
+            before = self._exact(left) if before is None else before
+            after = self._exact(rest)
+            if rest and self._is_equal(before, after):
+                left, before = rest, after
+                self._note(at, rest, "it was dropped first, at no loss")
+                yield at
+
+    def _best(self, sweep: ForwardSweep | BackwardSweep, moves: Sequence[int]) -> int:
+        losses = sweep.candidates([self.blocks[at] for at in moves]).validation
+        means = self._score(losses).mean(axis=1)
+        top = int(means.argmax())
+        worse = losses[top] + sweep.resolution * self.systems.validation_yy
+        spare = means[top] - self._score(worse).mean()
+        return moves[int(np.flatnonzero(means >= means[top] - abs(spare))[0])]
+
+    def _score(self, losses: Array) -> Array:
+        """Scores of losses on validation rows: folds along the last axis."""
+        systems, unit = self.systems, self.systems.y_unit
+        return self.score(losses * unit, systems.validation_total * unit, systems.validation_weight)
+
+    def _is_equal(self, before: Losses, after: Losses) -> bool:
+        sizes = (self.systems.validation_yy, self.systems.train_yy)
+        pairs = zip(before, after, sizes, strict=True)
+        return all((np.abs(new - old) <= _LOSSLESS * size).all() for old, new, size in pairs)
+
+    def _note_nothing_added(self, sweep: ForwardSweep, moves: Sequence[int]) -> None:
+        nothing = set(sweep.adding_nothing().tolist())
+        if not nothing:
+            return
+        for at in moves:
+            if at not in self._noted and nothing.issuperset(self.blocks[at]):
+                chosen = [other for other in range(len(self.blocks)) if other not in set(moves)]
+                self._note(at, chosen, "it adds nothing")
+
+    def _note(self, at: int, others: Sequence[int], so: str) -> None:
+        self._noted.add(at)
+        systems: Systems = self.systems
+        parts = {part for column in self.blocks[at] for part in parts_of(systems, column, self._columns(others))}
+        named = [repr(self.names[other]) for other in others if parts.intersection(self.blocks[other])]
+        more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
+        what = f"to 5 digits a combination of {', '.join(named[:_SHOWN])}{more}" if named else "constant"
+        self.notes.append(f"{self.names[at]!r} is {what} in the training rows of every fold: {so}.")
+
+    def _columns(self, chosen: Sequence[int]) -> list[int]:
+        return [column for at in chosen for column in self.blocks[at]]
+
+
+def _agree(swept: Losses | None, exact: Losses) -> bool:
+    return swept is not None and all(
+        (np.abs(ours - theirs) <= _AGREE * theirs).all() for ours, theirs in zip(swept, exact, strict=True)
+    )

@@ -1,0 +1,318 @@
+"""Forward and backward selection of features by cross-validation, as scikit-learn selectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from functools import partial
+from inspect import Parameter, signature
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.metrics import check_scoring
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+
+from certifit.data.columns import Array
+from certifit.data.frames import is_frame
+from certifit.data.gate import fit_source, predict_source
+from certifit.data.source import Source
+from certifit.runtime import one_blas_thread
+from certifit.selection.engine import Rows
+from certifit.selection.features import Feature, features_of, fixed_of
+from certifit.selection.progress import Bar
+from certifit.selection.refits import RefitSearch, fold_estimator, row_numbers, score_scan, score_subset
+from certifit.selection.scoring import Score, sufficient
+from certifit.selection.search import Search, StatisticsSearch, backward_path, forward_path
+from certifit.selection.splits import rounds_of
+from certifit.selection.statistics import fold_systems
+from certifit.selection.steps import Step, Wish, frame_of
+from certifit.selection.tables import checked_array, checked_rows, refuse_gaps, take_columns
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _if_estimator_has(name: str) -> Callable[[Method], Method]:
+    """The method is there only where the estimator has it."""
+    decorator: Callable[[Method], Method] = available_if(
+        lambda selector: hasattr(getattr(selector, "estimator_", selector.estimator), name)
+    )
+    return decorator
+
+
+class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
+    """What both directions share: the contract, and `fit` in one place."""
+
+    _change: ClassVar[str]
+
+    def __init__(
+        self,
+        estimator: Any,
+        n_features_to_select: Any = "best",
+        *,
+        cv: Any = 10,
+        scoring: Any = None,
+        fixed: Any = (),
+        groups: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_features_to_select = n_features_to_select
+        self.cv = cv
+        self.scoring = scoring
+        self.fixed = fixed
+        self.groups = groups
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Choose features of X (an array, a sparse array, a frame), or of a scan that carries its target.
+
+        sample_weight: one number a row, in fits and in scores; weight 2 is the row twice.
+        """
+        if not hasattr(self.estimator, "fit"):
+            raise TypeError(f"estimator must have a method fit. Got {self.estimator!r}.")
+        if isinstance(X, Source):
+            fit_source(self, X, y, sample_weight)
+        else:
+            X, y = checked_rows(self, X, y)
+        features = features_of(self._names(), self.groups)
+        self._select(X, y, sample_weight, features)
+        chosen = take_columns(X, np.flatnonzero(self.support_).tolist())
+        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.estimator_ = clone(self.estimator).fit(chosen, **({} if isinstance(X, Source) else {"y": y}), **weight)
+        return self
+
+    @_if_estimator_has("predict")
+    def predict(self, X: Any, **options: Any) -> Any:
+        """Predictions of `estimator_`. X has all the columns of the fit; options go to its predict."""
+        chosen = self._chosen(X)
+        return self.estimator_.predict(chosen, **options)
+
+    @_if_estimator_has("predict_proba")
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes by `estimator_`."""
+        chosen = self._chosen(X)
+        return self.estimator_.predict_proba(chosen)
+
+    @_if_estimator_has("decision_function")
+    def decision_function(self, X: Any) -> Any:
+        """Scores of the classes by `estimator_`."""
+        chosen = self._chosen(X)
+        return self.estimator_.decision_function(chosen)
+
+    @_if_estimator_has("score")
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The score of `estimator_` on rows with all the columns of the fit."""
+        chosen = self._chosen(X)
+        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(self.estimator_.score(chosen, y, **weight))
+
+    def transform(self, X: Any) -> Any:
+        """X reduced to the selected columns; of a scan, a scan."""
+        return self._chosen(X) if isinstance(X, Source) else super().transform(X)
+
+    def steps_frame(self) -> Any:
+        """`steps_` as a pandas frame, one row a step."""
+        check_is_fitted(self)
+        return frame_of(self.steps_, self._change)
+
+    @property
+    def certificate_(self) -> Any:
+        """The certificate of `estimator_`."""
+        return self.estimator_.certificate_
+
+    @property
+    def classes_(self) -> Any:
+        """The classes of `estimator_`."""
+        return self.estimator_.classes_
+
+    def _path(self, search: Search, fixed: Sequence[int], wish: Wish) -> list[Step]:
+        raise NotImplementedError
+
+    def _n_subsets(self, n_features: int, n_fixed: int, wish: Wish) -> int:
+        """Subsets that a path scores by refits."""
+        raise NotImplementedError
+
+    def _select(self, X: Any, y: Any, sample_weight: Any, features: list[Feature]) -> None:
+        if isinstance(self.cv, str):
+            raise TypeError(f"cv must be a number of folds, a splitter or a list of pairs of rows. Got {self.cv!r}.")
+        cv = self.cv if hasattr(self.cv, "split") or not isinstance(self.cv, Iterable) else list(self.cv)
+        rows = Rows.of(self.estimator, X, y, sample_weight)
+        score = sufficient(self.scoring)
+        systems = None if score is None else fold_systems(self.estimator, rows, cv)
+        if systems is None or score is None or {name for name, _ in systems.features}.difference(self._names()):
+            steps, notes, wish = self._by_refits(rows, cv, features)
+        else:
+            steps, notes, wish = self._by_sums(systems, score, features)
+        best = set(wish.choose(steps).features)
+        chosen = [feature for feature in features if feature.name in best]
+        self.support_ = np.zeros(self.n_features_in_, dtype=bool)
+        self.support_[[column for feature in chosen for column in feature.columns]] = True
+        self.steps_, self.redundant_ = steps, notes
+        self.selected_features_, self.n_features_ = [feature.name for feature in chosen], len(chosen)
+
+    @one_blas_thread
+    def _by_sums(self, systems: Any, score: Score, features: list[Feature]) -> tuple[list[Step], list[str], Wish]:
+        """The path by sweeps. A column that the encoder set aside has no sums and cannot be chosen."""
+        names, made = self._names(), dict(systems.features)
+        usable = [feature for feature in features if any(names[column] in made for column in feature.columns)]
+        fixed = self._fixed(features, usable)
+        wish = Wish.of(self.n_features_to_select, len(usable), len(fixed))
+        blocks = [[at for column in feature.columns for at in made.get(names[column], [])] for feature in usable]
+        _refuse_few_folds(len(systems.train_yy))
+        search = StatisticsSearch(systems, [feature.name for feature in usable], blocks, score)
+        return self._path(search, fixed, wish), search.notes, wish
+
+    def _by_refits(self, rows: Rows, cv: Any, features: list[Feature]) -> tuple[list[Step], list[str], Wish]:
+        estimator, made = fold_estimator(self.estimator, rows.source, self._names())
+        usable = [feature for feature in features if made.intersection(feature.columns)]
+        fixed = self._fixed(features, usable)
+        wish = Wish.of(self.n_features_to_select, len(usable), len(fixed))
+        rounds = rounds_of(cv, rows.source, rows.labels, rows.groups)
+        _refuse_few_folds(sum(splits.n_splits for splits in rounds))
+        if rows.X is None:
+            work = partial(score_scan, estimator, rows, rounds, self.scoring, self.n_jobs)
+        else:
+            refuse_gaps(self, rows.X, self._names())
+            scorer = self._scorer(rows.weight is not None)
+            pairs = row_numbers(rounds, rows.source, rows.weight)
+            work = partial(score_subset, estimator, (rows.X, rows.y, rows.weight), pairs, scorer)
+        n_jobs = 1 if rows.X is None else self.n_jobs
+        with Bar(f"{type(self).__name__}, refits", self._n_subsets(len(usable), len(fixed), wish)) as bar:
+            search = RefitSearch(usable, work, n_jobs, bar)
+            return self._path(search, fixed, wish), search.notes, wish
+
+    def _fixed(self, features: Sequence[Feature], usable: Sequence[Feature]) -> list[int]:
+        fixed = [features[at] for at in fixed_of(features, self._names(), self.fixed)]
+        if lost := [feature.name for feature in fixed if feature not in usable]:
+            raise ValueError(f"fixed names {lost}, which the encoder sets aside: see the notes_ of TableEncoder.")
+        return [usable.index(feature) for feature in fixed]
+
+    def _scorer(self, is_weighted: bool) -> Callable[..., float]:
+        """The scorer; with weights, both it and the estimator must take them."""
+        if is_weighted and not has_fit_parameter(self.estimator, "sample_weight"):
+            raise ValueError(f"{type(self.estimator).__name__} takes no sample_weight. Leave the weights out.")
+        called = self.estimator.score if self.scoring is None else self.scoring
+        if is_weighted and callable(called) and not _takes_weight(called):
+            raise ValueError("scoring takes no sample_weight, so weighted rows have no score. Leave the weights out.")
+        scorer: Callable[..., float] = check_scoring(self.estimator, scoring=self.scoring)
+        return scorer
+
+    def _chosen(self, X: Any) -> Any:
+        """The selected columns of rows that have all the columns of the fit."""
+        check_is_fitted(self)
+        if isinstance(X, Source):
+            X = predict_source(self, X)
+        elif is_frame(X):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        else:
+            X = checked_array(self, X, reset=False)
+            refuse_gaps(self, X, self._names())
+        return take_columns(X, np.flatnonzero(self.support_).tolist())
+
+    def _names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else [str(name) for name in names]
+
+    def _get_support_mask(self) -> Array:
+        check_is_fitted(self)
+        return self.support_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        own = get_tags(self.estimator)
+        tags.estimator_type = own.estimator_type
+        tags.classifier_tags, tags.regressor_tags = deepcopy(own.classifier_tags), deepcopy(own.regressor_tags)
+        for kind in (tags.classifier_tags, tags.regressor_tags):
+            if kind is not None:
+                kind.poor_score = True  # few features may be asked for
+        tags.target_tags, tags.input_tags = deepcopy(own.target_tags), deepcopy(own.input_tags)
+        tags.input_tags.allow_nan |= getattr(self.estimator, "encoder", None) is not None
+        return tags
+
+
+class ForwardSelection(_Selection):
+    """Add the feature that raises the cross-validated score most, again and again.
+
+    For LinearRegression and Ridge the whole path costs about one fit: one pass sums a Gram matrix a fold, sweeps over
+    those choose, and every subset in `steps_` has the scores of refits. Any other estimator is refitted.
+
+    Parameters
+    ----------
+    estimator : the model
+    n_features_to_select : int, (fewest, most), "best" or "parsimonious", default "best"
+        A number; the best in a range; the best of all; or the fewest within one standard error of the best. A group
+        counts as one.
+    cv : int, splitter or list of (training rows, validation rows), default 10
+    scoring : None, name or callable, default None
+        None is the estimator's own score. Sums suffice for None, "r2", "neg_mean_squared_error" and
+        "neg_root_mean_squared_error"; others need refits.
+    fixed : names or places of columns (or names of groups) that are always in, default none
+    groups : dict {name: columns} or list of lists of columns that go together, default none
+        The columns that an encoder makes of one column of a table go together anyway.
+    n_jobs : int or None, default None
+        Refits at the same time. Sums need none.
+
+    Attributes
+    ----------
+    support_ : mask of the selected columns
+    selected_features_ : names of the selected features, in the order of X
+    n_features_ : their number
+    steps_ : list of Step, one a subset visited: n_features, change, features, mean_score, standard_error,
+        fold_scores, train_score; `steps_frame()` as a pandas frame
+    redundant_ : sentences on features that others make up
+    estimator_ : the model fitted to the selected columns of all rows; `certificate_` is its certificate
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 6))
+    >>> y = 3 * X[:, 4] - X[:, 1] + rng.normal(size=100)
+    >>> ForwardSelection(cf.LinearRegression(), 2).fit(X, y).selected_features_
+    ['x1', 'x4']
+    """
+
+    _change = "added"
+
+    def _path(self, search: Search, fixed: Sequence[int], wish: Wish) -> list[Step]:
+        return forward_path(search, fixed, wish.most)
+
+    def _n_subsets(self, n_features: int, n_fixed: int, wish: Wish) -> int:
+        return sum(n_features - n for n in range(n_fixed, wish.most)) + int(n_fixed > 0)
+
+
+class BackwardSelection(_Selection):
+    """Start with all features and drop the one that is missed least, again and again.
+
+    Features that are combinations of others go first, at no loss. Parameters and attributes are those of
+    ForwardSelection.
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 6))
+    >>> y = 3 * X[:, 4] - X[:, 1] + rng.normal(size=100)
+    >>> BackwardSelection(cf.LinearRegression(), 2).fit(X, y).selected_features_
+    ['x1', 'x4']
+    """
+
+    _change = "dropped"
+
+    def _path(self, search: Search, fixed: Sequence[int], wish: Wish) -> list[Step]:
+        return backward_path(search, fixed, wish.fewest)
+
+    def _n_subsets(self, n_features: int, n_fixed: int, wish: Wish) -> int:
+        return sum(n - n_fixed for n in range(wish.fewest + 1, n_features + 1)) + 1
+
+
+def _refuse_few_folds(n_splits: int) -> None:
+    if n_splits < 2:
+        raise ValueError(f"Selection compares means over folds and needs at least 2. cv gives {n_splits}.")
+
+
+def _takes_weight(function: Callable[..., Any]) -> bool:
+    parameters = signature(function).parameters
+    return "sample_weight" in parameters or any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())

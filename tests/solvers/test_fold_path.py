@@ -1,0 +1,95 @@
+"""Errors of all fits on all folds from sums alone, against fits to the rows themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import certifit as cf
+from certifit.data.cells import ByRow, Splits
+from certifit.data.source import Memory
+
+SPLITS = Splits.folds(ByRow(5, 0))
+
+
+def designs(rng):
+    X = rng.normal(size=(120, 6))
+    base = X @ rng.normal(size=6)
+    noise = rng.normal(size=120)
+    rare = np.zeros((120, 1))
+    rare[SPLITS.cells.of(Memory(X, base).block) == 1] = 1.0  # zero in the training rows of fold 1, constant elsewhere
+    near = X[:, :1] + 1e-7 * rng.normal(size=(120, 1))
+    t = np.linspace(-1, 1, 120)
+    return {
+        "plain": (X, base + noise),
+        "far from zero": (X + 1e5, base + noise + 1e5),
+        "scales apart": (X * 10.0 ** np.array([-150, -9, -3, 0, 40, 150]), base + noise),
+        "a copy": (np.hstack([X, X[:, :1]]), base + noise),
+        "a sum": (np.hstack([X, X[:, :1] + X[:, 1:2]]), base + noise),
+        "constant in a fold": (np.hstack([X, rare]), base + noise),
+        "nearly a copy": (np.hstack([X, near]), base + noise),
+        "powers": (np.column_stack([t**k for k in range(1, 9)]), np.exp(t) + 0.1 * noise),
+        "nearly exact": (X, base + 1e-6 * noise),
+    }
+
+
+def squares(model, X, y, weight, rows):
+    w = np.ones(len(y)) if weight is None else weight
+    residual = (y - model.predict(X))[rows]
+    return float(w[rows] @ residual**2)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", designs(np.random.default_rng(0)))
+@pytest.mark.parametrize("alpha", [0.0, 1e-6, None, 10.0])
+def test_fold_errors_are_those_of_refits(rng, name, weighted, alpha):
+    X, y = designs(rng)[name]
+    weight = rng.integers(0, 4, size=120).astype(float) if weighted else None
+    model = cf.Ridge(alpha=alpha)
+    path = model.fold_path(Memory(X, y, weight), [SPLITS], [{}])
+    cells = SPLITS.cells.of(Memory(X, y).block)
+    for k in range(5):
+        train = np.flatnonzero(cells != k)
+        own = None if weight is None else weight[train]
+        fitted = cf.Ridge(alpha=alpha).fit(X[train], y[train], own)
+        wanted = squares(fitted, X, y, weight, cells == k)
+        assert path.validation[0, k] == pytest.approx(wanted, rel=1e-8)
+        assert path.train[0, k] == pytest.approx(squares(fitted, X, y, weight, cells != k), rel=1e-8)
+
+
+def test_a_path_is_its_members_one_by_one(rng):
+    X, y = designs(rng)["plain"]
+    grid = [{"alpha": alpha} for alpha in (3.0, 1e-4, 0.1)]
+    whole = cf.Ridge().fold_path(Memory(X, y), [SPLITS], grid)
+    for a, candidate in enumerate(grid):
+        alone = cf.Ridge().fold_path(Memory(X, y), [SPLITS], [candidate])
+        assert np.allclose(whole.validation[a], alone.validation[0], rtol=1e-12)
+
+
+def test_candidates_may_differ_in_more_than_alpha(rng):
+    X, y = designs(rng)["far from zero"]
+    grid = [{"alpha": 0.1}, {"alpha": 0.1, "fit_intercept": False}, {"alpha": 2.0}]
+    path = cf.Ridge().fold_path(Memory(X, y), [SPLITS], grid)
+    for a, candidate in enumerate(grid):
+        alone = cf.Ridge(**candidate).fold_path(Memory(X, y), [SPLITS], [{}])
+        assert np.allclose(path.validation[a], alone.validation[0], rtol=1e-9)
+
+
+def test_the_null_model_predicts_the_training_mean(rng):
+    X, y = designs(rng)["plain"]
+    path = cf.LinearRegression().fold_path(Memory(X, y), [SPLITS], [{}])
+    cells = SPLITS.cells.of(Memory(X, y).block)
+    for k in range(5):
+        assert path.validation_null[k] == pytest.approx(((y[cells == k] - y[cells != k].mean()) ** 2).sum(), rel=1e-12)
+
+
+def test_fewer_rows_than_columns_are_left_to_refits(rng):
+    assert cf.Ridge().fold_path(Memory(rng.normal(size=(10, 20)), rng.normal(size=10)), [SPLITS], [{}]) is None
+
+
+def test_fold_models_predict_as_refits_do(rng):
+    X, y = designs(rng)["plain"]
+    cells = SPLITS.cells.of(Memory(X, y).block)
+    for k, model in enumerate(cf.Ridge(0.1).fold_models(Memory(X, y), [SPLITS])):
+        refit = cf.Ridge(0.1).fit(X[cells != k], y[cells != k])
+        assert np.allclose(model.predict(X), refit.predict(X), rtol=1e-10)
