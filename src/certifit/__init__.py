@@ -75,6 +75,17 @@ _MODULES = {
         "verify",
     ),
     "runtime": ("threads",),
+    "evaluation.ranking": (
+        "roc_auc_score",
+        "roc_curve",
+        "precision_recall_curve",
+        "average_precision_score",
+        "compare_auc",
+    ),
+    "evaluation.displays.ranking": (
+        "RocCurveDisplay",
+        "PrecisionRecallDisplay",
+    ),
 }
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -90,15 +101,19 @@ __all__ = [
     "Functions",
     "LinearRegression",
     "Polynomial",
+    "PrecisionRecallDisplay",
     "Ridge",
+    "RocCurveDisplay",
     "TableEncoder",
     "accuracy_score",
+    "average_precision_score",
     "balanced_accuracy_score",
     "bootstrap_interval",
     "bounds",
     "brier_score_loss",
     "calibration",
     "clopper_pearson",
+    "compare_auc",
     "confusion_matrix",
     "d2_tweedie_score",
     "explained_variance_score",
@@ -114,9 +129,12 @@ __all__ = [
     "mean_poisson_deviance",
     "mean_squared_error",
     "mean_tweedie_deviance",
+    "precision_recall_curve",
     "precision_score",
     "r2_score",
     "recall_score",
+    "roc_auc_score",
+    "roc_curve",
     "root_mean_squared_error",
     "save",
     "scan_csv",
@@ -143,6 +161,7 @@ if TYPE_CHECKING:
     from certifit.evaluation.confusion import ConfusionMatrix
     from certifit.evaluation.displays.calibration import CalibrationDisplay
     from certifit.evaluation.displays.confusion import ConfusionMatrixDisplay
+    from certifit.evaluation.displays.ranking import PrecisionRecallDisplay, RocCurveDisplay
     from certifit.evaluation.errors import (
         d2_tweedie_score,
         explained_variance_score,
@@ -156,6 +175,13 @@ if TYPE_CHECKING:
     )
     from certifit.evaluation.intervals import Estimate, bootstrap_interval, clopper_pearson
     from certifit.evaluation.probabilities import Calibration, brier_score_loss, calibration, log_loss
+    from certifit.evaluation.ranking import (
+        average_precision_score,
+        compare_auc,
+        precision_recall_curve,
+        roc_auc_score,
+        roc_curve,
+    )
     from certifit.maps import Functions, Polynomial, TableEncoder
     from certifit.modelfile import load, save, verify
     from certifit.models.linear import LinearRegression, Ridge

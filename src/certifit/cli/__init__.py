@@ -1,4 +1,4 @@
-"""The command line: `certifit fit`, `predict`, `verify`, `demo`.
+"""The command line: `certifit fit`, `select`, `predict`, `verify`, `demo`.
 
 Exit codes: 0 done (verify: the proof holds), 1 the proof does not hold, 2 bad input, 3 a defect of certifit,
 130 interrupted. Everything heavy is imported inside the commands, so that `--help` is fast.
@@ -10,17 +10,19 @@ from certifit.cli.demo import demo
 from certifit.cli.errors import Commands
 from certifit.cli.fit import fit
 from certifit.cli.predict import predict
+from certifit.cli.select import select
 from certifit.cli.verify import verify
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="certifit", message="certifit %(version)s")
 def main() -> None:
-    """Linear regression with p-values, intervals and a proof that the fit converged.
+    """Linear regression with cross-validation, p-values, intervals and a proof that the fit converged.
 
     \b
     certifit demo                                          try it on bundled data
     certifit fit data.csv --target y --out result          fit CSV or Parquet, write a report
+    certifit select data.csv --target y --out result       choose the columns that predict best
     certifit predict result/model.certifit new.csv --out p.csv
     certifit verify result/model.certifit data.csv         prove the saved fit again
 
@@ -28,5 +30,5 @@ def main() -> None:
     """
 
 
-for command in (fit, predict, verify, demo):
+for command in (fit, select, predict, verify, demo):
     main.add_command(command)

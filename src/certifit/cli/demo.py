@@ -37,10 +37,12 @@ def demo(out: str) -> int:
 def _fit(path: Path, target: str, out: Path, columns: list[str] | None) -> int:
     from certifit.cli.fit import run
     from certifit.cli.paths import find_data
+    from certifit.cli.request import Request
 
     chosen = "" if columns is None else f" --columns {','.join(columns)}"
     click.echo(f"$ certifit fit {_quoted(path)} --target {target}{chosen} --out {_quoted(out)}\n")
-    return run(find_data([str(path)]), str(out), "linear", {}, {}, False, target=target, weight=None, columns=columns)
+    roles = {"target": target, "weight": None, "columns": columns, "group": None}
+    return run(Request(find_data([str(path)]), str(out), roles, {}, {}))
 
 
 def _quoted(path: Path) -> str:

@@ -91,6 +91,9 @@ OPTIONS = (
     (r"\bunseen='(\w+)'", r"--unseen \1"),
     (r"\bmax_levels\b", "--max-levels"),
     (r"\bmin_count\b", "--min-count"),
+    (r"\bn_features_to_select=\((\d+), (\d+)\)", r"--features \1:\2"),
+    (r"\bn_features_to_select=(\d+)", r"--features \1"),
+    (r"\bfixed names\b", "--fixed names"),
 )
 
 

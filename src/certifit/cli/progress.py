@@ -10,7 +10,7 @@ from typing import Any
 DELAY_SECONDS = 0.8
 
 # What a pass does, by the module of the function that reads its runs.
-PASSES = {"survey": "looking at the columns", "gram": "fitting", "residual": "proving"}
+PASSES = {"survey": "looking at the columns", "residual": "proving"}
 
 OWN_ROW = r"\bat row (\d+)\b(?! of)"
 
@@ -137,9 +137,12 @@ def _watched(source: Any, display: Display) -> Any:
             self.is_table = source.is_table
 
         def __getattr__(self, name: str) -> Any:
-            """Facts of the inner source: n_rows, place, skipped, checksummed, notes."""
+            """Facts of the inner source: n_rows, place, skipped, checksummed, notes; its columns are watched too."""
             if name.startswith("_"):
                 raise AttributeError(name)
+            if name == "select":
+                select = source.select
+                return lambda columns: _watched(select(columns), display)
             return getattr(source, name)
 
         def rows_of_run(self) -> int:

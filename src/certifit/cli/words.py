@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from certifit.report import folder, text
+from certifit.report.tables import parameter
 
 # A longer table of coefficients is left to the report.
 MOST_COEFFICIENTS = 20
 NAME_WIDTH = 28
+MOST_STEPS = 16
 WIDTH = 100
 
 # Checks of the data that are worth a line here, and their short names. What warns has its own lines.
@@ -24,8 +26,61 @@ SAID = {
 
 def lines(context: dict[str, Any], out: str, replaced: list[str]) -> list[str]:
     """What was fitted, how good it is, whether it is proven, warnings, and where the files are."""
-    blocks = [_result(context), _data(context), *_warnings(context), _coefficients(context), _files(out, replaced)]
+    blocks = [_leaderboard(context), _steps(context), _sentences(context), _result(context), _data(context)]
+    blocks += [*_warnings(context), _coefficients(context), _files(context, out, replaced)]
     return [text.visible(line) for block in blocks if block for line in [*block, ""]][:-1]
+
+
+def _leaderboard(context: dict[str, Any]) -> list[str]:
+    """Models by their error on rows they did not see; a star marks the one that is used."""
+    validation = context["validation"]
+    if validation is None or not validation["rows"]:
+        return []
+    cells = []
+    for row in validation["rows"]:
+        params = ", ".join(f"{name} {parameter(value)}" for name, value in row["params"].items())
+        mark = "* " if row["is_chosen"] else "  "
+        error, plus_minus = text.measured(row["error"], row["standard_error"])
+        cells.append([mark + text.visible(row["name"], NAME_WIDTH), error, plus_minus, text.share(row["r2"]), params])
+    group = validation["group"]
+    kept = f", rows with the same {text.visible(group, 40)} kept together" if group else ""
+    target = text.visible(context["model"]["target"], 60)
+    title = f"Error of {target} on new rows, {validation['n_splits']} folds{kept}"
+    return [title, "", *_table([["", "error", "+-", "R2", ""], *cells])]
+
+
+def _steps(context: dict[str, Any]) -> list[str]:
+    """The steps of a selection up to the chosen one, or the first and the last of them."""
+    selection = context["selection"]
+    if selection is None:
+        return []
+    steps = [(step, k == selection["chosen"]) for k, step in enumerate(selection["steps"])]
+    steps = steps[: selection["chosen"] + 2]
+    is_forward = selection["direction"] == "forward"
+    start = "fixed columns" if is_forward else "all columns"
+    cells = []
+    for step, is_chosen in steps:
+        name = text.visible(step["change"], NAME_WIDTH) if step["change"] is not None else start
+        numbers = text.measured(step["error"], step["standard_error"])
+        cells.append([("* " if is_chosen else "  ") + name, text.count(step["n_features"]), *numbers])
+    if len(cells) > MOST_STEPS:
+        cells = [*cells[: MOST_STEPS - 4], ["  ...", "", "", ""], *cells[-3:]]
+    head = ["  added" if is_forward else "  dropped", "columns", "error", "+-"]
+    chosen = text.plural(len(selection["features"]), "column")
+    names = _wrapped(f"{chosen} chosen: {text.joined(selection['features'], 30)}.")
+    redundant = [line for sentence in selection["redundant"][:3] for line in _wrapped(sentence)]
+    return [*_table([head, *cells]), "", *names, *redundant]
+
+
+def _sentences(context: dict[str, Any]) -> list[str]:
+    validation = context["validation"]
+    sentences = [] if validation is None else validation["sentences"]
+    return [line for sentence in sentences for line in _wrapped(sentence.replace("± ", "+-"))]
+
+
+def _table(cells: list[list[str]]) -> list[str]:
+    widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
+    return [_row(row, widths, indent="") for row in cells]
 
 
 def _result(context: dict[str, Any]) -> list[str]:
@@ -94,9 +149,9 @@ def _cells(row: dict[str, Any]) -> list[str]:
     return [text.visible(row["name"], NAME_WIDTH), *numbers, text.p_value(row["p"]), *bounds]
 
 
-def _row(cells: list[str], widths: list[int]) -> str:
+def _row(cells: list[str], widths: list[int], indent: str = "  ") -> str:
     rest = "   ".join(cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
-    return f"  {cells[0].ljust(widths[0])}   {rest}".rstrip()
+    return f"{indent}{cells[0].ljust(widths[0])}   {rest}".rstrip()
 
 
 def _warnings(context: dict[str, Any]) -> list[list[str]]:
@@ -114,11 +169,13 @@ def _wrapped(words: str, label: str = "  ") -> list[str]:
     return textwrap.wrap(text.visible(words), WIDTH, initial_indent=label, subsequent_indent=" " * len(label))
 
 
-def _files(out: str, replaced: list[str]) -> list[str]:
+def _files(context: dict[str, Any], out: str, replaced: list[str]) -> list[str]:
     place = Path(out)
+    names = [folder.REPORT, folder.MODEL, folder.COEFFICIENTS, folder.CONTEXT]
+    names += [] if context["selection"] is None else [folder.SELECTION]
     verb = "Replaced the earlier fit in" if replaced else "Wrote to"
     return [
-        f"{verb} {place}: {folder.REPORT}, {folder.MODEL}, {folder.COEFFICIENTS}, {folder.CONTEXT}",
+        f"{verb} {place}: {', '.join(names)}",
         f"  open     {place / folder.REPORT}",
         f"  predict  certifit predict {shlex.quote(str(place / folder.MODEL))} NEW --out predictions.csv",
     ]

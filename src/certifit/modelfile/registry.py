@@ -41,6 +41,9 @@ def entry_of(model: Any) -> tuple[str, Entry]:
     for key, entry in REGISTRY.items():
         if type(model) is entry.load_class():
             return key, entry
+    for inner in ("best_estimator_", "estimator_"):
+        if hasattr(model, inner):
+            raise ModelFileError(f"Save the model inside {type(model).__name__}: save(model.{inner}, path).")
     legal = ", ".join(entry.load_class().__name__ for entry in REGISTRY.values())
     raise ModelFileError(f"A model file holds one of {legal}. Got {brief(type(model).__qualname__)}.")
 

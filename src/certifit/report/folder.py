@@ -51,7 +51,8 @@ def write(
     """Write the files for a fitted model and the source it was fitted on; returns the report's context.
 
     `data` is the name of the data file (or folder, or several), as the report should show it; `weight` its column of
-    row weights; `scan` the function of certifit that reads it; `validation` and `selection` come from `report.validation`.
+    row weights; `scan` the function of certifit that reads it; `validation` and `selection` come from
+    `report.validation`.
     """
     from certifit.modelfile import save
     from certifit.report.context import build

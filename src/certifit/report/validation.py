@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from certifit.report import text
-from certifit.selection.curve_scores import CAUTION
+from certifit.selection.curve_scores import CAUTION, standard_errors
 from certifit.selection.decomposition import Decomposition
 from certifit.selection.leaderboard import RMSE, Entry, Leaderboard
 from certifit.selection.steps import Step
@@ -97,9 +97,7 @@ def _row(board: Leaderboard, entry: Entry) -> Table:
         "r2": board.r2(entry),
         "difference": -difference,
         "difference_error": error,
-        "params": {
-            name: value if isinstance(value, (int, float)) else str(value) for name, value in entry.params.items()
-        },
+        "params": entry.params,
         "route": entry.route,
         "folds": -entry.fold_scores,
     }
@@ -113,7 +111,7 @@ def _curve(board: Leaderboard) -> Table | None:
         return None
     table = entry.candidates
     splits = [name for name in table if name.endswith("_train_score") and name.startswith("split")]
-    train = np.array([table[name] for name in splits])
+    train = np.column_stack([table[name] for name in splits])
     return {
         "model": entry.name,
         "parameter": "alpha",
@@ -121,9 +119,7 @@ def _curve(board: Leaderboard) -> Table | None:
         "validation": -table["mean_test_score"],
         "validation_error": table["standard_error"],
         "train": -table["mean_train_score"],
-        "train_error": train.std(axis=0, ddof=1) / np.sqrt(len(splits))
-        if len(splits) > 1
-        else np.zeros(train.shape[1]),
+        "train_error": standard_errors(train),
         "best": int(np.argmax(table["mean_test_score"])),
         "chosen": next(k for k, params in enumerate(table["params"]) if params == entry.params),
     }
@@ -165,9 +161,7 @@ def _why_chosen(board: Leaderboard) -> list[str]:
         ]
     if board.chosen.name == board.prefer:
         return [f"{name} was taken: it has the smallest error."]
-    return [
-        f"{name} was taken: its error is the smallest, and that of {board.prefer} is more than one standard error larger."
-    ]
+    return [f"{name} was taken: {board.prefer} has an error that is more than one standard error larger."]
 
 
 def _against_baseline(board: Leaderboard) -> list[str]:

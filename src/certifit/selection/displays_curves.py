@@ -130,6 +130,7 @@ def _fit_axis(ax: Any, curve: LearningCurve | ValidationCurve) -> None:
         ax.text(0.99, 0.01, words, ha="right", va="bottom", transform=ax.transAxes, fontsize="small", color="0.4")
     elif curve.score_name.startswith("neg_") and errors.min() > 0 and errors.max() > _MANY_SIZES * errors.min():
         ax.set_yscale("log")
+        ax.set_ylim(bottom=errors.min() / _MANY_SIZES)  # a fit through its training rows has an error of rounding
 
 
 def _text(value: Any) -> str:

@@ -78,7 +78,8 @@ class Leaderboard:
 
     entries : list of Entry
     best : the model with the best mean score
-    chosen : `best`; or the preferred model, where it is within one standard error of the best
+    chosen : `best`; or the preferred model, where it is within one standard error of the best; or the one named by
+        `joined(..., is_chosen=True)`
     baseline : the mean of y
     weight : of the validation rows of every split
     notes : sentences on what was left out
@@ -91,6 +92,7 @@ class Leaderboard:
     prefer: str | None = None
     because: str = "it is preferred"
     notes: list[str] = field(default_factory=list)
+    named: str | None = None
 
     @staticmethod
     def of(entries: Sequence[Entry], **facts: Any) -> Leaderboard:
@@ -109,7 +111,9 @@ class Leaderboard:
 
     @cached_property
     def chosen(self) -> Entry:
-        """The best, unless the preferred one is within one standard error of it."""
+        """The one that was named; else the best, unless the preferred one is within one standard error of it."""
+        if self.named is not None:
+            return self[self.named]
         if self.prefer is None or self.prefer not in [entry.name for entry in self.entries]:
             return self.best
         wanted = self[self.prefer]
@@ -126,9 +130,10 @@ class Leaderboard:
                 return entry
         raise KeyError(f"no entry {name!r}. There are {[entry.name for entry in self.entries]}.")
 
-    def joined(self, entry: Entry) -> Leaderboard:
-        """The same with one entry more, scored on the same splits."""
-        return replace(self, entries=sorted([*self.entries, entry], key=lambda one: -one.score))
+    def joined(self, entry: Entry, is_chosen: bool = False) -> Leaderboard:
+        """The same with one entry more, scored on the same splits; chosen whatever the others score, if wanted."""
+        entries = sorted([*self.entries, entry], key=lambda one: -one.score)
+        return replace(self, entries=entries, named=entry.name if is_chosen else self.named)
 
     def difference(self, entry: Entry) -> tuple[float, float]:
         """Mean over the splits of score - score of the best, and its standard error: folds are compared in pairs."""

@@ -14,12 +14,13 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.selection.scoring import Score
 from certifit.selection.steps import Step
-from certifit.selection.sweeps import BackwardSweep, ForwardSweep, Losses, Systems, dependent_columns, parts_of
+from certifit.selection.sweeps import SHARP, BackwardSweep, ForwardSweep, Losses, Systems, dependent_columns, parts_of
 
 Scores = tuple[Array, Array]  # of the training and of the validation rows, one a fold
 _BETWEEN = 16  # every so many subsets of a path are refitted
 _AGREE = 1e-10  # relative difference of losses between a sweep and a refit that counts as none
 _LOSSLESS = 1e-8  # share of the squares of y that a redundant feature may change
+_SETTLED = 12  # candidates that refits settle between
 _SHOWN = 4
 
 
@@ -120,7 +121,7 @@ class StatisticsSearch:
         if not isinstance(sweep, ForwardSweep):
             self._sweep = sweep = ForwardSweep(self.systems, self._columns(chosen))
         self._note_nothing_added(sweep, moves)
-        best = self._best(sweep, moves)
+        best = self._best(sweep, moves, [tuple(sorted([*chosen, at])) for at in moves])
         sweep.add(self.blocks[best])
         self._swept[tuple(sorted([*chosen, best]))] = sweep.losses
         return best
@@ -130,7 +131,7 @@ class StatisticsSearch:
         sweep = self._sweep
         if not isinstance(sweep, BackwardSweep):
             self._sweep = sweep = BackwardSweep(self.systems, self._columns(chosen))
-        best = self._best(sweep, moves)
+        best = self._best(sweep, moves, [tuple(other for other in chosen if other != at) for at in moves])
         sweep.drop(self.blocks[best])
         self._swept[tuple(at for at in chosen if at != best)] = sweep.losses
         return best
@@ -153,13 +154,23 @@ class StatisticsSearch:
                 self._note(at, rest, "it was dropped first, at no loss")
                 yield at
 
-    def _best(self, sweep: ForwardSweep | BackwardSweep, moves: Sequence[int]) -> int:
+    def _best(
+        self, sweep: ForwardSweep | BackwardSweep, moves: Sequence[int], subsets: Sequence[tuple[int, ...]]
+    ) -> int:
+        """The first of the best. Where a sweep is blurred, refits settle between the few that it cannot tell apart."""
         losses = sweep.candidates([self.blocks[at] for at in moves]).validation
+        equal = self._equals(losses, sweep.resolution)
+        if 1 < len(equal) <= _SETTLED and sweep.resolution > SHARP:
+            settled = np.array([self._exact(subsets[at]).validation for at in equal])
+            equal = equal[self._equals(settled, SHARP)]
+        return moves[int(equal[0])]
+
+    def _equals(self, losses: Array, resolution: float) -> Array:
+        """Places of the best mean score and of those that rounding may have put below it."""
         means = self._score(losses).mean(axis=1)
         top = int(means.argmax())
-        worse = losses[top] + sweep.resolution * self.systems.validation_yy
-        spare = means[top] - self._score(worse).mean()
-        return moves[int(np.flatnonzero(means >= means[top] - abs(spare))[0])]
+        worse = self._score(losses[top] + resolution * self.systems.validation_yy).mean()
+        return np.flatnonzero(means >= means[top] - abs(means[top] - worse))
 
     def _score(self, losses: Array) -> Array:
         """Scores of losses on validation rows: folds along the last axis."""

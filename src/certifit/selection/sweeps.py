@@ -30,6 +30,7 @@ CONSTANT = 1e-12  # a smaller share than this of a column's squares on the train
 ROUNDING = 1e-26  # a smaller share than this of the largest column's squares: constant in all rows
 REFACTOR = 50  # steps after which rounding is wiped off by starting again from the Gram matrices
 INFLATED = 1e6  # variance inflation from which every step of a backward sweep starts again
+SHARP = 1e-12  # share of the squares of y that losses of well-conditioned columns are known to
 TINY_RIDGE = 1e-9  # share of the diagonal that stands in for the smallest norm where columns are dependent
 
 
@@ -75,7 +76,7 @@ class _Sweep:
 
     def __init__(self, systems: Systems) -> None:
         self.systems = systems
-        self.resolution = 1e-12  # candidates closer than this share of the squares of y count as equal
+        self.resolution = SHARP  # candidates closer than this share of the squares of y count as equal
         self._n_steps = 0
 
     @property
@@ -236,7 +237,7 @@ class BackwardSweep(_Sweep):
         A = np.linalg.inv(np.where(dependent[:, None, None], train, block))
         A[:, at, at] *= varies  # a constant column has the coefficient 0
         self._inflation = float(_diagonal(A).max(initial=0.0))
-        self.resolution = max(1e-12, 1e-17 * self._inflation)
+        self.resolution = max(SHARP, 1e-16 * self._inflation)
         b = (A @ r[..., None])[..., 0]
         Vb = (V @ b[..., None])[..., 0]
         self._R, self._r = np.ascontiguousarray(A + A.transpose(0, 2, 1)) / 2, b

@@ -1,0 +1,179 @@
+"""What `fit` and `select` share: their options, and the way from files to a folder with a report."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from certifit.cli.errors import NOT_PROVEN, say
+from certifit.cli.paths import Data, find_data, listed_names, reading, reading_options, refuse_inside
+from certifit.cli.progress import Display
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+FOLDS = 10
+ENCODING = ("categories", "reference", "unseen", "max_levels", "min_count")
+
+_BEFORE: tuple[Callable[[Any], Any], ...] = (
+    click.argument("data", metavar="DATA...", nargs=-1, required=True),
+    click.option("--target", "-t", required=True, metavar="NAME", help="Column to predict."),
+    click.option(
+        "--out", "-o", required=True, metavar="DIR", help="Folder for the model and the report; made if missing."
+    ),
+)
+_AFTER: tuple[Callable[[Any], Any], ...] = (
+    click.option("--weight", metavar="NAME", help="Column of row weights; weight 2 is the row twice."),
+    click.option("--group", metavar="NAME", help="Column whose equal values stay in one fold (customer, patient)."),
+    click.option("--columns", metavar="A,B,C", help="Columns to fit from. Default: all but target, weight and group."),
+    click.option("--categories", metavar="A,B,C", help="Columns of whole numbers that are codes of categories."),
+    click.option(
+        "--reference", multiple=True, metavar="COLUMN=LEVEL",
+        help="Level that the others of a category are compared with. Repeatable; or `most-frequent` for all. "
+        "Default: the first in order.",
+    ),
+    click.option(
+        "--unseen", type=click.Choice(["error", "reference"]), default="error", show_default=True,
+        help="How the model shall read a level that the fit did not see.",
+    ),
+    click.option(
+        "--max-levels", type=click.IntRange(min=2), default=1000, show_default=True, metavar="N",
+        help="Leave out categories with more levels.",
+    ),
+    click.option(
+        "--min-count", type=click.FloatRange(min=1), default=1, show_default=True, metavar="N",
+        help="Group levels with fewer rows as `other`.",
+    ),
+    click.option("--no-intercept", is_flag=True, help="Force the fit through zero."),
+    click.option(
+        "--tol", type=float, default=1e-8, show_default=True, metavar="T",
+        help="Excess over the best fit, relative, that counts as converged.",
+    ),
+    reading_options,
+    click.option("--quiet", "-q", is_flag=True, help="Print nothing but warnings and errors."),
+)  # fmt: skip
+
+
+def request_options(*own: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """The options of a command that fits, with its own after --out."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed((*_BEFORE, *own, *_AFTER)):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+@dataclass(frozen=True)
+class Request:
+    """Files, the parts their columns play, how the model reads them, folds (None: as many as usual)."""
+
+    data: Data
+    out: str
+    roles: dict[str, Any]
+    encoding: dict[str, Any]
+    model: dict[str, Any]
+    cv: int | None = None
+    quiet: bool = False
+
+    @staticmethod
+    def of(
+        data: Sequence[str],
+        out: str,
+        target: str,
+        weight: str | None,
+        group: str | None,
+        columns: str | None,
+        no_intercept: bool,
+        tol: float,
+        cv: int | None,
+        quiet: bool,
+        **others: Any,
+    ) -> "Request":
+        """From the options of the command line."""
+        if cv == 1:
+            raise click.UsageError("--cv is the number of folds: 2 or more, or 0 for none. Got 1.")
+        encoding = {name: others.pop(name) for name in ENCODING}
+        found = find_data(data, **reading(**others))
+        refuse_inside(out, data)
+        roles = {"target": target, "weight": weight, "columns": listed_names(columns), "group": group}
+        return Request(found, out, roles, encoding, {"fit_intercept": not no_intercept, "tol": tol}, cv, quiet)
+
+    def options(self, names: Sequence[str]) -> dict[str, Any]:
+        """Parameters of the model, its encoder among them; names: of the columns of the scan."""
+        return self.model | {"encoder": _encoder(names, **self.encoding)}
+
+
+@dataclass(frozen=True)
+class Done:
+    """A fitted model, the rows it was fitted to, and what the report says beside."""
+
+    model: Any
+    source: Any
+    validation: dict[str, Any] | None = None
+    selection: dict[str, Any] | None = None
+
+
+def carry_out(request: Request, work: Callable[[Any, Display], Done]) -> int:
+    """Scan, fit by `work`, write, print; the exit code."""
+    from certifit.report import folder
+
+    replaced = folder.check(request.out)
+    from certifit.cli.words import lines
+
+    with warnings.catch_warnings(record=True) as caught, Display(request.quiet) as display:
+        warnings.simplefilter("always")
+        display.step("reading types")
+        done = work(display.watch(request.data.open(**request.roles)), display)
+        display.step("writing the report")
+        facts = {"validation": done.validation, "selection": done.selection}
+        data = request.data
+        context = folder.write(
+            request.out, done.model, done.source, data.shown, request.roles["weight"], data.scan, **facts
+        )
+    for warning in _unsaid(caught, context):
+        say(f"Warning: {warning}")
+    for line in [] if request.quiet else lines(context, request.out, replaced):
+        click.echo(line)
+    if request.quiet:
+        for notice in context["warnings"]:
+            if notice["level"] != "note":
+                say(f"Warning: {notice['title']}. {notice['text']}")
+    return 0 if context["certificate"]["holds"] else NOT_PROVEN
+
+
+def _encoder(
+    names: Sequence[str],
+    categories: str | None = None,
+    reference: Sequence[str] = (),
+    **options: Any,
+) -> Any:
+    from certifit.maps import TableEncoder
+
+    if tuple(reference) in (("most-frequent",), ("most frequent",)):
+        chosen: Any = "most frequent"
+    else:
+        chosen = dict(_reference(pair, names) for pair in reference) or "first"
+    return TableEncoder(reference=chosen, categories=listed_names(categories) or (), **options)
+
+
+def _reference(pair: str, names: Sequence[str]) -> tuple[str, str]:
+    """(column, level) of 'column=level'; either may hold a = of its own."""
+    from certifit.data.roles import refuse_unknown
+
+    cuts = [(pair[:k], pair[k + 1 :]) for k, letter in enumerate(pair) if letter == "="]
+    if not cuts:
+        raise click.UsageError(f"--reference is written COLUMN=LEVEL, or most-frequent. Got {pair!r}.")
+    found = next((cut for cut in cuts if cut[0] in names), None)
+    if found is None:
+        refuse_unknown(cuts[0][0], names, "The data")
+    return found or cuts[0]
+
+
+def _unsaid(caught: list[warnings.WarningMessage], context: dict[str, Any]) -> list[str]:
+    """Warnings of the fit, once each, unless the result says the same with more detail."""
+    said = any(notice["level"] != "note" for notice in context["warnings"])
+    relevant = [w for w in caught if not issubclass(w.category, (DeprecationWarning, FutureWarning, ImportWarning))]
+    return [] if said else list(dict.fromkeys(str(w.message) for w in relevant))
