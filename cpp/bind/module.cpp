@@ -5,12 +5,14 @@ namespace certifit {
 void bind_passes(nanobind::module_& m);
 void bind_factor(nanobind::module_& m);
 void bind_ranks(nanobind::module_& m);
+void bind_information(nanobind::module_& m);
 }  // namespace certifit
 
 NB_MODULE(CERTIFIT_MODULE, m) {
   certifit::bind_passes(m);
   certifit::bind_factor(m);
   certifit::bind_ranks(m);
+  certifit::bind_information(m);
   m.def("cpu_has_avx2", [] {
 #if defined(__x86_64__) || defined(_M_X64)
     __builtin_cpu_init();

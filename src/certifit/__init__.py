@@ -86,6 +86,8 @@ _MODULES = {
         "RocCurveDisplay",
         "PrecisionRecallDisplay",
     ),
+    "selection.information": ("MutualInformationFilter",),
+    "selection.information_display": ("MutualInformationDisplay",),
 }
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -100,6 +102,8 @@ __all__ = [
     "Folds",
     "Functions",
     "LinearRegression",
+    "MutualInformationDisplay",
+    "MutualInformationFilter",
     "Polynomial",
     "PrecisionRecallDisplay",
     "Ridge",
@@ -187,6 +191,8 @@ if TYPE_CHECKING:
     from certifit.models.linear import LinearRegression, Ridge
     from certifit.runtime import threads
     from certifit.selection.cross_validated import CrossValidated
+    from certifit.selection.information import MutualInformationFilter
+    from certifit.selection.information_display import MutualInformationDisplay
     from certifit.selection.intervals import jackknife_plus
     from certifit.selection.splits import Bootstrap, Folds
 

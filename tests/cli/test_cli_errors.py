@@ -73,6 +73,11 @@ def test_an_empty_file_and_a_pipe(cli, tmp_path):
         (["--no-intercept", "--degree", "2"], "--no-intercept"),
         (["--modle", "ridge"], "--model"),
         (["--model", "lasso"], "linear"),
+        (["--model", "ridge", "--rule", "2se"], "1se"),
+        (["--cv", "1"], "2 or more"),
+        (["--cv", "-1"], "--cv"),
+        (["--group", "nope"], "no column 'nope'"),
+        (["--group", "y"], "the target and the group at once"),
         (["--bad-rows", "-1"], "--bad-rows"),
         (["--max-levels", "1"], "--max-levels"),
         (["--min-count", "0"], "--min-count"),
@@ -88,6 +93,27 @@ def test_an_empty_file_and_a_pipe(cli, tmp_path):
 )
 def test_bad_options_say_what_is_legal(cli, data, options, words):
     assert words in one_line(cli("fit", data, "-t", "y", "-o", "out", *options))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--features", "0"], "LO:HI"),
+        (["--features", "2:1"], "LO <= HI"),
+        (["--features", "some"], "parsimonious"),
+        (["--features", "3"], "--features 3, but there are 2"),
+        (["--features", "1:9"], "--features 1:9, but there are 2"),
+        (["--fixed", "zz"], "no column 'zz'"),
+        (["--fixed", "a,b", "--features", "1"], "2 features are fixed"),
+        (["--cv", "0"], "errors on folds"),
+        (["--alpha", "1"], "--model ridge"),
+        (["--direction", "sideways"], "backward"),
+        (["--degree", "2"], "--degree"),
+    ],
+)
+def test_bad_options_of_a_selection_say_what_is_legal(cli, data, options, words):
+    assert words in one_line(cli("select", data, "-t", "y", "-o", "out", *options))
+    assert not Path("out").exists()
 
 
 def test_a_mistyped_command_is_guessed(cli):

@@ -47,8 +47,10 @@ def test_the_saved_model_is_the_fit(cli, data, saved):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["--model", "ridge"], cf.Ridge()),
+        (["--model", "ridge", "--cv", "0"], cf.Ridge()),
         (["--model", "ridge", "--alpha", "0.5"], cf.Ridge(alpha=0.5)),
+        (["--model", "linear"], cf.LinearRegression()),
+        (["--cv", "0"], cf.LinearRegression()),
         (["--degree", "2"], cf.LinearRegression(basis=cf.Polynomial(2))),
         (["--no-intercept"], cf.LinearRegression(fit_intercept=False)),
     ],

@@ -9,7 +9,8 @@ HEAVY = ["numpy", "scipy", "sklearn", "pyarrow", "jinja2", "rich", "pandas"]
 
 
 @pytest.mark.parametrize(
-    "args", [["--help"], ["fit", "--help"], ["predict", "--help"], ["verify", "--help"], ["--version"]]
+    "args",
+    [["--help"], ["fit", "--help"], ["predict", "--help"], ["verify", "--help"], ["select", "--help"], ["--version"]],
 )
 def test_help_imports_nothing_heavy(shell, args):
     code = (
@@ -25,7 +26,7 @@ def test_help_imports_nothing_heavy(shell, args):
 def test_help_leads_with_words_people_look_for(shell):
     text = shell("--help").stdout
     assert "p-values" in text and "converged" in text
-    assert all(command in text for command in ("fit", "predict", "verify", "demo"))
+    assert all(command in text for command in ("fit", "select", "predict", "verify", "demo"))
 
 
 def test_no_command_shows_the_help(shell):
@@ -68,7 +69,7 @@ def test_a_signal_leaves_nothing_half_written(shell, data, name, code):
 def test_a_defect_is_one_line_and_its_place_is_shown_on_demand(shell, data):
     code = (
         "import certifit.report.folder as folder\n"
-        "def broken(*args): raise RuntimeError('surprise')\n"
+        "def broken(*args, **facts): raise RuntimeError('surprise')\n"
         "folder.write = broken\nfrom certifit.cli import main\nmain()"
     )
     result = shell("fit", data, "-t", "y", "-o", "out", code=code)

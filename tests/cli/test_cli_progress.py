@@ -34,6 +34,9 @@ def test_a_watched_table_gives_the_same_bits_and_keeps_its_facts():
     assert not hasattr(watched, "skipped")
     first, second = cf.LinearRegression().fit(source), cf.LinearRegression().fit(watched)
     assert first.coef_.tobytes() == second.coef_.tobytes()
+    chosen = watched.select(["x"])
+    assert chosen.names == ["x"] and type(chosen).__name__ == "Watched"
+    assert not hasattr(Display().watch(Memory(np.ones((7, 2)), None)), "select")
     assert sum(run.n_rows == 128 for run in watched.resized(64, 128).runs()) == 7
 
 

@@ -8,4 +8,6 @@ FACTORIES = {
     "LinearRegression": ("reg", cf.LinearRegression),
     "Ridge": ("reg", cf.Ridge),
     "Ridge(0.01)": ("reg", lambda: cf.Ridge(0.01)),
+    "CrossValidated": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv=3)),
+    "CrossValidated(loo)": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv="loo")),
 }

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from itertools import pairwise
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -20,13 +17,12 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import certifit as cf
-from certifit.data.cells import ByRow, Splits, group_cells, mixed
+from certifit.data.cells import ByRow, Splits
 from certifit.data.source import Batches, Block, Memory
 from certifit.selection import curves, stages
 from certifit.selection.curves import cross_validate, learning_curve, validation_curve
-from certifit.selection.displays_curves import LearningCurveDisplay, ValidationCurveDisplay
 from certifit.selection.splits import Bootstrap, Folds, rounds_of
-from certifit.selection.stages import Staged, growing, shuffled
+from certifit.selection.stages import growing
 
 REFITS = make_scorer(r2_score)  # R2 that only rows give
 SIZES = [0.05, 0.3, 1.0]
@@ -120,85 +116,6 @@ def test_one_split_has_no_standard_error(rows):
     assert "1 split," in repr(result)
 
 
-# ---- training sets that grow ----
-
-
-def cells_of_kind(kind, n_rows, seed):
-    source = Memory(np.zeros((n_rows, 1)), np.arange(float(n_rows)))
-    if kind == "rows":
-        return source, Splits.folds(ByRow(7, seed))
-    if kind == "listed":
-        return source, rounds_of(KFold(7, shuffle=True, random_state=seed), source)[0]
-    if kind == "drawn":
-        return source, Bootstrap(1, random_state=seed).rounds(source)[0]
-    group = np.random.default_rng(seed).integers(0, 30, n_rows).astype(np.uint64)
-    source.block = Block(source.block.X, source.block.y, None, 0, group)
-    return source, Splits.folds(group_cells(source, 7, seed))
-
-
-@pytest.mark.parametrize("kind", ["rows", "listed", "drawn", "groups"])
-@pytest.mark.parametrize("n_rows", [103, 700])
-def test_a_larger_training_set_holds_the_smaller_and_no_validation_row(kind, n_rows, seed):
-    source, base = cells_of_kind(kind, n_rows, seed)
-    shares = [0.1, 0.35, 0.8]
-    (growth,) = growing(base, shares, n_rows, 1, seed)
-    sets = list(row_sets(growth.splits, source))
-    whole = list(row_sets(base, source))
-    counts = growth.n_rows(source, n_rows)
-    for split, (train, validation) in enumerate(whole):
-        own = [sets[size * base.n_splits + split] for size in range(3)]
-        assert [len(one[0]) for one in own] == counts[:, split].tolist()
-        assert all((one[1] == validation).all() for one in own)
-        chain = [np.empty(0, int), *(one[0] for one in own), train]
-        for smaller, larger in pairwise(chain):
-            assert set(smaller) <= set(larger)
-        assert not set(own[-1][0]) & set(validation)
-        np.testing.assert_allclose(counts[:, split], np.multiply(shares, len(train)), atol=2 * np.sqrt(len(train)))
-    assert (np.diff(counts, axis=0) > 0).all()
-
-
-@pytest.mark.parametrize("kind", ["rows", "listed"])
-def test_sizes_of_folds_are_met_within_two_rows(kind, seed):
-    source, base = cells_of_kind(kind, 700, seed)
-    (growth,) = growing(base, [0.1, 0.35, 0.8, 1.0], 700, 1, seed)
-    wanted = np.array([0.1, 0.35, 0.8, 1.0])[:, None] * 600
-    assert np.abs(growth.n_rows(source, 700) - wanted).max() < 2
-
-
-def test_rows_of_stages_are_counted_without_reading_them(seed):
-    for n_rows in (20, 103, 700, 701):
-        cells = Staged(ByRow(10, seed), np.array([3, n_rows // 2]), -(-n_rows // 10) * 10, seed)
-        counted = np.bincount(cells.of(Block(np.zeros((n_rows, 0)), None, None)), minlength=cells.n_cells)
-        assert (cells.counts(Memory(np.zeros((n_rows, 1)), None), n_rows) == counted).all()
-
-
-def test_the_stage_of_a_row_does_not_depend_on_its_block(seed):
-    cells = Staged(ByRow(10, seed), np.array([200, 500]), 1000, seed)
-    whole = cells.of(Block(np.zeros((1000, 0)), None, None))
-    parts = [
-        cells.of(Block(np.zeros((end - begin, 0)), None, None, begin)) for begin, end in [(0, 7), (7, 501), (501, 1000)]
-    ]
-    assert (np.concatenate(parts) == whole).all()
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 10, 100, 1000, 1025])
-def test_a_shuffle_is_a_permutation_and_every_key_has_another(size):
-    values = np.arange(size, dtype=np.uint64)
-    results = [shuffled(values, size, mixed(np.array([key], dtype=np.uint64), 0)) for key in range(4)]
-    assert all((np.sort(one) == values).all() for one in results)
-    assert size < 10 or len({tuple(one.tolist()) for one in results}) == 4
-
-
-def test_every_row_is_equally_likely_to_come_first():
-    n_keys, size, first = 20_000, 20, 7
-    keys = mixed(np.arange(n_keys, dtype=np.uint64), 7)
-    inside = np.array([shuffled(np.full(n_keys, row, dtype=np.uint64), size, keys) < first for row in range(size)])
-    share, spread = first / size, np.sqrt(first / size * (1 - first / size) / n_keys)
-    assert np.abs(inside.mean(axis=1) - share).max() < 4.5 * spread
-    pairs = np.corrcoef(inside)[np.triu_indices(size, 1)]
-    assert np.abs(pairs + 1 / (size - 1)).max() < 4.5 / np.sqrt(n_keys)
-
-
 # ---- learning curves ----
 
 
@@ -232,6 +149,26 @@ def test_learning_curve_holds_where_rows_are_fewer_than_columns(rng):
     assert by_sums.n_rows[0].max() < 25 < by_sums.n_rows[-1].min()
     np.testing.assert_allclose(by_sums.validation, by_refits.validation, atol=1e-8)
     np.testing.assert_allclose(by_sums.train, by_refits.train, atol=1e-8)
+
+
+def test_learning_curve_of_a_polynomial_is_that_of_refits(rng):
+    x = rng.uniform(-1, 1, (100, 1))
+    y = np.sin(5 * x[:, 0]) + 0.1 * rng.normal(size=100)
+    model = cf.LinearRegression(basis=cf.Polynomial(5))
+    by_sums, by_refits = (
+        learning_curve(model, x, y, train_sizes=[0.2, 0.6, 1.0], scoring=scoring) for scoring in (None, REFITS)
+    )
+    assert (by_sums.route, by_refits.route) == ("statistics", "refits")
+    np.testing.assert_allclose(by_sums.validation, by_refits.validation, rtol=1e-8, atol=1e-8)
+
+
+def test_more_columns_than_rows_take_sums_too(rng):
+    X = rng.normal(size=(60, 80))
+    y = X @ rng.normal(size=80) + rng.normal(size=60)
+    by_sums, by_refits = (
+        learning_curve(cf.Ridge(), X, y, train_sizes=[0.2, 1.0], cv=4, scoring=scoring) for scoring in (None, REFITS)
+    )
+    np.testing.assert_allclose(by_sums.validation, by_refits.validation, atol=1e-8)
 
 
 def test_the_largest_size_is_cross_validation(rows):
@@ -284,25 +221,26 @@ def test_several_passes_are_the_same_curve(rows, monkeypatch):
 def test_every_engine_gives_the_same_curve(rng, tmp_path):
     frame = pd.DataFrame(rng.normal(size=(400, 3)), columns=["a", "b", "c"])
     frame["kind"] = rng.choice(["u", "v", "w"], 400, p=[0.5, 0.3, 0.2])
-    frame.loc[rng.random(400) < 0.1, "a"] = np.nan
+    frame.loc[rng.random(400) < 0.2, "a"] = np.nan
     y = frame["b"].to_numpy() + (frame["kind"] == "v") + rng.normal(size=400)
     table = frame.assign(y=y)
     table.to_csv(tmp_path / "rows.csv", index=False, float_format="%.17g")
     import dask.dataframe as dd
 
+    sizes = [0.2, 0.5, 1.0]  # every set holds gaps and all levels: a refit would refuse what it has not seen
     encoded = cf.LinearRegression(encoder=cf.TableEncoder())
     results = [
-        *(learning_curve(encoded, X, y, train_sizes=SIZES) for X in (frame, pl.from_pandas(frame), pa.table(frame))),
-        learning_curve(cf.LinearRegression(), cf.scan_csv(tmp_path / "rows.csv", target="y"), train_sizes=SIZES),
-        learning_curve(cf.LinearRegression(), cf.from_arrow(pa.table(table), target="y"), train_sizes=SIZES),
+        *(learning_curve(encoded, X, y, train_sizes=sizes) for X in (frame, pl.from_pandas(frame), pa.table(frame))),
+        learning_curve(cf.LinearRegression(), cf.scan_csv(tmp_path / "rows.csv", target="y"), train_sizes=sizes),
+        learning_curve(cf.LinearRegression(), cf.from_arrow(pa.table(table), target="y"), train_sizes=sizes),
         learning_curve(
-            cf.LinearRegression(), cf.from_dask(dd.from_pandas(table, npartitions=3), target="y"), train_sizes=SIZES
+            cf.LinearRegression(), cf.from_dask(dd.from_pandas(table, npartitions=3), target="y"), train_sizes=sizes
         ),
     ]
     for result in results[1:]:
         np.testing.assert_array_equal(result.validation, results[0].validation)
         np.testing.assert_array_equal(result.n_rows, results[0].n_rows)
-    refits = learning_curve(encoded, frame, y, train_sizes=SIZES, scoring=REFITS)
+    refits = learning_curve(encoded, frame, y, train_sizes=sizes, scoring=REFITS)
     np.testing.assert_allclose(results[0].validation, refits.validation, atol=1e-8)
 
 
@@ -458,59 +396,3 @@ def test_nan_is_named_by_its_row_among_all_rows(rows, scoring):
         cross_validate(cf.LinearRegression(), X, y, scoring=scoring)
     with pytest.raises(ValueError, match="row 137, column 'x2'"):
         learning_curve(cf.LinearRegression(), X, y, scoring=scoring)
-
-
-# ---- pictures ----
-
-
-@pytest.fixture
-def axes():
-    plt = pytest.importorskip("matplotlib.pyplot")
-    plt.switch_backend("Agg")
-    yield plt.subplots()[1]
-    plt.close("all")
-
-
-def test_learning_curve_is_drawn_in_bands_of_one_standard_error(rows, axes):
-    curve = learning_curve(cf.LinearRegression(), *rows)
-    display = LearningCurveDisplay(curve).plot(axes)
-    assert display.ax_ is axes
-    np.testing.assert_allclose(display.lines_["validation"].get_xydata(), np.c_[curve.sizes, curve.validation_mean])
-    corners = display.bands_["validation"].get_paths()[0].vertices[:, 1]
-    ends = [curve.validation_mean + sign * curve.validation_standard_error for sign in (-1, 1)]
-    assert corners.min() == pytest.approx(np.min(ends))
-    assert corners.max() == pytest.approx(np.max(ends))
-    assert axes.get_xlabel() == "training rows"
-    assert axes.get_ylabel() == "R2"
-
-
-def test_validation_curve_marks_the_best_and_the_simplest_within_one_standard_error(rng, axes):
-    X = rng.normal(size=(60, 15))
-    y = X[:, 0] + 2 * rng.normal(size=60)
-    options = {"param_name": "alpha", "param_range": np.logspace(-3, 2, 20), "scoring": "neg_mean_squared_error"}
-    display = ValidationCurveDisplay.from_estimator(cf.Ridge(), X, y, ax=axes, **options)
-    curve = display.curve
-    assert axes.get_xscale() == "log"
-    assert axes.get_ylabel() == "mean squared error (lower is better)"
-    assert (display.lines_["validation"].get_ydata() == -curve.validation_mean).all()
-    assert display.lines_["best"].get_xdata()[0] == curve.param_range[curve.best_index]
-    at = curve.one_standard_error_index
-    assert at == curve.best_index or display.lines_["one_standard_error"].get_xdata()[0] == curve.param_range[at]
-
-
-def test_values_without_an_order_are_drawn_by_name(rows, axes):
-    options = {"param_name": "weights", "param_range": ["uniform", "distance"], "cv": 3}
-    ValidationCurveDisplay.from_estimator(KNeighborsRegressor(), *rows, ax=axes, **options)
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["uniform", "distance"]
-
-
-def test_displays_take_only_their_own_result():
-    for display in (LearningCurveDisplay, ValidationCurveDisplay):
-        with pytest.raises(TypeError, match="Pass the result of"):
-            display([1, 2])
-
-
-def test_a_display_without_matplotlib_says_what_to_install(rows, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"LearningCurveDisplay needs matplotlib: pip install 'certifit\[plot\]'"):
-        LearningCurveDisplay.from_estimator(cf.LinearRegression(), *rows)

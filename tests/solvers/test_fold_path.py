@@ -83,10 +83,6 @@ def test_the_null_model_predicts_the_training_mean(rng):
         assert path.validation_null[k] == pytest.approx(((y[cells == k] - y[cells != k].mean()) ** 2).sum(), rel=1e-12)
 
 
-def test_fewer_rows_than_columns_are_left_to_refits(rng):
-    assert cf.Ridge().fold_path(Memory(rng.normal(size=(10, 20)), rng.normal(size=10)), [SPLITS], [{}]) is None
-
-
 def test_fold_models_predict_as_refits_do(rng):
     X, y = designs(rng)["plain"]
     cells = SPLITS.cells.of(Memory(X, y).block)

@@ -33,8 +33,8 @@ def test_leaving_rows_out_is_refitting_without_them(rng, fit_intercept, weights,
     left = leave_one_out(Memory(X, y, weight), [alpha], fit_intercept)
     errors = refitted(X, y, weight, alpha, fit_intercept)
     w = np.ones(40) if weight is None else weight
-    assert left.squares[0] == pytest.approx(float(w @ errors**2), rel=1e-8)
-    assert left.fourths[0] == pytest.approx(float(w @ errors**4), rel=1e-8)
+    assert left.squares[0] / left.y_scale**2 == pytest.approx(float(w @ errors**2), rel=1e-8)
+    assert left.fourths[0] / left.y_scale**4 == pytest.approx(float(w @ errors**4), rel=1e-8)
     assert left.n_rows == 40 and left.n_alone == 0
 
 
@@ -53,7 +53,7 @@ def test_a_row_that_only_itself_determines_is_reported(rng):
     left = leave_one_out(Memory(X, y), [0.0], True)
     assert left.alone == (17,) and left.n_alone == 1
     others = np.delete(refitted(X, y, None, 0.0, True), 17)
-    assert left.squares[0] == pytest.approx(float(others @ others), rel=1e-9)
+    assert left.squares[0] / left.y_scale**2 == pytest.approx(float(others @ others), rel=1e-9)
     assert left.weight[0] == 29
 
 

@@ -1,6 +1,6 @@
 """certifit fit DATA... --target NAME --out DIR."""
 
-import warnings
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -8,14 +8,8 @@ import click
 
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
+from certifit.cli.validation import LINEAR, RIDGE, decomposed, validated
 
-# Refits for cross-validation that nobody asked for may read so many cells of the table in all.
-FREE_CELLS = 20_000_000
-MOST_REFITS = 100
-# A picture of bias and variance takes hundreds of solves.
-MOST_COLUMNS, N_ALPHAS = 120, 13
-
-LINEAR, RIDGE = "least squares", "ridge"
 KINDS = {"auto": (LINEAR, RIDGE), "linear": (LINEAR,), "ridge": (RIDGE,)}
 
 
@@ -79,64 +73,20 @@ def _fit(
     display.step("fitting")
     first = next(iter(models.values()))
     model = (first if board is None else board.chosen.model).fit(source)
+    if board is not None and board.chosen is not board.best and _leaves_no_noise(model):
+        board = replace(board, prefer=None)
+        model = board.chosen.model.fit(source)
     if request.cv == 0:
         return Done(model, source)
     from certifit.report.validation import validation_facts
 
-    found = None if board is None else _decomposed(board, len(model.coef_), source, display)
+    found = None if board is None else decomposed(board, len(model.coef_), source, display)
     return Done(model, source, validation_facts(board, notes, request.roles["group"], found))
 
 
-def validated(
-    request: Request, models: dict[str, Any], source: Any, display: Display, rule: str = "min"
-) -> tuple[Any, list[str]]:
-    """The leaderboard, and sentences on what could not be done; None where there is none."""
-    if request.cv == 0:
-        return None, []
-    display.step("cross-validating")
-    from certifit.selection.leaderboard import folds_for, leaderboard
-
-    folds, note = folds_for(source, request.cv or FOLDS)
-    notes = [] if note is None else [note]
-    if folds is None:
-        return None, notes
-    most = MOST_REFITS
-    if request.cv is None:
-        most = min(most, FREE_CELLS // max(1, (source.n_rows or 0) * source.n_features))
-    prefer = LINEAR if LINEAR in models else None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of refits; the fit to all rows says its own
-            board = leaderboard(
-                models,
-                source,
-                cv=folds,
-                rule=rule,
-                prefer=prefer,
-                because="only it can have p-values",
-                most_refits=most,
-            )
-    except ValueError as error:
-        if request.cv is not None:
-            raise
-        # What is wrong with the data as such, the fit says.
-        return None, [*notes, f"Not cross-validated: {error}"]
-    return board, notes
-
-
-def _decomposed(board: Any, n_columns: int, source: Any, display: Display) -> Any:
-    """Values of alpha, and bias and variance along them; None where they are not known or cost too much."""
-    from certifit.selection.decomposition import decompose
-    from certifit.selection.engine import Rows
-
-    tuned = next((entry for entry in board.entries if len(entry.candidates.get("params", [])) > N_ALPHAS), None)
-    if tuned is None or tuned.route != "statistics" or n_columns > MOST_COLUMNS:
-        return None
-    display.step("measuring bias and variance")
-    params = tuned.candidates["params"]
-    some = [params[round(k * (len(params) - 1) / (N_ALPHAS - 1))] for k in range(N_ALPHAS)]
-    found = decompose(tuned.model, Rows.of(tuned.model, source), some)
-    return None if found is None else ([one["alpha"] for one in some], found)
+def _leaves_no_noise(model: Any) -> bool:
+    """Whether there are no more rows than coefficients, so that no p-values can be had."""
+    return bool(model.data_["n_rows"] <= len(model.coef_) + model.fit_intercept)
 
 
 def _basis(degree: int | None) -> Any:

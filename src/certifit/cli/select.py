@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from certifit.cli.fit import validated
 from certifit.cli.paths import listed_names
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
+from certifit.cli.validation import validated
 
 
 @click.command(short_help="Choose the columns that predict best; write the model and a report.")
@@ -76,14 +76,15 @@ def _select(
 ) -> Done:
     from certifit.models.linear import LinearRegression, Ridge
     from certifit.report.validation import SAME_FOLDS, chosen_entry, selection_facts, validation_facts
-    from certifit.selection.leaderboard import RMSE, folds_for
+    from certifit.selection.leaderboard import folds_for
+    from certifit.selection.leaders import RMSE
     from certifit.selection.wrappers import BackwardSelection, ForwardSelection
 
     options = request.options(source.names)
     estimator = Ridge(alpha, **options) if kind == "ridge" else LinearRegression(**options)
     folds, note = folds_for(source, request.cv or FOLDS)
     if folds is None:
-        raise ValueError(f"no columns can be selected. {note}")
+        raise ValueError(f"A selection compares errors on folds. {note}")
     display.step("selecting columns")
     make = {"forward": ForwardSelection, "backward": BackwardSelection}[direction]
     selector = make(estimator, wanted, cv=folds, scoring=RMSE, fixed=fixed).fit(source)

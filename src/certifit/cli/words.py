@@ -75,7 +75,7 @@ def _steps(context: dict[str, Any]) -> list[str]:
 def _sentences(context: dict[str, Any]) -> list[str]:
     validation = context["validation"]
     sentences = [] if validation is None else validation["sentences"]
-    return [line for sentence in sentences for line in _wrapped(sentence.replace("± ", "+-"))]
+    return [line for sentence in sentences for line in _wrapped(sentence.replace("±", "+-"))]
 
 
 def _table(cells: list[list[str]]) -> list[str]:

@@ -144,7 +144,7 @@ class BiasVariance:
         self.error = self.bias_squared + self.variance + (self.noise or 0.0)
         squares = None if points.y is None else (predictions - points.y) ** 2
         self.test_error = None if squares is None else squares.mean(axis=(1, 2))
-        self.bias_standard_error, self.variance_standard_error = _jackknife(off, bias)
+        self.bias_standard_error, self.variance_standard_error = _standard_errors(off, bias)
 
     @property
     def bias_name(self) -> str:
@@ -202,19 +202,22 @@ class Points:
         return Points(n, truth, y_test, noise)
 
 
-def _jackknife(off: Array, bias: Array) -> tuple[Array, Array]:
+def _standard_errors(off: Array, bias: Array) -> tuple[Array, Array]:
     """Standard errors of bias^2 and variance, averaged over points, from leaving out each training set b.
 
     off: f_b - mean f, models x sets x points. Without b the mean moves by -off_b / (n - 1), and the sum of squares
-    about it falls by off_b^2 n / (n - 1).
+    about it falls by off_b^2 n / (n - 1). Where bias is 0 the mean fit scatters about f* in second order only, which
+    leaving out does not see: its variance 2 |C|^2 / n^2 is added, C the covariance of the fits between points.
     """
-    n = off.shape[1]
+    n, n_points = off.shape[1:]
     own = (off**2).mean(axis=2)
-    cross = np.einsum("mbp,mp->mb", off, bias) / bias.shape[1]
+    cross = np.einsum("mbp,mp->mb", off, bias) / n_points
     variance = (own.sum(axis=1, keepdims=True) - own * n / (n - 1)) / (n - 2)
     squared = (bias**2).mean(axis=1)[:, None] - 2 * cross / (n - 1) + own / (n - 1) ** 2 - variance / (n - 1)
-    factor = (n - 1) / np.sqrt(n)  # sqrt((n - 1) / n sum of squares) = factor sd
-    return factor * squared.std(axis=1), factor * variance.std(axis=1)
+    products = off @ off.transpose(0, 2, 1) / (n_points * (n - 1))  # |C|^2 = |products|^2 n_points^2
+    second = 2 * (products**2).sum(axis=(1, 2)) / n**2
+    # sqrt((n - 1) / n sum of squares) = sqrt(n - 1) sd
+    return np.sqrt((n - 1) * squared.var(axis=1) + second), np.sqrt(n - 1) * variance.std(axis=1)
 
 
 def _models(

@@ -28,6 +28,7 @@ from certifit.data.source import Block, Memory, RowError, Source
 from certifit.maps import Functions, Polynomial, TableEncoder
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.direct import solve
+from certifit.solvers.dual_fold_path import dual_fold_path, dual_leave_one_out
 from certifit.solvers.fold_path import FoldPath, fold_path, fold_states
 from certifit.solvers.leave_one_out import LeftOut, LeftOutFits, leave_one_out, left_out_fits
 from certifit.statistics.gram import ColumnRange
@@ -119,8 +120,55 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         """The systems of all training sets from one pass a round; None where sums over rows do not determine them.
 
         A basis sees the filled values, and a penalised polynomial depends on the range of its own rows: those are
-        refitted. So are fits to fewer rows than columns.
+        refitted. Fewer rows than columns have no such sums either.
         """
+        columns = self._fold_columns(source)
+        if columns is None or has_fewer_rows(columns[0]):
+            return None
+        return FoldEquations(columns[0], rounds, bool(self.fit_intercept), columns[1])
+
+    def fold_path(
+        self, source: Source, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
+    ) -> FoldPath | None:
+        """Errors of all candidates on all splits without a refit; None where that cannot be.
+
+        Candidates that differ in alpha alone share one pass over the rows, or one matrix of products of rows.
+        """
+        paths: list[FoldPath | None] = []
+        places: list[int] = []
+        for model, own in self.by_system(candidates):
+            alphas = [model.strength_of(candidates[i]) for i in own]
+            paths.append(model._fold_errors(source, rounds, alphas))
+            places += own
+        found = [path for path in paths if path is not None]
+        return FoldPath.joined(found, places) if len(found) == len(paths) else None
+
+    def leave_one_out(self, source: Source, candidates: Sequence[Mapping[str, Any]]) -> LeftOut | None:
+        """Errors of every row predicted by the fit to all others; None where that needs refits."""
+        parts: list[LeftOut | None] = []
+        places: list[int] = []
+        for model, own in self.by_system(candidates):
+            alphas = [model.strength_of(candidates[i]) for i in own]
+            columns = model._fold_columns(source)
+            if columns is None or columns[1] is not None:
+                return None
+            leave = dual_leave_one_out if has_fewer_rows(columns[0]) else leave_one_out
+            parts.append(leave(columns[0], alphas, bool(model.fit_intercept)))
+            places += own
+        found = [part for part in parts if part is not None]
+        return LeftOut.joined(found, places) if len(found) == len(parts) else None
+
+    def _fold_errors(self, source: Source, rounds: Sequence[Splits], alphas: Sequence[float | None]) -> FoldPath | None:
+        columns = self._fold_columns(source)
+        if columns is None:
+            return None
+        mapped, gaps = columns
+        if not has_fewer_rows(mapped):
+            return fold_path(FoldEquations(mapped, rounds, bool(self.fit_intercept), gaps), alphas)
+        return dual_fold_path(mapped, rounds, alphas, bool(self.fit_intercept)) if gaps is None else None
+
+    def _fold_columns(self, source: Source) -> tuple[Source, Gaps | None] | None:
+        """The columns that sums are made of, with every gap marked; None where each training set has its own."""
         self._check_parameters()
         self.encoder_ = self._fitted_encoder(source) if source.is_table else None
         opened, gaps = (None, None) if self.encoder_ is None else _open(self.encoder_)
@@ -129,40 +177,7 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
             return None
         encoded = source if opened is None else source.through(opened)
         self.basis_ = None if self.basis is None else _fitted_basis(self.basis, encoded)
-        mapped = encoded if self.basis_ is None else encoded.through(self.basis_)
-        if has_fewer_rows(mapped):
-            return None
-        return FoldEquations(mapped, rounds, bool(self.fit_intercept), gaps)
-
-    def fold_path(
-        self, source: Source, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
-    ) -> FoldPath | None:
-        """Errors of all candidates on all splits without a refit; None where that cannot be.
-
-        Candidates that differ in alpha alone share one pass over the rows.
-        """
-        paths: list[FoldPath] = []
-        places: list[int] = []
-        for model, own in self.by_system(candidates):
-            folds = model.fold_equations(source, rounds)
-            if folds is None:
-                return None
-            paths.append(fold_path(folds, [model.strength_of(candidates[i]) for i in own]))
-            places += own
-        return FoldPath.joined(paths, places)
-
-    def leave_one_out(self, source: Source, candidates: Sequence[Mapping[str, Any]]) -> LeftOut | None:
-        """Errors of every row predicted by the fit to all others; None where that needs refits."""
-        parts: list[LeftOut] = []
-        places: list[int] = []
-        for model, own in self.by_system(candidates):
-            every = model.fold_equations(source, [])
-            if every is None or every.gaps is not None:
-                return None
-            alphas = [model.strength_of(candidates[i]) for i in own]
-            parts.append(leave_one_out(every.source, alphas, every.fit_intercept))
-            places += own
-        return LeftOut.joined(parts, places)
+        return (encoded if self.basis_ is None else encoded.through(self.basis_)), gaps
 
     def fold_models(self, source: Source, rounds: Sequence[Splits]) -> list[Self] | None:
         """A model for every training set, to predict with; None where that needs refits."""

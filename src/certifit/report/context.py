@@ -23,9 +23,9 @@ certificate   holds, value, tolerance, rounding, rank, n_columns, condition, dep
 validation    None, or the errors on rows that the fits did not see: n_splits, group (column that stays in one fold),
               rule, best, chosen, rows [{name, is_baseline, is_best, is_chosen, error (root mean squared),
               standard_error, train_error, r2, difference (to the best), difference_error, params, route, folds}],
-              sentences, notes, caution, curve None or {model, parameter, values, validation, validation_error, train, train_error, best,
-              chosen}, decomposition None or {values, error, variance, bias_and_noise, n_draws} of squared errors;
-              no rows where it was not possible: sentences say why
+              sentences, notes, caution, curve None or {model, parameter, values, validation, validation_error, train,
+              train_error, best, chosen}, decomposition None or {values, error, variance, bias_and_noise, n_draws}
+              of squared errors; no rows where it was not possible: sentences say why
 selection     None, or direction, wanted, fixed, features, chosen (place of its step), redundant: sentences,
               steps [{n_features, change, added (to the step before with fewer), features, error, standard_error,
               train_error, folds}]

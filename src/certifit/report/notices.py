@@ -102,6 +102,18 @@ def _few_digits(context: Table) -> Notice | None:
     )
 
 
+def _after_selection(context: Table) -> Notice | None:
+    if context["selection"] is None or not context["coefficients"]["has_inference"]:
+        return None
+    return _notice(
+        "note",
+        "The same rows chose the columns",
+        "The p-values and intervals take the columns as given from the start. Columns that were chosen because they "
+        "fit these rows look surer than they are.",
+        "For p-values that can be relied on, fit the chosen columns to rows that took no part in the choice.",
+    )
+
+
 def _unequal_spread(context: Table) -> Notice | None:
     ratio = context["quality"]["spread_ratio"]
     if ratio is None or ratio < 3 or context["quality"]["exact"] or not context["coefficients"]["has_inference"]:
@@ -135,4 +147,13 @@ def _notice(level: str, title: str, words: str, action: str) -> Notice:
     return {"level": level, "title": title, "text": words, "action": action}
 
 
-CHECKS = (_not_certified, _knows_the_answer, _skipped_rows, _dependent, _few_digits, _unequal_spread, _heavy_tails)
+CHECKS = (
+    _not_certified,
+    _knows_the_answer,
+    _skipped_rows,
+    _dependent,
+    _few_digits,
+    _after_selection,
+    _unequal_spread,
+    _heavy_tails,
+)

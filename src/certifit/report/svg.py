@@ -194,8 +194,6 @@ def legend(frame: Frame, entries: Sequence[tuple[str, str]]) -> str:
     for kind, words in entries:
         if kind.startswith("band"):
             parts.append(f'<rect class="{kind}" x="{_c(x)}" y="{_c(y - 5)}" width="16" height="10"/>')
-        elif kind == "mark":
-            parts.append(f'<circle class="mark" cx="{_c(x + 8)}" cy="{_c(y)}" r="4.5"/>')
         elif kind.startswith("dot"):
             parts.append(f'<path class="{kind}" stroke-width="5" d="M{_c(x + 8)} {_c(y)}h0"/>')
         else:

@@ -109,7 +109,7 @@ def validation_rows(context: Table) -> list[Table]:
         "plus_minus": aligned([f"± {plus_minus}" for _, plus_minus in errors]),
         "train": aligned([text.measured(row["train_error"], row["standard_error"])[0] for row in rows]),
         "r2": aligned([text.share(row["r2"]) for row in rows]),
-        "difference": aligned([_difference(row) for row in rows]),
+        "difference": [(_difference(row), "") for row in rows],
     }
     return [
         {"name": row["name"], "is_baseline": row["is_baseline"], "is_chosen": row["is_chosen"]}

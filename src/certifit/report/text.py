@@ -120,7 +120,7 @@ def share(value: float | None, whole: float = 1.0) -> str:
     if rest <= 1e-14 * whole:
         return "1"
     decimals = 4 if rest > 5e-4 else min(15, 1 - math.floor(math.log10(rest)))
-    return f"{value:.{decimals}f}"
+    return f"{value:z.{decimals}f}"  # z: no minus before zeros
 
 
 def percent(value: float | None) -> str:

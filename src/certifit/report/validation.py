@@ -8,7 +8,7 @@ import numpy as np
 from certifit.report import text
 from certifit.selection.curve_scores import CAUTION, standard_errors
 from certifit.selection.decomposition import Decomposition
-from certifit.selection.leaderboard import RMSE, Entry, Leaderboard
+from certifit.selection.leaders import RMSE, Entry, Leaderboard
 from certifit.selection.steps import Step
 
 Table = dict[str, Any]
@@ -143,7 +143,7 @@ def _step(step: Step, steps: Sequence[Step]) -> Table:
 def _sentences(board: Leaderboard) -> list[str]:
     error, plus_minus = text.measured(-board.chosen.score, board.chosen.standard_error)
     return [
-        f"On rows it did not see, predictions are off by {error} on average (root mean squared error; ± {plus_minus}).",
+        f"On rows it did not see, predictions are off by {error} on average (root mean squared error; ±{plus_minus}).",
         *_why_chosen(board),
         *_against_baseline(board),
     ]
@@ -151,7 +151,7 @@ def _sentences(board: Leaderboard) -> list[str]:
 
 def _why_chosen(board: Leaderboard) -> list[str]:
     others = [one for one in board.entries if one.model is not None and one is not board.chosen]
-    if not others or board.prefer is None:
+    if not others or board.named is not None:
         return []
     name = _capital(board.chosen.name)
     if board.chosen is not board.best:
@@ -159,7 +159,7 @@ def _why_chosen(board: Leaderboard) -> list[str]:
             f"{name} was taken: its error is within one standard error of the smallest, that of {board.best.name}, "
             f"and {board.because}."
         ]
-    if board.chosen.name == board.prefer:
+    if board.prefer in (None, board.chosen.name):
         return [f"{name} was taken: it has the smallest error."]
     return [f"{name} was taken: {board.prefer} has an error that is more than one standard error larger."]
 

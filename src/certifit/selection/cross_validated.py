@@ -1,4 +1,4 @@
-"""One meta-estimator for choosing parameters: every candidate is scored on every split, the winner fitted to all rows."""
+"""One meta-estimator for choosing parameters: candidates are scored on every split, the winner fitted to all rows."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
-from certifit.selection.engine import Rows, evaluate
+from certifit.selection.engine import Rows, evaluate, refuse_units
 from certifit.selection.intervals import FoldIntervals, fold_intervals
 from certifit.selection.rules import RULES, choose
 from certifit.selection.scoring import sufficient
 from certifit.selection.splits import counted_rows, rounds_of
+from certifit.solvers.fold_path import safe_unit
 
 
 def _winner_has(name: str) -> Any:
@@ -239,12 +240,14 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
             return self._refitted_rows(rows, candidates)
         if self.intervals:
             raise ValueError("intervals=True needs folds. For leave-one-out use cf.jackknife_plus.")
-        total = np.full(len(candidates), left.total)
-        mean = score(left.squares, total, left.weight)
+        unit, in_units = safe_unit(float(np.float64(left.y_scale) ** -2.0))
+        refuse_units(in_units, self.scoring)
+        squares, total = left.squares * unit, np.full(len(candidates), left.total * unit)
+        mean = score(squares, total, left.weight)
         mse = left.squares / left.weight
         of_mse = np.sqrt(np.maximum(left.fourths / left.weight - mse**2, 0.0) / left.n_rows)
         # To first order a score moves with the mean squared error by its slope there.
-        slope = score(left.squares * (1 + 1e-6), total, left.weight) - mean
+        slope = score(squares * (1 + 1e-6), total, left.weight) - mean
         error = np.abs(np.divide(slope, 1e-6 * mse, out=np.zeros_like(mse), where=mse > 0)) * of_mse
         self.route_, self.n_splits_, self.alone_ = "leave-one-out", left.n_rows, left.alone
         self.intervals_, self.fold_weight_ = None, left.weight

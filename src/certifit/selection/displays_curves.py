@@ -125,7 +125,7 @@ def _fit_axis(ax: Any, curve: LearningCurve | ValidationCurve) -> None:
     errors = -curve.validation_mean
     if curve.score_name.lower() == "r2" and (scores < _WORST_R2).any():
         beyond = int((scores < _WORST_R2).sum())
-        ax.set_ylim(_WORST_R2, max(1.0, float(scores.max())) + 0.05)
+        ax.set_ylim(_WORST_R2, 1.05)
         words = f"{beyond} {'point' if beyond == 1 else 'points'} below"
         ax.text(0.99, 0.01, words, ha="right", va="bottom", transform=ax.transAxes, fontsize="small", color="0.4")
     elif curve.score_name.startswith("neg_") and errors.min() > 0 and errors.max() > _MANY_SIZES * errors.min():

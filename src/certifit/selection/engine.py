@@ -86,9 +86,16 @@ def evaluate(
         path = estimator.fold_path(rows.source, rounds, candidates)
     if path is None or score is None:
         return _refitted(estimator, rows, rounds, candidates, scoring, n_jobs, label)
+    refuse_units(path.in_units, scoring)
     train = score(path.train, path.train_total, path.train_weight)
     validation = score(path.validation, path.validation_total, path.validation_weight)
     return FoldScores(train, validation, path.validation_weight, "statistics", path)
+
+
+def refuse_units(in_units: bool, scoring: Any) -> None:
+    """Raise where squares of y leave float64's range and the score is not a ratio of them."""
+    if not in_units and scoring not in (None, "r2"):
+        raise ValueError(f"The squares of y leave the range of float64, so {scoring!r} has no value. Rescale y.")
 
 
 def _refitted(

@@ -31,7 +31,10 @@ SIMPLER = {
 def choose(mean: Array, error: Array, candidates: Sequence[Mapping[str, Any]], rule: str) -> int:
     """Place of the winner. Ties go to the simpler one where that is known, else to the first."""
     if not np.isfinite(mean).any():
-        raise ValueError("No candidate has a finite score. Look at cv_results_ for the scores of every split.")
+        raise ValueError(
+            "No candidate has a finite score. With few samples a fold may hold a single row, whose R2 has no meaning: "
+            "use fewer folds, or scoring='neg_mean_squared_error'."
+        )
     best = int(np.nanargmax(mean))
     if rule == "min":
         return best

@@ -17,7 +17,7 @@ from certifit.selection.steps import Step
 from certifit.selection.sweeps import SHARP, BackwardSweep, ForwardSweep, Losses, Systems, dependent_columns, parts_of
 
 Scores = tuple[Array, Array]  # of the training and of the validation rows, one a fold
-_BETWEEN = 16  # every so many subsets of a path are refitted
+_STRETCH = 40  # longest part of a path without a refit
 _AGREE = 1e-10  # relative difference of losses between a sweep and a refit that counts as none
 _LOSSLESS = 1e-8  # share of the squares of y that a redundant feature may change
 _SETTLED = 12  # candidates that refits settle between
@@ -93,19 +93,24 @@ class StatisticsSearch:
         self._noted: set[int] = set()
 
     def scores(self, subsets: Sequence[Sequence[int]]) -> list[Scores]:
-        """Scores of refits. Where sweeps agree with them at both ends of the path and in between, sweeps give the rest.
+        """Scores of refits. Between two subsets where a sweep agrees with them, the sweep gives the rest.
 
-        What spoils a sweep (nearly dependent columns, folds whose training rows cannot tell columns apart) is at one
-        of the ends or spoils it from there on; under a penalty the training losses differ.
+        What spoils a sweep (nearly dependent columns, folds whose training rows cannot tell columns apart) comes in
+        with a column and stays with it; under a penalty the training losses differ everywhere.
         """
-        exact = {at: self._exact(subsets[at]) for at in {*range(0, len(subsets), _BETWEEN), len(subsets) - 1}}
-        swept = [self._swept.get(tuple(subset)) for subset in subsets]
-        is_sharp = all(_agree(swept[at], losses) for at, losses in exact.items() if swept[at] is not None)
-        losses = [
-            exact.get(at) or (known if is_sharp and known is not None else self._exact(subsets[at]))
-            for at, known in enumerate(swept)
-        ]
-        return [self._scored(one) for one in losses]
+        losses: dict[int, Losses] = {}
+        open_parts = [(0, len(subsets) - 1)]
+        while open_parts:
+            low, high = open_parts.pop()
+            for at in (low, high):
+                losses[at] = losses.get(at) or self._exact(subsets[at])
+            swept = [self._swept.get(tuple(subset)) for subset in subsets[low : high + 1]]
+            if high - low <= _STRETCH and _agree(swept[0], losses[low]) and _agree(swept[-1], losses[high]):
+                losses |= {at: known for at, known in enumerate(swept[1:-1], low + 1) if known is not None}
+            elif high - low > 1:
+                middle = (low + high) // 2
+                open_parts += [(low, middle), (middle, high)]
+        return [self._scored(losses[at]) for at in range(len(subsets))]
 
     def _exact(self, subset: Sequence[int]) -> Losses:
         train, validation = self.systems.exact(self._columns(subset))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from certifit.data.arrow import key_of
-from certifit.data.cells import ByRow, Cells, Listed, Splits, group_cells, mixed, patterns
+from certifit.data.cells import NO_CELL, ByRow, Cells, Listed, Splits, group_cells, mixed, patterns
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source
 
@@ -72,10 +72,12 @@ class Folds:
         n_rows = known_rows(source)
         if n_rows is not None and n_rows < self.n_splits:
             raise ValueError(f"{self.n_splits} folds need {self.n_splits} rows. Got n_samples = {n_rows}.")
-        if not self.stratify:
+        counted = _is_row(source) if first.weight is not None else None
+        if not self.stratify and counted is None:
             return [Splits.folds(ByRow(self.n_splits, seed)) for seed in seeds]
-        labels = targets(source) if labels is None else labels
-        return [Splits.folds(_stratified(labels, self.n_splits, seed)) for seed in seeds]
+        if self.stratify:
+            labels = targets(source) if labels is None else labels
+        return [Splits.folds(_dealt(labels if self.stratify else None, counted, self.n_splits, seed)) for seed in seeds]
 
     def __repr__(self) -> str:
         return (
@@ -223,13 +225,24 @@ def _plain_rows(n_rows: int, y: Array | None, groups: Any) -> Memory:
     return rows
 
 
-def _stratified(labels: Array, n_cells: int, seed: int) -> Cells:
-    """Rows in the order of their classes are dealt out in turn."""
-    order = np.argsort(labels, kind="stable")
-    dealt = ByRow(n_cells, seed).of(Block(np.zeros((len(labels), 0)), None, None))
-    cells = np.empty(len(labels), dtype=np.int32)
-    cells[order] = dealt
+def _dealt(labels: Array | None, counted: Array | None, n_cells: int, seed: int) -> Cells:
+    """Rows that count are dealt out in turn, in the order of their classes; the others are in no cell."""
+    n_rows = len(labels) if labels is not None else len(counted) if counted is not None else 0
+    order = np.arange(n_rows) if labels is None else np.argsort(labels, kind="stable")
+    order = order if counted is None else order[counted[order]]
+    cells = np.full(n_rows, NO_CELL, dtype=np.int32)
+    cells[order] = ByRow(n_cells, seed).of(Block(np.zeros((len(order), 0)), None, None))
     return Listed(n_cells, cells)
+
+
+def _is_row(source: Source) -> Array | None:
+    """Which rows have a weight above 0, for one of weight 0 is no row; None where all have."""
+    counted = np.concatenate(list(source.map(_counts)))
+    return None if counted.all() else counted
+
+
+def _counts(block: Block) -> Array:
+    return np.ones(block.n_rows, dtype=bool) if block.weight is None else block.weight > 0
 
 
 def _drawn(times: Array) -> Splits:

@@ -12,7 +12,7 @@ from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
 from certifit.selection.engine import Rows
 from certifit.selection.splits import rounds_of
-from certifit.solvers.fold_path import fold_path
+from certifit.solvers.fold_path import fold_path, safe_unit, spread
 from certifit.statistics.gram import Gram
 from certifit.tasks.fold_equations import FoldEquations
 
@@ -43,7 +43,7 @@ class FoldSystems:
     def _fill(self, k: int) -> None:
         train, validation = self._folds.pair(k)
         s = train.scaling
-        self.y_unit = 1.0 / (s.weight_scale * s.y_scale**2)
+        self.y_unit, self.in_units = safe_unit(train.y_unit)
         d = train.n_columns
         mean = np.zeros(d + 1)
         if self._folds.fit_intercept:
@@ -53,8 +53,9 @@ class FoldSystems:
         alpha = s.weight_scale / train.sum_weight if self._alpha is None else self._alpha
         with np.errstate(over="ignore", under="ignore"):
             self.train[k][np.arange(d), np.arange(d)] += alpha * train.sum_weight * s.scale**2
-        self.train_weight[k], self.validation_weight[k] = train.sum_weight, validation.sum_weight
-        self.train_total[k], self.validation_total[k] = train.target_moments()[1], validation.target_moments()[1]
+        weights = (gram.sum_weight / s.weight_scale for gram in (train, validation))
+        self.train_weight[k], self.validation_weight[k] = weights
+        self.train_total[k], self.validation_total[k] = spread(train), spread(validation)
 
     @one_blas_thread
     def exact(self, columns: Sequence[int]) -> tuple[Array, Array]:

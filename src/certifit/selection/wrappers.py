@@ -46,7 +46,7 @@ def _if_estimator_has(name: str) -> Callable[[Method], Method]:
 class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     """What both directions share: the contract, and `fit` in one place."""
 
-    _change: ClassVar[str]
+    change: ClassVar[str]  # what a step does to a feature
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     def steps_frame(self) -> Any:
         """`steps_` as a pandas frame, one row a step."""
         check_is_fitted(self)
-        return frame_of(self.steps_, self._change)
+        return frame_of(self.steps_, self.change)
 
     @property
     def certificate_(self) -> Any:
@@ -163,6 +163,8 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         wish = Wish.of(self.n_features_to_select, len(usable), len(fixed))
         blocks = [[at for column in feature.columns for at in made.get(names[column], [])] for feature in usable]
         _refuse_few_folds(len(systems.train_yy))
+        if not (systems.train_total > 0).any():
+            raise ValueError("y is constant in the training rows of every fold. No feature can explain it.")
         search = StatisticsSearch(systems, [feature.name for feature in usable], blocks, score)
         return self._path(search, fixed, wish), search.notes, wish
 
@@ -275,7 +277,7 @@ class ForwardSelection(_Selection):
     ['x1', 'x4']
     """
 
-    _change = "added"
+    change = "added"
 
     def _path(self, search: Search, fixed: Sequence[int], wish: Wish) -> list[Step]:
         return forward_path(search, fixed, wish.most)
@@ -299,7 +301,7 @@ class BackwardSelection(_Selection):
     ['x1', 'x4']
     """
 
-    _change = "dropped"
+    change = "dropped"
 
     def _path(self, search: Search, fixed: Sequence[int], wish: Wish) -> list[Step]:
         return backward_path(search, fixed, wish.fewest)

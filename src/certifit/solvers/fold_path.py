@@ -35,6 +35,7 @@ class FoldPath:
     train_weight: Array
     validation_weight: Array
     validation_null: Array  # squares on validation rows of predicting the training mean (0 without an intercept)
+    in_units: bool = True  # False: squares leave float64's range in the user's units, and only their ratios count
 
     @staticmethod
     def joined(paths: Sequence[FoldPath], places: Sequence[int]) -> FoldPath:
@@ -60,16 +61,27 @@ def fold_path(folds: FoldEquations, alphas: Sequence[float | None]) -> FoldPath:
     shape = (len(alphas), folds.n_splits)
     train, validation = np.zeros(shape), np.zeros(shape)
     totals, weights = np.zeros((2, folds.n_splits)), np.zeros((2, folds.n_splits))
-    null = np.zeros(folds.n_splits)
+    null, in_units = np.zeros(folds.n_splits), True
     for split in range(folds.n_splits):
         grams = folds.pair(split)
-        unit = 1.0 / (grams[0].scaling.weight_scale * grams[0].scaling.y_scale ** 2)
-        solved = path(folds, split, grams[0], alphas)
-        train[:, split], validation[:, split] = (row * unit for row in _errors(folds, split, grams, solved))
-        totals[:, split] = [gram.target_moments()[1] * unit for gram in grams]
+        unit, in_units = safe_unit(grams[0].y_unit)
+        solutions = path(folds, split, grams[0], alphas)
+        train[:, split], validation[:, split] = (row * unit for row in _errors(folds, split, grams, solutions))
+        totals[:, split] = [spread(gram) * unit for gram in grams]
         weights[:, split] = [gram.sum_weight / gram.scaling.weight_scale for gram in grams]
         null[split] = _about_training_mean(*grams, folds.fit_intercept) * unit
-    return FoldPath(train, validation, totals[0], totals[1], weights[0], weights[1], null)
+    return FoldPath(train, validation, totals[0], totals[1], weights[0], weights[1], null, in_units)
+
+
+def spread(gram: Gram) -> float:
+    """Sum of w (y - mean)^2, scaled; NaN for a single row, of which R2 has no meaning."""
+    return gram.target_moments()[1] if gram.n_rows > 1 else np.nan
+
+
+def safe_unit(unit: float) -> tuple[float, bool]:
+    """The factor to the user's units, or 1 where it would leave float64's range."""
+    is_safe = 1e-280 < unit < 1e280
+    return (unit if is_safe else 1.0), is_safe
 
 
 def _about_training_mean(train: Gram, validation: Gram, fit_intercept: bool) -> float:

@@ -42,6 +42,7 @@ class LeftOut:
     n_rows: int
     alone: tuple[int, ...]
     n_alone: int
+    y_scale: float = 1.0  # errors are in units of 1 / y_scale
 
     @staticmethod
     def joined(parts: Sequence[LeftOut], places: Sequence[int]) -> LeftOut:
@@ -50,14 +51,14 @@ class LeftOut:
         rows = (np.concatenate([getattr(part, name) for part in parts]) for name in ("squares", "fourths", "weight"))
         squares, fourths, weight = (row[order] for row in rows)
         worst = max(parts, key=lambda part: part.n_alone)
-        return LeftOut(squares, fourths, weight, worst.total, worst.n_rows, worst.alone, worst.n_alone)
+        return replace(worst, squares=squares, fourths=fourths, weight=weight)
 
     def __add__(self, other: LeftOut) -> LeftOut:
         sums = (a + b for a, b in zip(self._sums(), other._sums(), strict=True))
         squares, fourths, weight = sums
         alone = (*self.alone, *other.alone)[:SHOWN]
         counts = (self.n_rows + other.n_rows, alone, self.n_alone + other.n_alone)
-        return LeftOut(squares, fourths, weight, self.total, *counts)
+        return LeftOut(squares, fourths, weight, self.total, *counts, self.y_scale)
 
     def _sums(self) -> tuple[Array, Array, Array]:
         return self.squares, self.fourths, self.weight
@@ -68,9 +69,9 @@ def leave_one_out(source: Source, alphas: Sequence[float | None], fit_intercept:
     """Errors of every alpha; alpha None means 1 / sum of weights of the other rows."""
     weakest, bases = _bases(source, alphas, fit_intercept)
     parts = [source.reduce(partial(_summed, basis=basis)) for basis in bases]
-    s = weakest.gram.scaling
-    total = weakest.gram.target_moments()[1] / (s.weight_scale * s.y_scale**2)
-    return replace(LeftOut.joined(parts, range(len(alphas))), total=total)
+    # Sums are in units of y_scale: they neither over- nor underflow, and their ratios are the user's.
+    total = weakest.gram.target_moments()[1] / weakest.gram.scaling.weight_scale
+    return replace(LeftOut.joined(parts, range(len(alphas))), total=total, y_scale=weakest.gram.scaling.y_scale)
 
 
 @one_blas_thread
@@ -91,7 +92,7 @@ class LeftOutFits:
 
     basis: Basis
     directions: Array  # t of every row
-    errors: Array  # user's units; NaN where only the row itself tells
+    errors: Array  # scaled; NaN where only the row itself tells
     weight: float
 
     @one_blas_thread
@@ -99,7 +100,7 @@ class LeftOutFits:
         """Jackknife+ at new rows: quantiles of (prediction without row i) -+ |error of row i|."""
         n = len(self.errors)
         upper = math.ceil(level * (n + 1))
-        sizes = np.where(np.isnan(self.errors), np.inf, np.abs(self.errors))
+        sizes = np.where(np.isnan(self.errors), np.inf, np.abs(self.errors)) / self.basis.scaling.y_scale
         step = max(1, 4_000_000 // n)
         ends = []
         for begin in range(0, X.shape[0], step):
@@ -118,7 +119,7 @@ class LeftOutFits:
         c = basis.curvatures(basis.alphas[0], np.asarray(self.weight))
         t = _directions(X, basis)
         whole = basis.start + t @ (basis.right / c)
-        pull = self.weight * np.nan_to_num(self.errors) * s.y_scale
+        pull = self.weight * np.nan_to_num(self.errors)
         moved = (basis.level + (t / c) @ self.directions.T) * pull
         return np.asarray((whole[:, None] - moved + s.y_shift) / s.y_scale)
 
@@ -227,7 +228,7 @@ def _of_piece(part: Block, basis: Basis) -> LeftOut:
 
 
 def _rows(run: Block, basis: Basis) -> tuple[Array, Array]:
-    """Errors rows x alphas in the user's units, NaN where a row stands alone, and weights."""
+    """Errors rows x alphas, scaled, NaN where a row stands alone, and weights."""
     pieces = [_piece(run.part(begin, begin + ROWS), basis) for begin in range(0, run.n_rows, ROWS)]
     errors, weights = zip(*pieces, strict=True)
     return np.concatenate(errors), np.concatenate(weights)
@@ -252,7 +253,7 @@ def _piece(part: Block, basis: Basis) -> tuple[Array, Array]:
             c = basis.curvatures(alpha, w)
             leverage = w * (basis.level + (t * t / c).sum(axis=1))
             errors[:, a] = _left(y - basis.start - (t * basis.right / c).sum(axis=1), leverage)
-    return errors / s.y_scale, weight
+    return errors, weight
 
 
 def _left(residual: Array, leverage: Array) -> Array:

@@ -135,6 +135,13 @@ class Gram:
         squares = np.diagonal(self.sums)[:d] + 2 * c * self.sums[:d, d] + c * c * self.sum_weight
         return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
+    @property
+    def y_unit(self) -> float:
+        """Scaled squares of the target times this are in the user's units; 0 or infinite where float64 ends."""
+        s = self.scaling
+        with np.errstate(over="ignore", under="ignore", divide="ignore"):
+            return float(np.float64(1.0) / (np.float64(s.y_scale) ** 2 * s.weight_scale))
+
     def target_moments(self) -> tuple[float, float]:
         """Mean of y and the sum of squares about it, both scaled: (mean y_scale, squares y_scale^2 weight_scale)."""
         d = self.n_columns

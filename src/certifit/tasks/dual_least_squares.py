@@ -39,14 +39,13 @@ def has_fewer_rows(source: Source) -> bool:
     return counted and sum(run.n_rows for run in source.runs()) < source.n_features
 
 
-class DualLeastSquares:
-    """The task of fewer rows than columns; it gathers all rows."""
+class RowKernel:
+    """All rows gathered, centred and scaled, and the matrix K of their products."""
 
-    def __init__(self, source: Source, alpha: float | None, fit_intercept: bool) -> None:
+    def __init__(self, source: Source, fit_intercept: bool) -> None:
         self.source = source
         self.fit_intercept = fit_intercept
-        self._alpha = alpha
-        rows = source.gather()
+        rows = self.all_rows = source.gather()
         self.n_rows = rows.n_rows
         self.block: Block = counted(rows)
         if self.block.y is None:
@@ -61,89 +60,15 @@ class DualLeastSquares:
         y_mean = float(self.weight @ self.y) * self.scaling.y_scale / self.sum_weight
         self.y_mean = y_mean if fit_intercept else 0.0
         self.kernel = self._summed_kernel(twofold=False)
-        self.factor: Factor = self._factored()
-
-    @property
-    def alpha(self) -> float:
-        """Strength of the penalty on the mean scale."""
-        return self._alpha if self._alpha is not None else self.scaling.weight_scale / self.sum_weight
-
-    @property
-    def strength(self) -> float:
-        """sum_w alpha in scaled units: what the penalty adds to the diagonal of K."""
-        with np.errstate(over="ignore", under="ignore"):
-            alpha = self.alpha
-            strength = alpha * self.sum_weight * self.scaling.scale[0] ** 2 if alpha > 0 else 0.0
-            return float(min(strength, LARGEST_PENALTY))
 
     @property
     def roots(self) -> Array:
         """Square roots of the weights."""
         return np.sqrt(self.weight)
 
-    @property
-    def rank(self) -> int:
-        """Dimension of the span of the (centred) rows; under a penalty the number of rows, which bounds it."""
-        return len(self.factor.kept)
-
-    @property
-    def relation_error(self) -> float:
-        """How far off the relations among rows can be: the roundings of K, and of rows by centring."""
-        system, kept = self._system(), self.factor.kept
-        lost = system.norms[kept] / np.sqrt(np.maximum(np.diagonal(system.matrix)[kept], np.finfo(float).tiny))
-        centring = 16 * len(self.y) * 2.0**-53 * float(lost.max(initial=1.0))
-        return float(min(self.factor.condition * (self.factor.condition * 2.0**-96 + centring), 1.0))
-
     def target(self) -> Array:
         """The centred target times the roots of the weights, scaled."""
         return np.asarray(self.roots * (self.y * self.scaling.y_scale - self.y_mean))
-
-    def residuals(self, state: Weights) -> Array:
-        """r_i = y_i - b - x_i'w, scaled, evaluated in twofold precision."""
-        weights, intercept = self.to_scaled(state)
-        s = self.scaling
-        rows = self.block.rows
-        return np.asarray(core.residual_rows(rows, self.y, s.scale, s.y_scale, weights, intercept, n_threads()))
-
-    def residual_at(self, state: Weights) -> Residual:
-        """The residual statistic at a state: one pass."""
-        weights, intercept = self.to_scaled(state)
-        penalty = np.full(len(weights), self.strength)
-        return residual(self.source, self.scaling, weights, intercept, self.mean, penalty)
-
-    def combine(self, multipliers: Array) -> Array:
-        """sum_i a_i z_i: the weights that multipliers of the rows stand for, scaled."""
-        d = self.source.n_features
-        pieces = [self._centred(slice(begin, begin + PIECE)) @ multipliers for begin in range(0, d, PIECE)]
-        return np.concatenate(pieces)
-
-    def to_scaled(self, state: Weights) -> tuple[Array, float]:
-        """Weights and intercept for scaled columns and target."""
-        s = self.scaling
-        return state.coef / s.scale * s.y_scale, state.intercept * s.y_scale
-
-    def from_scaled(self, weights: Array) -> Weights:
-        """The state with these scaled weights and the intercept that makes the residuals' mean zero."""
-        s = self.scaling
-        coef = weights * s.scale / s.y_scale if self.strength < LARGEST_PENALTY else np.zeros_like(weights)
-        if not self.fit_intercept:
-            return Weights(coef, 0.0)
-        # The residuals themselves tell the intercept better than means of rows far from zero.
-        first = Weights(coef, (self.y_mean - float(self.mean @ weights)) / s.y_scale)
-        left = float(self.weight @ self.residuals(first)) / self.sum_weight
-        return Weights(coef, first.intercept + left / s.y_scale)
-
-    def null_space(self) -> tuple[Array | None, Array]:
-        """An orthonormal basis of the directions that no row sees, while it is small enough to keep."""
-        d = self.source.n_features
-        if self.strength > 0:
-            return np.zeros((d, 0)), np.zeros(0)
-        if d * (d - self.rank) > LARGEST_NULL_SPACE:
-            return None, np.zeros(0)
-        columns = self._centred(slice(0, d))[:, self.factor.kept]
-        full, _, _ = scipy.linalg.qr(columns, mode="full", pivoting=True)
-        directions = full[:, self.rank :]
-        return directions, -(self.mean / self.scaling.scale) @ directions
 
     def facts(self) -> dict[str, float]:
         """What is remembered of the data."""
@@ -195,6 +120,88 @@ class DualLeastSquares:
         if not np.isfinite(total[0]).all():
             refuse_nonfinite(self.source)
         return total[0][:n, :n], total[1][:n, :n] if twofold else None
+
+
+class DualLeastSquares(RowKernel):
+    """The task of fewer rows than columns; it gathers all rows."""
+
+    def __init__(self, source: Source, alpha: float | None, fit_intercept: bool) -> None:
+        super().__init__(source, fit_intercept)
+        self._alpha = alpha
+        self.factor: Factor = self._factored()
+
+    @property
+    def alpha(self) -> float:
+        """Strength of the penalty on the mean scale."""
+        return self._alpha if self._alpha is not None else self.scaling.weight_scale / self.sum_weight
+
+    @property
+    def strength(self) -> float:
+        """sum_w alpha in scaled units: what the penalty adds to the diagonal of K."""
+        with np.errstate(over="ignore", under="ignore"):
+            alpha = self.alpha
+            strength = alpha * self.sum_weight * self.scaling.scale[0] ** 2 if alpha > 0 else 0.0
+            return float(min(strength, LARGEST_PENALTY))
+
+    @property
+    def rank(self) -> int:
+        """Dimension of the span of the (centred) rows; under a penalty the number of rows, which bounds it."""
+        return len(self.factor.kept)
+
+    @property
+    def relation_error(self) -> float:
+        """How far off the relations among rows can be: the roundings of K, and of rows by centring."""
+        system, kept = self._system(), self.factor.kept
+        lost = system.norms[kept] / np.sqrt(np.maximum(np.diagonal(system.matrix)[kept], np.finfo(float).tiny))
+        centring = 16 * len(self.y) * 2.0**-53 * float(lost.max(initial=1.0))
+        return float(min(self.factor.condition * (self.factor.condition * 2.0**-96 + centring), 1.0))
+
+    def residuals(self, state: Weights) -> Array:
+        """r_i = y_i - b - x_i'w, scaled, evaluated in twofold precision."""
+        weights, intercept = self.to_scaled(state)
+        s = self.scaling
+        rows = self.block.rows
+        return np.asarray(core.residual_rows(rows, self.y, s.scale, s.y_scale, weights, intercept, n_threads()))
+
+    def residual_at(self, state: Weights) -> Residual:
+        """The residual statistic at a state: one pass."""
+        weights, intercept = self.to_scaled(state)
+        penalty = np.full(len(weights), self.strength)
+        return residual(self.source, self.scaling, weights, intercept, self.mean, penalty)
+
+    def combine(self, multipliers: Array) -> Array:
+        """sum_i a_i z_i: the weights that multipliers of the rows stand for, scaled."""
+        d = self.source.n_features
+        pieces = [self._centred(slice(begin, begin + PIECE)) @ multipliers for begin in range(0, d, PIECE)]
+        return np.concatenate(pieces)
+
+    def to_scaled(self, state: Weights) -> tuple[Array, float]:
+        """Weights and intercept for scaled columns and target."""
+        s = self.scaling
+        return state.coef / s.scale * s.y_scale, state.intercept * s.y_scale
+
+    def from_scaled(self, weights: Array) -> Weights:
+        """The state with these scaled weights and the intercept that makes the residuals' mean zero."""
+        s = self.scaling
+        coef = weights * s.scale / s.y_scale if self.strength < LARGEST_PENALTY else np.zeros_like(weights)
+        if not self.fit_intercept:
+            return Weights(coef, 0.0)
+        # The residuals themselves tell the intercept better than means of rows far from zero.
+        first = Weights(coef, (self.y_mean - float(self.mean @ weights)) / s.y_scale)
+        left = float(self.weight @ self.residuals(first)) / self.sum_weight
+        return Weights(coef, first.intercept + left / s.y_scale)
+
+    def null_space(self) -> tuple[Array | None, Array]:
+        """An orthonormal basis of the directions that no row sees, while it is small enough to keep."""
+        d = self.source.n_features
+        if self.strength > 0:
+            return np.zeros((d, 0)), np.zeros(0)
+        if d * (d - self.rank) > LARGEST_NULL_SPACE:
+            return None, np.zeros(0)
+        columns = self._centred(slice(0, d))[:, self.factor.kept]
+        full, _, _ = scipy.linalg.qr(columns, mode="full", pivoting=True)
+        directions = full[:, self.rank :]
+        return directions, -(self.mean / self.scaling.scale) @ directions
 
     def _factored(self) -> Factor:
         plain = plain_factor(self._system())

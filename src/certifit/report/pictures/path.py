@@ -28,7 +28,7 @@ def draw(context: dict[str, Any]) -> str:
     body = [
         frame.axes("number of columns", f"error of {text.visible(context['model']['target'])}"),
         frame.clipped("path", marks),
-        svg.legend(frame, [*keys, ("mark", "chosen")]),
+        svg.legend(frame, keys),
     ]
     description = (
         f"Root mean squared error against the number of columns; {chosen['n_features']} are chosen, "

@@ -10,23 +10,25 @@ def draw(context: dict[str, Any]) -> str:
     curve = context["validation"]["curve"]
     if curve is None:
         return ""
-    points = [k for k, value in enumerate(curve["values"]) if value > 0]
+    keys = [name for key in KEYS for name in (key, f"{key}_error")]
+    points = [k for k, alpha in enumerate(curve["values"]) if alpha > 0 and None not in [curve[key][k] for key in keys]]
+    if len(points) < 2:
+        return ""
     x = {k: svg.log10(curve["values"][k]) for k in points}
     ends = [curve[key][k] + sign * curve[f"{key}_error"][k] for key in KEYS for k in points for sign in (-1, 1)]
     frame = svg.LogFrame.around((min(x.values()), max(x.values())), (min(ends), max(ends)))
     marks = [mark for key, kind in KEYS.items() for mark in _line(frame, curve, key, kind, x)]
     best, chosen = curve["best"], curve["chosen"]
-    keys = [("line", "new rows"), ("line-fit", "rows of the fit"), ("band-wide", "± 1 standard error")]
+    shown = [("line", "new rows"), ("line-fit", "rows of the fit"), ("band-wide", "± 1 standard error")]
     if best in x and best != chosen:
         marks.append(frame.dots([(x[best], curve["validation"][best])], "s6", 8))
-        keys.append(("dot s6", "best"))
+        shown.append(("dot s6", "best"))
     if chosen in x:
         marks.append(svg.marked(frame, x[chosen], curve["validation"][chosen]))
-        keys.append(("mark", "chosen"))
     body = [
         frame.axes("alpha", f"error of {text.visible(context['model']['target'])}"),
         frame.clipped("validation", marks),
-        svg.legend(frame, keys),
+        svg.legend(frame, shown),
     ]
     return svg.document("validation", "Error against alpha", _description(curve), body)
 

@@ -8,13 +8,13 @@ from certifit.report import svg
 def draw(context: dict[str, Any]) -> str:
     """Variance, bias^2 + noise and their sum, as shares of the variance of the target; empty where not known."""
     found = context["validation"]["decomposition"]
-    spread = context["data"]["target"]["sd"] ** 2
-    if found is None or not spread > 0:
+    sd = context["data"]["target"]["sd"]
+    if found is None or not sd or None in (*found["error"], *found["variance"]):
         return ""
     x = [svg.log10(value) for value in found["values"]]
     lines = {
-        kind: [(at, value / spread) for at, value in zip(x, found[key], strict=True)]
-        for kind, key in (("line-fit", "variance"), ("line-soft", "bias_and_noise"), ("line", "error"))
+        kind: [(at, value / sd / sd) for at, value in zip(x, found[key], strict=True)]
+        for kind, key in (("line", "error"), ("line-fit", "variance"), ("line-soft", "bias_and_noise"))
     }
     top = max(y for points in lines.values() for _, y in points)
     frame = svg.LogFrame.around((min(x), max(x)), (0.0, top))

@@ -1,0 +1,77 @@
+"""What `fit` and `select` ask of cross-validation, and what they say where it cannot be had."""
+
+import warnings
+from typing import Any
+
+from certifit.cli.progress import Display
+from certifit.cli.request import FOLDS, Request
+
+LINEAR, RIDGE = "least squares", "ridge"
+
+# Candidates of a model that is refitted for each of them.
+N_REFITTED = 10
+# Refits that nobody asked for: so many cells of the table in all, a column costing some more.
+FREE_CELLS, CELLS_A_COLUMN = 40_000_000, 2000
+# A picture of bias and variance takes hundreds of solves.
+MOST_COLUMNS, N_ALPHAS = 120, 13
+
+
+def validated(
+    request: Request, models: dict[str, Any], source: Any, display: Display, rule: str = "min"
+) -> tuple[Any, list[str]]:
+    """The leaderboard, and sentences on what could not be done; None where there is none."""
+    if request.cv == 0:
+        return None, []
+    display.step("cross-validating")
+    from certifit.selection.leaderboard import TooManyRefits, folds_for, leaderboard
+
+    folds, note = folds_for(source, request.cv or FOLDS)
+    if folds is None:
+        return None, [f"Not cross-validated. {note}"]
+    notes = [] if note is None else [note]
+    most = N_REFITTED * folds.n_splits
+    if request.cv is None:
+        most = min(most, FREE_CELLS // (((source.n_rows or 0) + CELLS_A_COLUMN) * source.n_features))
+    prefer = LINEAR if LINEAR in models else None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of refits; the fit to all rows says its own
+            board = leaderboard(
+                models,
+                source,
+                cv=folds,
+                rule=rule,
+                prefer=prefer,
+                because="only it can have p-values",
+                most_refits=most,
+            )
+    except ValueError as error:
+        if request.cv is not None:
+            raise
+        # What is wrong with the data as such, the fit says.
+        notes.append(f"Not cross-validated: {error}{_ASK if isinstance(error, TooManyRefits) else ''}")
+        return None, notes
+    if request.cv is None and len(board.entries) <= len(models):
+        notes.append(_ASK.strip())
+    return board, notes
+
+
+_ASK = f" To have it all the same, add --cv {FOLDS}."
+
+
+def decomposed(board: Any, n_columns: int, source: Any, display: Display) -> Any:
+    """Values of alpha, and bias and variance along them; None where they are not known or cost too much."""
+    from certifit.selection.decomposition import decompose
+    from certifit.selection.engine import Rows
+
+    tuned = next((entry for entry in board.entries if len(entry.candidates.get("params", [])) > N_ALPHAS), None)
+    if tuned is None or tuned.route != "statistics" or n_columns > MOST_COLUMNS:
+        return None
+    display.step("measuring bias and variance")
+    params = tuned.candidates["params"]
+    some = [params[round(k * (len(params) - 1) / (N_ALPHAS - 1))] for k in range(N_ALPHAS)]
+    try:
+        found = decompose(tuned.model, Rows.of(tuned.model, source), some)
+    except ValueError:
+        return None  # a draw without rows of positive weight: there are too few for this picture
+    return None if found is None else ([one["alpha"] for one in some], found)

@@ -1,0 +1,226 @@
+"""The table of a leaderboard: models and the mean of y by their scores on the same splits.
+
+Scores are scikit-learn's: higher is better, and errors are negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.selection.curve_scores import CAUTION
+
+BASELINE = "mean of y"
+RMSE = "neg_root_mean_squared_error"
+
+# scoring -> mean squared error from a score, so that R2 of all validation rows together can be told
+_SQUARES = {RMSE: np.square, "neg_mean_squared_error": np.negative}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the table.
+
+    model : the estimator with its best parameters, not fitted; None for the baseline
+    params : the parameters that were chosen
+    fold_scores, fold_train_scores : one a split, on the validation and on the training rows
+    route : "statistics" or "refits"
+    seconds : what tuning and scoring took
+    candidates : the table of all candidates, as `cv_results_` of CrossValidated
+    """
+
+    name: str
+    model: Any
+    params: dict[str, Any]
+    fold_scores: Array
+    fold_train_scores: Array
+    route: str
+    seconds: float = 0.0
+    candidates: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def score(self) -> float:
+        """Mean over the splits."""
+        return float(self.fold_scores.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """sd over the splits / sqrt(number of splits)."""
+        return _standard_error(self.fold_scores)
+
+    @property
+    def train_score(self) -> float:
+        """Mean over the splits of the scores on training rows."""
+        return float(self.fold_train_scores.mean())
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Models and the mean of y, best first.
+
+    entries : list of Entry
+    best : the model with the best mean score
+    chosen : `best`; or the preferred model, where it is within one standard error of the best; or the one named by
+        `joined(..., is_chosen=True)`
+    baseline : the mean of y
+    weight : of the validation rows of every split
+    notes : sentences on what was left out
+    """
+
+    entries: list[Entry]
+    scoring: Any
+    rule: str
+    weight: Array
+    prefer: str | None = None
+    because: str = "it is preferred"
+    notes: list[str] = field(default_factory=list)
+    named: str | None = None
+
+    @staticmethod
+    def of(entries: Sequence[Entry], **facts: Any) -> Leaderboard:
+        """Entries sorted by their scores."""
+        return Leaderboard(sorted(entries, key=lambda entry: -entry.score), **facts)
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits."""
+        return len(self.weight)
+
+    @cached_property
+    def best(self) -> Entry:
+        """The model with the best mean score; the baseline is no model."""
+        return next(entry for entry in self.entries if entry.model is not None)
+
+    @cached_property
+    def chosen(self) -> Entry:
+        """The one that was named; else the best, unless the preferred one is within one standard error of it."""
+        if self.named is not None:
+            return self[self.named]
+        if self.prefer is None or self.prefer not in [entry.name for entry in self.entries]:
+            return self.best
+        wanted = self[self.prefer]
+        return wanted if wanted.score >= self.best.score - self.best.standard_error else self.best
+
+    @property
+    def baseline(self) -> Entry:
+        """The mean of y."""
+        return self[BASELINE]
+
+    def __getitem__(self, name: str) -> Entry:
+        for entry in self.entries:
+            if entry.name == name:
+                return entry
+        raise KeyError(f"no entry {name!r}. There are {[entry.name for entry in self.entries]}.")
+
+    def joined(self, entry: Entry, is_chosen: bool = False) -> Leaderboard:
+        """The same with one entry more, scored on the same splits; chosen whatever the others score, if wanted."""
+        entries = sorted([*self.entries, entry], key=lambda one: -one.score)
+        return replace(self, entries=entries, named=entry.name if is_chosen else self.named)
+
+    def difference(self, entry: Entry) -> tuple[float, float]:
+        """Mean over the splits of score - score of the best, and its standard error: folds are compared in pairs."""
+        steps = entry.fold_scores - self.best.fold_scores
+        return float(steps.mean()), 0.0 if entry is self.best else _standard_error(steps)
+
+    def r2(self, entry: Entry) -> float | None:
+        """1 - squares / squares of the mean of y, of all validation rows together; None where scores do not tell."""
+        squares = _SQUARES.get(self.scoring) if isinstance(self.scoring, str) else None
+        if squares is None:
+            return None
+        own, null = (float(self.weight @ squares(one.fold_scores)) for one in (entry, self.baseline))
+        return 1.0 - own / null if null > 0 else None
+
+    def to_frame(self) -> Any:
+        """The table as a pandas frame, one row an entry."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install 'certifit[pandas]'.") from error
+        rows = []
+        for entry in self.entries:
+            difference, error_of_it = self.difference(entry)
+            rows.append(
+                {
+                    "name": entry.name,
+                    "params": entry.params,
+                    "score": entry.score,
+                    "standard_error": entry.standard_error,
+                    "train_score": entry.train_score,
+                    "r2": self.r2(entry),
+                    "difference": difference,
+                    "difference_error": error_of_it,
+                    "route": entry.route,
+                    "seconds": entry.seconds,
+                    "chosen": entry is self.chosen,
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def sentences(self) -> list[str]:
+        """What the table says, in words."""
+        return [self._how_good(), *self._why_chosen(), *self._against_baseline(), *self.notes, CAUTION]
+
+    def _how_good(self) -> str:
+        size, error = abs(self.chosen.score), self.chosen.standard_error
+        if self.scoring == RMSE:
+            return (
+                f"On rows it did not see, predictions of {self.chosen.name!r} are off by {size:.4g} on average "
+                f"(root mean squared error; +- {error:.2g})."
+            )
+        return f"On rows it did not see, {self.chosen.name!r} scores {self.chosen.score:.4g} (+- {error:.2g})."
+
+    def _why_chosen(self) -> list[str]:
+        models = [entry for entry in self.entries if entry.model is not None]
+        if len(models) < 2:
+            return []
+        if self.chosen is self.best:
+            return [f"{self.chosen.name!r} is chosen: it has the best mean score of {len(models)}."]
+        return [
+            f"{self.chosen.name!r} is chosen: it is within one standard error of the best, {self.best.name!r}, "
+            f"and {self.because}."
+        ]
+
+    def _against_baseline(self) -> list[str]:
+        if self.chosen.score > self.baseline.score:
+            return []
+        return [f"No better than the {BASELINE}: the columns say nothing about y that these models can use."]
+
+    def __str__(self) -> str:
+        head = ["", "score", "+-", "train", "difference", "+-", "R2", "parameters"]
+        cells = [head, *(self._cells(entry) for entry in self.entries)]
+        widths = [max(len(row[j]) for row in cells) for j in range(len(head))]
+        lines = [
+            "  ".join(
+                [
+                    row[0].ljust(widths[0]),
+                    *(cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:-1], strict=True)),
+                ]
+            )
+            + f"  {row[-1]}"
+            for row in cells
+        ]
+        return "\n".join([*(line.rstrip() for line in lines), "", *self.sentences()])
+
+    def _cells(self, entry: Entry) -> list[str]:
+        mark = "* " if entry is self.chosen else "  "
+        difference, error = self.difference(entry)
+        r2 = self.r2(entry)
+        params = ", ".join(f"{name}={_short(value)}" for name, value in entry.params.items())
+        numbers = [
+            f"{entry.score:.5g}", f"{entry.standard_error:.2g}", f"{entry.train_score:.5g}",
+            f"{difference:.3g}", f"{error:.2g}", "" if r2 is None else f"{r2:.4f}",
+        ]  # fmt: skip
+        return [mark + entry.name, *numbers, params]
+
+
+def _standard_error(values: Array) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

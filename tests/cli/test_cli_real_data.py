@@ -1,0 +1,62 @@
+"""End to end on real data: houses with 40 categories, flights with 300 levels; part of the rows, all of the way."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import certifit as cf
+
+HOUSES = ["Gr_Liv_Area", "Neighborhood", "Year_Built", "Overall_Cond", "Garage_Cars", "Mas_Vnr_Type", "Pool_Area"]
+FLIGHTS = ["dep_delay", "carrier", "origin", "dest", "distance", "air_time", "month"]
+
+
+def read(folder):
+    context = json.loads(Path(folder, "report.json").read_text())
+    errors = {row["name"]: row["error"] for row in context["validation"]["rows"]}
+    return context, errors
+
+
+@pytest.fixture
+def houses(shared_data):
+    return shared_data / "ames_housing" / "ames_housing.parquet"
+
+
+@pytest.fixture
+def flights(shared_data, tmp_path):
+    """Every tenth flight that arrived."""
+    table = pq.read_table(shared_data / "nycflights13" / "flights.parquet")
+    table = table.filter(pc.is_valid(table["arr_delay"]))
+    pq.write_table(table.take(np.arange(0, table.num_rows, 10)), tmp_path / "flights.parquet")
+    return tmp_path / "flights.parquet"
+
+
+def test_prices_of_houses(cli, houses):
+    options = ["-t", "Sale_Price", "--columns", ",".join(HOUSES)]
+    result = cli("fit", houses, "-o", "fit", *options)
+    assert result.exit_code == 0, result.output
+    context, errors = read("fit")
+    assert errors[context["validation"]["chosen"]] < 0.6 * errors["mean of y"]
+    assert Path("fit/report.html").stat().st_size < 1_000_000
+    result = cli("select", houses, "-o", "select", *options, "--features", "parsimonious")
+    assert result.exit_code == 0, result.output
+    context, errors = read("select")
+    assert {"Gr_Liv_Area", "Neighborhood"} <= set(context["selection"]["features"])
+    assert "Pool_Area" not in context["selection"]["features"]
+    assert cli("verify", "select/model.certifit", houses).exit_code == 0
+
+
+def test_delays_of_flights(cli, flights):
+    options = ["-t", "arr_delay", "--columns", ",".join(FLIGHTS), "--unseen", "reference"]
+    result = cli("fit", flights, "-o", "fit", *options)
+    assert result.exit_code == 0, result.output
+    _, errors = read("fit")
+    assert errors["least squares"] == pytest.approx(15, abs=1) and errors["mean of y"] > 40
+    result = cli("select", flights, "-o", "select", *options, "--direction", "backward", "--group", "day")
+    assert result.exit_code == 0, result.output
+    context, _ = read("select")
+    assert {"dep_delay", "air_time", "distance"} <= set(context["selection"]["features"])
+    assert cf.load("select/model.certifit").certificate_.holds
