@@ -27,15 +27,14 @@ from certifit.data.gate import fit_source, predict_rows, predict_source, refuse_
 from certifit.data.source import Block, Memory, RowError, Source
 from certifit.maps import Functions, Polynomial, TableEncoder
 from certifit.runtime import core, n_threads, one_blas_thread
-from certifit.solvers.direct import solve
+from certifit.solvers.direct import Run, solve
 from certifit.solvers.dual_fold_path import dual_fold_path, dual_leave_one_out
 from certifit.solvers.fold_path import FoldPath, fold_path, fold_states
 from certifit.solvers.leave_one_out import LeftOut, LeftOutFits, leave_one_out, left_out_fits
 from certifit.statistics.gram import ColumnRange
 from certifit.statistics.moments import ColumnMoments
-from certifit.tasks.dual_least_squares import DualLeastSquares, has_fewer_rows, least_squares_task
+from certifit.tasks.dual_least_squares import has_fewer_rows, least_squares_task
 from certifit.tasks.fold_equations import FoldEquations, Gaps
-from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import Weights
 
 
@@ -57,12 +56,12 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         source = fit_source(self, X, y, sample_weight)
         self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
         self.encoder_ = self._fitted_encoder(source) if source.is_table else None
-        self.basis_ = None if self.basis is None else _fitted_basis(self.basis, self._encoded(source))
-        task = self._task(source)
-        run = solve(task)
-        self._store(task, run.state)
+        self.basis_ = None if self.basis is None else fitted_basis(self.basis, self._encoded(source))
+        task = self._task(self._mapped(source), self._penalty_strength())
+        run = self._solved(task)
         self.history_ = run.history
-        self.certificate_ = certify(task, run.state, float(self.tol))
+        self.certificate_ = self._certified(task, run.state)
+        self._store(task, run.state)
         if not self.certificate_.holds:
             warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=3)
         return self
@@ -113,8 +112,8 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
             probe.encoder = self.encoder_  # a frame is then read as the table that the model was fitted to
         source = fit_source(probe, X, y, sample_weight)
         predict_source(self, source)
-        task = least_squares_task(self._mapped(source), self.alpha_, bool(self.fit_intercept))
-        return certify(task, Weights(self.coef_, self.intercept_), float(self.tol))
+        task = self._task(self._mapped(source), self.alpha_)
+        return self._certified(task, Weights(self.coef_, self.intercept_))
 
     def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
         """The systems of all training sets from one pass a round; None where sums over rows do not determine them.
@@ -176,7 +175,7 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         if self.basis is not None and (is_scaled or gaps is not None):
             return None
         encoded = source if opened is None else source.through(opened)
-        self.basis_ = None if self.basis is None else _fitted_basis(self.basis, encoded)
+        self.basis_ = None if self.basis is None else fitted_basis(self.basis, encoded)
         return (encoded if self.basis_ is None else encoded.through(self.basis_)), gaps
 
     def fold_models(self, source: Source, rounds: Sequence[Splits]) -> list[Self] | None:
@@ -225,7 +224,7 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         probe = clone(self)
         probe.encoder_ = probe._fitted_encoder(source) if source.is_table else None
         encoded = probe._encoded(source)
-        probe.basis_ = None if probe.basis is None else _fitted_basis(probe.basis, encoded)
+        probe.basis_ = None if probe.basis is None else fitted_basis(probe.basis, encoded)
         return self._candidates(ColumnMoments.of(probe._mapped(source).first_block()).variance)
 
     def _is_tuned(self) -> bool:
@@ -269,8 +268,15 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
             raise ValueError("monomials() needs basis=Polynomial(degree).")
         return self.basis_.monomials(self.coef_, self.intercept_)
 
-    def _task(self, source: Source) -> LeastSquares | DualLeastSquares:
-        return least_squares_task(self._mapped(source), self._penalty_strength(), bool(self.fit_intercept))
+    def _task(self, source: Source, alpha: float | None) -> Any:
+        """What is minimised on these rows."""
+        return least_squares_task(source, alpha, bool(self.fit_intercept))
+
+    def _solved(self, task: Any) -> Run:
+        return solve(task)
+
+    def _certified(self, task: Any, state: Weights) -> Certificate:
+        return certify(task, state, float(self.tol))
 
     def _mapped(self, source: Source) -> Source:
         source = self._encoded(source)
@@ -309,7 +315,7 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
             columns = np.column_stack([np.ones(len(columns)), columns])
         return self.inference_.interval(columns, self._scores(block), level, kind)
 
-    def _store(self, task: LeastSquares | DualLeastSquares, state: Weights) -> None:
+    def _store(self, task: Any, state: Weights) -> None:
         self.coef_ = state.coef
         self.intercept_ = state.intercept
         self.alpha_ = task.alpha
@@ -376,7 +382,7 @@ def check_number(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a finite number >= 0. Got {value}.")
 
 
-def _fitted_basis(basis: Any, source: Source) -> Any:
+def fitted_basis(basis: Any, source: Source) -> Any:
     """A fitted copy of the basis; a polynomial needs only the range of each column, one pass."""
     basis = clone(basis)
     names = source.names if source.named else None

@@ -29,7 +29,73 @@ class Weights:
     intercept: float
 
 
-class NormalEquations:
+class GramUnits:
+    """A Gram statistic and the scales between the user's units and those of its sums."""
+
+    def __init__(self, gram: Gram, fit_intercept: bool, names: Sequence[str]) -> None:
+        self.gram = gram
+        self.fit_intercept = fit_intercept
+        self.names = names
+
+    def to_scaled(self, state: Weights) -> tuple[Array, float]:
+        """Weights and intercept for scaled columns and target. Powers of two: exact short of underflow."""
+        s = self.gram.scaling
+        return state.coef / s.scale * s.y_scale, state.intercept * s.y_scale
+
+    def from_solution(self, solution: Array, low: Array | None = None) -> Weights:
+        """The state nearest to a solution of the system, solution + low."""
+        s, offset = self.gram.scaling, int(self.fit_intercept)
+        low = np.zeros_like(solution) if low is None else low
+        with np.errstate(over="ignore"):
+            coef = (solution + low)[offset:] * s.scale / s.y_scale
+        coef[self._is_crushed()] = 0.0
+        self._refuse_overflow(coef)
+        intercept = 0.0
+        if offset:
+            # b = b' + y_shift - sum_j w_j shift_j: large terms that cancel, so in twofold precision
+            hi, lo = tf.dot(solution[1:], s.shift)
+            total, rest = tf.two_sum(solution[0], np.float64(s.y_shift))
+            total, more = tf.two_sum(total, np.float64(-hi))
+            intercept = float(total + (more + rest - lo + low[0] - float(low[1:] @ s.shift))) / s.y_scale
+        return Weights(coef, intercept)
+
+    def to_solution(self, state: Weights) -> Array:
+        """Inverse of `from_solution`."""
+        s = self.gram.scaling
+        weights, intercept = self.to_scaled(state)
+        if not self.fit_intercept:
+            return weights
+        hi, lo = tf.dot(weights, s.shift)
+        total, rest = tf.two_sum(np.float64(intercept), np.float64(-s.y_shift))
+        return np.concatenate([[float((total + hi) + (rest + lo))], weights])
+
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+        mean, about = self.gram.target_moments()
+        return data_facts(self.gram.n_rows, self.gram.sum_weight, self.gram.scaling, mean, about)
+
+    def _order(self) -> Array:
+        """The system's columns as places in the Gram statistic."""
+        d = self.gram.n_columns
+        columns = np.arange(d)
+        return np.concatenate([[d], columns]) if self.fit_intercept else columns
+
+    def _is_crushed(self) -> Array:
+        """Columns whose penalty leaves no weight to speak of."""
+        return np.zeros(self.gram.n_columns, dtype=bool)
+
+    def _refuse_overflow(self, coef: Array) -> None:
+        if np.isfinite(coef).all():
+            return
+        j = int(np.flatnonzero(~np.isfinite(coef))[0])
+        size = 1.0 / self.gram.scaling.scale[j]
+        raise ValueError(
+            f"The coefficient of feature {self.names[j]!r} exceeds the largest float64: its values are "
+            f"about {size:.0e}. Multiply the column by 1e200 or so, or leave it out."
+        )
+
+
+class NormalEquations(GramUnits):
     """The system of one Gram statistic. alpha None means 1 / sum of weights.
 
     resum: the same statistic in twofold sums, asked for where float64 ones cannot bear the condition.
@@ -38,9 +104,7 @@ class NormalEquations:
     def __init__(
         self, gram: Gram, alpha: float | None, fit_intercept: bool, resum: Callable[[], Gram], names: Sequence[str]
     ) -> None:
-        self.gram = gram
-        self.fit_intercept = fit_intercept
-        self.names = names
+        super().__init__(gram, fit_intercept, names)
         self._alpha = alpha
         self._resum = resum
         self.factor: Factor = self._factored()
@@ -56,6 +120,9 @@ class NormalEquations:
     def penalty(self) -> Array:
         """What the penalty adds to the diagonal, in scaled units: sum_w alpha (scale_j)^2, kept finite."""
         return self._penalty_of(self.alpha)
+
+    def _is_crushed(self) -> Array:
+        return np.asarray(self.penalty >= LARGEST_PENALTY)  # within 1 / LARGEST_PENALTY of the minimum, relative
 
     def _penalty_of(self, alpha: float) -> Array:
         strength = alpha * self.gram.sum_weight
@@ -88,38 +155,6 @@ class NormalEquations:
         """What a penalty adds to the diagonal of the system's matrix, for any alpha."""
         return np.concatenate([np.zeros(int(self.fit_intercept)), self._penalty_of(alpha)])
 
-    def to_scaled(self, state: Weights) -> tuple[Array, float]:
-        """Weights and intercept for scaled columns and target. Powers of two: exact short of underflow."""
-        s = self.gram.scaling
-        return state.coef / s.scale * s.y_scale, state.intercept * s.y_scale
-
-    def from_solution(self, solution: Array, low: Array | None = None) -> Weights:
-        """The state nearest to a solution of the system, solution + low."""
-        s, offset = self.gram.scaling, int(self.fit_intercept)
-        low = np.zeros_like(solution) if low is None else low
-        with np.errstate(over="ignore"):
-            coef = (solution + low)[offset:] * s.scale / s.y_scale
-        coef[self.penalty >= LARGEST_PENALTY] = 0.0  # within 1 / LARGEST_PENALTY of the minimum, relative
-        self._refuse_overflow(coef)
-        intercept = 0.0
-        if offset:
-            # b = b' + y_shift - sum_j w_j shift_j: large terms that cancel, so in twofold precision
-            hi, lo = tf.dot(solution[1:], s.shift)
-            total, rest = tf.two_sum(solution[0], np.float64(s.y_shift))
-            total, more = tf.two_sum(total, np.float64(-hi))
-            intercept = float(total + (more + rest - lo + low[0] - float(low[1:] @ s.shift))) / s.y_scale
-        return Weights(coef, intercept)
-
-    def to_solution(self, state: Weights) -> Array:
-        """Inverse of `from_solution`."""
-        s = self.gram.scaling
-        weights, intercept = self.to_scaled(state)
-        if not self.fit_intercept:
-            return weights
-        hi, lo = tf.dot(weights, s.shift)
-        total, rest = tf.two_sum(np.float64(intercept), np.float64(-s.y_shift))
-        return np.concatenate([[float((total + hi) + (rest + lo))], weights])
-
     def directions(self) -> Array:
         """Null vectors of the system, one a dependent column: its relation to the kept ones, -1 for itself."""
         factor = self.factor
@@ -139,11 +174,6 @@ class NormalEquations:
         unit = np.where(largest > 0, largest, 1.0)
         return np.asarray(weights / unit), np.asarray(intercept / unit)
 
-    def facts(self) -> dict[str, float]:
-        """What is remembered of the data."""
-        mean, about = self.gram.target_moments()
-        return data_facts(self.gram.n_rows, self.gram.sum_weight, self.gram.scaling, mean, about)
-
     def _factored(self) -> Factor:
         """Factor of the system's matrix; from twofold sums where float64 ones cannot bear its condition."""
         plain = plain_factor(self._system()) if self.gram.low is None else None
@@ -161,22 +191,6 @@ class NormalEquations:
             norms = np.concatenate([[np.sqrt(self.gram.sum_weight)], norms])
             penalty = np.concatenate([[0.0], penalty])
         return System.of(self.gram.sums[places], low, penalty, norms)
-
-    def _order(self) -> Array:
-        """The system's columns as places in the Gram statistic."""
-        d = self.gram.n_columns
-        columns = np.arange(d)
-        return np.concatenate([[d], columns]) if self.fit_intercept else columns
-
-    def _refuse_overflow(self, coef: Array) -> None:
-        if np.isfinite(coef).all():
-            return
-        j = int(np.flatnonzero(~np.isfinite(coef))[0])
-        size = 1.0 / self.gram.scaling.scale[j]
-        raise ValueError(
-            f"The coefficient of feature {self.names[j]!r} exceeds the largest float64: its values are "
-            f"about {size:.0e}. Multiply the column by 1e200 or so, or leave it out."
-        )
 
 
 def data_facts(n_rows: int, sum_weight: float, s: Scaling, mean: float, about: float) -> dict[str, float]:

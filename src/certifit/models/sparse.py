@@ -1,0 +1,304 @@
+"""Lasso and elastic net: least squares whose penalty sets weights to zero."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from certifit.certificates.certificate import Certificate
+from certifit.certificates.elastic import certify
+from certifit.data.cells import Splits
+from certifit.data.columns import Array
+from certifit.data.gate import fit_source
+from certifit.data.source import Source
+from certifit.models.base import LinearRegressor, check_number, fitted_basis
+from certifit.solvers.coordinate import ElasticPath, alpha_max, elastic_fold_path, elastic_path, solve
+from certifit.solvers.direct import Run
+from certifit.solvers.fold_path import FoldPath
+from certifit.tasks.dual_least_squares import has_fewer_rows
+from certifit.tasks.elastic import ElasticLeastSquares, Strengths, WideElastic, elastic_task
+from certifit.tasks.fold_equations import FoldEquations
+from certifit.tasks.normal_equations import Weights
+
+DIRECTIONS = {"increasing": (0.0, np.inf), "decreasing": (-np.inf, 0.0)}
+
+
+class SparseRegressor(LinearRegressor):
+    """Least squares with an L1 and L2 penalty, factors of single columns and bounds."""
+
+    alpha: float
+    penalty_factors: Any
+    bounds: Any
+    max_iter: int
+
+    def path(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, alphas: Any = None, n_alphas: int = 100
+    ) -> ElasticPath:
+        """Solutions along alphas; by default `n_alphas` of them from the least that gives no weight down to 1e-3 of it."""
+        model = clone(self)
+        model._check_parameters()
+        task = model._task(model._columns_of(fit_source(model, X, y, sample_weight)), 1.0)
+        chosen = _grid(alpha_max(task), n_alphas) if alphas is None else np.asarray(alphas, dtype=np.float64)
+        for alpha in chosen:
+            check_number("alphas", float(alpha))
+        return elastic_path(task, chosen, int(self.max_iter))
+
+    def candidates(self, source: Source) -> list[dict[str, Any]]:
+        """A hundred values of alpha, from the least that gives no weight down to 1e-3 of it: one pass."""
+        model = clone(self)
+        model._check_parameters()
+        task = model._task(model._columns_of(source), 1.0)
+        return [{"alpha": float(alpha)} for alpha in _grid(alpha_max(task), 100)]
+
+    def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
+        """None: the fit is not linear in the target."""
+        return None
+
+    def leave_one_out(self, source: Source, candidates: Sequence[Mapping[str, Any]]) -> None:
+        """None: the fit is not linear in the target."""
+        return None
+
+    def fold_models(self, source: Source, rounds: Sequence[Splits]) -> None:
+        """None: folds are refitted where their models are wanted."""
+        return None
+
+    def _fold_errors(self, source: Source, rounds: Sequence[Splits], alphas: Sequence[Any]) -> FoldPath | None:
+        columns = self._fold_columns(source)
+        if columns is None or has_fewer_rows(columns[0]):
+            return None
+        folds = FoldEquations(columns[0], rounds, bool(self.fit_intercept), columns[1])
+        strengths = self._strengths(folds.names, 1.0)
+        return elastic_fold_path(folds, strengths, [float(alpha) for alpha in alphas], int(self.max_iter))
+
+    def _columns_of(self, source: Source) -> Source:
+        self.encoder_ = self._fitted_encoder(source) if source.is_table else None
+        self.basis_ = None if self.basis is None else fitted_basis(self.basis, self._encoded(source))
+        return self._mapped(source)
+
+    def _task(self, source: Source, alpha: float | None) -> ElasticLeastSquares | WideElastic:
+        strengths = self._strengths(source.names, 1.0 if alpha is None else alpha)
+        return elastic_task(source, strengths, bool(self.fit_intercept))
+
+    def _solved(self, task: Any) -> Run:
+        return solve(task, int(self.max_iter))
+
+    def _certified(self, task: Any, state: Weights) -> Certificate:
+        return certify(task, state, float(self.tol))
+
+    def _store(self, task: Any, state: Weights) -> None:
+        self.coef_, self.intercept_ = state.coef, state.intercept
+        self.alpha_ = float(task.strengths.alpha)
+        self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
+        self.null_space_, self.null_intercept_ = np.zeros((len(state.coef), 0)), np.zeros(0)
+        self.column_names_ = list(task.source.names)
+        self.inference_ = None
+        self.data_ = task.facts()
+
+    def _strengths(self, names: Sequence[str], alpha: float) -> Strengths:
+        lower, upper = self._bounds(names)
+        return Strengths(float(alpha), self._l1_ratio(), self._factors(names), lower, upper)
+
+    def _l1_ratio(self) -> float:
+        return 1.0
+
+    def _factors(self, names: Sequence[str]) -> Array:
+        given = self.penalty_factors
+        if given is None:
+            return np.ones(len(names))
+        if isinstance(given, Mapping):
+            factors = np.ones(len(names))
+            for name, factor in given.items():
+                check_number(f"penalty_factors[{name!r}]", factor)
+                factors[self._places(name, names, "penalty_factors")] = float(factor)
+            return factors
+        factors = np.asarray(given, dtype=np.float64)
+        if factors.shape != (len(names),) or not (np.isfinite(factors) & (factors >= 0)).all():
+            raise ValueError(f"penalty_factors must be {len(names)} finite numbers >= 0, one a column, or a dict.")
+        return factors
+
+    def _bounds(self, names: Sequence[str]) -> tuple[Array, Array]:
+        lower, upper = np.full(len(names), -np.inf), np.full(len(names), np.inf)
+        if isinstance(self.bounds, Mapping):
+            for name, bound in self.bounds.items():
+                pair = DIRECTIONS.get(bound) if isinstance(bound, str) else bound
+                if pair is None or len(pair) != 2:
+                    raise ValueError(
+                        f"bounds[{name!r}] must be (low, high), 'increasing' or 'decreasing'. Got {bound!r}."
+                    )
+                places = self._places(name, names, "bounds")
+                lower[places], upper[places] = (float(end) for end in pair)
+        elif self.bounds is not None:
+            lower, upper = (np.array(np.broadcast_to(np.asarray(b, float), len(names))) for b in self.bounds)
+        if not (lower <= 0).all() or not (upper >= 0).all():  # NaN fails too
+            j = int(np.flatnonzero(~((lower <= 0) & (upper >= 0)))[0])
+            raise ValueError(
+                f"The bounds of {names[j]!r} must have 0 between them: a penalty pulls weights to 0. "
+                f"Got {lower[j]:g} to {upper[j]:g}."
+            )
+        return lower, upper
+
+    def _places(self, name: Any, names: Sequence[str], what: str) -> list[int]:
+        """Places of the columns that a name means: one of them, or all that a table's column became."""
+        if name in names:
+            return [list(names).index(name)]
+        groups = dict(self.encoder_.groups_) if getattr(self, "encoder_", None) is not None else {}
+        if name in groups:
+            return [list(names).index(made) for made in groups[name] if made in names]
+        raise ValueError(f"{what} names {name!r}, and the columns are {list(names)[:20]}.")
+
+    def _penalty_strength(self) -> float | None:
+        return float(self.alpha)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("alpha", self.alpha)
+        if not isinstance(self.max_iter, int | np.integer) or isinstance(self.max_iter, bool) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be a whole number >= 1. Got {self.max_iter!r}.")
+
+
+class Lasso(SparseRegressor):
+    """Least squares with an L1 penalty: many weights are exactly zero.
+
+    minimise over w, b:   sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)  +  alpha sum_j f_j |w_j|
+
+    certificate:  the duality gap, relative to the objective
+
+    Parameters
+    ----------
+    alpha : float >= 0, default 1.0
+        Strength of the penalty. At alpha >= max_j |x_j'(y - mean y)| / n every weight is zero.
+    fit_intercept : bool, default True
+        The intercept is never penalised.
+    penalty_factors : dict {column: factor}, array or None, default None
+        Factors f_j >= 0 of single columns, 1 where none is named; 0 leaves a column unpenalised.
+    bounds : dict {column: (low, high), "increasing" or "decreasing"}, pair of arrays or None, default None
+        Bounds on weights, with 0 between them.
+    basis, encoder : as for LinearRegression
+    tol : float >= 0, default 1e-8
+        Largest relative gap that counts as converged.
+    max_iter : int >= 1, default 10000
+        Passes over the columns.
+
+    Attributes
+    ----------
+    coef_, intercept_, alpha_, certificate_, history_ : as for Ridge
+    rank_, condition_ : number of columns with a weight, and their condition
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
+    >>> cf.Lasso(alpha=0.5).fit(X, [2.0, 4.0, 6.0, 8.0]).coef_.round(12)
+    array([1.6, 0. ])
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        penalty_factors: Any = None,
+        bounds: Any = None,
+        basis: Any = None,
+        encoder: Any = None,
+        tol: float = 1e-8,
+        max_iter: int = 10_000,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.penalty_factors = penalty_factors
+        self.bounds = bounds
+        self.basis = basis
+        self.encoder = encoder
+        self.tol = tol
+        self.max_iter = max_iter
+
+    @property
+    def objective(self) -> str:
+        """What is minimised, in one line."""
+        return f"minimised: {_SQUARES} + {self.alpha:g} {_factor(self)}|w|_1{_ends(self)}"
+
+
+class ElasticNet(SparseRegressor):
+    """Least squares with a mix of an L1 and an L2 penalty.
+
+    minimise over w, b:   sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)
+                          + alpha sum_j f_j ( l1_ratio |w_j| + (1 - l1_ratio)/2 w_j^2 )
+
+    certificate:  the duality gap, relative to the objective
+
+    Parameters
+    ----------
+    alpha : float >= 0, default 1.0
+    l1_ratio : float in (0, 1], default 0.5
+        Share of the L1 penalty; 1 is the lasso. For 0 use Ridge.
+    fit_intercept, penalty_factors, bounds, basis, encoder, tol, max_iter : as for Lasso
+
+    Attributes
+    ----------
+    coef_, intercept_, alpha_, certificate_, history_, rank_, condition_ : as for Lasso
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
+    >>> cf.ElasticNet(alpha=0.5).fit(X, [2.0, 4.0, 6.0, 8.0]).coef_.round(12)
+    array([1.5, 0. ])
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        l1_ratio: float = 0.5,
+        *,
+        fit_intercept: bool = True,
+        penalty_factors: Any = None,
+        bounds: Any = None,
+        basis: Any = None,
+        encoder: Any = None,
+        tol: float = 1e-8,
+        max_iter: int = 10_000,
+    ) -> None:
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.penalty_factors = penalty_factors
+        self.bounds = bounds
+        self.basis = basis
+        self.encoder = encoder
+        self.tol = tol
+        self.max_iter = max_iter
+
+    @property
+    def objective(self) -> str:
+        """What is minimised, in one line."""
+        ratio, factor = float(self.l1_ratio), _factor(self)
+        mix = f"({ratio:g} {factor}|w|_1 + {1 - ratio:g}/2 {factor}|w|^2)"
+        return f"minimised: {_SQUARES} + {self.alpha:g} {mix}{_ends(self)}"
+
+    def _l1_ratio(self) -> float:
+        return float(self.l1_ratio)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("l1_ratio", self.l1_ratio)
+        if not 0 < float(self.l1_ratio) <= 1:
+            raise ValueError(f"l1_ratio must be above 0 and at most 1. Got {self.l1_ratio}. For 0 use Ridge.")
+
+
+_SQUARES = "sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)"
+
+
+def _factor(model: SparseRegressor) -> str:
+    return "" if model.penalty_factors is None else "factors * "
+
+
+def _ends(model: SparseRegressor) -> str:
+    return ("" if model.bounds is None else " within bounds") + ("" if model.fit_intercept else " with b = 0")
+
+
+def _grid(largest: float, n_alphas: int) -> Array:
+    if not largest > 0:
+        largest = 1.0  # the target tells nothing about the columns: any penalty gives no weights
+    return largest * np.geomspace(1.0, 1e-3, n_alphas)
