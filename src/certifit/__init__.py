@@ -88,10 +88,22 @@ _MODULES = {
     ),
     "selection.information": ("MutualInformationFilter",),
     "selection.information_display": ("MutualInformationDisplay",),
+    "selection.curves": (
+        "cross_validate",
+        "learning_curve",
+        "validation_curve",
+    ),
+    "evaluation.bias_variance": ("bias_variance",),
+    "selection.displays_curves": (
+        "LearningCurveDisplay",
+        "ValidationCurveDisplay",
+    ),
+    "evaluation.displays.bias_variance": ("BiasVarianceDisplay",),
 }
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "BiasVarianceDisplay",
     "Bootstrap",
     "Calibration",
     "CalibrationDisplay",
@@ -101,6 +113,7 @@ __all__ = [
     "Estimate",
     "Folds",
     "Functions",
+    "LearningCurveDisplay",
     "LinearRegression",
     "MutualInformationDisplay",
     "MutualInformationFilter",
@@ -109,9 +122,11 @@ __all__ = [
     "Ridge",
     "RocCurveDisplay",
     "TableEncoder",
+    "ValidationCurveDisplay",
     "accuracy_score",
     "average_precision_score",
     "balanced_accuracy_score",
+    "bias_variance",
     "bootstrap_interval",
     "bounds",
     "brier_score_loss",
@@ -119,6 +134,7 @@ __all__ = [
     "clopper_pearson",
     "compare_auc",
     "confusion_matrix",
+    "cross_validate",
     "d2_tweedie_score",
     "explained_variance_score",
     "f1_score",
@@ -126,6 +142,7 @@ __all__ = [
     "from_arrow",
     "from_dask",
     "jackknife_plus",
+    "learning_curve",
     "load",
     "log_loss",
     "mean_absolute_error",
@@ -145,6 +162,7 @@ __all__ = [
     "scan_parquet",
     "scan_svmlight",
     "threads",
+    "validation_curve",
     "verify",
 ]
 
@@ -153,6 +171,7 @@ if TYPE_CHECKING:
     from certifit.data.files import scan_csv, scan_parquet, scan_svmlight
     from certifit.data.streams import from_arrow
     from certifit.evaluation import bounds
+    from certifit.evaluation.bias_variance import bias_variance
     from certifit.evaluation.class_scores import (
         accuracy_score,
         balanced_accuracy_score,
@@ -163,6 +182,7 @@ if TYPE_CHECKING:
         recall_score,
     )
     from certifit.evaluation.confusion import ConfusionMatrix
+    from certifit.evaluation.displays.bias_variance import BiasVarianceDisplay
     from certifit.evaluation.displays.calibration import CalibrationDisplay
     from certifit.evaluation.displays.confusion import ConfusionMatrixDisplay
     from certifit.evaluation.displays.ranking import PrecisionRecallDisplay, RocCurveDisplay
@@ -191,6 +211,8 @@ if TYPE_CHECKING:
     from certifit.models.linear import LinearRegression, Ridge
     from certifit.runtime import threads
     from certifit.selection.cross_validated import CrossValidated
+    from certifit.selection.curves import cross_validate, learning_curve, validation_curve
+    from certifit.selection.displays_curves import LearningCurveDisplay, ValidationCurveDisplay
     from certifit.selection.information import MutualInformationFilter
     from certifit.selection.information_display import MutualInformationDisplay
     from certifit.selection.intervals import jackknife_plus
@@ -201,7 +223,7 @@ def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'certifit' has no attribute {name!r}")
     module = import_module(f"certifit.{_PUBLIC[name]}")
-    value = module if _PUBLIC[name].endswith(f".{name}") else getattr(module, name)
+    value = getattr(module, name, module)  # a name that its module does not hold is the module
     globals()[name] = value
     return value
 

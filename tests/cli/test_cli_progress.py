@@ -1,5 +1,6 @@
 import functools
 import io
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -89,3 +90,30 @@ def test_a_terminal_sees_rows_a_second_and_the_time_left(monkeypatch):
             display._bar.refresh()
     shown = terminal.getvalue()
     assert "fitting" in shown and "of 1,000 rows" in shown and "rows/s" in shown and "left" in shown
+
+
+@pytest.mark.parametrize(("model", "is_hidden"), [(cf.Ridge(), False), (cf.Ridge(basis=cf.Polynomial(2)), True)])
+def test_the_display_gives_way_to_the_bar_that_counts_refits(monkeypatch, model, is_hidden):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr("sys.stderr", Terminal())
+    monkeypatch.setattr("certifit.cli.progress.DELAY_SECONDS", 0.0)
+    with Display() as display:
+        display._timer.join()
+        with display.yielding([model], table_source()):
+            assert display.is_on != is_hidden and (display._bar is None) == is_hidden
+        assert display.is_on and display._bar is not None
+
+
+def test_quiet_silences_every_bar(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with Display(quiet=True) as display, display.yielding([cf.Ridge()], table_source()):
+        assert not sys.stderr.isatty()
+    assert sys.stderr is terminal and terminal.getvalue() == ""

@@ -133,6 +133,18 @@ def test_few_rows(cli, tmp_path):
     assert result.exit_code == 0 and "2 folds instead of 10" in result.stdout
 
 
+def test_a_selection_that_needs_refits_says_so_first(cli, tmp_path):
+    rng = np.random.default_rng(0)
+    names = [f"x{j}" for j in range(300)]
+    lines = [",".join([*names, "y"]), *(",".join(map(str, row)) for row in rng.normal(size=(8, 301)).round(2))]
+    Path("wide.csv").write_text("\n".join(lines))
+    fixed = ",".join(names[:299])
+    result = cli("select", "wide.csv", "-t", "y", "-o", "out", "--cv", "2", "--features", "299", "--fixed", fixed)
+    assert result.exit_code == 0, result.output
+    assert "every subset is refitted" in result.stderr
+    assert len(context_of()["selection"]["features"]) == 299
+
+
 def test_hostile_names_are_harmless(cli, tmp_path):
     names = ["=cmd|'!A0", "<script>alert(1)</script>", "\x1b[31mred"]
     rng = np.random.default_rng(0)

@@ -299,3 +299,15 @@ def test_intervals_that_were_not_kept_are_refused(rng):
     X, y = rows(rng, 30)
     with pytest.raises(ValueError, match="intervals=True"):
         cf.CrossValidated(cf.Ridge(), GRID).fit(X, y).predict_interval(X)
+
+
+def test_one_split_tells_no_error_and_one_standard_error_is_the_best(rng):
+    X, y = rows(rng, 60)
+    pair = [(np.arange(40), np.arange(40, 60))]
+    best, simple = (cf.CrossValidated(cf.Ridge(), GRID, cv=pair, rule=rule).fit(X, y) for rule in ("min", "1se"))
+    assert simple.best_params_ == best.best_params_
+
+
+def test_a_default_strength_has_no_place_in_an_order():
+    with pytest.raises(ValueError, match="needs numbers"):
+        simplicity([{"alpha": None}, {"alpha": 1.0}])

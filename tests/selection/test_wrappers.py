@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier, is_regressor
-from sklearn.datasets import make_classification
+from sklearn.datasets import dump_svmlight_file, make_classification
 from sklearn.feature_selection import SequentialFeatureSelector
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import make_scorer, mean_absolute_error
@@ -322,6 +322,30 @@ def test_a_scan_chooses_what_its_rows_in_memory_choose(tmp_path, selection, tabl
     assert absolute.selected_features_ == ["size", "city"]
 
 
+def test_other_sources_choose_what_arrays_choose(rng, tmp_path):
+    frame = pd.DataFrame(rng.normal(size=(150, 4)), columns=list("abcd"))
+    frame["y"] = frame["a"] - 2 * frame["d"] + rng.normal(size=150)
+    plain = ForwardSelection(cf.LinearRegression(), "parsimonious", cv=4).fit(frame[list("abcd")], frame["y"])
+    dask = pytest.importorskip("dask.dataframe")
+    parts = cf.from_dask(dask.from_pandas(frame, npartitions=3), target="y")
+    fitted = ForwardSelection(cf.LinearRegression(), "parsimonious", cv=4).fit(parts)
+    assert fitted.selected_features_ == plain.selected_features_
+    np.testing.assert_allclose(fitted.predict(parts), plain.predict(frame[list("abcd")]), rtol=1e-9)
+    path = tmp_path / "rows.svm"
+    dump_svmlight_file(frame[list("abcd")].to_numpy(), frame["y"].to_numpy(), str(path), zero_based=False)
+    sparse = ForwardSelection(cf.LinearRegression(), "parsimonious", cv=4).fit(cf.scan_svmlight(path))
+    np.testing.assert_array_equal(sparse.support_, plain.support_)
+    np.testing.assert_allclose(sparse.predict(cf.scan_svmlight(path)), plain.predict(frame[list("abcd")]), rtol=1e-9)
+
+
+def test_a_model_with_a_basis_is_selected_by_its_columns(rng):
+    X = rng.normal(size=(80, 4))
+    y = X[:, 2] ** 2 + 0.1 * rng.normal(size=80)
+    fitted = ForwardSelection(cf.LinearRegression(basis=cf.Polynomial(2)), 1, cv=4).fit(X, y)
+    assert fitted.selected_features_ == ["x2"] and fitted.score(X, y) > 0.9
+    assert ForwardSelection(cf.LinearRegression(), cv=4).fit(X, y).score(X, y) < 0.9
+
+
 # The face of a selector.
 
 
@@ -425,6 +449,12 @@ def test_bad_rows_are_refused_in_words(rng, selection, model):
         selector.fit(X, np.where(np.arange(30) == 3, np.nan, y))
     with pytest.raises((ValueError, TypeError), match=r"folds need|n_splits|greater than"):
         selection(model, cv=31).fit(X, y)
+
+
+def test_a_scan_with_a_constant_target_is_refused(rng):
+    table = pa.table({"a": rng.normal(size=30), "y": np.full(30, 0.1)})
+    with pytest.raises(ValueError, match="y is constant"):
+        ForwardSelection(cf.LinearRegression(), cv=3).fit(cf.from_arrow(table, target="y"))
 
 
 def test_what_cannot_be_weighted_says_so(rng):

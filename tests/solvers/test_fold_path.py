@@ -89,3 +89,16 @@ def test_fold_models_predict_as_refits_do(rng):
     for k, model in enumerate(cf.Ridge(0.1).fold_models(Memory(X, y), [SPLITS])):
         refit = cf.Ridge(0.1).fit(X[cells != k], y[cells != k])
         assert np.allclose(model.predict(X), refit.predict(X), rtol=1e-10)
+
+
+@pytest.mark.parametrize("degree, n_rows", [(9, 12), (30, 20)])
+def test_a_polynomial_that_a_fold_does_not_determine_is_refitted(degree, n_rows):
+    x = np.random.default_rng(0).uniform(-1, 1, size=(n_rows, 1))
+    y = np.sin(3 * x[:, 0])
+    model = cf.LinearRegression(basis=cf.Polynomial(degree))
+    assert model.fold_path(Memory(x, y), [Splits.folds(ByRow(3, 0))], [{}]) is None
+    folds = cf.Folds(3)
+    scores = cf.CrossValidated(model, {}, cv=folds).fit(x, y).cv_results_
+    for k, (train, test) in enumerate(folds.split(x)):
+        wanted = cf.LinearRegression(basis=cf.Polynomial(degree)).fit(x[train], y[train]).score(x[test], y[test])
+        assert scores[f"split{k}_test_score"][0] == pytest.approx(wanted, rel=1e-8)

@@ -18,7 +18,7 @@ KINDS = {"auto": (LINEAR, RIDGE), "linear": (LINEAR,), "ridge": (RIDGE,)}
     click.option(
         "--model", "kind", type=click.Choice(list(KINDS)), default="auto", show_default=True,
         help="linear: least squares, with p-values. ridge: with a penalty, without p-values. "
-        "auto: what predicts rows it did not see better.",
+        "auto: the better one on rows it did not see; linear where it is within one standard error.",
     ),
     click.option("--alpha", type=float, metavar="A", help="Strength of the ridge penalty. Default: the folds choose."),
     click.option("--degree", type=click.IntRange(min=1), metavar="K", help="Fit a polynomial of this degree."),

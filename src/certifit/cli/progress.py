@@ -1,10 +1,12 @@
 """Progress on stderr: only on a terminal, and only when the work lasts longer than a moment."""
 
+import contextlib
 import functools
+import io
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 DELAY_SECONDS = 0.8
@@ -23,6 +25,7 @@ class Display:
     """
 
     def __init__(self, quiet: bool = False) -> None:
+        self.is_quiet = quiet
         self.is_on = not quiet and sys.stderr.isatty()
         self._lock = threading.Lock()
         self._bar: Any = None
@@ -53,6 +56,22 @@ class Display:
                 self._timer.cancel()
             if self._bar is not None:
                 self._bar.stop()
+                self._bar = None
+
+    @contextlib.contextmanager
+    def yielding(self, models: Iterable[Any], source: Any) -> Iterator[None]:
+        """Leave the terminal to the bar that counts refits, where a model needs them; quiet silences that bar too."""
+        if self.is_quiet:
+            with contextlib.redirect_stderr(io.StringIO()):
+                yield
+            return
+        if not self.is_on or all(is_summed(model, source) for model in models):
+            yield
+            return
+        self._stop()
+        yield
+        self.is_on = True
+        self._start()
 
     def step(self, label: str, total: int | None = None) -> None:
         """Name what is being done, and how many rows a pass has."""
@@ -167,6 +186,13 @@ def _watched(source: Any, display: Display) -> Any:
             return source if self.run_rows is None else source.resized(self.block_rows, self.run_rows)
 
     return Watched()
+
+
+def is_summed(model: Any, source: Any) -> bool:
+    """Whether sums over rows determine the fits of a model, so that nothing is refitted."""
+    from sklearn.base import clone
+
+    return clone(model).fold_equations(source, []) is not None
 
 
 def _pass_of(f: Any) -> str | None:

@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
+from certifit.cli.errors import say
 from certifit.cli.paths import listed_names
-from certifit.cli.progress import Display
+from certifit.cli.progress import Display, is_summed
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
 from certifit.cli.validation import validated
 
@@ -51,6 +52,9 @@ def select(*, direction: str, wanted: str, fixed: str | None, kind: str, alpha: 
     return carry_out(request, work)
 
 
+_FASTER = "Fewer columns (--columns) or a small number of --features is faster."
+
+
 def _wanted(text: str) -> Any:
     """A number, a pair or a word, as the wrappers take it."""
     if text in ("best", "parsimonious"):
@@ -85,9 +89,12 @@ def _select(
     folds, note = folds_for(source, request.cv or FOLDS)
     if folds is None:
         raise ValueError(f"A selection compares errors on folds. {note}")
+    if not is_summed(estimator, source):
+        say(f"Warning: fewer rows than columns, so every subset is refitted, which takes long. {_FASTER}")
     display.step("selecting columns")
     make = {"forward": ForwardSelection, "backward": BackwardSelection}[direction]
-    selector = make(estimator, wanted, cv=folds, scoring=RMSE, fixed=fixed).fit(source)
+    with display.yielding([estimator], source):
+        selector = make(estimator, wanted, cv=folds, scoring=RMSE, fixed=fixed).fit(source)
     board, _ = validated(request, {"all columns": estimator}, source, display)
     notes = [SAME_FOLDS, *([] if note is None else [note])]
     if board is not None:

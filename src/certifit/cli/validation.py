@@ -34,7 +34,7 @@ def validated(
         most = min(most, FREE_CELLS // (((source.n_rows or 0) + CELLS_A_COLUMN) * source.n_features))
     prefer = LINEAR if LINEAR in models else None
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), display.yielding(models.values(), source):
             warnings.simplefilter("ignore")  # of refits; the fit to all rows says its own
             board = leaderboard(
                 models,

@@ -162,9 +162,13 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         if columns is None:
             return None
         mapped, gaps = columns
-        if not has_fewer_rows(mapped):
-            return fold_path(FoldEquations(mapped, rounds, bool(self.fit_intercept), gaps), alphas)
-        return dual_fold_path(mapped, rounds, alphas, bool(self.fit_intercept)) if gaps is None else None
+        is_polynomial = isinstance(self.basis, Polynomial)
+        if has_fewer_rows(mapped):
+            is_simple = gaps is None and not is_polynomial
+            return dual_fold_path(mapped, rounds, alphas, bool(self.fit_intercept)) if is_simple else None
+        path = fold_path(FoldEquations(mapped, rounds, bool(self.fit_intercept), gaps), alphas)
+        # A smallest norm is meant in the columns of a training set's own range.
+        return None if is_polynomial and path.is_redundant else path
 
     def _fold_columns(self, source: Source) -> tuple[Source, Gaps | None] | None:
         """The columns that sums are made of, with every gap marked; None where each training set has its own."""

@@ -39,7 +39,7 @@ def choose(mean: Array, error: Array, candidates: Sequence[Mapping[str, Any]], r
     if rule == "min":
         return best
     order = simplicity(candidates)
-    within = mean >= mean[best] - error[best]
+    within = mean >= mean[best] - np.nan_to_num(error[best])  # one split tells no error
     within &= order >= order[best]  # never less penalised than the best
     return int(max(np.flatnonzero(within), key=lambda i: (order[i], mean[i])))
 
@@ -56,12 +56,13 @@ def simplicity(candidates: Sequence[Mapping[str, Any]]) -> Array:
             f"rule='1se' needs candidates that differ in one parameter that orders them by simplicity "
             f"({', '.join(SIMPLER)}). These differ in {varying}. Use rule='min'."
         )
-    return np.array([SIMPLER[name] * _size(candidate.get(varying[0])) for candidate in candidates])
+    sign = SIMPLER[name]
+    return np.array([sign * _size(candidate.get(varying[0]), sign) for candidate in candidates])
 
 
-def _size(value: Any) -> float:
-    """A number, or the degree of a basis; None is what limits nothing."""
-    if value is None:
+def _size(value: Any, sign: int) -> float:
+    """A number, or the degree of a basis; None is a limit that limits nothing."""
+    if value is None and sign < 0:
         return np.inf
     value = getattr(value, "degree", value)
     if not isinstance(value, Real):

@@ -71,7 +71,7 @@ class ChosenColumns:
 
     def apply(self, X: Any) -> Any:
         """Only these columns."""
-        return X[:, list(self.columns)]
+        return X.select(list(self.names)) if isinstance(X, pa.Table | pa.RecordBatch) else X[:, list(self.columns)]
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Their names."""
@@ -85,7 +85,9 @@ def take_columns(X: Any, columns: Sequence[int]) -> Any:
         names = [X.names[column] for column in columns]
         if hasattr(X, "select"):
             return X.select(names)
-        return X.through(ChosenColumns(tuple(names), tuple(columns)))
+        chosen = X.through(ChosenColumns(tuple(names), tuple(columns)))
+        chosen.is_table = X.is_table  # columns of a table still need an encoder
+        return chosen
     if hasattr(X, "iloc"):
         return X.iloc[:, columns]
     return X.select(columns) if isinstance(X, pa.Table) else X[:, columns]

@@ -143,7 +143,7 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         rows = Rows.of(self.estimator, X, y, sample_weight)
         score = sufficient(self.scoring)
         systems = None if score is None else fold_systems(self.estimator, rows, cv)
-        if systems is None or score is None or {name for name, _ in systems.features}.difference(self._names()):
+        if systems is None or score is None or not self._is_told_by(systems):
             steps, notes, wish = self._by_refits(rows, cv, features)
         else:
             steps, notes, wish = self._by_sums(systems, score, features)
@@ -153,6 +153,11 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         self.support_[[column for feature in chosen for column in feature.columns]] = True
         self.steps_, self.redundant_ = steps, notes
         self.selected_features_, self.n_features_ = [feature.name for feature in chosen], len(chosen)
+
+    def _is_told_by(self, systems: Any) -> bool:
+        """Whether sums go by columns of X (a basis mixes them) and, for an error in units of y, hold those units."""
+        known = set(self._names()).issuperset(name for name, _ in systems.features)
+        return known and (systems.in_units or self.scoring in (None, "r2"))
 
     @one_blas_thread
     def _by_sums(self, systems: Any, score: Score, features: list[Feature]) -> tuple[list[Step], list[str], Wish]:

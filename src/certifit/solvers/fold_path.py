@@ -36,6 +36,7 @@ class FoldPath:
     validation_weight: Array
     validation_null: Array  # squares on validation rows of predicting the training mean (0 without an intercept)
     in_units: bool = True  # False: squares leave float64's range in the user's units, and only their ratios count
+    is_redundant: bool = False  # some training set does not determine its weights; theirs are of smallest norm
 
     @staticmethod
     def joined(paths: Sequence[FoldPath], places: Sequence[int]) -> FoldPath:
@@ -61,16 +62,17 @@ def fold_path(folds: FoldEquations, alphas: Sequence[float | None]) -> FoldPath:
     shape = (len(alphas), folds.n_splits)
     train, validation = np.zeros(shape), np.zeros(shape)
     totals, weights = np.zeros((2, folds.n_splits)), np.zeros((2, folds.n_splits))
-    null, in_units = np.zeros(folds.n_splits), True
+    null, in_units, is_redundant = np.zeros(folds.n_splits), True, False
     for split in range(folds.n_splits):
         grams = folds.pair(split)
         unit, in_units = safe_unit(grams[0].y_unit)
         solutions = path(folds, split, grams[0], alphas)
+        is_redundant |= any(len(equations.factor.dependent) > 0 for equations, _ in solutions)
         train[:, split], validation[:, split] = (row * unit for row in _errors(folds, split, grams, solutions))
         totals[:, split] = [spread(gram) * unit for gram in grams]
         weights[:, split] = [gram.sum_weight / gram.scaling.weight_scale for gram in grams]
         null[split] = _about_training_mean(*grams, folds.fit_intercept) * unit
-    return FoldPath(train, validation, totals[0], totals[1], weights[0], weights[1], null, in_units)
+    return FoldPath(train, validation, totals[0], totals[1], weights[0], weights[1], null, in_units, is_redundant)
 
 
 def spread(gram: Gram) -> float:
