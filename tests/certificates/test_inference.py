@@ -17,6 +17,7 @@ import pytest
 from scipy import stats
 
 from certifit.certificates import inference as module
+from certifit.certificates import summary as table
 from certifit.certificates.inference import Inference
 
 TOLERANCE = 1e-8
@@ -121,6 +122,54 @@ def test_intervals_agree_with_statsmodels(has_intercept: bool, kind: Any, theirs
         frame = reference.get_prediction(Z).summary_frame(alpha=1 - level)
         ours = fitted(X, y, has_intercept).interval(Z, Z @ reference.params, level, kind)
         np.testing.assert_allclose(ours, frame[[f"{theirs}_lower", f"{theirs}_upper"]], rtol=TOLERANCE)
+
+
+@pytest.mark.parametrize("has_intercept", [True, False])
+def test_variance_weights_agree_with_weighted_least_squares_of_statsmodels(has_intercept: bool) -> None:
+    sm = pytest.importorskip("statsmodels.api")
+    X, y = sample(12)
+    weight = np.random.default_rng(13).uniform(0.01, 0.2, len(y))  # they sum to about 4: no count of rows
+    ours = fitted(X, y, has_intercept, weight * 20)
+    ours = replace(ours, inverse=ours.inverse * 20, rss=ours.rss / 20, tss=ours.tss / 20, n_obs=weight.sum() + 10)
+    ours = replace(ours, n_obs=float(len(y)), sum_weight=float(weight.sum()), log_weight=float(np.log(weight).sum()))
+    theirs = sm.WLS(y, design(X, has_intercept), weights=weight).fit()
+    assert_agrees(ours, theirs)
+    np.testing.assert_allclose(ours.covariance, theirs.cov_params(), rtol=TOLERANCE)
+    Z = design(sample(8)[0], has_intercept)
+    frame = theirs.get_prediction(Z).summary_frame()
+    ends = ours.interval(Z, Z @ theirs.params, kind="confidence")
+    np.testing.assert_allclose(ends, frame[["mean_ci_lower", "mean_ci_upper"]], rtol=TOLERANCE)
+
+
+def test_variance_weights_without_the_rows_say_what_is_missing() -> None:
+    X, y = sample(4)
+    weight = np.random.default_rng(5).uniform(0.5, 2, len(y))
+    fit = fitted(X, y, weight=weight).with_variance_weights(len(y))
+    assert (fit.weights, fit.n_obs, fit.df_resid) == ("variance", 40.0, 36.0)
+    assert math.isnan(fit.log_likelihood) and math.isnan(fit.aic) and math.isnan(fit.bic)
+    summary = fit.summary("LinearRegression", "y")
+    assert summary.to_dict()["aic"] is None and "nan" not in str(summary) and str(summary).count("undefined") == 3
+    assert "weights='variance'" in str(summary) and "every row counts" in str(summary)
+    with pytest.raises(ValueError, match="the number of rows is 4 and 4 coefficients"):
+        fit.with_variance_weights(4)
+
+
+def test_the_table_says_what_the_weights_mean() -> None:
+    assert "weight 2 is the row twice" in str(fitted(*sample()).summary("LinearRegression", "y"))
+
+
+@pytest.mark.parametrize("has_intercept", [True, False])
+def test_variance_inflation_is_that_of_a_regression_on_the_other_columns(has_intercept: bool) -> None:
+    X, y = sample(3, 60, 5)
+    X[:, 4] += 3 * X[:, 1] - X[:, 2]
+    weight = np.random.default_rng(1).uniform(0.5, 2, len(y))
+    found = fitted(X, y, has_intercept, weight).variance_inflation()
+    assert list(found) == [f"x{j}" for j in range(5)]
+    for j, factor in enumerate(found.values()):
+        others = fitted(np.delete(X, j, axis=1), X[:, j], has_intercept, weight)
+        assert factor == pytest.approx(1 / (1 - others.r_squared), rel=TOLERANCE)
+    assert fitted(X[:, :1], y).variance_inflation() == {"x0": pytest.approx(1, rel=1e-14)}
+    assert fitted(X[:, :0], y).variance_inflation() == {}
 
 
 def test_interval_in_blocks_equals_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,7 +384,7 @@ def test_the_layout_is_a_rectangle_of_at_most_100_columns() -> None:
     names[0], names[1] = "短い名前の列", "é" * 200
     text = str(fitted(X, y, names=names).summary("LinearRegression", "t" * 80, notes=["word " * 60]))
     lines = text.splitlines()
-    widths = [module._width(line) for line in lines]
+    widths = [table._width(line) for line in lines]
     assert max(widths) <= 100
     assert len([w for w in widths if w == max(widths)]) > 500
     assert sum("column" in line for line in lines) == 498 and "..." in text
@@ -356,6 +405,7 @@ def test_names_cannot_drive_the_terminal_or_the_page() -> None:
 
 def test_the_html_is_well_formed() -> None:
     page = fitted(*sample(), names=["a<b", "c&d", "e"]).summary("LinearRegression", "y")._repr_html_()
+    assert page == fitted(*sample(), names=["a<b", "c&d", "e"]).summary("LinearRegression", "y").to_html()
     rows = [len(row) for row in ElementTree.fromstring(f"<div>{page}</div>").iter("tr")]
     assert rows == [4] * 7 + [7] * 5
 
@@ -366,6 +416,7 @@ def test_to_dict_is_plain_and_complete() -> None:
     found = json.loads(json.dumps(summary.to_dict(), allow_nan=False))
     assert (found["model"], found["target"], found["level"]) == ("LinearRegression", "price", 0.9)
     assert found["notes"][-1] == "one more"
+    assert (found["covariance"], found["weights"]) == ("nonrobust", "frequency")
     assert found["f_pvalue"] == fit.f_pvalue and found["sigma2"] == fit.sigma2
     ends = [[row["lower"], row["upper"]] for row in found["coefficients"]]
     np.testing.assert_array_equal(ends, fit.confidence_interval(0.9))
@@ -387,7 +438,7 @@ def test_inference_holds_no_rows_and_survives_pickle() -> None:
     X, y = sample(0, 5000, 3)
     fit = fitted(X, y)
     fit.interval(design(X, True), y)
-    stored = "names estimate inverse rss tss exponent n_obs has_intercept"
+    stored = "names estimate inverse rss tss exponent n_obs has_intercept sum_weight log_weight"
     assert [field.name for field in fields(fit)] == stored.split()
     copy = pickle.dumps(fit)
     assert len(copy) < 3000

@@ -135,7 +135,7 @@ def change_tree(tree: Any, rng: random.Random) -> Any:
 
 def outcome(originals: list[bytes], mutant: bytes, is_blind: bool) -> str:
     """What became of a mutant; an AssertionError if it should not have."""
-    start = time.perf_counter()
+    start = time.process_time()  # other work on the machine is not ours
     try:
         model = from_bytes(mutant)
     except ModelFileError as error:
@@ -150,7 +150,7 @@ def outcome(originals: list[bytes], mutant: bytes, is_blind: bool) -> str:
         with quiet, np.errstate(all="ignore"), contextlib.suppress(ValueError, TypeError):
             rows = np.ones((2, model.n_features_in_)) if model.encoder_ is None else table().head(2)
             assert model.predict(rows).shape == (2,)
-    assert time.perf_counter() - start < MAX_SECONDS, "it took too long"
+    assert time.process_time() - start < MAX_SECONDS, "it took too long"
     return result
 
 
@@ -162,14 +162,15 @@ def content(data: bytes) -> tuple[dict[str, Any], bytes, dict[str, Any]]:
     return table, payload, said
 
 
-def run(n_mutants: int, seed: int) -> Counter[str]:
-    """Outcomes of `n_mutants` mutants."""
+def run(n_mutants: int, seed: int, name: str | None = None) -> Counter[str]:
+    """Outcomes of `n_mutants` mutants of one sample, or of all of them."""
     originals = [to_bytes(sample.model) for sample in samples().values()]
+    chosen = originals if name is None else [to_bytes(samples()[name].model)]
     counts: Counter[str] = Counter()
     kinds: list[Callable[[bytes, random.Random, list[bytes]], bytes]] = [blind, sealed]
     for i in range(n_mutants):
         rng = random.Random(f"{seed}/{i}")
-        data = rng.choice(originals)
+        data = rng.choice(chosen)
         mutate = rng.choice(kinds)
         mutant = mutate(data, rng, originals)
         try:

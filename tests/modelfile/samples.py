@@ -12,6 +12,7 @@ import pyarrow as pa
 import certifit as cf
 from certifit.data.arrow import ArrowSource
 from certifit.maps import TableEncoder
+from certifit.models.sparse import ElasticNet, Lasso
 
 NASTY_NAMES = [
     "\x1b[31mred\x07",
@@ -77,6 +78,33 @@ def table_cases() -> dict[str, tuple[Any, ...]]:
     }
 
 
+def sparse_cases() -> dict[str, tuple[Any, ...]]:
+    """Lasso and elastic net, with factors and bounds in each form that the models take."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 5))
+    y = X @ [2.0, -1.5, 0.6, 0.0, 0.0] + 3.0 + 0.3 * rng.normal(size=30)
+    weight = rng.integers(1, 4, size=30).astype(float)
+    named = pd.DataFrame(X, columns=NASTY_NAMES[:5])
+    frame = table()
+    target = pd.Series(rng.normal(size=len(frame)).round(3), name="delay")
+    ends = {NASTY_NAMES[0]: "increasing", NASTY_NAMES[1]: (-1.0, 0.5)}
+    given = {"x": 0.0, "nasty": 2, "rare": 0.5}
+    return {
+        "lasso": (Lasso(alpha=0.2), X, y),
+        "lasso without weights": (Lasso(alpha=100, max_iter=7), X, y),
+        "lasso with factors": (Lasso(alpha=0.2, penalty_factors=[0, 1, 2.5, 1, 1], fit_intercept=False), X, y),
+        "lasso with bounds": (Lasso(alpha=0.05, bounds=(0.0, [1.5, 9, 1, 1, 1])), X, y, weight),
+        "lasso in powers": (Lasso(alpha=0.1, basis=cf.Polynomial(2)), X[:, :3], y),
+        "lasso of a table": (
+            Lasso(alpha=0.02, penalty_factors=given, bounds={"store": (-1, 0.5)}, encoder=TableEncoder()),
+            frame,
+            target,
+        ),
+        "elastic net": (ElasticNet(alpha=0.2, l1_ratio=0.3), X, y, weight),
+        "elastic net by name": (ElasticNet(0.1, 1, bounds=ends, penalty_factors={NASTY_NAMES[2]: 3}), named, y),
+    }
+
+
 @cache
 def samples() -> dict[str, Sample]:
     """Fitted once; a test that changes a model works on a copy."""
@@ -102,9 +130,11 @@ def samples() -> dict[str, Sample]:
         "named": (cf.LinearRegression(), named, target),
         "named chebyshev": (cf.LinearRegression(basis=cf.Polynomial(1)), named, target),
         **table_cases(),
+        **sparse_cases(),
     }
     return {name: Sample(model.fit(*data), *data) for name, (model, *data) in cases.items()}
 
 
 NAMES = list(samples())
 TABLES = list(table_cases())
+SPARSE = list(sparse_cases())

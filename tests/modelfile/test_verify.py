@@ -61,7 +61,10 @@ def test_a_nudge_that_the_objective_hardly_feels_is_refused(noise):
     assert result.certificate.holds and not result.holds
 
 
-@pytest.mark.parametrize("name", ["least squares", "ridge", "chebyshev", "fewer rows than columns"])
+OTHER_DATA = ["least squares", "ridge", "chebyshev", "fewer rows than columns", "lasso", "lasso with bounds"]
+
+
+@pytest.mark.parametrize("name", OTHER_DATA)
 def test_other_data_of_the_same_size_are_refused(name):
     model, X, y, weight = samples()[name]
     for other_X, other_y in ((X, y[::-1]), (X, y + 1e-3 * np.arange(len(y))), (X * 1.001, y)):

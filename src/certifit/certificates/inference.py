@@ -2,39 +2,35 @@
 
     y = Xw + b + e,  e ~ N(0, sigma^2):   least squares is the maximum likelihood estimate
 
-Conventions (those of statsmodels' OLS): sigma^2-hat is RSS / (N - p), the log-likelihood uses RSS / N.
-N is the sum of weights: weight 2 is the row twice. p counts the intercept. Without an intercept R-squared
-and F compare with the prediction 0 ("uncentered"), even if a column is constant.
+Conventions (those of statsmodels' OLS and WLS): sigma^2-hat is RSS / (N - p), the log-likelihood uses RSS / N.
+Frequency weights count rows: weight 2 is the row twice, N is the sum of weights. Variance weights are inverse
+variances up to a factor: N is the number of rows. p counts the intercept. Without an intercept R-squared and F
+compare with the prediction 0 ("uncentered"), even if a column is constant.
 What has no value (0 / 0) is nan in Python, None in `to_dict` and "undefined" in print, with a note.
 """
 
 from __future__ import annotations
 
-import html
 import math
-import textwrap
-import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy import linalg, special
 
-if TYPE_CHECKING:
-    import pandas
+from certifit.certificates.summary import Summary
 
 EPSILON = float(np.finfo(np.float64).eps)
 BLOCK_NUMBERS = 2**17  # numbers of a block of rows in `interval`: 1 MB
-NAME_WIDTH = 30  # columns a coefficient's name may take in print
-TITLE = "Least Squares Regression Results"
-SCALARS = (
-    *("n_obs", "df_resid", "df_model", "r_squared", "adjusted_r_squared", "f_statistic", "f_pvalue"),
-    *("log_likelihood", "aic", "bic", "sigma", "sigma2"),
-)
-COLUMNS = ("estimate", "standard_error", "t", "p", "lower", "upper")
+FEWEST_DIGITS = 1e-4  # relative error of what comes from the rounded entries of A that is still told
 Kind = Literal["confidence", "prediction"]
+Convention = Literal["frequency", "variance"]
+WEIGHTS: dict[Convention, str] = {
+    "frequency": "Weights count rows (frequency): weight 2 is the row twice.",
+    "variance": "Weights are inverse variances up to a factor (variance): every row counts once.",
+}
 NOISE = {"confidence": 0.0, "prediction": 1.0}  # a prediction interval adds the noise of one new row
 
 
@@ -60,8 +56,10 @@ class Inference:
     rss: float  # weighted sum of squared residuals, in units of 4**exponent
     tss: float  # the same of y about its mean, about 0 without an intercept
     exponent: int  # y was scaled by 2**-exponent to keep its squares finite; nearly always 0
-    n_obs: float  # sum of weights, > p
+    n_obs: float  # N > p: the sum of weights, or with variance weights the number of rows
     has_intercept: bool
+    sum_weight: float | None = None  # of variance weights; None says that weights count rows
+    log_weight: float = math.nan  # sum of the logarithms of variance weights; nan where it is not known
 
     def __post_init__(self) -> None:
         p = len(self.names)
@@ -69,12 +67,37 @@ class Inference:
             shapes = f"{self.estimate.shape} and {self.inverse.shape}"
             raise ValueError(f"{p} names need shapes ({p},) and ({p}, {p}). Got {shapes}.")
         if not self.df_resid > 0:
-            sizes = f"the rows' weights sum to {self.n_obs:g} and {p} coefficients are estimated"
+            rows = "the rows' weights sum to" if self.sum_weight is None else "the number of rows is"
+            sizes = f"{rows} {self.n_obs:g} and {p} coefficients are estimated"
             raise ValueError(f"no residual degree of freedom: {sizes}. Use more rows or fewer columns.")
         if not (0 <= self.rss < math.inf and 0 <= self.tss < math.inf and np.isfinite(self.estimate).all()):
             raise ValueError(f"estimate, rss and tss must be finite. Got rss {self.rss}, tss {self.tss}.")
         if not (np.isfinite(self.inverse).all() and np.all(np.diagonal(self.inverse) > 0)):
             raise ValueError("the inverse must be finite, its diagonal positive. Rescale or drop columns.")
+
+    @property
+    def weights(self) -> Convention:
+        """What the rows' weights mean."""
+        return "frequency" if self.sum_weight is None else "variance"
+
+    @property
+    def law(self) -> str:
+        """The law that coefficients are tested with: "t" (Student's) or "z" (normal)."""
+        return "t"
+
+    @property
+    def covariance_type(self) -> str:
+        """ "nonrobust", or the name of a robust covariance."""
+        return "nonrobust"
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Covariance of the estimates, shape (p, p)."""
+        return self._unscaled(self._unscaled(self.rss / self.df_resid * self.inverse))
+
+    def with_variance_weights(self, n_rows: float, log_weight: float = math.nan) -> Inference:
+        """The same fit, its weights read as inverse variances of `n_rows` rows."""
+        return replace(self, n_obs=float(n_rows), sum_weight=self._mass, log_weight=log_weight)
 
     @property
     def df_model(self) -> float:
@@ -146,11 +169,12 @@ class Inference:
 
     @property
     def log_likelihood(self) -> float:
-        """-N/2 (log(2 pi RSS / N) + 1); inf at an exact fit."""
+        """-N/2 (log(2 pi RSS / N) + 1), with variance weights + sum_i log(weight_i) / 2; inf at an exact fit."""
         if self.rss == 0:
             return math.inf
         log_variance = math.log(self.rss) - math.log(self.n_obs) + 2 * self.exponent * math.log(2)
-        return -self.n_obs / 2 * (math.log(2 * math.pi) + log_variance + 1)
+        own = 0.0 if self.sum_weight is None else self.log_weight / 2
+        return own - self.n_obs / 2 * (math.log(2 * math.pi) + log_variance + 1)
 
     @property
     def aic(self) -> float:
@@ -166,8 +190,18 @@ class Inference:
     def is_exact(self) -> bool:
         """The residuals are no larger than the rounding of y and of the intercept."""
         intercept = np.ldexp(self.estimate[0], -self.exponent) if self.has_intercept else 0.0
-        size = max(math.sqrt(self.tss), math.sqrt(self.n_obs) * abs(float(intercept)))
+        size = max(math.sqrt(self.tss), math.sqrt(self._mass) * abs(float(intercept)))
         return math.sqrt(self.rss) <= 8 * EPSILON * size
+
+    def variance_inflation(self) -> dict[str, float]:
+        """S_jj (S^-1)_jj of every column, S the block of A for X: {column: factor}.
+
+        1 / (1 - R^2) of the column regressed on the others (and the intercept): how many times as large its variance is
+        as without them. 1 is uncorrelated; beyond 10 is a lot.
+        """
+        _, _, factor = self._factor
+        values = np.maximum(_inflation(factor), 1.0)
+        return dict(zip(self.names[int(self.has_intercept) :], values.tolist(), strict=True))
 
     def interval(
         self, rows: np.ndarray, predictions: np.ndarray, level: float = 0.95, kind: Kind = "prediction"
@@ -194,6 +228,11 @@ class Inference:
         """The table of the fit; `notes` are sentences printed after those of the table itself."""
         self._quantile(level)
         return Summary(self, model, target, level, (*self._sentences(), *notes))
+
+    @property
+    def _mass(self) -> float:
+        """Sum of weights, whatever they mean."""
+        return self.n_obs if self.sum_weight is None else self.sum_weight
 
     @property
     def _scaled_sigma(self) -> float:
@@ -225,10 +264,12 @@ class Inference:
         scale = np.sqrt(np.diagonal(block))
         try:
             factor = np.linalg.cholesky(block / scale / scale[:, None])
+            # Entries of A are rounded: S has so many digits less, and a small pivot need not show it.
+            lost = len(block) * EPSILON * float(_inflation(factor).max(initial=0.0))
         except np.linalg.LinAlgError:
-            factor = np.zeros_like(block)
-        if np.any(np.diagonal(factor) ** 2 <= len(block) * EPSILON):
-            raise ValueError("the columns are too close to dependent for an interval in float64. Drop some.")
+            lost = math.inf
+        if not lost <= FEWEST_DIGITS:
+            raise ValueError("the columns are too close to dependent to tell them apart in float64. Drop some.")
         # A = [1/N + m'Sm, -m'S; -Sm, S] with m the mean of X, so m solves Sm = -A[1:, 0].
         side = -self.inverse[1:, 0] / scale if first else np.zeros(len(block))
         return linalg.cho_solve((factor, True), side) / scale, scale, factor
@@ -239,11 +280,21 @@ class Inference:
         centre, scale, factor = self._factor
         first = int(self.has_intercept)
         parts = ((rows[:, first:].astype(np.float64) - centre) * scale) @ factor
-        return np.asarray(first / self.n_obs + np.einsum("ij,ij->i", parts, parts))
+        return np.asarray(first / self._mass + np.einsum("ij,ij->i", parts, parts))
+
+    def _assumption(self) -> str:
+        spread = "equal variance" if self.sum_weight is None else "variance proportional to 1 / weight"
+        return f"Standard errors assume independent Gaussian noise of {spread}."
 
     def _sentences(self) -> Iterator[str]:
         """What a reader of the table must know."""
-        yield "Standard errors assume independent Gaussian noise of equal variance."
+        yield self._assumption()
+        yield WEIGHTS[self.weights]
+        if self.sum_weight is not None and math.isnan(self.log_weight):
+            yield (
+                "N counts every row of the fit. Log-likelihood, AIC and BIC need the rows' weights: "
+                "summary(X, y, sample_weight=..., weights='variance')."
+            )
         if not self.has_intercept:
             yield "R-squared and F compare with the prediction 0 (uncentered): the model has no intercept."
         if self.is_exact:
@@ -259,142 +310,7 @@ class Inference:
             yield "t is undefined where the coefficient and its standard error are both 0."
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Summary:
-    """The table of a fit: prints as text, shows as HTML in a notebook, converts to a dict or a frame."""
-
-    inference: Inference
-    model: str
-    target: str
-    level: float
-    notes: tuple[str, ...]
-
-    def __str__(self) -> str:
-        heads = ["", *self._heads()]
-        cells = [[_cut(_plain(name), NAME_WIDTH), *texts] for name, texts in self._rows()]
-        widths = [max(11, *(_width(row[j]) + 2 for row in [heads, *cells])) for j in range(len(heads))]
-        width = max(78, sum(widths))
-        widths[0] += width - sum(widths)
-        rule, half = "=" * width, width // 2 - 1
-        lines = [TITLE.center(width).rstrip(), rule]
-        for a, b, c, d in self._header():
-            lines.append(f"{_spread(a, b, half)}  {_spread(c, d, width - half - 2)}")
-        lines.append(rule)
-        for row in [heads, *cells]:
-            lines.append(_spread(row[0], "", widths[0]) + "".join(map(str.rjust, row[1:], widths[1:])))
-            lines += ["-" * width] if row is heads else []
-        lines += [rule, "", "Notes:"]
-        for i, note in enumerate(self.notes, 1):
-            lines += textwrap.wrap(f"[{i}] {_plain(note)}", width, subsequent_indent="    ")
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text; None where a value is undefined, float infinities at an exact fit."""
-
-        def defined(keys: Sequence[str], values: Sequence[float]) -> dict[str, float | None]:
-            return {k: None if math.isnan(v) else float(v) for k, v in zip(keys, values, strict=True)}
-
-        fit = self.inference
-        rows = zip(fit.names, self._values(), strict=True)
-        return {
-            "model": self.model,
-            "target": self.target,
-            "level": self.level,
-            **defined(SCALARS, [getattr(fit, name) for name in SCALARS]),
-            "coefficients": [{"name": name, **defined(COLUMNS, row)} for name, row in rows],
-            "notes": list(self.notes),
-        }
-
-    def to_frame(self) -> pandas.DataFrame:
-        """The coefficients as a pandas frame: a row a coefficient, full names in the index."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError("to_frame needs pandas: pip install certifit[pandas]") from error
-        return pandas.DataFrame(self._values(), index=list(self.inference.names), columns=self._heads())
-
-    def _repr_html_(self) -> str:
-        top = "".join(_html_row(line) for line in self._header())
-        head = _html_row(["", *self._heads()], "th")
-        body = "".join(_html_row([_plain(name), *texts]) for name, texts in self._rows())
-        notes = "".join(f"<li>{html.escape(_plain(note))}</li>" for note in self.notes)
-        return (
-            f"<table><caption>{TITLE}</caption><tbody>{top}</tbody></table>"
-            f"<table><thead>{head}</thead><tbody>{body}</tbody></table><p>Notes:</p><ol>{notes}</ol>"
-        )
-
-    def _values(self) -> np.ndarray:
-        """The COLUMNS, shape (p, 6)."""
-        fit, ends = self.inference, self.inference.confidence_interval(self.level)
-        return np.column_stack([fit.estimate, fit.standard_errors, fit.t_values, fit.p_values, ends])
-
-    def _heads(self) -> list[str]:
-        tail = (1 - self.level) / 2
-        return ["coef", "std err", "t", "P>|t|", f"[{tail:.6g}", f"{1 - tail:.6g}]"]
-
-    def _rows(self) -> Iterator[tuple[str, list[str]]]:
-        for name, (estimate, error, t, p, *ends) in zip(self.inference.names, self._values(), strict=True):
-            texts = [_number(estimate, 4), _number(error, 3), _number(t, 3), _format("%.3f", p)]
-            yield name, texts + [_number(end, 3) for end in ends]
-
-    def _header(self) -> list[tuple[str, str, str, str]]:
-        """Lines of label, value, label, value."""
-        fit = self.inference
-        kind = "" if fit.has_intercept else " (uncentered)"
-        r2, adjusted = _format("%.3f", fit.r_squared), _format("%.3f", fit.adjusted_r_squared)
-        f, f_pvalue = _format("%#.4g", fit.f_statistic), _format("%#.3g", fit.f_pvalue)
-        return [
-            ("Dep. Variable:", _cut(_plain(self.target), 22), f"R-squared{kind}:", r2),
-            ("Model:", _cut(_plain(self.model), 22), f"Adj. R-squared{kind}:", adjusted),
-            ("No. Observations:", _count(fit.n_obs), "F-statistic:", f),
-            ("Df Residuals:", _count(fit.df_resid), "Prob (F-statistic):", f_pvalue),
-            ("Df Model:", _count(fit.df_model), "Log-Likelihood:", f"{fit.log_likelihood:#.5g}"),
-            ("Covariance Type:", "nonrobust", "AIC:", f"{fit.aic:#.4g}"),
-            ("Sigma:", f"{fit.sigma:#.4g}", "BIC:", f"{fit.bic:#.4g}"),
-        ]
-
-
-def _format(pattern: str, value: float) -> str:
-    return "undefined" if math.isnan(value) else pattern % value
-
-
-def _number(value: float, digits: int) -> str:
-    fixed = value == 0 or 1e-4 <= abs(value) < 1e4
-    return _format(f"%.{digits}{'f' if fixed else 'g'}", value)
-
-
-def _count(value: float) -> str:
-    return f"{value:.0f}" if value % 1 == 0 else f"{value:.6g}"
-
-
-def _plain(text: str) -> str:
-    """Terminal codes, line breaks and invisible characters as visible escapes."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
-def _width(text: str) -> int:
-    """Columns on a terminal: East Asian wide characters take 2, combining marks 0."""
-    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
-
-
-def _cut(text: str, limit: int) -> str:
-    """At most `limit` columns: the middle gives way to "..."."""
-    if _width(text) <= limit:
-        return text
-    head, tail = text[:limit], text[-limit:]
-    while _width(head) > (limit - 3 + 1) // 2:
-        head = head[:-1]
-    while _width(tail) > (limit - 3) // 2:
-        tail = tail[1:]
-    return f"{head}...{tail}"
-
-
-def _spread(label: str, value: str, width: int) -> str:
-    return label + " " * (width - _width(label) - _width(value)) + value
-
-
-def _html_row(cells: Sequence[str], tag: str = "td") -> str:
-    rest = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells[1:])
-    return f'<tr><th scope="row">{html.escape(cells[0])}</th>{rest}</tr>'
+def _inflation(factor: np.ndarray) -> np.ndarray:
+    """(S^-1)_jj S_jj for S = diag(d) L L' diag(d) with (L L')_jj = 1, shape (d,)."""
+    inverse = linalg.solve_triangular(factor, np.eye(len(factor)), lower=True)
+    return np.asarray(np.einsum("ij,ij->j", inverse, inverse))

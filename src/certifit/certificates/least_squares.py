@@ -36,14 +36,20 @@ def certify(task: LeastSquares | DualLeastSquares, state: Weights, tolerance: fl
     return _of_columns(task, state, tolerance) if isinstance(task, LeastSquares) else _of_rows(task, state, tolerance)
 
 
-def infer(task: LeastSquares | DualLeastSquares, state: Weights) -> Inference | None:
-    """Standard errors and the like; None under a penalty, for redundant columns or without residual freedom."""
+def infer(
+    task: LeastSquares | DualLeastSquares, state: Weights, n_rows: float | None = None, log_weight: float = np.nan
+) -> Inference | None:
+    """Standard errors and the like; None under a penalty, for redundant columns or without residual freedom.
+
+    n_rows, log_weight: where weights are inverse variances, the number of rows and the sum of the weights' logarithms.
+    """
     if isinstance(task, DualLeastSquares) or task.alpha > 0 or len(task.factor.dependent):
         return None
     s = task.gram.scaling
     offset = int(task.fit_intercept)
     names = ["intercept"] * offset + task.source.names
-    n_obs = task.gram.sum_weight / s.weight_scale
+    sum_weight = task.gram.sum_weight / s.weight_scale
+    n_obs = sum_weight if n_rows is None else n_rows
     if not len(names) * (1 + SAFETY) < n_obs < np.inf:  # a sum of weights has roundings
         return None
     units = np.concatenate([np.ones(offset), s.scale])
@@ -57,9 +63,19 @@ def infer(task: LeastSquares | DualLeastSquares, state: Weights) -> Inference | 
     exponent = _exponent_of(s.y_scale)
     unit = (2.0**exponent * s.y_scale) ** 2 * s.weight_scale
     estimate = np.concatenate([[state.intercept] * offset, state.coef])
-    return Inference(
-        tuple(names), estimate, inverse, residual.squares / unit, tss / unit, exponent, n_obs, bool(offset)
-    )
+    squares = (residual.squares / unit, tss / unit)
+    own = (None, np.nan) if n_rows is None else (sum_weight, log_weight)
+    return Inference(tuple(names), estimate, inverse, *squares, exponent, n_obs, bool(offset), *own)
+
+
+def variance_inflation(task: LeastSquares) -> dict[str, float]:
+    """(A^-1)_jj times the (centred) sum of squares of every column, from the sums of the rows: any condition."""
+    d, sums = task.gram.n_columns, task.gram.sums
+    squares = np.diagonal(sums)[:d].copy()
+    if task.fit_intercept:
+        squares -= sums[:d, d] ** 2 / sums[d, d]
+    values = np.diagonal(task.factor.inverse)[int(task.fit_intercept) :] * squares
+    return dict(zip(task.source.names, np.maximum(values, 1.0).tolist(), strict=True))
 
 
 def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certificate:

@@ -1,4 +1,4 @@
-"""The command line: `certifit fit`, `select`, `predict`, `verify`, `demo`.
+"""The command line: `certifit fit`, `select`, `predict`, `verify`, `inspect`, `demo`.
 
 Exit codes: 0 done (verify: the proof holds), 1 the proof does not hold, 2 bad input, 3 a defect of certifit,
 130 interrupted. Everything heavy is imported inside the commands, so that `--help` is fast.
@@ -9,6 +9,7 @@ import click
 from certifit.cli.demo import demo
 from certifit.cli.errors import Commands
 from certifit.cli.fit import fit
+from certifit.cli.inspect import inspect
 from certifit.cli.predict import predict
 from certifit.cli.select import select
 from certifit.cli.verify import verify
@@ -25,10 +26,11 @@ def main() -> None:
     certifit select data.csv --target y --out result       choose the columns that predict best
     certifit predict result/model.certifit new.csv --out p.csv
     certifit verify result/model.certifit data.csv         prove the saved fit again
+    certifit inspect result/model.certifit                 show what a model file holds
 
     Exit codes: 0 done, 1 the fit is not proven, 2 bad input, 130 interrupted.
     """
 
 
-for command in (fit, select, predict, verify, demo):
+for command in (fit, select, predict, verify, inspect, demo):
     main.add_command(command)

@@ -8,8 +8,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from certifit.maps import Functions, Polynomial
-from certifit.maps.polynomial import MAX_TERMS
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.schema import COUNT_FROM_1, Array, Spec, brief, one_of
 
@@ -27,6 +25,8 @@ def dump_basis(basis: Any) -> tuple[dict[str, Any] | None, Arrays]:
     """Record and arrays of a fitted basis."""
     if basis is None:
         return None, {}
+    from certifit.maps import Functions, Polynomial
+
     if type(basis) not in (Polynomial, Functions):
         raise ModelFileError(
             f"basis={brief(type(basis).__qualname__)} is no part of a model file. Use basis=Polynomial(degree) or None."
@@ -43,6 +43,8 @@ def n_columns(record: dict[str, Any] | None, n_features: int) -> int:
     """Columns that a basis makes of the features, from its record alone."""
     if record is None:
         return n_features
+    from certifit.maps.polynomial import MAX_TERMS
+
     # As many terms as features or degrees at least: this bounds the binomial before it is computed.
     if max(n_features, record["degree"]) <= MAX_TERMS:
         n_terms = math.comb(n_features + record["degree"], n_features) - 1
@@ -57,6 +59,8 @@ def build_basis(record: dict[str, Any] | None, arrays: Arrays, names: list[str] 
     """The parameter `basis` and the fitted `basis_`."""
     if record is None:
         return None, None
+    from certifit.maps import Polynomial
+
     parameters = {"degree": record["degree"], "form": record["form"]}
     fitted = Polynomial.from_state(
         {**parameters, "names": names}, {"lower": arrays["basis.lower"], "upper": arrays["basis.upper"]}

@@ -90,6 +90,12 @@ def from_bytes(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     return value, _load_arrays(data)
 
 
+def digests(data: bytes) -> dict[str, str]:
+    """The two digests in the header of bytes that `from_bytes` accepts."""
+    entries = _check_entries(_parse_header(data[8 : 8 + _header_size(data)]))
+    return {key: entries[key] for key in ("sha256_header", "sha256_payload")}
+
+
 def _load_arrays(data: bytes) -> dict[str, NDArray[Any]]:
     from safetensors import SafetensorError
     from safetensors.numpy import load

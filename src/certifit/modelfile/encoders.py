@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certifit.maps import TableEncoder
 from certifit.modelfile import texts as text_store
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.schema import (
@@ -32,6 +31,9 @@ from certifit.modelfile.schema import (
     one_of,
     plain,
 )
+
+if TYPE_CHECKING:
+    from certifit.maps import TableEncoder
 
 
 class Kind(NamedTuple):
@@ -90,14 +92,16 @@ Record = dict[str, Any]
 
 def dump_encoder(given: Any, fitted: Any) -> tuple[Record | None, Arrays]:
     """Record and arrays of the parameter `encoder` and the fitted `encoder_`; no record where both are None."""
+    if given is None and fitted is None:
+        return None, {}
+    from certifit.maps import TableEncoder
+
     for encoder in (given, fitted):
         if encoder is not None and type(encoder) is not TableEncoder:
             raise ModelFileError(
                 f"encoder={brief(type(encoder).__qualname__)} is no part of a model file. "
                 "Use encoder=TableEncoder(...) or None."
             )
-    if given is None and fitted is None:
-        return None, {}
     record = {
         "is_fitted": fitted is not None,
         "is_given": given is not None,
@@ -128,6 +132,8 @@ def build_encoder(record: Record | None, names: list[str] | None, n_columns: int
         return None, None
     if not (record["is_given"] or record["is_fitted"]):
         raise ModelFileError("its encoder is neither given nor fitted.")
+    from certifit.maps import TableEncoder
+
     parameters = {**record["parameters"], "categories": tuple(record["parameters"]["categories"])}
     if isinstance(parameters["reference"], list):
         parameters["reference"] = dict(parameters["reference"])
@@ -178,6 +184,8 @@ def _dump_column(record: Record) -> tuple[list[int], list[str]]:
 
 
 def _build_fitted(parameters: Record, names: list[str], n_columns: int, arrays: Arrays) -> TableEncoder:
+    from certifit.maps import TableEncoder
+
     n_fills = arrays["encoder.fill"].size if "encoder.fill" in arrays else 0  # the encoder compares it with its parts
     sizes = {"n_columns": n_columns, "n_fields": len(COLUMN), "n_fills": n_fills, **text_store.sizes(arrays)}
     check_arrays(ENCODER_ARRAYS, sizes, arrays)

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import certifit
-from certifit.maps import Polynomial, TableEncoder
-from certifit.modelfile import container, linear
+from certifit.modelfile import container, linear, sparse
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show, write_bytes
 from certifit.modelfile.encoders import plain_parameters
 from certifit.modelfile.registry import Entry, entry_named, entry_of
@@ -63,7 +62,7 @@ def to_bytes(model: Any) -> bytes:
         "parameters": {name: plain(getattr(model, name)) for name in entry.parameters},
     }
     try:
-        _check_metadata(metadata)
+        check_metadata(metadata)
         data = container.to_bytes(metadata, arrays)
         again = from_bytes(data)
     except ModelFileError as error:
@@ -75,11 +74,11 @@ def to_bytes(model: Any) -> bytes:
 def from_bytes(data: bytes) -> Any:
     """The model of the bytes of a model file."""
     metadata, arrays = container.from_bytes(data)
-    entry = _check_metadata(metadata)
+    entry = check_metadata(metadata)
     return linear.build(entry.load_class(), metadata, arrays)
 
 
-def _check_metadata(metadata: dict[str, Any]) -> Entry:
+def check_metadata(metadata: dict[str, Any]) -> Entry:
     """Refuse metadata that is not that of an estimator in the table; its arrays are not looked at."""
     _check_format(metadata.get("format"))
     check(TEXT, metadata.get("estimator"), "estimator")
@@ -90,7 +89,7 @@ def _check_metadata(metadata: dict[str, Any]) -> Entry:
         "library": VERSION,
         "parameters": entry.parameters,
     }
-    check({**linear.fitted(metadata), **head}, metadata, "metadata")
+    check({**linear.fitted(metadata), **entry.own, **head}, metadata, "metadata")
     return entry
 
 
@@ -107,7 +106,7 @@ def _settings(model: Any) -> dict[str, Any]:
     """All parameters, those of the basis under their own names."""
     settings = {key: plain(value) for key, value in model.get_params().items() if key != "basis"}
     own = {key: value for key, value in settings.items() if not key.startswith("encoder")}
-    return own | {"encoder": plain_parameters(model.encoder)}
+    return own | {"encoder": plain_parameters(model.encoder)} | sparse.settings(model)
 
 
 def _refuse_difference(model: Any, again: Any) -> None:
@@ -151,4 +150,6 @@ def _parts(value: Any) -> Any:
     """The fields of a record, the state of a map, and anything else as it is."""
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    from certifit.maps import Polynomial, TableEncoder
+
     return dict(enumerate(value.to_state())) if isinstance(value, Polynomial | TableEncoder) else value

@@ -1,4 +1,4 @@
-"""The linear family in a file: what LinearRegression and Ridge store, and how they come back.
+"""The linear family in a file: what LinearRegression, Ridge, Lasso and ElasticNet store, and how they come back.
 
     c   columns of the data  d   features: these columns, or the numbers that an encoder makes of a table
     p   columns of the fit: the features, or the functions of a basis
@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certifit.certificates.certificate import Certificate
-from certifit.certificates.inference import Inference
 from certifit.modelfile.bases import BASIS, BASIS_ARRAYS, build_basis, dump_basis, n_columns
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.encoders import ENCODER, build_encoder, dump_encoder, encoder_arrays
@@ -40,6 +40,10 @@ from certifit.modelfile.schema import (
     Spec,
     check_arrays,
 )
+from certifit.modelfile.sparse import build_penalty, check_penalty, dump_penalty, penalty_arrays
+
+if TYPE_CHECKING:
+    from certifit.certificates.inference import Inference
 
 FITTED: Mapping[str, Spec] = {
     "basis": OrNull(BASIS),
@@ -77,7 +81,8 @@ def dump(model: Any) -> tuple[Metadata, Arrays]:
     """Metadata (the keys of `fitted`) and arrays of a fitted model."""
     basis, arrays = dump_basis(model.basis_)
     encoder, own = dump_encoder(model.encoder, model.encoder_)
-    arrays |= own
+    penalty, strengths = dump_penalty(model)
+    arrays |= own | strengths
     certificate, inference = model.certificate_, model.inference_
     arrays["coef"] = model.coef_
     arrays["null_intercept"] = model.null_intercept_
@@ -115,13 +120,26 @@ def dump(model: Any) -> tuple[Metadata, Arrays]:
         },
         "target": model.target_name_,
     }
-    return metadata if encoder is None else metadata | {"encoder": encoder}, arrays
+    parts = {"encoder": encoder, "penalty": penalty}
+    return metadata | {key: record for key, record in parts.items() if record is not None}, arrays
 
 
-def build(cls: type[Any], metadata: Metadata, arrays: Arrays) -> Any:
-    """The fitted model of checked metadata and arrays; what does not fit together is refused."""
-    parameters, names = metadata["parameters"], metadata["features"]["names"]
-    c = metadata["features"]["count"]
+@dataclass(frozen=True)
+class Parts:
+    """All that a file holds beside the model's class, checked: nothing in it contradicts the rest."""
+
+    encoder: Any
+    fitted_encoder: Any
+    basis: Any
+    fitted_basis: Any
+    columns: list[str]
+    certificate: Certificate
+    inference: Inference | None
+
+
+def read(metadata: Metadata, arrays: Arrays) -> Parts:
+    """The parts of checked metadata and arrays; what does not fit together is refused."""
+    names, c = metadata["features"]["names"], metadata["features"]["count"]
     _check_names(names, c)
     own = encoder_arrays(metadata.get("encoder"), arrays)
     encoder, fitted_encoder = build_encoder(metadata.get("encoder"), names, c, own)
@@ -131,18 +149,29 @@ def build(cls: type[Any], metadata: Metadata, arrays: Arrays) -> Any:
     p = n_columns(metadata["basis"], d)
     _check_arrays(metadata, {name: array for name, array in arrays.items() if name not in own}, d, p)
     _check_solution(metadata, p)
+    if "penalty" in metadata:
+        _check_sparse(metadata, arrays)
     try:
         basis, fitted_basis = build_basis(metadata["basis"], arrays, names)
         columns = _column_names(fitted_basis, names, d)
-        coefficients = ("intercept",) * parameters["fit_intercept"] + tuple(columns)
-        model = cls(**parameters, basis=basis, encoder=encoder)
-        model.encoder_ = fitted_encoder
-        model.basis_ = fitted_basis
-        model.column_names_ = columns
-        model.certificate_ = _build_certificate(metadata, arrays, p, coefficients)
-        model.inference_ = _build_inference(metadata, arrays, coefficients)
+        coefficients = ("intercept",) * metadata["parameters"]["fit_intercept"] + tuple(columns)
+        certificate = _build_certificate(metadata, arrays, p, coefficients)
+        inference = _build_inference(metadata, arrays, coefficients)
     except ValueError as error:
         raise ModelFileError(f"its content does not fit together: {error}") from None
+    return Parts(encoder, fitted_encoder, basis, fitted_basis, columns, certificate, inference)
+
+
+def build(cls: type[Any], metadata: Metadata, arrays: Arrays) -> Any:
+    """The fitted model of checked metadata and arrays; what does not fit together is refused."""
+    parts = read(metadata, arrays)
+    penalty = build_penalty(metadata.get("penalty"), arrays)
+    model = cls(**metadata["parameters"], **penalty, basis=parts.basis, encoder=parts.encoder)
+    model.encoder_ = parts.fitted_encoder
+    model.basis_ = parts.fitted_basis
+    model.column_names_ = parts.columns
+    model.certificate_ = parts.certificate
+    model.inference_ = parts.inference
     _set_solution(model, metadata, arrays)
     return model
 
@@ -172,6 +201,7 @@ def _check_arrays(metadata: Metadata, arrays: Arrays, d: int, p: int) -> None:
         specs["inference.inverse"] = Array(("k", "k"))
     if metadata["basis"] is not None:
         specs |= BASIS_ARRAYS
+    specs |= penalty_arrays(metadata.get("penalty"))
     check_arrays(specs, sizes, arrays)
     digits = arrays.get("certificate.digits", np.zeros(0))
     if not ((digits >= 0) & (digits <= MOST_DIGITS)).all():
@@ -186,7 +216,10 @@ def _check_solution(metadata: Metadata, p: int) -> None:
     problems = {
         f"rank {rank} of {p} columns": rank > p,
         f"alpha {asked!r} asked and {alpha!r} used": asked is not None and asked != alpha,
-        f"{q} directions for rank {rank} of {p} columns": q is not None and q != p - rank and (q or not alpha),
+        f"{q} directions for rank {rank} of {p} columns": "penalty" not in metadata
+        and q is not None
+        and q != p - rank
+        and (q or not alpha),
         f"{n_dependent} dependent columns for rank {rank} of {p}": n_dependent > p - rank,
         "an intercept without fit_intercept": not metadata["parameters"]["fit_intercept"]
         and solution["intercept"] != 0,
@@ -198,6 +231,20 @@ def _check_solution(metadata: Metadata, p: int) -> None:
     for problem, found in problems.items():
         if found:
             raise ModelFileError(f"its content does not fit together: {problem}.")
+
+
+def _check_sparse(metadata: Metadata, arrays: Arrays) -> None:
+    """What holds where the penalty sets weights to zero: the rank counts the others, and nothing is inferred."""
+    rank, weights = metadata["solution"]["rank"], int(np.count_nonzero(arrays["coef"]))
+    problems = {
+        f"rank {rank} for {weights} coefficients that are not 0": rank != weights,
+        "directions that are not determined": metadata["n_directions"] != 0,
+        "standard errors under a penalty": metadata["inference"] is not None,
+    }
+    for problem, found in problems.items():
+        if found:
+            raise ModelFileError(f"its content does not fit together: {problem}.")
+    check_penalty(arrays)
 
 
 def _check_names(names: list[str] | None, c: int) -> None:
@@ -223,7 +270,7 @@ def _build_certificate(metadata: Metadata, arrays: Arrays, p: int, coefficients:
         n_columns=p,
         condition=metadata["solution"]["condition"],
         dependent=tuple(stored["dependent"]),
-        names=coefficients if stored["has_digits"] else (),
+        names=coefficients if stored["has_digits"] or "penalty" in metadata else (),
         digits=tuple(arrays["certificate.digits"].tolist()) if stored["has_digits"] else (),
     )
 
@@ -232,6 +279,8 @@ def _build_inference(metadata: Metadata, arrays: Arrays, coefficients: tuple[str
     stored = metadata["inference"]
     if stored is None:
         return None
+    from certifit.certificates.inference import Inference
+
     has_intercept = metadata["parameters"]["fit_intercept"]
     first = [metadata["solution"]["intercept"]] * has_intercept
     return Inference(

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from certifit.modelfile.disk import ModelFileError
-from certifit.modelfile.schema import FLAG, SETTING_FROM_0, OrNull, Spec, brief
+from certifit.modelfile.schema import COUNT_FROM_1, FLAG, SETTING_FROM_0, SHARE, OrNull, Spec, brief
+from certifit.modelfile.sparse import PENALTY
 
 
 @dataclass(frozen=True)
 class Entry:
-    """How a class is reached, and the legal values of its parameters (basis and encoder are stored apart)."""
+    """How a class is reached, the legal values of its parameters, and what its metadata says beyond the others'.
+
+    Basis, encoder, penalty factors and bounds are stored apart.
+    """
 
     load_class: Callable[[], type[Any]]
     parameters: Mapping[str, Spec]
+    own: Mapping[str, Spec] = field(default_factory=dict)
 
 
 def _linear_regression() -> type[Any]:
@@ -30,9 +35,29 @@ def _ridge() -> type[Any]:
     return Ridge
 
 
+def _lasso() -> type[Any]:
+    from certifit.models.sparse import Lasso
+
+    return Lasso
+
+
+def _elastic_net() -> type[Any]:
+    from certifit.models.sparse import ElasticNet
+
+    return ElasticNet
+
+
+_SPARSE: Mapping[str, Spec] = {
+    "alpha": SETTING_FROM_0,
+    "fit_intercept": FLAG,
+    "max_iter": COUNT_FROM_1,
+    "tol": SETTING_FROM_0,
+}
 REGISTRY: Mapping[str, Entry] = {
     "linear_regression": Entry(_linear_regression, {"fit_intercept": FLAG, "tol": SETTING_FROM_0}),
     "ridge": Entry(_ridge, {"alpha": OrNull(SETTING_FROM_0), "fit_intercept": FLAG, "tol": SETTING_FROM_0}),
+    "lasso": Entry(_lasso, _SPARSE, {"penalty": PENALTY}),
+    "elastic_net": Entry(_elastic_net, {**_SPARSE, "l1_ratio": SHARE}, {"penalty": PENALTY}),
 }
 
 

@@ -64,6 +64,7 @@ NUMBER_FROM_0 = Check("a finite float >= 0", lambda value: _is_float(value) and 
 # The condition of a singular matrix is infinite, and so may be a sum of squares far from 1.
 MAGNITUDE = Check("a float >= 0, or infinity", lambda value: type(value) is float and value >= 0)
 SETTING_FROM_0 = Check("a finite number >= 0", lambda value: _is_setting(value) and value >= 0)
+SHARE = Check("a number above 0 and at most 1", lambda value: _is_setting(value) and 0 < value <= 1)
 TEXT = Check("a text", lambda value: isinstance(value, str))
 VERSION = Check(
     "a version such as '0.1.0'",

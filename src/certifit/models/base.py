@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
@@ -18,7 +18,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
-from certifit.certificates.inference import Summary
 from certifit.certificates.least_squares import certify, infer
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
@@ -26,6 +25,7 @@ from certifit.data.files import write_predictions
 from certifit.data.gate import fit_source, predict_rows, predict_source, refuse_nonfinite
 from certifit.data.source import Block, Memory, RowError, Source
 from certifit.maps import Functions, Polynomial, TableEncoder
+from certifit.models.inference import InferenceMethods
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.direct import Run, solve
 from certifit.solvers.dual_fold_path import dual_fold_path, dual_leave_one_out
@@ -38,7 +38,7 @@ from certifit.tasks.fold_equations import FoldEquations, Gaps
 from certifit.tasks.normal_equations import Weights
 
 
-class LinearRegressor(RegressorMixin, BaseEstimator):
+class LinearRegressor(InferenceMethods, RegressorMixin, BaseEstimator):
     """A linear model y = b + x'w fitted by least squares, with or without a penalty."""
 
     fit_intercept: bool
@@ -83,37 +83,19 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         whole = list(parts)
         return np.concatenate(whole) if whole else np.zeros(0)
 
-    def predict_interval(
-        self, X: Any, level: float = 0.95, kind: Literal["prediction", "confidence"] = "prediction"
-    ) -> Array:
-        """Lower and upper end for every row: where a new y ("prediction") or its mean ("confidence") lies."""
-        check_is_fitted(self)
-        if self.inference_ is None:
-            raise ValueError(f"No intervals: {self._why_no_inference()}")
-        if isinstance(X, Source):
-            parts = [self._interval(run, level, kind) for run in predict_source(self, X).runs()]
-            return np.concatenate(parts) if parts else np.zeros((0, 2))
-        return self._interval(predict_rows(self, X), level, kind)
-
-    def summary(self, level: float = 0.95) -> Summary:
-        """Coefficients with standard errors, t, p-values and confidence intervals, and the quality of the fit."""
-        check_is_fitted(self)
-        if self.inference_ is None:
-            raise ValueError(f"No summary: {self._why_no_inference()}")
-        notes = [self.objective, *self.certificate_.sentences()]
-        return self.inference_.summary(type(self).__name__, self.target_name_, level, notes)
-
     @one_blas_thread
     def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Certificate:
         """The certificate of this model recomputed on data; no solver takes part."""
         check_is_fitted(self)
+        return self._certified(self._task_on(X, y, sample_weight), Weights(self.coef_, self.intercept_))
+
+    def _task_on(self, X: Any, y: Any, sample_weight: Any) -> Any:
         probe = clone(self)
         if self.encoder_ is not None and probe.encoder is None:
             probe.encoder = self.encoder_  # a frame is then read as the table that the model was fitted to
         source = fit_source(probe, X, y, sample_weight)
         predict_source(self, source)
-        task = self._task(self._mapped(source), self.alpha_)
-        return self._certified(task, Weights(self.coef_, self.intercept_))
+        return self._task(self._mapped(source), self.alpha_)
 
     def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
         """The systems of all training sets from one pass a round; None where sums over rows do not determine them.
@@ -311,14 +293,6 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
             refuse_nonfinite(Memory(columns.X, None, names=self.column_names_))
         return scores
 
-    def _interval(self, block: Block, level: float, kind: Literal["prediction", "confidence"]) -> Array:
-        assert self.inference_ is not None
-        columns = self._columns(block)
-        columns = np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns, dtype=np.float64)
-        if self.fit_intercept:
-            columns = np.column_stack([np.ones(len(columns)), columns])
-        return self.inference_.interval(columns, self._scores(block), level, kind)
-
     def _store(self, task: Any, state: Weights) -> None:
         self.coef_ = state.coef
         self.intercept_ = state.intercept
@@ -346,22 +320,6 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
             )
         if self.encoder is not None and not isinstance(self.encoder, TableEncoder):
             raise TypeError(f"encoder must be None or TableEncoder(...). Got {self.encoder!r}.")
-
-    def _why_no_inference(self) -> str:
-        if self.alpha_ > 0:
-            return (
-                "standard errors and p-values do not hold under a penalty (the estimates are biased on purpose). "
-                "Use LinearRegression for them."
-            )
-        if self.certificate_.dependent:
-            return (
-                "the columns are redundant, so single coefficients are not determined: "
-                f"{'; '.join(self.certificate_.dependent[:5])}. Drop a column of each relation."
-            )
-        return (
-            f"{self.data_['sum_weight']:g} observations leave no residual degree of freedom for "
-            f"{len(self.coef_) + int(self.fit_intercept)} coefficients. Use more rows or fewer columns."
-        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

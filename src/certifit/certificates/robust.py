@@ -1,0 +1,219 @@
+"""The certificate of Huber regression: the duality gap, from the data and the state alone.
+
+The loss s h(r / s) is the largest u r - s u^2 / 2 over |u| <= delta. So for any u in that box with sum_i w_i u_i = 0
+(the intercept), and X'u = 0 without a penalty, the objective over W = sum_i w_i exceeds its minimum by at most
+
+    sum_i w_i [ s h(r_i / s) + s u_i^2 / 2 - u_i r_i ] / W  +  sum_j (pull_j w_j - x_j'u)^2 / (2 pull_j)
+
+and with a joint scale, if the mean of u^2 is at most 1, by s (1 - mean u^2) / 2 more. Every term is >= 0, so nothing
+cancels. u: the slopes of the loss one Newton step on, projected on what must be orthogonal, shrunk into the box. Any
+step gives a proof; that one gives a near one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from certifit.certificates.certificate import EXACT_FIT, Certificate
+from certifit.certificates.least_squares import _relations
+from certifit.data.columns import Array
+from certifit.data.source import Block
+from certifit.runtime import one_blas_thread
+from certifit.tasks.robust import Direction, Point, RobustRegression, RobustSums, RobustWeights, Rows, Slopes
+
+UNIT = 2.0**-53
+SAFETY = 1e-12  # of a value, for the last roundings
+TINY = float(np.finfo(float).tiny)
+NEGLIGIBLE = 1e-12  # penalties this small change neither the matrix nor the objective
+ROUNDING_FLOOR = 1e-12  # residuals below this share of the target's size are rounding
+
+CLAIMS = {
+    True: "relative excess of the objective in weights, intercept and scale",
+    False: "relative excess of the objective at the scale given",
+}
+MAD_CLAIM = "relative excess of the objective at the scale found, the median absolute residual / 0.6745"
+
+
+@dataclass(frozen=True)
+class Dual:
+    """A point of the dual: u = share (slope of the loss after the step `way`, less a'lift)."""
+
+    at: Point
+    way: Direction
+    lift: Array
+    share: float = 1.0
+
+    def of_rows(self, run: Block, rows: Rows, r: Array) -> Array:
+        """u of the rows of a run, whose residuals at the state are r."""
+        moved = r - rows.products(run, self.way.step)
+        u = rows.loss.slope(moved, max(self.at.scale + self.way.scale, self.at.scale / 2))
+        return self.share * (u - rows.products(run, self.lift) if self.lift.any() else u)
+
+
+@dataclass(frozen=True)
+class Excess:
+    """sum_i w_i of the brackets, and of |u_i - slope| |r_i|, which the roundings of r scale with."""
+
+    brackets: float
+    spread: float
+    apart: float  # sum_i w_i (r_i - s u_i)^2
+
+    def __add__(self, other: Excess) -> Excess:
+        return Excess(self.brackets + other.brackets, self.spread + other.spread, self.apart + other.apart)
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The largest |a'step| of all rows."""
+
+    value: float
+
+    def __add__(self, other: Largest) -> Largest:
+        return Largest(max(self.value, other.value))
+
+
+@one_blas_thread
+def certify(task: RobustRegression, state: RobustWeights, tolerance: float) -> Certificate:
+    """How far the objective at the state can be above its minimum."""
+    at = task.point(state)
+    sums = task.sums_at(at)
+    objective = task.objective(at, sums, task.is_joint)
+    gap, rounding = duality_gap(task, at, sums)
+    scale = max(objective, _floor(task, at), TINY)
+    rounding = rounding / scale + SAFETY * gap / scale + TINY
+    return Certificate(
+        claim=MAD_CLAIM if task.rule == "mad" else CLAIMS[task.is_joint],
+        theorem="weak duality: the dual objective at any feasible point is a lower bound",
+        value=gap / scale + rounding,
+        tolerance=tolerance,
+        rounding=rounding,
+        rank=task.rank,
+        n_columns=len(state.coef),
+        condition=task.factor.condition,
+        dependent=_relations(task),
+        names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
+    )
+
+
+def duality_gap(task: RobustRegression, at: Point, sums: RobustSums) -> tuple[float, float]:
+    """Gap and what rounding may add, scaled, over the scale where that is held."""
+    total, pull = task.gram.sum_weight, task.pull(at.scale)
+    dual = Dual(at, task.newton_step(at, sums, 0.0, task.is_joint), np.zeros(len(at.weights) + 1))
+    slopes = _slopes(task, dual)
+    left = _to_remove(task, task.moments(slopes))
+    if left.any():
+        dual = Dual(at, dual.way, left)
+        slopes = _slopes(task, dual)
+    # What is still not orthogonal: an exactly feasible point lies `off` away, at most `reach` in any row.
+    moments = task.moments(slopes)
+    rest = _to_remove(task, moments)
+    off = 2 * np.sqrt(max(float(rest @ _required(task, moments)), 0.0))
+    reach = 2 * task.source.reduce(partial(_largest_of_run, rows=task.rows(), step=rest)).value
+    share = _share(task, slopes, off, reach)
+    dual = Dual(at, dual.way, dual.lift, share)
+    found = task.source.reduce(partial(_excess_of_run, rows=task.rows(), dual=dual))
+    if _is_free(task):  # the minimum without a penalty is a lower bound
+        gap = found.brackets + float(pull @ np.square(at.weights)) / 2
+    else:
+        gap = found.brackets + _penalty_bracket(pull, at.weights, share * moments[1:])
+    squares = share**2 * slopes.squares
+    if task.is_joint:
+        gap += at.scale / 2 * max(total - squares, 0.0)
+    # Both forms of the data term, with and without s u^2 / 2, move by no more than this.
+    size = np.sqrt(found.apart) + at.scale * np.sqrt(squares)
+    rounding = size * off + at.scale / 2 * off * off
+    rounding += 8 * UNIT * (found.spread + np.sqrt(found.apart * squares))  # r and u are rounded
+    rounding += UNIT * at.scale * total * (16 if task.is_joint else 0)
+    if not _is_free(task):
+        error = task.gram.norms * off + UNIT * (np.abs(moments[1:]) + pull * np.abs(at.weights))
+        distance = np.abs(pull * at.weights - share * moments[1:])
+        rounding += float(np.sum(np.divide(error * (distance + error), pull, where=pull > 0, out=np.zeros_like(pull))))
+    return float(gap / total), float(rounding / total)
+
+
+def _slopes(task: RobustRegression, dual: Dual) -> Slopes:
+    return task.source.reduce(partial(_slopes_of_run, rows=task.rows(), dual=dual))
+
+
+def _slopes_of_run(run: Block, rows: Rows, dual: Dual) -> Slopes:
+    return rows.slopes(run, dual.of_rows(run, rows, rows.residuals(run, dual.at)))
+
+
+def _largest_of_run(run: Block, rows: Rows, step: Array) -> Largest:
+    if not step.any():
+        return Largest(0.0)
+    size = np.where(rows.weights(run) > 0, np.abs(rows.products(run, step)), 0.0)
+    return Largest(float(size.max(initial=0.0)))
+
+
+def _excess_of_run(run: Block, rows: Rows, dual: Dual) -> Excess:
+    loss, weight, scale = rows.loss, rows.weights(run), dual.at.scale
+    r = rows.residuals(run, dual.at)
+    u = dual.of_rows(run, rows, r)
+    apart = np.abs(u - loss.slope(r, scale))
+    brackets = loss.excess(r, u, scale)
+    return Excess(
+        float(weight @ brackets), float(weight @ (apart * np.abs(r))), float(weight @ np.square(r - scale * u))
+    )
+
+
+def _is_free(task: RobustRegression) -> bool:
+    """Whether there is no penalty, or one so small that the matrix of all rows does not show it."""
+    offset = int(task.fit_intercept)
+    kept = task.factor.kept[task.factor.kept >= offset] - offset
+    penalty, size = task.penalty[kept], np.diagonal(task.gram.sums)[kept]
+    with np.errstate(divide="ignore"):
+        share = float(np.max(np.divide(penalty, size, where=penalty > 0, out=np.zeros(len(kept))), initial=0.0))
+    return share * max(task.factor.condition, 1.0) ** 2 <= NEGLIGIBLE
+
+
+def _required(task: RobustRegression, moments: Array) -> Array:
+    """The moments that must vanish: all without a penalty, else the intercept's."""
+    needed = moments.copy()
+    if not _is_free(task):
+        needed[1:] = 0.0
+    return needed
+
+
+def _to_remove(task: RobustRegression, moments: Array) -> Array:
+    """The step v whose a'v, taken off u, makes the required moments vanish."""
+    offset = 1 - int(task.fit_intercept)
+    out = np.zeros(len(moments))
+    if not _is_free(task):
+        out[0] = moments[0] / task.gram.sum_weight
+    else:
+        out[offset:] = task.factor.solve(moments[offset:])
+    return out
+
+
+def _share(task: RobustRegression, slopes: Slopes, off: float, reach: float) -> float:
+    """The largest multiple of u, at most 1, in the box and, with a joint scale, of mean square at most 1."""
+    largest, delta = slopes.largest + reach, task.loss.delta
+    share = delta / largest if largest > delta else 1.0
+    if task.is_joint:
+        length, most = float(np.sqrt(slopes.squares) + off), float(np.sqrt(task.gram.sum_weight))
+        share = min(share, most / length if length > most else 1.0)
+    return float(share) * (1 - 4 * UNIT)
+
+
+def _penalty_bracket(pull: Array, weights: Array, moments: Array) -> float:
+    """sum_j (pull_j w_j - m_j)^2 / (2 pull_j): 0 where nothing pulls, for there m_j = 0."""
+    apart = pull * weights - moments
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.sum(np.where(pull > 0, apart * (apart / pull) / 2, 0.0)))
+
+
+def _floor(task: RobustRegression, at: Point) -> float:
+    """The objective of residuals that are an exact fit to rounding: 1e-7 of the target's spread, 1e-12 of its size.
+
+    A joint objective is linear in small residuals, not quadratic; there 1e-7 of the size is what an ulp can tell.
+    """
+    size = task.target_size
+    if task.is_joint:
+        return float(np.sqrt(EXACT_FIT) * size)
+    _, about = task.gram.target_moments()
+    spread = np.sqrt(about / task.gram.sum_weight) if task.fit_intercept else size
+    return float(task.loss.value(np.maximum(np.sqrt(EXACT_FIT) * spread, ROUNDING_FLOOR * size), at.scale))

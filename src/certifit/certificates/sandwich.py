@@ -1,0 +1,190 @@
+"""Covariance of least squares estimates that holds for noise of unequal variance: HC0 to HC3.
+
+    V = A^-1 (sum_i e_i^2 (1 - h_i)^-k x_i x_i') A^-1,   k = 0 (HC0, HC1), 1 (HC2), 2 (HC3);  HC1 is N / (N - p) HC0
+
+The sum is taken in the frame t of `influence`, where A is the identity: it does not feel the condition of the columns.
+As in statsmodels the coefficients are then tested with the normal law (z), all together with F(q, N - p).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from scipy import linalg, special
+
+from certifit.certificates.inference import Inference, Kind
+from certifit.certificates.influence import Frame
+from certifit.data.columns import Array
+from certifit.data.source import Block, Source, tree_sum
+from certifit.runtime import one_blas_thread
+from certifit.tasks.least_squares import LeastSquares
+from certifit.tasks.normal_equations import Weights
+
+Covariance = Literal["nonrobust", "HC0", "HC1", "HC2", "HC3"]
+POWERS = {"HC0": 0, "HC1": 0, "HC2": 1, "HC3": 2}
+SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RobustInference(Inference):
+    """Inference with a robust covariance; all but standard errors, tests and intervals is that of the plain fit."""
+
+    kind: str
+    scaled_covariance: Array  # (p, p), in units of 4**exponent
+    wald: float  # b'V^-1 b / q of the q coefficients besides the intercept; nan where V is singular
+
+    @property
+    def law(self) -> str:
+        """The normal law."""
+        return "z"
+
+    @property
+    def covariance_type(self) -> str:
+        """HC0 to HC3."""
+        return self.kind
+
+    @property
+    def covariance(self) -> Array:
+        """V, shape (p, p)."""
+        return self._unscaled(self._unscaled(self.scaled_covariance))
+
+    @property
+    def p_values(self) -> Array:
+        """P(|Z| > |z_j|) for Z of the normal law, shape (p,)."""
+        return np.asarray(2.0 * special.ndtr(-np.abs(self.t_values)))
+
+    @property
+    def f_statistic(self) -> float:
+        """Wald's test that every coefficient besides the intercept is 0, over their number."""
+        return self.wald
+
+    def interval(self, rows: Array, predictions: Array, level: float = 0.95, kind: Kind = "prediction") -> Array:
+        """Refused: the noise of a new row is not known where it differs from row to row."""
+        raise ValueError(
+            f"A robust covariance ({self.kind}) says nothing about the noise of a new row. "
+            "Use the intervals of the plain fit: model.predict_interval(X)."
+        )
+
+    @property
+    def _scaled_errors(self) -> Array:
+        return np.asarray(np.sqrt(np.maximum(np.diagonal(self.scaled_covariance), 0.0)))
+
+    def _quantile(self, level: float) -> float:
+        super()._quantile(level)
+        return float(-special.ndtri((1 - level) / 2))
+
+    def _assumption(self) -> str:
+        return (
+            f"Standard errors hold for independent noise of unequal variance ({self.kind}). "
+            "Tests and intervals use the normal law (z), the F test this covariance."
+        )
+
+    def _sentences(self) -> Iterator[str]:
+        yield from super()._sentences()
+        if math.isnan(self.wald) and self.df_model > 0 and self.tss > 0:
+            yield "F is undefined: this covariance is singular, too few rows differ from the fit."
+
+
+@dataclass(frozen=True)
+class RowFacts:
+    """Sums over rows: N and sum of log weights of variance weights."""
+
+    n_rows: int
+    log_weight: float
+
+    @staticmethod
+    def of(run: Block, block_rows: int) -> RowFacts:
+        """Of the rows of positive weight, block by block."""
+        if run.weight is None:
+            return RowFacts(run.n_rows, 0.0)
+        parts = (run.weight[begin : begin + block_rows] for begin in range(0, run.n_rows, block_rows))
+        return tree_sum(RowFacts(int((part > 0).sum()), float(np.log(part[part > 0]).sum())) for part in parts)
+
+    def __add__(self, other: RowFacts) -> RowFacts:
+        return RowFacts(self.n_rows + other.n_rows, self.log_weight + other.log_weight)
+
+
+@dataclass(frozen=True)
+class Meat:
+    """sum_i e_i^2 (1 - h_i)^-k t_i t_i' over observations, and the rows of leverage 1, where k > 0 has no value."""
+
+    sums: Array
+    alone: tuple[int, ...]
+    n_alone: int
+
+    def __add__(self, other: Meat) -> Meat:
+        alone = (*self.alone, *other.alone)[:SHOWN]
+        return Meat(self.sums + other.sums, alone, self.n_alone + other.n_alone)
+
+
+def row_facts(source: Source) -> RowFacts:
+    """The facts of all rows: one pass."""
+    return source.reduce(partial(RowFacts.of, block_rows=source.block_rows))
+
+
+def robust(task: LeastSquares, state: Weights, fit: Inference, kind: str) -> RobustInference:
+    """The inference of a fit with covariance HC0 to HC3: one pass over the rows of the task."""
+    frame = Frame.of(task, state, fit)
+    meat = task.source.reduce(partial(_of_run, frame=frame, power=POWERS[kind]))
+    if meat.n_alone:
+        more = ", ..." if meat.n_alone > SHOWN else ""
+        raise ValueError(
+            f"{kind} does not exist: the leverage of {meat.n_alone} rows is 1, the fit passes through them whatever "
+            f"their target: {', '.join(map(str, meat.alone))}{more}. Use covariance='HC1', or leave these rows out."
+        )
+    sums = meat.sums * (fit.n_obs / fit.df_resid if kind == "HC1" else 1.0)
+    root = _raw_root(frame)
+    covariance = root @ sums @ root.T
+    plain = {field.name: getattr(fit, field.name) for field in fields(fit)}
+    wald = _wald(fit, root, sums)
+    return RobustInference(**plain, kind=kind, scaled_covariance=(covariance + covariance.T) / 2, wald=wald)
+
+
+def _of_run(run: Block, frame: Frame, power: int) -> Meat:
+    return tree_sum(_meat(block, frame, power) for block in frame.pieces(run))
+
+
+@one_blas_thread
+def _meat(block: Block, frame: Frame, power: int) -> Meat:
+    seen = frame.seen(block)
+    size = np.sqrt(seen.times) * np.abs(seen.residual)
+    alone = np.zeros(0, dtype=np.int64)
+    if power:
+        rest = seen.rest
+        alone = np.flatnonzero(np.isnan(rest) & (seen.times > 0))
+        size = np.where(np.isnan(rest), 0.0, size / np.sqrt(rest) ** power)
+    rows = seen.directions * size[:, None]
+    return Meat(rows.T @ rows, tuple((block.first_row + alone[:SHOWN]).tolist()), len(alone))
+
+
+def _raw_root(frame: Frame) -> Array:
+    """B with cov = B (sums) B' for the columns (1, x) in the user's units; b = b' - sum_j w_j shift_j."""
+    root, s = frame.root.copy(), frame.scaling
+    if not frame.has_intercept:
+        return np.asarray(root * s.scale[:, None])
+    root[0] -= s.shift @ root[1:]
+    root[1:] *= s.scale[:, None]
+    return root
+
+
+def _wald(fit: Inference, root: Array, sums: Array) -> float:
+    """b'V^-1 b / q = u'M^-1 u / q with b = Tu: T the triangle of the root, M the sums, both without the intercept."""
+    first, q = int(fit.has_intercept), int(fit.df_model)
+    if fit.tss == 0 or q == 0:
+        return math.nan
+    b = np.ldexp(fit.estimate[first:], -fit.exponent)
+    triangle, inner = root[first:, first:], sums[first:, first:]
+    size = np.sqrt(np.diagonal(inner))
+    if not (size > 0).all():
+        return math.nan
+    try:
+        u = linalg.solve_triangular(triangle, b) / size
+        half = linalg.solve_triangular(np.linalg.cholesky(inner / size / size[:, None]), u, lower=True)
+    except np.linalg.LinAlgError:  # some combination of coefficients has no variance
+        return math.nan
+    return float(half @ half) / q

@@ -1,0 +1,183 @@
+"""The table of a least squares fit: text for a terminal, HTML for a page, a dict and a data frame for programs."""
+
+from __future__ import annotations
+
+import html
+import math
+import textwrap
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas
+
+    from certifit.certificates.inference import Inference
+
+NAME_WIDTH = 30  # columns a coefficient's name may take in print
+TITLE = "Least Squares Regression Results"
+SCALARS = (
+    *("n_obs", "df_resid", "df_model", "r_squared", "adjusted_r_squared", "f_statistic", "f_pvalue"),
+    *("log_likelihood", "aic", "bic", "sigma", "sigma2"),
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Summary:
+    """The table of a fit: prints as text, shows as HTML in a notebook, converts to a dict or a frame."""
+
+    inference: Inference
+    model: str
+    target: str
+    level: float
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        heads = ["", *self._heads()]
+        cells = [[_cut(_plain(name), NAME_WIDTH), *texts] for name, texts in self._rows()]
+        widths = [max(11, *(_width(row[j]) + 2 for row in [heads, *cells])) for j in range(len(heads))]
+        width = max(78, sum(widths))
+        widths[0] += width - sum(widths)
+        rule, half = "=" * width, width // 2 - 1
+        lines = [TITLE.center(width).rstrip(), rule]
+        for a, b, c, d in self._header():
+            lines.append(f"{_spread(a, b, half)}  {_spread(c, d, width - half - 2)}")
+        lines.append(rule)
+        for row in [heads, *cells]:
+            lines.append(_spread(row[0], "", widths[0]) + "".join(map(str.rjust, row[1:], widths[1:])))
+            lines += ["-" * width] if row is heads else []
+        lines += [rule, "", "Notes:"]
+        for i, note in enumerate(self.notes, 1):
+            lines += textwrap.wrap(f"[{i}] {_plain(note)}", width, subsequent_indent="    ")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text; None where a value is undefined, float infinities at an exact fit."""
+
+        def defined(keys: Sequence[str], values: Sequence[float]) -> dict[str, float | None]:
+            return {k: None if math.isnan(v) else float(v) for k, v in zip(keys, values, strict=True)}
+
+        fit = self.inference
+        keys = ("estimate", "standard_error", fit.law, "p", "lower", "upper")
+        rows = zip(fit.names, self._values(), strict=True)
+        return {
+            "model": self.model,
+            "target": self.target,
+            "level": self.level,
+            "covariance": fit.covariance_type,
+            "weights": fit.weights,
+            **defined(SCALARS, [getattr(fit, name) for name in SCALARS]),
+            "coefficients": [{"name": name, **defined(keys, row)} for name, row in rows],
+            "notes": list(self.notes),
+        }
+
+    def to_frame(self) -> pandas.DataFrame:
+        """The coefficients as a pandas frame: a row a coefficient, full names in the index."""
+        return data_frame(self._values(), list(self.inference.names), self._heads())
+
+    def to_html(self) -> str:
+        """Two tables and the notes as a piece of HTML; all text is escaped."""
+        top = "".join(_html_row(line) for line in self._header())
+        head = _html_row(["", *self._heads()], "th")
+        body = "".join(_html_row([_plain(name), *texts]) for name, texts in self._rows())
+        notes = "".join(f"<li>{html.escape(_plain(note))}</li>" for note in self.notes)
+        return (
+            f"<table><caption>{TITLE}</caption><tbody>{top}</tbody></table>"
+            f"<table><thead>{head}</thead><tbody>{body}</tbody></table><p>Notes:</p><ol>{notes}</ol>"
+        )
+
+    _repr_html_ = to_html  # what a notebook shows
+
+    def _values(self) -> np.ndarray:
+        """Estimate, standard error, t or z, p and the interval of every coefficient, shape (p, 6)."""
+        fit, ends = self.inference, self.inference.confidence_interval(self.level)
+        return np.column_stack([fit.estimate, fit.standard_errors, fit.t_values, fit.p_values, ends])
+
+    def _heads(self) -> list[str]:
+        tail = (1 - self.level) / 2
+        law = self.inference.law
+        return ["coef", "std err", law, f"P>|{law}|", f"[{tail:.6g}", f"{1 - tail:.6g}]"]
+
+    def _rows(self) -> Iterator[tuple[str, list[str]]]:
+        for name, (estimate, error, t, p, *ends) in zip(self.inference.names, self._values(), strict=True):
+            texts = [_number(estimate, 4), _number(error, 3), _number(t, 3), _format("%.3f", p)]
+            yield name, texts + [_number(end, 3) for end in ends]
+
+    def _header(self) -> list[tuple[str, str, str, str]]:
+        """Lines of label, value, label, value."""
+        fit = self.inference
+        kind = "" if fit.has_intercept else " (uncentered)"
+        r2, adjusted = _format("%.3f", fit.r_squared), _format("%.3f", fit.adjusted_r_squared)
+        f, f_pvalue = _format("%#.4g", fit.f_statistic), _format("%#.3g", fit.f_pvalue)
+        likelihood, aic, bic = (
+            _format("%#.5g", fit.log_likelihood),
+            _format("%#.4g", fit.aic),
+            _format("%#.4g", fit.bic),
+        )
+        return [
+            ("Dep. Variable:", _cut(_plain(self.target), 22), f"R-squared{kind}:", r2),
+            ("Model:", _cut(_plain(self.model), 22), f"Adj. R-squared{kind}:", adjusted),
+            ("No. Observations:", _count(fit.n_obs), "F-statistic:", f),
+            ("Df Residuals:", _count(fit.df_resid), "Prob (F-statistic):", f_pvalue),
+            ("Df Model:", _count(fit.df_model), "Log-Likelihood:", likelihood),
+            ("Covariance Type:", fit.covariance_type, "AIC:", aic),
+            ("Sigma:", f"{fit.sigma:#.4g}", "BIC:", bic),
+        ]
+
+
+def data_frame(values: Any, index: Sequence[Any], columns: Sequence[str]) -> pandas.DataFrame:
+    """A pandas frame, or the name of the extra that brings pandas."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("to_frame needs pandas: pip install certifit[pandas]") from error
+    return pandas.DataFrame(values, index=index, columns=list(columns))
+
+
+def _format(pattern: str, value: float) -> str:
+    return "undefined" if math.isnan(value) else pattern % value
+
+
+def _number(value: float, digits: int) -> str:
+    fixed = value == 0 or 1e-4 <= abs(value) < 1e4
+    return _format(f"%.{digits}{'f' if fixed else 'g'}", value)
+
+
+def _count(value: float) -> str:
+    return f"{value:.0f}" if value % 1 == 0 else f"{value:.6g}"
+
+
+def _plain(text: str) -> str:
+    """Terminal codes, line breaks and invisible characters as visible escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _width(text: str) -> int:
+    """Columns on a terminal: East Asian wide characters take 2, combining marks 0."""
+    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
+
+
+def _cut(text: str, limit: int) -> str:
+    """At most `limit` columns: the middle gives way to "..."."""
+    if _width(text) <= limit:
+        return text
+    head, tail = text[:limit], text[-limit:]
+    while _width(head) > (limit - 3 + 1) // 2:
+        head = head[:-1]
+    while _width(tail) > (limit - 3) // 2:
+        tail = tail[1:]
+    return f"{head}...{tail}"
+
+
+def _spread(label: str, value: str, width: int) -> str:
+    return label + " " * (width - _width(label) - _width(value)) + value
+
+
+def _html_row(cells: Sequence[str], tag: str = "td") -> str:
+    rest = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells[1:])
+    return f'<tr><th scope="row">{html.escape(cells[0])}</th>{rest}</tr>'

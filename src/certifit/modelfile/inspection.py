@@ -1,0 +1,174 @@
+"""Inspect: what a model file holds, told by its reader alone. No class is built, no row is read, nothing is proven.
+
+Every check of `load` is made, so what is shown is what a load would give. A file without a table or a polynomial needs
+neither scikit-learn nor the models.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certifit.modelfile import container, linear
+from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show
+from certifit.modelfile.files import check_metadata
+
+Metadata = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a model file says, in plain Python types. See `to_dict` for JSON."""
+
+    file: dict[str, Any]
+    model: dict[str, Any]
+    target: str
+    features: dict[str, Any]
+    encoder: dict[str, Any] | None
+    coefficients: dict[str, Any]
+    certificate: dict[str, Any]
+    data: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; infinity, which JSON does not have, is the text 'infinity'."""
+        plain: dict[str, Any] = _plain({field.name: getattr(self, field.name) for field in fields(self)})
+        return plain
+
+
+def inspect(path: Path, *, max_bytes: int = MAX_FILE) -> Inspection:
+    """What the model file at a path holds; a ModelFileError for anything but a sound file.
+
+    >>> import tempfile
+    >>> import certifit as cf
+    >>> from certifit.modelfile import inspect
+    >>> model = cf.Ridge(alpha=1.0).fit([[1.0, 0.0], [2.0, 1.0], [4.0, 3.0]], [2.0, 3.0, 7.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cf.save(model, f"{folder}/m.certifit")
+    ...     found = inspect(f"{folder}/m.certifit")
+    >>> found.model["class"], found.coefficients["count"], found.data["n_rows"]
+    ('Ridge', 2, 3)
+    """
+    data = read_bytes(path, max_bytes)
+    try:
+        metadata, arrays = container.from_bytes(data)
+        check_metadata(metadata)
+        parts = linear.read(metadata, arrays)
+    except ModelFileError as error:
+        raise ModelFileError(f"{show(path)} is not a sound model file: {error}") from None
+    return Inspection(
+        file=_file(data, metadata),
+        model=_model(metadata, arrays),
+        target=metadata["target"],
+        features=_features(metadata),
+        encoder=_encoder(metadata, parts),
+        coefficients=_coefficients(metadata, arrays),
+        certificate=_certificate(parts),
+        data={**metadata["data"], "n_iterations": metadata["n_iterations"]},
+    )
+
+
+def _file(data: bytes, metadata: Metadata) -> dict[str, Any]:
+    return {
+        "n_bytes": len(data),
+        "format": metadata["format"],
+        "library": metadata["library"],
+        "sha256": hashlib.sha256(data).hexdigest(),
+        **container.digests(data),
+    }
+
+
+_SQUARES = "sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)"
+
+
+def _factor(metadata: Metadata) -> str:
+    return "factors * " if metadata["penalty"]["has_factors"] else ""
+
+
+def _ridge(metadata: Metadata) -> str:
+    return f" + {metadata['solution']['alpha']:g}/2 |w|^2"
+
+
+def _lasso(metadata: Metadata) -> str:
+    return f" + {metadata['solution']['alpha']:g} {_factor(metadata)}|w|_1"
+
+
+def _elastic_net(metadata: Metadata) -> str:
+    ratio, factor = float(metadata["parameters"]["l1_ratio"]), _factor(metadata)
+    return f" + {metadata['solution']['alpha']:g} ({ratio:g} {factor}|w|_1 + {1 - ratio:g}/2 {factor}|w|^2)"
+
+
+# What a class is called, and what it adds to the squares: what `objective` says of a model, without importing one.
+CLASSES: Mapping[str, tuple[str, Callable[[Metadata], str]]] = {
+    "linear_regression": ("LinearRegression", lambda metadata: ""),
+    "ridge": ("Ridge", _ridge),
+    "lasso": ("Lasso", _lasso),
+    "elastic_net": ("ElasticNet", _elastic_net),
+}
+
+
+def _model(metadata: Metadata, arrays: Arrays) -> dict[str, Any]:
+    name, penalty = CLASSES[metadata["estimator"]]
+    within = " within bounds" if metadata.get("penalty", {}).get("has_bounds") else ""
+    without = "" if metadata["parameters"]["fit_intercept"] else " with b = 0"
+    found = {
+        "class": name,
+        "estimator": metadata["estimator"],
+        "objective": f"minimised: {_SQUARES}{penalty(metadata)}{within}{without}",
+        "parameters": metadata["parameters"],
+        "alpha": metadata["solution"]["alpha"],
+        "basis": metadata["basis"],
+        "has_standard_errors": metadata["inference"] is not None,
+    }
+    if "penalty" in metadata:
+        factors, none = arrays.get("penalty.factors", np.ones(1)), np.zeros(1)
+        ends = (arrays.get("penalty.lower", none - np.inf), arrays.get("penalty.upper", none + np.inf))
+        found["n_factors"] = int((factors != 1).sum())
+        found["n_bounded"] = int((np.isfinite(ends[0]) | np.isfinite(ends[1])).sum())
+    return found
+
+
+def _features(metadata: Metadata) -> dict[str, Any]:
+    return {"count": metadata["features"]["count"], "names": metadata["features"]["names"]}
+
+
+def _encoder(metadata: Metadata, parts: linear.Parts) -> dict[str, Any] | None:
+    """How a table is read, and what the fit noted about its columns."""
+    if parts.fitted_encoder is None:
+        return None
+    state, _ = parts.fitted_encoder.to_state()
+    kinds = {column["name"]: column["kind"] for column in state["columns"]}
+    return {"parameters": metadata["encoder"]["parameters"], "kinds": kinds, "notes": list(state["notes"])}
+
+
+def _coefficients(metadata: Metadata, arrays: Arrays) -> dict[str, Any]:
+    solution, coef = metadata["solution"], arrays["coef"]
+    return {
+        "count": len(coef),
+        "n_nonzero": int(np.count_nonzero(coef)),
+        "intercept": solution["intercept"] if metadata["parameters"]["fit_intercept"] else None,
+        "rank": solution["rank"],
+        "condition": solution["condition"],
+    }
+
+
+def _certificate(parts: linear.Parts) -> dict[str, Any]:
+    certificate = parts.certificate
+    keys = ("claim", "theorem", "value", "tolerance", "rounding")
+    said = {key: getattr(certificate, key) for key in keys}
+    # Whoever writes a file can write any certificate: only `verify` proves one.
+    return {**said, "holds": certificate.holds, "is_verified": False, "sentences": certificate.sentences()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return "infinity" if isinstance(value, float) and math.isinf(value) else value

@@ -1,0 +1,85 @@
+"""Penalty factors and bounds of Lasso and ElasticNet in a file: one number a column of the fit, or none at all.
+
+A model may name them by column; a file has them as arrays, which the models accept just as well.
+
+    penalty.factors   f_j >= 0, finite
+    penalty.lower     l_j <= 0, -infinity where there is no bound
+    penalty.upper     u_j >= 0, infinity where there is no bound
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certifit.modelfile.disk import ModelFileError
+from certifit.modelfile.schema import FLAG, Array, Spec
+
+PENALTY: Mapping[str, Spec] = {"has_bounds": FLAG, "has_factors": FLAG}
+FACTORS = {"penalty.factors": Array(("p",))}
+BOUNDS = {
+    "penalty.lower": Array(("p",), may_be_infinite=True),
+    "penalty.upper": Array(("p",), may_be_infinite=True),
+}
+
+Arrays = dict[str, NDArray[Any]]
+Record = dict[str, Any]
+
+
+def settings(model: Any) -> dict[str, Any]:
+    """Factors and bounds as arrays over the columns of the fit, None where there are none; {} for other models."""
+    if not hasattr(model, "penalty_factors"):
+        return {}
+    names = model.column_names_
+    try:
+        return {
+            "penalty_factors": None if model.penalty_factors is None else model._factors(names),
+            "bounds": None if model.bounds is None else model._bounds(names),
+        }
+    except (TypeError, ValueError) as error:  # changed after the fit: the model says what is legal
+        raise ModelFileError(str(error)) from None
+
+
+def dump_penalty(model: Any) -> tuple[Record | None, Arrays]:
+    """Record and arrays; no record for a model that has no such parameters."""
+    found = settings(model)
+    if not found:
+        return None, {}
+    factors, bounds = found["penalty_factors"], found["bounds"]
+    arrays = {} if factors is None else {"penalty.factors": factors}
+    if bounds is not None:
+        arrays |= {"penalty.lower": bounds[0], "penalty.upper": bounds[1]}
+    return {"has_bounds": bounds is not None, "has_factors": factors is not None}, arrays
+
+
+def penalty_arrays(record: Record | None) -> dict[str, Array]:
+    """The arrays that a checked record announces."""
+    if record is None:
+        return {}
+    return {**(FACTORS if record["has_factors"] else {}), **(BOUNDS if record["has_bounds"] else {})}
+
+
+def check_penalty(arrays: Arrays) -> None:
+    """Refuse a negative factor, bounds without 0 between them, a coefficient outside its bounds."""
+    coef = arrays["coef"]
+    factors = arrays.get("penalty.factors", np.zeros(0))
+    lower, upper = arrays.get("penalty.lower", -np.inf), arrays.get("penalty.upper", np.inf)
+    problems = {
+        "a penalty factor below 0": (factors < 0).any(),
+        "bounds without 0 between them": (np.greater(lower, 0) | np.less(upper, 0)).any(),
+        "a coefficient outside its bounds": ((coef < lower) | (coef > upper)).any(),
+    }
+    for problem, found in problems.items():
+        if found:
+            raise ModelFileError(f"its content does not fit together: {problem}.")
+
+
+def build_penalty(record: Record | None, arrays: Arrays) -> dict[str, Any]:
+    """The parameters `penalty_factors` and `bounds`; {} for a model that has none."""
+    if record is None:
+        return {}
+    ends = (arrays.get("penalty.lower"), arrays.get("penalty.upper"))
+    return {"penalty_factors": arrays.get("penalty.factors"), "bounds": ends if record["has_bounds"] else None}

@@ -1,0 +1,245 @@
+"""What a fitted linear model says beyond its coefficients: the summary, intervals, inflation, influence of rows.
+
+A fitted model holds no rows. What needs them takes them again, and refuses rows that are not those of the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, get_args
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.certificates.certificate import Certificate
+from certifit.certificates.inference import WEIGHTS, Convention, Inference
+from certifit.certificates.influence import Influence, influence_iter
+from certifit.certificates.least_squares import certify, infer, variance_inflation
+from certifit.certificates.sandwich import Covariance, RowFacts, robust, row_facts
+from certifit.certificates.summary import Summary
+from certifit.data.columns import Array
+from certifit.data.gate import predict_rows, predict_source
+from certifit.data.source import Block, Source
+from certifit.runtime import one_blas_thread
+from certifit.tasks.least_squares import LeastSquares
+from certifit.tasks.normal_equations import Weights
+
+SAME_ROWS = 1e-6  # relative: beyond it sums over rows are not those of the fit in another order
+
+
+class InferenceMethods:
+    """Methods of a linear model that explain its fit."""
+
+    fit_intercept: bool
+    coef_: Array
+    intercept_: float
+    alpha_: float
+    target_name_: str
+    data_: dict[str, float]
+    certificate_: Certificate
+    inference_: Inference | None
+
+    @property
+    def objective(self) -> str:
+        """What is minimised, in one line."""
+        raise NotImplementedError
+
+    def summary(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        level: float = 0.95,
+        weights: Convention = "frequency",
+        covariance: Covariance = "nonrobust",
+    ) -> Summary:
+        """Coefficients with standard errors, tests, p-values and confidence intervals, and the quality of the fit.
+
+        Parameters
+        ----------
+        X, y, sample_weight : the rows of the fit, as given to `fit` (or the scan)
+            Needed for a robust covariance; with weights="variance" for the log-likelihood, AIC and BIC.
+        level : of the confidence intervals
+        weights : "frequency" or "variance"
+            "frequency": weight 2 is the row twice, N is the sum of weights. "variance": weights are inverse variances
+            up to a factor, N is the number of rows, those of weight 0 left out where the rows are given (statsmodels'
+            WLS).
+        covariance : "nonrobust", "HC0", "HC1", "HC2" or "HC3"
+            "nonrobust" assumes noise of equal variance and tests with Student's t. HC0 to HC3 hold for noise of unequal
+            variance; they test with the normal law (z), and all coefficients together with F, as statsmodels does.
+        """
+        check_is_fitted(self)
+        _check_choice("weights", weights, tuple(WEIGHTS))
+        _check_choice("covariance", covariance, get_args(Covariance))
+        if X is None:
+            fit = self._stored_fit(y, sample_weight, weights, covariance)
+        else:
+            task, fit = self._fit_on("summary", X, y, sample_weight, weights)
+            if covariance != "nonrobust":
+                fit = robust(task, self._state(), fit, covariance)
+        notes = [self.objective, *self.certificate_.sentences()]
+        return fit.summary(type(self).__name__, self.target_name_, level, notes)
+
+    def predict_interval(
+        self, X: Any, level: float = 0.95, kind: Literal["prediction", "confidence"] = "prediction"
+    ) -> Array:
+        """Lower and upper end for every row: where a new y ("prediction") or its mean ("confidence") lies."""
+        check_is_fitted(self)
+        if self.inference_ is None:
+            raise ValueError(f"No intervals: {self._why_no_inference()}")
+        if isinstance(X, Source):
+            parts = [self._interval(run, level, kind) for run in predict_source(self, X).runs()]
+            return np.concatenate(parts) if parts else np.zeros((0, 2))
+        return self._interval(predict_rows(self, X), level, kind)
+
+    def variance_inflation(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> dict[str, float]:
+        """How many times as large every coefficient's variance is as without the other columns: {column: factor}.
+
+        1 / (1 - R^2) of the column regressed on the others: 1 is uncorrelated; beyond 10 is a lot.
+        X, y, sample_weight : the rows of the fit; needed only for factors beyond some 1e9.
+        """
+        check_is_fitted(self)
+        if X is not None:
+            return variance_inflation(self._fit_on("variance inflation", X, y, sample_weight, "frequency")[0])
+        if y is not None or sample_weight is not None:
+            raise ValueError("y and sample_weight come with X: variance_inflation(X, y, sample_weight=...).")
+        if self.inference_ is None:
+            raise ValueError(f"No variance inflation: {self._why_no_inference()}")
+        try:
+            return self.inference_.variance_inflation()
+        except ValueError as error:
+            raise ValueError(f"{error} Or pass the rows of the fit: variance_inflation(X, y).") from None
+
+    def influence(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        weights: Convention = "frequency",
+        most: int | None = None,
+    ) -> Influence:
+        """Leverage, standardised and studentised residuals, Cook's distance and DFFITS of the rows of the fit.
+
+        X, y, sample_weight : the rows, as given to `fit` (or the scan).
+        weights : as for `summary`. "frequency": the numbers of one of the `weight` equal rows.
+        most : keep only so many rows, those of largest Cook's distance, largest first. The rest is never held.
+        """
+        if most is not None and most < 1:
+            raise ValueError(f"most must be None or at least 1. Got {most}.")
+        parts = self.influence_iter(X, y, sample_weight, weights=weights)
+        if most is None:
+            return Influence.joined(list(parts))
+        best = next(parts).most(most)
+        for part in parts:
+            best = Influence.joined([best, part]).most(most)
+        return best
+
+    def influence_iter(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, weights: Convention = "frequency"
+    ) -> Iterator[Influence]:
+        """`influence` run by run, in the order of the rows: constant memory for a scan."""
+        check_is_fitted(self)
+        _check_choice("weights", weights, tuple(WEIGHTS))
+        task, fit = self._fit_on("influence", X, y, sample_weight, weights)
+        return influence_iter(task, self._state(), fit)
+
+    def _stored_fit(self, y: Any, sample_weight: Any, weights: Convention, covariance: Covariance) -> Inference:
+        """The inference that needs no rows."""
+        if y is not None or sample_weight is not None:
+            raise ValueError("y and sample_weight come with X: summary(X, y, sample_weight=...).")
+        if self.inference_ is None:
+            raise ValueError(f"No summary: {self._why_no_inference()}")
+        if covariance != "nonrobust":
+            raise ValueError(
+                f"covariance={covariance!r} needs the rows, and a fitted model holds none. Pass the rows of the fit: "
+                f"summary(X, y, sample_weight=..., covariance={covariance!r}), or the scan."
+            )
+        if weights == "frequency":
+            return self.inference_
+        return self.inference_.with_variance_weights(self.data_["n_rows"])
+
+    @one_blas_thread
+    def _fit_on(
+        self, what: str, X: Any, y: Any, sample_weight: Any, weights: Convention
+    ) -> tuple[LeastSquares, Inference]:
+        """The task on rows that are those of the fit, and its inference."""
+        is_variance = weights == "variance"
+        if self.inference_ is None and not (is_variance and self._is_determined()):
+            raise ValueError(f"No {what}: {self._why_no_inference()}")
+        task = self._task_on(X, y, sample_weight)
+        if not isinstance(task, LeastSquares):
+            raise ValueError(f"No {what}: {self._why_no_inference()}")
+        self._refuse_other_rows(task)
+        facts = row_facts(task.source) if is_variance else None
+        fit = infer(task, self._state(), *(() if facts is None else (float(facts.n_rows), facts.log_weight)))
+        if fit is None:
+            raise ValueError(f"No {what}: {self._why_no_inference(facts)}")
+        return task, fit
+
+    def _refuse_other_rows(self, task: LeastSquares) -> None:
+        """Refuse rows that the model was not fitted to: their number, weights and target, and the optimum, tell."""
+        found, known = task.facts(), self.data_
+        size = abs(known["target_mean"]) + known["target_sd"]
+        slack = {"n_rows": 0.0, "sum_weight": SAME_ROWS * known["sum_weight"]}
+        for name in ("n_rows", "sum_weight", "target_mean", "target_sd"):
+            if not abs(found[name] - known[name]) <= slack.get(name, SAME_ROWS * size):
+                raise ValueError(
+                    f"These rows are not those of the fit: {name.replace('_', ' ')} is {found[name]:.6g}, "
+                    f"the fit had {known[name]:.6g}. Pass the rows, target and weights that were given to fit."
+                )
+        excess = certify(task, self._state(), SAME_ROWS).value
+        if not excess <= max(SAME_ROWS, 2 * self.certificate_.value):
+            raise ValueError(
+                "These rows are not those of the fit: the coefficients are not the best ones for them (relative excess "
+                f"{excess:.1e}). Pass the rows, target and weights that were given to fit."
+            )
+
+    def _state(self) -> Weights:
+        return Weights(self.coef_, self.intercept_)
+
+    def _is_determined(self) -> bool:
+        return self.alpha_ == 0 and not self.certificate_.dependent
+
+    def _interval(self, block: Block, level: float, kind: Literal["prediction", "confidence"]) -> Array:
+        assert self.inference_ is not None
+        columns = self._columns(block)
+        columns = np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns, dtype=np.float64)
+        if self.fit_intercept:
+            columns = np.column_stack([np.ones(len(columns)), columns])
+        return self.inference_.interval(columns, self._scores(block), level, kind)
+
+    def _why_no_inference(self, facts: RowFacts | None = None) -> str:
+        if self.alpha_ > 0:
+            return (
+                "standard errors and p-values do not hold under a penalty (the estimates are biased on purpose). "
+                "Use LinearRegression for them."
+            )
+        if self.certificate_.dependent:
+            return (
+                "the columns are redundant, so single coefficients are not determined: "
+                f"{'; '.join(self.certificate_.dependent[:5])}. Drop a column of each relation."
+            )
+        n_obs = self.data_["sum_weight"] if facts is None else facts.n_rows
+        return (
+            f"{n_obs:g} observations leave no residual degree of freedom for "
+            f"{len(self.coef_) + int(self.fit_intercept)} coefficients. Use more rows or fewer columns."
+        )
+
+    def _task_on(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """The task on these rows, seen through the fitted encoder and basis."""
+        raise NotImplementedError
+
+    def _columns(self, block: Block) -> Any:
+        """The columns that the model weighs."""
+        raise NotImplementedError
+
+    def _scores(self, block: Block) -> Array:
+        """The predictions."""
+        raise NotImplementedError
+
+
+def _check_choice(name: str, value: Any, legal: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in legal:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, legal))}. Got {value!r}.")

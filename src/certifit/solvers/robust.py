@@ -1,0 +1,257 @@
+"""Huber regression by Newton's method on the rows inside the band |r| <= delta s.
+
+The objective is piecewise quadratic for a fixed scale, so a full step from the right band ends at the minimum. Steps
+are taken in the units of the least-squares factor, where the matrix of any band has eigenvalues in [0, 1]; a line
+search over a grid of steps makes every one a descent.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.source import Block
+from certifit.runtime import one_blas_thread
+from certifit.solvers.direct import Run, smallest_norm
+from certifit.solvers.direct import solve as least_squares
+from certifit.tasks.normal_equations import Weights
+from certifit.tasks.robust import Direction, Point, RobustRegression, RobustSums, Rows
+
+NORMAL = 0.6744897501960817  # the median of |z| for a standard normal z
+MAD_ROUNDS = 50
+MAD_TOL = 1e-10  # relative change of the scale at which it is held
+STEPS = 2.0 ** np.arange(6, -31, -1)  # of a line search
+GOOD_STEP = 0.5  # a full step that halves the slope is taken without a search
+NOISE = 1e-30  # one this small is
+PATIENCE = ((1e-20, 0), (1e-15, 4))  # decrements that may be rounding, and steps without a smaller one
+MOST_STUCK = 30
+EXACT = 2.0**-8  # of the smallest scale that a fit works with
+MOST_FALLS = 3  # steps cut short because the scale would fall too far
+FALLS = 60  # of a scale, at most, between two joint steps
+CLOSE = 1e-9  # to a scale known to be too small
+WORTH = 1e-9  # relative fall of the objective for which a smaller one is taken
+SHRINK = 0.25  # a scale falls to no less than this share of itself in one step
+FURTHEST = 8.0  # a fixed scale this much below the residuals' is approached from above
+
+
+@dataclass(frozen=True)
+class Line:
+    """Values and slopes of the objective, times W, at several steps along a direction."""
+
+    values: Array
+    slopes: Array
+
+    def __add__(self, other: Line) -> Line:
+        return Line(self.values + other.values, self.slopes + other.slopes)
+
+
+@one_blas_thread
+def solve(task: RobustRegression, max_iter: int) -> Run:
+    """The minimiser; of all that predict the same, the one of smallest norm."""
+    first = least_squares(task).state
+    at = task.residual_at(first)
+    spread = max(float(np.sqrt(at.squares / task.gram.sum_weight)), task.smallest_scale)
+    trace = Trace(task)
+    if task.is_joint:
+        state, scale = _jointly(task, first, spread, max_iter, trace)
+        scale = _least_of_exact(task, state, scale)
+    elif task.rule == "mad":
+        state, scale = _with_median_scale(task, first, max_iter, trace)
+    else:
+        scale = float(task.rule) * task.gram.scaling.y_scale
+        state = _approached(task, first, spread, scale, max_iter, trace)
+    if len(task.factor.dependent):
+        state = smallest_norm(task, state)
+    return Run(task.located(state, scale), trace.rows)
+
+
+class Trace:
+    """One row an iteration, in the user's units; what cannot be told there is infinite or 0."""
+
+    def __init__(self, task: RobustRegression) -> None:
+        self.started = time.perf_counter()
+        self.rows: list[dict[str, float]] = []
+        self._task = task
+
+    def add(self, objective: float, gap: float, step: float, scale: float) -> None:
+        """A row; objective and gap are of the scaled objective over the scale."""
+        y_scale = self._task.gram.scaling.y_scale
+        with np.errstate(over="ignore", under="ignore"):
+            unit = np.float64(1.0) / y_scale if self._task.is_joint else np.float64(scale) / y_scale / y_scale
+            self.rows.append(
+                {
+                    "iteration": len(self.rows) + 1,
+                    "objective": float(objective * unit),
+                    "gap": float(max(gap, 0.0) * unit),
+                    "step": float(step),
+                    "seconds": time.perf_counter() - self.started,
+                }
+            )
+
+
+def median_scale(r: Array, weight: Array) -> float:
+    """The weighted median of |r| over its value for a standard normal; weight 2 is the row twice."""
+    counted = weight > 0
+    size, weight = np.abs(r[counted]), weight[counted]
+    order = np.argsort(size, kind="stable")
+    size, reached = size[order], np.cumsum(weight[order])
+    half = reached[-1] / 2
+    low, high = (min(int(np.searchsorted(reached, half, side)), len(size) - 1) for side in ("left", "right"))
+    return float((size[low] / 2 + size[high] / 2) / NORMAL)
+
+
+def _with_median_scale(task: RobustRegression, state: Weights, max_iter: int, trace: Trace) -> tuple[Weights, float]:
+    """Scale and fit in turn, from least squares, until the scale stands still; the last fit is at the last scale."""
+    scale = max(median_scale(*task.residuals(state)), task.smallest_scale)
+    for _ in range(MAD_ROUNDS):
+        state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
+        new = max(median_scale(*task.residuals(state)), task.smallest_scale)
+        if abs(new - scale) <= MAD_TOL * scale:
+            break
+        scale = new
+    else:
+        state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
+    return state, scale
+
+
+def _least_of_exact(task: RobustRegression, state: Weights, scale: float) -> float:
+    """An exact fit's objective is its scale and little else: then the scale of a rounding."""
+    if scale > 4 * task.smallest_scale:
+        return scale
+    now, least = (_point(task, state, s) for s in (scale, EXACT * task.smallest_scale))
+    values = [task.objective(at, task.sums_at(at), True) for at in (now, least)]
+    return least.scale if values[0] - values[1] > WORTH * values[0] else scale
+
+
+def _approached(
+    task: RobustRegression, state: Weights, spread: float, scale: float, max_iter: int, trace: Trace
+) -> Weights:
+    """The fit at a fixed scale. Far below the residuals' it is near least absolute values: reached over larger ones."""
+    stage = spread / FURTHEST
+    while stage > FURTHEST * scale and stage > task.smallest_scale:
+        state, *_ = _newton(task, state, stage, max_iter, trace, free=False)
+        stage /= FURTHEST
+    return _newton(task, state, scale, max_iter, trace, free=False)[0]
+
+
+def _jointly(
+    task: RobustRegression, state: Weights, scale: float, max_iter: int, trace: Trace
+) -> tuple[Weights, float]:
+    """Newton in weights and scale; where that would take the scale to 0, fits at smaller and smaller scales.
+
+    The objective's minimum over the weights is convex in the scale, so the sign of its slope there tells the side.
+    """
+    lowest = task.smallest_scale
+    for _ in range(max_iter):
+        state, scale, is_done = _newton(task, state, scale, max_iter, trace, free=True)
+        if is_done:
+            break
+        for _ in range(FALLS):
+            state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
+            if task.sums_at(_point(task, state, scale)).slopes.squares >= task.gram.sum_weight:
+                lowest = max(lowest, scale)
+                break
+            if scale <= lowest * (1 + CLOSE):
+                return state, scale
+            scale = _smaller(scale, lowest, task.smallest_scale)
+    return state, scale
+
+
+def _smaller(scale: float, lowest: float, smallest: float) -> float:
+    """The next scale down: a share of it, or between it and one known to be too small."""
+    return max(SHRINK * scale, smallest) if lowest <= smallest else max(float(np.sqrt(scale * lowest)), SHRINK * scale)
+
+
+def _newton(
+    task: RobustRegression, state: Weights, scale: float, max_iter: int, trace: Trace, free: bool
+) -> tuple[Weights, float, bool]:
+    """Newton steps until the decrement is rounding: the best state; the first, and False, where the scale vanishes."""
+    best = first = (state, scale)
+    least, damping = np.inf, 0.0
+    stuck = falls = 0
+    for _ in range(max_iter):
+        at = _point(task, state, scale)
+        sums = task.sums_at(at)
+        objective = task.objective(at, sums, task.is_joint)
+        way = task.newton_step(at, sums, damping, free)
+        falls += int(free and -way.scale > (1 - SHRINK) * scale)
+        if falls > MOST_FALLS:
+            return *first, False
+        relative = way.decrement / max(task.gram.sum_weight * objective, np.finfo(float).tiny)
+        if relative < least:
+            best, least, stuck = (state, scale), relative, 0
+        else:
+            stuck += 1
+        if relative <= NOISE or stuck > _patience(least):
+            trace.add(objective, way.decrement / (2 * task.gram.sum_weight), 0.0, scale)
+            break
+        t = _searched(task, at, way, sums, free)
+        trace.add(objective, way.decrement / (2 * task.gram.sum_weight), t, scale)
+        damping = 0.1 * damping if t >= GOOD_STEP else max(1e-6, 10 * damping)
+        damping = damping if damping >= 1e-8 else 0.0
+        state = task.from_solution(task.to_solution(state), t * way.step[_own(task)])
+        scale = scale + t * way.scale if free else scale
+    return *best, True
+
+
+def _point(task: RobustRegression, state: Weights, scale: float) -> Point:
+    return Point(*task.to_scaled(state), scale)
+
+
+def _patience(least: float) -> int:
+    """Steps without a smaller decrement that are borne: few near the rounding floor of the state."""
+    return next((steps for bound, steps in PATIENCE if least <= bound), MOST_STUCK)
+
+
+def _own(task: RobustRegression) -> slice:
+    """The system's unknowns among (intercept, weights)."""
+    return slice(1 - int(task.fit_intercept), None)
+
+
+def _searched(task: RobustRegression, at: Point, way: Direction, sums: RobustSums, free: bool) -> float:
+    """How far to go: all the way where that halves the slope, else the best of a grid. Slopes tell more than values."""
+    now = task.gram.sum_weight * task.objective(at, sums, free)
+    room, fall = (1 - SHRINK) * at.scale, max(-way.scale, 0.0)
+    furthest = room / fall if fall * STEPS[0] > room else STEPS[0]
+    if furthest >= 1:
+        one = _line(task, at, way, np.ones(1), free)
+        # Near the end values differ by rounding alone.
+        lower = one.values[0] <= now * (1 + 1e-14)
+        if lower and abs(one.slopes[0]) <= GOOD_STEP * way.decrement:
+            return 1.0
+    steps = np.minimum(STEPS, furthest)
+    line = _line(task, at, way, steps, free)
+    down = (line.slopes <= 0) | (line.values < now)
+    if not down.any():
+        return float(steps[-1])
+    return float(steps[np.argmin(np.where(down, np.abs(line.slopes), np.inf))])
+
+
+def _line(task: RobustRegression, at: Point, way: Direction, steps: Array, free: bool) -> Line:
+    moved = partial(_line_of_run, rows=task.rows(), at=at, way=way, steps=steps)
+    line = task.source.reduce(moved)
+    pull, change, total = task.pull(at.scale), way.step[1:], task.gram.sum_weight
+    weights = at.weights + steps[:, None] * change
+    values = line.values + np.square(weights) @ pull / 2
+    slopes = line.slopes + weights @ (pull * change)
+    if free:
+        values = values + total * (at.scale + steps * way.scale) / 2
+        slopes = slopes + total * way.scale / 2
+    return Line(values, slopes)
+
+
+def _line_of_run(run: Block, rows: Rows, at: Point, way: Direction, steps: Array) -> Line:
+    loss, weight = rows.loss, rows.weights(run)
+    r, change = rows.residuals(run, at), rows.products(run, way.step)
+    values, slopes = np.zeros(len(steps)), np.zeros(len(steps))
+    for k, t in enumerate(steps):
+        scale = at.scale + t * way.scale
+        moved = r - t * change
+        u = loss.slope(moved, scale)
+        values[k] = weight @ loss.value(moved, scale)
+        slopes[k] = -(weight * u) @ change - way.scale * (weight @ np.square(u)) / 2
+    return Line(values, slopes)

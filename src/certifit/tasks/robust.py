@@ -1,0 +1,272 @@
+"""Linear regression with Huber's loss: the sums over rows that its solver and its certificate need.
+
+minimise   sum_i w_i s h(r_i / s) / W + pull/2 |w|^2 [+ s / 2, s > 0 free],   r_i = y_i - b - x_i'w,  W = sum_i w_i
+
+A given scale s is held and pull = alpha / s: times s this is sum_i w_i s^2 h(r_i / s) / W + alpha/2 |w|^2.
+A joint scale is one more unknown and pull = alpha. All sums are in the scaled units of the Gram statistic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.source import Block, Source
+from certifit.losses import Huber
+from certifit.runtime import core, n_threads
+from certifit.statistics import twofold as tf
+from certifit.statistics.gram import Scaling
+from certifit.tasks.dual_least_squares import has_fewer_rows
+from certifit.tasks.least_squares import LeastSquares
+from certifit.tasks.normal_equations import LARGEST_PENALTY, Weights
+
+Rule = Literal["joint", "mad"] | float
+SMALLEST_SCALE = 2.0**-44  # relative to the target's size: below it residuals are rounding
+SMALLEST_CURVATURE = 1e-10  # of a band, relative to that of all rows
+ROUNDING = 2.0**-50  # of an eigenvalue
+LEAST_SIZE = 2.0**-960
+MOST_COLUMNS = 4000  # of a system with fewer rows than columns
+
+
+@dataclass(frozen=True)
+class RobustWeights(Weights):
+    """A state: weights, intercept, and the scale of the residuals, in the user's units."""
+
+    scale: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """A state in scaled units, as the passes take it."""
+
+    weights: Array
+    intercept: float
+    scale: float
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A step of (intercept of shifted columns, weights) and of the scale; decrement: twice the decrease it promises."""
+
+    step: Array
+    scale: float
+    decrement: float
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Sums of (x, 1) times numbers u of the rows, twofold, and sum_i w_i u_i^2, max |u_i|."""
+
+    moments: tf.Pair
+    squares: float
+    largest: float
+
+    def __add__(self, other: Slopes) -> Slopes:
+        squares, largest = self.squares + other.squares, max(self.largest, other.largest)
+        return Slopes(tf.add(self.moments, other.moments), squares, largest)
+
+
+@dataclass(frozen=True)
+class RobustSums:
+    """At a state: sums of the loss, slopes, and near = sum over rows inside the band of w (x, 1, r/s)(x, 1, r/s)'."""
+
+    loss: float
+    residual_squares: float
+    slopes: Slopes
+    near: Array
+    n_near: int
+
+    def __add__(self, other: RobustSums) -> RobustSums:
+        return RobustSums(
+            self.loss + other.loss,
+            self.residual_squares + other.residual_squares,
+            self.slopes + other.slopes,
+            self.near + other.near,
+            self.n_near + other.n_near,
+        )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How the passes read a run: units and loss."""
+
+    scaling: Scaling
+    loss: Huber
+    block_rows: int
+
+    def residuals(self, run: Block, at: Point) -> Array:
+        """r_i, scaled, evaluated in twofold precision."""
+        s = self.scaling
+        weights = np.ascontiguousarray(at.weights)
+        found = core.residual_rows(run.rows, run.y, s.scale, s.y_scale, weights, float(at.intercept), n_threads())
+        return np.asarray(found)
+
+    def products(self, run: Block, step: Array) -> Array:
+        """a_i'step for a = (1, x - shift)."""
+        s = self.scaling
+        weights = np.ascontiguousarray(step[1:])
+        level = float(step[0] - step[1:] @ s.shift)
+        nothing = np.zeros(run.n_rows)
+        return -np.asarray(core.residual_rows(run.rows, nothing, s.scale, 1.0, weights, level, n_threads()))
+
+    def weights(self, run: Block) -> Array:
+        """Weights of the rows, scaled."""
+        given = np.ones(run.n_rows) if run.weight is None else run.weight
+        return np.asarray(given * self.scaling.weight_scale)
+
+    def slopes(self, run: Block, u: Array) -> Slopes:
+        """Sums of numbers u of the rows."""
+        s = self.scaling
+        weight, zeros = self.weights(run), np.zeros(len(s.scale))
+        u = np.ascontiguousarray(u)
+        hi, lo, *_ = core.residual(run.rows, u, weight, s.scale, 1.0, 1.0, zeros, 0.0, self.block_rows, n_threads())
+        counted = np.where(weight > 0, np.abs(u), 0.0)
+        return Slopes((hi, lo), float(weight @ np.square(u)), float(counted.max(initial=0.0)))
+
+    def near(self, run: Block, z: Array, is_near: Array) -> Array:
+        """sum w (x - shift, 1, z)(x - shift, 1, z)' over the rows inside the band."""
+        s = self.scaling
+        weight, target = self.weights(run) * is_near, np.where(is_near, z, 0.0)
+        arguments = (s.scale, s.shift, 1.0, 0.0, 1.0, self.block_rows, False, n_threads())
+        return np.asarray(core.gram(run.rows, target, weight, *arguments)[0])
+
+
+class RobustRegression(LeastSquares):
+    """The task; it is also the least-squares task of the same rows, where the solver starts."""
+
+    def __init__(self, source: Source, loss: Huber, strength: float, rule: Rule, fit_intercept: bool) -> None:
+        self.loss, self.strength, self.rule = loss, strength, rule
+        if source.n_features > MOST_COLUMNS and has_fewer_rows(source):
+            raise ValueError(
+                f"HuberRegressor with fewer rows than columns takes at most {MOST_COLUMNS} columns. Got "
+                f"{source.n_features}. Use Ridge or Lasso, or select columns first."
+            )
+        super().__init__(source, strength, fit_intercept)
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether the scale is an unknown."""
+        return self.rule == "joint"
+
+    @property
+    def alpha(self) -> float:
+        """The strength beside least squares: that of a fixed scale; of a joint one, times the target's spread."""
+        if not self.is_joint:
+            return self.strength
+        return self.strength * self._spread() / self.gram.scaling.y_scale
+
+    @property
+    def smallest_scale(self) -> float:
+        """Scales below this, in scaled units, are not told from rounding."""
+        return SMALLEST_SCALE * self.target_size
+
+    @property
+    def target_size(self) -> float:
+        """The root of the target's mean square, scaled; above 0."""
+        mean, about = self.gram.target_moments()
+        return max(float(np.sqrt(about / self.gram.sum_weight + mean * mean)), LEAST_SIZE)
+
+    def pull(self, scale: float) -> Array:
+        """W times the strength of the penalty on every scaled weight, at a scale in scaled units."""
+        strength, s = self.strength * self.gram.sum_weight, self.gram.scaling
+        if strength == 0:
+            return np.zeros(self.gram.n_columns)
+        with np.errstate(over="ignore", under="ignore"):
+            pull = strength * s.scale**2 / (s.y_scale if self.is_joint else scale)
+            return np.asarray(np.minimum(pull, LARGEST_PENALTY))
+
+    def point(self, state: RobustWeights) -> Point:
+        """The state in scaled units."""
+        weights, intercept = self.to_scaled(state)
+        return Point(weights, intercept, state.scale * self.gram.scaling.y_scale)
+
+    def located(self, state: Weights, scale: float) -> RobustWeights:
+        """A state with a scale given in scaled units."""
+        return RobustWeights(state.coef, state.intercept, float(scale / self.gram.scaling.y_scale))
+
+    def rows(self) -> Rows:
+        """How the passes read a run."""
+        return Rows(self.gram.scaling, self.loss, self.source.block_rows)
+
+    def sums_at(self, at: Point) -> RobustSums:
+        """The sums at a state: one pass."""
+        return self.source.reduce(partial(_sums_of_run, rows=self.rows(), at=at))
+
+    def moments(self, slopes: Slopes) -> Array:
+        """sum_i w_i (1, x_i - shift) u_i; the intercept's entry is 0 without one."""
+        hi, lo = slopes.moments
+        shift = self.gram.scaling.shift
+        total = (np.broadcast_to(hi[-1], shift.shape), np.broadcast_to(lo[-1], shift.shape))
+        columns = tf.add((hi[:-1], lo[:-1]), tf.multiply((-shift, np.zeros_like(shift)), total))
+        return np.concatenate([hi[-1:] if self.fit_intercept else [0.0], columns[0]])
+
+    def objective(self, at: Point, sums: RobustSums, free: bool) -> float:
+        """What is minimised, over the scale where that is held; free: the scale is an unknown."""
+        penalty = float(self.pull(at.scale) @ np.square(at.weights)) / 2
+        return (sums.loss + penalty) / self.gram.sum_weight + (at.scale / 2 if free else 0.0)
+
+    def newton_step(self, at: Point, sums: RobustSums, damping: float, free: bool) -> Direction:
+        """(M + damping A)^-1 of minus the gradient, in units where A, the matrix of all rows, is the identity.
+
+        M = sum over the band of w a a' + s pull, with a = (1, x - shift, r/s), is s times the matrix of second
+        derivatives.
+        """
+        d, offset = self.gram.n_columns, int(self.fit_intercept)
+        order = [*[d] * offset, *range(d), d + 1]
+        pull, places = self.pull(at.scale), np.arange(d) + offset
+        matrix = sums.near[np.ix_(order, order)].copy()
+        matrix[places, places] += at.scale * pull
+        slope = self.moments(sums.slopes)
+        slope[1:] -= pull * at.weights
+        push = (sums.slopes.squares - self.gram.sum_weight) / 2
+        is_held = not free or (at.scale <= 2 * self.smallest_scale and push < 0)
+        slope = np.append(slope[1 - offset :], 0.0 if is_held else push)
+        units = np.zeros((len(order), len(order)))
+        root = self.factor.inverse_root()
+        units[:-1, : root.shape[1]] = root
+        units[-1, -1] = 0.0 if is_held else 1.0 / np.sqrt(self.gram.sum_weight)
+        values, vectors = np.linalg.eigh(units.T @ matrix @ units)
+        along = vectors.T @ (units.T @ slope)
+        lengths = along / np.maximum(values + damping, self._smallest_curvature(at, pull))
+        step = at.scale * (units @ (vectors @ lengths))
+        whole = np.concatenate([np.zeros(1 - offset), step[:-1]])
+        return Direction(whole, float(step[-1]), float(at.scale * (along @ lengths)))
+
+    def residuals(self, state: Weights) -> tuple[Array, Array]:
+        """Residuals and weights of all rows, scaled: two numbers a row in memory."""
+        at = Point(*self.to_scaled(state), 1.0)
+        parts = list(self.source.map(partial(_residuals_of_run, rows=self.rows(), at=at)))
+        return np.concatenate([r for r, _ in parts]), np.concatenate([w for _, w in parts])
+
+    def _smallest_curvature(self, at: Point, pull: Array) -> float:
+        """The floor of eigenvalues of M relative to A: a penalty alone may give less than a band."""
+        penalised = self.penalty > 0
+        if not penalised.any():
+            return SMALLEST_CURVATURE
+        least = float(np.min(at.scale * pull[penalised] / self.penalty[penalised]))
+        return min(SMALLEST_CURVATURE, max(least / 2, ROUNDING))
+
+    def _spread(self) -> float:
+        _, about = self.gram.target_moments()
+        return max(float(np.sqrt(about / self.gram.sum_weight)), self.smallest_scale)
+
+
+def _sums_of_run(run: Block, rows: Rows, at: Point) -> RobustSums:
+    loss, weight = rows.loss, rows.weights(run)
+    r = rows.residuals(run, at)
+    u, is_near = loss.slope(r, at.scale), loss.is_near(r, at.scale)
+    return RobustSums(
+        float(weight @ loss.value(r, at.scale)),
+        float(weight @ np.square(r)),
+        rows.slopes(run, u),
+        rows.near(run, u, is_near),
+        int(np.count_nonzero(is_near & (weight > 0))),
+    )
+
+
+def _residuals_of_run(run: Block, rows: Rows, at: Point) -> tuple[Array, Array]:
+    return rows.residuals(run, at), rows.weights(run)

@@ -1,0 +1,96 @@
+import json
+from pathlib import Path
+
+import pytest
+
+import certifit as cf
+from certifit.models.sparse import Lasso
+
+
+def test_it_shows_the_fit_its_columns_its_certificate_and_digests(cli, saved):
+    result = cli("inspect", saved / "model.certifit")
+    assert result.exit_code == 0, result.output
+    text = result.stdout
+    size = (saved / "model.certifit").stat().st_size
+    assert f"LinearRegression, {size:,} bytes, format 1, written by certifit {cf.__version__}" in text
+    for word in ("y, mean", "sum_i weight_i", "tol 1e-8", "2: a and b", "2 coefficients, intercept", "120 rows"):
+        assert word in text
+    assert "Converged: the objective is proven" in text
+    assert text.count("Converged") == 1 and "sha256" in text
+    assert text.splitlines()[-1].startswith("Read, not proven again. To prove it: certifit verify")
+
+
+def test_json_is_one_object_with_everything(cli, saved):
+    result = cli("inspect", saved / "model.certifit", "--json")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert found.keys() == {
+        "file", "model", "target", "features", "encoder", "coefficients", "certificate", "data",
+    }  # fmt: skip
+    assert found["features"]["names"] == ["a", "b"] and found["data"]["n_rows"] == 120
+    assert found["certificate"]["is_verified"] is False
+
+
+def test_a_lasso_shows_alpha_and_what_is_zero(cli):
+    X = [[1.0, 0.0, 3.0], [2.0, 1.0, 1.0], [3.0, 0.0, 2.0], [4.0, 1.0, 5.0]]
+    model = Lasso(alpha=0.5, bounds={"x0": "increasing"}, penalty_factors=[1, 2, 2]).fit(X, [2.0, 4.0, 6.0, 8.0])
+    cf.save(model, "m.certifit")
+    text = cli("inspect", "m.certifit").stdout
+    assert "m.certifit: Lasso" in text and "alpha 0.5" in text and "1 of 3 not zero" in text
+    assert "factors of 2 columns" in text and "bounds on 1 column" in text
+    assert "3, without names" in text
+
+
+def test_a_table_shows_what_was_noted_about_its_columns(cli):
+    rows = [f"{'red' if i % 3 else 'blue'},{'' if i % 7 == 0 else i},{i * 0.5 + i % 3},1" for i in range(40)]
+    Path("t.csv").write_text("\n".join(["colour,size,y,same", *rows]))
+    assert cli("fit", "t.csv", "-t", "y", "-o", "out").exit_code == 0
+    text = cli("inspect", "out/model.certifit").stdout
+    assert "to note" in text and "'size' is missing in 6 of 40 rows" in " ".join(text.split())
+    assert "'same' was set aside" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (b"a,b\n1,2\n", "not a sound model file"),
+        (b"", "is empty"),
+        (b"PK\x03\x04" + bytes(50), "a zip archive"),
+        (b"\x80\x04\x95" + bytes(50), "a pickle"),
+    ],
+)
+def test_what_is_no_model_is_bad_input_in_one_line(cli, content, word):
+    Path("x.certifit").write_bytes(content)
+    for options in ([], ["--json"]):
+        result = cli("inspect", "x.certifit", *options)
+        assert result.exit_code == 2 and result.stdout == ""
+        assert len(result.stderr.splitlines()) == 1
+        assert result.stderr.startswith("certifit inspect: ") and word in result.stderr
+
+
+def test_a_missing_file_a_folder_and_no_file_are_bad_input(cli, saved):
+    assert "there is no file 'modle.certifit'" in cli("inspect", "modle.certifit").stderr
+    assert "is a folder" in cli("inspect", saved).stderr
+    for arguments in (["nothing"], [saved], []):
+        assert cli("inspect", *arguments).exit_code == 2
+
+
+def test_a_damaged_model_is_bad_input(cli, saved):
+    path = saved / "model.certifit"
+    sound = path.read_bytes()
+    path.write_bytes(bytes([*sound[:-9], sound[-9] ^ 1, *sound[-8:]]))
+    result = cli("inspect", path)
+    assert result.exit_code == 2 and "damaged or edited" in result.stderr
+
+
+def test_it_starts_without_what_is_heavy(cli, saved, shell):
+    cf.save(Lasso(alpha=0.1).fit([[1.0], [2.0], [4.0]], [1.0, 2.0, 3.0]), saved / "lasso.certifit")
+    code = (
+        "import sys; from certifit.cli import main\n"
+        "try: main(['inspect', sys.argv[1]])\n"
+        "except SystemExit as error: assert not error.code\n"
+        "assert not {'sklearn', 'scipy', 'pandas', 'pyarrow'} & set(sys.modules)"
+    )
+    result = shell(saved / "lasso.certifit", code=code)
+    assert result.returncode == 0, result.stderr
+    assert "Lasso" in result.stdout

@@ -1,0 +1,413 @@
+"""Huber regression: against its objective written out, against its peers, on rows where least squares fails."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import certifit as cf
+from certifit.certificates.robust import certify
+from certifit.data.source import Batches, Block, Memory
+from certifit.losses import Huber
+from certifit.models.robust import HuberRegressor
+from certifit.solvers.robust import median_scale
+from certifit.tasks.robust import RobustRegression, RobustWeights
+
+RULES = ["joint", "mad", 1.0, 0.05, 50.0]
+
+
+@parametrize_with_checks(
+    [
+        HuberRegressor(),
+        HuberRegressor(scale="mad"),
+        HuberRegressor(scale=1.0, alpha=0.1),
+        HuberRegressor(alpha=0.5, fit_intercept=False),
+    ]
+)
+def test_every_check_of_scikit_learn_passes(estimator, check):
+    check(estimator)
+
+
+def rows(rng: np.random.Generator, n: int = 80, d: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    X = rng.normal(size=(n, d)) + 2
+    return X, X @ rng.normal(size=d) + rng.standard_t(1.5, size=n) + 3
+
+
+def objective(model, X, y, coef, intercept, scale, weight=None) -> float:
+    """The objective of the class's documentation, term by term."""
+    weight = np.ones(len(y)) if weight is None else weight
+    z = (y - intercept - X @ coef) / scale
+    h = np.where(np.abs(z) <= model.delta, z * z / 2, model.delta * np.abs(z) - model.delta**2 / 2)
+    penalty = model.alpha / 2 * (coef @ coef)
+    if model.scale == "joint":
+        return scale * (weight @ h) / weight.sum() + scale / 2 + penalty
+    return scale**2 * (weight @ h) / weight.sum() + penalty
+
+
+def own_objective(model, X, y, weight=None) -> float:
+    return objective(model, X, y, model.coef_, model.intercept_, model.scale_, weight)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.1])
+@pytest.mark.parametrize("scale", RULES)
+def test_the_fit_is_stationary_and_certified_at_rounding(rng, scale, alpha):
+    X, y = rows(rng)
+    model = HuberRegressor(alpha=alpha, scale=scale).fit(X, y)
+    u = np.clip((y - model.predict(X)) / model.scale_, -model.delta, model.delta)
+    unit = model.scale_ if scale != "joint" else 1.0
+    slope = X.T @ u / len(y) * unit - alpha * model.coef_
+    assert np.abs(slope).max() < 1e-11 * max(unit, 1.0)
+    assert abs(u.sum()) < 1e-10
+    if scale == "joint":
+        assert np.mean(u * u) == pytest.approx(1.0, abs=1e-12)
+    assert model.certificate_.value < 1e-13
+    assert model.history_[-1]["gap"] <= 1e-15 * model.history_[-1]["objective"]
+    assert set(model.history_[0]) == {"iteration", "objective", "gap", "step", "seconds"}
+    assert model.history_[-1]["objective"] == pytest.approx(own_objective(model, X, y), rel=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.1])
+@pytest.mark.parametrize("scale", ["joint", 1.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_certificate_is_never_below_the_true_excess(rng, scale, alpha, fit_intercept):
+    X, y = rows(rng, 40, 3)
+    weight = rng.integers(1, 4, size=40).astype(float)
+    model = HuberRegressor(alpha=alpha, scale=scale, fit_intercept=fit_intercept).fit(X, y, weight)
+    best = own_objective(model, X, y, weight)
+    task = RobustRegression(Memory(X, y, weight), Huber(1.35), alpha, scale, fit_intercept)
+    ratios = []
+    for _ in range(600):
+        size = 10.0 ** rng.uniform(-7, 0.5)
+        coef = model.coef_ + size * rng.normal(size=3)
+        intercept = model.intercept_ + size * rng.normal() * fit_intercept
+        s = model.scale_ * float(np.exp(size * rng.normal())) if scale == "joint" else model.scale_
+        at = objective(model, X, y, coef, intercept, s, weight)
+        claimed = certify(task, RobustWeights(coef, intercept, s), 1e-8).value * at
+        assert claimed >= (at - best) * (1 - 1e-9) - 1e-14 * best
+        if at - best > 1e-10 * best:
+            ratios.append(claimed / (at - best))
+    assert np.median(ratios) < 3  # near, and not a bound for show
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.1])
+@pytest.mark.parametrize("scale", RULES)
+def test_a_nudged_solution_is_refused(rng, scale, alpha):
+    X, y = rows(rng)
+    model = HuberRegressor(alpha=alpha, scale=scale).fit(X, y)
+    again = model.certify(X, y)
+    assert again.holds and again.value <= 10 * model.certificate_.value
+    for j in range(4):
+        nudged = HuberRegressor(alpha=alpha, scale=scale).fit(X, y)
+        nudged.coef_ = nudged.coef_.copy()
+        nudged.coef_[j] += 1e-4 * abs(nudged.coef_[j])
+        assert nudged.certify(X, y).value > 10 * model.certificate_.value + model.certificate_.rounding
+
+
+def test_a_nudged_joint_scale_is_refused(rng):
+    X, y = rows(rng)
+    model = HuberRegressor().fit(X, y)
+    model.scale_ *= 1 + 1e-3
+    assert not model.certify(X, y).holds
+
+
+def test_few_iterations_are_warned_about(rng):
+    X, y = rows(rng)
+    with pytest.warns(ConvergenceWarning, match="NOT certified"):
+        HuberRegressor(scale=0.5, max_iter=1).fit(X, y)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.05])
+@pytest.mark.parametrize("delta", [1.35, 2.0])
+def test_a_joint_scale_is_the_model_of_scikit_learn(rng, alpha, delta):
+    sklearn = pytest.importorskip("sklearn.linear_model")
+    X, y = rows(rng, 200, 5)
+    weight = rng.integers(1, 4, size=200).astype(float)
+    model = HuberRegressor(delta, alpha).fit(X, y, weight)
+    # Its objective is 2 W times ours: alpha is on the scale of the sum.
+    peer = sklearn.HuberRegressor(epsilon=delta, alpha=alpha * weight.sum(), tol=1e-13, max_iter=100_000)
+    peer.fit(X, y, weight)
+    theirs = objective(model, X, y, peer.coef_, peer.intercept_, peer.scale_, weight)
+    ours = own_objective(model, X, y, weight)
+    assert ours <= theirs * (1 + 1e-14)
+    assert theirs == pytest.approx(ours, rel=1e-9)
+    # Its quasi-Newton method stops where the objective no longer changes: half of the digits.
+    np.testing.assert_allclose(model.coef_, peer.coef_, atol=2e-5)
+    assert model.scale_ == pytest.approx(peer.scale_, rel=2e-5)
+    started = sklearn.HuberRegressor(epsilon=delta, alpha=alpha * weight.sum(), tol=1e-13, warm_start=True)
+    started.coef_, started.intercept_, started.scale_ = model.coef_.copy(), model.intercept_, model.scale_
+    started.fit(X, y, weight)  # from our answer it does not move
+    np.testing.assert_allclose(model.coef_, started.coef_, rtol=1e-6)
+    assert model.scale_ == pytest.approx(started.scale_, rel=1e-6)
+
+
+def test_a_median_scale_is_the_fixed_point_of_statsmodels(rng):
+    sm = pytest.importorskip("statsmodels.api")
+    X, y = rows(rng, 200, 5)
+    model = HuberRegressor(scale="mad").fit(X, y)
+    peer = sm.RLM(y, sm.add_constant(X), M=sm.robust.norms.HuberT(1.35)).fit(maxiter=1000, tol=1e-13)
+    np.testing.assert_allclose([model.intercept_, *model.coef_], peer.params, rtol=1e-7)
+    assert model.scale_ == pytest.approx(peer.scale, rel=1e-7)
+
+
+def test_a_huge_delta_is_least_squares_and_a_small_scale_least_absolute_values(rng):
+    X, y = rows(rng)
+    for alpha in (0.0, 0.3):
+        far = HuberRegressor(1e6, alpha, scale=1.0).fit(X, y)
+        np.testing.assert_allclose(far.coef_, cf.Ridge(alpha).fit(X, y).coef_, rtol=1e-11)
+    near = HuberRegressor(scale=1e-7).fit(X, y)
+    r = y - near.predict(X)
+    assert np.count_nonzero(np.abs(r) < 1e-6) >= 5  # it passes through as many rows as it has unknowns
+    from scipy.optimize import linprog
+
+    n, d = X.shape
+    A = np.hstack([np.ones((n, 1)), X, np.eye(n), -np.eye(n)])
+    best = linprog(
+        np.r_[np.zeros(d + 1), np.ones(2 * n)], A_eq=A, b_eq=y, bounds=[(None, None)] * (d + 1) + [(0, None)] * 2 * n
+    )
+    assert np.abs(r).sum() == pytest.approx(best.fun, rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", ["joint", "mad", 1.0])
+def test_weight_two_is_the_row_twice_and_weight_zero_no_row(rng, scale):
+    X, y = rows(rng)
+    times = rng.integers(0, 4, size=len(y))
+    weighted = HuberRegressor(alpha=0.01, scale=scale).fit(X, y, times.astype(float))
+    repeated = HuberRegressor(alpha=0.01, scale=scale).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-9)
+    assert weighted.scale_ == pytest.approx(repeated.scale_, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8])
+def test_the_weighted_median_is_that_of_repeated_numbers(rng, n):
+    r, times = rng.normal(size=n), rng.integers(0, 4, size=n)
+    times[0] = 1
+    expected = np.median(np.abs(np.repeat(r, times))) / 0.6744897501960817
+    assert median_scale(r, times.astype(float)) == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("scale", ["joint", "mad", 1.0])
+def test_sparse_rows_and_batches_give_the_fit_of_dense_rows(rng, scale):
+    X, y = rows(rng, 3000, 4)
+    X[rng.uniform(size=X.shape) < 0.6] = 0
+    dense = HuberRegressor(scale=scale).fit(X, y)
+    sparse = HuberRegressor(scale=scale).fit(sp.csr_array(X), y)
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-10)
+
+    def batches():
+        for begin in range(0, len(y), 700):
+            yield Block(X[begin : begin + 700], y[begin : begin + 700], None)
+
+    streamed = HuberRegressor(scale=scale).fit(Batches(batches, [f"x{j}" for j in range(4)]))
+    np.testing.assert_allclose(streamed.coef_, dense.coef_, rtol=1e-10)
+    assert streamed.certificate_.holds and sparse.certificate_.holds
+
+
+def test_tables_with_categories_are_encoded(rng):
+    X, y = rows(rng, 200, 2)
+    group = rng.choice(["a", "b", "c"], size=200)
+    frame = pd.DataFrame({"x0": X[:, 0], "x1": X[:, 1], "group": group})
+    y = y + 2 * (group == "b")
+    model = HuberRegressor(encoder=cf.TableEncoder()).fit(frame, y)
+    assert model.certificate_.holds
+    assert model.certify(frame, y).holds
+    assert len(model.predict(frame)) == 200
+
+
+def test_a_basis_is_fitted_in(rng):
+    x = np.linspace(-1, 1, 100)[:, None]
+    y = 1 + 2 * x[:, 0] ** 2 + 0.01 * rng.normal(size=100)
+    y[::10] += 5
+    model = HuberRegressor(basis=cf.Polynomial(2), scale="mad").fit(x, y)
+    assert model.monomials()["x0^2"] == pytest.approx(2, abs=0.05)
+
+
+@pytest.mark.parametrize("scale", ["joint", "mad", 1.0])
+def test_redundant_columns_give_the_smallest_norm(rng, scale):
+    X, y = rows(rng, 60, 3)
+    alone = HuberRegressor(scale=scale).fit(X, y)
+    both = HuberRegressor(scale=scale).fit(np.column_stack([X, X[:, 0], np.full(60, 5.0)]), y)
+    assert both.rank_ == 3
+    assert both.certificate_.holds and both.certificate_.dependent
+    np.testing.assert_allclose(both.coef_[[0, 3]], alone.coef_[0] / 2, rtol=1e-8)
+    assert abs(both.coef_[4]) < 1e-12
+
+
+@pytest.mark.parametrize("scale", ["joint", "mad", 1.0])
+@pytest.mark.parametrize("target", ["line", "constant", "zero", "one row"])
+def test_exact_fits_are_certified(rng, scale, target):
+    X = rng.normal(size=(60, 3))
+    y = {
+        "line": X @ [1.0, 2.0, 3.0] + 3,
+        "constant": np.full(60, 7.0),
+        "zero": np.zeros(60),
+        "one row": np.full(60, 2.0),
+    }[target]
+    if target == "one row":
+        X, y = X[:1], y[:1]
+    model = HuberRegressor(scale=scale).fit(X, y)
+    assert model.certificate_.holds
+    np.testing.assert_allclose(model.predict(X), y, atol=1e-12)
+
+
+def test_a_joint_scale_falls_to_rounding_where_most_rows_lie_on_a_plane(rng):
+    X = rng.normal(size=(60, 3))
+    y = X @ [1.0, 2.0, 3.0]
+    y[45:] += 10 * rng.normal(size=15)
+    model = HuberRegressor().fit(X, y)
+    assert model.certificate_.holds and model.scale_ < 1e-11
+    np.testing.assert_allclose(model.coef_, [1.0, 2.0, 3.0], atol=1e-11)
+
+
+def test_a_joint_scale_falls_to_rounding_on_a_tie_of_slopes():
+    X = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
+    model = HuberRegressor().fit(X, [2.0, 4.0, 6.0, 8.0, 100.0])
+    assert model.certificate_.holds
+    assert model.scale_ < 1e-11
+
+
+@pytest.mark.parametrize("scale", ["mad", 1.0, "joint"])
+def test_more_columns_than_rows_are_fitted_under_a_penalty(rng, scale):
+    X = rng.normal(size=(20, 50))
+    y = rng.normal(size=20)
+    model = HuberRegressor(alpha=0.1, scale=scale).fit(X, y)
+    assert model.certificate_.holds
+
+
+@pytest.mark.parametrize("factor", [1e300, 1e-300])
+@pytest.mark.parametrize("scale", ["joint", "mad", 1.0])
+def test_units_do_not_matter(rng, scale, factor):
+    X, y = rows(rng)
+    plain = HuberRegressor(scale=scale).fit(X, y)
+    scaled = HuberRegressor(scale=scale if scale != 1.0 else factor).fit(X, y * factor)
+    np.testing.assert_allclose(scaled.coef_ / factor, plain.coef_, rtol=1e-11)
+    both = HuberRegressor(scale=scale if scale != 1.0 else factor).fit(X * factor, y * factor)
+    np.testing.assert_allclose(both.coef_, plain.coef_, rtol=1e-11)
+    assert scaled.certificate_.holds and both.certificate_.holds
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"delta": 0.0}, "above 1 with scale='joint'"),
+        ({"delta": 1.0}, "above 1 with scale='joint'"),
+        ({"delta": 0.0, "scale": 1.0}, "above 0"),
+        ({"delta": np.nan}, "delta must be a finite number"),
+        ({"alpha": -1.0}, "alpha must be a finite number"),
+        ({"scale": "huber"}, "'joint', 'mad' or a number"),
+        ({"scale": 0.0}, "'joint', 'mad' or a number"),
+        ({"max_iter": 0}, "max_iter must be a whole number"),
+    ],
+)
+def test_illegal_parameters_are_refused_by_name(rng, parameters, message):
+    X, y = rows(rng)
+    with pytest.raises(ValueError, match=message):
+        HuberRegressor(**parameters).fit(X, y)
+
+
+def test_no_inference_of_least_squares_is_offered(rng):
+    X, y = rows(rng)
+    model = HuberRegressor().fit(X, y)
+    with pytest.raises(ValueError, match="Huber"):
+        model.summary()
+    with pytest.raises(ValueError, match="Huber"):
+        model.predict_interval(X)
+
+
+def test_folds_are_refitted_by_cross_validation(rng):
+    X, y = rows(rng)
+    found = cf.CrossValidated(HuberRegressor(), cv=cf.Folds(4)).fit(X, y)
+    assert np.isfinite(found.predict(X)).all()
+
+
+def test_the_objective_is_stated(rng):
+    X, y = rows(rng)
+    assert "over w, b and s > 0" in HuberRegressor().objective
+    assert "at s = mad" in HuberRegressor(scale="mad").objective
+    model = HuberRegressor(scale="mad").fit(X, y)
+    assert f"at s = {model.scale_:g}" in model.objective
+    assert "scale found" in model.certificate_.claim
+
+
+def classics(shared_data, name: str, target: str) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    path = shared_data / "classics_small" / f"{name}.csv"
+    if not path.is_file():
+        pytest.skip(f"{name} is not there")
+    with path.open() as file:
+        table = list(csv.DictReader(file))
+    names = [column for column in table[0] if column != target]
+    X = np.array([[float(row[column]) for column in names] for row in table])
+    return X, np.array([float(row[target]) for row in table]), names
+
+
+@pytest.mark.parametrize("scale", ["joint", "mad"])
+def test_calls_wrongly_recorded_for_six_years_carry_least_squares_away_and_huber_less(shared_data, scale):
+    X, y, _ = classics(shared_data, "phones", "calls")
+    clean = (X[:, 0] < 64) | (X[:, 0] > 69)  # 1964 to 1969 (1970 in part) counted minutes, not calls
+    truth = cf.LinearRegression().fit(X[clean], y[clean]).coef_[0]
+    squares = cf.LinearRegression().fit(X, y).coef_[0]
+    huber = HuberRegressor(scale=scale).fit(X, y)
+    assert huber.certificate_.holds
+    assert abs(squares - truth) > 2
+    assert abs(huber.coef_[0] - truth) < abs(squares - truth)
+    near = HuberRegressor(scale=0.1).fit(X, y)
+    assert near.certificate_.holds
+    assert abs(near.coef_[0] - truth) < 0.2 * abs(squares - truth)
+
+
+# MASS::rlm, Huber's psi with k = 1.345 and the median scale, as printed in Venables and Ripley
+PRINTED = {
+    "phones": ("calls", [-102.6222, 2.0414]),
+    "stackloss": ("stack.loss", [-41.0265, 0.8294, 0.9261, -0.1278]),
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_the_printed_fits_of_mass_are_reproduced(shared_data, name):
+    target, printed = PRINTED[name]
+    X, y, _ = classics(shared_data, name, target)
+    model = HuberRegressor(1.345, scale="mad").fit(X, y)
+    np.testing.assert_allclose([model.intercept_, *model.coef_], printed, atol=0.02, rtol=2e-3)
+
+
+@pytest.mark.parametrize("scale", ["joint", "mad", 0.1])
+def test_stack_loss_is_nearer_to_the_fit_without_its_four_outliers(shared_data, scale):
+    X, y, _ = classics(shared_data, "stackloss", "stack.loss")
+    clean = np.setdiff1d(np.arange(21), [0, 2, 3, 20])
+    truth = cf.LinearRegression().fit(X[clean], y[clean]).coef_
+    squares = np.abs(cf.LinearRegression().fit(X, y).coef_ - truth)
+    huber = np.abs(HuberRegressor(scale=scale).fit(X, y).coef_ - truth)
+    assert (huber <= squares).sum() >= 2
+    assert huber[1] < squares[1] / 1.5  # water temperature suffers most
+
+
+@pytest.mark.parametrize("scale", ["joint", "mad", 0.1])
+def test_giant_stars_far_out_in_x_carry_huber_away_too_and_the_optimum_is_proven(shared_data, scale):
+    X, y, _ = classics(shared_data, "starsCYG", "log.light")
+    dwarfs = X[:, 0] > 3.6
+    assert cf.LinearRegression().fit(X, y).coef_[0] < 0 < cf.LinearRegression().fit(X[dwarfs], y[dwarfs]).coef_[0]
+    model = HuberRegressor(scale=scale).fit(X, y)
+    assert model.certificate_.value < 1e-13  # the best fit by this loss, which bounds residuals and not leverage
+    assert model.coef_[0] < 0
+    assert HuberRegressor(scale=scale).fit(X[dwarfs], y[dwarfs]).coef_[0] > 1
+
+
+@pytest.mark.parametrize(
+    "name, target", [("phones", "calls"), ("starsCYG", "log.light"), ("stackloss", "stack.loss"), ("hbk", "Y")]
+)
+@pytest.mark.parametrize("fixed", [0.5, 5.0])
+def test_a_fixed_scale_agrees_with_statsmodels(shared_data, name, target, fixed):
+    norms = pytest.importorskip("statsmodels.robust.norms")
+    X, y, _ = classics(shared_data, name, target)
+    model = HuberRegressor(scale=fixed).fit(X, y)
+    # Its reweighting at this scale, from our answer, moves nothing: w_i = psi(r_i / s) / (r_i / s).
+    A = np.column_stack([np.ones(len(y)), X])
+    ours = np.array([model.intercept_, *model.coef_])
+    root = np.sqrt(norms.HuberT(1.35).weights((y - A @ ours) / fixed))
+    theirs = np.linalg.lstsq(A * root[:, None], y * root, rcond=None)[0]
+    np.testing.assert_allclose(ours, theirs, rtol=1e-8)
