@@ -99,6 +99,7 @@ _MODULES = {
         "ValidationCurveDisplay",
     ),
     "evaluation.displays.bias_variance": ("BiasVarianceDisplay",),
+    "selection.leaderboard": ("leaderboard",),
 }
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -142,6 +143,7 @@ __all__ = [
     "from_arrow",
     "from_dask",
     "jackknife_plus",
+    "leaderboard",
     "learning_curve",
     "load",
     "log_loss",
@@ -216,6 +218,7 @@ if TYPE_CHECKING:
     from certifit.selection.information import MutualInformationFilter
     from certifit.selection.information_display import MutualInformationDisplay
     from certifit.selection.intervals import jackknife_plus
+    from certifit.selection.leaderboard import leaderboard
     from certifit.selection.splits import Bootstrap, Folds
 
 

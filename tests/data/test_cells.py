@@ -63,7 +63,7 @@ def test_groups_stay_whole_and_cells_have_like_sizes(rng):
 
 def test_too_few_groups_are_refused(rng):
     source, _ = grouped(rng, n_groups=3)
-    with pytest.raises(ValueError, match="5 folds need 5 groups. The data has 3"):
+    with pytest.raises(ValueError, match="5 folds need 5 groups"):
         group_cells(source, 5, 0)
 
 
