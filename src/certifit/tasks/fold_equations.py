@@ -72,9 +72,11 @@ class FoldEquations:
         ]
         return int(min(counts))
 
-    def taken(self, columns: Array) -> FoldEquations:
-        """The systems of some of the columns, from the same sums."""
+    def taken(self, columns: Array, splits: Sequence[int] | None = None) -> FoldEquations:
+        """The systems of some of the columns, and of some of the splits, from the same sums."""
         other = copy(self)
+        if splits is not None:
+            other._places = [self._places[split] for split in splits]
         other.names = [self.names[j] for j in columns]
         other._columns = columns
         return other
