@@ -148,7 +148,7 @@ def intelex(name: str) -> Any:
     return getattr(models, name, None)
 
 
-def best_of(f: Callable[[], Any], repeats: int = 5) -> tuple[float, Any]:
+def best_of(f: Callable[[], Any], repeats: int = 7) -> tuple[float, Any]:
     """Seconds of the fastest run, and what it gave. Long ones run once."""
     times, result = [], None
     for _ in range(repeats):

@@ -184,11 +184,12 @@ def _plain_folds(sets: Sequence[tuple[Array, Array]], n_rows: int) -> Array | No
         if len(train) + len(test) != n_rows or (cells[test] != NO_CELL).any():
             return None
         cells[test] = k
-    if (cells == NO_CELL).any():
-        return None
+    if (np.bincount(cells + 1, minlength=len(sets) + 1) != [0, *(len(test) for _, test in sets)]).any():
+        return None  # a row in no fold, or twice in one
     for train, test in sets:
-        counts = np.bincount(train, minlength=n_rows)
-        if len(np.unique(test)) != len(test) or counts.max(initial=0) > 1 or counts[test].any():
+        is_trained = np.zeros(n_rows, dtype=bool)
+        is_trained[train] = True
+        if np.count_nonzero(is_trained) != len(train) or is_trained[test].any():
             return None
     return cells
 
