@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 EPSILON = float(np.finfo(np.float64).eps)
 BLOCK_NUMBERS = 2**17  # numbers of a block of rows in `interval`: 1 MB
+FEWEST_DIGITS = 1e-6  # relative error of a leverage beyond which no interval is given
 NAME_WIDTH = 30  # columns a coefficient's name may take in print
 TITLE = "Least Squares Regression Results"
 SCALARS = (
@@ -225,9 +226,12 @@ class Inference:
         scale = np.sqrt(np.diagonal(block))
         try:
             factor = np.linalg.cholesky(block / scale / scale[:, None])
+            # Entries of A are rounded: the inverse of the block has so many digits less, whatever the pivots show.
+            root = linalg.solve_triangular(factor, np.eye(len(block)), lower=True)
+            lost = len(block) * EPSILON * float((root**2).sum(axis=0).max(initial=0.0))
         except np.linalg.LinAlgError:
-            factor = np.zeros_like(block)
-        if np.any(np.diagonal(factor) ** 2 <= len(block) * EPSILON):
+            lost = math.inf
+        if not lost <= FEWEST_DIGITS:
             raise ValueError("the columns are too close to dependent for an interval in float64. Drop some.")
         # A = [1/N + m'Sm, -m'S; -Sm, S] with m the mean of X, so m solves Sm = -A[1:, 0].
         side = -self.inverse[1:, 0] / scale if first else np.zeros(len(block))
