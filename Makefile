@@ -30,6 +30,9 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.table benchmarks/results/latest.jsonl
 	$(BIN)/python -m benchmarks.tables categories
 	$(BIN)/python -m benchmarks.tables parquet
+	$(BIN)/python -m benchmarks.selection
+	$(BIN)/python -m benchmarks.ranking
+	$(BIN)/python -m benchmarks.information
 
 accuracy: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.accuracy

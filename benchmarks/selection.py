@@ -64,18 +64,18 @@ def forward(quick: bool) -> Iterator[Line]:
     folds = KFold(10)
     ours, model = best_of(lambda: cf.ForwardSelection(cf.LinearRegression(), k, cv=folds).fit(X, y))
     chosen = set(np.flatnonzero(model.get_support()))
-    score = model.steps_[-1].mean
+    score = model.steps_[-1].mean_score
     size = f"{k} of {d}, 10 folds, {n_rows:,} rows"
 
     def peer() -> Any:
-        return SequentialFeatureSelector(LinearRegression(), n_features_to_select=k, cv=folds, n_jobs=2).fit(X, y)
+        return SequentialFeatureSelector(LinearRegression(), n_features_to_select=k, cv=folds).fit(X, y)
 
     theirs, other = best_of(peer)
     same = "same subset" if set(np.flatnonzero(other.get_support())) == chosen else "OTHER SUBSET"
     yield line("forward selection", size, "scikit-learn", ours, theirs, np.nan, same)
 
     def mlx() -> Any:
-        return mlxtend.SequentialFeatureSelector(LinearRegression(), k, cv=folds, scoring="r2", n_jobs=2).fit(X, y)
+        return mlxtend.SequentialFeatureSelector(LinearRegression(), k, cv=folds, scoring="r2").fit(X, y)
 
     theirs, other = best_of(mlx)
     same = "same subset" if set(other.k_feature_idx_) == chosen else "OTHER SUBSET"
@@ -148,7 +148,7 @@ def intelex(name: str) -> Any:
     return getattr(models, name, None)
 
 
-def best_of(f: Callable[[], Any], repeats: int = 5) -> tuple[float, Any]:
+def best_of(f: Callable[[], Any], repeats: int = 7) -> tuple[float, Any]:
     """Seconds of the fastest run, and what it gave. Long ones run once."""
     times, result = [], None
     for _ in range(repeats):

@@ -99,10 +99,17 @@ _MODULES = {
         "ValidationCurveDisplay",
     ),
     "evaluation.displays.bias_variance": ("BiasVarianceDisplay",),
+    "selection.leaderboard": ("leaderboard",),
+    "selection.wrappers": (
+        "ForwardSelection",
+        "BackwardSelection",
+    ),
+    "selection.display_path": ("SelectionPathDisplay",),
 }
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "BackwardSelection",
     "BiasVarianceDisplay",
     "Bootstrap",
     "Calibration",
@@ -112,6 +119,7 @@ __all__ = [
     "CrossValidated",
     "Estimate",
     "Folds",
+    "ForwardSelection",
     "Functions",
     "LearningCurveDisplay",
     "LinearRegression",
@@ -121,6 +129,7 @@ __all__ = [
     "PrecisionRecallDisplay",
     "Ridge",
     "RocCurveDisplay",
+    "SelectionPathDisplay",
     "TableEncoder",
     "ValidationCurveDisplay",
     "accuracy_score",
@@ -142,6 +151,7 @@ __all__ = [
     "from_arrow",
     "from_dask",
     "jackknife_plus",
+    "leaderboard",
     "learning_curve",
     "load",
     "log_loss",
@@ -212,11 +222,14 @@ if TYPE_CHECKING:
     from certifit.runtime import threads
     from certifit.selection.cross_validated import CrossValidated
     from certifit.selection.curves import cross_validate, learning_curve, validation_curve
+    from certifit.selection.display_path import SelectionPathDisplay
     from certifit.selection.displays_curves import LearningCurveDisplay, ValidationCurveDisplay
     from certifit.selection.information import MutualInformationFilter
     from certifit.selection.information_display import MutualInformationDisplay
     from certifit.selection.intervals import jackknife_plus
+    from certifit.selection.leaderboard import leaderboard
     from certifit.selection.splits import Bootstrap, Folds
+    from certifit.selection.wrappers import BackwardSelection, ForwardSelection
 
 
 def __getattr__(name: str) -> Any:

@@ -63,7 +63,7 @@ def test_groups_stay_whole_and_cells_have_like_sizes(rng):
 
 def test_too_few_groups_are_refused(rng):
     source, _ = grouped(rng, n_groups=3)
-    with pytest.raises(ValueError, match="5 folds need 5 groups. The data has 3"):
+    with pytest.raises(ValueError, match="5 folds need 5 groups"):
         group_cells(source, 5, 0)
 
 
@@ -107,3 +107,23 @@ def test_the_training_rows_of_a_split_are_those_alone(rng):
         wanted = cf.LinearRegression().fit(X[own], y[own], weight[own])
         assert np.allclose(got.coef_, wanted.coef_, rtol=1e-12)
         assert got.data_["sum_weight"] == pytest.approx(weight[own].sum())
+
+
+@pytest.mark.parametrize(
+    "spoil", ["not", "a training row twice", "a validation row in training", "two folds share a row"]
+)
+def test_plain_folds_are_seen_only_where_they_are(rng, spoil):
+    cells = ByRow(5, 0).of(block(60))
+    sets = [(np.flatnonzero(cells != k), np.flatnonzero(cells == k)) for k in range(5)]
+    if spoil == "a training row twice":
+        sets[2] = (np.append(sets[2][0][1:], sets[2][0][3]), sets[2][1])
+    if spoil == "a validation row in training":
+        sets[2] = (np.append(sets[2][0][1:], sets[2][1][0]), sets[2][1])
+    if spoil == "two folds share a row":
+        sets[2] = (sets[2][0], np.append(sets[2][1][1:], sets[1][1][0]))
+    splits = patterns(sets, 60, 1000)
+    numbers = splits.cells.of(block(60))
+    assert splits.cells.n_cells == (5 if spoil == "not" else splits.cells.n_cells)
+    for s, (train, test) in enumerate(sets):
+        assert (splits.train[s][numbers] == np.bincount(train, minlength=60)).all()
+        assert (splits.validation[s][numbers] == np.bincount(test, minlength=60)).all()

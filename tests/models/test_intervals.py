@@ -192,3 +192,10 @@ def test_the_table_says_what_was_minimised_and_how_well(rng):
     assert "Converged" in text
     errors = standard_errors(X, y)
     assert f"{errors[1]:.3f}" in text
+
+
+def test_columns_too_near_dependence_get_no_interval_instead_of_a_wrong_one(nist):
+    X, y, _ = nist("Filip")  # condition 8e9: the leverages that float64 gives are wrong in every digit
+    model = cf.LinearRegression().fit(X, y)
+    with pytest.raises(ValueError, match="too close to dependent"):
+        model.predict_interval(X)

@@ -474,3 +474,13 @@ def test_a_score_that_is_not_a_number_is_refused(rng):
     with pytest.raises(ValueError, match="score"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ForwardSelection(LinearRegression(), 2, cv=3, scoring=lambda m, X, y: np.nan).fit(X, y)
+
+
+def test_what_an_encoder_is_told_of_columns_that_are_not_chosen_is_forgotten(rng):
+    n = 200
+    code, city = rng.integers(0, 3, size=n), rng.choice(["x", "y"], n)
+    frame = pd.DataFrame({"a": rng.normal(size=n), "code": code, "city": city})
+    y = 3 * frame["a"] + rng.normal(size=n)
+    encoder = cf.TableEncoder(categories=["code"], reference={"city": "y"})
+    chosen = ForwardSelection(cf.LinearRegression(encoder=encoder), 1, cv=3).fit(frame, y)
+    assert chosen.selected_features_ == ["a"] and chosen.estimator_.encoder.categories == []

@@ -157,6 +157,9 @@ def patterns(sets: Sequence[tuple[Array, Array]], n_rows: int, most: int) -> Spl
 
     A cell is the rows that all splits treat alike.
     """
+    folds = _plain_folds(sets, n_rows) if len(sets) <= most else None
+    if folds is not None:
+        return Splits.folds(Listed(len(sets), _narrow(folds, len(sets))))
     cells = np.zeros(n_rows, dtype=np.int64)
     counts: list[Array] = []
     for rows in (part for pair in sets for part in pair):
@@ -172,6 +175,23 @@ def patterns(sets: Sequence[tuple[Array, Array]], n_rows: int, most: int) -> Spl
     shown[cells] = np.arange(n_rows)  # a row of every cell tells how often the cell counts
     table = np.array([times[shown] for times in counts], dtype=np.float64)
     return Splits(Listed(n_cells, _narrow(cells, n_cells)), table[0::2], table[1::2])
+
+
+def _plain_folds(sets: Sequence[tuple[Array, Array]], n_rows: int) -> Array | None:
+    """The fold of every row where each row validates once and trains in all other splits, else None."""
+    cells = np.full(n_rows, NO_CELL)
+    for k, (train, test) in enumerate(sets):
+        if len(train) + len(test) != n_rows or (cells[test] != NO_CELL).any():
+            return None
+        cells[test] = k
+    if (np.bincount(cells + 1, minlength=len(sets) + 1) != [0, *(len(test) for _, test in sets)]).any():
+        return None  # a row in no fold, or twice in one
+    for train, test in sets:
+        is_trained = np.zeros(n_rows, dtype=bool)
+        is_trained[train] = True
+        if np.count_nonzero(is_trained) != len(train) or is_trained[test].any():
+            return None
+    return cells
 
 
 def _narrow(cells: Array, n_cells: int) -> Array:

@@ -52,7 +52,7 @@ class Rows:
         if is_classifier(estimator) and y is not None:
             labels = np.unique(column_or_1d(y, warn=True), return_inverse=True)[1]
         weight = None if sample_weight is None else checked_weight(sample_weight, n_samples(X))
-        source = _numbered(X, y, labels) if source is None else source
+        source = _numbered(X, y, labels, weight) if source is None else source
         if groups is not None:
             source = _Grouped(source, group_numbers(groups, n_samples(X)))
         return Rows(source, X, y, weight, groups, labels)
@@ -209,7 +209,7 @@ def n_samples(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def _numbered(X: Any, y: Any, labels: Array | None) -> Source:
+def _numbered(X: Any, y: Any, labels: Array | None, weight: Array | None) -> Source:
     """Row numbers and targets alone, for rows that only the estimator understands."""
     n_rows = n_samples(X)
     if n_rows == 0:
@@ -217,7 +217,7 @@ def _numbered(X: Any, y: Any, labels: Array | None) -> Source:
     target = labels if labels is not None or y is None else np.asarray(y)
     if target is not None and (target.ndim != 1 or target.dtype.kind not in "fiub"):
         target = None  # only a splitter that asks for it misses it
-    return Memory(np.zeros((n_rows, 1)), None if target is None else target.astype(np.float64))
+    return Memory(np.zeros((n_rows, 1)), None if target is None else target.astype(np.float64), weight)
 
 
 def _all(source: Source, n_rows: int) -> Block:

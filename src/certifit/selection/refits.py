@@ -79,6 +79,18 @@ def fold_estimator(estimator: Any, source: Source, names: list[str]) -> tuple[An
     return estimator, {column for column, name in enumerate(names) if name in made}
 
 
+def with_columns(estimator: Any, names: Any) -> Any:
+    """A copy of the estimator for some of the columns: its encoder forgets what it was told about the others."""
+    estimator = clone(estimator)
+    encoder = getattr(estimator, "encoder", None)
+    if isinstance(encoder, TableEncoder):
+        kept = {str(name) for name in names}
+        encoder.categories = [name for name in encoder.categories if name in kept]
+        if isinstance(encoder.reference, dict):
+            encoder.reference = {name: level for name, level in encoder.reference.items() if name in kept}
+    return estimator
+
+
 def row_numbers(rounds: Sequence[Splits], source: Source, weight: Array | None) -> list[tuple[Array, Array]]:
     """Numbers of the training and validation rows of every split, a row drawn twice twice; weight 0 is no row."""
     block = Block(np.zeros((sum(run.n_rows for run in source.runs()), 0)), None, None)
@@ -105,6 +117,7 @@ def score_subset(
 ) -> Scores:
     """Fit on the training rows of every split and score both parts, with only these columns."""
     X, y, weight = take_columns(rows[0], columns), rows[1], rows[2]
+    estimator = with_columns(estimator, getattr(X, "columns", ()))
     scores = np.empty((2, len(pairs)))
     for k, pair in enumerate(pairs):
         parts = [(take_rows(X, numbers), take_rows(y, numbers)) for numbers in pair]
@@ -119,5 +132,6 @@ def score_scan(
 ) -> Scores:
     """The same for a scan, whose rows stay where they are."""
     rows = replace(rows, source=take_columns(rows.source, columns))
+    estimator = with_columns(estimator, rows.source.names)
     found = evaluate(estimator, rows, rounds, [{}], scoring, n_jobs=n_jobs)
     return found.train[0], found.validation[0]

@@ -98,19 +98,30 @@ class StatisticsSearch:
         What spoils a sweep (nearly dependent columns, folds whose training rows cannot tell columns apart) comes in
         with a column and stays with it; under a penalty the training losses differ everywhere.
         """
-        losses: dict[int, Losses] = {}
-        open_parts = [(0, len(subsets) - 1)]
+        n_folds = len(self.systems.train_yy)
+        known = np.full((2, len(subsets), n_folds), np.nan)  # losses on validation and training rows
+        swept = np.array([self._swept_losses(subset, n_folds) for subset in subsets]).transpose(1, 0, 2)
+        open_parts = [(0, len(subsets) - 1, np.arange(n_folds))]
         while open_parts:
-            low, high = open_parts.pop()
-            for at in (low, high):
-                losses[at] = losses.get(at) or self._exact(subsets[at])
-            swept = [self._swept.get(tuple(subset)) for subset in subsets[low : high + 1]]
-            if high - low <= _STRETCH and _agree(swept[0], losses[low]) and _agree(swept[-1], losses[high]):
-                losses |= {at: known for at, known in enumerate(swept[1:-1], low + 1) if known is not None}
-            elif high - low > 1:
+            low, high, folds = open_parts.pop()
+            for at in {low, high}:
+                missing = folds[np.isnan(known[0, at, folds])]
+                if len(missing):
+                    train, validation = self.systems.exact(self._columns(subsets[at]), missing.tolist())
+                    known[:, at, missing] = validation, train
+            agree = _agree(swept[:, low], known[:, low]) & _agree(swept[:, high], known[:, high])
+            agree &= ~np.isnan(swept[0, low : high + 1]).any(axis=0) & (high - low <= _STRETCH)
+            told = folds[agree[folds]]
+            known[:, low + 1 : high, told] = swept[:, low + 1 : high, told]
+            rest = folds[~agree[folds]]
+            if len(rest) and high - low > 1:
                 middle = (low + high) // 2
-                open_parts += [(low, middle), (middle, high)]
-        return [self._scored(losses[at]) for at in range(len(subsets))]
+                open_parts += [(low, middle, rest), (middle, high, rest)]
+        return [self._scored(Losses(*known[:, at])) for at in range(len(subsets))]
+
+    def _swept_losses(self, subset: Sequence[int], n_folds: int) -> Array:
+        losses = self._swept.get(tuple(subset))
+        return np.full((2, n_folds), np.nan) if losses is None else np.array([losses.validation, losses.train])
 
     def _exact(self, subset: Sequence[int]) -> Losses:
         train, validation = self.systems.exact(self._columns(subset))
@@ -209,7 +220,6 @@ class StatisticsSearch:
         return [column for at in chosen for column in self.blocks[at]]
 
 
-def _agree(swept: Losses | None, exact: Losses) -> bool:
-    return swept is not None and all(
-        (np.abs(ours - theirs) <= _AGREE * theirs).all() for ours, theirs in zip(swept, exact, strict=True)
-    )
+def _agree(swept: Array, exact: Array) -> Array:
+    """Folds in which both losses of a sweep are those of a refit."""
+    return np.asarray((np.abs(swept - exact) <= _AGREE * exact).all(axis=0))  # NaN agrees with nothing

@@ -58,9 +58,12 @@ class FoldSystems:
         self.train_total[k], self.validation_total[k] = spread(train), spread(validation)
 
     @one_blas_thread
-    def exact(self, columns: Sequence[int]) -> tuple[Array, Array]:
-        """Squares on the training and the validation rows of the fit to some columns: those of a refit, scaled."""
-        chosen = self._folds.taken(np.asarray(columns, dtype=np.int64))
+    def exact(self, columns: Sequence[int], splits: Sequence[int] | None = None) -> tuple[Array, Array]:
+        """Squares on the training and the validation rows of the fit to some columns: those of a refit, scaled.
+
+        splits: those wanted, all by default.
+        """
+        chosen = self._folds.taken(np.asarray(columns, dtype=np.int64), splits)
         path = fold_path(chosen, [self._alpha])
         return path.train[0] / self.y_unit, path.validation[0] / self.y_unit
 

@@ -9,7 +9,7 @@ from inspect import Parameter, signature
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.metrics import check_scoring
 from sklearn.utils import get_tags
@@ -24,7 +24,7 @@ from certifit.runtime import one_blas_thread
 from certifit.selection.engine import Rows
 from certifit.selection.features import Feature, features_of, fixed_of
 from certifit.selection.progress import Bar
-from certifit.selection.refits import RefitSearch, fold_estimator, row_numbers, score_scan, score_subset
+from certifit.selection.refits import RefitSearch, fold_estimator, row_numbers, score_scan, score_subset, with_columns
 from certifit.selection.scoring import Score, sufficient
 from certifit.selection.search import Search, StatisticsSearch, backward_path, forward_path
 from certifit.selection.splits import rounds_of
@@ -82,7 +82,8 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         self._select(X, y, sample_weight, features)
         chosen = take_columns(X, np.flatnonzero(self.support_).tolist())
         weight = {} if sample_weight is None else {"sample_weight": sample_weight}
-        self.estimator_ = clone(self.estimator).fit(chosen, **({} if isinstance(X, Source) else {"y": y}), **weight)
+        estimator = with_columns(self.estimator, np.array(self._names(), dtype=object)[self.support_])
+        self.estimator_ = estimator.fit(chosen, **({} if isinstance(X, Source) else {"y": y}), **weight)
         return self
 
     @_if_estimator_has("predict")

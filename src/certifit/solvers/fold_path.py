@@ -143,17 +143,22 @@ def _penalised(matrix: Array, right: Array, penalty: Array) -> Solved:
 
 def _errors(
     folds: FoldEquations, split: int, grams: tuple[Gram, Gram], solutions: list[tuple[NormalEquations, Solved]]
-) -> list[Array]:
-    """Squares on training and validation rows of all solutions, scaled."""
-    is_exact = any(equations.gram.low is not None for equations, _ in solutions)
-    if not is_exact:
-        vectors = np.array([_vector(equations, solution.hi) for equations, solution in solutions]).T
+) -> Array:
+    """Squares on training and validation rows of all solutions, scaled; in twofold precision where float64 fails."""
+    out = np.zeros((2, len(solutions)))
+    is_plain = np.array([equations.gram.low is None for equations, _ in solutions])
+    if is_plain.any():
+        plain = [solutions[i] for i in np.flatnonzero(is_plain)]
+        vectors = np.array([_vector(equations, solution.hi) for equations, solution in plain]).T
         results = [squares(gram, vectors) for gram in grams]
-        if all(trusted.all() for _, trusted in results):
-            return [values for values, _ in results]
-    exact = folds.pair(split, twofold=True)
-    pairs = [_moved_pair(equations, solution, exact[0]) for equations, solution in solutions]
-    return [np.array([twofold_squares(gram, hi, lo) for hi, lo in pairs]) for gram in exact]
+        out[:, is_plain] = [values for values, _ in results]
+        is_plain[is_plain] = np.logical_and(*(trusted for _, trusted in results))
+    if not is_plain.all():
+        exact = folds.pair(split, twofold=True)
+        for i in np.flatnonzero(~is_plain):
+            hi, lo = _moved_pair(*solutions[i], exact[0])
+            out[:, i] = [twofold_squares(gram, hi, lo) for gram in exact]
+    return out
 
 
 def _vector(equations: NormalEquations, solution: Array) -> Array:

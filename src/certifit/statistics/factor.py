@@ -6,7 +6,7 @@ every result that comes from a Gram matrix; the twofold sums carry enough bits f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -62,9 +62,10 @@ class Factor:
     kept: Array
     dependent: Array
     relations: Array
-    condition: float
+    _norm: float = field(repr=False)  # of A on the kept columns, largest column sum, in units of near-unit norm
     _units: Array = field(repr=False)
     _upper: tuple[Array, Array | None] = field(repr=False)
+    _condition: float | None = field(default=None, repr=False)  # where it is known already
 
     @one_blas_thread
     def solve(self, right: Array) -> Array:
@@ -86,6 +87,15 @@ class Factor:
         hi_kept, lo_kept = core.twofold_solve(self._upper[0], self._upper[1], *sides, n_threads())
         hi[self.kept], lo[self.kept] = hi_kept[:, 0] * u, lo_kept[:, 0] * u
         return hi, lo
+
+    @cached_property
+    def condition(self) -> float:
+        """Condition of the design, the root of ||A||_1 ||A^-1||_1 on the kept columns in units of near-unit norm."""
+        if self._condition is not None:
+            return self._condition
+        if len(self.kept) == 0:
+            return 1.0
+        return float(np.sqrt(self._norm * np.abs(self.scaled_inverse).sum(axis=0).max()))
 
     @cached_property
     @one_blas_thread
@@ -121,7 +131,7 @@ def plain_factor(system: System) -> Factor | None:
     if not condition <= PLAIN_CONDITION:
         return None
     none = np.zeros(0, dtype=np.int64)
-    return Factor(np.arange(size), none, np.zeros((0, size)), condition, system.units, (upper, None))
+    return Factor(np.arange(size), none, np.zeros((0, size)), np.nan, system.units, (upper, None), condition)
 
 
 def twofold_factor(system: System) -> Factor:
@@ -139,8 +149,8 @@ def twofold_factor(system: System) -> Factor:
     right = system.scaled[np.ix_(kept, dependent)], low[np.ix_(kept, dependent)]
     relations = _solve_twofold(square, *right) if len(dependent) else np.zeros((len(kept), 0))
     relations = (relations * system.units[kept][:, None] / system.units[dependent][None, :]).T
-    factor = Factor(kept, dependent, relations, np.nan, system.units, square)
-    return replace(factor, condition=_condition(system, factor))
+    norm = np.abs(system.scaled[np.ix_(kept, kept)]).sum(axis=0).max(initial=0.0)
+    return Factor(kept, dependent, relations, float(norm), system.units, square)
 
 
 @one_blas_thread
@@ -150,15 +160,6 @@ def _plain_cholesky(matrix: Array) -> tuple[Array, float]:
         return upper, np.inf
     reciprocal, _ = lapack.dpocon(upper, np.abs(matrix).sum(axis=0).max(), uplo="U")
     return upper, float(1.0 / np.sqrt(reciprocal)) if reciprocal > 0 else np.inf
-
-
-def _condition(system: System, factor: Factor) -> float:
-    """Condition of the design, the root of ||A||_1 ||A^-1||_1 on the kept columns in units of near-unit norm."""
-    if len(factor.kept) == 0:
-        return 1.0
-    norm = np.abs(system.scaled[np.ix_(factor.kept, factor.kept)]).sum(axis=0).max()
-    inverse = factor.scaled_inverse
-    return float(np.sqrt(norm * np.abs(inverse).sum(axis=0).max()))
 
 
 def _solve(upper: tuple[Array, Array | None], right: Array) -> Array:

@@ -40,6 +40,7 @@ class FoldEquations:
         self.rounds = list(rounds)
         self._places = [(r, s) for r, splits in enumerate(self.rounds) for s in range(splits.n_splits)]
         self._columns: Array | None = None
+        self._kept: tuple[int, bool, tuple[Gram, Gram]] | None = None
         self._sums: dict[tuple[int, bool], CellGrams] = {}
 
     @property
@@ -48,7 +49,12 @@ class FoldEquations:
         return len(self._places)
 
     def pair(self, split: int, twofold: bool = False) -> tuple[Gram, Gram]:
-        """Statistics of the training and the validation rows of a split."""
+        """Statistics of the training and the validation rows of a split; the last one is kept."""
+        if self._kept is None or self._kept[:2] != (split, twofold):
+            self._kept = (split, twofold, self._pair(split, twofold))
+        return self._kept[2]
+
+    def _pair(self, split: int, twofold: bool) -> tuple[Gram, Gram]:
         number, s = self._places[split]
         splits, cells = self.rounds[number], self._cells(number, twofold)
         train, validation = cells.combined(splits.train[s]), cells.combined(splits.validation[s])
@@ -72,11 +78,13 @@ class FoldEquations:
         ]
         return int(min(counts))
 
-    def taken(self, columns: Array) -> FoldEquations:
-        """The systems of some of the columns, from the same sums."""
+    def taken(self, columns: Array, splits: Sequence[int] | None = None) -> FoldEquations:
+        """The systems of some of the columns, and of some of the splits, from the same sums."""
         other = copy(self)
+        if splits is not None:
+            other._places = [self._places[split] for split in splits]
         other.names = [self.names[j] for j in columns]
-        other._columns = columns
+        other._columns, other._kept = columns, None
         return other
 
     def equations(self, split: int, alpha: float | None, train: Gram | None = None) -> NormalEquations:
