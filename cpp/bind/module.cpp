@@ -4,11 +4,13 @@
 namespace certifit {
 void bind_passes(nanobind::module_& m);
 void bind_factor(nanobind::module_& m);
+void bind_working_set(nanobind::module_& m);
 }  // namespace certifit
 
 NB_MODULE(CERTIFIT_MODULE, m) {
   certifit::bind_passes(m);
   certifit::bind_factor(m);
+  certifit::bind_working_set(m);
   m.def("cpu_has_avx2", [] {
 #if defined(__x86_64__) || defined(_M_X64)
     __builtin_cpu_init();
