@@ -48,6 +48,7 @@ class WideSolver {
   Subproblem subproblem_;
   std::vector<char> in_set_;
   std::vector<size_t> candidates_;  // columns outside the set that may soon belong to it
+  bool more_are_likely_ = false;    // than the candidates
 };
 
 std::vector<size_t> everything(size_t n) {
@@ -91,7 +92,9 @@ void WideSolver::choose_candidates(double threshold) {
     const Penalty h = state_.penalty(j);
     if (h.bound(state_.slope(j)) > 0 && std::fabs(state_.slope(j)) >= threshold * h.l1) likely.push_back(j);
   }
-  candidates_ = strongest(likely, std::max(first_candidates, 4 * subproblem_.size()));
+  const size_t at_most = std::max(first_candidates, 4 * subproblem_.size());
+  more_are_likely_ = likely.size() > at_most;
+  candidates_ = strongest(likely, at_most);
 }
 
 void WideSolver::prune() {
@@ -152,6 +155,7 @@ WideSolver::Descent WideSolver::descend(double alpha, double tol, size_t max_ite
   for (;;) {
     double gap = look();
     bool grew = false;
+    if (last == infinity && more_are_likely_) full_gap = gap;  // at least: do not polish the candidates alone
     if (out.sweeps >= max_iter || is_still || gap <= std::max(allowed(tol), inner_share * full_gap)) {
       state_.pull_all();
       gap = full_gap = out.gap = state_.gap();
