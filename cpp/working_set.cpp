@@ -10,12 +10,13 @@
 namespace certifit {
 namespace {
 
-constexpr size_t first_set = 100;           // columns let in at once, at first
-constexpr size_t first_candidates = 1000;   // columns looked at between looks at all
-constexpr double inner_share = 0.3;         // of the gap allowed that the working set may use up
-constexpr double candidate_share = 0.9;     // of l1: a slope above it makes a candidate
+constexpr size_t first_set = 100;          // columns let in at once, at first
+constexpr size_t first_candidates = 1000;  // columns looked at between looks at all
+constexpr double inner_share = 0.3;        // of the gap allowed that the working set may use up
+constexpr double candidate_share = 0.9;    // of l1: a slope above it makes a candidate
+// Alphas on the way down: a quarter of the last, then halves, not nearer than this to the goal; to this tolerance.
 constexpr double first_leap = 0.25, leap = 0.5, leap_end = 0.7, leap_tol = 0.03;
-constexpr size_t patience = 3;              // looks at all columns without a smaller gap
+constexpr size_t patience = 3;  // rounds without a smaller gap
 
 class WideSolver {
  public:
@@ -60,8 +61,7 @@ std::vector<size_t> everything(size_t n) {
 // The columns that pull hardest beyond their l1, relative to their norm; the lower number first where equal.
 std::vector<size_t> WideSolver::strongest(const std::vector<size_t>& ids, size_t at_most) const {
   std::vector<std::pair<double, size_t>> scored;
-  for (size_t j : ids)
-    scored.push_back({-state_.penalty(j).excess(state_.slope(j)) / state_.columns().norm(j), j});
+  for (size_t j : ids) scored.push_back({-state_.penalty(j).excess(state_.slope(j)) / state_.columns().norm(j), j});
   if (scored.size() > at_most) {
     std::nth_element(scored.begin(), scored.begin() + static_cast<std::ptrdiff_t>(at_most), scored.end());
     scored.resize(at_most);
@@ -92,7 +92,7 @@ void WideSolver::choose_candidates(double threshold) {
     const Penalty h = state_.penalty(j);
     if (h.bound(state_.slope(j)) > 0 && std::fabs(state_.slope(j)) >= threshold * h.l1) likely.push_back(j);
   }
-  const size_t at_most = std::max(first_candidates, 4 * subproblem_.size());
+  const size_t at_most = std::max(first_candidates, 2 * subproblem_.size());
   more_are_likely_ = likely.size() > at_most;
   candidates_ = strongest(likely, at_most);
 }
@@ -125,7 +125,7 @@ double WideSolver::look() {
   for (size_t p = 0; p < subproblem_.size(); ++p) weights.push_back(subproblem_.weight(p));
   state_.set_weights(subproblem_.ids(), weights);
   state_.pull(subproblem_.ids());
-  state_.pull(candidates_);
+  state_.pull_where_needed(candidates_);
   std::vector<size_t> near = subproblem_.ids();
   near.insert(near.end(), candidates_.begin(), candidates_.end());
   return state_.gap(near);
@@ -140,7 +140,8 @@ std::vector<double> WideSolver::set_slopes() const {
 // Far below the last alpha, a few alphas on the way lead to the support with less work than one leap.
 WideSolution WideSolver::solve(double alpha, double tol, size_t max_iter) {
   size_t sweeps = 0;
-  for (double way = std::min(state_.alpha(), largest_alpha()) * first_leap; alpha < way && sweeps < max_iter; way *= leap)
+  for (double way = std::min(state_.alpha(), largest_alpha()) * first_leap; alpha < way && sweeps < max_iter;
+       way *= leap)
     if (alpha < leap_end * way) sweeps += descend(way, leap_tol, max_iter - sweeps).sweeps;
   const Descent descent = descend(alpha, tol, max_iter - sweeps);
   return solution(descent, sweeps + descent.sweeps);
@@ -187,6 +188,9 @@ WideSolution WideSolver::solution(const Descent& descent, size_t sweeps) const {
     if (subproblem_.weight(p) != 0) support.push_back({subproblem_.ids()[p], subproblem_.weight(p)});
   std::sort(support.begin(), support.end());
   for (const auto& [j, weight] : support) {
+    if (!std::isfinite(state_.to_user(j, weight)))
+      throw std::overflow_error("The weight of column " + std::to_string(j) +
+                                " is beyond float64. Multiply the column by a constant.");
     out.columns.push_back(static_cast<int64_t>(j));
     out.weights.push_back(state_.to_user(j, weight));
   }
@@ -237,7 +241,7 @@ WideSolution wide_lasso_gap(const WideProblem& problem, double alpha, const std:
   for (size_t k = 0; k < columns.size(); ++k) {
     const size_t j = static_cast<size_t>(columns[k]);
     const Penalty h = state.penalty(j);
-    const double w = state.columns().norm(j) > 0 ? state.from_user(j, weights[k]) : 0.0;
+    const double w = state.from_user(j, weights[k]);
     if (!(w >= h.lower && w <= h.upper))
       throw std::invalid_argument("The weight of column " + std::to_string(j) + " is outside its bounds.");
     ids.push_back(j);

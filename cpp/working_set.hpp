@@ -15,11 +15,11 @@ namespace certifit {
 struct WideProblem {
   ColumnData x;
   const double* y = nullptr;
-  const double* weight = nullptr;   // none: ones
-  const double* factor = nullptr;   // none: ones
-  const double* lower = nullptr;    // none: -infinity
-  const double* upper = nullptr;    // none: infinity
-  double ratio = 1;                 // in (0, 1]
+  const double* weight = nullptr;  // none: ones
+  const double* factor = nullptr;  // none: ones
+  const double* lower = nullptr;   // none: -infinity
+  const double* upper = nullptr;   // none: infinity
+  double ratio = 1;                // in (0, 1]
   bool fit_intercept = true;
 };
 

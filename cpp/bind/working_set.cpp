@@ -27,7 +27,8 @@ class HeldColumns {
     held_.push_back(nb::cast<AnyArray>(object, false));
     const AnyArray& array = held_.back();
     check(array.ndim() == n_dimensions, "columns have an array of the wrong number of dimensions");
-    check(n_dimensions == 1 || array.shape(0) * array.shape(1) > 0, "columns must have at least one row and one column");
+    check(n_dimensions == 1 || array.shape(0) * array.shape(1) > 0,
+          "columns must have at least one row and one column");
     check(array.shape(0) < 2 || array.stride(0) == 1, "columns must be contiguous (Fortran order)");
     return array;
   }
@@ -86,8 +87,8 @@ struct Arguments {
       if (!v) return;
       check_size(name, v->shape(0), size);
       for (size_t i = 0; i < size; ++i)
-        check(is_legal(v->data()[i]), std::string(name) + " must be " + legal + ". Entry " + std::to_string(i) + " is " +
-                                          std::to_string(v->data()[i]) + ".");
+        check(is_legal(v->data()[i]), std::string(name) + " must be " + legal + ". Entry " + std::to_string(i) +
+                                          " is " + std::to_string(v->data()[i]) + ".");
     };
     auto is_size = [](double v) { return v >= 0 && std::isfinite(v); };
     entries("y", y, n, [](double v) { return std::fabs(v) <= 1e300; }, "finite and within 1e300");
@@ -97,8 +98,8 @@ struct Arguments {
     entries("upper", upper, d, [](double v) { return v >= 0; }, ">= 0");
     check(ratio > 0 && ratio <= 1, "ratio must be in (0, 1]. Got " + std::to_string(ratio) +
                                        ". Without an l1 part no weight is zero: use ridge regression.");
-    problem = {columns.data,    y.data(), data_of(weight), data_of(factor), data_of(lower), data_of(upper), ratio,
-               fit_intercept};
+    problem = {columns.data,   y.data(),       data_of(weight), data_of(factor),
+               data_of(lower), data_of(upper), ratio,           fit_intercept};
   }
 };
 
@@ -152,8 +153,7 @@ nb::dict path_py(nb::tuple x, Vector y, std::optional<Vector> weight, bool fit_i
   for (double alpha : values)
     check(alpha > 0 && std::isfinite(alpha), "alphas must be finite and > 0. Got " + std::to_string(alpha) + ".");
   check(tol > 0, "tol must be > 0. Got " + std::to_string(tol) + ".");
-  return to_dict(
-      run(threads, [&](Crew& crew) { return wide_lasso_path(given.problem, values, tol, max_iter, crew); }));
+  return to_dict(run(threads, [&](Crew& crew) { return wide_lasso_path(given.problem, values, tol, max_iter, crew); }));
 }
 
 double alpha_max_py(nb::tuple x, Vector y, std::optional<Vector> weight, bool fit_intercept, double ratio,
@@ -176,9 +176,8 @@ nb::tuple gap_py(nb::tuple x, Vector y, std::optional<Vector> weight, bool fit_i
     check(places[k] >= (k ? places[k - 1] + 1 : 0) && places[k] < static_cast<int64_t>(given.problem.x.n_columns),
           "columns must increase and be columns of X");
   const std::vector<double> values(weights.data(), weights.data() + weights.shape(0));
-  const WideSolution s = run(threads, [&](Crew& crew) {
-    return wide_lasso_gap(given.problem, alpha, places, values, intercept, crew);
-  });
+  const WideSolution s =
+      run(threads, [&](Crew& crew) { return wide_lasso_gap(given.problem, alpha, places, values, intercept, crew); });
   return nb::make_tuple(s.objective, s.gap, s.relative_gap);
 }
 

@@ -15,8 +15,7 @@ double centred_dot(const double* x, double mean, const double* q, size_t n) {
   const Vec m = broadcast(mean);
   size_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes)
-    for (size_t k = 0; k < 4; ++k)
-      sum[k] = multiply_add(load(x + i + k * lanes) - m, load(q + i + k * lanes), sum[k]);
+    for (size_t k = 0; k < 4; ++k) sum[k] = multiply_add(load(x + i + k * lanes) - m, load(q + i + k * lanes), sum[k]);
   for (; i + lanes <= n; i += lanes) sum[0] = multiply_add(load(x + i) - m, load(q + i), sum[0]);
   const Vec s = (sum[0] + sum[1]) + (sum[2] + sum[3]);
   double rest = 0;
@@ -99,16 +98,17 @@ void Columns::stored_values(size_t j, Use use) const {
 Columns::Columns(ColumnData data, const double* weight, bool fit_intercept)
     : data_(std::move(data)), is_centred_(fit_intercept) {
   const size_t n = data_.n_rows, d = data_.n_columns;
-  for (size_t i = 0; i < n; ++i) total_weight_ += weight ? weight[i] : 1.0;
-  if (!(total_weight_ > 0)) throw std::invalid_argument("The weights sum to 0. At least one must be positive.");
+  double total = 0;
+  for (size_t i = 0; i < n; ++i) total += weight ? weight[i] : 1.0;
+  if (!(total > 0)) throw std::invalid_argument("The weights sum to 0. At least one must be positive.");
   omega_.resize(n);
   root_omega_.resize(n);
   for (size_t i = 0; i < n; ++i) {
-    omega_[i] = (weight ? weight[i] : 1.0) / total_weight_;
+    omega_[i] = (weight ? weight[i] : 1.0) / total;
     root_omega_[i] = std::sqrt(omega_[i]);
   }
   mean_.assign(d, 0.0);
-  scale_.assign(d, 0.0);
+  scale_.assign(d, 1.0);
   norm_.assign(d, 0.0);
 }
 

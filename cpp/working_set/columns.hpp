@@ -1,5 +1,5 @@
 // X by columns, dense or CSC, seen through row weights that sum to one, columns centred and scaled by powers of two:
-//   z_ij = scale_j (x_ij - mean_j),   <a, b> = sum_i omega_i a_i b_i,   1 <= <z_j, z_j> < 4  (or 0: a constant column).
+//   z_ij = scale_j (x_ij - mean_j),   <a, b> = sum_i omega_i a_i b_i,   1 <= <z_j, z_j> < 4  (0 and scale 1: constant).
 // Without intercept the means are 0. Sparse columns are never centred in memory.
 #pragma once
 
@@ -12,9 +12,9 @@ namespace certifit {
 struct ColumnData {
   size_t n_rows = 0, n_columns = 0;
   const double* values = nullptr;
-  size_t column_stride = 0;           // dense only
-  std::vector<int64_t> offsets;       // CSC: n_columns + 1 entries; empty for dense
-  const int32_t* narrow = nullptr;    // CSC: one of the two holds the rows, increasing within a column
+  size_t column_stride = 0;         // dense only
+  std::vector<int64_t> offsets;     // CSC: n_columns + 1 entries; empty for dense
+  const int32_t* narrow = nullptr;  // CSC: one of the two holds the rows, increasing within a column
   const int64_t* wide = nullptr;
 
   bool is_sparse() const { return !offsets.empty(); }
@@ -35,7 +35,6 @@ class Columns {
   bool is_sparse() const { return data_.is_sparse(); }
   bool is_centred() const { return is_centred_; }
   size_t stored(size_t j) const;  // values that a product with column j reads
-  double total_weight() const { return total_weight_; }
   const std::vector<double>& omega() const { return omega_; }
   double mean(size_t j) const { return mean_[j]; }
   double scale(size_t j) const { return scale_[j]; }
@@ -61,7 +60,6 @@ class Columns {
 
   ColumnData data_;
   bool is_centred_;
-  double total_weight_ = 0;
   std::vector<double> omega_, root_omega_, mean_, scale_, norm_;
 };
 

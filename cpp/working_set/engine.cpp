@@ -112,7 +112,8 @@ class ResidualEngine final : public Engine {
   void pull_image(const std::vector<size_t>& members, double* out) override {
     weighted_.resize(image_.size());
     for (size_t i = 0; i < image_.size(); ++i) weighted_[i] = columns_.omega()[i] * image_[i];
-    for (size_t k = 0; k < members.size(); ++k) out[k] = columns_.pull(ids_[members[k]], weighted_.data(), -image_shift_);
+    for (size_t k = 0; k < members.size(); ++k)
+      out[k] = columns_.pull(ids_[members[k]], weighted_.data(), -image_shift_);
   }
   void products(size_t p, const std::vector<size_t>& others, double* out) override {
     other_ids_.resize(others.size());

@@ -43,7 +43,7 @@ class Engine {
 
 // Keeps all slopes: a move costs one row of the Gram matrix.
 std::unique_ptr<Engine> gram_engine(const Gram& gram, std::vector<double> slopes);
-// Keeps the weighted residual q: a slope or a move costs one column. `total` is the sum of q.
+// Keeps the weighted residual q: a slope or a move costs one column.
 std::unique_ptr<Engine> residual_engine(const Columns& columns, const std::vector<size_t>& ids, std::vector<double> q);
 
 }  // namespace certifit

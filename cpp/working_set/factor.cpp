@@ -19,7 +19,8 @@ void subtract_products(double* const* columns, size_t count, const double* const
     const Vec u0 = load(rows[0] + j), u1 = load(rows[1] + j), u2 = load(rows[2] + j), u3 = load(rows[3] + j);
     for (size_t c = 0; c < count; ++c) {
       double* column = columns[c];
-      const Vec two = multiply_add(broadcast(-column[i]), u0, multiply_add(broadcast(-column[i + 1]), u1, load(column + j)));
+      const Vec two =
+          multiply_add(broadcast(-column[i]), u0, multiply_add(broadcast(-column[i + 1]), u1, load(column + j)));
       store(column + j, multiply_add(broadcast(-column[i + 2]), u2, multiply_add(broadcast(-column[i + 3]), u3, two)));
     }
   }

@@ -21,6 +21,8 @@ struct Penalty {
 
   double bound(double v) const { return v >= 0 ? upper : -lower; }  // how far w may go the way of v
 
+  double limit(double d) const { return d > 0 ? upper : lower; }  // where a move along d must end
+
   // v pulls w away from zero.
   double excess(double v) const { return bound(v) > 0 ? std::fabs(v) - l1 : -infinity; }
 

@@ -153,6 +153,13 @@ bool WideState::may_exceed(size_t j) const {
   return (h.upper > 0 && slopes_[j] + reach > h.l1) || (h.lower < 0 && -slopes_[j] + reach > h.l1);
 }
 
+void WideState::pull_where_needed(const std::vector<size_t>& ids) {
+  std::vector<size_t> needed;
+  for (size_t j : ids)
+    if (may_exceed(j)) needed.push_back(j);
+  pull(needed);
+}
+
 void WideState::pull_all() {
   std::vector<size_t> ids;
   for (size_t j = 0; j < slopes_.size(); ++j)
@@ -168,11 +175,11 @@ double WideState::objective() const {
 
 double WideState::gap(const std::vector<size_t>& ids) const {
   return 0.5 * off_centre_ * off_centre_ + duality_gap(squares_, rounding_, [&](auto use) {
-    for (size_t j : ids) {
-      const Penalty h = penalty(j);
-      if (weights_[j] != 0 || h.excess(slopes_[j]) > 0) use(h, weights_[j], slopes_[j]);
-    }
-  });
+           for (size_t j : ids) {
+             const Penalty h = penalty(j);
+             if (weights_[j] != 0 || h.excess(slopes_[j]) > 0) use(h, weights_[j], slopes_[j]);
+           }
+         });
 }
 
 double WideState::gap() const {

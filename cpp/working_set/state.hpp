@@ -14,12 +14,10 @@ class WideState {
   void set_alpha(double alpha) { alpha_ = alpha; }
   double alpha() const { return alpha_; }
   bool has_ridge() const { return ridge_share_ > 0; }
-  Penalty penalty(size_t j) const;       // in units of the scaled columns and of y
+  Penalty penalty(size_t j) const;                  // in units of the scaled columns and of y
   double base(size_t j) const { return base_[j]; }  // l1 at alpha 1
   double to_user(size_t j, double weight) const { return weight * columns_.scale(j) * unit_; }
-  double from_user(size_t j, double weight) const {
-    return weight == 0 || columns_.scale(j) == 0 ? weight : weight / unit_ / columns_.scale(j);
-  }
+  double from_user(size_t j, double weight) const { return weight / unit_ / columns_.scale(j); }
 
   // Residual y - b - Xw of the weights given, its square and its distance to the residuals remembered.
   void set_weights(const std::vector<size_t>& ids, const std::vector<double>& weights);
@@ -31,13 +29,13 @@ class WideState {
   double rounding() const { return rounding_; }
   double slope(size_t j) const { return slopes_[j]; }  // as of the last time it was computed
 
-  void pull(const std::vector<size_t>& ids);  // slopes at this residual
-  // Slopes of all columns that could now exceed their l1: the others provably do not.
+  void pull(const std::vector<size_t>& ids);               // slopes at this residual
+  void pull_where_needed(const std::vector<size_t>& ids);  // of those that could now exceed their l1
+  // The same for all columns, and the slopes of the support: no other slope exceeds its l1.
   void pull_all();
 
   double objective() const;  // scaled
   double least_objective() const { return 1e-14 * null_objective_; }
-  double null_objective() const { return null_objective_; }
   double gap(const std::vector<size_t>& ids) const;  // over these columns alone
   double gap() const;                                // after pull_all
   double user_objective(double scaled) const { return scaled * unit_ * unit_; }

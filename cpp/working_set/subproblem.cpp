@@ -11,9 +11,9 @@ constexpr size_t largest_gram = 4096;      // columns: 128 MB of products
 constexpr size_t largest_factor = 4096;    // members of the direct solve
 constexpr size_t sweeps_on_residuals = 8;  // between direct solves: a sweep costs less there, a factor more
 constexpr size_t slides_at_once = 64;
-constexpr size_t small_factor = 256;      // members for which a new factor costs nothing
-constexpr size_t most_steps = 100;        // of conjugate gradients in one solve
-constexpr double gradient_share = 1e-2;   // of the gradient that they leave
+constexpr size_t small_factor = 256;     // members for which a new factor costs nothing
+constexpr size_t most_steps = 100;       // of conjugate gradients in one solve
+constexpr double gradient_share = 1e-2;  // of the gradient that they leave
 constexpr double unit_roundoff = 0x1p-53;
 
 }  // namespace
@@ -207,43 +207,46 @@ void Subproblem::slide(size_t p) {
   line_search(members, d);
 }
 
-// Minimises along w + t d. The slope grows by the curvature, and jumps by 2 l1 |d| where a weight changes its sign.
-void Subproblem::line_search(const std::vector<size_t>& members, const std::vector<double>& d) {
-  std::vector<std::pair<double, size_t>> crossings;
-  const double bend = engine_->curvature(members, d.data());
-  double slope = 0, curvature = bend, end = infinity, fall = 0;
+Subproblem::Ray Subproblem::look_along(const std::vector<size_t>& members, const std::vector<double>& d) {
+  Ray ray;
+  ray.bend = ray.curvature = engine_->curvature(members, d.data());
   for (size_t k = 0; k < members.size(); ++k) {
     const double w = weights_[members[k]];
     const Penalty& h = penalties_[members[k]];
-    slope -= d[k] * pull_left(members[k]);
-    fall += d[k] * engine_->slope(members[k]);
-    curvature += h.l2 * d[k] * d[k];
-    if (d[k] != 0) end = std::min(end, ((d[k] > 0 ? h.upper : h.lower) - w) / d[k]);
-    if (w * d[k] < 0 && h.l1 > 0) crossings.push_back({-w / d[k], k});
+    ray.slope -= d[k] * pull_left(members[k]);
+    ray.pull += d[k] * engine_->slope(members[k]);
+    ray.curvature += h.l2 * d[k] * d[k];
+    if (d[k] != 0) ray.end = std::min(ray.end, (h.limit(d[k]) - w) / d[k]);
+    if (w * d[k] < 0 && h.l1 > 0) ray.crossings.push_back({-w / d[k], k});
   }
+  std::sort(ray.crossings.begin(), ray.crossings.end());
+  return ray;
+}
+
+// Minimises along w + t d. The slope grows by the curvature, and jumps by 2 l1 |d| where a weight changes its sign.
+void Subproblem::line_search(const std::vector<size_t>& members, const std::vector<double>& d) {
+  const Ray ray = look_along(members, d);
+  double slope = ray.slope, t = ray.curvature > 0 ? -slope / ray.curvature : infinity;
   if (!(slope < 0)) return;
-  std::sort(crossings.begin(), crossings.end());
-  double t = curvature > 0 ? -slope / curvature : infinity;
   size_t stops = members.size();  // the member that ends at zero
-  for (const auto& [at, k] : crossings) {
-    if (at >= std::min(t, end)) break;
+  for (const auto& [at, k] : ray.crossings) {
+    if (at >= std::min(t, ray.end)) break;
     slope += 2 * penalties_[members[k]].l1 * std::fabs(d[k]);
-    t = std::max(at, -slope / curvature);
-    if (t == at) {
-      stops = k;
-      break;
-    }
+    t = slope < 0 && !(ray.curvature > 0) ? infinity : std::max(at, -slope / ray.curvature);
+    if (t != at) continue;
+    stops = k;
+    break;
   }
-  t = std::min(t, end);
+  t = std::min(t, ray.end);
   if (!(t > 0) || t == infinity) return;
   engine_->advance(t);
-  squares_ += t * (t * bend - 2 * fall);
+  squares_ += t * (t * ray.bend - 2 * ray.pull);
   for (size_t k = 0; k < members.size(); ++k) {
     const Penalty& h = penalties_[members[k]];
-    const bool is_stopped = d[k] != 0 && t == ((d[k] > 0 ? h.upper : h.lower) - weights_[members[k]]) / d[k];
-    moved(members[k], t * d[k]);
     double& w = weights_[members[k]];
-    w = k == stops ? 0.0 : is_stopped ? (d[k] > 0 ? h.upper : h.lower) : std::clamp(w, h.lower, h.upper);
+    const bool meets_bound = d[k] != 0 && t == (h.limit(d[k]) - w) / d[k];
+    moved(members[k], t * d[k]);
+    w = k == stops ? 0.0 : meets_bound ? h.limit(d[k]) : std::clamp(w, h.lower, h.upper);
   }
 }
 

@@ -13,7 +13,7 @@ namespace certifit {
 class Subproblem {
  public:
   struct Outcome {
-    size_t sweeps = 0;  // a direct solve counts with the sweep that follows it
+    size_t sweeps = 0;      // a direct solve counts with the sweep that follows it
     bool is_still = false;  // the last round moved no weight by more than rounding
   };
 
@@ -23,7 +23,6 @@ class Subproblem {
   size_t support_size() const;
   const std::vector<size_t>& ids() const { return ids_; }
   double weight(size_t p) const { return weights_[p]; }
-  const Penalty& penalty(size_t p) const { return penalties_[p]; }
 
   void add(const std::vector<size_t>& ids);
   void keep(const std::vector<size_t>& positions);
@@ -50,6 +49,13 @@ class Subproblem {
   void solve_directly(std::vector<size_t> wanted, Crew& crew);
   size_t solve_by_conjugate_gradients(const std::vector<size_t>& members, size_t max_steps, Crew& crew);
   void slide(size_t p);
+  struct Ray {
+    double slope = 0, curvature = 0;                   // of the objective at t = 0
+    double pull = 0, bend = 0;                         // <r, r>(t) = <r, r> - 2 t pull + t^2 bend
+    double end = infinity;                             // where the first weight meets its bound
+    std::vector<std::pair<double, size_t>> crossings;  // t and member, where a weight changes its sign
+  };
+  Ray look_along(const std::vector<size_t>& members, const std::vector<double>& d);
   void line_search(const std::vector<size_t>& members, const std::vector<double>& d);
   std::vector<size_t> interior() const;
   double pull_left(size_t p);
@@ -66,8 +72,8 @@ class Subproblem {
   std::unique_ptr<Engine> engine_;
   bool has_ridge_ = false;
   bool needs_factor_ = false;  // conjugate gradients were too slow here
-  double squares_ = 0;      // <r, r> as weights move
-  double largest_move_ = 0;  // of <z w, z w>^(1/2), this round
+  double squares_ = 0;         // <r, r> as weights move
+  double largest_move_ = 0;    // of a weight, this round
 };
 
 }  // namespace certifit
