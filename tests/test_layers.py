@@ -18,6 +18,8 @@ LAYERS = {
     "data": 1,
     "statistics": 2,
     "maps": 3,
+    "losses": 4,
+    "penalties": 4,
     "tasks": 5,
     "solvers": 6,
     "certificates": 7,

@@ -16,6 +16,11 @@ _MODULES = {
         "LinearRegression",
         "Ridge",
     ),
+    "models.sparse": (
+        "Lasso",
+        "ElasticNet",
+    ),
+    "models.robust": ("HuberRegressor",),
     "maps": (
         "Polynomial",
         "Functions",
@@ -117,10 +122,13 @@ __all__ = [
     "ConfusionMatrix",
     "ConfusionMatrixDisplay",
     "CrossValidated",
+    "ElasticNet",
     "Estimate",
     "Folds",
     "ForwardSelection",
     "Functions",
+    "HuberRegressor",
+    "Lasso",
     "LearningCurveDisplay",
     "LinearRegression",
     "MutualInformationDisplay",
@@ -219,6 +227,8 @@ if TYPE_CHECKING:
     from certifit.maps import Functions, Polynomial, TableEncoder
     from certifit.modelfile import load, save, verify
     from certifit.models.linear import LinearRegression, Ridge
+    from certifit.models.robust import HuberRegressor
+    from certifit.models.sparse import ElasticNet, Lasso
     from certifit.runtime import threads
     from certifit.selection.cross_validated import CrossValidated
     from certifit.selection.curves import cross_validate, learning_curve, validation_curve
