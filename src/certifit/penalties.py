@@ -30,7 +30,7 @@ class ElasticPenalty:
         sign, size = np.sign(q), np.maximum(np.abs(q) - self.l1, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             far = np.where(size > 0, size / self.l2, 0.0)
-        return np.clip(sign * far, self.lower, self.upper)
+        return np.asarray(np.clip(sign * far, self.lower, self.upper))
 
     def conjugate(self, q: Array) -> Array:
         """h*_j(q_j), column by column."""

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-EXACT_FIT = 1e-14  # an objective below this share of the null model's is an exact fit to rounding
-
 
 @dataclass(frozen=True)
 class Certificate:

@@ -11,20 +11,17 @@ from fractions import Fraction
 
 import numpy as np
 
-from certifit.certificates.certificate import EXACT_FIT, Certificate
+from certifit.certificates.certificate import Certificate
 from certifit.certificates.inference import Inference
 from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
-from certifit.statistics.residual import MATRIX_ERROR, Residual
+from certifit.statistics.residual import MATRIX_ERROR, TINY, TWOFOLD_UNIT, Residual
 from certifit.tasks.dual_least_squares import DualLeastSquares
 from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import Weights
 
 UNIT = 2.0**-53
-TWOFOLD_UNIT = 2.0**-100  # error of a twofold sum, relative to the sum of magnitudes
 SAFETY = 1e-12  # of a value, for the last roundings
-TINY = float(np.finfo(float).tiny)  # a value is never a bare 0
-ROUNDING_FLOOR = 1e-24  # squares of residuals below 1e-12 of the predictions' size are rounding
 MOST_DIGITS = 15.0
 MOST_TERMS = 12  # of a relation that is spelt out
 MOST_RELATIONS = 100
@@ -83,7 +80,7 @@ def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certifi
     gradient = task.gradient(residual)
     weights, _ = task.to_scaled(state)
     objective = residual.squares + float(task.penalty @ weights**2)
-    scale = _scale(objective, _null_objective(task), residual)
+    scale = residual.scale(objective, _null_objective(task))
     excess = max(float(gradient @ task.factor.solve(gradient)), 0.0)
     bound = (np.sqrt(excess) * (1 + _matrix_error(task)) + _gradient_error(task, residual, weights)) ** 2
     rounding = float((bound - excess) / scale) + TINY
@@ -101,11 +98,6 @@ def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certifi
         names=tuple(["intercept"] * offset + task.source.names),
         digits=tuple(_digits(task, state, residual, gradient)),
     )
-
-
-def _scale(objective: float, null: float, residual: Residual) -> float:
-    """What an excess is relative to: the objective, or where it is an exact fit to rounding, a floor below it."""
-    return max(objective, EXACT_FIT * null, ROUNDING_FLOOR * residual.magnitude, TINY)
 
 
 def _matrix_error(task: LeastSquares) -> float:
@@ -247,7 +239,7 @@ def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certif
     total = task.sum_weight
     null = float(task.target() @ task.target())
     objective = residual.squares + task.strength * float(weights @ weights)
-    scale = _scale(objective, null, residual)
+    scale = residual.scale(objective, null)
     sum_error = residual.rounding[0] + TWOFOLD_UNIT * np.sqrt(residual.magnitude * total)
     offset = (abs(residual.gradient[0]) + sum_error) ** 2 / total if task.fit_intercept else 0.0  # sum_w mean(r)^2
     if task.strength > 0:

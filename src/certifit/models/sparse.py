@@ -14,15 +14,18 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.gate import fit_source
 from certifit.data.source import Source
+from certifit.maps import Polynomial
 from certifit.models.base import LinearRegressor, check_number, fitted_basis
-from certifit.solvers.coordinate import ElasticPath, alpha_max, elastic_fold_path, elastic_path, solve
+from certifit.solvers.coordinate import ElasticPath, alpha_max, elastic_path, solve
 from certifit.solvers.direct import Run
+from certifit.solvers.elastic_folds import column_fold_path, gram_fold_path
 from certifit.solvers.fold_path import FoldPath
-from certifit.tasks.dual_least_squares import has_fewer_rows
-from certifit.tasks.elastic import ElasticLeastSquares, Strengths, WideElastic, elastic_task
+from certifit.tasks.elastic import ElasticTask, Strengths
+from certifit.tasks.elastic_columns import ColumnElastic, elastic_task, works_on_columns
 from certifit.tasks.fold_equations import FoldEquations
 from certifit.tasks.normal_equations import Weights
 
+LEAST_SHARE = {False: 1e-3, True: 1e-2}  # of the largest alpha; fewer rows than columns are fitted exactly sooner
 DIRECTIONS = {"increasing": (0.0, np.inf), "decreasing": (-np.inf, 0.0)}
 
 
@@ -37,21 +40,25 @@ class SparseRegressor(LinearRegressor):
     def path(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, alphas: Any = None, n_alphas: int = 100
     ) -> ElasticPath:
-        """Solutions along alphas; by default `n_alphas` of them from the least that gives no weight down to 1e-3 of it."""
+        """Solutions along alphas.
+
+        alphas: by default `n_alphas` of them, evenly spaced on a logarithmic scale, from the least that gives no weight
+        down to 1e-3 of it (1e-2 where columns outnumber rows).
+        """
         model = clone(self)
         model._check_parameters()
         task = model._task(model._columns_of(fit_source(model, X, y, sample_weight)), 1.0)
-        chosen = _grid(alpha_max(task), n_alphas) if alphas is None else np.asarray(alphas, dtype=np.float64)
+        chosen = _grid(task, n_alphas) if alphas is None else np.array(alphas, dtype=np.float64, ndmin=1)
         for alpha in chosen:
             check_number("alphas", float(alpha))
-        return elastic_path(task, chosen, int(self.max_iter))
+        return elastic_path(task, chosen, float(self.tol), int(self.max_iter))
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
-        """A hundred values of alpha, from the least that gives no weight down to 1e-3 of it: one pass."""
+        """The hundred values of alpha of `path`: one pass."""
         model = clone(self)
         model._check_parameters()
         task = model._task(model._columns_of(source), 1.0)
-        return [{"alpha": float(alpha)} for alpha in _grid(alpha_max(task), 100)]
+        return [{"alpha": float(alpha)} for alpha in _grid(task, 100)]
 
     def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
         """None: the fit is not linear in the target."""
@@ -67,23 +74,29 @@ class SparseRegressor(LinearRegressor):
 
     def _fold_errors(self, source: Source, rounds: Sequence[Splits], alphas: Sequence[Any]) -> FoldPath | None:
         columns = self._fold_columns(source)
-        if columns is None or has_fewer_rows(columns[0]):
+        if columns is None:
             return None
-        folds = FoldEquations(columns[0], rounds, bool(self.fit_intercept), columns[1])
-        strengths = self._strengths(folds.names, 1.0)
-        return elastic_fold_path(folds, strengths, [float(alpha) for alpha in alphas], int(self.max_iter))
+        mapped, gaps = columns
+        stop = (float(self.tol), int(self.max_iter))
+        if works_on_columns(mapped):
+            if gaps is not None or isinstance(self.basis, Polynomial) or not all(alphas):
+                return None
+            task = ColumnElastic(mapped, self._strengths(mapped.names, 1.0), bool(self.fit_intercept))
+            return column_fold_path(task, rounds, alphas, *stop)
+        folds = FoldEquations(mapped, rounds, bool(self.fit_intercept), gaps)
+        return gram_fold_path(folds, self._strengths(folds.names, 1.0), alphas, *stop)
 
     def _columns_of(self, source: Source) -> Source:
         self.encoder_ = self._fitted_encoder(source) if source.is_table else None
         self.basis_ = None if self.basis is None else fitted_basis(self.basis, self._encoded(source))
         return self._mapped(source)
 
-    def _task(self, source: Source, alpha: float | None) -> ElasticLeastSquares | WideElastic:
+    def _task(self, source: Source, alpha: float | None) -> ElasticTask:
         strengths = self._strengths(source.names, 1.0 if alpha is None else alpha)
         return elastic_task(source, strengths, bool(self.fit_intercept))
 
     def _solved(self, task: Any) -> Run:
-        return solve(task, int(self.max_iter))
+        return solve(task, float(self.tol), int(self.max_iter))
 
     def _certified(self, task: Any, state: Weights) -> Certificate:
         return certify(task, state, float(self.tol))
@@ -144,7 +157,8 @@ class SparseRegressor(LinearRegressor):
         """Places of the columns that a name means: one of them, or all that a table's column became."""
         if name in names:
             return [list(names).index(name)]
-        groups = dict(self.encoder_.groups_) if getattr(self, "encoder_", None) is not None else {}
+        encoder = getattr(self, "encoder_", None)
+        groups = {} if encoder is None else dict(encoder.groups_)
         if name in groups:
             return [list(names).index(made) for made in groups[name] if made in names]
         raise ValueError(f"{what} names {name!r}, and the columns are {list(names)[:20]}.")
@@ -298,7 +312,8 @@ def _ends(model: SparseRegressor) -> str:
     return ("" if model.bounds is None else " within bounds") + ("" if model.fit_intercept else " with b = 0")
 
 
-def _grid(largest: float, n_alphas: int) -> Array:
+def _grid(task: ElasticTask, n_alphas: int) -> Array:
+    largest = alpha_max(task)
     if not largest > 0:
         largest = 1.0  # the target tells nothing about the columns: any penalty gives no weights
-    return largest * np.geomspace(1.0, 1e-3, n_alphas)
+    return largest * np.geomspace(1.0, LEAST_SHARE[isinstance(task, ColumnElastic)], n_alphas)

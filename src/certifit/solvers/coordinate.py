@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,141 +13,188 @@ import scipy.sparse as sp
 from certifit.data.columns import Array
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.direct import Run
-from certifit.solvers.fold_path import FoldPath, safe_unit, spread, squares
-from certifit.statistics.gram import Gram
-from certifit.tasks.elastic import CommonUnits, ElasticLeastSquares, Strengths, WideElastic
-from certifit.tasks.fold_equations import FoldEquations
+from certifit.tasks.duality import Gap, duality_gap
+from certifit.tasks.elastic import CommonUnits, ElasticLeastSquares, ElasticTask
+from certifit.tasks.elastic_columns import ColumnElastic
 from certifit.tasks.normal_equations import Weights
 
-INNER_TOL = 1e-12  # relative gap at which the compiled solver stops: its direct solves reach rounding anyway
+INNER_SHARE = 1e-4  # of the tolerance: direct solves make the last digits cheap
+LEAST_TOL = 1e-15
+MAX_REFINEMENTS = 5
+MOST_SWEEPS = 2**31 - 1  # what the compiled core counts to
 
 
 @dataclass(frozen=True)
 class ElasticPath:
-    """Solutions along decreasing alphas, in the user's units."""
+    """Solutions along alphas, in the user's units."""
 
     alphas: Array
     coef: Array  # alphas x columns
     intercept: Array
     gaps: Array  # relative, as the solver's sums tell
+    names: tuple[str, ...]
+    sweeps: Array
+
+    @property
+    def n_nonzero(self) -> Array:
+        """Number of columns with a weight, an alpha."""
+        return np.asarray(np.count_nonzero(self.coef, axis=1))
 
 
 @one_blas_thread
-def solve(task: ElasticLeastSquares | WideElastic, max_iter: int) -> Run:
-    """The minimiser at the task's alpha."""
+def solve(task: ElasticTask, tol: float, max_iter: int) -> Run:
+    """The minimiser at the task's alpha, refined on the rows where sums of products left too large a gap."""
     started = time.perf_counter()
-    path = elastic_path(task, np.array([task.strengths.alpha]), max_iter)
+    path = elastic_path(task, np.array([task.strengths.alpha]), tol, max_iter)
     state = Weights(path.coef[0], float(path.intercept[0]))
-    at = task.residual_at(state)
-    unit = 1.0 / task.scaling.y_scale
-    history = {
-        "iteration": 1,
-        "objective": float(at.squares / (2 * task.sum_weight) * unit * unit),
-        "gap": float(path.gaps[0]),
-        "step": 0.0,
-        "seconds": time.perf_counter() - started,
-    }
-    return Run(state, [history])
+    gap = duality_gap(task, state)
+    sweeps = int(path.sweeps[0])
+    history = [_row(task, sweeps, gap, 0.0, started)]
+    for refinement in range(1, MAX_REFINEMENTS + 1):
+        if gap.relative <= tol or sweeps >= max_iter:
+            break
+        moved = _refined(task, state)
+        better = None if moved is None else duality_gap(task, moved[0])
+        if moved is None or better is None or not better.relative < gap.relative:
+            break
+        state, gap = moved[0], better
+        history.append(_row(task, sweeps + refinement, gap, moved[1], started))
+    return Run(state, history)
 
 
-def elastic_path(task: ElasticLeastSquares | WideElastic, alphas: Array, max_iter: int) -> ElasticPath:
+def elastic_path(task: ElasticTask, alphas: Array, tol: float, max_iter: int) -> ElasticPath:
     """Solutions along alphas, any order."""
     order = np.argsort(-alphas, kind="stable")
-    path = (_gram_path if isinstance(task, ElasticLeastSquares) else _wide_path)(task, alphas[order], max_iter)
+    states, gaps, sweeps = _core_of(task).path(alphas[order], inner_tolerance(tol), min(max_iter, MOST_SWEEPS))
     back = np.argsort(order)
-    return ElasticPath(alphas, path.coef[back], path.intercept[back], path.gaps[back])
+    coef = np.array([state.coef for state in states]).reshape(len(alphas), task.source.n_features)
+    intercept = np.array([state.intercept for state in states])
+    return ElasticPath(alphas, coef[back], intercept[back], gaps[back], tuple(task.source.names), sweeps[back])
 
 
-def alpha_max(task: ElasticLeastSquares | WideElastic) -> float:
+def alpha_max(task: ElasticTask) -> float:
     """The least alpha at which every penalised weight is zero."""
-    strengths = task.strengths
-    if isinstance(task, ElasticLeastSquares):
-        common = CommonUnits.of(task.gram, task.fit_intercept)
-        _, ratio, factors, lower, upper = common.path_arguments(strengths, np.ones(1))
-        system = _stacked([common])
-        found = core.gram_alpha_max(*system, ratio, factors, lower, upper, 100_000, n_threads())
-        unit = strengths.l1_ratio * common.l1 + (1 - strengths.l1_ratio) * common.l2
-        return float(np.asarray(found)[0]) / unit
-    arguments = _wide_arguments(task)
-    return float(core.wide_alpha_max(*arguments, n_threads())) / _wide_unit(task)
+    return _core_of(task).alpha_max()
 
 
-def _gram_path(task: ElasticLeastSquares, alphas: Array, max_iter: int) -> ElasticPath:
-    common = CommonUnits.of(task.gram, task.fit_intercept)
-    arguments = common.path_arguments(task.strengths, alphas)
-    weights, gaps, *_ = core.gram_lasso_path(*_stacked([common]), *arguments, INNER_TOL, max_iter, n_threads())
-    states = [task.from_common(row, common) for row in weights[0]]
-    return ElasticPath(
-        alphas, np.array([s.coef for s in states]), np.array([s.intercept for s in states]), np.asarray(gaps[0])
-    )
+def inner_tolerance(tol: float) -> float:
+    """The relative gap at which the compiled solver stops."""
+    return max(INNER_SHARE * tol, LEAST_TOL)
 
 
-def _stacked(systems: Sequence[CommonUnits]) -> tuple[Array, Array, Array]:
+class GramCore:
+    """The compiled solver on products of columns."""
+
+    def __init__(self, task: ElasticLeastSquares) -> None:
+        self.task = task
+        self.common = CommonUnits.of(task.gram, task.fit_intercept)
+
+    def path(self, alphas: Array, tol: float, max_iter: int) -> tuple[list[Weights], Array, Array]:
+        """States, relative gaps and sweeps along decreasing alphas."""
+        arguments = self.common.path_arguments(self.task.strengths, alphas)
+        found = core.gram_lasso_path(*stacked([self.common]), *arguments, tol, max_iter, n_threads())
+        weights, gaps, _, sweeps, _ = found
+        states = [self.task.from_common(row, self.common) for row in weights[0]]
+        return states, np.asarray(gaps[0]), np.asarray(sweeps[0])
+
+    def alpha_max(self) -> float:
+        """The least alpha at which every penalised weight is zero."""
+        strengths = self.task.strengths
+        _, ratio, factors, lower, upper = self.common.path_arguments(strengths, np.ones(1))
+        arguments = (*stacked([self.common]), ratio, factors, lower, upper)
+        unit = strengths.l1_ratio * self.common.l1 + (1 - strengths.l1_ratio) * self.common.l2
+        return float(np.asarray(core.gram_alpha_max(*arguments, MOST_SWEEPS, n_threads()))[0]) / unit
+
+
+class ColumnCore:
+    """The compiled solver on columns, by working sets. weight: of the rows, scaled; those of the task where None."""
+
+    def __init__(self, task: ColumnElastic, weight: Array | None = None) -> None:
+        self.task = task
+        self.weight = task.weight if weight is None else weight
+
+    def path(self, alphas: Array, tol: float, max_iter: int) -> tuple[list[Weights], Array, Array]:
+        """States, relative gaps and sweeps along decreasing alphas."""
+        found = self.found(alphas, tol, max_iter)
+        states, d = [], self.task.source.n_features
+        for begin, end, intercept in zip(found["offsets"], found["offsets"][1:], found["intercepts"], strict=False):
+            weights = np.zeros(d)
+            weights[found["columns"][begin:end]] = found["weights"][begin:end]
+            states.append(self.task.from_scaled(weights, float(intercept)))
+        return states, np.asarray(found["relative_gaps"]), np.asarray(found["iterations"])
+
+    def found(self, alphas: Array, tol: float, max_iter: int) -> dict[str, Any]:
+        """The compiled solver's answer, in scaled units."""
+        if not (alphas > 0).all():
+            raise ValueError(
+                f"alpha must be above 0 where columns outnumber rows or exceed 5,000: got 0 for {self.task.n_rows} "
+                f"rows and {self.task.source.n_features} columns. Without a penalty use LinearRegression."
+            )
+        rows, scaled = (self._columns, self.task.y, self.weight, self.task.fit_intercept), alphas * self._unit
+        found = core.wide_lasso_path(*rows, np.ascontiguousarray(scaled), *self._penalty, tol, max_iter, n_threads())
+        return dict(found)
+
+    def alpha_max(self) -> float:
+        """The least alpha at which every penalised weight is zero."""
+        rows = (self._columns, self.task.y, self.weight, self.task.fit_intercept)
+        return float(core.wide_alpha_max(*rows, *self._penalty, n_threads())) / self._unit
+
+    @property
+    def _columns(self) -> tuple[Any, ...]:
+        X = self.task.columns
+        return ("csc", X.data, X.indices, X.indptr, X.shape[0]) if sp.issparse(X) else ("dense", X)
+
+    @property
+    def _unit(self) -> float:
+        """An alpha of the scaled problem is the user's times this; the share of L1 changes with it."""
+        s, ratio = self.task.scaling, self.task.strengths.l1_ratio
+        return float(ratio * s.scale[0] * s.y_scale + (1 - ratio) * s.scale[0] ** 2)
+
+    @property
+    def _penalty(self) -> tuple[float, Array, Array, Array]:
+        s, strengths = self.task.scaling, self.task.strengths
+        ratio = strengths.l1_ratio * s.scale[0] * s.y_scale / self._unit
+        lower, upper = (np.ascontiguousarray(b * s.y_scale / s.scale) for b in (strengths.lower, strengths.upper))
+        return ratio, np.ascontiguousarray(strengths.factors), lower, upper
+
+
+def stacked(systems: Sequence[CommonUnits]) -> tuple[Array, Array, Array]:
+    """Systems as the compiled solver takes them."""
     matrices = np.ascontiguousarray(np.stack([system.matrix for system in systems]))
     moments = np.ascontiguousarray(np.stack([system.moment for system in systems]))
     return matrices, moments, np.array([system.square for system in systems])
 
 
-def _wide_unit(task: WideElastic) -> float:
-    """An alpha of the scaled problem is the user's times this; the share of L1 changes with it."""
-    s, ratio = task.scaling, task.strengths.l1_ratio
-    return float(ratio * s.scale[0] * s.y_scale + (1 - ratio) * s.scale[0] ** 2)
+def _core_of(task: ElasticTask) -> GramCore | ColumnCore:
+    if isinstance(task, ElasticLeastSquares):
+        return GramCore(task)
+    assert isinstance(task, ColumnElastic)
+    return ColumnCore(task)
 
 
-def _wide_arguments(task: WideElastic) -> tuple[object, ...]:
-    s, strengths = task.scaling, task.strengths
-    ratio = strengths.l1_ratio * s.scale[0] * s.y_scale / _wide_unit(task)
-    bounds = (np.ascontiguousarray(b * s.y_scale / s.scale) for b in (strengths.lower, strengths.upper))
-    X = task.columns()
-    columns = ("csc", X.data, X.indices, X.indptr, X.shape[0]) if sp.issparse(X) else ("dense", X)
-    factors = np.ascontiguousarray(strengths.factors)
-    return columns, task.y, task.weight, task.fit_intercept, ratio, factors, *bounds
+def _refined(task: ElasticTask, state: Weights) -> tuple[Weights, float] | None:
+    """A Newton step on the weights that are free to move, from residuals summed anew; None where it leaves the box."""
+    at, total, penalty = task.residual_at(state), task.sum_weight, task.penalty
+    weights, _ = task.to_scaled(state)
+    is_moving = (weights > penalty.lower) & (weights < penalty.upper)
+    moving = np.flatnonzero(is_moving & ((weights != 0) | ((penalty.l1 == 0) & (penalty.l2 == 0))))
+    w, l1, l2 = weights[moving], penalty.l1[moving], penalty.l2[moving]
+    slope = at.gradient[1:][moving] / total - l1 * np.sign(w) - l2 * w
+    matrix = task.products(moving) / total + np.diag(l2)
+    units = np.sqrt(np.diagonal(matrix))
+    if not (units > 0).all():
+        return None
+    step = np.linalg.lstsq(matrix / units / units[:, None], slope / units, rcond=1e-14)[0] / units
+    new = w + step
+    stays = (np.sign(new) == np.sign(w)) | (l1 == 0)
+    if not (stays & (new >= penalty.lower[moving]) & (new <= penalty.upper[moving])).all():
+        return None
+    level = float(at.gradient[0]) / total if task.fit_intercept else 0.0
+    return task.stepped(state, moving, step, level), float(np.sqrt(max(step @ slope, 0.0)))
 
 
-def _wide_path(task: WideElastic, alphas: Array, max_iter: int) -> ElasticPath:
-    columns, y, weight, fit_intercept, *rest = _wide_arguments(task)
-    scaled = np.ascontiguousarray(alphas * _wide_unit(task))
-    found = core.wide_lasso_path(columns, y, weight, fit_intercept, scaled, *rest, INNER_TOL, max_iter, n_threads())
-    d = task.source.n_features
-    states, gaps = [], []
-    for answer in found:
-        w = np.zeros(d)
-        w[answer["columns"]] = answer["weights"]
-        states.append(task.from_scaled(w, answer["intercept"]))
-        gaps.append(answer["relative_gap"])
-    return ElasticPath(
-        alphas, np.array([s.coef for s in states]), np.array([s.intercept for s in states]), np.array(gaps)
-    )
-
-
-@one_blas_thread
-def elastic_fold_path(folds: FoldEquations, strengths: Strengths, alphas: Sequence[float], max_iter: int) -> FoldPath:
-    """Errors of every alpha on every split, all training sets solved at once from their sums."""
-    pairs = [folds.pair(split) for split in range(folds.n_splits)]
-    systems = [CommonUnits.of(train, folds.fit_intercept) for train, _ in pairs]
-    order = np.argsort(-np.asarray(alphas), kind="stable")
-    arguments = systems[0].path_arguments(strengths, np.asarray(alphas, dtype=np.float64)[order])
-    weights, *_ = core.gram_lasso_path(*_stacked(systems), *arguments, INNER_TOL, max_iter, n_threads())
-    shape = (len(alphas), folds.n_splits)
-    train, validation = np.zeros(shape), np.zeros(shape)
-    totals, masses, null = np.zeros((2, folds.n_splits)), np.zeros((2, folds.n_splits)), np.zeros(folds.n_splits)
-    in_units = True
-    for k, (pair, system) in enumerate(zip(pairs, systems, strict=True)):
-        unit, in_units = safe_unit(pair[0].y_unit)
-        vectors = _vectors(pair[0], np.asarray(weights[k]) * system.columns, folds.fit_intercept)
-        train[order, k], validation[order, k] = (squares(gram, vectors)[0] * unit for gram in pair)
-        totals[:, k] = [spread(gram) * unit for gram in pair]
-        masses[:, k] = [gram.sum_weight / gram.scaling.weight_scale for gram in pair]
-        mean, about = pair[1].target_moments()
-        centre = pair[0].target_moments()[0] if folds.fit_intercept else 0.0
-        null[k] = (about + pair[1].sum_weight * (mean - centre) ** 2) * unit
-    return FoldPath(train, validation, totals[0], totals[1], masses[0], masses[1], null, in_units)
-
-
-def _vectors(train: Gram, weights: Array, fit_intercept: bool) -> Array:
-    """v = (-w, -b, 1) of every alpha, for scaled columns, b the intercept of shifted ones."""
-    d = train.n_columns
-    level = np.zeros(len(weights))
-    if fit_intercept:
-        level = (train.sums[d, d + 1] - weights @ train.sums[:d, d]) / train.sum_weight
-    return np.column_stack([-weights, -level, np.ones(len(weights))]).T
+def _row(task: ElasticTask, iteration: int, gap: Gap, step: float, started: float) -> dict[str, float]:
+    with np.errstate(over="ignore"):
+        objective = float(np.float64(gap.objective) / task.scaling.y_scale / task.scaling.y_scale)
+    seconds = time.perf_counter() - started
+    return {"iteration": iteration, "objective": objective, "gap": float(gap.relative), "step": step, "seconds": seconds}

@@ -17,6 +17,10 @@ UNIT = 2.0**-53
 MATRIX_ERROR = (
     128 * UNIT
 )  # relative error of an entry of a float64 Gram matrix: blocks of some thousand rows, then a tree
+TWOFOLD_UNIT = 2.0**-100  # error of a twofold sum, relative to the sum of magnitudes
+EXACT_FIT = 1e-14  # an objective below this share of the null model's is an exact fit to rounding
+ROUNDING_FLOOR = 1e-24  # squares of residuals below 1e-12 of the predictions' size are rounding
+TINY = float(np.finfo(float).tiny)  # a value is never a bare 0
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,10 @@ class Residual:
     squares: float
     magnitude: float
     rounding: Array
+
+    def scale(self, objective: float, null: float) -> float:
+        """What an excess is relative to: the objective, or where it is an exact fit to rounding, a floor below it."""
+        return max(objective, EXACT_FIT * null, ROUNDING_FLOOR * self.magnitude, TINY)
 
     def moved(self, step: Array, matrix: Array, penalty: Array, weights: Array) -> Residual:
         """The sums after a small step of (intercept, w), from sum_i w_i a_i a_i' + penalty for a = (1, x - shift).

@@ -2,23 +2,23 @@
 
 minimise  sum_i w_i (y_i - b - x_i'w)^2 / (2 sum_i w_i) + h(w),   h = sum_j l1_j |w_j| + l2_j/2 w_j^2 on a box
 
-On the Gram matrix of the columns, or on the columns themselves where rows are fewer.
+Here on the Gram matrix of the columns; tasks/elastic_columns.py works on the columns themselves.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
 
-from certifit.data.columns import Array, Columns
-from certifit.data.source import Block, Source
+from certifit.data.columns import Array
+from certifit.data.source import Source
 from certifit.penalties import ElasticPenalty
-from certifit.statistics.gram import ColumnSizes, Gram, Scaling, counted, gram, refuse_no_weight
+from certifit.statistics.gram import Gram, Scaling, gram
 from certifit.statistics.residual import Residual, residual
-from certifit.tasks.dual_least_squares import has_fewer_rows
-from certifit.tasks.normal_equations import GramUnits, Weights, data_facts
+from certifit.tasks.normal_equations import GramUnits, Weights
 
 
 @dataclass(frozen=True)
@@ -38,16 +38,70 @@ class Strengths:
         l2 = self.alpha * (1 - self.l1_ratio) * self.factors
         return ElasticPenalty(l1, l2, self.lower, self.upper)
 
-    def taken(self, columns: Array) -> Strengths:
-        """Those of some columns."""
-        rows = (part[columns] for part in (self.factors, self.lower, self.upper))
-        return Strengths(self.alpha, self.l1_ratio, *rows)
 
+class ElasticTask(ABC):
+    """What solver and certificate need of the rows, in scaled units; columns are centred with an intercept."""
 
-def elastic_task(source: Source, strengths: Strengths, fit_intercept: bool) -> ElasticLeastSquares | WideElastic:
-    """The task on columns' sums, or on rows where they are fewer."""
-    task = WideElastic if has_fewer_rows(source) else ElasticLeastSquares
-    return task(source, strengths, fit_intercept)
+    source: Source
+    strengths: Strengths
+    fit_intercept: bool
+    _last: tuple[Weights, Residual] | None = None
+
+    @property
+    @abstractmethod
+    def scaling(self) -> Scaling:
+        """The units of all sums."""
+
+    @property
+    @abstractmethod
+    def sum_weight(self) -> float:
+        """Sum of weights."""
+
+    @property
+    @abstractmethod
+    def norms(self) -> Array:
+        """At least the norms of the centred columns."""
+
+    @abstractmethod
+    def null_squares(self) -> float:
+        """Squares of the model without weights."""
+
+    @abstractmethod
+    def across(self, columns: Array) -> Array:
+        """Products of all columns with some."""
+
+    def products(self, columns: Array) -> Array:
+        """Products of some columns with each other."""
+        return self.across(columns)[columns]
+
+    @abstractmethod
+    def to_scaled(self, state: Weights) -> tuple[Array, float]:
+        """Weights and intercept for scaled columns and target."""
+
+    @abstractmethod
+    def stepped(self, state: Weights, columns: Array, step: Array, level: float) -> Weights:
+        """The state after a step of some scaled weights, residuals of mean `level` centred."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+
+    def residual_at(self, state: Weights) -> Residual:
+        """The residual statistic at a state: one pass over the rows, remembered."""
+        if self._last is None or self._last[0] is not state:
+            weights, intercept = self.to_scaled(state)
+            none = np.zeros(len(weights))
+            at = residual(self.source, self.scaling, weights, intercept, self.scaling.shift, none)
+            self._last = (state, at)
+        return self._last[1]
+
+    @cached_property
+    def penalty(self) -> ElasticPenalty:
+        """The penalty on scaled weights, of the objective times y_scale^2."""
+        p, s = self.strengths.penalty, self.scaling
+        with np.errstate(over="ignore", under="ignore"):
+            lower, upper = (bound * s.y_scale / s.scale for bound in (p.lower, p.upper))
+            return ElasticPenalty(p.l1 * s.scale * s.y_scale, p.l2 * s.scale**2, lower, upper)
 
 
 @dataclass(frozen=True)
@@ -86,12 +140,12 @@ class CommonUnits:
         """(alphas, ratio, factors, lower, upper) for the compiled solver."""
         l1, l2 = strengths.l1_ratio * self.l1, (1 - strengths.l1_ratio) * self.l2
         ratio = l1 / (l1 + l2)
-        bounds = (np.ascontiguousarray(bound * self.weight) for bound in (strengths.lower, strengths.upper))
-        return np.ascontiguousarray(alphas * (l1 + l2)), ratio, np.ascontiguousarray(strengths.factors), *bounds
+        lower, upper = (np.ascontiguousarray(bound * self.weight) for bound in (strengths.lower, strengths.upper))
+        return np.ascontiguousarray(alphas * (l1 + l2)), ratio, np.ascontiguousarray(strengths.factors), lower, upper
 
 
-class ElasticLeastSquares(GramUnits):
-    """The task of rows that are at least as many as columns."""
+class ElasticLeastSquares(GramUnits, ElasticTask):
+    """The task on the Gram matrix of its columns."""
 
     def __init__(self, source: Source, strengths: Strengths, fit_intercept: bool) -> None:
         super().__init__(gram(source, centred=fit_intercept), fit_intercept, source.names)
@@ -118,17 +172,14 @@ class ElasticLeastSquares(GramUnits):
         mean, about = self.gram.target_moments()
         return about if self.fit_intercept else about + mean**2 * self.sum_weight
 
-    def residual_at(self, state: Weights) -> Residual:
-        """The residual statistic at a state: one pass over the rows."""
-        weights, intercept = self.to_scaled(state)
-        return residual(self.source, self.scaling, weights, intercept, self.scaling.shift, np.zeros(len(weights)))
-
-    def products(self, columns: Array) -> Array:
-        """Products of some columns, centred with an intercept, scaled."""
+    def across(self, columns: Array) -> Array:
+        """Products of all columns with some, centred with an intercept, scaled."""
         d = self.gram.n_columns
-        sums = self.gram.sums[d, columns]
-        matrix = self.gram.sums[np.ix_(columns, columns)]
-        return matrix - np.outer(sums, sums) / self.sum_weight if self.fit_intercept else matrix
+        matrix = np.asarray(self.gram.sums[:d, columns])
+        if not self.fit_intercept:
+            return matrix
+        sums = self.gram.sums[d, :d]
+        return matrix - np.outer(sums, sums[columns]) / self.sum_weight
 
     def from_common(self, weights: Array, common: CommonUnits) -> Weights:
         """The state of weights in common units, with the intercept that makes the residuals' mean zero."""
@@ -138,74 +189,11 @@ class ElasticLeastSquares(GramUnits):
         level = (self.gram.sums[d, d + 1] - self.gram.sums[d, :d] @ scaled) / self.sum_weight
         return self.from_solution(np.concatenate([[level], scaled]))
 
-
-class WideElastic:
-    """The task of fewer rows than columns; it gathers all rows by columns."""
-
-    def __init__(self, source: Source, strengths: Strengths, fit_intercept: bool) -> None:
-        self.source, self.strengths, self.fit_intercept = source, strengths, fit_intercept
-        rows = source.gather()
-        self.n_rows = rows.n_rows
-        self.block: Block = counted(rows)
-        if self.block.y is None:
-            raise ValueError("least squares needs a target")
-        sizes = ColumnSizes.of(self.block).powers()
-        d = source.n_features
-        size = float(np.min(sizes.columns, initial=np.inf))
-        # One power of two for all columns, so that a penalty keeps its meaning.
-        self.scaling = Scaling(np.full(d, size), np.zeros(d), float(sizes.target), 0.0, float(sizes.weight))
-        self.y = np.ascontiguousarray(self.block.y * self.scaling.y_scale)
-        weight = np.ones(len(self.y)) if self.block.weight is None else self.block.weight
-        self.weight = np.ascontiguousarray(weight * self.scaling.weight_scale)
-        self.sum_weight = float(self.weight.sum())
-        refuse_no_weight(self.sum_weight)
-
-    def columns(self) -> Array | sp.csc_array:
-        """X scaled, by columns: Fortran order, or CSC."""
-        X, size = self.block.X, self.scaling.scale[0]
-        if isinstance(X, Columns):
-            X = X.toarray()
-        if sp.issparse(X):
-            return sp.csc_array(X.astype(np.float64) * size)
-        return np.asfortranarray(np.asarray(X, dtype=np.float64) * size)
-
-    @property
-    def norms(self) -> Array:
-        """Norms of the scaled columns."""
-        X = self.columns()
-        squares = X.multiply(X).T @ self.weight if sp.issparse(X) else self.weight @ (X * X)
-        return np.sqrt(np.asarray(squares))
-
-    def null_squares(self) -> float:
-        """Squares of the model without weights, scaled."""
-        mean = float(self.weight @ self.y) / self.sum_weight if self.fit_intercept else 0.0
-        return float(self.weight @ (self.y - mean) ** 2)
-
-    def residual_at(self, state: Weights) -> Residual:
-        """The residual statistic at a state: one pass over the rows."""
-        weights, intercept = self.to_scaled(state)
-        return residual(self.source, self.scaling, weights, intercept, self.scaling.shift, np.zeros(len(weights)))
-
-    def products(self, columns: Array) -> Array:
-        """Products of some columns, centred with an intercept, scaled."""
-        X = self.columns()[:, columns]
-        dense = X.toarray() if sp.issparse(X) else X
-        if self.fit_intercept:
-            dense = dense - self.weight @ dense / self.sum_weight
-        return np.asarray(dense.T @ (self.weight[:, None] * dense))
-
-    def to_scaled(self, state: Weights) -> tuple[Array, float]:
-        """Weights and intercept for scaled columns and target."""
-        s = self.scaling
-        return state.coef / s.scale * s.y_scale, state.intercept * s.y_scale
-
-    def from_scaled(self, weights: Array, intercept: float) -> Weights:
-        """The state with these scaled weights."""
-        s = self.scaling
-        return Weights(weights * s.scale / s.y_scale, float(intercept) / s.y_scale)
-
-    def facts(self) -> dict[str, float]:
-        """What is remembered of the data."""
-        mean = float(self.weight @ self.y) / self.sum_weight
-        about = float(self.weight @ (self.y - mean) ** 2)
-        return data_facts(self.n_rows, self.sum_weight, self.scaling, mean, about)
+    def stepped(self, state: Weights, columns: Array, step: Array, level: float) -> Weights:
+        """The state after a step of some scaled weights, residuals of mean `level` centred."""
+        solution, offset = self.to_solution(state), int(self.fit_intercept)
+        change = np.zeros_like(solution)
+        change[offset + columns] = step
+        if offset:
+            change[0] = level - float(self.gram.sums[self.gram.n_columns, columns] @ step) / self.sum_weight
+        return self.from_solution(solution, change)

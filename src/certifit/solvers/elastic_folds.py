@@ -1,0 +1,111 @@
+"""Errors of lasso and elastic net on every split, every path warm-started: from sums of cells, or from columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from certifit.data.cells import Splits
+from certifit.data.columns import Array
+from certifit.runtime import core, n_threads, one_blas_thread
+from certifit.solvers.coordinate import MOST_SWEEPS, ColumnCore, inner_tolerance, stacked
+from certifit.solvers.fold_path import FoldPath, safe_unit, spread, squares
+from certifit.statistics.gram import Gram
+from certifit.tasks.elastic import CommonUnits, Strengths
+from certifit.tasks.elastic_columns import ColumnElastic
+from certifit.tasks.fold_equations import FoldEquations
+
+
+@one_blas_thread
+def gram_fold_path(
+    folds: FoldEquations, strengths: Strengths, alphas: Sequence[float], tol: float, max_iter: int
+) -> FoldPath:
+    """Errors of every alpha on every split, all training sets solved at once from their sums."""
+    pairs = [folds.pair(split) for split in range(folds.n_splits)]
+    systems = [CommonUnits.of(train, folds.fit_intercept) for train, _ in pairs]
+    order = np.argsort(-np.asarray(alphas), kind="stable")
+    arguments = systems[0].path_arguments(strengths, np.asarray(alphas, dtype=np.float64)[order])
+    stop = (inner_tolerance(tol), min(max_iter, MOST_SWEEPS))
+    weights, *_ = core.gram_lasso_path(*stacked(systems), *arguments, *stop, n_threads())
+    table = _Table(len(alphas), folds.n_splits)
+    for k, (pair, system) in enumerate(zip(pairs, systems, strict=True)):
+        unit, table.in_units = safe_unit(pair[0].y_unit)
+        vectors = _vectors(pair[0], np.asarray(weights[k]) * system.columns, folds.fit_intercept)
+        for side, gram in enumerate(pair):
+            table.errors[side, order, k] = squares(gram, vectors)[0] * unit
+            table.totals[side, k] = spread(gram) * unit
+            table.weights[side, k] = gram.sum_weight / gram.scaling.weight_scale
+        mean, about = pair[1].target_moments()
+        centre = pair[0].target_moments()[0] if folds.fit_intercept else 0.0
+        table.null[k] = (about + pair[1].sum_weight * (mean - centre) ** 2) * unit
+    return table.path()
+
+
+@one_blas_thread
+def column_fold_path(
+    task: ColumnElastic, rounds: Sequence[Splits], alphas: Sequence[float], tol: float, max_iter: int
+) -> FoldPath:
+    """Errors of every alpha on every split. A training set is all rows, with weight 0 for those outside."""
+    order = np.argsort(-np.asarray(alphas), kind="stable")
+    descending = np.asarray(alphas, dtype=np.float64)[order]
+    table = _Table(len(alphas), sum(splits.n_splits for splits in rounds))
+    every = task.all_rows
+    seen = np.ones(every.n_rows, dtype=bool) if every.weight is None else every.weight > 0
+    s = task.scaling
+    with np.errstate(over="ignore", divide="ignore"):
+        unit, table.in_units = safe_unit(float(np.float64(1.0) / (np.float64(s.y_scale) ** 2 * s.weight_scale)))
+    sets = [(splits, k) for splits in rounds for k in range(splits.n_splits)]
+    for at, (splits, k) in enumerate(sets):
+        cells = splits.cells.of(every)[seen]
+        sides = [np.append(times, 0.0)[cells] * task.weight for times in (splits.train[k], splits.validation[k])]
+        residuals = _residuals(task, sides[0], descending, inner_tolerance(tol), min(max_iter, MOST_SWEEPS))
+        for side, weight in enumerate(sides):
+            table.errors[side, order, at] = residuals**2 @ weight * unit
+            table.totals[side, at] = _spread(task.y, weight) * unit
+            table.weights[side, at] = weight.sum() / s.weight_scale
+        centre = float(sides[0] @ task.y) / sides[0].sum() if task.fit_intercept else 0.0
+        table.null[at] = float(sides[1] @ (task.y - centre) ** 2) * unit
+    return table.path()
+
+
+class _Table:
+    """Errors of (training, validation) rows, and what scores are made of."""
+
+    def __init__(self, n_alphas: int, n_splits: int) -> None:
+        self.errors = np.zeros((2, n_alphas, n_splits))
+        self.totals, self.weights = np.zeros((2, n_splits)), np.zeros((2, n_splits))
+        self.null = np.zeros(n_splits)
+        self.in_units = True
+
+    def path(self) -> FoldPath:
+        train, validation = self.errors
+        (train_total, validation_total), (train_weight, validation_weight) = self.totals, self.weights
+        totals = (train_total, validation_total, train_weight, validation_weight)
+        return FoldPath(train, validation, *totals, self.null, self.in_units)
+
+
+def _vectors(train: Gram, weights: Array, fit_intercept: bool) -> Array:
+    """v = (-w, -b, 1) of every alpha, for scaled columns, b the intercept of shifted ones."""
+    d = train.n_columns
+    level = np.zeros(len(weights))
+    if fit_intercept:
+        level = (train.sums[d, d + 1] - weights @ train.sums[:d, d]) / train.sum_weight
+    return np.column_stack([-weights, -level, np.ones(len(weights))]).T
+
+
+def _residuals(task: ColumnElastic, weight: Array, alphas: Array, tol: float, max_iter: int) -> Array:
+    """y - b - Xw of all rows for every alpha, fitted to rows of these weights."""
+    found = ColumnCore(task, np.ascontiguousarray(weight)).found(alphas, tol, max_iter)
+    residuals = np.zeros((len(alphas), len(task.y)))
+    for a, (begin, end) in enumerate(zip(found["offsets"], found["offsets"][1:], strict=False)):
+        columns = task.columns[:, found["columns"][begin:end]]
+        residuals[a] = task.y - found["intercepts"][a] - columns @ found["weights"][begin:end]
+    return residuals
+
+
+def _spread(y: Array, weight: Array) -> float:
+    if np.count_nonzero(weight) < 2:
+        return np.nan  # R2 of a single row has no meaning
+    mean = float(weight @ y) / weight.sum()
+    return float(weight @ (y - mean) ** 2)

@@ -1,0 +1,132 @@
+"""The duality gap of least squares with an L1 and L2 penalty and bounds, from the data and the weights alone.
+
+With r the residuals, W the sum of weights and any u with sum_i w_i u_i = 0, q = X'u / W, the objective exceeds its
+minimum by at most
+
+    |r - u|^2 / (2 W) + sum_j [ h_j(w_j) + h*_j(q_j) - q_j w_j ]
+
+and every bracket is >= 0, so nothing cancels. u is r made orthogonal to what must be (the intercept, unpenalised
+columns that no bound holds) and scaled into the domain of h*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.penalties import ElasticPenalty
+from certifit.statistics.residual import TINY, TWOFOLD_UNIT
+from certifit.tasks.elastic import ElasticTask
+from certifit.tasks.normal_equations import Weights
+
+MOST_ROUNDS = 10  # of finding the columns that u must be orthogonal to
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far the objective can be above its minimum, what rounding may add, and what both are relative to."""
+
+    value: float
+    rounding: float
+    objective: float
+    scale: float
+
+    @property
+    def relative(self) -> float:
+        """The proven excess, relative."""
+        return (self.value + self.rounding) / self.scale + TINY
+
+
+@dataclass(frozen=True)
+class _Dual:
+    """u by its products q = X'u / W with the columns, each known to `error`, and its distance |r - u|^2 / W."""
+
+    q: Array
+    error: Array
+    distance: float
+
+
+def duality_gap(task: ElasticTask, state: Weights) -> Gap:
+    """The gap at a state, scaled."""
+    at, total, penalty = task.residual_at(state), task.sum_weight, task.penalty
+    weights, _ = task.to_scaled(state)
+    objective = at.squares / (2 * total) + penalty.value(weights)
+    scale = at.scale(objective * 2 * total, task.null_squares()) / (2 * total)
+    is_inside = bool(((weights >= penalty.lower) & (weights <= penalty.upper)).all())
+    dual = _dual(task, state) if is_inside else None
+    if dual is None:
+        return Gap(np.inf, 0.0, objective, scale)
+    brackets = _brackets(penalty, weights, dual.q)
+    reach = np.abs(weights) + np.abs(penalty.maximiser(dual.q))
+    rounding = float(dual.error @ reach) + 2.0**-50 * float(np.abs(dual.q) @ reach)
+    return Gap(dual.distance / 2 + float(brackets.sum()), rounding, objective, scale)
+
+
+def _dual(task: ElasticTask, state: Weights) -> _Dual | None:
+    """A feasible u near the residuals; None where none was found."""
+    at, total, penalty = task.residual_at(state), task.sum_weight, task.penalty
+    level = at.gradient[0] / total if task.fit_intercept else 0.0
+    error = (at.rounding[1:] + TWOFOLD_UNIT * np.sqrt(at.magnitude) * task.norms) / total
+    error = error + abs(level) * task.norms / np.sqrt(total)  # what taking the mean off the residuals may move
+    made = _orthogonal(task, at.gradient[1:] / total, error)
+    if made is None:
+        return None
+    q, error, moved = made
+    share = _share(penalty, q, error)
+    squares = max(at.squares / total - level * level, 0.0)
+    # r - share (r - level - move), whose three parts are orthogonal
+    distance = (1 - share) ** 2 * max(squares - moved, 0.0) + moved + level * level
+    return _Dual(share * q, share * error, distance)
+
+
+def _orthogonal(task: ElasticTask, q: Array, error: Array) -> tuple[Array, Array, float] | None:
+    """q after the residuals are made orthogonal to the columns that demand it, its error, and |change|^2 / W.
+
+    An unpenalised column without an upper bound demands q <= 0, one without a lower bound q >= 0.
+    """
+    penalty, total = task.penalty, task.sum_weight
+    unpenalised = (penalty.l1 == 0) & (penalty.l2 == 0)
+    above, below = unpenalised & np.isinf(penalty.upper), unpenalised & np.isinf(penalty.lower)
+    zeroed = above & below
+    made, moved, loose = q, 0.0, error
+    for _ in range(MOST_ROUNDS):
+        places = np.flatnonzero(zeroed)
+        if len(places):
+            across = task.across(places) / total
+            move, slack, moved = _projection(across[places], q[places], error[places])
+            made, loose = q - across @ move, error + np.abs(across) @ slack
+            made[places], loose[places] = 0.0, 0.0
+        violating = ((above & (made + loose > 0)) | (below & (made - loose < 0))) & ~zeroed
+        if not violating.any():
+            return made, loose, moved
+        zeroed = zeroed | violating
+    return None
+
+
+def _projection(products: Array, q: Array, error: Array) -> tuple[Array, Array, float]:
+    """The combination of columns whose products with them are q, how far it may be off, and its square."""
+    units = np.sqrt(np.maximum(np.diagonal(products), 0.0))
+    units[units == 0] = 1.0
+    inverse = np.linalg.pinv(products / units / units[:, None], rcond=1e-13, hermitian=True) / units / units[:, None]
+    move, slack = inverse @ q, np.abs(inverse) @ error
+    # |move|^2 = q' P^-1 q, and the error's own length is added to it.
+    return move, slack, (np.sqrt(max(float(q @ move), 0.0)) + np.sqrt(float(error @ slack))) ** 2
+
+
+def _share(penalty: ElasticPenalty, q: Array, error: Array) -> float:
+    """The largest multiple of q, at most 1, at which every conjugate is finite."""
+    above = np.where(np.isinf(penalty.upper), q + error, -np.inf)
+    below = np.where(np.isinf(penalty.lower), error - q, -np.inf)
+    size = np.maximum(above, below)
+    binding = (penalty.l2 == 0) & (penalty.l1 > 0) & (size > penalty.l1)
+    if not binding.any():
+        return 1.0
+    return float(np.min(penalty.l1[binding] / size[binding])) * (1 - 2.0**-50)  # roundings stay inside
+
+
+def _brackets(penalty: ElasticPenalty, w: Array, q: Array) -> Array:
+    """h_j(w_j) + h*_j(q_j) - q_j w_j >= 0."""
+    own = penalty.l1 * np.abs(w) + penalty.l2 / 2 * w * w
+    return np.asarray(np.maximum(own + penalty.conjugate(q) - q * w, 0.0))

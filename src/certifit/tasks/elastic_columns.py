@@ -1,0 +1,146 @@
+"""Lasso and elastic net on the columns themselves: where rows are fewer, or columns too many to multiply."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from certifit.data.columns import Array, Columns
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.source import Block, Source
+from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
+from certifit.tasks.dual_least_squares import has_fewer_rows
+from certifit.tasks.elastic import ElasticLeastSquares, ElasticTask, Strengths
+from certifit.tasks.normal_equations import Weights, data_facts
+
+MOST_PRODUCTS = 5000  # columns up to which all their products are summed
+
+
+def elastic_task(source: Source, strengths: Strengths, fit_intercept: bool) -> ElasticTask:
+    """The task on products of columns, or on the columns where rows are fewer or columns too many."""
+    task = ColumnElastic if works_on_columns(source) else ElasticLeastSquares
+    return task(source, strengths, fit_intercept)
+
+
+def works_on_columns(source: Source) -> bool:
+    """Whether a fit gathers the columns instead of their products."""
+    return source.n_features > MOST_PRODUCTS or has_fewer_rows(source)
+
+
+class ColumnElastic(ElasticTask):
+    """The task on columns; it gathers all rows."""
+
+    def __init__(self, source: Source, strengths: Strengths, fit_intercept: bool) -> None:
+        self.source, self.strengths, self.fit_intercept = source, strengths, fit_intercept
+        self.all_rows = source.gather()
+        self.n_rows = self.all_rows.n_rows
+        self.block: Block = counted(self.all_rows)
+        if self.block.y is None:
+            raise ValueError("least squares needs a target")
+        self._scaling = self._one_scale()
+        self.y = np.ascontiguousarray(self.block.y * self._scaling.y_scale)
+        weight = np.ones(len(self.y)) if self.block.weight is None else self.block.weight
+        self.weight = np.ascontiguousarray(weight * self._scaling.weight_scale)
+        self._sum_weight = float(self.weight.sum())
+        refuse_no_weight(self._sum_weight)
+
+    @property
+    def scaling(self) -> Scaling:
+        """The units of all sums."""
+        return self._scaling
+
+    @property
+    def sum_weight(self) -> float:
+        """Sum of weights, scaled."""
+        return self._sum_weight
+
+    @cached_property
+    def columns(self) -> Any:
+        """X scaled, by columns: Fortran order, or CSC."""
+        X, size = self.block.X, self._scaling.scale[0]
+        if isinstance(X, Columns):
+            X = X.toarray()
+        if sp.issparse(X):
+            by_column = sp.csc_array(X, dtype=np.float64, copy=True)
+            by_column.data *= size
+            return by_column
+        scaled = np.array(X, dtype=np.float64, order="F")
+        scaled *= size
+        return scaled
+
+    @cached_property
+    def norms(self) -> Array:
+        """Norms of the scaled columns."""
+        X = self.columns
+        squares = X.multiply(X).T @ self.weight if sp.issparse(X) else np.einsum("ij,ij,i->j", X, X, self.weight)
+        return np.asarray(np.sqrt(squares))
+
+    def null_squares(self) -> float:
+        """Squares of the model without weights, scaled."""
+        mean = self._mean(self.y) if self.fit_intercept else 0.0
+        return float(self.weight @ (self.y - mean) ** 2)
+
+    def across(self, columns: Array) -> Array:
+        """Products of all columns with some, centred with an intercept, scaled."""
+        # Products with a centred column are centred.
+        return np.asarray(self.columns.T @ (self.weight[:, None] * self._centred(columns)))
+
+    def products(self, columns: Array) -> Array:
+        """Products of some columns with each other."""
+        part = self._centred(columns)
+        return np.asarray(part.T @ (self.weight[:, None] * part))
+
+    def to_scaled(self, state: Weights) -> tuple[Array, float]:
+        """Weights and intercept for scaled columns and target."""
+        s = self._scaling
+        return state.coef / s.scale * s.y_scale, state.intercept * s.y_scale
+
+    def from_scaled(self, weights: Array, intercept: float) -> Weights:
+        """The state with these scaled weights."""
+        s = self._scaling
+        with np.errstate(over="ignore"):
+            coef = weights * s.scale / s.y_scale
+        if not np.isfinite(coef).all():
+            name = self.source.names[int(np.flatnonzero(~np.isfinite(coef))[0])]
+            raise ValueError(
+                f"The coefficient of feature {name!r} exceeds the largest float64: its values are too small. "
+                "Multiply the column by 1e200 or so, or leave it out."
+            )
+        return Weights(coef, float(intercept) / s.y_scale)
+
+    def stepped(self, state: Weights, columns: Array, step: Array, level: float) -> Weights:
+        """The state after a step of some scaled weights, residuals of mean `level` centred."""
+        weights, intercept = self.to_scaled(state)
+        weights[columns] += step
+        if self.fit_intercept:
+            intercept += level - float(self.weight @ (self._dense(columns) @ step)) / self._sum_weight
+        return self.from_scaled(weights, intercept)
+
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+        mean = self._mean(self.y)
+        about = float(self.weight @ (self.y - mean) ** 2)
+        return data_facts(self.n_rows, self._sum_weight, self._scaling, mean, about)
+
+    def _mean(self, values: Array) -> float:
+        return float(self.weight @ values) / self._sum_weight
+
+    def _centred(self, columns: Array) -> Array:
+        part = self._dense(columns)
+        return part - self.weight @ part / self._sum_weight if self.fit_intercept else part
+
+    def _dense(self, columns: Array) -> Array:
+        part = self.columns[:, columns]
+        return np.asarray(part.toarray() if sp.issparse(part) else part)
+
+    def _one_scale(self) -> Scaling:
+        """One power of two for all columns, so that a penalty keeps its meaning."""
+        sizes = ColumnSizes.of(self.block)
+        if not np.isfinite(sizes.columns).all():
+            refuse_nonfinite(self.source)
+        one, d = sizes.powers(), self.source.n_features
+        size = float(np.min(one.columns, initial=np.inf))
+        return Scaling(np.full(d, size), np.zeros(d), float(one.target), 0.0, float(one.weight))
