@@ -14,10 +14,11 @@ import pytest
 from reference import Exact, digits, dot, rational
 
 import certifit as cf
-from certifit.certificates.certificate import EXACT_FIT, Certificate
-from certifit.certificates.least_squares import ROUNDING_FLOOR, certify
+from certifit.certificates.certificate import Certificate
+from certifit.certificates.least_squares import certify
 from certifit.data.source import Memory
 from certifit.solvers.direct import solve
+from certifit.statistics.residual import EXACT_FIT, ROUNDING_FLOOR
 from certifit.tasks.dual_least_squares import DualLeastSquares, least_squares_task
 from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import Weights

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 import certifit as cf
 
 FACTORIES = {
     "LinearRegression": ("reg", cf.LinearRegression),
     "Ridge": ("reg", cf.Ridge),
     "Ridge(0.01)": ("reg", lambda: cf.Ridge(0.01)),
+    "Lasso(0.01)": ("reg", lambda: cf.Lasso(0.01)),
+    "Lasso(0.01, increasing)": ("reg", lambda: cf.Lasso(0.01, bounds=(0.0, np.inf))),
+    "ElasticNet(0.01)": ("reg", lambda: cf.ElasticNet(0.01)),
     "CrossValidated": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv=3)),
     "CrossValidated(loo)": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv="loo")),
 }

@@ -22,6 +22,7 @@ MODELS = {
     "least squares": cf.LinearRegression,
     "no intercept": lambda: cf.LinearRegression(fit_intercept=False),
     "ridge": lambda: cf.Ridge(0.2),
+    "lasso": lambda: cf.Lasso(0.05),
     "polynomial": lambda: cf.LinearRegression(basis=cf.Polynomial(2)),
 }
 

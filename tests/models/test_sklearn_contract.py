@@ -25,6 +25,11 @@ MODELS = [
     cf.Ridge(0.0),
     cf.Ridge(0.5, fit_intercept=False),
     cf.Ridge(0.01, basis=cf.Polynomial(2)),
+    cf.Lasso(),
+    cf.Lasso(0.1, fit_intercept=False, bounds=(0.0, np.inf)),
+    cf.Lasso(0.01, basis=cf.Polynomial(2)),
+    cf.ElasticNet(),
+    cf.ElasticNet(0.1, 0.9, bounds=(-1.0, 2.0)),
 ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.elastic import certify
@@ -36,6 +37,12 @@ class SparseRegressor(LinearRegressor):
     penalty_factors: Any
     bounds: Any
     max_iter: int
+
+    @property
+    def n_iter_(self) -> int:
+        """Passes over the columns, with refinements on the rows."""
+        check_is_fitted(self)
+        return max(int(self.history_[-1]["iteration"]), 1)
 
     def path(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, alphas: Any = None, n_alphas: int = 100

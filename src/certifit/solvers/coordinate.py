@@ -127,8 +127,8 @@ class ColumnCore:
         """The compiled solver's answer, in scaled units."""
         if not (alphas > 0).all():
             raise ValueError(
-                f"alpha must be above 0 where columns outnumber rows or exceed 5,000: got 0 for {self.task.n_rows} "
-                f"rows and {self.task.source.n_features} columns. Without a penalty use LinearRegression."
+                f"alpha must be above 0 for as many as {self.task.source.n_features} columns and {self.task.n_rows} "
+                "rows. Got 0. Without a penalty use LinearRegression."
             )
         rows, scaled = (self._columns, self.task.y, self.weight, self.task.fit_intercept), alphas * self._unit
         found = core.wide_lasso_path(*rows, np.ascontiguousarray(scaled), *self._penalty, tol, max_iter, n_threads())

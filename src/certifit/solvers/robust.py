@@ -16,6 +16,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.runtime import one_blas_thread
+from certifit.solvers.absolute_values import is_small, solve_absolute
 from certifit.solvers.direct import Run, smallest_norm
 from certifit.solvers.direct import solve as least_squares
 from certifit.tasks.normal_equations import Weights
@@ -29,11 +30,11 @@ GOOD_STEP = 0.5  # a full step that halves the slope is taken without a search
 NOISE = 1e-30  # one this small is
 PATIENCE = ((1e-20, 0), (1e-15, 4))  # decrements that may be rounding, and steps without a smaller one
 MOST_STUCK = 30
-EXACT = 2.0**-8  # of the smallest scale that a fit works with
+NEAR_ZERO = (1.0, 2.0**-4, 2.0**-8)  # times the smallest scale: the last fits of a scale that falls to 0
+EXACT = 2.0**-24  # times the smallest scale: below a rounding of the target
 MOST_FALLS = 3  # steps cut short because the scale would fall too far
 FALLS = 60  # of a scale, at most, between two joint steps
 CLOSE = 1e-9  # to a scale known to be too small
-WORTH = 1e-9  # relative fall of the objective for which a smaller one is taken
 SHRINK = 0.25  # a scale falls to no less than this share of itself in one step
 FURTHEST = 8.0  # a fixed scale this much below the residuals' is approached from above
 
@@ -58,7 +59,6 @@ def solve(task: RobustRegression, max_iter: int) -> Run:
     trace = Trace(task)
     if task.is_joint:
         state, scale = _jointly(task, first, spread, max_iter, trace)
-        scale = _least_of_exact(task, state, scale)
     elif task.rule == "mad":
         state, scale = _with_median_scale(task, first, max_iter, trace)
     else:
@@ -118,15 +118,6 @@ def _with_median_scale(task: RobustRegression, state: Weights, max_iter: int, tr
     return state, scale
 
 
-def _least_of_exact(task: RobustRegression, state: Weights, scale: float) -> float:
-    """An exact fit's objective is its scale and little else: then the scale of a rounding."""
-    if scale > 4 * task.smallest_scale:
-        return scale
-    now, least = (_point(task, state, s) for s in (scale, EXACT * task.smallest_scale))
-    values = [task.objective(at, task.sums_at(at), True) for at in (now, least)]
-    return least.scale if values[0] - values[1] > WORTH * values[0] else scale
-
-
 def _approached(
     task: RobustRegression, state: Weights, spread: float, scale: float, max_iter: int, trace: Trace
 ) -> Weights:
@@ -150,14 +141,31 @@ def _jointly(
         state, scale, is_done = _newton(task, state, scale, max_iter, trace, free=True)
         if is_done:
             break
+        if is_small(task) and lowest <= task.smallest_scale:
+            corner = solve_absolute(task, state)
+            if corner.mean_square < 1:
+                return _collapsed(task, corner.state, max_iter, trace)
         for _ in range(FALLS):
             state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
             if task.sums_at(_point(task, state, scale)).slopes.squares >= task.gram.sum_weight:
                 lowest = max(lowest, scale)
                 break
             if scale <= lowest * (1 + CLOSE):
-                return state, scale
+                return _collapsed(task, state, max_iter, trace) if scale <= task.smallest_scale else (state, scale)
             scale = _smaller(scale, lowest, task.smallest_scale)
+    return state, scale
+
+
+def _collapsed(task: RobustRegression, state: Weights, max_iter: int, trace: Trace) -> tuple[Weights, float]:
+    """The best of fits at scales near 0, each with its own scale and with one below rounding."""
+    found = []
+    for share in NEAR_ZERO:
+        scale = share * task.smallest_scale
+        state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
+        for own in (scale, EXACT * task.smallest_scale):
+            at = _point(task, state, own)
+            found.append((task.objective(at, task.sums_at(at), True), state, own))
+    _, state, scale = min(found, key=lambda each: each[0])
     return state, scale
 
 

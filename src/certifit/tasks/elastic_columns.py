@@ -21,7 +21,9 @@ MOST_PRODUCTS = 5000  # columns up to which all their products are summed
 
 def elastic_task(source: Source, strengths: Strengths, fit_intercept: bool) -> ElasticTask:
     """The task on products of columns, or on the columns where rows are fewer or columns too many."""
-    task = ColumnElastic if works_on_columns(source) else ElasticLeastSquares
+    # Without a penalty no column is left out, so there is no working set of columns.
+    is_by_column = works_on_columns(source) and (strengths.alpha > 0 or source.n_features > MOST_PRODUCTS)
+    task = ColumnElastic if is_by_column else ElasticLeastSquares
     return task(source, strengths, fit_intercept)
 
 

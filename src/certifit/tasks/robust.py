@@ -19,15 +19,17 @@ from certifit.data.source import Block, Source
 from certifit.losses import Huber
 from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
+from certifit.statistics.factor import System, twofold_factor
 from certifit.statistics.gram import Scaling
 from certifit.tasks.dual_least_squares import has_fewer_rows
 from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import LARGEST_PENALTY, Weights
 
 Rule = Literal["joint", "mad"] | float
-SMALLEST_SCALE = 2.0**-44  # relative to the target's size: below it residuals are rounding
+SMALLEST_SCALE = 2.0**-36  # of a band, relative to the target's size: roundings are 2^-17 of it
 SMALLEST_CURVATURE = 1e-10  # of a band, relative to that of all rows
-ROUNDING = 2.0**-50  # of an eigenvalue
+PLAIN_CURVATURE = 1e-6  # of a penalty relative to that beside all rows: below it bands are summed in twofold precision
+RIDGE = 1e-24  # of all rows, beside a band in twofold precision: keeps its factor definite
 LEAST_SIZE = 2.0**-960
 MOST_COLUMNS = 4000  # of a system with fewer rows than columns
 
@@ -77,16 +79,14 @@ class RobustSums:
     loss: float
     residual_squares: float
     slopes: Slopes
-    near: Array
-    n_near: int
+    near: tf.Pair
 
     def __add__(self, other: RobustSums) -> RobustSums:
         return RobustSums(
             self.loss + other.loss,
             self.residual_squares + other.residual_squares,
             self.slopes + other.slopes,
-            self.near + other.near,
-            self.n_near + other.n_near,
+            tf.add(self.near, other.near),
         )
 
 
@@ -127,12 +127,13 @@ class Rows:
         counted = np.where(weight > 0, np.abs(u), 0.0)
         return Slopes((hi, lo), float(weight @ np.square(u)), float(counted.max(initial=0.0)))
 
-    def near(self, run: Block, z: Array, is_near: Array) -> Array:
-        """sum w (x - shift, 1, z)(x - shift, 1, z)' over the rows inside the band."""
+    def near(self, run: Block, z: Array, is_near: Array, twofold: bool) -> tf.Pair:
+        """sum w (x - shift, 1, z)(x - shift, 1, z)' over the rows inside the band; the low part is 0 in float64."""
         s = self.scaling
         weight, target = self.weights(run) * is_near, np.where(is_near, z, 0.0)
-        arguments = (s.scale, s.shift, 1.0, 0.0, 1.0, self.block_rows, False, n_threads())
-        return np.asarray(core.gram(run.rows, target, weight, *arguments)[0])
+        arguments = (s.scale, s.shift, 1.0, 0.0, 1.0, self.block_rows, twofold, n_threads())
+        sums, low = core.gram(run.rows, target, weight, *arguments)
+        return np.asarray(sums), np.zeros_like(sums) if low is None else np.asarray(low)
 
 
 class RobustRegression(LeastSquares):
@@ -157,7 +158,7 @@ class RobustRegression(LeastSquares):
         """The strength beside least squares: that of a fixed scale; of a joint one, times the target's spread."""
         if not self.is_joint:
             return self.strength
-        return self.strength * self._spread() / self.gram.scaling.y_scale
+        return self.strength * self.spread / self.gram.scaling.y_scale
 
     @property
     def smallest_scale(self) -> float:
@@ -194,7 +195,7 @@ class RobustRegression(LeastSquares):
 
     def sums_at(self, at: Point) -> RobustSums:
         """The sums at a state: one pass."""
-        return self.source.reduce(partial(_sums_of_run, rows=self.rows(), at=at))
+        return self.source.reduce(partial(_sums_of_run, rows=self.rows(), at=at, twofold=self.is_faint(at.scale)))
 
     def moments(self, slopes: Slopes) -> Array:
         """sum_i w_i (1, x_i - shift) u_i; the intercept's entry is 0 without one."""
@@ -210,31 +211,56 @@ class RobustRegression(LeastSquares):
         return (sums.loss + penalty) / self.gram.sum_weight + (at.scale / 2 if free else 0.0)
 
     def newton_step(self, at: Point, sums: RobustSums, damping: float, free: bool) -> Direction:
-        """(M + damping A)^-1 of minus the gradient, in units where A, the matrix of all rows, is the identity.
+        """(M + damping A)^-1 of minus the gradient, where A is the matrix of all rows and of the penalty.
 
         M = sum over the band of w a a' + s pull, with a = (1, x - shift, r/s), is s times the matrix of second
         derivatives.
         """
-        d, offset = self.gram.n_columns, int(self.fit_intercept)
-        order = [*[d] * offset, *range(d), d + 1]
-        pull, places = self.pull(at.scale), np.arange(d) + offset
-        matrix = sums.near[np.ix_(order, order)].copy()
-        matrix[places, places] += at.scale * pull
+        offset, total = int(self.fit_intercept), self.gram.sum_weight
         slope = self.moments(sums.slopes)
-        slope[1:] -= pull * at.weights
-        push = (sums.slopes.squares - self.gram.sum_weight) / 2
+        slope[1:] -= self.pull(at.scale) * at.weights
+        push = (sums.slopes.squares - total) / 2
         is_held = not free or (at.scale <= 2 * self.smallest_scale and push < 0)
         slope = np.append(slope[1 - offset :], 0.0 if is_held else push)
-        units = np.zeros((len(order), len(order)))
+        solve = self._twofold_step if self.is_faint(at.scale) else self._plain_step
+        step = at.scale * solve(at, sums, damping, slope, is_held)
+        whole = np.concatenate([np.zeros(1 - offset), step[:-1]])
+        return Direction(whole, float(step[-1]), float(slope @ step))
+
+    def is_faint(self, scale: float) -> bool:
+        """Whether the penalty is so small beside a band of this scale that float64 sums would lose it."""
+        return self._faintness(scale) < PLAIN_CURVATURE
+
+    def _plain_step(self, at: Point, sums: RobustSums, damping: float, slope: Array, is_held: bool) -> Array:
+        """In units where A is the identity the matrix of any band has eigenvalues in [0, 1]."""
+        matrix = self._band(sums)[0]
+        places = np.arange(self.gram.n_columns) + int(self.fit_intercept)
+        matrix[places, places] += at.scale * self.pull(at.scale)
+        units = np.zeros_like(matrix)
         root = self.factor.inverse_root()
         units[:-1, : root.shape[1]] = root
         units[-1, -1] = 0.0 if is_held else 1.0 / np.sqrt(self.gram.sum_weight)
         values, vectors = np.linalg.eigh(units.T @ matrix @ units)
         along = vectors.T @ (units.T @ slope)
-        lengths = along / np.maximum(values + damping, self._smallest_curvature(at, pull))
-        step = at.scale * (units @ (vectors @ lengths))
-        whole = np.concatenate([np.zeros(1 - offset), step[:-1]])
-        return Direction(whole, float(step[-1]), float(at.scale * (along @ lengths)))
+        lengths = along / np.maximum(values + damping, min(SMALLEST_CURVATURE, self._faintness(at.scale) / 2))
+        return np.asarray(units @ (vectors @ lengths))
+
+    def _twofold_step(self, at: Point, sums: RobustSums, damping: float, slope: Array, is_held: bool) -> Array:
+        """By a twofold factor: s pull may be 1e-20 of the band's entries."""
+        matrix, low = self._band(sums)
+        beside = np.append(self.unpenalised().diagonal() + self.diagonal(self.alpha), self.gram.sum_weight)
+        extra = (damping + RIDGE) * beside
+        extra[int(self.fit_intercept) : -1] += at.scale * self.pull(at.scale)
+        size = len(slope) - int(is_held)
+        system = System.of(matrix[:size, :size], low[:size, :size], extra[:size], np.zeros(size))
+        return np.append(twofold_factor(system).solve(slope[:size]), np.zeros(int(is_held)))
+
+    def _band(self, sums: RobustSums) -> tf.Pair:
+        """sums.near in the order of the system's unknowns, the scale last."""
+        d = self.gram.n_columns
+        order = [*[d] * int(self.fit_intercept), *range(d), d + 1]
+        places = np.ix_(order, order)
+        return sums.near[0][places].copy(), sums.near[1][places].copy()
 
     def residuals(self, state: Weights) -> tuple[Array, Array]:
         """Residuals and weights of all rows, scaled: two numbers a row in memory."""
@@ -242,20 +268,21 @@ class RobustRegression(LeastSquares):
         parts = list(self.source.map(partial(_residuals_of_run, rows=self.rows(), at=at)))
         return np.concatenate([r for r, _ in parts]), np.concatenate([w for _, w in parts])
 
-    def _smallest_curvature(self, at: Point, pull: Array) -> float:
-        """The floor of eigenvalues of M relative to A: a penalty alone may give less than a band."""
+    def _faintness(self, scale: float) -> float:
+        """The least of s pull relative to the penalty beside all rows; 1 without one."""
         penalised = self.penalty > 0
         if not penalised.any():
-            return SMALLEST_CURVATURE
-        least = float(np.min(at.scale * pull[penalised] / self.penalty[penalised]))
-        return min(SMALLEST_CURVATURE, max(least / 2, ROUNDING))
+            return 1.0
+        return float(np.min(scale * self.pull(scale)[penalised] / self.penalty[penalised]))
 
-    def _spread(self) -> float:
+    @property
+    def spread(self) -> float:
+        """The target's standard deviation, scaled; at least the smallest scale."""
         _, about = self.gram.target_moments()
         return max(float(np.sqrt(about / self.gram.sum_weight)), self.smallest_scale)
 
 
-def _sums_of_run(run: Block, rows: Rows, at: Point) -> RobustSums:
+def _sums_of_run(run: Block, rows: Rows, at: Point, twofold: bool) -> RobustSums:
     loss, weight = rows.loss, rows.weights(run)
     r = rows.residuals(run, at)
     u, is_near = loss.slope(r, at.scale), loss.is_near(r, at.scale)
@@ -263,8 +290,7 @@ def _sums_of_run(run: Block, rows: Rows, at: Point) -> RobustSums:
         float(weight @ loss.value(r, at.scale)),
         float(weight @ np.square(r)),
         rows.slopes(run, u),
-        rows.near(run, u, is_near),
-        int(np.count_nonzero(is_near & (weight > 0))),
+        rows.near(run, u, is_near, twofold),
     )
 
 
