@@ -41,6 +41,9 @@ def fit_source(model: Any, X: Any, y: Any, sample_weight: Any) -> Source:
     refuse_kinds(X)
     X, y = validate_data(model, _canonical(X), y, **_ROWS, y_numeric=True, multi_output=False)
     y = np.ascontiguousarray(y, dtype=np.float64)
+    if not np.isfinite(y).all():  # None among objects becomes NaN only here
+        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        raise ValueError(f"Input y contains NaN or a missing value: row {row}. Remove such rows.")
     weight = None if sample_weight is None else checked_weight(sample_weight, len(y))
     names = getattr(model, "feature_names_in_", None)
     return Memory(_core_array(X), y, weight, None if names is None else [str(name) for name in names])

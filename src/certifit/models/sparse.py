@@ -151,13 +151,23 @@ class SparseRegressor(LinearRegressor):
                 places = self._places(name, names, "bounds")
                 lower[places], upper[places] = (float(end) for end in pair)
         elif self.bounds is not None:
-            lower, upper = (np.array(np.broadcast_to(np.asarray(b, float), len(names))) for b in self.bounds)
+            lower, upper = self._bound_pair(len(names))
         if not (lower <= 0).all() or not (upper >= 0).all():  # NaN fails too
             j = int(np.flatnonzero(~((lower <= 0) & (upper >= 0)))[0])
             raise ValueError(
                 f"The bounds of {names[j]!r} must have 0 between them: a penalty pulls weights to 0. "
                 f"Got {lower[j]:g} to {upper[j]:g}."
             )
+        return lower, upper
+
+    def _bound_pair(self, d: int) -> tuple[Array, Array]:
+        try:
+            lower, upper = (np.array(np.broadcast_to(np.asarray(end, float), d)) for end in self.bounds)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"bounds must be a dict {{column: (low, high)}} or a pair (low, high) of numbers or of arrays with "
+                f"{d} entries. Got {self.bounds!r}."
+            ) from None
         return lower, upper
 
     def _places(self, name: Any, names: Sequence[str], what: str) -> list[int]:

@@ -23,7 +23,7 @@ from certifit.tasks.robust import RobustRegression
 MAX_STEPS = 100
 SMALL_GAP = 1e-13  # relative: below it the rows with residual 0 are told from the others
 SHORT = 0.995  # of the way to the nearest bound
-LEAST_PULL = 1e-11  # on a column of size 1, relative to the sum of weights: keeps the matrix of the rows finite
+LEAST_PULL = 1e-30  # relative to the largest
 MOST_ENTRIES = 40_000_000  # of the rows, and of the matrix of their products
 
 
@@ -62,7 +62,8 @@ class _Problem:
         self.target = np.asarray(block.y) * s.y_scale - s.y_shift
         self.weight = np.full(len(X), s.weight_scale) if block.weight is None else block.weight * s.weight_scale
         self.delta, self.has_intercept = task.loss.delta, task.fit_intercept
-        self.pull = np.maximum(task.pull(1.0), LEAST_PULL * task.gram.sum_weight)
+        pull = task.pull(1.0)
+        self.pull = np.maximum(pull, LEAST_PULL * pull.max(initial=0.0))
         self.roots = np.sqrt(self.weight)
         self.kernel = (self.x / self.pull) @ self.x.T * self.roots[:, None] * self.roots
 
@@ -110,7 +111,7 @@ def is_small(task: RobustRegression) -> bool:
 
 
 def solve_absolute(task: RobustRegression, start: Weights) -> Corner:
-    """The solution from a start; of no or next to no penalty, one under a tiny one."""
+    """The solution from a start; there must be a penalty."""
     problem = _Problem(task)
     solution = task.to_solution(start)
     offset = int(task.fit_intercept)

@@ -102,8 +102,8 @@ class GramCore:
         strengths = self.task.strengths
         _, ratio, factors, lower, upper = self.common.path_arguments(strengths, np.ones(1))
         arguments = (*stacked([self.common]), ratio, factors, lower, upper)
-        unit = strengths.l1_ratio * self.common.l1 + (1 - strengths.l1_ratio) * self.common.l2
-        return float(np.asarray(core.gram_alpha_max(*arguments, MOST_SWEEPS, n_threads()))[0]) / unit
+        found = float(np.asarray(core.gram_alpha_max(*arguments, MOST_SWEEPS, n_threads()))[0])
+        return strengths.unscaled(found, self.common.size, self.common.y_scale)
 
 
 class ColumnCore:
@@ -130,32 +130,24 @@ class ColumnCore:
                 f"alpha must be above 0 for as many as {self.task.source.n_features} columns and {self.task.n_rows} "
                 "rows. Got 0. Without a penalty use LinearRegression."
             )
-        rows, scaled = (self._columns, self.task.y, self.weight, self.task.fit_intercept), alphas * self._unit
-        found = core.wide_lasso_path(*rows, np.ascontiguousarray(scaled), *self._penalty, tol, max_iter, n_threads())
+        scaled, *penalty = self._penalty(alphas)
+        found = core.wide_lasso_path(*self._rows, scaled, *penalty, tol, max_iter, n_threads())
         return dict(found)
 
     def alpha_max(self) -> float:
         """The least alpha at which every penalised weight is zero."""
-        rows = (self._columns, self.task.y, self.weight, self.task.fit_intercept)
-        return float(core.wide_alpha_max(*rows, *self._penalty, n_threads())) / self._unit
+        _, *penalty = self._penalty(np.ones(1))
+        found = float(core.wide_alpha_max(*self._rows, *penalty, n_threads()))
+        return self.task.strengths.unscaled(found, self.task.scaling.scale[0], self.task.scaling.y_scale)
 
     @property
-    def _columns(self) -> tuple[Any, ...]:
+    def _rows(self) -> tuple[Any, ...]:
         X = self.task.columns
-        return ("csc", X.data, X.indices, X.indptr, X.shape[0]) if sp.issparse(X) else ("dense", X)
+        columns = ("csc", X.data, X.indices, X.indptr, X.shape[0]) if sp.issparse(X) else ("dense", X)
+        return columns, self.task.y, self.weight, self.task.fit_intercept
 
-    @property
-    def _unit(self) -> float:
-        """An alpha of the scaled problem is the user's times this; the share of L1 changes with it."""
-        s, ratio = self.task.scaling, self.task.strengths.l1_ratio
-        return float(ratio * s.scale[0] * s.y_scale + (1 - ratio) * s.scale[0] ** 2)
-
-    @property
-    def _penalty(self) -> tuple[float, Array, Array, Array]:
-        s, strengths = self.task.scaling, self.task.strengths
-        ratio = strengths.l1_ratio * s.scale[0] * s.y_scale / self._unit
-        lower, upper = (np.ascontiguousarray(b * s.y_scale / s.scale) for b in (strengths.lower, strengths.upper))
-        return ratio, np.ascontiguousarray(strengths.factors), lower, upper
+    def _penalty(self, alphas: Array) -> tuple[Array, float, Array, Array, Array]:
+        return self.task.strengths.scaled(alphas, float(self.task.scaling.scale[0]), self.task.scaling.y_scale)
 
 
 def stacked(systems: Sequence[CommonUnits]) -> tuple[Array, Array, Array]:
@@ -196,5 +188,5 @@ def _refined(task: ElasticTask, state: Weights) -> tuple[Weights, float] | None:
 def _row(task: ElasticTask, iteration: int, gap: Gap, step: float, started: float) -> dict[str, float]:
     with np.errstate(over="ignore"):
         objective = float(np.float64(gap.objective) / task.scaling.y_scale / task.scaling.y_scale)
-    seconds = time.perf_counter() - started
-    return {"iteration": iteration, "objective": objective, "gap": float(gap.relative), "step": step, "seconds": seconds}
+    row = {"iteration": iteration, "objective": objective, "gap": float(gap.relative), "step": step}
+    return row | {"seconds": time.perf_counter() - started}

@@ -22,16 +22,15 @@ from certifit.solvers.direct import solve as least_squares
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.robust import Direction, Point, RobustRegression, RobustSums, Rows
 
-NORMAL = 0.6744897501960817  # the median of |z| for a standard normal z
 MAD_ROUNDS = 50
-MAD_TOL = 1e-10  # relative change of the scale at which it is held
+MAD_TOL = 1e-14  # relative change of the scale at which it is held
+NEAR = 0.01  # relative change of the scale up to which secants are trusted
 STEPS = 2.0 ** np.arange(6, -31, -1)  # of a line search
 GOOD_STEP = 0.5  # a full step that halves the slope is taken without a search
 NOISE = 1e-30  # one this small is
 PATIENCE = ((1e-20, 0), (1e-15, 4))  # decrements that may be rounding, and steps without a smaller one
 MOST_STUCK = 30
-NEAR_ZERO = (1.0, 2.0**-4, 2.0**-8)  # times the smallest scale: the last fits of a scale that falls to 0
-EXACT = 2.0**-24  # times the smallest scale: below a rounding of the target
+EXACT = 2.0**-24  # times the smallest band: below a rounding of the target
 MOST_FALLS = 3  # steps cut short because the scale would fall too far
 FALLS = 60  # of a scale, at most, between two joint steps
 CLOSE = 1e-9  # to a scale known to be too small
@@ -59,6 +58,7 @@ def solve(task: RobustRegression, max_iter: int) -> Run:
     trace = Trace(task)
     if task.is_joint:
         state, scale = _jointly(task, first, spread, max_iter, trace)
+        scale = _least_scale(task, state, scale)
     elif task.rule == "mad":
         state, scale = _with_median_scale(task, first, max_iter, trace)
     else:
@@ -93,26 +93,21 @@ class Trace:
             )
 
 
-def median_scale(r: Array, weight: Array) -> float:
-    """The weighted median of |r| over its value for a standard normal; weight 2 is the row twice."""
-    counted = weight > 0
-    size, weight = np.abs(r[counted]), weight[counted]
-    order = np.argsort(size, kind="stable")
-    size, reached = size[order], np.cumsum(weight[order])
-    half = reached[-1] / 2
-    low, high = (min(int(np.searchsorted(reached, half, side)), len(size) - 1) for side in ("left", "right"))
-    return float((size[low] / 2 + size[high] / 2) / NORMAL)
-
-
 def _with_median_scale(task: RobustRegression, state: Weights, max_iter: int, trace: Trace) -> tuple[Weights, float]:
-    """Scale and fit in turn, from least squares, until the scale stands still; the last fit is at the last scale."""
-    scale = max(median_scale(*task.residuals(state)), task.smallest_scale)
+    """Scale and fit in turn, from least squares, until the scale stands still; the last fit is at the last scale.
+
+    While the same rows are in the band and at the median, the median of the next fit is linear in the scale: a secant
+    then ends the search.
+    """
+    scale, seen = task.median_scale(state), (np.inf, np.inf)
     for _ in range(MAD_ROUNDS):
         state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
-        new = max(median_scale(*task.residuals(state)), task.smallest_scale)
-        if abs(new - scale) <= MAD_TOL * scale:
+        off = task.median_scale(state) - scale
+        if abs(off) <= MAD_TOL * scale:
             break
-        scale = new
+        slope = (off - seen[1]) / (scale - seen[0])
+        step = -off / slope if np.isfinite(slope) and slope < 0 else off
+        seen, scale = (scale, off), scale + float(step if abs(step) <= NEAR * scale else off)
     else:
         state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
     return state, scale
@@ -136,37 +131,33 @@ def _jointly(
 
     The objective's minimum over the weights is convex in the scale, so the sign of its slope there tells the side.
     """
-    lowest = task.smallest_scale
+    lowest = task.smallest_band
     for _ in range(max_iter):
         state, scale, is_done = _newton(task, state, scale, max_iter, trace, free=True)
         if is_done:
             break
-        if is_small(task) and lowest <= task.smallest_scale:
+        if task.strength > 0 and is_small(task) and lowest <= task.smallest_band:
             corner = solve_absolute(task, state)
             if corner.mean_square < 1:
-                return _collapsed(task, corner.state, max_iter, trace)
+                return _newton(task, corner.state, lowest, max_iter, trace, free=False)[0], lowest
         for _ in range(FALLS):
             state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
             if task.sums_at(_point(task, state, scale)).slopes.squares >= task.gram.sum_weight:
                 lowest = max(lowest, scale)
                 break
             if scale <= lowest * (1 + CLOSE):
-                return _collapsed(task, state, max_iter, trace) if scale <= task.smallest_scale else (state, scale)
-            scale = _smaller(scale, lowest, task.smallest_scale)
+                last = _newton(task, state, scale, max_iter, trace, free=True)
+                return last[:2] if last[2] else (state, scale)
+            scale = _smaller(scale, lowest, task.smallest_band)
     return state, scale
 
 
-def _collapsed(task: RobustRegression, state: Weights, max_iter: int, trace: Trace) -> tuple[Weights, float]:
-    """The best of fits at scales near 0, each with its own scale and with one below rounding."""
-    found = []
-    for share in NEAR_ZERO:
-        scale = share * task.smallest_scale
-        state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
-        for own in (scale, EXACT * task.smallest_scale):
-            at = _point(task, state, own)
-            found.append((task.objective(at, task.sums_at(at), True), state, own))
-    _, state, scale = min(found, key=lambda each: each[0])
-    return state, scale
+def _least_scale(task: RobustRegression, state: Weights, scale: float) -> float:
+    """The better of a scale that fell as far as bands go, and one below all rounding, as of an exact fit."""
+    if scale > 4 * task.smallest_band:
+        return scale
+    choices = [_point(task, state, s) for s in (scale, EXACT * task.smallest_band)]
+    return min(choices, key=lambda at: task.objective(at, task.sums_at(at), True)).scale
 
 
 def _smaller(scale: float, lowest: float, smallest: float) -> float:

@@ -18,7 +18,7 @@ from certifit.data.source import Source
 from certifit.penalties import ElasticPenalty
 from certifit.statistics.gram import Gram, Scaling, gram
 from certifit.statistics.residual import Residual, residual
-from certifit.tasks.normal_equations import GramUnits, Weights
+from certifit.tasks.normal_equations import LARGEST_PENALTY, GramUnits, Weights
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,24 @@ class Strengths:
         l1 = self.alpha * self.l1_ratio * self.factors
         l2 = self.alpha * (1 - self.l1_ratio) * self.factors
         return ElasticPenalty(l1, l2, self.lower, self.upper)
+
+    def scaled(self, alphas: Array, size: float, y_scale: float) -> tuple[Array, float, Array, Array, Array]:
+        """(alphas, ratio, factors, lower, upper) for columns times size and a target times y_scale.
+
+        An l1 strength scales with size y_scale, an l2 strength with size^2, so their ratio changes.
+        """
+        with np.errstate(over="ignore", under="ignore"):
+            lower, upper = (np.ascontiguousarray(bound * (y_scale / size)) for bound in (self.lower, self.upper))
+            strengths = np.minimum(alphas * size * self._unit(size, y_scale), LARGEST_PENALTY)
+        ratio = self.l1_ratio * y_scale / self._unit(size, y_scale)
+        return np.ascontiguousarray(strengths), ratio, np.ascontiguousarray(self.factors), lower, upper
+
+    def unscaled(self, alpha: float, size: float, y_scale: float) -> float:
+        """The user's alpha of a scaled one."""
+        return alpha / size / self._unit(size, y_scale)
+
+    def _unit(self, size: float, y_scale: float) -> float:
+        return self.l1_ratio * y_scale + (1 - self.l1_ratio) * size
 
 
 class ElasticTask(ABC):
@@ -101,24 +119,24 @@ class ElasticTask(ABC):
         p, s = self.strengths.penalty, self.scaling
         with np.errstate(over="ignore", under="ignore"):
             lower, upper = (bound * s.y_scale / s.scale for bound in (p.lower, p.upper))
-            return ElasticPenalty(p.l1 * s.scale * s.y_scale, p.l2 * s.scale**2, lower, upper)
+            l1, l2 = p.l1 * s.scale * s.y_scale, p.l2 * s.scale * s.scale
+            return ElasticPenalty(np.minimum(l1, LARGEST_PENALTY), np.minimum(l2, LARGEST_PENALTY), lower, upper)
 
 
 @dataclass(frozen=True)
 class CommonUnits:
     """A Gram statistic centred, divided by the sum of weights, in units that all columns share.
 
-    matrix = X'X / W, moment = X'y / W, square = y'y / W. A weight in these units is the user's times `weight`; an l1
-    strength the user's times `l1`, an l2 strength times `l2`. Columns far smaller than the others may underflow to 0:
-    no penalty of float64 size leaves them a weight.
+    matrix = X'X / W, moment = X'y / W, square = y'y / W. All columns are the user's times `size`, the target is
+    the user's times `y_scale`. Columns far smaller than the others may underflow to 0: no penalty of float64 size
+    leaves them a weight.
     """
 
     matrix: Array
     moment: Array
     square: float
-    weight: float
-    l1: float
-    l2: float
+    size: float
+    y_scale: float
     columns: Array  # weights of scaled columns are those of these units times this
 
     @staticmethod
@@ -134,14 +152,11 @@ class CommonUnits:
             matrix = np.ascontiguousarray(about[:d, :d] * unit * unit[:, None])
             moment = np.ascontiguousarray(about[:d, d] * unit)
         square = max(float(about[d, d]), 0.0)
-        return CommonUnits(matrix, moment, square, s.y_scale / size, s.y_scale * size, size * size, unit)
+        return CommonUnits(matrix, moment, square, size, s.y_scale, unit)
 
     def path_arguments(self, strengths: Strengths, alphas: Array) -> tuple[Array, float, Array, Array, Array]:
         """(alphas, ratio, factors, lower, upper) for the compiled solver."""
-        l1, l2 = strengths.l1_ratio * self.l1, (1 - strengths.l1_ratio) * self.l2
-        ratio = l1 / (l1 + l2)
-        lower, upper = (np.ascontiguousarray(bound * self.weight) for bound in (strengths.lower, strengths.upper))
-        return np.ascontiguousarray(alphas * (l1 + l2)), ratio, np.ascontiguousarray(strengths.factors), lower, upper
+        return strengths.scaled(alphas, self.size, self.y_scale)
 
 
 class ElasticLeastSquares(GramUnits, ElasticTask):

@@ -26,7 +26,9 @@ from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import LARGEST_PENALTY, Weights
 
 Rule = Literal["joint", "mad"] | float
-SMALLEST_SCALE = 2.0**-36  # of a band, relative to the target's size: roundings are 2^-17 of it
+SMALLEST_SCALE = 2.0**-44  # relative to the target's size: below it residuals are rounding
+SMALLEST_BAND = 2.0**-36  # a scale that falls to 0 is followed as far as this: roundings are 2^-17 of it
+NORMAL = 0.6744897501960817  # the median of |z| for a standard normal z
 SMALLEST_CURVATURE = 1e-10  # of a band, relative to that of all rows
 PLAIN_CURVATURE = 1e-6  # of a penalty relative to that beside all rows: below it bands are summed in twofold precision
 RIDGE = 1e-24  # of all rows, beside a band in twofold precision: keeps its factor definite
@@ -166,6 +168,11 @@ class RobustRegression(LeastSquares):
         return SMALLEST_SCALE * self.target_size
 
     @property
+    def smallest_band(self) -> float:
+        """The scale, in scaled units, at which a fit with scale 0 is told by the rows in its band."""
+        return SMALLEST_BAND * self.target_size
+
+    @property
     def target_size(self) -> float:
         """The root of the target's mean square, scaled; above 0."""
         mean, about = self.gram.target_moments()
@@ -262,6 +269,10 @@ class RobustRegression(LeastSquares):
         places = np.ix_(order, order)
         return sums.near[0][places].copy(), sums.near[1][places].copy()
 
+    def median_scale(self, state: Weights) -> float:
+        """The median of |r| over its value for a standard normal, scaled; at least the smallest scale."""
+        return max(median_scale(*self.residuals(state)), self.smallest_scale)
+
     def residuals(self, state: Weights) -> tuple[Array, Array]:
         """Residuals and weights of all rows, scaled: two numbers a row in memory."""
         at = Point(*self.to_scaled(state), 1.0)
@@ -280,6 +291,17 @@ class RobustRegression(LeastSquares):
         """The target's standard deviation, scaled; at least the smallest scale."""
         _, about = self.gram.target_moments()
         return max(float(np.sqrt(about / self.gram.sum_weight)), self.smallest_scale)
+
+
+def median_scale(r: Array, weight: Array) -> float:
+    """The weighted median of |r| over its value for a standard normal; weight 2 is the row twice."""
+    counted = weight > 0
+    size, weight = np.abs(r[counted]), weight[counted]
+    order = np.argsort(size, kind="stable")
+    size, reached = size[order], np.cumsum(weight[order])
+    half = reached[-1] / 2
+    low, high = (min(int(np.searchsorted(reached, half, side)), len(size) - 1) for side in ("left", "right"))
+    return float((size[low] / 2 + size[high] / 2) / NORMAL)
 
 
 def _sums_of_run(run: Block, rows: Rows, at: Point, twofold: bool) -> RobustSums:
