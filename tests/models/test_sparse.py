@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from reference import elastic_net_excess
 from scipy.optimize import lsq_linear, nnls
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet as PeerElasticNet
 from sklearn.linear_model import Lasso as PeerLasso
@@ -233,6 +234,48 @@ def test_a_second_look_at_the_data_gives_the_same_certificate(rng, shape):
     X, y, weight = rows(rng, shape)
     model = cf.Lasso(0.1).fit(X, y, weight)
     assert model.certify(X, y, weight) == model.certificate_
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_standardize_is_the_fit_of_standardised_columns(rng, shape, fit_intercept):
+    X, y, weight = rows(rng, shape)
+    share = weight / weight.sum()
+    mean = share @ X if fit_intercept else 0.0
+    spread = np.sqrt(share @ (X - mean) ** 2)
+    for bounds in (None, (-0.1, np.inf)):
+        own = None if bounds is None else (bounds[0] * spread, bounds[1] * spread)
+        plain = cf.ElasticNet(0.1, 0.6, fit_intercept=fit_intercept, bounds=own).fit((X - mean) / spread, y, weight)
+        model = cf.ElasticNet(0.1, 0.6, fit_intercept=fit_intercept, bounds=bounds, standardize=True).fit(X, y, weight)
+        assert model.coef_ == pytest.approx(plain.coef_ / spread, rel=1e-9, abs=1e-11)
+        assert model.certificate_.holds
+        sparse = clone(model).fit(sp.csr_array(X), y, weight)
+        assert sparse.coef_ == pytest.approx(model.coef_, rel=1e-9, abs=1e-11)
+        assert sparse.certificate_.holds
+
+
+@pytest.mark.parametrize("ratio", [1.0, 0.6])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_training_set_is_standardised_by_its_own_rows(rng, shape, ratio):
+    X, y, _ = rows(rng, shape)
+    for bounds in (None, (-0.1, 0.2)):
+        model = cf.ElasticNet(0.1, ratio, bounds=bounds, standardize=True)
+        tuned = cf.CrossValidated(model, {"alpha": [0.05, 0.2]}, cv=4).fit(X, y)
+        assert tuned.route_ == ("refits" if ratio < 1 and shape == "more columns" else "statistics")
+        for k, (train, test) in enumerate(cf.Folds(4).split(X, y)):
+            for a, alpha in enumerate([0.05, 0.2]):
+                score = clone(model).set_params(alpha=alpha).fit(X[train], y[train]).score(X[test], y[test])
+                assert tuned.cv_results_[f"split{k}_test_score"][a] == pytest.approx(score, rel=1e-8, abs=1e-10)
+
+
+def test_a_column_that_never_varies_has_no_weight_standardised_or_not(rng):
+    X, y, _ = rows(rng, "more rows")
+    for constant in (0.0, 3.7, 1e12 / 3):
+        X[:, 4] = constant
+        for standardize in (False, True):
+            model = cf.Lasso(0.05, standardize=standardize).fit(X, y)
+            assert model.coef_[4] == 0
+            assert model.certificate_.holds
 
 
 BAD = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from certifit.modelfile.disk import ModelFileError
+from certifit.modelfile.robust import PARAMETERS, ROBUST
 from certifit.modelfile.schema import COUNT_FROM_1, FLAG, SETTING_FROM_0, SHARE, OrNull, Spec, brief
 from certifit.modelfile.sparse import PENALTY
 
@@ -47,10 +48,17 @@ def _elastic_net() -> type[Any]:
     return ElasticNet
 
 
+def _huber_regressor() -> type[Any]:
+    from certifit.models.robust import HuberRegressor
+
+    return HuberRegressor
+
+
 _SPARSE: Mapping[str, Spec] = {
     "alpha": SETTING_FROM_0,
     "fit_intercept": FLAG,
     "max_iter": COUNT_FROM_1,
+    "standardize": FLAG,
     "tol": SETTING_FROM_0,
 }
 REGISTRY: Mapping[str, Entry] = {
@@ -58,6 +66,7 @@ REGISTRY: Mapping[str, Entry] = {
     "ridge": Entry(_ridge, {"alpha": OrNull(SETTING_FROM_0), "fit_intercept": FLAG, "tol": SETTING_FROM_0}),
     "lasso": Entry(_lasso, _SPARSE, {"penalty": PENALTY}),
     "elastic_net": Entry(_elastic_net, {**_SPARSE, "l1_ratio": SHARE}, {"penalty": PENALTY}),
+    "huber_regressor": Entry(_huber_regressor, PARAMETERS, {"robust": ROBUST}),
 }
 
 

@@ -36,6 +36,7 @@ class SparseRegressor(LinearRegressor):
     alpha: float
     penalty_factors: Any
     bounds: Any
+    standardize: bool
     max_iter: int
 
     @property
@@ -84,14 +85,17 @@ class SparseRegressor(LinearRegressor):
         if columns is None:
             return None
         mapped, gaps = columns
-        stop = (float(self.tol), int(self.max_iter))
+        stop, standardize = (float(self.tol), int(self.max_iter)), bool(self.standardize)
         if works_on_columns(mapped):
-            if gaps is not None or isinstance(self.basis, Polynomial) or not all(alphas):
+            # An l2 penalty of columns standardised anew for every training set is no factor of an l1 penalty.
+            is_mixed = standardize and self._l1_ratio() < 1
+            if gaps is not None or isinstance(self.basis, Polynomial) or not all(alphas) or is_mixed:
                 return None
-            task = ColumnElastic(mapped, self._strengths(mapped.names, 1.0), bool(self.fit_intercept))
-            return column_fold_path(task, rounds, alphas, *stop)
+            strengths = self._strengths(mapped.names, 1.0)
+            task = ColumnElastic(mapped, strengths, bool(self.fit_intercept), standardize)
+            return column_fold_path(task, rounds, alphas, stop)
         folds = FoldEquations(mapped, rounds, bool(self.fit_intercept), gaps)
-        return gram_fold_path(folds, self._strengths(folds.names, 1.0), alphas, *stop)
+        return gram_fold_path(folds, self._strengths(folds.names, 1.0), standardize, alphas, stop)
 
     def _columns_of(self, source: Source) -> Source:
         self.encoder_ = self._fitted_encoder(source) if source.is_table else None
@@ -100,7 +104,7 @@ class SparseRegressor(LinearRegressor):
 
     def _task(self, source: Source, alpha: float | None) -> ElasticTask:
         strengths = self._strengths(source.names, 1.0 if alpha is None else alpha)
-        return elastic_task(source, strengths, bool(self.fit_intercept))
+        return elastic_task(source, strengths, bool(self.fit_intercept), bool(self.standardize))
 
     def _solved(self, task: Any) -> Run:
         return solve(task, float(self.tol), int(self.max_iter))
@@ -186,6 +190,8 @@ class SparseRegressor(LinearRegressor):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("alpha", self.alpha)
+        if not isinstance(self.standardize, bool | np.bool_):
+            raise TypeError(f"standardize must be True or False. Got {self.standardize!r}.")
         if not isinstance(self.max_iter, int | np.integer) or isinstance(self.max_iter, bool) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a whole number >= 1. Got {self.max_iter!r}.")
 
@@ -207,6 +213,9 @@ class Lasso(SparseRegressor):
         Factors f_j >= 0 of single columns, 1 where none is named; 0 leaves a column unpenalised.
     bounds : dict {column: (low, high), "increasing" or "decreasing"}, pair of arrays or None, default None
         Bounds on weights, with 0 between them.
+    standardize : bool, default False
+        Penalise s_j w_j instead of w_j, s_j the standard deviation of a column (without an intercept, the root mean
+        square): the fit of standardised columns, told in the units of the columns.
     basis, encoder : as for LinearRegression
     tol : float >= 0, default 1e-8
         Largest relative gap that counts as converged.
@@ -232,6 +241,7 @@ class Lasso(SparseRegressor):
         fit_intercept: bool = True,
         penalty_factors: Any = None,
         bounds: Any = None,
+        standardize: bool = False,
         basis: Any = None,
         encoder: Any = None,
         tol: float = 1e-8,
@@ -241,6 +251,7 @@ class Lasso(SparseRegressor):
         self.fit_intercept = fit_intercept
         self.penalty_factors = penalty_factors
         self.bounds = bounds
+        self.standardize = standardize
         self.basis = basis
         self.encoder = encoder
         self.tol = tol
@@ -265,7 +276,7 @@ class ElasticNet(SparseRegressor):
     alpha : float >= 0, default 1.0
     l1_ratio : float in (0, 1], default 0.5
         Share of the L1 penalty; 1 is the lasso. For 0 use Ridge.
-    fit_intercept, penalty_factors, bounds, basis, encoder, tol, max_iter : as for Lasso
+    fit_intercept, penalty_factors, bounds, standardize, basis, encoder, tol, max_iter : as for Lasso
 
     Attributes
     ----------
@@ -286,6 +297,7 @@ class ElasticNet(SparseRegressor):
         fit_intercept: bool = True,
         penalty_factors: Any = None,
         bounds: Any = None,
+        standardize: bool = False,
         basis: Any = None,
         encoder: Any = None,
         tol: float = 1e-8,
@@ -296,6 +308,7 @@ class ElasticNet(SparseRegressor):
         self.fit_intercept = fit_intercept
         self.penalty_factors = penalty_factors
         self.bounds = bounds
+        self.standardize = standardize
         self.basis = basis
         self.encoder = encoder
         self.tol = tol
@@ -322,7 +335,8 @@ _SQUARES = "sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)"
 
 
 def _factor(model: SparseRegressor) -> str:
-    return "" if model.penalty_factors is None else "factors * "
+    names = ["factors"] * (model.penalty_factors is not None) + ["sd"] * bool(model.standardize)
+    return "".join(f"{name} * " for name in names)
 
 
 def _ends(model: SparseRegressor) -> str:

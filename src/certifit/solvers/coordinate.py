@@ -87,31 +87,35 @@ class GramCore:
 
     def __init__(self, task: ElasticLeastSquares) -> None:
         self.task = task
-        self.common = CommonUnits.of(task.gram, task.fit_intercept)
 
     def path(self, alphas: Array, tol: float, max_iter: int) -> tuple[list[Weights], Array, Array]:
         """States, relative gaps and sweeps along decreasing alphas."""
-        arguments = self.common.path_arguments(self.task.strengths, alphas)
-        found = core.gram_lasso_path(*stacked([self.common]), *arguments, tol, max_iter, n_threads())
+        arguments = self.task.common.path_arguments(self.task.strengths, alphas)
+        found = core.gram_lasso_path(*stacked([self.task.common]), *arguments, tol, max_iter, n_threads())
         weights, gaps, _, sweeps, _ = found
-        states = [self.task.from_common(row, self.common) for row in weights[0]]
+        states = [self.task.from_common(row) for row in weights[0]]
         return states, np.asarray(gaps[0]), np.asarray(sweeps[0])
 
     def alpha_max(self) -> float:
         """The least alpha at which every penalised weight is zero."""
         strengths = self.task.strengths
-        _, ratio, factors, lower, upper = self.common.path_arguments(strengths, np.ones(1))
-        arguments = (*stacked([self.common]), ratio, factors, lower, upper)
+        _, ratio, factors, lower, upper = self.task.common.path_arguments(strengths, np.ones(1))
+        arguments = (*stacked([self.task.common]), ratio, factors, lower, upper)
         found = float(np.asarray(core.gram_alpha_max(*arguments, MOST_SWEEPS, n_threads()))[0])
-        return strengths.unscaled(found, self.common.size, self.common.y_scale)
+        common = self.task.common
+        return strengths.unscaled(found, common.size, common.y_scale)
 
 
 class ColumnCore:
-    """The compiled solver on columns, by working sets. weight: of the rows, scaled; those of the task where None."""
+    """The compiled solver on columns, by working sets.
 
-    def __init__(self, task: ColumnElastic, weight: Array | None = None) -> None:
+    weight: of the rows, scaled; those of the task where None. factors: what the penalties of columns are multiplied by.
+    """
+
+    def __init__(self, task: ColumnElastic, weight: Array | None = None, factors: Array | None = None) -> None:
         self.task = task
         self.weight = task.weight if weight is None else weight
+        self.factors = np.ones(task.source.n_features) if factors is None else factors
 
     def path(self, alphas: Array, tol: float, max_iter: int) -> tuple[list[Weights], Array, Array]:
         """States, relative gaps and sweeps along decreasing alphas."""
@@ -120,7 +124,7 @@ class ColumnCore:
         for begin, end, intercept in zip(found["offsets"], found["offsets"][1:], found["intercepts"], strict=False):
             weights = np.zeros(d)
             weights[found["columns"][begin:end]] = found["weights"][begin:end]
-            states.append(self.task.from_scaled(weights, float(intercept)))
+            states.append(self.task.from_scaled(weights / self.task.units, float(intercept)))
         return states, np.asarray(found["relative_gaps"]), np.asarray(found["iterations"])
 
     def found(self, alphas: Array, tol: float, max_iter: int) -> dict[str, Any]:
@@ -138,7 +142,7 @@ class ColumnCore:
         """The least alpha at which every penalised weight is zero."""
         _, *penalty = self._penalty(np.ones(1))
         found = float(core.wide_alpha_max(*self._rows, *penalty, n_threads()))
-        return self.task.strengths.unscaled(found, self.task.scaling.scale[0], self.task.scaling.y_scale)
+        return self.task.strengths.unscaled(found, self._size, self.task.scaling.y_scale)
 
     @property
     def _rows(self) -> tuple[Any, ...]:
@@ -147,7 +151,15 @@ class ColumnCore:
         return columns, self.task.y, self.weight, self.task.fit_intercept
 
     def _penalty(self, alphas: Array) -> tuple[Array, float, Array, Array, Array]:
-        return self.task.strengths.scaled(alphas, float(self.task.scaling.scale[0]), self.task.scaling.y_scale)
+        s = self.task.scaling
+        strengths, ratio, factors, lower, upper = self.task.strengths.scaled(
+            alphas, self._size, s.scale / self.task.units, s.y_scale
+        )
+        return strengths, ratio, factors * self.factors, lower, upper
+
+    @property
+    def _size(self) -> float:
+        return 1.0 if self.task.standardize else float(self.task.scaling.scale[0])
 
 
 def stacked(systems: Sequence[CommonUnits]) -> tuple[Array, Array, Array]:

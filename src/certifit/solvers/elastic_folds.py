@@ -19,19 +19,20 @@ from certifit.tasks.fold_equations import FoldEquations
 
 @one_blas_thread
 def gram_fold_path(
-    folds: FoldEquations, strengths: Strengths, alphas: Sequence[float], tol: float, max_iter: int
+    folds: FoldEquations, strengths: Strengths, standardize: bool, alphas: Sequence[float], stop: tuple[float, int]
 ) -> FoldPath:
-    """Errors of every alpha on every split, all training sets solved at once from their sums."""
+    """Errors of every alpha on every split, all training sets solved at once from their sums.
+
+    stop: tolerance and passes over the columns.
+    """
     pairs = [folds.pair(split) for split in range(folds.n_splits)]
-    systems = [CommonUnits.of(train, folds.fit_intercept) for train, _ in pairs]
+    systems = [CommonUnits.of(train, folds.fit_intercept, standardize) for train, _ in pairs]
     order = np.argsort(-np.asarray(alphas), kind="stable")
-    arguments = systems[0].path_arguments(strengths, np.asarray(alphas, dtype=np.float64)[order])
-    stop = (inner_tolerance(tol), min(max_iter, MOST_SWEEPS))
-    weights, *_ = core.gram_lasso_path(*stacked(systems), *arguments, *stop, n_threads())
+    weights = _gram_weights(systems, strengths, np.asarray(alphas, dtype=np.float64)[order], _stop(*stop))
     table = _Table(len(alphas), folds.n_splits)
     for k, (pair, system) in enumerate(zip(pairs, systems, strict=True)):
         unit, table.in_units = safe_unit(pair[0].y_unit)
-        vectors = _vectors(pair[0], np.asarray(weights[k]) * system.columns, folds.fit_intercept)
+        vectors = _vectors(pair[0], weights[k] * system.units, folds.fit_intercept)
         for side, gram in enumerate(pair):
             table.errors[side, order, k] = squares(gram, vectors)[0] * unit
             table.totals[side, k] = spread(gram) * unit
@@ -44,7 +45,7 @@ def gram_fold_path(
 
 @one_blas_thread
 def column_fold_path(
-    task: ColumnElastic, rounds: Sequence[Splits], alphas: Sequence[float], tol: float, max_iter: int
+    task: ColumnElastic, rounds: Sequence[Splits], alphas: Sequence[float], stop: tuple[float, int]
 ) -> FoldPath:
     """Errors of every alpha on every split. A training set is all rows, with weight 0 for those outside."""
     order = np.argsort(-np.asarray(alphas), kind="stable")
@@ -59,7 +60,7 @@ def column_fold_path(
     for at, (splits, k) in enumerate(sets):
         cells = splits.cells.of(every)[seen]
         sides = [np.append(times, 0.0)[cells] * task.weight for times in (splits.train[k], splits.validation[k])]
-        residuals = _residuals(task, sides[0], descending, inner_tolerance(tol), min(max_iter, MOST_SWEEPS))
+        residuals = _residuals(task, sides[0], descending, _stop(*stop))
         for side, weight in enumerate(sides):
             table.errors[side, order, at] = residuals**2 @ weight * unit
             table.totals[side, at] = _spread(task.y, weight) * unit
@@ -67,6 +68,24 @@ def column_fold_path(
         centre = float(sides[0] @ task.y) / sides[0].sum() if task.fit_intercept else 0.0
         table.null[at] = float(sides[1] @ (task.y - centre) ** 2) * unit
     return table.path()
+
+
+def _stop(tol: float, max_iter: int) -> tuple[float, int]:
+    return inner_tolerance(tol), min(max_iter, MOST_SWEEPS)
+
+
+def _gram_weights(
+    systems: Sequence[CommonUnits], strengths: Strengths, alphas: Array, stop: tuple[float, int]
+) -> list[Array]:
+    """Weights of every training set along alphas. All at once where their bounds are the same in common units."""
+    arguments = [system.path_arguments(strengths, alphas) for system in systems]
+    bounds = [np.concatenate(own[3:]) for own in arguments]
+    if all(np.array_equal(own, bounds[0]) for own in bounds):
+        groups = [(list(systems), arguments[0])]
+    else:
+        groups = [([system], own) for system, own in zip(systems, arguments, strict=True)]
+    found = [core.gram_lasso_path(*stacked(some), *own, *stop, n_threads())[0] for some, own in groups]
+    return [np.asarray(weights) for group in found for weights in group]
 
 
 class _Table:
@@ -94,9 +113,13 @@ def _vectors(train: Gram, weights: Array, fit_intercept: bool) -> Array:
     return np.column_stack([-weights, -level, np.ones(len(weights))]).T
 
 
-def _residuals(task: ColumnElastic, weight: Array, alphas: Array, tol: float, max_iter: int) -> Array:
-    """y - b - Xw of all rows for every alpha, fitted to rows of these weights."""
-    found = ColumnCore(task, np.ascontiguousarray(weight)).found(alphas, tol, max_iter)
+def _residuals(task: ColumnElastic, weight: Array, alphas: Array, stop: tuple[float, int]) -> Array:
+    """y - b - Xw of all rows for every alpha, fitted to rows of these weights.
+
+    Columns are standardised over all rows; the l1 penalty is meant for those standardised over the rows of the fit.
+    """
+    factors = task.spreads_of(weight) / task.units if task.standardize else None
+    found = ColumnCore(task, np.ascontiguousarray(weight), factors).found(alphas, *stop)
     residuals = np.zeros((len(alphas), len(task.y)))
     for a, (begin, end) in enumerate(zip(found["offsets"], found["offsets"][1:], strict=False)):
         columns = task.columns[:, found["columns"][begin:end]]

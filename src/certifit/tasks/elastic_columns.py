@@ -13,18 +13,19 @@ from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
 from certifit.tasks.dual_least_squares import has_fewer_rows
-from certifit.tasks.elastic import ElasticLeastSquares, ElasticTask, Strengths
+from certifit.tasks.elastic import ElasticLeastSquares, ElasticTask, Strengths, roots
 from certifit.tasks.normal_equations import Weights, data_facts
 
+PIECE = 256  # columns looked at together
 MOST_PRODUCTS = 5000  # columns up to which all their products are summed
 
 
-def elastic_task(source: Source, strengths: Strengths, fit_intercept: bool) -> ElasticTask:
+def elastic_task(source: Source, strengths: Strengths, fit_intercept: bool, standardize: bool) -> ElasticTask:
     """The task on products of columns, or on the columns where rows are fewer or columns too many."""
     # Without a penalty no column is left out, so there is no working set of columns.
     is_by_column = works_on_columns(source) and (strengths.alpha > 0 or source.n_features > MOST_PRODUCTS)
     task = ColumnElastic if is_by_column else ElasticLeastSquares
-    return task(source, strengths, fit_intercept)
+    return task(source, strengths, fit_intercept, standardize)
 
 
 def works_on_columns(source: Source) -> bool:
@@ -35,8 +36,9 @@ def works_on_columns(source: Source) -> bool:
 class ColumnElastic(ElasticTask):
     """The task on columns; it gathers all rows."""
 
-    def __init__(self, source: Source, strengths: Strengths, fit_intercept: bool) -> None:
-        self.source, self.strengths, self.fit_intercept = source, strengths, fit_intercept
+    def __init__(self, source: Source, strengths: Strengths, fit_intercept: bool, standardize: bool) -> None:
+        self.source, self.strengths = source, strengths
+        self.fit_intercept, self.standardize = fit_intercept, standardize
         self.all_rows = source.gather()
         self.n_rows = self.all_rows.n_rows
         self.block: Block = counted(self.all_rows)
@@ -59,9 +61,40 @@ class ColumnElastic(ElasticTask):
         """Sum of weights, scaled."""
         return self._sum_weight
 
+    @property
+    def spreads(self) -> Array:
+        """Standard deviations of the columns, or ones, in the user's units."""
+        return self.units / self._scaling.scale if self.standardize else np.ones(len(self.units))
+
     @cached_property
     def columns(self) -> Any:
-        """X scaled, by columns: Fortran order, or CSC."""
+        """X over its units, by columns: Fortran order, or CSC."""
+        X = self._scaled
+        if not self.standardize:
+            return X
+        if sp.issparse(X):
+            return sp.csc_array((X.data / np.repeat(self.units, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape)
+        return X / self.units
+
+    @cached_property
+    def units(self) -> Array:
+        """Standard deviations of the scaled columns, or ones."""
+        return self.spreads_of(self.weight) if self.standardize else np.ones(self.source.n_features)
+
+    def spreads_of(self, weight: Array) -> Array:
+        """Standard deviations of the scaled columns over rows of these weights, about 0 without an intercept."""
+        X, share = self._scaled, weight / weight.sum()
+        mean = X.T @ share if self.fit_intercept else np.zeros(self.source.n_features)
+        if sp.issparse(X):
+            return roots(np.asarray(X.multiply(X).T @ share - mean**2))
+        squares = np.empty(len(mean))
+        for begin in range(0, len(mean), PIECE):
+            at = slice(begin, begin + PIECE)
+            squares[at] = share @ (X[:, at] - mean[at]) ** 2
+        return roots(squares)
+
+    @cached_property
+    def _scaled(self) -> Any:
         X, size = self.block.X, self._scaling.scale[0]
         if isinstance(X, Columns):
             X = X.toarray()
@@ -76,7 +109,7 @@ class ColumnElastic(ElasticTask):
     @cached_property
     def norms(self) -> Array:
         """Norms of the scaled columns."""
-        X = self.columns
+        X = self._scaled
         squares = X.multiply(X).T @ self.weight if sp.issparse(X) else np.einsum("ij,ij,i->j", X, X, self.weight)
         return np.asarray(np.sqrt(squares))
 
@@ -88,7 +121,7 @@ class ColumnElastic(ElasticTask):
     def across(self, columns: Array) -> Array:
         """Products of all columns with some, centred with an intercept, scaled."""
         # Products with a centred column are centred.
-        return np.asarray(self.columns.T @ (self.weight[:, None] * self._centred(columns)))
+        return np.asarray(self._scaled.T @ (self.weight[:, None] * self._centred(columns)))
 
     def products(self, columns: Array) -> Array:
         """Products of some columns with each other."""
@@ -111,7 +144,7 @@ class ColumnElastic(ElasticTask):
                 f"The coefficient of feature {name!r} exceeds the largest float64: its values are too small. "
                 "Multiply the column by 1e200 or so, or leave it out."
             )
-        return Weights(coef, float(intercept) / s.y_scale)
+        return self.strengths.within(Weights(coef, float(intercept) / s.y_scale))
 
     def stepped(self, state: Weights, columns: Array, step: Array, level: float) -> Weights:
         """The state after a step of some scaled weights, residuals of mean `level` centred."""
@@ -135,7 +168,7 @@ class ColumnElastic(ElasticTask):
         return part - self.weight @ part / self._sum_weight if self.fit_intercept else part
 
     def _dense(self, columns: Array) -> Array:
-        part = self.columns[:, columns]
+        part = self._scaled[:, columns]
         return np.asarray(part.toarray() if sp.issparse(part) else part)
 
     def _one_scale(self) -> Scaling:
