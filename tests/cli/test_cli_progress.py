@@ -102,7 +102,7 @@ def test_the_display_gives_way_to_the_bar_that_counts_refits(monkeypatch, model,
     monkeypatch.setattr("certifit.cli.progress.DELAY_SECONDS", 0.0)
     with Display() as display:
         display._timer.join()
-        with display.yielding([model], table_source()):
+        with display.yielding(not model.has_fold_sums(table_source())):
             assert display.is_on != is_hidden and (display._bar is None) == is_hidden
         assert display.is_on and display._bar is not None
 
@@ -114,6 +114,6 @@ def test_quiet_silences_every_bar(monkeypatch):
 
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    with Display(quiet=True) as display, display.yielding([cf.Ridge()], table_source()):
+    with Display(quiet=True) as display, display.yielding(are_refits=True):
         assert not sys.stderr.isatty()
     assert sys.stderr is terminal and terminal.getvalue() == ""

@@ -243,11 +243,14 @@ def test_standardize_is_the_fit_of_standardised_columns(rng, shape, fit_intercep
     share = weight / weight.sum()
     mean = share @ X if fit_intercept else 0.0
     spread = np.sqrt(share @ (X - mean) ** 2)
+    of_y = np.sqrt(share @ (y - (share @ y if fit_intercept else 0.0)) ** 2)
     for bounds in (None, (-0.1, np.inf)):
-        own = None if bounds is None else (bounds[0] * spread, bounds[1] * spread)
-        plain = cf.ElasticNet(0.1, 0.6, fit_intercept=fit_intercept, bounds=own).fit((X - mean) / spread, y, weight)
-        model = cf.ElasticNet(0.1, 0.6, fit_intercept=fit_intercept, bounds=bounds, standardize=True).fit(X, y, weight)
-        assert model.coef_ == pytest.approx(plain.coef_ / spread, rel=1e-9, abs=1e-11)
+        own = None if bounds is None else (bounds[0] * spread / of_y, bounds[1] * spread)
+        standard = ((X - mean) / spread, y / of_y)
+        plain = cf.ElasticNet(0.1, 0.6, fit_intercept=fit_intercept, bounds=own).fit(*standard, weight)
+        given = {"fit_intercept": fit_intercept, "bounds": bounds, "standardize": True}
+        model = cf.ElasticNet(0.1 * of_y, 0.6, **given).fit(X, y, weight)
+        assert model.coef_ == pytest.approx(plain.coef_ * of_y / spread, rel=1e-9, abs=1e-11)
         assert model.certificate_.holds
         sparse = clone(model).fit(sp.csr_array(X), y, weight)
         assert sparse.coef_ == pytest.approx(model.coef_, rel=1e-9, abs=1e-11)
@@ -284,7 +287,10 @@ BAD = {
     "a share above 1": (cf.ElasticNet(l1_ratio=1.5), "l1_ratio must be above 0 and at most 1"),
     "bounds without 0": (cf.Lasso(bounds=(0.5, 1.0)), "must have 0 between them"),
     "bounds that are NaN": (cf.Lasso(bounds=(np.nan, 1.0)), "must have 0 between them"),
-    "bounds of a stranger": (cf.Lasso(bounds={"colour": (0, 1)}), "bounds names 'colour'"),
+    "bounds of a stranger": (
+        cf.Lasso(bounds={"colour": (0, 1)}),
+        "the data has no column 'colour'",
+    ),
     "bounds in other words": (cf.Lasso(bounds={"x0": "up"}), "'increasing' or 'decreasing'"),
     "three bounds": (cf.Lasso(bounds=(0, 1, 2)), "bounds must be"),
     "too few bounds": (cf.Lasso(bounds=([0.0], [1.0, 1.0])), "bounds must be"),

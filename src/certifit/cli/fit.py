@@ -6,21 +6,16 @@ from typing import Any
 
 import click
 
+from certifit.cli import models
+from certifit.cli.models import Choice, unwrapped
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
-from certifit.cli.validation import LINEAR, RIDGE, decomposed, validated
-
-KINDS = {"auto": (LINEAR, RIDGE), "linear": (LINEAR,), "ridge": (RIDGE,)}
+from certifit.cli.validation import decomposed, validated
 
 
 @click.command(short_help="Fit CSV or Parquet files; write the model and a report.")
 @request_options(
-    click.option(
-        "--model", "kind", type=click.Choice(list(KINDS)), default="auto", show_default=True,
-        help="linear: least squares, with p-values. ridge: with a penalty, without p-values. "
-        "auto: the better one on rows it did not see; linear where it is within one standard error.",
-    ),
-    click.option("--alpha", type=float, metavar="A", help="Strength of the ridge penalty. Default: the folds choose."),
+    *models.options,
     click.option("--degree", type=click.IntRange(min=1), metavar="K", help="Fit a polynomial of this degree."),
     click.option(
         "--cv", type=click.IntRange(min=0), metavar="K",
@@ -31,14 +26,15 @@ KINDS = {"auto": (LINEAR, RIDGE), "linear": (LINEAR,), "ridge": (RIDGE,)}
         help="Penalty with the smallest error, or the strongest within one standard error of it.",
     ),
 )  # fmt: skip
-def fit(*, kind: str, alpha: float | None, degree: int | None, rule: str, **given: Any) -> int:
-    """Fit DATA, one or more CSV or Parquet files or folders of them, and write four files to DIR.
+def fit(*, kind: str, degree: int | None, rule: str, **given: Any) -> int:
+    """Fit DATA, one or more CSV or Parquet files or folders of them, and write a report and the model to DIR.
 
     Columns may be numbers, true/false, categories and dates, with missing values; the report says what became of each,
     and how well the model predicts rows that it did not see.
 
     report.html opens in a browser, model.certifit is for predict and verify, coefficients.csv has standard
-    errors and p-values, report.json all numbers of the report.
+    errors and p-values, report.json all numbers of the report, MODEL_CARD.md its main facts as Markdown, and pictures/
+    every picture as a file. All of them are written, or none.
 
     Exit code 0 when the fit is proven to have converged, 1 when it is not.
 
@@ -47,32 +43,23 @@ def fit(*, kind: str, alpha: float | None, degree: int | None, rule: str, **give
     certifit fit houses.csv -t price -o houses --columns area,rooms --degree 2
     certifit fit flights/*.parquet -t delay -o flights --reference carrier=UA
     """
-    if alpha is not None and kind != "ridge":
-        raise click.UsageError(f"--alpha is the ridge penalty and --model is {kind}. Add --model ridge.")
+    choice = Choice.of(kind, **{name: given.pop(name) for name in models.GOES_WITH})
     if given["no_intercept"] and degree is not None:
         raise click.UsageError("--no-intercept does not go with --degree: its columns are not zero at zero.")
-    return run(Request.of(**given), kind, alpha, degree, rule)
+    return run(Request.of(**given), choice, degree, rule)
 
 
-def run(
-    request: Request, kind: str = "auto", alpha: float | None = None, degree: int | None = None, rule: str = "min"
-) -> int:
+def run(request: Request, choice: Choice | None = None, degree: int | None = None, rule: str = "min") -> int:
     """Scan, tune, fit, write, print; the exit code."""
-    return carry_out(request, partial(_fit, request, kind, alpha, degree, rule))
+    return carry_out(request, partial(_fit, request, choice or Choice(), degree, rule))
 
 
-def _fit(
-    request: Request, kind: str, alpha: float | None, degree: int | None, rule: str, source: Any, display: Display
-) -> Done:
-    from certifit.models.linear import LinearRegression, Ridge
-
-    options = request.options(source.names) | {"basis": _basis(degree)}
-    every = {LINEAR: LinearRegression(**options), RIDGE: Ridge(alpha, **options)}
-    models = {name: every[name] for name in KINDS[kind]}
-    board, notes = validated(request, models, source, display, rule)
+def _fit(request: Request, choice: Choice, degree: int | None, rule: str, source: Any, display: Display) -> Done:
+    candidates = choice.models(request.options(source.names) | {"basis": _basis(degree)}, rule, source.names)
+    board, notes = validated(request, candidates, source, display, rule)
     display.step("fitting")
-    first = next(iter(models.values()))
-    model = (first if board is None else board.chosen.model).fit(source)
+    first = next(iter(candidates.values()))
+    model = (unwrapped(first, choice.kind, notes) if board is None else board.chosen.model).fit(source)
     if board is not None and board.chosen is not board.best and _leaves_no_noise(model):
         board = replace(board, prefer=None)
         model = board.chosen.model.fit(source)

@@ -6,7 +6,7 @@ import io
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 DELAY_SECONDS = 0.8
@@ -59,13 +59,13 @@ class Display:
                 self._bar = None
 
     @contextlib.contextmanager
-    def yielding(self, models: Iterable[Any], source: Any) -> Iterator[None]:
-        """Leave the terminal to the bar that counts refits, where a model needs them; quiet silences that bar too."""
+    def yielding(self, are_refits: bool) -> Iterator[None]:
+        """Leave the terminal to the bar that counts refits, where there are some; quiet silences that bar too."""
         if self.is_quiet:
             with contextlib.redirect_stderr(io.StringIO()):
                 yield
             return
-        if not self.is_on or all(is_summed(model, source) for model in models):
+        if not self.is_on or not are_refits:
             yield
             return
         self._stop()
@@ -186,13 +186,6 @@ def _watched(source: Any, display: Display) -> Any:
             return source if self.run_rows is None else source.resized(self.block_rows, self.run_rows)
 
     return Watched()
-
-
-def is_summed(model: Any, source: Any) -> bool:
-    """Whether sums over rows determine the fits of a model, so that nothing is refitted."""
-    from sklearn.base import clone
-
-    return clone(model).fold_equations(source, []) is not None
 
 
 def _pass_of(f: Any) -> str | None:

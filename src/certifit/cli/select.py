@@ -7,7 +7,7 @@ import click
 
 from certifit.cli.errors import say
 from certifit.cli.paths import listed_names
-from certifit.cli.progress import Display, is_summed
+from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
 from certifit.cli.validation import validated
 
@@ -78,6 +78,8 @@ def _select(
     source: Any,
     display: Display,
 ) -> Done:
+    from sklearn.base import clone
+
     from certifit.models.linear import LinearRegression, Ridge
     from certifit.report.validation import SAME_FOLDS, chosen_entry, selection_facts, validation_facts
     from certifit.selection.leaderboard import folds_for
@@ -89,11 +91,12 @@ def _select(
     folds, note = folds_for(source, request.cv or FOLDS)
     if folds is None:
         raise ValueError(f"A selection compares errors on folds. {note}")
-    if not is_summed(estimator, source):
+    are_refits = clone(estimator).fold_equations(source, []) is None
+    if are_refits:
         say(f"Warning: fewer rows than columns, so every subset is refitted, which takes long. {_FASTER}")
     display.step("selecting columns")
     make = {"forward": ForwardSelection, "backward": BackwardSelection}[direction]
-    with display.yielding([estimator], source):
+    with display.yielding(are_refits):
         selector = make(estimator, wanted, cv=folds, scoring=RMSE, fixed=fixed).fit(source)
     board, _ = validated(request, {"all columns": estimator}, source, display)
     notes = [SAME_FOLDS, *([] if note is None else [note])]

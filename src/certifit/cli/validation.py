@@ -3,10 +3,9 @@
 import warnings
 from typing import Any
 
+from certifit.cli.models import LINEAR
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Request
-
-LINEAR, RIDGE = "least squares", "ridge"
 
 # Candidates of a model that is refitted for each of them.
 N_REFITTED = 10
@@ -33,8 +32,9 @@ def validated(
     if request.cv is None:
         most = min(most, FREE_CELLS // (((source.n_rows or 0) + CELLS_A_COLUMN) * source.n_features))
     prefer = LINEAR if LINEAR in models else None
+    are_refits = not all(getattr(model, "estimator", model).has_fold_sums(source) for model in models.values())
     try:
-        with warnings.catch_warnings(), display.yielding(models.values(), source):
+        with warnings.catch_warnings(), display.yielding(are_refits):
             warnings.simplefilter("ignore")  # of refits; the fit to all rows says its own
             board = leaderboard(
                 models,

@@ -124,6 +124,11 @@ class LinearRegressor(InferenceMethods, RegressorMixin, BaseEstimator):
         found = [path for path in paths if path is not None]
         return FoldPath.joined(found, places) if len(found) == len(paths) else None
 
+    def has_fold_sums(self, source: Source) -> bool:
+        """Whether folds need no refits, as far as can be told without a pass over the rows."""
+        columns = clone(self)._fold_columns(source)
+        return columns is not None and not (has_fewer_rows(columns[0]) and columns[1] is not None)
+
     def leave_one_out(self, source: Source, candidates: Sequence[Mapping[str, Any]]) -> LeftOut | None:
         """Errors of every row predicted by the fit to all others; None where that needs refits."""
         parts: list[LeftOut | None] = []

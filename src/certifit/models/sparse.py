@@ -14,6 +14,7 @@ from certifit.certificates.elastic import certify
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.gate import fit_source
+from certifit.data.roles import refuse_unknown
 from certifit.data.source import Source
 from certifit.maps import Polynomial
 from certifit.models.base import LinearRegressor, check_number, fitted_basis
@@ -182,7 +183,8 @@ class SparseRegressor(LinearRegressor):
         groups = {} if encoder is None else dict(encoder.groups_)
         if name in groups:
             return [list(names).index(made) for made in groups[name] if made in names]
-        raise ValueError(f"{what} names {name!r}, and the columns are {list(names)[:20]}.")
+        refuse_unknown(name, list(groups) or list(names), f"{what} names a column that is not there: the data")
+        raise ValueError(f"{what} names {name!r}, and no column was made of it.")
 
     def _penalty_strength(self) -> float | None:
         return float(self.alpha)
@@ -276,7 +278,10 @@ class ElasticNet(SparseRegressor):
     alpha : float >= 0, default 1.0
     l1_ratio : float in (0, 1], default 0.5
         Share of the L1 penalty; 1 is the lasso. For 0 use Ridge.
-    fit_intercept, penalty_factors, bounds, standardize, basis, encoder, tol, max_iter : as for Lasso
+    standardize : bool, default False
+        Penalise s_j |w_j| and s_j^2 w_j^2 / s_y, s the standard deviations of a column and of y: the fit of
+        standardised columns and target, told in their units; alpha then has the unit of y.
+    fit_intercept, penalty_factors, bounds, basis, encoder, tol, max_iter : as for Lasso
 
     Attributes
     ----------

@@ -18,6 +18,7 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.gate import checked_weight, fit_source, refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
+from certifit.maps import TableEncoder
 from certifit.selection.progress import Bar
 from certifit.selection.scoring import sufficient
 from certifit.selection.splits import group_numbers, targets
@@ -98,6 +99,14 @@ def refuse_units(in_units: bool, scoring: Any) -> None:
         raise ValueError(f"The squares of y leave the range of float64, so {scoring!r} has no value. Rescale y.")
 
 
+def reading_new_levels(estimator: Any, source: Source) -> Any:
+    """The estimator for refits: a level that only validation rows have is the reference, as in sums over rows."""
+    if not source.is_table or not hasattr(estimator, "encoder"):
+        return estimator
+    encoder = TableEncoder() if estimator.encoder is None else clone(estimator.encoder)
+    return clone(estimator).set_params(encoder=encoder.set_params(unseen="reference"))
+
+
 def _refitted(
     estimator: Any,
     rows: Rows,
@@ -110,6 +119,7 @@ def _refitted(
     """Every (candidate, split) fitted anew, some at a time."""
     from joblib import Parallel, delayed
 
+    estimator = reading_new_levels(estimator, rows.source)
     scorer = check_scoring(estimator, scoring)
     if hasattr(estimator, "fold_path") and not rows.source.is_table:
         refuse_nonfinite(rows.source)  # a refit would name the row by its number within a split

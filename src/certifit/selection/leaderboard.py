@@ -125,13 +125,14 @@ def folds_for(source: Source, n_splits: int = 10) -> tuple[Folds | None, str | N
 
 @dataclass(frozen=True)
 class _Job:
-    """A model to tune. grid None: its own candidates where it has a parameter to choose."""
+    """A model to tune. grid None: its own candidates, where it is tuned or has a parameter to choose."""
 
     name: str
     estimator: Any
     grid: Any
     rule: str
     n_jobs: int | None = None
+    is_tuned: bool = False
 
 
 def _jobs(models: Mapping[str, Any], rule: str, prefer: str | None) -> list[_Job]:
@@ -145,7 +146,7 @@ def _jobs(models: Mapping[str, Any], rule: str, prefer: str | None) -> list[_Job
     for name, model in models.items():
         job = _Job(name, model, None, rule)
         if isinstance(model, CrossValidated):
-            job = _Job(name, model.estimator, model.param_grid, model.rule, model.n_jobs)
+            job = _Job(name, model.estimator, model.param_grid, model.rule, model.n_jobs, True)
         if job.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}. Got {job.rule!r}.")
         if is_classifier(job.estimator):
@@ -160,8 +161,8 @@ def _candidates(job: _Job, rows: Rows) -> list[dict[str, Any]]:
     own = getattr(job.estimator, "candidates", None)
     candidates: list[dict[str, Any]] = [{}] if own is None else list(own(rows.source))
     given = job.estimator.get_params(deep=False)
-    # What the user has set is not chosen again.
-    is_open = all(given.get(name) is None for candidate in candidates for name in candidate)
+    # What the user has set is not chosen again, unless asked.
+    is_open = job.is_tuned or all(given.get(name) is None for candidate in candidates for name in candidate)
     return candidates if is_open else [{}]
 
 

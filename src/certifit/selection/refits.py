@@ -14,7 +14,7 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.maps import TableEncoder
-from certifit.selection.engine import Rows, evaluate
+from certifit.selection.engine import Rows, evaluate, reading_new_levels
 from certifit.selection.features import Feature
 from certifit.selection.progress import Bar
 from certifit.selection.search import Scores
@@ -67,15 +67,11 @@ class RefitSearch:
 
 
 def fold_estimator(estimator: Any, source: Source, names: list[str]) -> tuple[Any, set[int]]:
-    """The estimator for refits on parts of the rows, and the places of the columns that it can use.
-
-    A level of a category that only validation rows have is read as the reference: its column is zero in training.
-    """
+    """The estimator for refits on parts of the rows, and the places of the columns that it can use."""
     if not source.is_table or not hasattr(estimator, "encoder"):
         return estimator, set(range(len(names)))
-    encoder = TableEncoder() if estimator.encoder is None else clone(estimator.encoder)
-    made = {name for name, _ in clone(encoder).fit_source(source).groups_}
-    estimator = clone(estimator).set_params(encoder=encoder.set_params(unseen="reference"))
+    estimator = reading_new_levels(estimator, source)
+    made = {name for name, _ in clone(estimator.encoder).fit_source(source).groups_}
     return estimator, {column for column, name in enumerate(names) if name in made}
 
 

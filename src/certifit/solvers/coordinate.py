@@ -102,8 +102,7 @@ class GramCore:
         _, ratio, factors, lower, upper = self.task.common.path_arguments(strengths, np.ones(1))
         arguments = (*stacked([self.task.common]), ratio, factors, lower, upper)
         found = float(np.asarray(core.gram_alpha_max(*arguments, MOST_SWEEPS, n_threads()))[0])
-        common = self.task.common
-        return strengths.unscaled(found, common.size, common.y_scale)
+        return strengths.unscaled(found, self.task.common.units)
 
 
 class ColumnCore:
@@ -142,7 +141,7 @@ class ColumnCore:
         """The least alpha at which every penalised weight is zero."""
         _, *penalty = self._penalty(np.ones(1))
         found = float(core.wide_alpha_max(*self._rows, *penalty, n_threads()))
-        return self.task.strengths.unscaled(found, self._size, self.task.scaling.y_scale)
+        return self.task.strengths.unscaled(found, self.task.penalty_units)
 
     @property
     def _rows(self) -> tuple[Any, ...]:
@@ -151,15 +150,8 @@ class ColumnCore:
         return columns, self.task.y, self.weight, self.task.fit_intercept
 
     def _penalty(self, alphas: Array) -> tuple[Array, float, Array, Array, Array]:
-        s = self.task.scaling
-        strengths, ratio, factors, lower, upper = self.task.strengths.scaled(
-            alphas, self._size, s.scale / self.task.units, s.y_scale
-        )
+        strengths, ratio, factors, lower, upper = self.task.strengths.scaled(alphas, self.task.penalty_units)
         return strengths, ratio, factors * self.factors, lower, upper
-
-    @property
-    def _size(self) -> float:
-        return 1.0 if self.task.standardize else float(self.task.scaling.scale[0])
 
 
 def stacked(systems: Sequence[CommonUnits]) -> tuple[Array, Array, Array]:

@@ -32,7 +32,7 @@ def gram_fold_path(
     table = _Table(len(alphas), folds.n_splits)
     for k, (pair, system) in enumerate(zip(pairs, systems, strict=True)):
         unit, table.in_units = safe_unit(pair[0].y_unit)
-        vectors = _vectors(pair[0], weights[k] * system.units, folds.fit_intercept)
+        vectors = _vectors(pair[0], weights[k] * system.shares, folds.fit_intercept)
         for side, gram in enumerate(pair):
             table.errors[side, order, k] = squares(gram, vectors)[0] * unit
             table.totals[side, k] = spread(gram) * unit
@@ -77,10 +77,10 @@ def _stop(tol: float, max_iter: int) -> tuple[float, int]:
 def _gram_weights(
     systems: Sequence[CommonUnits], strengths: Strengths, alphas: Array, stop: tuple[float, int]
 ) -> list[Array]:
-    """Weights of every training set along alphas. All at once where their bounds are the same in common units."""
+    """Weights of every training set along alphas. All at once where their penalties are the same in common units."""
     arguments = [system.path_arguments(strengths, alphas) for system in systems]
-    bounds = [np.concatenate(own[3:]) for own in arguments]
-    if all(np.array_equal(own, bounds[0]) for own in bounds):
+    penalties = [np.concatenate([own[0], [own[1]], *own[2:]]) for own in arguments]
+    if all(np.array_equal(own, penalties[0]) for own in penalties):
         groups = [(list(systems), arguments[0])]
     else:
         groups = [([system], own) for system, own in zip(systems, arguments, strict=True)]

@@ -24,6 +24,30 @@ NO_SPREAD = 1e-28  # a variance below it, of a column of size 1, is rounding
 
 
 @dataclass(frozen=True)
+class PenaltyUnits:
+    """Columns are the user's times `columns`, the target is the user's times `y_scale`.
+
+    An l1 strength is the user's times size y_scale, an l2 strength times size ridge. Columns all scaled alike: size is
+    their scale, and so is ridge. Standardised columns: size is 1, ridge 1 over the spread of the target.
+    """
+
+    columns: Array
+    y_scale: float
+    size: float
+    ridge: float
+
+    @staticmethod
+    def common(d: int, size: float, y_scale: float) -> PenaltyUnits:
+        """One scale for all columns."""
+        return PenaltyUnits(np.full(d, size), y_scale, size, size)
+
+    @staticmethod
+    def standard(columns: Array, y_scale: float, spread: float) -> PenaltyUnits:
+        """Standardised columns; spread: of the target, in scaled units."""
+        return PenaltyUnits(columns, y_scale, 1.0, y_scale / spread)
+
+
+@dataclass(frozen=True)
 class Strengths:
     """alpha, the share of L1 in it, factors of single columns, and bounds, in the user's units."""
 
@@ -33,37 +57,35 @@ class Strengths:
     lower: Array
     upper: Array
 
-    def penalty(self, spreads: Array) -> ElasticPenalty:
-        """As strengths of single columns: those of weights times spreads."""
+    def penalty(self, spreads: Array, target: float) -> ElasticPenalty:
+        """As strengths of single columns: l1 those of weights times spreads, l2 of their squares over the target's."""
         with np.errstate(over="ignore", under="ignore"):
             l1 = self.alpha * self.l1_ratio * self.factors * spreads
-            l2 = self.alpha * (1 - self.l1_ratio) * self.factors * spreads * spreads
+            l2 = self.alpha * (1 - self.l1_ratio) * self.factors * spreads * (spreads / target)
         return ElasticPenalty(l1, l2, self.lower, self.upper)
 
-    def scaled(
-        self, alphas: Array, size: float, columns: Array, y_scale: float
-    ) -> tuple[Array, float, Array, Array, Array]:
-        """(alphas, ratio, factors, lower, upper) for columns times `columns` and a target times y_scale.
+    def scaled(self, alphas: Array, units: PenaltyUnits) -> tuple[Array, float, Array, Array, Array]:
+        """(alphas, ratio, factors, lower, upper) for the columns and the target of some units.
 
-        size: what penalised weights are divided by. An l1 strength scales with size y_scale, an l2 strength with
-        size^2, so their ratio changes.
+        An l1 and an l2 strength scale differently, so their ratio changes.
         """
         with np.errstate(over="ignore", under="ignore"):
-            lower, upper = (np.ascontiguousarray(bound * (y_scale / columns)) for bound in (self.lower, self.upper))
-            strengths = np.minimum(alphas * size * self._unit(size, y_scale), LARGEST_PENALTY)
-        ratio = self.l1_ratio * y_scale / self._unit(size, y_scale)
+            move = units.y_scale / units.columns
+            lower, upper = (np.ascontiguousarray(bound * move) for bound in (self.lower, self.upper))
+            strengths = np.minimum(alphas * units.size * self._mixed(units), LARGEST_PENALTY)
+        ratio = self.l1_ratio * units.y_scale / self._mixed(units)
         return np.ascontiguousarray(strengths), ratio, np.ascontiguousarray(self.factors), lower, upper
 
     def within(self, state: Weights) -> Weights:
         """The state without what rounding may have put beyond a bound."""
         return Weights(np.clip(state.coef, self.lower, self.upper), state.intercept)
 
-    def unscaled(self, alpha: float, size: float, y_scale: float) -> float:
+    def unscaled(self, alpha: float, units: PenaltyUnits) -> float:
         """The user's alpha of a scaled one."""
-        return alpha / size / self._unit(size, y_scale)
+        return alpha / units.size / self._mixed(units)
 
-    def _unit(self, size: float, y_scale: float) -> float:
-        return self.l1_ratio * y_scale + (1 - self.l1_ratio) * size
+    def _mixed(self, units: PenaltyUnits) -> float:
+        return self.l1_ratio * units.y_scale + (1 - self.l1_ratio) * units.ridge
 
 
 class ElasticTask(ABC):
@@ -94,6 +116,11 @@ class ElasticTask(ABC):
     @abstractmethod
     def spreads(self) -> Array:
         """What a weight is multiplied by in the penalty, in the user's units."""
+
+    @property
+    @abstractmethod
+    def target_spread(self) -> float:
+        """What the squares of weights are divided by in the penalty: the spread of the target, or 1."""
 
     @abstractmethod
     def null_squares(self) -> float:
@@ -131,7 +158,7 @@ class ElasticTask(ABC):
     @cached_property
     def penalty(self) -> ElasticPenalty:
         """The penalty on scaled weights, of the objective times y_scale^2."""
-        p, s = self.strengths.penalty(self.spreads), self.scaling
+        p, s = self.strengths.penalty(self.spreads, self.target_spread), self.scaling
         with np.errstate(over="ignore", under="ignore"):
             lower, upper = (bound * s.y_scale / s.scale for bound in (p.lower, p.upper))
             l1, l2 = p.l1 * s.scale * s.y_scale, p.l2 * s.scale * s.scale
@@ -142,18 +169,16 @@ class ElasticTask(ABC):
 class CommonUnits:
     """A Gram statistic centred, divided by the sum of weights, in units that all columns share.
 
-    matrix = X'X / W, moment = X'y / W, square = y'y / W. Columns are the user's times `columns`, the target is the
-    user's times `y_scale`; the columns are all scaled by `size`, or all standardised, so that penalties compare.
-    Columns far smaller than the others may underflow to 0: no penalty of float64 size leaves them a weight.
+    matrix = X'X / W, moment = X'y / W, square = y'y / W. Columns are all scaled alike, or all standardised, so that
+    penalties compare. Columns far smaller than the others may underflow to 0: no penalty of float64 size leaves them a
+    weight.
     """
 
     matrix: Array
     moment: Array
     square: float
-    size: float
-    columns: Array
-    y_scale: float
-    units: Array  # weights of scaled columns are those of these units times this
+    units: PenaltyUnits
+    shares: Array  # weights of scaled columns are those of these units times this
 
     @staticmethod
     def of(statistic: Gram, fit_intercept: bool, standardize: bool) -> CommonUnits:
@@ -162,17 +187,21 @@ class CommonUnits:
         mean = statistic.sums[d, [*range(d), d + 1]] / total if fit_intercept else np.zeros(d + 1)
         at = np.concatenate([np.arange(d), [d + 1]])
         about = statistic.sums[np.ix_(at, at)] / total - np.outer(mean, mean)
-        size = 1.0 if standardize else float(np.min(s.scale, initial=np.inf))
-        with np.errstate(under="ignore"):
-            units = 1.0 / roots(np.diagonal(about)[:d]) if standardize else size / s.scale  # the latter at most 1
-            matrix = np.ascontiguousarray(about[:d, :d] * units * units[:, None])
-            moment = np.ascontiguousarray(about[:d, d] * units)
         square = max(float(about[d, d]), 0.0)
-        return CommonUnits(matrix, moment, square, size, s.scale * units, s.y_scale, units)
+        if standardize:
+            shares = 1.0 / roots(np.diagonal(about)[:d])
+            units = PenaltyUnits.standard(s.scale * shares, s.y_scale, float(roots(np.array(square))))
+        else:
+            units = PenaltyUnits.common(d, float(np.min(s.scale, initial=np.inf)), s.y_scale)
+            shares = units.size / s.scale  # at most 1
+        with np.errstate(under="ignore"):
+            matrix = np.ascontiguousarray(about[:d, :d] * shares * shares[:, None])
+            moment = np.ascontiguousarray(about[:d, d] * shares)
+        return CommonUnits(matrix, moment, square, units, shares)
 
     def path_arguments(self, strengths: Strengths, alphas: Array) -> tuple[Array, float, Array, Array, Array]:
         """(alphas, ratio, factors, lower, upper) for the compiled solver."""
-        return strengths.scaled(alphas, self.size, self.columns, self.y_scale)
+        return strengths.scaled(alphas, self.units)
 
 
 def roots(squares: Array) -> Array:
@@ -210,7 +239,12 @@ class ElasticLeastSquares(GramUnits, ElasticTask):
     @property
     def spreads(self) -> Array:
         """Standard deviations of the columns, or ones, in the user's units."""
-        return 1.0 / self.common.columns if self.standardize else np.ones(self.gram.n_columns)
+        return 1.0 / self.common.units.columns if self.standardize else np.ones(self.gram.n_columns)
+
+    @property
+    def target_spread(self) -> float:
+        """Standard deviation of the target, or 1, in the user's units."""
+        return 1.0 / self.common.units.ridge if self.standardize else 1.0
 
     def null_squares(self) -> float:
         """Squares of the model without weights, scaled."""
@@ -228,7 +262,7 @@ class ElasticLeastSquares(GramUnits, ElasticTask):
 
     def from_common(self, weights: Array) -> Weights:
         """The state of weights in common units, with the intercept that makes the residuals' mean zero."""
-        d, scaled = self.gram.n_columns, weights * self.common.units
+        d, scaled = self.gram.n_columns, weights * self.common.shares
         if not self.fit_intercept:
             return self.strengths.within(self.from_solution(scaled))
         level = (self.gram.sums[d, d + 1] - self.gram.sums[d, :d] @ scaled) / self.sum_weight

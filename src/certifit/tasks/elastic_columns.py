@@ -13,7 +13,7 @@ from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
 from certifit.tasks.dual_least_squares import has_fewer_rows
-from certifit.tasks.elastic import ElasticLeastSquares, ElasticTask, Strengths, roots
+from certifit.tasks.elastic import ElasticLeastSquares, ElasticTask, PenaltyUnits, Strengths, roots
 from certifit.tasks.normal_equations import Weights, data_facts
 
 PIECE = 256  # columns looked at together
@@ -65,6 +65,20 @@ class ColumnElastic(ElasticTask):
     def spreads(self) -> Array:
         """Standard deviations of the columns, or ones, in the user's units."""
         return self.units / self._scaling.scale if self.standardize else np.ones(len(self.units))
+
+    @property
+    def target_spread(self) -> float:
+        """Standard deviation of the target, or 1, in the user's units."""
+        return 1.0 / self.penalty_units.ridge if self.standardize else 1.0
+
+    @cached_property
+    def penalty_units(self) -> PenaltyUnits:
+        """The units of `columns` and `y`."""
+        s = self._scaling
+        if not self.standardize:
+            return PenaltyUnits.common(self.source.n_features, float(s.scale[0]), s.y_scale)
+        spread = float(roots(np.array(self.null_squares() / self._sum_weight)))
+        return PenaltyUnits.standard(s.scale / self.units, s.y_scale, spread)
 
     @cached_property
     def columns(self) -> Any:
