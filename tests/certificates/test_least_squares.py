@@ -237,3 +237,17 @@ def test_an_estimator_warns_where_it_is_not_certified(rng):
         model = cf.LinearRegression(tol=0.0).fit(X, y)
     assert not model.certificate_.holds
     assert caught[0].filename == __file__  # the line of the user, not one of ours
+
+
+@pytest.mark.parametrize("shape", [(40, 5), (8, 30)])
+@pytest.mark.parametrize("alpha", [0.0, 0.3])
+def test_predictions_are_no_further_from_the_best_than_said(rng, shape, alpha):
+    X, y = rng.normal(size=shape), 1e3 * rng.normal(size=shape[0])
+    model = cf.Ridge(alpha).fit(X, y)
+    best = model.predict(X)
+    for size in (1e-6, 1e-2, 1.0):
+        model.coef_ = model.coef_ + size * rng.normal(size=shape[1])
+        moved = np.sqrt(np.mean((model.predict(X) - best) ** 2))
+        said = model.certify(X, y)
+        assert moved <= said.prediction_change * (1 + 1e-9)
+        assert said.holds or f"{said.prediction_change:.2g} (root mean square" in said.sentences()[0]

@@ -217,6 +217,10 @@ def test_a_fit_that_stops_early_says_how_far_it_can_be(rng):
     with pytest.warns(ConvergenceWarning, match="NOT certified: the objective can be up to"):
         model = cf.Lasso(1e-4, max_iter=1).fit(X, y)
     assert model.n_iter_ == 1
+    best = cf.Lasso(1e-4).fit(X, y)
+    moved = np.sqrt(np.mean((model.predict(X) - best.predict(X)) ** 2))
+    assert 1e-6 < moved <= model.certificate_.prediction_change
+    assert f"Predictions can still move by up to {model.certificate_.prediction_change:.2g}" in str(model.certificate_)
     assert model.certificate_.value >= excess(model, X, y, None) > model.tol
 
 

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """The proof that goes with a fit. See `sentences()` for it in words."""
+    """The proof that goes with a fit. See `sentences()` for it in words.
+
+    prediction_change: how far the predictions of the rows can be from those of the best fit, root mean square, in the
+    unit of the target; None where no theorem gives it, and in a model read from a file.
+    """
 
     claim: str
     theorem: str
@@ -27,6 +31,7 @@ class Certificate:
     dependent: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     digits: tuple[float, ...] = ()
+    prediction_change: float | None = field(default=None, compare=False)
 
     @property
     def holds(self) -> bool:
@@ -40,7 +45,7 @@ class Certificate:
         else:
             first = (
                 f"NOT certified: the objective can be up to {self.value:.1e} (relative) above its minimum; "
-                f"asked was {self.tolerance:.0e}."
+                f"asked was {self.tolerance:.0e}.{self._prediction_sentence()}"
             )
         return [first, *self._rank_sentences(), *self._digit_sentences()]
 
@@ -60,6 +65,11 @@ class Certificate:
     def __repr__(self) -> str:
         sign = "<=" if self.holds else ">"
         return f"Certificate({self.claim}: {self.value:.1e} {sign} tol {self.tolerance:.0e})"
+
+    def _prediction_sentence(self) -> str:
+        if self.prediction_change is None or not math.isfinite(self.prediction_change):
+            return ""
+        return f" Predictions can still move by up to {self.prediction_change:.2g} (root mean square over the rows)."
 
     def _rank_sentences(self) -> list[str]:
         if not self.dependent:
