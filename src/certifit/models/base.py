@@ -237,7 +237,9 @@ class LinearRegressor(InferenceMethods, RegressorMixin, BaseEstimator):
 
     def strength_of(self, candidate: Mapping[str, Any]) -> float | None:
         """The penalty of this model with a candidate's parameters; None is 1 / sum of weights."""
-        model = clone(self).set_params(**candidate)
+        model = copy(self)  # a clone of every candidate would cost more than its fit
+        for name, value in candidate.items():
+            setattr(model, name, value)
         model._check_parameters()
         strength: float | None = model._penalty_strength()
         return strength
