@@ -224,6 +224,31 @@ def test_a_fit_that_stops_early_says_how_far_it_can_be(rng):
     assert model.certificate_.value >= excess(model, X, y, None) > model.tol
 
 
+@pytest.mark.parametrize("share", [0.1, 1e-4, 1e-8])
+@pytest.mark.parametrize("apart", [1e-3, 1e-5, 1e-9])
+def test_nearly_equal_columns_are_no_excuse(rng, apart, share):
+    base = rng.normal(size=(300, 10))
+    X = np.column_stack([base, base + apart * rng.normal(size=base.shape)])
+    y = X @ rng.normal(size=20) + rng.normal(size=300)
+    largest = cf.Lasso().path(X, y, n_alphas=2).alphas[0]
+    assert cf.Lasso(share * largest).fit(X, y).certificate_.holds
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_trace_goes_from_no_weights_to_the_end(rng, shape):
+    X, y, weight = rows(rng, shape)
+    model = cf.Lasso(0.1).fit(X, y, weight)
+    first, last = model.history_[0], model.history_[-1]
+    share = weight / weight.sum()
+    null = share @ (y - share @ y) ** 2 / 2
+    best = share @ (y - model.predict(X)) ** 2 / 2 + 0.1 * np.abs(model.coef_).sum()
+    assert first["objective"] == pytest.approx(null, rel=1e-12)
+    assert last["objective"] == pytest.approx(best, rel=1e-12)
+    assert first["gap"] == pytest.approx((null - best) / null, rel=1e-9)
+    assert last["gap"] == model.certificate_.value
+    assert last["iteration"] == model.n_iter_
+
+
 def test_the_grid_starts_where_the_first_weight_appears(rng):
     for shape in SHAPES:
         X, y, _ = rows(rng, shape)

@@ -42,7 +42,7 @@ class SparseRegressor(LinearRegressor):
 
     @property
     def n_iter_(self) -> int:
-        """Passes over the columns, with refinements on the rows."""
+        """Passes over the columns."""
         check_is_fitted(self)
         return max(int(self.history_[-1]["iteration"]), 1)
 

@@ -13,14 +13,13 @@ import scipy.sparse as sp
 from certifit.data.columns import Array
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.direct import Run
-from certifit.tasks.duality import Gap, duality_gap
+from certifit.tasks.duality import duality_gap
 from certifit.tasks.elastic import CommonUnits, ElasticLeastSquares, ElasticTask
 from certifit.tasks.elastic_columns import ColumnElastic
 from certifit.tasks.normal_equations import Weights
 
 INNER_SHARE = 1e-4  # of the tolerance: direct solves make the last digits cheap
 LEAST_TOL = 1e-15
-MAX_REFINEMENTS = 5
 MOST_SWEEPS = 2**31 - 1  # what the compiled core counts to
 
 
@@ -43,23 +42,16 @@ class ElasticPath:
 
 @one_blas_thread
 def solve(task: ElasticTask, tol: float, max_iter: int) -> Run:
-    """The minimiser at the task's alpha, refined on the rows where sums of products left too large a gap."""
+    """The minimiser at the task's alpha. Its trace has the model without weights, and the end."""
     started = time.perf_counter()
     path = elastic_path(task, np.array([task.strengths.alpha]), tol, max_iter)
     state = Weights(path.coef[0], float(path.intercept[0]))
-    gap = duality_gap(task, state)
-    sweeps = int(path.sweeps[0])
-    history = [_row(task, sweeps, gap, 0.0, started)]
-    for refinement in range(1, MAX_REFINEMENTS + 1):
-        if gap.relative <= tol or sweeps >= max_iter:
-            break
-        moved = _refined(task, state)
-        better = None if moved is None else duality_gap(task, moved[0])
-        if moved is None or better is None or not better.relative < gap.relative:
-            break
-        state, gap = moved[0], better
-        history.append(_row(task, sweeps + refinement, gap, moved[1], started))
-    return Run(state, history)
+    gap = duality_gap(task, state, tol)
+    null = task.null_squares() / (2 * task.sum_weight)
+    excess = max(null - gap.objective + gap.relative * gap.scale, 0.0)
+    rows = [(0, null, excess / max(null, gap.scale)), (max(int(path.sweeps[0]), 1), gap.objective, gap.relative)]
+    seconds = (0.0, time.perf_counter() - started)
+    return Run(state, [_row(task, *row, second) for row, second in zip(rows, seconds, strict=True)])
 
 
 def elastic_path(task: ElasticTask, alphas: Array, tol: float, max_iter: int) -> ElasticPath:
@@ -168,29 +160,7 @@ def _core_of(task: ElasticTask) -> GramCore | ColumnCore:
     return ColumnCore(task)
 
 
-def _refined(task: ElasticTask, state: Weights) -> tuple[Weights, float] | None:
-    """A Newton step on the weights that are free to move, from residuals summed anew; None where it leaves the box."""
-    at, total, penalty = task.residual_at(state), task.sum_weight, task.penalty
-    weights, _ = task.to_scaled(state)
-    is_moving = (weights > penalty.lower) & (weights < penalty.upper)
-    moving = np.flatnonzero(is_moving & ((weights != 0) | ((penalty.l1 == 0) & (penalty.l2 == 0))))
-    w, l1, l2 = weights[moving], penalty.l1[moving], penalty.l2[moving]
-    slope = at.gradient[1:][moving] / total - l1 * np.sign(w) - l2 * w
-    matrix = task.products(moving) / total + np.diag(l2)
-    units = np.sqrt(np.diagonal(matrix))
-    if not (units > 0).all():
-        return None
-    step = np.linalg.lstsq(matrix / units / units[:, None], slope / units, rcond=1e-14)[0] / units
-    new = w + step
-    stays = (np.sign(new) == np.sign(w)) | (l1 == 0)
-    if not (stays & (new >= penalty.lower[moving]) & (new <= penalty.upper[moving])).all():
-        return None
-    level = float(at.gradient[0]) / total if task.fit_intercept else 0.0
-    return task.stepped(state, moving, step, level), float(np.sqrt(max(step @ slope, 0.0)))
-
-
-def _row(task: ElasticTask, iteration: int, gap: Gap, step: float, started: float) -> dict[str, float]:
+def _row(task: ElasticTask, iteration: int, objective: float, gap: float, seconds: float) -> dict[str, float]:
     with np.errstate(over="ignore"):
-        objective = float(np.float64(gap.objective) / task.scaling.y_scale / task.scaling.y_scale)
-    row = {"iteration": iteration, "objective": objective, "gap": float(gap.relative), "step": step}
-    return row | {"seconds": time.perf_counter() - started}
+        objective = float(np.float64(objective) / task.scaling.y_scale / task.scaling.y_scale)
+    return {"iteration": iteration, "objective": objective, "gap": float(gap), "step": 0.0, "seconds": seconds}

@@ -114,6 +114,11 @@ class ElasticTask(ABC):
 
     @property
     @abstractmethod
+    def means(self) -> Array:
+        """Means of the columns, shifted and scaled."""
+
+    @property
+    @abstractmethod
     def spreads(self) -> Array:
         """What a weight is multiplied by in the penalty, in the user's units."""
 
@@ -137,10 +142,6 @@ class ElasticTask(ABC):
     @abstractmethod
     def to_scaled(self, state: Weights) -> tuple[Array, float]:
         """Weights and intercept for scaled columns and target."""
-
-    @abstractmethod
-    def stepped(self, state: Weights, columns: Array, step: Array, level: float) -> Weights:
-        """The state after a step of some scaled weights, residuals of mean `level` centred."""
 
     @abstractmethod
     def facts(self) -> dict[str, float]:
@@ -231,6 +232,12 @@ class ElasticLeastSquares(GramUnits, ElasticTask):
         """Norms of the scaled columns."""
         return self.gram.norms
 
+    @property
+    def means(self) -> Array:
+        """Means of the columns, shifted and scaled."""
+        d = self.gram.n_columns
+        return np.asarray(self.gram.sums[d, :d]) / self.sum_weight
+
     @cached_property
     def common(self) -> CommonUnits:
         """The sums in units that penalties compare in."""
@@ -267,12 +274,3 @@ class ElasticLeastSquares(GramUnits, ElasticTask):
             return self.strengths.within(self.from_solution(scaled))
         level = (self.gram.sums[d, d + 1] - self.gram.sums[d, :d] @ scaled) / self.sum_weight
         return self.strengths.within(self.from_solution(np.concatenate([[level], scaled])))
-
-    def stepped(self, state: Weights, columns: Array, step: Array, level: float) -> Weights:
-        """The state after a step of some scaled weights, residuals of mean `level` centred."""
-        solution, offset = self.to_solution(state), int(self.fit_intercept)
-        change = np.zeros_like(solution)
-        change[offset + columns] = step
-        if offset:
-            change[0] = level - float(self.gram.sums[self.gram.n_columns, columns] @ step) / self.sum_weight
-        return self.strengths.within(self.from_solution(solution, change))

@@ -61,6 +61,11 @@ class ColumnElastic(ElasticTask):
         """Sum of weights, scaled."""
         return self._sum_weight
 
+    @cached_property
+    def means(self) -> Array:
+        """Means of the scaled columns."""
+        return np.asarray(self._scaled.T @ self.weight) / self._sum_weight
+
     @property
     def spreads(self) -> Array:
         """Standard deviations of the columns, or ones, in the user's units."""
@@ -159,14 +164,6 @@ class ColumnElastic(ElasticTask):
                 "Multiply the column by 1e200 or so, or leave it out."
             )
         return self.strengths.within(Weights(coef, float(intercept) / s.y_scale))
-
-    def stepped(self, state: Weights, columns: Array, step: Array, level: float) -> Weights:
-        """The state after a step of some scaled weights, residuals of mean `level` centred."""
-        weights, intercept = self.to_scaled(state)
-        weights[columns] += step
-        if self.fit_intercept:
-            intercept += level - float(self.weight @ (self._dense(columns) @ step)) / self._sum_weight
-        return self.from_scaled(weights, intercept)
 
     def facts(self) -> dict[str, float]:
         """What is remembered of the data."""
