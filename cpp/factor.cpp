@@ -62,7 +62,7 @@ TwofoldFactor twofold_cholesky(TwofoldMatrix a, std::vector<double> floor, Crew&
     auto update = [&](size_t i) {
       subtract_multiple(&a.hi[i * n + i], &a.lo[i * n + i], Real{row_hi[i], row_lo[i]}, row_hi + i, row_lo + i, n - i);
     };
-    if (rest < 128) {  // too little work for a second thread
+    if (rest < 768) {  // too little work for a second thread
       if (!crew.keep_going()) throw Interrupted();
       for (size_t i = k + 1; i < n; ++i) update(i);
     } else {
