@@ -1,258 +1,78 @@
-#include <algorithm>
-#include <limits>
+#include "coordinate.hpp"
 
-#include "coordinate_solver.hpp"
-#include "row_sums.hpp"
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "coordinate/solver.hpp"
 
 namespace certifit {
-namespace {
 
-constexpr double epsilon = std::numeric_limits<double>::epsilon();
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double approach_ratio = 0.7;
-constexpr size_t most_approaches = 60;  // 0.7^60 = 5e-10: smaller l1 is reached at once
-
-// Where a weight of this sign (0: no kink at 0) must stop when it moves this way.
-double end_of(const ColumnPenalty& h, double sign, double way) {
-  return way > 0 ? (sign < 0 ? 0 : h.upper) : (sign > 0 ? 0 : h.lower);
+std::vector<Penalty> PenaltyPath::at(double strength) const {
+  std::vector<Penalty> columns(n_columns);
+  for (size_t j = 0; j < n_columns; ++j)
+    columns[j] = {strength * ratio * factors[j], strength * (1 - ratio) * factors[j], lower[j], upper[j]};
+  return columns;
 }
 
-}  // namespace
-
-PathSolver::PathSolver(const GramSystem& system, double tol, size_t max_iter, Crew& crew)
-    : system_(system), tol_(tol), max_iter_(max_iter), crew_(crew), certifier_(system, crew) {
-  const size_t d = system.n_columns;
-  w_.assign(d, 0.0);
-  q_.assign(system.moment, system.moment + d);
-  place_.assign(d, nowhere);
-  for (double square : system.diagonal) root_.push_back(std::sqrt(std::max(0.0, square)));
-}
-
-void PathSolver::solve(std::vector<ColumnPenalty> penalty) {
-  bool same_matrix = !penalty_.empty();
-  for (size_t j : active_) same_matrix = same_matrix && penalty[j].l2 == penalty_[j].l2;
-  penalty_ = std::move(penalty);
-  for (size_t p = 0; p < active_.size(); ++p) sign_[p] = sign_of(active_[p]);  // l1 may have become 0
-  is_gram_ = true;
-  if (!same_matrix) refactor();
-  iterations_ = idle_rounds_ = 0;
-  least_objective_ = least_gap_ = infinity;
-  approach();
-  for (;;) {
-    if (!crew_.keep_going()) throw Interrupted();
-    ++iterations_;
-    settle();
-    check();
-    certified_ = certifier_.certify(penalty_, w_.data(), q_.data());
-    status_ = certified_.gap <= tol_ ? PathStatus::converged : PathStatus::rounding;
-    if (!is_gram_) status_ = PathStatus::not_gram;
-    if (status_ != PathStatus::rounding || broken_.empty() || no_progress()) return;
-    if (iterations_ == max_iter_) {
-      status_ = PathStatus::max_iter;
-      return;
+PathAnswers gram_lasso_path(const std::vector<GramSystem>& systems, const PenaltyPath& path, double tol,
+                            size_t max_iter, Crew& crew) {
+  const size_t n = path.n_strengths, d = path.n_columns, all = systems.size() * n;
+  PathAnswers out{std::vector<double>(all * d), std::vector<double>(all), std::vector<double>(all),
+                  std::vector<int64_t>(all), std::vector<int64_t>(all)};
+  crew.for_each_block(systems.size(), [&](size_t matrix) {
+    PathSolver solver(systems[matrix], crew);
+    for (size_t a = 0; a < n; ++a) {
+      solver.solve(path.at(path.strengths[a]), tol, max_iter);
+      const size_t at = matrix * n + a;
+      std::copy(solver.weights().begin(), solver.weights().end(), out.weights.data() + at * d);
+      out.gaps[at] = solver.certified().gap;
+      out.objectives[at] = solver.certified().objective;
+      out.iterations[at] = static_cast<int64_t>(solver.iterations());
+      out.status[at] = static_cast<int64_t>(solver.status());
     }
-    sweep();
-  }
+  });
+  return out;
 }
 
-// Far from the answer the first signs are poor guesses: goes there by way of larger l1, one round each.
-void PathSolver::approach() {
-  double excess = l1_excess();
-  if (!(excess > 2)) return;
-  const std::vector<ColumnPenalty> target = penalty_;
-  for (; excess > 2 && iterations_ < std::min(most_approaches, max_iter_ - 1); ++iterations_) {
-    if (!crew_.keep_going()) throw Interrupted();
-    excess *= approach_ratio;
-    for (size_t j = 0; j < target.size(); ++j) penalty_[j].l1 = target[j].l1 * excess;
-    settle();
-    check();
-    sweep();
-  }
-  penalty_ = target;
+std::vector<double> gram_alpha_max(const std::vector<GramSystem>& systems, const PenaltyPath& path, size_t max_iter,
+                                   Crew& crew) {
+  std::vector<Penalty> unpenalised(path.n_columns, Penalty{0, 0, 0, 0});  // 0 alone is legal
+  for (size_t j = 0; j < path.n_columns; ++j)
+    if (path.factors[j] == 0) unpenalised[j] = {0, 0, path.lower[j], path.upper[j]};
+  std::vector<double> out(systems.size());
+  crew.for_each_block(systems.size(), [&](size_t matrix) {
+    const GramSystem& system = systems[matrix];
+    PathSolver solver(system, crew);
+    solver.solve(unpenalised, 0, max_iter);
+    if (solver.status() == PathStatus::max_iter || solver.status() == PathStatus::not_gram)
+      throw std::runtime_error("no alpha_max for matrix " + std::to_string(matrix) +
+                               ": its unpenalised columns were not solved. Raise max_iter, or check the matrix");
+    for (size_t j = 0; j < path.n_columns; ++j) {
+      const double q = solver.q()[j];
+      if (path.factors[j] == 0 || system.is_dead[j] || (q > 0 ? path.upper[j] : path.lower[j]) == 0) continue;
+      out[matrix] = std::max(out[matrix], std::fabs(q) / (path.ratio * path.factors[j]));
+    }
+  });
+  return out;
 }
 
-// The factor by which l1 would have to grow for no column to enter.
-double PathSolver::l1_excess() const {
-  double excess = 1;
-  for (size_t j = 0; j < w_.size(); ++j)
-    if (penalty_[j].l1 > 0 && place_[j] == nowhere && !system_.is_dead[j])
-      excess = std::max(excess, 1 + violation(j) / penalty_[j].l1);
-  return excess;
-}
-
-// Three rounds that lower neither the objective nor the gap: what is left is rounding.
-bool PathSolver::no_progress() {
-  const bool better = certified_.objective < least_objective_ * (1 - 2 * epsilon) || certified_.gap < 0.5 * least_gap_;
-  idle_rounds_ = better ? 0 : idle_rounds_ + 1;
-  least_objective_ = std::min(least_objective_, certified_.objective);
-  least_gap_ = std::min(least_gap_, certified_.gap);
-  if (idle_rounds_ == 1) refactor();  // rid of the roundings of many changes
-  return idle_rounds_ >= 3;
-}
-
-void PathSolver::settle() {
-  residual_.resize(active_.size());
-  for (size_t p = 0; p < active_.size(); ++p) residual_[p] = slope_of(active_[p]) - pull(p);
-  while (!active_.empty()) {
-    if (!crew_.keep_going()) throw Interrupted();
-    step_ = residual_;
-    factor_.solve(step_.data());
-    const Block block = first_block(step_, 1);
-    for (size_t p = 0; p < active_.size(); ++p) w_[active_[p]] += block.step * step_[p];
-    if (block.place == nowhere) return;
-    // Along the step the residual of every active column shrinks in proportion.
-    for (double& value : residual_) value *= 1 - block.step;
-    w_[active_[block.place]] = block.end;
-    residual_.erase(residual_.begin() + static_cast<ptrdiff_t>(block.place));
-    deactivate(block.place);
-  }
-}
-
-PathSolver::Block PathSolver::first_block(const std::vector<double>& step, double longest) const {
-  Block first{longest, nowhere, 0};
-  for (size_t p = 0; p < active_.size(); ++p) {
-    const double length = std::fabs(step[p]), end = end_of(penalty_[active_[p]], sign_[p], step[p]);
-    const double room = step[p] > 0 ? end - w_[active_[p]] : w_[active_[p]] - end;
-    if (length == 0 || std::isinf(room) || room > length * first.step) continue;
-    first = {std::max(0.0, room / length), p, end};
-  }
-  return first;
-}
-
-// How far the derivative is on the wrong side: moving w_j up (or down) would lower the objective at this rate.
-double PathSolver::violation(size_t j) const {
-  const ColumnPenalty& h = penalty_[j];
-  const double w = w_[j], slope = slope_of(j);
-  const double up = w < h.upper ? slope - (w >= 0 ? h.l1 : -h.l1) : 0;
-  const double down = w > h.lower ? -slope - (w <= 0 ? h.l1 : -h.l1) : 0;
-  return std::max({0.0, up, down});
-}
-
-void PathSolver::check() {
-  const size_t d = system_.n_columns;
-  correlations(system_, w_.data(), q_.data());
-  size_ = std::sqrt(system_.square);
-  for (size_t j = 0; j < d; ++j) size_ += root_[j] * std::fabs(w_[j]);
-  allowed_ = (8 + std::sqrt(static_cast<double>(active_.size()))) * epsilon * size_;
-  broken_.clear();
-  for (size_t j = 0; j < d; ++j) {
-    const double broken = violation(j);
-    if (broken > allowed_ * root_[j] && !system_.is_dead[j]) broken_.emplace_back(-broken / root_[j], j);
-  }
-}
-
-// Unpenalised columns go first: what they explain is not left to the others.
-void PathSolver::sweep() {
-  std::sort(broken_.begin(), broken_.end());
-  auto waits = [&](size_t j) { return place_[j] == nowhere && penalty_[j].l1 == 0; };
-  const bool free_first = std::any_of(broken_.begin(), broken_.end(), [&](const auto& b) { return waits(b.second); });
-  for (const auto& [size, j] : broken_) {
-    if (place_[j] != nowhere || (free_first && penalty_[j].l1 > 0)) continue;  // settle moves those in place
-    const double square = system_.diagonal[j];
-    const double moved = penalty_[j].coordinate_minimum(q_[j] + square * w_[j], square);
-    if (moved == w_[j]) continue;
-    subtract_row(q_.data(), system_.column(j), moved - w_[j], system_.n_columns);
-    w_[j] = moved;
-    const bool at_bound = moved == penalty_[j].lower || moved == penalty_[j].upper;
-    if (!at_bound && (moved != 0 || penalty_[j].l1 == 0)) entering_.push_back(j);
-  }
-  activate_entering();
-}
-
-// Few columns are appended, each O(k^2); for many the whole factor is made anew.
-void PathSolver::activate_entering() {
-  if (2 * entering_.size() <= active_.size() + 8) {
-    for (size_t j : entering_)
-      if (!append(j)) dependent_.push_back(j);
-    resolve_dependences();
-  } else {
-    for (size_t j : entering_) push_active(j);
-    refactor();
-  }
-  entering_.clear();
-}
-
-bool PathSolver::append(size_t j) {
-  products_.resize(active_.size());
-  const double* column = system_.column(j);
-  for (size_t p = 0; p < active_.size(); ++p) products_[p] = column[active_[p]];
-  if (!factor_.append(products_.data(), system_.diagonal[j] + penalty_[j].l2)) return false;
-  push_active(j);
-  return true;
-}
-
-void PathSolver::push_active(size_t j) {
-  place_[j] = active_.size();
-  active_.push_back(j);
-  sign_.push_back(sign_of(j));
-}
-
-// Columns that depend on active ones: one of these or the column itself leaves.
-void PathSolver::resolve_dependences() {
-  for (size_t j : dependent_) {
-    do {
-      settle();
-      correlations(system_, w_.data(), q_.data());
-    } while ((w_[j] != 0 || penalty_[j].l1 == 0) && !append(j) && leave_dependence(j));
-  }
-  dependent_.clear();
-}
-
-// x_j = X_A a to rounding: along w_j + t, w_A - t a the residual stays and the objective is all but linear. Goes down
-// to the first weight that reaches 0 or a bound. True if that was an active one, which leaves.
-bool PathSolver::leave_dependence(size_t j) {
-  const ColumnPenalty& h = penalty_[j];
-  const double sign = sign_of(j), slope = slope_of(j) - h.l1 * sign;
-  const double curvature = factor_.last_pivot(), square = system_.diagonal[j] + h.l2;
-  factor_.solve(products_.data());
-  double length = root_[j];
-  for (size_t p = 0; p < active_.size(); ++p) length += std::fabs(products_[p]) * root_[active_[p]];
-  const bool is_flat = std::fabs(slope) <= allowed_ * length;
-  const double way = is_flat ? (w_[j] > 0 ? -1 : 1) : (slope > 0 ? 1 : -1);
-  const double end = is_flat ? 0 : end_of(h, sign, way), room = std::fabs(end - w_[j]);
-  const double lowest =
-      !is_flat && curvature > 64 * epsilon * length * length ? std::fabs(slope) / curvature : infinity;
-  for (double& value : products_) value *= -way;
-  const Block block = first_block(products_, std::min(room, lowest));
-  if (std::isinf(block.step) || curvature < -1e-6 * square) {
-    // Downhill without end. Within 1e-8 of level it is taken for rounding.
-    is_gram_ = is_gram_ && curvature >= -1e-6 * square && std::fabs(slope) <= 1e-8 * root_[j] * size_;
-    return false;
-  }
-  for (size_t p = 0; p < active_.size(); ++p) w_[active_[p]] += block.step * products_[p];
-  w_[j] = block.place == nowhere && room <= lowest ? end : w_[j] + way * block.step;
-  if (block.place != nowhere) w_[active_[block.place]] = block.end;
-  correlations(system_, w_.data(), q_.data());
-  if (block.place == nowhere) return false;
-  deactivate(block.place);
-  return true;
-}
-
-void PathSolver::deactivate(size_t place) {
-  factor_.remove(place);
-  place_[active_[place]] = nowhere;
-  active_.erase(active_.begin() + static_cast<ptrdiff_t>(place));
-  sign_.erase(sign_.begin() + static_cast<ptrdiff_t>(place));
-  for (size_t p = place; p < active_.size(); ++p) place_[active_[p]] = p;
-}
-
-void PathSolver::refactor() {
-  const size_t k = active_.size();
-  std::vector<double> entries(k * k);
-  for (size_t i = 0; i < k; ++i) {
-    const double* column = system_.column(active_[i]);
-    for (size_t p = i; p < k; ++p) entries[i * k + p] = column[active_[p]];
-    entries[i * k + i] += penalty_[active_[i]].l2;
-  }
-  if (factor_.rebuild(entries, k, crew_)) return;
-  const std::vector<size_t> columns = std::move(active_);
-  factor_.clear();
-  active_.clear();
-  sign_.clear();
-  for (size_t j : columns) place_[j] = nowhere;
-  for (size_t j : columns)
-    if (!append(j)) dependent_.push_back(j);
-  resolve_dependences();
+PathAnswers gram_lasso_gaps(const std::vector<GramSystem>& systems, const PenaltyPath& path, const double* weights,
+                            Crew& crew) {
+  const size_t n = path.n_strengths, d = path.n_columns, all = systems.size() * n;
+  PathAnswers out{{}, std::vector<double>(all), std::vector<double>(all), {}, {}};
+  crew.for_each_block(systems.size(), [&](size_t matrix) {
+    GapCertifier certifier(systems[matrix], crew);
+    std::vector<double> q(d);
+    for (size_t at = matrix * n; at < (matrix + 1) * n; ++at) {
+      correlations(systems[matrix], weights + at * d, q.data());
+      const Certified certified =
+          certifier.certify(path.at(path.strengths[at - matrix * n]), weights + at * d, q.data());
+      out.gaps[at] = certified.gap;
+      out.objectives[at] = certified.objective;
+    }
+  });
+  return out;
 }
 
 }  // namespace certifit

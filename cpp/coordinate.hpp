@@ -4,39 +4,17 @@
 //   h_j(w) = l1_j |w| + l2_j/2 w^2   on lower_j <= w <= upper_j,   lower_j <= 0 <= upper_j
 //   l1_j = alpha ratio f_j,   l2_j = alpha (1 - ratio) f_j
 //
-// G = X'X / W, c = X'y / W, yy = y'y / W. The correlations with the residual are q = c - Gw.
+// G = X'X / W, c = X'y / W, yy = y'y / W.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
-#include "active_factor.hpp"
+#include "coordinate/penalty.hpp"
+#include "coordinate/system.hpp"
 #include "parallel.hpp"
 
 namespace certifit {
-
-class GramSystem {
- public:
-  GramSystem(size_t n_columns, const double* gram, const double* moment, double square);
-
-  size_t n_columns;
-  const double* gram;    // G, row-major and symmetric
-  const double* moment;  // c
-  double square;         // yy
-  std::vector<double> diagonal;
-  std::vector<char> is_dead;  // columns of which only rounding is left: their weight stays 0
-
-  const double* column(size_t j) const { return gram + j * n_columns; }
-};
-
-struct ColumnPenalty {
-  double l1, l2, lower, upper;
-
-  bool is_free() const { return l1 == 0 && l2 == 0; }
-  double value(double w) const { return l1 * std::fabs(w) + 0.5 * l2 * w * w; }
-  double coordinate_minimum(double z, double square) const;  // of square/2 w^2 - z w + h(w)
-};
 
 struct PenaltyPath {
   size_t n_columns, n_strengths;
@@ -44,34 +22,7 @@ struct PenaltyPath {
   double ratio;
   const double *factors, *lower, *upper;
 
-  std::vector<ColumnPenalty> at(double strength) const;
-};
-
-// q = c - Gw, summed anew.
-void correlations(const GramSystem& system, const double* weights, double* q);
-
-struct Certified {
-  double objective, gap;  // the gap is divided by the objective
-};
-
-// Duality gap from the Gram matrix alone. Holds for any weights within the bounds.
-class GapCertifier {
- public:
-  GapCertifier(const GramSystem& system, Crew& crew) : system_(system), crew_(crew) {}
-  Certified certify(const std::vector<ColumnPenalty>& penalty, const double* weights, const double* q);
-
- private:
-  void project(const std::vector<ColumnPenalty>& penalty, const double* weights, const double* q);
-  void factor_projected();
-  double gap_at(double scale, const std::vector<ColumnPenalty>& penalty, const double* weights, double squares) const;
-
-  const GramSystem& system_;
-  Crew& crew_;
-  ActiveFactor factor_;
-  std::vector<size_t> factored_, kept_, projected_;  // columns the dual point must be orthogonal to
-  std::vector<char> is_projected_;
-  std::vector<double> dual_;  // X'u of the projected residual
-  double shift_ = 0;          // |r - u|^2 of the projection
+  std::vector<Penalty> at(double strength) const;
 };
 
 enum class PathStatus : int64_t { converged = 0, max_iter = 1, rounding = 2, not_gram = 3 };

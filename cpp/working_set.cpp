@@ -1,6 +1,7 @@
 #include "working_set.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <string>
 
@@ -21,7 +22,7 @@ constexpr size_t patience = 3;  // rounds without a smaller gap
 class WideSolver {
  public:
   WideSolver(const WideProblem& problem, Crew& crew)
-      : crew_(crew), state_(problem, crew), subproblem_(state_.columns()), in_set_(state_.columns().size(), 0) {}
+      : state_(problem, crew), subproblem_(state_.columns(), crew), in_set_(state_.columns().size(), 0) {}
 
   WideSolution solve(double alpha, double tol, size_t max_iter);
   double alpha_max();
@@ -33,7 +34,7 @@ class WideSolver {
   bool admit(const std::vector<size_t>& from);
   void choose_candidates(double threshold);
   double look();
-  std::vector<double> set_slopes() const;
+  Subproblem::Start start() const;
   struct Descent {
     double gap = 0;
     size_t sweeps = 0;
@@ -44,7 +45,6 @@ class WideSolver {
   WideSolution solution(const Descent& descent, size_t sweeps) const;
   double allowed(double tol) const { return tol * std::max(state_.objective(), state_.least_objective()); }
 
-  Crew& crew_;
   WideState state_;
   Subproblem subproblem_;
   std::vector<char> in_set_;
@@ -80,7 +80,7 @@ bool WideSolver::admit(const std::vector<size_t>& from) {
   pulling = strongest(pulling, std::max(first_set, subproblem_.support_size() / 2));
   for (size_t j : pulling) in_set_[j] = 1;
   subproblem_.add(pulling);
-  subproblem_.set_penalties([&](size_t j) { return state_.penalty(j); }, false);
+  subproblem_.set_penalties([&](size_t j) { return state_.penalty(j); });
   return !pulling.empty();
 }
 
@@ -97,15 +97,15 @@ void WideSolver::choose_candidates(double threshold) {
   candidates_ = strongest(likely, at_most);
 }
 
+// What is not needed leaves once there is much of it; what pulls may come back at once.
 void WideSolver::prune() {
   if (2 * subproblem_.size() < 3 * subproblem_.support_size() + 4 * first_set) return;
   std::vector<size_t> stay;
   for (size_t p = 0; p < subproblem_.size(); ++p) {
-    const size_t j = subproblem_.ids()[p];
-    if (subproblem_.weight(p) != 0 || state_.penalty(j).excess(state_.slope(j)) > 0)
+    if (subproblem_.is_needed(p))
       stay.push_back(p);
     else
-      in_set_[j] = 0;
+      in_set_[subproblem_.ids()[p]] = 0;
   }
   subproblem_.keep(stay);
 }
@@ -113,7 +113,7 @@ void WideSolver::prune() {
 void WideSolver::change_alpha(double alpha) {
   const double threshold = std::clamp((2 * alpha - state_.alpha()) / alpha, 0.0, 1.0);
   state_.set_alpha(alpha);
-  subproblem_.set_penalties([&](size_t j) { return state_.penalty(j); }, state_.has_ridge());
+  subproblem_.set_penalties([&](size_t j) { return state_.penalty(j); });
   prune();
   admit(everything(in_set_.size()));
   choose_candidates(threshold);
@@ -131,10 +131,11 @@ double WideSolver::look() {
   return state_.gap(near);
 }
 
-std::vector<double> WideSolver::set_slopes() const {
-  std::vector<double> out;
-  for (size_t j : subproblem_.ids()) out.push_back(state_.slope(j));
-  return out;
+Subproblem::Start WideSolver::start() const {
+  std::vector<double> slopes;
+  for (size_t j : subproblem_.ids()) slopes.push_back(state_.slope(j));
+  return {std::move(slopes), state_.weighted_residual(), state_.squares(),
+          state_.rounding(), state_.objective(),         state_.least_objective()};
 }
 
 // Far below the last alpha, a few alphas on the way lead to the support with less work than one leap.
@@ -173,11 +174,12 @@ WideSolver::Descent WideSolver::descend(double alpha, double tol, size_t max_ite
     }
     idle = grew || gap < 0.9 * last ? 0 : idle + 1;
     last = gap;
-    const double target = inner_share * std::max(allowed(tol), inner_share * gap);
-    const auto outcome = subproblem_.solve(set_slopes(), state_.weighted_residual(), state_.squares(),
-                                           state_.rounding(), target, max_iter - out.sweeps, crew_);
+    // Where the last answer was not good enough, a better one.
+    const double target =
+        inner_share * std::max(allowed(tol), inner_share * gap) * std::pow(0.1, static_cast<double>(idle));
+    const auto outcome = subproblem_.solve(start(), target, max_iter - out.sweeps);
     out.sweeps += outcome.sweeps;
-    is_still = !grew && (outcome.is_still || idle >= patience);
+    is_still = !grew && idle >= (outcome.is_still ? 1 : patience);
   }
 }
 

@@ -54,7 +54,7 @@ std::vector<GramSystem> checked_systems(const Cube& gram, const Matrix& moment, 
     check(is_symmetric(g, d), which + " is not symmetric");
     check(is_consistent(g, c, yy, d),
           which + ": moment^2 is above diagonal times square, so they are not sums over the same rows");
-    systems.emplace_back(d, g, c, yy);
+    systems.push_back(gram_system(d, g, c, yy));
   }
   return systems;
 }

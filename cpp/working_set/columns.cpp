@@ -84,8 +84,6 @@ double unit_of(double largest) { return std::exp2(std::min(-std::ilogb(largest),
 
 }  // namespace
 
-double dot(const double* a, const double* b, size_t n) { return centred_dot(a, 0.0, b, n); }
-
 template <class Use>
 void Columns::stored_values(size_t j, Use use) const {
   const int64_t end = data_.offsets[j + 1];
@@ -165,6 +163,10 @@ size_t Columns::stored(size_t j) const {
   return is_sparse() ? static_cast<size_t>(data_.offsets[j + 1] - data_.offsets[j]) : data_.n_rows;
 }
 
+size_t Columns::stored() const {
+  return is_sparse() ? static_cast<size_t>(data_.offsets.back() - data_.offsets.front()) : data_.n_rows * size();
+}
+
 double Columns::pull(size_t j, const double* q, double total) const {
   if (!is_sparse()) return scale_[j] * centred_dot(data_.values + j * data_.column_stride, mean_[j], q, data_.n_rows);
   double sum = 0;
@@ -201,14 +203,11 @@ void Columns::pack(size_t j, double* out) const {
   for (size_t i = 0; i < data_.n_rows; ++i) out[i] = root_omega_[i] * (scale_[j] * (x[i] - mean_[j]));
 }
 
-void Columns::products(size_t j, const std::vector<size_t>& others, double* work, double* out) const {
+void Columns::products(size_t j, const size_t* others, size_t count, double* work, double* out) const {
   double total = 0;  // minus the sum of omega_i z_ij over the stored values
   add_weighted(j, 1.0, work, total);
-  for (size_t k = 0; k < others.size(); ++k) out[k] = pull(others[k], work, -total);
-  if (is_sparse())
-    stored_values(j, [&](size_t row, double) { work[row] = 0; });
-  else
-    std::fill_n(work, data_.n_rows, 0.0);
+  for (size_t k = 0; k < count; ++k) out[k] = pull(others[k], work, -total);
+  stored_values(j, [&](size_t row, double) { work[row] = 0; });
 }
 
 }  // namespace certifit

@@ -20,9 +20,6 @@ struct ColumnData {
   bool is_sparse() const { return !offsets.empty(); }
 };
 
-// sum_i a_i b_i
-double dot(const double* a, const double* b, size_t n);
-
 class Columns {
  public:
   Columns(ColumnData data, const double* weight, bool fit_intercept);
@@ -35,6 +32,7 @@ class Columns {
   bool is_sparse() const { return data_.is_sparse(); }
   bool is_centred() const { return is_centred_; }
   size_t stored(size_t j) const;  // values that a product with column j reads
+  size_t stored() const;          // values of X
   const std::vector<double>& omega() const { return omega_; }
   double mean(size_t j) const { return mean_[j]; }
   double scale(size_t j) const { return scale_[j]; }
@@ -48,8 +46,8 @@ class Columns {
   void add_weighted(size_t j, double c, double* q, double& shift) const;
   // out_i = sqrt(omega_i) z_ij; dense columns only.
   void pack(size_t j, double* out) const;
-  // out[k] = <z_j, z_others[k]>; `work` has n_rows zeros and is left so.
-  void products(size_t j, const std::vector<size_t>& others, double* work, double* out) const;
+  // out[k] = <z_j, z_others[k]> for sparse columns; `work` has n_rows zeros and is left so.
+  void products(size_t j, const size_t* others, size_t count, double* work, double* out) const;
 
  private:
   template <class Use>

@@ -4,22 +4,22 @@
 // and nothing cancels. Columns with w_j = 0 and |v_j| <= l1_j add nothing.
 #pragma once
 
-#include "penalty.hpp"
+#include "../coordinate/penalty.hpp"
 
 namespace certifit {
 
 // each(use) calls use(penalty, w, v) for every column that may add something. A column without any penalty asks for
 // v = 0; |v| <= rounding counts as that and adds c |w v|. The least gap of c = 0 and of the two scales that matter:
-// all columns within their l1, and only those with an infinite conjugate.
+// only columns with an infinite conjugate within their l1, and all that a bound does not hold.
 template <class Each>
 double duality_gap(double squares, double rounding, Each each) {
   auto is_zero = [&](const Penalty& h, double v) { return h.l1 == 0 && h.is_hard(v) && std::fabs(v) <= rounding; };
   double hard = 1, all = 1;
-  each([&](const Penalty& h, double, double v) {
-    if (h.excess(v) <= 0 || is_zero(h, v)) return;
-    const double c = h.l1 / std::fabs(v);
-    all = std::min(all, c);
-    if (h.is_hard(v)) hard = std::min(hard, c);
+  each([&](const Penalty& h, double w, double v) {
+    if (is_zero(h, v)) return;
+    if (h.excess(v) > 0 && h.is_hard(v)) hard = std::min(hard, h.l1 / std::fabs(v));
+    const double e = v - h.l2 * w;
+    if (h.l1 > 0 && h.excess(e) > 0 && w != h.limit(e)) all = std::min(all, h.l1 / std::fabs(e));
   });
   auto at = [&](double c) {
     double gap = 0.5 * (1 - c) * (1 - c) * squares;

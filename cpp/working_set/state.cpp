@@ -11,6 +11,7 @@ namespace {
 constexpr size_t columns_at_once = 32;
 constexpr size_t little_work = 100'000;   // multiplications that no second thread is worth
 constexpr double slope_rounding = 1e-13;  // of a slope, relative to |z| |y|
+constexpr double sum_rounding = 0x1p-48;  // of the residual, relative to the sum of |w_j z_j|
 
 }  // namespace
 
@@ -54,7 +55,6 @@ void WideState::set_target(const double* y) {
   unit_ = largest > 0 ? std::exp2(std::ilogb(largest)) : 1.0;
   for (double& value : y_) value /= unit_;
   for (size_t i = 0; i < y_.size(); ++i) null_objective_ += 0.5 * omega[i] * y_[i] * y_[i];
-  rounding_ = slope_rounding * std::sqrt(2 * null_objective_);
 }
 
 Penalty WideState::penalty(size_t j) const {
@@ -72,9 +72,10 @@ void WideState::set_weights(const std::vector<size_t>& ids, const std::vector<do
   for (size_t j : support_) weights_[j] = 0;
   support_.clear();
   residual_ = y_;
-  double shift = 0, mean = 0;
+  double shift = 0, mean = 0, lengths = 0;
   for (size_t k = 0; k < ids.size(); ++k) {
     if (weights[k] == 0) continue;
+    lengths += std::fabs(weights[k]) * columns_.norm(ids[k]);
     support_.push_back(ids[k]);
     weights_[ids[k]] = weights[k];
     columns_.add(ids[k], -weights[k], residual_.data(), shift);
@@ -92,6 +93,7 @@ void WideState::set_weights(const std::vector<size_t>& ids, const std::vector<do
     q_[i] = omega[i] * residual_[i];
     squares_ += q_[i] * residual_[i];
   }
+  rounding_ = slope_rounding * std::sqrt(2 * null_objective_) + sum_rounding * lengths;
   remember();
 }
 

@@ -1,8 +1,8 @@
 // The whole problem at given weights: exact residual, slopes of all columns or bounds on them, objective and gap.
 #pragma once
 
+#include "../coordinate/penalty.hpp"
 #include "../working_set.hpp"
-#include "penalty.hpp"
 
 namespace certifit {
 
@@ -13,7 +13,6 @@ class WideState {
   const Columns& columns() const { return columns_; }
   void set_alpha(double alpha) { alpha_ = alpha; }
   double alpha() const { return alpha_; }
-  bool has_ridge() const { return ridge_share_ > 0; }
   Penalty penalty(size_t j) const;                  // in units of the scaled columns and of y
   double base(size_t j) const { return base_[j]; }  // l1 at alpha 1
   double to_user(size_t j, double weight) const { return weight * columns_.scale(j) * unit_; }

@@ -110,6 +110,10 @@ _MODULES = {
         "BackwardSelection",
     ),
     "selection.display_path": ("SelectionPathDisplay",),
+    "evaluation.displays.convergence": ("ConvergenceDisplay",),
+    "evaluation.displays.path": ("PathDisplay",),
+    "evaluation.displays.influence": ("InfluenceDisplay",),
+    "evaluation.displays.coefficients": ("CoefficientDisplay",),
 }
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -119,8 +123,10 @@ __all__ = [
     "Bootstrap",
     "Calibration",
     "CalibrationDisplay",
+    "CoefficientDisplay",
     "ConfusionMatrix",
     "ConfusionMatrixDisplay",
+    "ConvergenceDisplay",
     "CrossValidated",
     "ElasticNet",
     "Estimate",
@@ -128,11 +134,13 @@ __all__ = [
     "ForwardSelection",
     "Functions",
     "HuberRegressor",
+    "InfluenceDisplay",
     "Lasso",
     "LearningCurveDisplay",
     "LinearRegression",
     "MutualInformationDisplay",
     "MutualInformationFilter",
+    "PathDisplay",
     "Polynomial",
     "PrecisionRecallDisplay",
     "Ridge",
@@ -202,7 +210,11 @@ if TYPE_CHECKING:
     from certifit.evaluation.confusion import ConfusionMatrix
     from certifit.evaluation.displays.bias_variance import BiasVarianceDisplay
     from certifit.evaluation.displays.calibration import CalibrationDisplay
+    from certifit.evaluation.displays.coefficients import CoefficientDisplay
     from certifit.evaluation.displays.confusion import ConfusionMatrixDisplay
+    from certifit.evaluation.displays.convergence import ConvergenceDisplay
+    from certifit.evaluation.displays.influence import InfluenceDisplay
+    from certifit.evaluation.displays.path import PathDisplay
     from certifit.evaluation.displays.ranking import PrecisionRecallDisplay, RocCurveDisplay
     from certifit.evaluation.errors import (
         d2_tweedie_score,

@@ -309,7 +309,7 @@ def test_a_row_of_leverage_one_is_named(rng):
     model = cf.LinearRegression().fit(X, y)
     assert model.summary(X, y, covariance="HC1").inference.kind == "HC1"
     for covariance in ("HC2", "HC3"):
-        with pytest.raises(ValueError, match=rf"{covariance} does not exist: the leverage of 1 rows is 1.*: 17\."):
+        with pytest.raises(ValueError, match=rf"{covariance} does not exist: the fit passes through row 17 whatever"):
             model.summary(X, y, covariance=covariance)
 
 
@@ -328,6 +328,42 @@ def test_a_singular_robust_covariance_leaves_f_undefined() -> None:
     more = np.column_stack([X, [0, 0, 0, 1, 0]])
     table = cf.LinearRegression().fit(more, y).summary(more, y, covariance="HC0")
     assert "nan" not in str(table)
+
+
+@pytest.mark.parametrize("covariance", ["HC0", "HC1"])
+def test_a_row_that_the_fit_passes_through_is_named_where_errors_are_too_small(rng, covariance):
+    X, y, _ = sample(rng)
+    X[:, 1] = 0
+    X[17, 1] = 1.0
+    model = cf.LinearRegression().fit(X, y)
+    table = model.summary(X, y, covariance=covariance)
+    theirs = sm.OLS(y, design(X, True)).fit(cov_type=covariance)
+    np.testing.assert_allclose(table.inference.standard_errors, theirs.bse, rtol=TOLERANCE)
+    np.testing.assert_allclose(table.inference.f_statistic, theirs.fvalue, rtol=TOLERANCE)
+    assert table.inference.standard_errors[2] < model.inference_.standard_errors[2] / 2  # its own noise is missing
+    text = " ".join(str(table).split())
+    assert "The fit passes through row 17 whatever the target there (leverage 1)" in text
+    assert "leverage 1" not in str(model.summary(X, y))
+
+
+def test_a_coefficient_that_only_rows_without_residual_tell_has_no_robust_error() -> None:
+    X = np.array([[0.0, 0], [0, 0], [1, 0], [1, 0], [1, 1], [1, 1]])
+    y = np.array([0.0, 2.0, 5.0, 5.0, 8.0, 8.0])
+    table = cf.LinearRegression().fit(X, y).summary(X, y, covariance="HC0")
+    np.testing.assert_array_equal(np.isnan(table.inference.standard_errors), [False, False, True])
+    assert math.isnan(table.inference.p_values[2]) and math.isnan(table.inference.f_statistic)
+    text = " ".join(str(table).split())
+    assert "No robust standard error exists for 'x1': only rows that the fit passes through" in text
+    assert "nan" not in text and table.to_dict()["coefficients"][2]["p"] is None
+
+
+def test_noise_of_very_unequal_size_is_no_reason_to_refuse(rng):
+    X = np.repeat([[0.0], [1.0]], 20, axis=0)
+    y = np.concatenate([1e-4 * rng.normal(size=20), 5 + rng.normal(size=20)])
+    found = cf.LinearRegression().fit(X, y).summary(X, y, covariance="HC0").inference
+    theirs = sm.OLS(y, design(X, True)).fit(cov_type="HC0")
+    np.testing.assert_allclose(found.standard_errors, theirs.bse, rtol=1e-6)
+    np.testing.assert_allclose(found.f_statistic, theirs.fvalue, rtol=1e-6)
 
 
 def test_the_examples_of_the_docstrings_hold() -> None:

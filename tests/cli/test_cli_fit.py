@@ -9,18 +9,22 @@ import pytest
 import certifit as cf
 from certifit.report import folder
 
-FOUR = {"model.certifit", "report.html", "report.json", "coefficients.csv"}
+OURS = {"model.certifit", "report.html", "report.json", "coefficients.csv", "MODEL_CARD.md", "pictures"}
 
 
 def names(path):
     return {entry.name for entry in path.iterdir()}
 
 
-def test_fit_writes_four_files_and_says_what_it_found(cli, data):
+def contents(path):
+    return {entry.relative_to(path).as_posix(): entry.read_bytes() for entry in path.rglob("*") if entry.is_file()}
+
+
+def test_fit_writes_its_files_and_says_what_it_found(cli, data):
     result = cli("fit", data, "--target", "y", "--out", "out")
     assert result.exit_code == 0
     out = data.parent / "out"
-    assert names(out) == FOUR
+    assert names(out) == OURS
     assert "y from 2 columns, least squares, 120 rows" in result.stdout
     assert "R2" in result.stdout and "p-value" in result.stdout and "converged" in result.stdout
     assert "yes, proven" in result.stdout
@@ -111,17 +115,17 @@ def test_a_second_fit_replaces_the_first_and_says_so(cli, data, saved):
     assert "Replaced the earlier fit in out" in result.stdout
     assert (saved / "model.certifit").read_bytes() != before
     assert (saved / "predictions.csv").read_text() == "mine"
-    assert names(saved) == FOUR | {"predictions.csv"}
+    assert names(saved) == OURS | {"predictions.csv"}
 
 
 def test_an_empty_folder_is_taken_and_parents_are_made(cli, data):
     (data.parent / "empty").mkdir()
     assert cli("fit", data, "-t", "y", "-o", "empty").exit_code == 0
     assert cli("fit", data, "-t", "y", "-o", "deep/er/est").exit_code == 0
-    assert names(data.parent / "deep" / "er" / "est") == FOUR
+    assert names(data.parent / "deep" / "er" / "est") == OURS
 
 
-@pytest.mark.parametrize("foreign", ["notes.txt", *sorted(FOUR)])
+@pytest.mark.parametrize("foreign", ["notes.txt", *sorted(OURS)])
 def test_a_folder_of_other_files_is_refused_before_the_fit(cli, data, foreign, monkeypatch):
     out = data.parent / "theirs"
     out.mkdir()
@@ -141,7 +145,7 @@ def test_an_error_while_writing_leaves_everything_as_it_was(cli, data, monkeypat
     out = data.parent / "out"
     if existing:
         assert cli("fit", data, "-t", "y", "-o", "out").exit_code == 0
-    before = {path.name: path.read_bytes() for path in out.iterdir()} if existing else None
+    before = contents(out) if existing else None
     seen = names(data.parent)
 
     def broken(*args, **options):
@@ -155,7 +159,7 @@ def test_an_error_while_writing_leaves_everything_as_it_was(cli, data, monkeypat
     assert result.stdout == ""
     assert names(data.parent) == seen
     if existing:
-        assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+        assert contents(out) == before
 
 
 def test_a_full_disk_is_named(cli, data, monkeypatch):
@@ -209,3 +213,37 @@ def test_staged_files_appear_together_or_not_at_all(tmp_path):
 def test_a_fit_can_be_moved_and_used_elsewhere(cli, data, saved):
     shutil.move(saved, data.parent / "moved")
     assert cli("verify", "moved/model.certifit", data).exit_code == 0
+
+
+def test_a_failure_in_the_middle_of_replacing_brings_the_earlier_fit_back(cli, data, saved, monkeypatch):
+    (saved / "pictures" / "mine.svg").write_text("mine")
+    before, move, moved = contents(saved), os.replace, []
+
+    def breaks(source, target):
+        moved.append(target)
+        if len(moved) == 4:
+            raise OSError(5, "Input/output error")
+        move(source, target)
+
+    monkeypatch.setattr(os, "replace", breaks)
+    result = cli("fit", data, "-t", "a", "-o", "out", "--model", "ridge", "--cv", "0")
+    assert result.exit_code == 2 and len(moved) > 4
+    assert contents(saved) == before
+    assert not [name for name in names(saved) if name.startswith(".certifit")]
+
+
+def test_pictures_of_an_earlier_fit_go_and_other_files_beside_them_stay(cli, data):
+    assert cli("fit", data, "-t", "y", "-o", "out", "--model", "linear", "--columns", "a").exit_code == 0
+    pictures = data.parent / "out" / "pictures"
+    (pictures / "mine.svg").write_text("mine")
+    assert {"curve.svg", "influence.svg"} <= names(pictures)
+    assert cli("fit", data, "-t", "y", "-o", "out", "--model", "ridge", "--cv", "0").exit_code == 0
+    assert not {"curve.svg", "influence.svg"} & names(pictures)
+    assert (pictures / "mine.svg").read_text() == "mine"
+
+
+def test_a_picture_of_others_is_refused(cli, data, saved):
+    (saved / "pictures" / "fit.svg").write_text("<svg/>")
+    result = cli("fit", data, "-t", "y", "-o", "out")
+    assert result.exit_code == 2 and "pictures/fit.svg" in result.stderr
+    assert (saved / "pictures" / "fit.svg").read_text() == "<svg/>"

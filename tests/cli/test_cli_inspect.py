@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import certifit as cf
@@ -35,10 +36,31 @@ def test_a_lasso_shows_alpha_and_what_is_zero(cli):
     X = [[1.0, 0.0, 3.0], [2.0, 1.0, 1.0], [3.0, 0.0, 2.0], [4.0, 1.0, 5.0]]
     model = Lasso(alpha=0.5, bounds={"x0": "increasing"}, penalty_factors=[1, 2, 2]).fit(X, [2.0, 4.0, 6.0, 8.0])
     cf.save(model, "m.certifit")
-    text = cli("inspect", "m.certifit").stdout
+    text = " ".join(cli("inspect", "m.certifit").stdout.split())
     assert "m.certifit: Lasso" in text and "alpha 0.5" in text and "1 of 3 not zero" in text
     assert "factors of 2 columns" in text and "bounds on 1 column" in text
     assert "3, without names" in text
+
+
+def test_a_huber_regression_shows_its_loss_and_the_scale_of_its_residuals(cli):
+    X = [[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]]
+    model = cf.HuberRegressor(1.5, scale="mad").fit(X, [2.1, 3.9, 6.2, 7.8, 10.1, 60.0])
+    cf.save(model, "m.certifit")
+    text = " ".join(cli("inspect", "m.certifit").stdout.split())
+    assert "m.certifit: HuberRegressor" in text and "delta 1.5" in text and "scale mad" in text
+    assert "h(z) = z^2/2 if |z| <= 1.5 else 1.5 |z| - 1.125" in text
+    assert f"residuals scale {model.scale_:.4g}" in text
+    found = json.loads(cli("inspect", "m.certifit", "--json").stdout)
+    assert found["model"]["scale"] == model.scale_ and found["model"]["objective"] == model.objective
+
+
+def test_weights_are_told_by_the_names_of_their_columns(cli):
+    X = np.eye(12, 10)
+    cf.save(cf.Ridge(0.1).fit(X, np.arange(12.0)), "m.certifit")
+    text = " ".join(cli("inspect", "m.certifit").stdout.split())
+    assert "; x7 " in text and "; and 2 more" in text and "x8" not in text
+    found = json.loads(cli("inspect", "m.certifit", "--json").stdout)["coefficients"]
+    assert found["names"] == [f"x{j}" for j in range(10)] and len(found["values"]) == 10
 
 
 def test_a_table_shows_what_was_noted_about_its_columns(cli):

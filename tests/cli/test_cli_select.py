@@ -13,7 +13,8 @@ from certifit.report import folder
 from certifit.selection.leaders import RMSE
 from certifit.selection.wrappers import BackwardSelection, ForwardSelection
 
-FIVE = {"model.certifit", "report.html", "report.json", "coefficients.csv", "selection.csv"}
+FILES = {"model.certifit", "report.html", "report.json", "MODEL_CARD.md", "coefficients.csv", "selection.csv"}
+OURS = FILES | {"pictures"}
 WRAPPERS = {"forward": ForwardSelection, "backward": BackwardSelection}
 
 
@@ -61,7 +62,7 @@ def test_the_selection_is_that_of_the_library(cli, table, options, wanted, direc
     assert saved.coef_.tobytes() == selector.estimator_.coef_.tobytes()
     steps = context_of()["selection"]["steps"]
     assert [step["error"] for step in steps] == [-step.mean_score for step in selector.steps_]
-    assert {path.name for path in Path("out").iterdir()} == FIVE
+    assert {path.name for path in Path("out").iterdir()} == OURS
     assert f"{len(selector.selected_features_)} column" in result.stdout and result.stderr == ""
     assert cli("verify", "out/model.certifit", table).exit_code == 0
     assert cli("predict", "out/model.certifit", table, "-o", "p.csv").exit_code == 0
@@ -113,7 +114,7 @@ def test_a_fit_after_a_selection_leaves_no_old_table_of_steps(cli, table):
     cli("select", table, "-t", "y", "-o", "out", "--features", "1")
     result = cli("fit", table, "-t", "y", "-o", "out", "--group", "who", "--cv", "0")
     assert "Replaced the earlier fit" in result.stdout
-    assert {path.name for path in Path("out").iterdir()} == FIVE - {"selection.csv"}
+    assert {path.name for path in Path("out").iterdir()} == OURS - {"selection.csv"}
 
 
 def test_a_table_of_steps_that_is_not_ours_is_refused(cli, table):
@@ -165,4 +166,4 @@ def test_quiet_says_nothing(cli, table):
 
 
 def test_the_folder_knows_its_files():
-    assert set(folder.FILES) == FIVE == set(folder.MARKS)
+    assert set(folder.FILES) == FILES == set(folder.MARKS)

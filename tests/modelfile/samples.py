@@ -12,6 +12,7 @@ import pyarrow as pa
 import certifit as cf
 from certifit.data.arrow import ArrowSource
 from certifit.maps import TableEncoder
+from certifit.models.robust import HuberRegressor
 from certifit.models.sparse import ElasticNet, Lasso
 
 NASTY_NAMES = [
@@ -100,8 +101,29 @@ def sparse_cases() -> dict[str, tuple[Any, ...]]:
             frame,
             target,
         ),
+        "lasso standardized": (Lasso(alpha=0.2, penalty_factors=[1, 1, 2, 1, 1], standardize=True), X * 3, y),
         "elastic net": (ElasticNet(alpha=0.2, l1_ratio=0.3), X, y, weight),
         "elastic net by name": (ElasticNet(0.1, 1, bounds=ends, penalty_factors={NASTY_NAMES[2]: 3}), named, y),
+    }
+
+
+def robust_cases() -> dict[str, tuple[Any, ...]]:
+    """Huber regression with every kind of scale."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(30, 3))
+    y = X @ [2.0, -1.5, 0.6] + 3.0 + 0.3 * rng.normal(size=30)
+    y[:4] += 20
+    weight = rng.integers(1, 4, size=30).astype(float)
+    frame = table()
+    target = pd.Series(rng.standard_t(2, size=len(frame)).round(3), name="delay")
+    redundant = np.column_stack([X, X[:, 0] - X[:, 1]])
+    return {
+        "huber": (HuberRegressor(), X, y),
+        "huber mad": (HuberRegressor(1.5, scale="mad", fit_intercept=False), X, y, weight),
+        "huber fixed": (HuberRegressor(2, 0.1, scale=0.5, max_iter=50, tol=1e-7), X, y),
+        "huber redundant": (HuberRegressor(scale=1), redundant, y),
+        "huber in powers": (HuberRegressor(alpha=0.01, basis=cf.Polynomial(2)), X, y),
+        "huber of a table": (HuberRegressor(alpha=0.1, scale="mad", encoder=TableEncoder()), frame, target),
     }
 
 
@@ -131,6 +153,7 @@ def samples() -> dict[str, Sample]:
         "named chebyshev": (cf.LinearRegression(basis=cf.Polynomial(1)), named, target),
         **table_cases(),
         **sparse_cases(),
+        **robust_cases(),
     }
     return {name: Sample(model.fit(*data), *data) for name, (model, *data) in cases.items()}
 
@@ -138,3 +161,4 @@ def samples() -> dict[str, Sample]:
 NAMES = list(samples())
 TABLES = list(table_cases())
 SPARSE = list(sparse_cases())
+ROBUST = list(robust_cases())

@@ -254,7 +254,7 @@ def test_bytes_that_no_array_has_are_refused():
 
 def test_the_models_of_this_version_have_no_trees_and_no_support_vectors():
     # A model with indices in its state needs its own tests of attacks 13 and 14 before it stands here.
-    assert set(REGISTRY) == {"linear_regression", "ridge", "lasso", "elastic_net"}
+    assert set(REGISTRY) == {"linear_regression", "ridge", "lasso", "elastic_net", "huber_regressor"}
     for name, sample in samples().items():
         table, _ = split(to_bytes(sample.model))
         integers = {key for key, entry in table.items() if entry.get("dtype") == "I64"}
@@ -328,7 +328,7 @@ def test_load_and_inspect_read_no_more_than_they_may(tmp_path):
     assert container.MAX_HEADER <= 1024**2 and container.MAX_ARRAYS <= 4096
 
 
-@pytest.mark.parametrize("name", ["ridge", "lasso", "elastic net"])
+@pytest.mark.parametrize("name", ["ridge", "lasso", "elastic net", "huber", "huber fixed"])
 def test_an_edited_certificate_is_marked_unverified_and_refused_on_the_data(name, tmp_path):
     model, *rows = samples()[name]
     data = to_bytes(model)

@@ -311,7 +311,7 @@ def records(tree: dict[str, Any], path: str = "") -> list[str]:
     return [path, *(found for key, value in inner for found in records(value, f"{path}{key}."))]
 
 
-@pytest.mark.parametrize("name", ["least squares", "powers", "named", "lasso with factors", "elastic net"])
+@pytest.mark.parametrize("name", ["least squares", "powers", "named", "lasso with factors", "elastic net", "huber"])
 def test_no_key_may_be_missing_and_none_may_be_added(name):
     data = to_bytes(fitted(name))
     for path in records(metadata(data)):

@@ -43,6 +43,7 @@ def test_an_old_file_gives_the_numbers_that_it_gave_then(name):
     model, then = cf.load(FILES / f"{name}.certifit"), EXPECTED[name]
     assert [number.hex() for number in model.coef_.tolist()] == then["coef"]
     assert float(model.intercept_).hex() == then["intercept"]
+    assert getattr(model, "scale_", 0.0).hex() == then.get("scale", (0.0).hex())
     np.testing.assert_allclose(model.predict(rows(model)), then["predictions"], rtol=1e-13, atol=1e-13)
 
 

@@ -13,6 +13,9 @@ FACTORIES = {
     "Lasso(0.01)": ("reg", lambda: cf.Lasso(0.01)),
     "Lasso(0.01, increasing)": ("reg", lambda: cf.Lasso(0.01, bounds=(0.0, np.inf))),
     "ElasticNet(0.01)": ("reg", lambda: cf.ElasticNet(0.01)),
+    "HuberRegressor": ("reg", cf.HuberRegressor),
+    "HuberRegressor(mad)": ("reg", lambda: cf.HuberRegressor(scale="mad")),
+    "HuberRegressor(scale=1)": ("reg", lambda: cf.HuberRegressor(alpha=0.01, scale=1.0)),
     "CrossValidated": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv=3)),
     "CrossValidated(loo)": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv="loo")),
 }

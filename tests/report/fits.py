@@ -50,6 +50,44 @@ def _ridge():
     return cf.Ridge(alpha=0.1), Memory(X, y, names=["a", "b", "c"])
 
 
+def _lasso():
+    X, y = rows(300, 8)
+    return cf.Lasso(alpha=2.0), Memory(X, y, names=list("abcdefgh"))
+
+
+def _lasso_without_weights():
+    X, y = rows()
+    return cf.Lasso(alpha=1e6), Memory(X, y, names=["a", "b", "c"])
+
+
+def _lasso_of_weak_penalty():
+    X, y = rows()
+    return cf.Lasso(alpha=1e-6), Memory(X, y, names=["a", "b", "c"])
+
+
+def _wide_lasso():
+    X, y = rows(40, 90)
+    return cf.Lasso(alpha=60.0), Memory(X, y, names=[f"x{j}" for j in range(90)])
+
+
+def _elastic_net():
+    X, y = rows(300, 8)
+    return cf.ElasticNet(alpha=2.0, l1_ratio=0.9, bounds={"a": "increasing"}), Memory(X, y, names=list("abcdefgh"))
+
+
+def _huber():
+    X, y = rows()
+    y[::20] += 50
+    return cf.HuberRegressor(), Memory(X, y, names=["a", "b", "c"])
+
+
+def _huber_weighted():
+    X, y = rows()
+    y[::20] += 50
+    weight = np.random.default_rng(1).integers(0, 3, 300).astype(float)
+    return cf.HuberRegressor(scale="mad", alpha=0.01), Memory(X, y, weight, ["a", "b", "c"])
+
+
 def _dependent():
     X, y = rows()
     return cf.LinearRegression(), Memory(np.column_stack([X, X[:, 0] + 2 * X[:, 1]]), y, names=["a", "b", "c", "d"])

@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from scipy import linalg, special
 
-from certifit.certificates.summary import Summary
+from certifit.certificates.summary import Dropped, Summary, left_out
 
 EPSILON = float(np.finfo(np.float64).eps)
 BLOCK_NUMBERS = 2**17  # numbers of a block of rows in `interval`: 1 MB
@@ -224,10 +224,20 @@ class Inference:
             bounds[part] = np.column_stack([predictions[part] - half, predictions[part] + half])
         return bounds
 
-    def summary(self, model: str, target: str, level: float = 0.95, notes: Sequence[str] = ()) -> Summary:
-        """The table of the fit; `notes` are sentences printed after those of the table itself."""
+    def summary(
+        self,
+        model: str,
+        target: str,
+        level: float = 0.95,
+        notes: Sequence[str] = (),
+        dropped: Sequence[Dropped] = (),
+    ) -> Summary:
+        """The table of the fit; `notes` are sentences printed after those of the table itself.
+
+        dropped: columns that were left out before the fit, to be named in the table.
+        """
         self._quantile(level)
-        return Summary(self, model, target, level, (*self._sentences(), *notes))
+        return Summary(self, model, target, level, (*left_out(dropped), *self._sentences(), *notes), tuple(dropped))
 
     @property
     def _mass(self) -> float:

@@ -12,44 +12,46 @@ step gives a proof; that one gives a near one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from certifit.certificates.certificate import EXACT_FIT, Certificate
-from certifit.certificates.least_squares import _relations
+from certifit.certificates.certificate import Certificate
+from certifit.certificates.least_squares import certify as certify_squares
 from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.runtime import one_blas_thread
-from certifit.tasks.robust import Direction, Point, RobustRegression, RobustSums, RobustWeights, Rows, Slopes
+from certifit.statistics.residual import EXACT_FIT, TINY, UNIT
+from certifit.tasks.robust import Point, RobustRegression, RobustSums, RobustWeights, Rows, Slopes
 
-UNIT = 2.0**-53
 SAFETY = 1e-12  # of a value, for the last roundings
-TINY = float(np.finfo(float).tiny)
 NEGLIGIBLE = 1e-12  # penalties this small change neither the matrix nor the objective
-ROUNDING_FLOOR = 1e-12  # residuals below this share of the target's size are rounding
+ROUNDINGS = 4  # of a residual: target, weights, products, their sum
+ROUNDING_SHARE = 1e-8  # of an objective: one that these move by more is rounding itself
 
 CLAIMS = {
     True: "relative excess of the objective in weights, intercept and scale",
     False: "relative excess of the objective at the scale given",
 }
-MAD_CLAIM = "relative excess of the objective at the scale found, the median absolute residual / 0.6745"
+MAD_CLAIM = "relative excess of the objective at the scale found, and its change to that of the median residual"
 
 
 @dataclass(frozen=True)
 class Dual:
-    """A point of the dual: u = share (slope of the loss after the step `way`, less a'lift)."""
+    """A point of the dual: u = share (slope of the loss of this scale after the step, less a'lift)."""
 
     at: Point
-    way: Direction
+    step: Array
+    scale: float
     lift: Array
     share: float = 1.0
 
     def of_rows(self, run: Block, rows: Rows, r: Array) -> Array:
         """u of the rows of a run, whose residuals at the state are r."""
-        moved = r - rows.products(run, self.way.step)
-        u = rows.loss.slope(moved, max(self.at.scale + self.way.scale, self.at.scale / 2))
+        moved = r - rows.products(run, self.step)
+        u = rows.loss.slope(moved, self.scale)
         return self.share * (u - rows.products(run, self.lift) if self.lift.any() else u)
 
 
@@ -82,7 +84,8 @@ def certify(task: RobustRegression, state: RobustWeights, tolerance: float) -> C
     sums = task.sums_at(at)
     objective = task.objective(at, sums, task.is_joint)
     gap, rounding = duality_gap(task, at, sums)
-    scale = max(objective, _floor(task, at), TINY)
+    gap += _drift(task, state, at, objective)
+    scale = max(objective, _floor(task, at, _size(task, state)))
     rounding = rounding / scale + SAFETY * gap / scale + TINY
     return Certificate(
         claim=MAD_CLAIM if task.rule == "mad" else CLAIMS[task.is_joint],
@@ -93,19 +96,41 @@ def certify(task: RobustRegression, state: RobustWeights, tolerance: float) -> C
         rank=task.rank,
         n_columns=len(state.coef),
         condition=task.factor.condition,
-        dependent=_relations(task),
+        dependent=_relations(task, state),
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
     )
 
 
+def _relations(task: RobustRegression, state: RobustWeights) -> tuple[str, ...]:
+    """One sentence a redundant column: they are those of least squares."""
+    return certify_squares(task, state, 1.0).dependent if len(task.factor.dependent) else ()
+
+
 def duality_gap(task: RobustRegression, at: Point, sums: RobustSums) -> tuple[float, float]:
-    """Gap and what rounding may add, scaled, over the scale where that is held."""
+    """Gap and what rounding may add, scaled, over the scale where that is held: the best of a few dual points."""
+    return min((_gap_at(task, at, dual) for dual in _duals(task, at, sums)), key=sum)
+
+
+def _duals(task: RobustRegression, at: Point, sums: RobustSums) -> Iterator[Dual]:
+    """The slopes one Newton step on. A scale that is rounding has no band to step in: there from those that have."""
+    nothing = np.zeros(len(at.weights) + 1)
+    if at.scale < task.smallest_scale:
+        for scale in (task.smallest_band, task.smallest_scale):
+            wider = replace(at, scale=scale)
+            yield Dual(at, task.newton_step(wider, task.sums_at(wider), 0.0, False).step, scale, nothing)
+        return
+    way = task.newton_step(at, sums, 0.0, task.is_joint)
+    yield Dual(at, way.step, max(at.scale + way.scale, at.scale / 2), nothing)
+    if at.scale + way.scale < at.scale / 2:  # a scale that falls to 0
+        yield Dual(at, task.newton_step(at, sums, 0.0, False).step, at.scale, nothing)
+
+
+def _gap_at(task: RobustRegression, at: Point, dual: Dual) -> tuple[float, float]:
     total, pull = task.gram.sum_weight, task.pull(at.scale)
-    dual = Dual(at, task.newton_step(at, sums, 0.0, task.is_joint), np.zeros(len(at.weights) + 1))
     slopes = _slopes(task, dual)
     left = _to_remove(task, task.moments(slopes))
     if left.any():
-        dual = Dual(at, dual.way, left)
+        dual = replace(dual, lift=left)
         slopes = _slopes(task, dual)
     # What is still not orthogonal: an exactly feasible point lies `off` away, at most `reach` in any row.
     moments = task.moments(slopes)
@@ -113,7 +138,7 @@ def duality_gap(task: RobustRegression, at: Point, sums: RobustSums) -> tuple[fl
     off = 2 * np.sqrt(max(float(rest @ _required(task, moments)), 0.0))
     reach = 2 * task.source.reduce(partial(_largest_of_run, rows=task.rows(), step=rest)).value
     share = _share(task, slopes, off, reach)
-    dual = Dual(at, dual.way, dual.lift, share)
+    dual = replace(dual, share=share)
     found = task.source.reduce(partial(_excess_of_run, rows=task.rows(), dual=dual))
     if _is_free(task):  # the minimum without a penalty is a lower bound
         gap = found.brackets + float(pull @ np.square(at.weights)) / 2
@@ -206,14 +231,27 @@ def _penalty_bracket(pull: Array, weights: Array, moments: Array) -> float:
         return float(np.sum(np.where(pull > 0, apart * (apart / pull) / 2, 0.0)))
 
 
-def _floor(task: RobustRegression, at: Point) -> float:
-    """The objective of residuals that are an exact fit to rounding: 1e-7 of the target's spread, 1e-12 of its size.
+def _drift(task: RobustRegression, state: RobustWeights, at: Point, objective: float) -> float:
+    """How much the objective at the state changes from its scale to the median one, over the scale; else 0."""
+    if task.rule != "mad":
+        return 0.0
+    other = replace(at, scale=task.median_scale(state))
+    return abs(task.objective(other, task.sums_at(other), False) * (other.scale / at.scale) - objective)
 
-    A joint objective is linear in small residuals, not quadratic; there 1e-7 of the size is what an ulp can tell.
+
+def _size(task: RobustRegression, state: RobustWeights) -> float:
+    """The root of the mean of (|x|'|w| + |y|)^2, which roundings of predictions scale with; above 0."""
+    return max(float(np.sqrt(task.residual_at(state).magnitude / task.gram.sum_weight)), task.target_size)
+
+
+def _floor(task: RobustRegression, at: Point, size: float) -> float:
+    """What an excess is relative to where the objective is rounding: the floors of least squares, for this loss.
+
+    1e-14 of the null model's objective; and where roundings of targets and predictions cost 1e-8 of it, the default
+    tol: no state of float64 numbers could be told from the best.
     """
-    size = task.target_size
-    if task.is_joint:
-        return float(np.sqrt(EXACT_FIT) * size)
-    _, about = task.gram.target_moments()
-    spread = np.sqrt(about / task.gram.sum_weight) if task.fit_intercept else size
-    return float(task.loss.value(np.maximum(np.sqrt(EXACT_FIT) * spread, ROUNDING_FLOOR * size), at.scale))
+    rounding = float(task.loss.value(np.asarray(ROUNDINGS * UNIT * size), at.scale)) / ROUNDING_SHARE
+    spread = np.asarray(task.spread if task.fit_intercept else task.target_size)
+    # mean h(r) <= h(root mean r^2): with a joint scale the null objective is at most that at the scale `spread`.
+    null = float(spread if task.is_joint else task.loss.value(spread, at.scale))
+    return max(EXACT_FIT * null, rounding, TINY)

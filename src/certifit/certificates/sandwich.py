@@ -4,6 +4,7 @@
 
 The sum is taken in the frame t of `influence`, where A is the identity: it does not feel the condition of the columns.
 As in statsmodels the coefficients are then tested with the normal law (z), all together with F(q, N - p).
+A coefficient that only rows without a residual tell would have an error of 0, to rounding: it is nan here, and said.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from certifit.tasks.normal_equations import Weights
 Covariance = Literal["nonrobust", "HC0", "HC1", "HC2", "HC3"]
 POWERS = {"HC0": 0, "HC1": 0, "HC2": 1, "HC3": 2}
 SHOWN = 5
+NO_SPREAD = 1e-7  # a robust error below this share of the plain one is the rounding of residuals that are 0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,6 +39,8 @@ class RobustInference(Inference):
     kind: str
     scaled_covariance: Array  # (p, p), in units of 4**exponent
     wald: float  # b'V^-1 b / q of the q coefficients besides the intercept; nan where V is singular
+    alone: tuple[int, ...] = ()  # the first rows of leverage 1
+    n_alone: int = 0
 
     @property
     def law(self) -> str:
@@ -72,7 +76,8 @@ class RobustInference(Inference):
 
     @property
     def _scaled_errors(self) -> Array:
-        return np.asarray(np.sqrt(np.maximum(np.diagonal(self.scaled_covariance), 0.0)))
+        errors = np.sqrt(np.maximum(np.diagonal(self.scaled_covariance), 0.0))
+        return np.asarray(np.where(errors < NO_SPREAD * super()._scaled_errors, np.nan, errors))
 
     def _quantile(self, level: float) -> float:
         super()._quantile(level)
@@ -86,6 +91,18 @@ class RobustInference(Inference):
 
     def _sentences(self) -> Iterator[str]:
         yield from super()._sentences()
+        empty = [name for name, error in zip(self.names, self._scaled_errors, strict=True) if math.isnan(error)]
+        if empty:
+            shown = ", ".join(map(repr, empty[:SHOWN])) + (", ..." if len(empty) > SHOWN else "")
+            yield (
+                f"No robust standard error exists for {shown}: only rows that the fit passes through tell the "
+                "coefficient."
+            )
+        if self.alone:
+            yield (
+                f"The fit passes through {_rows(self.alone, self.n_alone)} whatever the target there (leverage 1), so "
+                "that noise is not seen: robust standard errors of coefficients that such a row tells are too small."
+            )
         if math.isnan(self.wald) and self.df_model > 0 and self.tss > 0:
             yield "F is undefined: this covariance is singular, too few rows differ from the fit."
 
@@ -111,7 +128,7 @@ class RowFacts:
 
 @dataclass(frozen=True)
 class Meat:
-    """sum_i e_i^2 (1 - h_i)^-k t_i t_i' over observations, and the rows of leverage 1, where k > 0 has no value."""
+    """sum_i e_i^2 (1 - h_i)^-k t_i t_i' over observations; rows of leverage 1 (no residual) are left out, and named."""
 
     sums: Array
     alone: tuple[int, ...]
@@ -131,18 +148,29 @@ def robust(task: LeastSquares, state: Weights, fit: Inference, kind: str) -> Rob
     """The inference of a fit with covariance HC0 to HC3: one pass over the rows of the task."""
     frame = Frame.of(task, state, fit)
     meat = task.source.reduce(partial(_of_run, frame=frame, power=POWERS[kind]))
-    if meat.n_alone:
-        more = ", ..." if meat.n_alone > SHOWN else ""
+    if meat.n_alone and POWERS[kind]:
         raise ValueError(
-            f"{kind} does not exist: the leverage of {meat.n_alone} rows is 1, the fit passes through them whatever "
-            f"their target: {', '.join(map(str, meat.alone))}{more}. Use covariance='HC1', or leave these rows out."
+            f"{kind} does not exist: the fit passes through {_rows(meat.alone, meat.n_alone)} whatever the target "
+            "there (leverage 1). Use covariance='HC1', or leave these rows out."
         )
     sums = meat.sums * (fit.n_obs / fit.df_resid if kind == "HC1" else 1.0)
     root = _raw_root(frame)
     covariance = root @ sums @ root.T
     plain = {field.name: getattr(fit, field.name) for field in fields(fit)}
-    wald = _wald(fit, root, sums)
-    return RobustInference(**plain, kind=kind, scaled_covariance=(covariance + covariance.T) / 2, wald=wald)
+    return RobustInference(
+        **plain,
+        kind=kind,
+        scaled_covariance=(covariance + covariance.T) / 2,
+        wald=_wald(fit, root, sums),
+        alone=meat.alone,
+        n_alone=meat.n_alone,
+    )
+
+
+def _rows(shown: tuple[int, ...], count: int) -> str:
+    """ "row 17", "rows 1, 2, 3, 4, 5, ..." """
+    more = ", ..." if count > len(shown) else ""
+    return f"row{'s' if count > 1 else ''} {', '.join(map(str, shown))}{more}"
 
 
 def _of_run(run: Block, frame: Frame, power: int) -> Meat:
@@ -152,12 +180,10 @@ def _of_run(run: Block, frame: Frame, power: int) -> Meat:
 @one_blas_thread
 def _meat(block: Block, frame: Frame, power: int) -> Meat:
     seen = frame.seen(block)
+    rest = seen.rest
+    alone = np.flatnonzero(np.isnan(rest) & (seen.times > 0))
     size = np.sqrt(seen.times) * np.abs(seen.residual)
-    alone = np.zeros(0, dtype=np.int64)
-    if power:
-        rest = seen.rest
-        alone = np.flatnonzero(np.isnan(rest) & (seen.times > 0))
-        size = np.where(np.isnan(rest), 0.0, size / np.sqrt(rest) ** power)
+    size = np.where(np.isnan(rest), 0.0, size / np.sqrt(rest) ** power)
     rows = seen.directions * size[:, None]
     return Meat(rows.T @ rows, tuple((block.first_row + alone[:SHOWN]).tolist()), len(alone))
 
@@ -180,7 +206,8 @@ def _wald(fit: Inference, root: Array, sums: Array) -> float:
     b = np.ldexp(fit.estimate[first:], -fit.exponent)
     triangle, inner = root[first:, first:], sums[first:, first:]
     size = np.sqrt(np.diagonal(inner))
-    if not (size > 0).all():
+    # With equal variances the sums are sigma^2 times the identity.
+    if not (size > NO_SPREAD * math.sqrt(fit.rss / fit.df_resid)).all():
         return math.nan
     try:
         u = linalg.solve_triangular(triangle, b) / size

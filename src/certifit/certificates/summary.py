@@ -25,6 +25,15 @@ SCALARS = (
 )
 
 
+@dataclass(frozen=True)
+class Dropped:
+    """A redundant column that a table names and the fit leaves out."""
+
+    place: int  # among all rows of the table
+    name: str
+    relation: str  # "x3 = x1 + 2 x2"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Summary:
     """The table of a fit: prints as text, shows as HTML in a notebook, converts to a dict or a frame."""
@@ -34,6 +43,7 @@ class Summary:
     target: str
     level: float
     notes: tuple[str, ...]
+    dropped: tuple[Dropped, ...] = ()
 
     def __str__(self) -> str:
         heads = ["", *self._heads()]
@@ -47,7 +57,7 @@ class Summary:
             lines.append(f"{_spread(a, b, half)}  {_spread(c, d, width - half - 2)}")
         lines.append(rule)
         for row in [heads, *cells]:
-            lines.append(_spread(row[0], "", widths[0]) + "".join(map(str.rjust, row[1:], widths[1:])))
+            lines.append((_spread(row[0], "", widths[0]) + "".join(map(str.rjust, row[1:], widths[1:]))).rstrip())
             lines += ["-" * width] if row is heads else []
         lines += [rule, "", "Notes:"]
         for i, note in enumerate(self.notes, 1):
@@ -64,7 +74,8 @@ class Summary:
 
         fit = self.inference
         keys = ("estimate", "standard_error", fit.law, "p", "lower", "upper")
-        rows = zip(fit.names, self._values(), strict=True)
+        relations = {column.place: {"dropped": column.relation} for column in self.dropped}
+        rows = enumerate(zip(self._names(), self._values(), strict=True))
         return {
             "model": self.model,
             "target": self.target,
@@ -72,13 +83,13 @@ class Summary:
             "covariance": fit.covariance_type,
             "weights": fit.weights,
             **defined(SCALARS, [getattr(fit, name) for name in SCALARS]),
-            "coefficients": [{"name": name, **defined(keys, row)} for name, row in rows],
+            "coefficients": [{"name": name, **defined(keys, row), **relations.get(i, {})} for i, (name, row) in rows],
             "notes": list(self.notes),
         }
 
     def to_frame(self) -> pandas.DataFrame:
-        """The coefficients as a pandas frame: a row a coefficient, full names in the index."""
-        return data_frame(self._values(), list(self.inference.names), self._heads())
+        """The coefficients as a pandas frame: a row a coefficient, full names in the index; nan where dropped."""
+        return data_frame(self._values(), self._names(), self._heads())
 
     def to_html(self) -> str:
         """Two tables and the notes as a piece of HTML; all text is escaped."""
@@ -94,9 +105,25 @@ class Summary:
     _repr_html_ = to_html  # what a notebook shows
 
     def _values(self) -> np.ndarray:
-        """Estimate, standard error, t or z, p and the interval of every coefficient, shape (p, 6)."""
+        """Estimate, standard error, t or z, p and the interval of every coefficient, a row each; nan where dropped."""
         fit, ends = self.inference, self.inference.confidence_interval(self.level)
-        return np.column_stack([fit.estimate, fit.standard_errors, fit.t_values, fit.p_values, ends])
+        found = np.column_stack([fit.estimate, fit.standard_errors, fit.t_values, fit.p_values, ends])
+        values = np.full((len(found) + len(self.dropped), found.shape[1]), np.nan)
+        values[self._kept()] = found
+        return values
+
+    def _kept(self) -> np.ndarray:
+        """Which rows of the table have a coefficient."""
+        kept = np.ones(len(self.inference.names) + len(self.dropped), dtype=bool)
+        kept[[column.place for column in self.dropped]] = False
+        return kept
+
+    def _names(self) -> list[str]:
+        """All rows of the table."""
+        names = list(self.inference.names)
+        for column in self.dropped:  # in the order of their places
+            names.insert(column.place, column.name)
+        return names
 
     def _heads(self) -> list[str]:
         tail = (1 - self.level) / 2
@@ -104,9 +131,10 @@ class Summary:
         return ["coef", "std err", law, f"P>|{law}|", f"[{tail:.6g}", f"{1 - tail:.6g}]"]
 
     def _rows(self) -> Iterator[tuple[str, list[str]]]:
-        for name, (estimate, error, t, p, *ends) in zip(self.inference.names, self._values(), strict=True):
+        rows = zip(self._names(), self._values(), self._kept(), strict=True)
+        for name, (estimate, error, t, p, *ends), is_kept in rows:
             texts = [_number(estimate, 4), _number(error, 3), _number(t, 3), _format("%.3f", p)]
-            yield name, texts + [_number(end, 3) for end in ends]
+            yield name, texts + [_number(end, 3) for end in ends] if is_kept else ["dropped", *[""] * 5]
 
     def _header(self) -> list[tuple[str, str, str, str]]:
         """Lines of label, value, label, value."""
@@ -128,6 +156,15 @@ class Summary:
             ("Covariance Type:", fit.covariance_type, "AIC:", aic),
             ("Sigma:", f"{fit.sigma:#.4g}", "BIC:", bic),
         ]
+
+
+def left_out(dropped: Sequence[Dropped]) -> list[str]:
+    """A sentence on the columns that were left out, if there are any."""
+    if not dropped:
+        return []
+    shown = "; ".join(column.relation for column in dropped[:10])
+    more = f"; and {len(dropped) - 10} more" if len(dropped) > 10 else ""
+    return [f"Left out as redundant: {shown}{more}. The other coefficients are those of a fit without them."]
 
 
 def data_frame(values: Any, index: Sequence[Any], columns: Sequence[str]) -> pandas.DataFrame:

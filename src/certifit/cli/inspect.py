@@ -13,6 +13,7 @@ from certifit.report.text import count, joined, number, plural, visible
 WIDTH = 100
 LABEL = 15
 MOST_NOTES = 8
+MOST_WEIGHTS = 8
 
 
 @click.command(short_help="Show what a model file holds.")
@@ -50,8 +51,10 @@ def _body(found: Any) -> list[str]:
         ("features", _features(found.features)),
         *[("to note", note) for note in _notes(found.encoder)],
         ("coefficients", _coefficients(found)),
+        *[("", words) for words in _weights(found.coefficients)],
+        *[("residuals", f"scale {number(scale)}") for scale in [found.model.get("scale")] if scale is not None],
         ("data", _data(found.data)),
-        *[("certificate", sentence) for sentence in found.certificate["sentences"]],
+        *[("it claims", sentence) for sentence in found.certificate["sentences"]],
         ("sha256", f"file     {found.file['sha256']}"),
         ("", f"header   {found.file['sha256_header']}"),
         ("", f"payload  {found.file['sha256_payload']}"),
@@ -115,6 +118,14 @@ def _coefficients(found: Any) -> str:
     intercept = coefficients["intercept"]
     words += ", no intercept" if intercept is None else f", intercept {number(intercept)}"
     return words + (", with standard errors" if found.model["has_standard_errors"] else "")
+
+
+def _weights(coefficients: dict[str, Any]) -> list[str]:
+    """The first weights that are not zero, in the order of the columns."""
+    pairs = [pair for pair in zip(coefficients["names"], coefficients["values"], strict=True) if pair[1] != 0]
+    shown = [f"{visible(name, 40)} {number(value)}" for name, value in pairs[:MOST_WEIGHTS]]
+    more = [f"and {count(len(pairs) - MOST_WEIGHTS)} more"] if len(pairs) > MOST_WEIGHTS else []
+    return ["; ".join([*shown, *more])] if shown else []
 
 
 def _data(data: dict[str, Any]) -> str:

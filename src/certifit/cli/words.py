@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from certifit.report import folder, text
-from certifit.report.tables import parameter
+from certifit.report.tables import parameter, shown_groups, shown_rows
 
 # A longer table of coefficients is left to the report.
 MOST_COEFFICIENTS = 20
@@ -99,12 +99,32 @@ def _result(context: dict[str, Any]) -> list[str]:
     spread = text.number(data["target"]["sd"])
     rows.append(f"  typical error  {text.number(quality['sigma'])}   spread of the target {spread}")
     value, tolerance = text.power(certificate["value"]), text.power(certificate["tolerance"])
+    size = model["minimised"]
     if certificate["holds"]:
-        size = "squared error" if model["alpha"] == 0 else "penalised squared error"
         rows.append(f"  converged      yes, proven: no coefficients can lower the {size} by more than {value} of it")
     else:
-        rows.append(f"  converged      NO: the squared error may be {value} above the best, {tolerance} was asked for")
-    return rows
+        rows.append(f"  converged      NO: the {size} may be {value} above the best, {tolerance} was asked for")
+    return rows + _chosen(context) + _held_back(context)
+
+
+def _chosen(context: dict[str, Any]) -> list[str]:
+    """What a penalty that drops columns kept."""
+    chosen = context["coefficients"]["chosen"]
+    if chosen is None:
+        return []
+    kept, dropped = chosen["kept"], chosen["dropped"]
+    lines = _wrapped(text.joined(kept, 12) if kept else "no column", "  kept           ")
+    return lines + (_wrapped(text.joined(dropped, 12), "  dropped        ") if dropped else [])
+
+
+def _held_back(context: dict[str, Any]) -> list[str]:
+    """Rows that a robust fit does not follow."""
+    outliers = context["outliers"]
+    if outliers is None:
+        return []
+    rows = ", ".join(str(row["row"]) for row in outliers["rows"][:5])
+    named = f", furthest out: {rows} (counted from 0)" if rows else ""
+    return [f"  held back      {text.plural(outliers['n_beyond'], 'row')}{named}"]
 
 
 def _data(context: dict[str, Any]) -> list[str]:
@@ -134,8 +154,8 @@ def _coefficients(context: dict[str, Any]) -> list[str]:
 
 def _merged(table: dict[str, Any]) -> list[list[str]]:
     """A row a coefficient, but a category of more than two levels is one row, with the test of all of them."""
-    groups = {group["column"]: group for group in table["groups"] if group["n_levels"] > 2}
-    cells = [_cells(row) for row in table["rows"] if row["column"] not in groups]
+    groups = {group["column"]: group for group in shown_groups(table) if group["n_levels"] > 2}
+    cells = [_cells(row) for row in shown_rows(table) if row["column"] not in groups]
     for group in groups.values():
         name = text.visible(group["column"], NAME_WIDTH - 12)
         cells.append([f"{name}, {group['n_levels']} levels", "", "", text.p_value(group["p"]), "", ""])
@@ -171,8 +191,9 @@ def _wrapped(words: str, label: str = "  ") -> list[str]:
 
 def _files(context: dict[str, Any], out: str, replaced: list[str]) -> list[str]:
     place = Path(out)
-    names = [folder.REPORT, folder.MODEL, folder.COEFFICIENTS, folder.CONTEXT]
+    names = [folder.REPORT, folder.MODEL, folder.CARD, folder.COEFFICIENTS, folder.CONTEXT]
     names += [] if context["selection"] is None else [folder.SELECTION]
+    names.append(f"{folder.PICTURES}/ ({text.plural(len(context['figures']), 'picture')})")
     verb = "Replaced the earlier fit in" if replaced else "Wrote to"
     return [
         f"{verb} {place}: {', '.join(names)}",

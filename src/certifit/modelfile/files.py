@@ -147,9 +147,9 @@ def _raw(array: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _parts(value: Any) -> Any:
-    """The fields of a record, the state of a map, and anything else as it is."""
+    """The fields of a record that count, the state of a map, and anything else as it is."""
     if dataclasses.is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.compare}
     from certifit.maps import Polynomial, TableEncoder
 
     return dict(enumerate(value.to_state())) if isinstance(value, Polynomial | TableEncoder) else value

@@ -68,7 +68,7 @@ def inspect(path: Path, *, max_bytes: int = MAX_FILE) -> Inspection:
         target=metadata["target"],
         features=_features(metadata),
         encoder=_encoder(metadata, parts),
-        coefficients=_coefficients(metadata, arrays),
+        coefficients=_coefficients(metadata, arrays, parts),
         certificate=_certificate(parts),
         data={**metadata["data"], "n_iterations": metadata["n_iterations"]},
     )
@@ -84,48 +84,74 @@ def _file(data: bytes, metadata: Metadata) -> dict[str, Any]:
     }
 
 
-_SQUARES = "sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)"
+_MEAN = "sum_i weight_i"
+_RESIDUAL = "(y_i - b - x_i'w)"
+_SQUARES = f"{_MEAN} {_RESIDUAL}^2 / (2 {_MEAN})"
 
 
 def _factor(metadata: Metadata) -> str:
-    return "factors * " if metadata["penalty"]["has_factors"] else ""
+    names = {"factors": metadata["penalty"]["has_factors"], "sd": metadata["parameters"]["standardize"]}
+    return "".join(f"{name} * " for name, is_there in names.items() if is_there)
+
+
+def _within(metadata: Metadata) -> str:
+    return " within bounds" if metadata["penalty"]["has_bounds"] else ""
 
 
 def _ridge(metadata: Metadata) -> str:
-    return f" + {metadata['solution']['alpha']:g}/2 |w|^2"
+    return f"{_SQUARES} + {metadata['solution']['alpha']:g}/2 |w|^2"
 
 
 def _lasso(metadata: Metadata) -> str:
-    return f" + {metadata['solution']['alpha']:g} {_factor(metadata)}|w|_1"
+    return f"{_SQUARES} + {metadata['solution']['alpha']:g} {_factor(metadata)}|w|_1{_within(metadata)}"
 
 
 def _elastic_net(metadata: Metadata) -> str:
     ratio, factor = float(metadata["parameters"]["l1_ratio"]), _factor(metadata)
-    return f" + {metadata['solution']['alpha']:g} ({ratio:g} {factor}|w|_1 + {1 - ratio:g}/2 {factor}|w|^2)"
+    mixed = f"({ratio:g} {factor}|w|_1 + {1 - ratio:g}/2 {factor}|w|^2)"
+    return f"{_SQUARES} + {metadata['solution']['alpha']:g} {mixed}{_within(metadata)}"
 
 
-# What a class is called, and what it adds to the squares: what `objective` says of a model, without importing one.
+def _huber(metadata: Metadata) -> str:
+    alpha, is_joint = metadata["parameters"]["alpha"], metadata["parameters"]["scale"] == "joint"
+    penalty = f" + {alpha:g}/2 |w|^2" if alpha else ""
+    if is_joint:
+        return f"{_MEAN} s h({_RESIDUAL} / s) / {_MEAN} + s/2{penalty} over w, b and s > 0"
+    return f"{_MEAN} s^2 h({_RESIDUAL} / s) / {_MEAN}{penalty} at s = {metadata['robust']['scale']:g}"
+
+
+def _loss(metadata: Metadata) -> str:
+    """What h is, where the objective names it."""
+    if "robust" not in metadata:
+        return ""
+    delta = float(metadata["parameters"]["delta"])
+    return f", h(z) = z^2/2 if |z| <= {delta:g} else {delta:g} |z| - {delta * delta / 2:g}"
+
+
+# What a class is called and what it minimises: what `objective` says of a model, without importing one.
 CLASSES: Mapping[str, tuple[str, Callable[[Metadata], str]]] = {
-    "linear_regression": ("LinearRegression", lambda metadata: ""),
+    "linear_regression": ("LinearRegression", lambda metadata: _SQUARES),
     "ridge": ("Ridge", _ridge),
     "lasso": ("Lasso", _lasso),
     "elastic_net": ("ElasticNet", _elastic_net),
+    "huber_regressor": ("HuberRegressor", _huber),
 }
 
 
 def _model(metadata: Metadata, arrays: Arrays) -> dict[str, Any]:
-    name, penalty = CLASSES[metadata["estimator"]]
-    within = " within bounds" if metadata.get("penalty", {}).get("has_bounds") else ""
+    name, objective = CLASSES[metadata["estimator"]]
     without = "" if metadata["parameters"]["fit_intercept"] else " with b = 0"
     found = {
         "class": name,
         "estimator": metadata["estimator"],
-        "objective": f"minimised: {_SQUARES}{penalty(metadata)}{within}{without}",
+        "objective": f"minimised: {objective(metadata)}{without}{_loss(metadata)}",
         "parameters": metadata["parameters"],
         "alpha": metadata["solution"]["alpha"],
         "basis": metadata["basis"],
         "has_standard_errors": metadata["inference"] is not None,
     }
+    if "robust" in metadata:
+        found["scale"] = metadata["robust"]["scale"]
     if "penalty" in metadata:
         factors, none = arrays.get("penalty.factors", np.ones(1)), np.zeros(1)
         ends = (arrays.get("penalty.lower", none - np.inf), arrays.get("penalty.upper", none + np.inf))
@@ -147,7 +173,7 @@ def _encoder(metadata: Metadata, parts: linear.Parts) -> dict[str, Any] | None:
     return {"parameters": metadata["encoder"]["parameters"], "kinds": kinds, "notes": list(state["notes"])}
 
 
-def _coefficients(metadata: Metadata, arrays: Arrays) -> dict[str, Any]:
+def _coefficients(metadata: Metadata, arrays: Arrays, parts: linear.Parts) -> dict[str, Any]:
     solution, coef = metadata["solution"], arrays["coef"]
     return {
         "count": len(coef),
@@ -155,6 +181,8 @@ def _coefficients(metadata: Metadata, arrays: Arrays) -> dict[str, Any]:
         "intercept": solution["intercept"] if metadata["parameters"]["fit_intercept"] else None,
         "rank": solution["rank"],
         "condition": solution["condition"],
+        "names": parts.columns,
+        "values": coef.tolist(),
     }
 
 

@@ -1,4 +1,4 @@
-"""The linear family in a file: what LinearRegression, Ridge, Lasso and ElasticNet store, and how they come back.
+"""The linear family in a file: what its models store, and how they come back.
 
     c   columns of the data  d   features: these columns, or the numbers that an encoder makes of a table
     p   columns of the fit: the features, or the functions of a basis
@@ -25,6 +25,7 @@ from certifit.certificates.certificate import Certificate
 from certifit.modelfile.bases import BASIS, BASIS_ARRAYS, build_basis, dump_basis, n_columns
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.encoders import ENCODER, build_encoder, dump_encoder, encoder_arrays
+from certifit.modelfile.robust import check_robust, dump_robust
 from certifit.modelfile.schema import (
     COUNT,
     COUNT_FROM_1,
@@ -120,7 +121,7 @@ def dump(model: Any) -> tuple[Metadata, Arrays]:
         },
         "target": model.target_name_,
     }
-    parts = {"encoder": encoder, "penalty": penalty}
+    parts = {"encoder": encoder, "penalty": penalty, "robust": dump_robust(model)}
     return metadata | {key: record for key, record in parts.items() if record is not None}, arrays
 
 
@@ -151,6 +152,8 @@ def read(metadata: Metadata, arrays: Arrays) -> Parts:
     _check_solution(metadata, p)
     if "penalty" in metadata:
         _check_sparse(metadata, arrays)
+    if "robust" in metadata:
+        check_robust(metadata)
     try:
         basis, fitted_basis = build_basis(metadata["basis"], arrays, names)
         columns = _column_names(fitted_basis, names, d)
@@ -240,6 +243,7 @@ def _check_sparse(metadata: Metadata, arrays: Arrays) -> None:
         f"rank {rank} for {weights} coefficients that are not 0": rank != weights,
         "directions that are not determined": metadata["n_directions"] != 0,
         "standard errors under a penalty": metadata["inference"] is not None,
+        "a history of another length": len(metadata["penalty"]["iterations"]) != metadata["n_iterations"],
     }
     for problem, found in problems.items():
         if found:
@@ -270,7 +274,7 @@ def _build_certificate(metadata: Metadata, arrays: Arrays, p: int, coefficients:
         n_columns=p,
         condition=metadata["solution"]["condition"],
         dependent=tuple(stored["dependent"]),
-        names=coefficients if stored["has_digits"] or "penalty" in metadata else (),
+        names=coefficients if stored["has_digits"] or metadata.keys() & {"penalty", "robust"} else (),
         digits=tuple(arrays["certificate.digits"].tolist()) if stored["has_digits"] else (),
     )
 
@@ -295,9 +299,18 @@ def _build_inference(metadata: Metadata, arrays: Arrays, coefficients: tuple[str
     )
 
 
+def _iterations(metadata: Metadata) -> list[int]:
+    """The number of every row of the history: 1, 2, ... unless told."""
+    counted = list(range(1, metadata["n_iterations"] + 1))
+    told: list[int] = metadata.get("penalty", {}).get("iterations", counted)
+    return told
+
+
 def _set_solution(model: Any, metadata: Metadata, arrays: Arrays) -> None:
     for key, value in metadata["solution"].items():
         setattr(model, f"{key}_", value)
+    if "robust" in metadata:
+        model.scale_, model.n_iter_ = metadata["robust"]["scale"], metadata["n_iterations"]
     model.coef_ = arrays["coef"]
     model.null_space_ = arrays.get("null_space")
     model.null_intercept_ = arrays["null_intercept"]
@@ -308,5 +321,5 @@ def _set_solution(model: Any, metadata: Metadata, arrays: Arrays) -> None:
     model.data_ = dict(metadata["data"])
     model.history_ = [
         {"iteration": i, **dict(zip(HISTORY, row, strict=True)), "seconds": math.nan}
-        for i, row in enumerate(arrays["history"].tolist(), start=1)
+        for i, row in zip(_iterations(metadata), arrays["history"].tolist(), strict=True)
     ]

@@ -1,4 +1,6 @@
-"""Penalty factors and bounds of Lasso and ElasticNet in a file: one number a column of the fit, or none at all.
+"""What Lasso and ElasticNet have beside the others: penalty factors and bounds, and a history with gaps.
+
+Factors and bounds are one number a column of the fit, or none at all.
 
 A model may name them by column; a file has them as arrays, which the models accept just as well.
 
@@ -16,9 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certifit.modelfile.disk import ModelFileError
-from certifit.modelfile.schema import FLAG, Array, Spec
+from certifit.modelfile.schema import FLAG, Array, Check, Spec
 
-PENALTY: Mapping[str, Spec] = {"has_bounds": FLAG, "has_factors": FLAG}
+ITERATIONS = Check(
+    "a list of integers from 0 on, each above the one before",
+    lambda value: (
+        isinstance(value, list)
+        and all(type(number) is int for number in value)
+        and all(low < high for low, high in zip([-1, *value], value, strict=False))
+    ),
+)
+PENALTY: Mapping[str, Spec] = {"has_bounds": FLAG, "has_factors": FLAG, "iterations": ITERATIONS}
 FACTORS = {"penalty.factors": Array(("p",))}
 BOUNDS = {
     "penalty.lower": Array(("p",), may_be_infinite=True),
@@ -52,7 +62,12 @@ def dump_penalty(model: Any) -> tuple[Record | None, Arrays]:
     arrays = {} if factors is None else {"penalty.factors": factors}
     if bounds is not None:
         arrays |= {"penalty.lower": bounds[0], "penalty.upper": bounds[1]}
-    return {"has_bounds": bounds is not None, "has_factors": factors is not None}, arrays
+    record = {
+        "has_bounds": bounds is not None,
+        "has_factors": factors is not None,
+        "iterations": [int(row["iteration"]) for row in model.history_],
+    }
+    return record, arrays
 
 
 def penalty_arrays(record: Record | None) -> dict[str, Array]:

@@ -6,6 +6,7 @@ A fitted model holds no rows. What needs them takes them again, and refuses rows
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -16,15 +17,17 @@ from certifit.certificates.inference import WEIGHTS, Convention, Inference
 from certifit.certificates.influence import Influence, influence_iter
 from certifit.certificates.least_squares import certify, infer, variance_inflation
 from certifit.certificates.sandwich import Covariance, RowFacts, robust, row_facts
-from certifit.certificates.summary import Summary
-from certifit.data.columns import Array
+from certifit.certificates.summary import Dropped, Summary
+from certifit.data.columns import Array, Columns
 from certifit.data.gate import predict_rows, predict_source
 from certifit.data.source import Block, Source
 from certifit.runtime import one_blas_thread
+from certifit.solvers.direct import solve
 from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import Weights
 
 SAME_ROWS = 1e-6  # relative: beyond it sums over rows are not those of the fit in another order
+Redundant = Literal["refuse", "drop"]
 
 
 class InferenceMethods:
@@ -53,13 +56,15 @@ class InferenceMethods:
         level: float = 0.95,
         weights: Convention = "frequency",
         covariance: Covariance = "nonrobust",
+        redundant: Redundant = "refuse",
     ) -> Summary:
         """Coefficients with standard errors, tests, p-values and confidence intervals, and the quality of the fit.
 
         Parameters
         ----------
         X, y, sample_weight : the rows of the fit, as given to `fit` (or the scan)
-            Needed for a robust covariance; with weights="variance" for the log-likelihood, AIC and BIC.
+            Needed for a robust covariance and for redundant="drop"; with weights="variance" for the log-likelihood, AIC
+            and BIC.
         level : of the confidence intervals
         weights : "frequency" or "variance"
             "frequency": weight 2 is the row twice, N is the sum of weights. "variance": weights are inverse variances
@@ -68,18 +73,28 @@ class InferenceMethods:
         covariance : "nonrobust", "HC0", "HC1", "HC2" or "HC3"
             "nonrobust" assumes noise of equal variance and tests with Student's t. HC0 to HC3 hold for noise of unequal
             variance; they test with the normal law (z), and all coefficients together with F, as statsmodels does.
+        redundant : "refuse" or "drop"
+            What to do where columns are combinations of others, so that no single coefficient is determined. "drop"
+            leaves the last column of each relation out, as R does: the table names it, and the others are those of a
+            fit without it.
         """
         check_is_fitted(self)
         _check_choice("weights", weights, tuple(WEIGHTS))
         _check_choice("covariance", covariance, get_args(Covariance))
+        _check_choice("redundant", redundant, get_args(Redundant))
+        dropped: tuple[Dropped, ...] = ()
+        certificate = self.certificate_
         if X is None:
-            fit = self._stored_fit(y, sample_weight, weights, covariance)
+            fit = self._stored_fit(y, sample_weight, weights, covariance, redundant)
         else:
-            task, fit = self._fit_on("summary", X, y, sample_weight, weights)
+            seen = self._fit_on("summary", X, y, sample_weight, weights, redundant)
+            fit, dropped = seen.fit, seen.dropped
             if covariance != "nonrobust":
-                fit = robust(task, self._state(), fit, covariance)
-        notes = [self.objective, *self.certificate_.sentences()]
-        return fit.summary(type(self).__name__, self.target_name_, level, notes)
+                fit = robust(seen.task, seen.state, fit, covariance)
+            if dropped:  # the columns of the table are those of another fit
+                certificate = certify(seen.task, seen.state, certificate.tolerance)
+        notes = [self.objective, *certificate.sentences()]
+        return fit.summary(type(self).__name__, self.target_name_, level, notes, dropped)
 
     def predict_interval(
         self, X: Any, level: float = 0.95, kind: Literal["prediction", "confidence"] = "prediction"
@@ -101,7 +116,7 @@ class InferenceMethods:
         """
         check_is_fitted(self)
         if X is not None:
-            return variance_inflation(self._fit_on("variance inflation", X, y, sample_weight, "frequency")[0])
+            return variance_inflation(self._fit_on("variance inflation", X, y, sample_weight, "frequency").task)
         if y is not None or sample_weight is not None:
             raise ValueError("y and sample_weight come with X: variance_inflation(X, y, sample_weight=...).")
         if self.inference_ is None:
@@ -124,6 +139,7 @@ class InferenceMethods:
 
         X, y, sample_weight : the rows, as given to `fit` (or the scan).
         weights : as for `summary`. "frequency": the numbers of one of the `weight` equal rows.
+            Redundant columns do no harm: the numbers are those without them.
         most : keep only so many rows, those of largest Cook's distance, largest first. The rest is never held.
         """
         if most is not None and most < 1:
@@ -142,13 +158,20 @@ class InferenceMethods:
         """`influence` run by run, in the order of the rows: constant memory for a scan."""
         check_is_fitted(self)
         _check_choice("weights", weights, tuple(WEIGHTS))
-        task, fit = self._fit_on("influence", X, y, sample_weight, weights)
-        return influence_iter(task, self._state(), fit)
+        seen = self._fit_on("influence", X, y, sample_weight, weights, "drop")
+        return influence_iter(seen.task, seen.state, seen.fit)
 
-    def _stored_fit(self, y: Any, sample_weight: Any, weights: Convention, covariance: Covariance) -> Inference:
+    def _stored_fit(
+        self, y: Any, sample_weight: Any, weights: Convention, covariance: Covariance, redundant: Redundant
+    ) -> Inference:
         """The inference that needs no rows."""
         if y is not None or sample_weight is not None:
             raise ValueError("y and sample_weight come with X: summary(X, y, sample_weight=...).")
+        if redundant == "drop" and self._is_determined() and self.certificate_.dependent:
+            raise ValueError(
+                "redundant='drop' needs the rows, and a fitted model holds none. Pass the rows of the fit: "
+                "summary(X, y, sample_weight=..., redundant='drop'), or the scan."
+            )
         if self.inference_ is None:
             raise ValueError(f"No summary: {self._why_no_inference()}")
         if covariance != "nonrobust":
@@ -162,21 +185,35 @@ class InferenceMethods:
 
     @one_blas_thread
     def _fit_on(
-        self, what: str, X: Any, y: Any, sample_weight: Any, weights: Convention
-    ) -> tuple[LeastSquares, Inference]:
-        """The task on rows that are those of the fit, and its inference."""
-        is_variance = weights == "variance"
-        if self.inference_ is None and not (is_variance and self._is_determined()):
+        self, what: str, X: Any, y: Any, sample_weight: Any, weights: Convention, redundant: Redundant = "refuse"
+    ) -> _SeenFit:
+        """The fit on rows that are its own, and its inference."""
+        is_variance, may_drop = weights == "variance", redundant == "drop" and bool(self.certificate_.dependent)
+        if self.inference_ is None and not ((is_variance or may_drop) and self._is_determined()):
             raise ValueError(f"No {what}: {self._why_no_inference()}")
-        task = self._task_on(X, y, sample_weight)
+        task, state = self._task_on(X, y, sample_weight), self._state()
         if not isinstance(task, LeastSquares):
             raise ValueError(f"No {what}: {self._why_no_inference()}")
         self._refuse_other_rows(task)
+        dropped: tuple[Dropped, ...] = ()
+        if may_drop:
+            dropped = self._dropped(task)
+            task = _without(task)
+            state = solve(task).state
         facts = row_facts(task.source) if is_variance else None
-        fit = infer(task, self._state(), *(() if facts is None else (float(facts.n_rows), facts.log_weight)))
+        fit = infer(task, state, *(() if facts is None else (float(facts.n_rows), facts.log_weight)))
         if fit is None:
             raise ValueError(f"No {what}: {self._why_no_inference(facts)}")
-        return task, fit
+        return _SeenFit(task, state, fit, dropped)
+
+    def _dropped(self, task: LeastSquares) -> tuple[Dropped, ...]:
+        """The redundant columns of a task: their places in its table, names and relations."""
+        names = ["intercept"] * int(self.fit_intercept) + task.source.names
+        relations = dict(zip(task.factor.dependent.tolist(), self.certificate_.dependent, strict=False))
+        return tuple(
+            Dropped(place, names[place], relations.get(place, f"{names[place]} is redundant"))
+            for place in task.factor.dependent.tolist()
+        )
 
     def _refuse_other_rows(self, task: LeastSquares) -> None:
         """Refuse rows that the model was not fitted to: their number, weights and target, and the optimum, tell."""
@@ -200,7 +237,8 @@ class InferenceMethods:
         return Weights(self.coef_, self.intercept_)
 
     def _is_determined(self) -> bool:
-        return self.alpha_ == 0 and not self.certificate_.dependent
+        """Whether inference on these rows is that of least squares."""
+        return self.alpha_ == 0
 
     def _interval(self, block: Block, level: float, kind: Literal["prediction", "confidence"]) -> Array:
         assert self.inference_ is not None
@@ -211,17 +249,21 @@ class InferenceMethods:
         return self.inference_.interval(columns, self._scores(block), level, kind)
 
     def _why_no_inference(self, facts: RowFacts | None = None) -> str:
+        """The reason, and the way out."""
+        if hasattr(self, "penalty_factors"):
+            return _CHOSEN if self.alpha_ > 0 else _BOUNDED
         if self.alpha_ > 0:
-            return (
-                "standard errors and p-values do not hold under a penalty (the estimates are biased on purpose). "
-                "Use LinearRegression for them."
-            )
-        if self.certificate_.dependent:
+            return _PENALISED
+        n_obs = self.data_["sum_weight"] if facts is None else facts.n_rows
+        rank = self.certificate_.rank + int(self.fit_intercept)
+        if self.certificate_.dependent and n_obs > rank:
+            dependent = self.certificate_.dependent
+            more = f"; and {len(dependent) - 5} more" if len(dependent) > 5 else ""
             return (
                 "the columns are redundant, so single coefficients are not determined: "
-                f"{'; '.join(self.certificate_.dependent[:5])}. Drop a column of each relation."
+                f"{'; '.join(dependent[:5])}{more}. Drop a column of each relation; "
+                "summary(X, y, redundant='drop') does so for its table."
             )
-        n_obs = self.data_["sum_weight"] if facts is None else facts.n_rows
         return (
             f"{n_obs:g} observations leave no residual degree of freedom for "
             f"{len(self.coef_) + int(self.fit_intercept)} coefficients. Use more rows or fewer columns."
@@ -238,6 +280,58 @@ class InferenceMethods:
     def _scores(self, block: Block) -> Array:
         """The predictions."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _SeenFit:
+    """A fit beside its rows: of all columns, or without the redundant ones."""
+
+    task: LeastSquares
+    state: Weights
+    fit: Inference
+    dropped: tuple[Dropped, ...]
+
+
+@dataclass(frozen=True)
+class _KeptColumns:
+    """A map of rows to those of their columns that no others determine."""
+
+    names: tuple[str, ...]
+    places: tuple[int, ...]
+
+    def apply(self, X: Any) -> Any:
+        """Only these columns."""
+        rows = X.toarray() if isinstance(X, Columns) else X
+        return rows[:, list(self.places)]
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Their names."""
+        return np.array(self.names, dtype=object)
+
+
+def _without(task: LeastSquares) -> LeastSquares:
+    """The task on the columns that its factor keeps."""
+    first = int(task.fit_intercept)
+    places = tuple(int(place) - first for place in task.factor.kept if place >= first)
+    kept = _KeptColumns(tuple(task.source.names[place] for place in places), places)
+    return LeastSquares(task.source.through(kept), 0.0, bool(task.fit_intercept))
+
+
+_PENALISED = (
+    "standard errors and p-values do not hold under a penalty: it pulls the estimates towards 0 on purpose, so they "
+    "are not centred on the truth. Use LinearRegression for p-values, refits on Bootstrap rows for the spread of the "
+    "weights, CrossValidated(model, intervals=True) for intervals of predictions."
+)
+_CHOSEN = (
+    "standard errors and p-values do not hold under a penalty: it pulls the estimates towards 0, and these rows chose "
+    "the columns, so a test on them finds too much. Use LinearRegression on the columns with a weight, fitted to OTHER "
+    "rows than these; or refits on Bootstrap rows to see how often a column is chosen; "
+    "CrossValidated(model, intervals=True) for intervals of predictions."
+)
+_BOUNDED = (
+    "this model may hold weights at bounds, where standard errors do not exist. Use LinearRegression: without a "
+    "penalty and bounds it is the same fit."
+)
 
 
 def _check_choice(name: str, value: Any, legal: tuple[str, ...]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,10 @@ from certifit.tasks.fold_equations import FoldEquations
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.robust import RobustRegression, RobustWeights, Rule
 
+MOST_STEPS = 1_000_000
+SCALES = (1e-300, 1e300)
+LEAST_DELTA = 1e-6
+
 _MEAN = "sum_i weight_i"
 _HUBER = "h(z) = z^2/2 if |z| <= {delta:g} else {delta:g} |z| - {half:g}"
 
@@ -31,35 +36,38 @@ class HuberRegressor(LinearRegressor):
     scale a number s, or "mad":  minimise over w, b      sum_i weight_i s^2 h(r_i / s) / W  +  alpha/2 |w|^2
     scale "joint":               minimise over w, b, s   sum_i weight_i s h(r_i / s) / W  +  s/2  +  alpha/2 |w|^2
 
-    It bounds the pull of a residual, not that of a row far out in its columns: such rows carry it away as they do least
-    squares.
-    certificate:  the duality gap, relative to the objective; of the joint problem in w, b and s for "joint", at the
-    scale given or found otherwise
+    It bounds the pull of a large residual, so it helps where targets are wrong (phones, stackloss of R). It does not
+    bound that of a row far out in its columns: such rows carry it away as they do least squares, and have small
+    residuals then (the giant stars of starsCYG). `LinearRegression().fit(X, y).influence(X, y).leverage` shows them.
+    certificate:  the duality gap, relative to the objective; of the joint problem in w, b and s for "joint"; at the
+    scale given; for "mad" at the scale found, with the change of the objective to the median of its own residuals
 
     Parameters
     ----------
-    delta : float > 0, default 1.35
-        Residuals beyond delta scales count by their absolute value. With scale="joint" above 1.
+    delta : float >= 1e-6, default 1.35
+        Residuals beyond delta scales count by their absolute value. With scale="joint" above 1. 1.35 loses 5 % of the
+        efficiency of least squares where noise is normal.
     alpha : float >= 0, default 0
         Strength of the L2 penalty, on the scale of a mean.
-    scale : "joint", "mad" or a number > 0, default "joint"
-        "joint" is scikit-learn's model: its epsilon is delta, its alpha is alpha times the sum of weights.
-        "mad": the median of |r| / 0.6745, found with the fit in turn from least squares until it stands still, then
-        held; two numbers a row are kept in memory for it. With fewer rows than columns and a weak penalty give a
-        number: the fit is exact there and a joint scale falls to 0.
+    scale : "joint", "mad" or a number from 1e-300 to 1e300, default "joint"
+        "joint" is scikit-learn's model: its epsilon is delta, its alpha is alpha times the sum of weights. Where nearly
+        half of the rows can be met exactly (columns half as many as rows, a weak penalty) its best scale is 0, and the
+        fit that of least absolute values.
+        "mad": the median of |r| / 0.6745, found with the fit in turn from least squares until it stands still, as
+        statsmodels' RLM does; two numbers a row are kept in memory for it.
     fit_intercept : bool, default True
         The intercept is never penalised.
     basis, encoder : as for LinearRegression
     tol : float >= 0, default 1e-8
         Largest relative gap that counts as converged. The fit goes to its rounding floor anyway.
-    max_iter : int >= 1, default 100
+    max_iter : int from 1 to 1000000, default 100
         Newton steps at one scale.
 
     Attributes
     ----------
     coef_, intercept_, alpha_, certificate_, history_, rank_, condition_, null_space_ : as for Ridge
     n_iter_ : number of Newton steps
-    scale_ : the scale of the residuals; at least 2^-52 of the target's size unless given
+    scale_ : the scale of the residuals; unless given at least 2^-44 ("mad") or 2^-60 ("joint") of the target's size
 
     >>> import numpy as np
     >>> import certifit as cf
@@ -94,7 +102,8 @@ class HuberRegressor(LinearRegressor):
     def objective(self) -> str:
         """What is minimised, in one line."""
         penalty = f" + {self.alpha:g}/2 |w|^2" if self.alpha else ""
-        where = _HUBER.format(delta=float(self.delta), half=float(self.delta) ** 2 / 2)
+        delta = float(self.delta)
+        where = _HUBER.format(delta=delta, half=delta * delta / 2)
         rest = ("" if self.fit_intercept else " with b = 0") + f", {where}"
         if self.scale == "joint":
             return f"minimised: {_MEAN} s h((y_i - b - x_i'w) / s) / {_MEAN} + s/2{penalty} over w, b and s > 0{rest}"
@@ -104,6 +113,10 @@ class HuberRegressor(LinearRegressor):
     def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
         """None: the fit is not linear in the target."""
         return None
+
+    def has_fold_sums(self, source: Source) -> bool:
+        """False: folds are refitted."""
+        return False
 
     def fold_path(self, source: Source, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]) -> None:
         """None: folds are refitted."""
@@ -156,18 +169,34 @@ class HuberRegressor(LinearRegressor):
         return float(self.alpha)
 
     def _check_parameters(self) -> None:
+        for name in ("delta", "alpha", "scale", "tol"):
+            _refuse_overflow(name, getattr(self, name))
         super()._check_parameters()
         check_number("delta", self.delta)
         check_number("alpha", self.alpha)
-        if isinstance(self.scale, str):
-            if self.scale not in ("joint", "mad"):
-                raise ValueError(f"scale must be 'joint', 'mad' or a number > 0. Got {self.scale!r}.")
-        else:
+        if not isinstance(self.scale, str):
             check_number("scale", self.scale)
-            if not float(self.scale) > 0:
-                raise ValueError(f"scale must be 'joint', 'mad' or a number > 0. Got {self.scale!r}.")
-        if not float(self.delta) > (1.0 if self.scale == "joint" else 0.0):
-            least = "above 1 with scale='joint', or the scale falls to 0" if self.scale == "joint" else "above 0"
-            raise ValueError(f"delta must be {least}. Got {self.delta}.")
-        if not isinstance(self.max_iter, int | np.integer) or isinstance(self.max_iter, bool) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a whole number >= 1. Got {self.max_iter!r}.")
+        low, high = SCALES
+        if self.scale not in ("joint", "mad") and (isinstance(self.scale, str) or not low <= self.scale <= high):
+            raise ValueError(f"scale must be 'joint', 'mad' or a number from {low:g} to {high:g}. Got {self.scale!r}.")
+        if self.scale == "joint" and not float(self.delta) > 1:
+            raise ValueError(f"delta must be above 1 with scale='joint', or the scale falls to 0. Got {self.delta}.")
+        if not float(self.delta) >= LEAST_DELTA:
+            raise ValueError(f"delta must be at least {LEAST_DELTA:g}: below it use a smaller scale. Got {self.delta}.")
+        if not isinstance(self.max_iter, int | np.integer) or isinstance(self.max_iter, bool):
+            raise TypeError(f"max_iter must be a whole number from 1 to {MOST_STEPS}. Got {self.max_iter!r}.")
+        if not 1 <= self.max_iter <= MOST_STEPS:
+            raise ValueError(f"max_iter must be a whole number from 1 to {MOST_STEPS}. Got {_short(self.max_iter)}.")
+
+
+def _refuse_overflow(name: str, value: Any) -> None:
+    """Refuse whole numbers and fractions beyond the largest float64."""
+    try:
+        float(value) if isinstance(value, Real) else None
+    except OverflowError:
+        raise ValueError(f"{name} must be a finite number >= 0, at most 1.7e308. Got a larger one.") from None
+
+
+def _short(value: int) -> str:
+    """A whole number, or how long it is."""
+    return str(value) if abs(value) < 10**20 else f"one of more than {int(np.log10(2) * value.bit_length())} digits"

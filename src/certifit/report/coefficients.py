@@ -5,54 +5,99 @@ from typing import Any
 import numpy as np
 from scipy import linalg, special
 
+from certifit.report import text
+from certifit.report.facts import Fit, Table
 from certifit.report.passes import Survey
 
-Table = dict[str, Any]
+# Standard errors that hold for noise of unequal size too, with the best record in small samples.
+ROBUST = "HC3"
+NUMBERS = {"error": "standard_error", "t": "t", "p": "p", "low": "lower", "high": "upper"}
+ROBUST_NUMBERS = {"robust_error": "standard_error", "robust_p": "p", "robust_low": "lower", "robust_high": "upper"}
+EFFECTS = ("effect", "effect_low", "effect_high")
 
 
-def coefficients(model: Any, seen: Survey, level: float) -> Table:
+def coefficient_facts(fit: Fit) -> Table:
     """Rows, and the groups of rows that are one category."""
+    model, level = fit.model, fit.level
     names = [str(name) for name in model.column_names_]
     rows: list[Table] = [
         {"name": name, "estimate": float(value)} for name, value in zip(names, model.coef_, strict=True)
     ]
-    if getattr(model, "fit_intercept", True):
+    if fit.has_intercept:
         rows.insert(0, {"name": "intercept", "estimate": float(model.intercept_)})
-    reason, notes = None, []
-    if getattr(model, "inference_", None) is not None:
-        summary = model.summary(level=level).to_dict()
-        notes = list(model.inference_.summary(type(model).__name__, model.target_name_, level).notes)
-        for row, found in zip(rows, summary["coefficients"], strict=True):
-            row |= {"error": found["standard_error"], "t": found["t"], "p": found["p"]}
-            row |= {"low": found["lower"], "high": found["upper"]}
-    else:
-        reason = why_no_inference(model)
+    keys = (*NUMBERS, *ROBUST_NUMBERS, *EFFECTS, "column", "level")
     digits = list(model.certificate_.digits) or [None] * len(rows)
-    keys = ("error", "t", "p", "low", "high", "effect", "effect_low", "effect_high", "column", "level")
     rows = [dict.fromkeys(keys) | row | {"digits": digit} for row, digit in zip(rows, digits, strict=True)]
+    notes: list[str] = []
+    robust = None
+    if fit.inference is not None:
+        _fill(rows, model.summary(level=level).to_dict(), NUMBERS)
+        notes = list(model.inference_.summary(type(model).__name__, model.target_name_, level).notes)
+        robust = _add_robust(fit, rows)
     own = rows[len(rows) - len(model.coef_) :]
     groups = []
     if getattr(model, "basis_", None) is None:
-        _add_effects(own, seen)
-        groups = _name_columns(model, own, seen)
+        _add_effects(own, fit.seen)
+        groups = _name_columns(model, own, fit.seen)
     return {
         "level": level,
-        "has_inference": reason is None,
-        "reason": reason,
+        "has_inference": fit.inference is not None,
+        "reason": None if fit.inference is not None else why_no_inference(fit),
         "notes": notes,
+        "robust": robust,
+        "chosen": _chosen(own) if fit.kind.is_sparse else None,
         "rows": rows,
         "groups": groups,
     }
 
 
-def why_no_inference(model: Any) -> str:
-    """Why there are no p-values, and what to do."""
-    if model.alpha_ > 0:
-        return (
-            "There are no p-values or intervals: the penalty pulls coefficients towards zero on purpose, "
-            "so the usual standard errors would be wrong. Fit with --model linear to have them."
+def _fill(rows: list[Table], summary: Table, keys: dict[str, str]) -> None:
+    for row, found in zip(rows, summary["coefficients"], strict=True):
+        row |= {key: found[name] for key, name in keys.items()}
+
+
+def _add_robust(fit: Fit, rows: list[Table]) -> Table:
+    """Robust standard errors beside the usual ones, and what changes with them."""
+    try:
+        summary = fit.model.summary(fit.source, level=fit.level, covariance=ROBUST)
+    except ValueError as error:
+        return {"kind": ROBUST, "holds": False, "sentences": [f"No robust standard errors: {error}"]}
+    _fill(rows, summary.to_dict(), ROBUST_NUMBERS)
+    changed = [row["name"] for row in rows if _is_clear(row["p"]) != _is_clear(row["robust_p"])]
+    ratios = [row["robust_error"] / row["error"] for row in rows if row["error"] and row["robust_error"] is not None]
+    words = [f"Robust errors ({ROBUST}) stay right where the noise is not equally large everywhere."]
+    if ratios:
+        words.append(
+            f"Here they are {text.number(min(ratios), 2)} to {text.number(max(ratios), 2)} times the usual ones."
         )
-    if model.rank_ < len(model.coef_):
+    words.append(
+        f"With them, {text.joined(changed, 8)} cross{'es' if len(changed) == 1 else ''} the 5 % mark."
+        if changed
+        else "With them, no coefficient crosses the 5 % mark."
+    )
+    return {"kind": ROBUST, "holds": True, "sentences": words}
+
+
+def _is_clear(p: float | None) -> bool | None:
+    return None if p is None else p <= 0.05
+
+
+def _chosen(rows: list[Table]) -> Table:
+    """Columns of the data that kept a coefficient, and those that lost all of them."""
+    columns = dict.fromkeys(row["column"] or row["name"] for row in rows)
+    kept = {row["column"] or row["name"] for row in rows if row["estimate"] != 0}
+    return {
+        "n_nonzero": sum(row["estimate"] != 0 for row in rows),
+        "kept": [name for name in columns if name in kept],
+        "dropped": [name for name in columns if name not in kept],
+    }
+
+
+def why_no_inference(fit: Fit) -> str:
+    """Why there are no p-values, and what to do."""
+    if fit.kind.why_no_inference is not None:
+        return fit.kind.why_no_inference
+    if fit.model.rank_ < len(fit.model.coef_):
         return (
             "There are no p-values or intervals: some columns repeat others, so their coefficients are not "
             "determined by the data. Leave out one column of each relation named above, then fit again."
@@ -66,7 +111,7 @@ def why_no_inference(model: Any) -> str:
 def _add_effects(rows: list[Table], seen: Survey) -> None:
     """Coefficient times the sd of its column: what one usual step of the column does to the target."""
     for row, sd in zip(rows, seen.columns.sd, strict=True):
-        for key, value in (("effect", "estimate"), ("effect_low", "low"), ("effect_high", "high")):
+        for key, value in zip(EFFECTS, ("estimate", "low", "high"), strict=True):
             row[key] = None if row[value] is None else row[value] * float(sd)
 
 

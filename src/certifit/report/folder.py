@@ -1,6 +1,6 @@
-"""A fit on disk: model.certifit, report.html, report.json, coefficients.csv in one folder, all or none.
+"""A fit on disk, all of its files or none: model.certifit, report.html, report.json, MODEL_CARD.md, coefficients.csv.
 
-A selection of features adds selection.csv.
+Pictures are files in pictures/; a selection of features adds selection.csv. All but the model come from one context.
 The files are written to a temporary folder first and moved when all are complete. A folder of other
 files is refused; files that certifit wrote there before are replaced.
 """
@@ -20,12 +20,14 @@ from typing import Any
 from certifit.report.text import joined, visible
 
 MODEL, REPORT, CONTEXT, COEFFICIENTS = "model.certifit", "report.html", "report.json", "coefficients.csv"
-SELECTION = "selection.csv"
-FILES = (MODEL, REPORT, CONTEXT, COEFFICIENTS, SELECTION)
+SELECTION, CARD, PICTURES = "selection.csv", "MODEL_CARD.md", "pictures"
+FILES = (MODEL, REPORT, CONTEXT, CARD, COEFFICIENTS, SELECTION)
 TEMPORARY = ".certifit-"
 
 NUMBER_KEYS = ("estimate", "error", "t", "p", "low", "high", "digits")
+ROBUST_KEYS = ("robust_error", "robust_p", "robust_low", "robust_high")
 COEFFICIENT_HEAD = "name,coefficient,std_error,t,p_value,lower,upper,digits_proven"
+ROBUST_HEAD = "robust_error,robust_p_value,robust_lower,robust_upper"
 SELECTION_HEAD = "step,n_features,change,error,standard_error,train_error,chosen,features"
 
 # How a file of each name begins, or what stands near its beginning, when certifit wrote it.
@@ -33,9 +35,11 @@ MARKS = {
     MODEL: b'"certifit"',
     REPORT: b'<meta name="generator" content="certifit ',
     CONTEXT: b'{"format": "certifit report"',
+    CARD: b"\nlibrary_name: certifit\n",
     COEFFICIENTS: COEFFICIENT_HEAD.encode(),
     SELECTION: SELECTION_HEAD.encode(),
 }
+PICTURE_MARK = b"<!-- Made by certifit -->"
 
 
 def write(
@@ -56,31 +60,50 @@ def write(
     """
     from certifit.modelfile import save
     from certifit.report.context import build
-    from certifit.report.page import render
 
     check(folder)
-    paths = [data] if isinstance(data, str) else list(data)
-    files = {
-        "data": paths[0] if len(paths) == 1 else f"{len(paths)} files, {paths[0]} to {paths[-1]}",
-        "paths": paths,
-        "scan": scan,
-        "bad_rows": getattr(source, "skipped", 0),
-        "weight": weight,
-        "model": MODEL,
-        "report": REPORT,
-        "coefficients": COEFFICIENTS,
-        "selection": None if selection is None else SELECTION,
-    }
+    files = _names([data] if isinstance(data, str) else list(data), selection is not None)
+    files |= {"scan": scan, "bad_rows": getattr(source, "skipped", 0), "weight": weight}
     context = build(model, source, files, validation=validation, selection=selection)
-    page = render(context)
+    texts = _texts(context)
     with staged(Path(folder)) as stage:
         save(model, stage / MODEL)
-        _write_text(stage / REPORT, page)
-        _write_text(stage / CONTEXT, json.dumps(context, allow_nan=False) + "\n")
-        _write_text(stage / COEFFICIENTS, coefficient_table(context))
-        if selection is not None:
-            _write_text(stage / SELECTION, selection_table(context))
+        (stage / PICTURES).mkdir()
+        for name, content in texts.items():
+            _write_text(stage / name, content)
     return context
+
+
+def _names(paths: list[str], has_selection: bool) -> dict[str, Any]:
+    """What was read and what is written, as a reader types it."""
+    return {
+        "data": paths[0] if len(paths) == 1 else f"{len(paths)} files, {paths[0]} to {paths[-1]}",
+        "paths": paths,
+        "model": MODEL,
+        "report": REPORT,
+        "card": CARD,
+        "coefficients": COEFFICIENTS,
+        "selection": SELECTION if has_selection else None,
+    }
+
+
+def _texts(context: dict[str, Any]) -> dict[str, str]:
+    """Every file but the model, by name."""
+    from certifit.report.card import card
+    from certifit.report.gallery import drawings
+    from certifit.report.page import render
+    from certifit.report.style import picture_style
+    from certifit.report.svg import standalone
+
+    drawn = drawings(context)
+    texts = {
+        REPORT: render(context),
+        CONTEXT: json.dumps(context, allow_nan=False) + "\n",
+        CARD: card(context),
+        COEFFICIENTS: coefficient_table(context),
+    }
+    texts |= {figure["file"]: standalone(drawn[figure["name"]], picture_style()) for figure in context["figures"]}
+    return texts if context["selection"] is None else texts | {SELECTION: selection_table(context)}
 
 
 def check(folder: str | os.PathLike[str]) -> list[str]:
@@ -92,10 +115,12 @@ def check(folder: str | os.PathLike[str]) -> list[str]:
         return []
     _refuse_unwritable(path)
     names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith(TEMPORARY))
-    foreign = [name for name in names if name in FILES and not _is_ours(path / name)]
+    ours = [name for name in names if name in FILES] + (_pictures(path) if PICTURES in names else [])
+    if PICTURES in names and PICTURES not in ours:
+        _refuse_unwritable(path / PICTURES)
+    foreign = [name for name in ours if not _is_ours(path / name)]
     if foreign:
         raise ValueError(f"{_show(path)} holds {joined(foreign)}, not written by certifit. Choose another folder.")
-    ours = [name for name in names if name in FILES]
     if names and not ours:
         raise ValueError(f"{_show(path)} holds other files ({joined(names, 3)}). Choose a new or empty folder.")
     return ours
@@ -113,17 +138,55 @@ def staged(folder: Path) -> Iterator[Path]:
         yield stage
         with _uninterrupted():
             if inside:
-                files = sorted(stage.iterdir())
-                for file in files:
-                    os.replace(file, folder / file.name)
-                for name in set(FILES).difference(file.name for file in files):
-                    (folder / name).unlink(missing_ok=True)  # of the earlier fit
-                stage.rmdir()
+                _replace(stage, folder)
             else:
                 os.rename(stage, folder)
     except BaseException:
         shutil.rmtree(stage, ignore_errors=True)
         raise
+
+
+def _replace(stage: Path, folder: Path) -> None:
+    """Move the files of the stage over those of an earlier fit, and remove what is left of that; all or none."""
+    names = sorted(path.relative_to(stage).as_posix() for path in stage.rglob("*") if path.is_file())
+    known = {*FILES, *names, *(_pictures(folder) if (folder / PICTURES).is_dir() else [])}
+    earlier = sorted(name for name in known if (folder / name).exists())
+    kept = stage / TEMPORARY
+    for name in earlier:
+        (kept / name).parent.mkdir(parents=True, exist_ok=True)
+        _copy(folder / name, kept / name)
+    try:
+        if (stage / PICTURES).is_dir():
+            (folder / PICTURES).mkdir(exist_ok=True)
+        for name in names:
+            os.replace(stage / name, folder / name)
+        for name in set(earlier).difference(names):
+            (folder / name).unlink()
+    except BaseException:
+        for name in names:
+            (folder / name).unlink(missing_ok=True)
+        for name in earlier:
+            os.replace(kept / name, folder / name)
+        raise
+    shutil.rmtree(stage)
+
+
+def _copy(file: Path, to: Path) -> None:
+    """A second name of the file; a copy where the disk has no such thing."""
+    try:
+        os.link(file, to)
+    except OSError:
+        shutil.copy2(file, to)
+
+
+def _pictures(folder: Path) -> list[str]:
+    """Files in the folder of pictures that a report may have written; the folder itself where it is not one."""
+    place = folder / PICTURES
+    if place.is_symlink() or not place.is_dir():
+        return [PICTURES]
+    from certifit.report.gallery import PICTURES as KNOWN
+
+    return [picture.file for picture in KNOWN if (folder / picture.file).exists()]
 
 
 @contextlib.contextmanager
@@ -142,10 +205,10 @@ def _uninterrupted() -> Iterator[None]:
 def coefficient_table(context: dict[str, Any]) -> str:
     """The coefficients as CSV with every digit; column and level say which category a level belongs to."""
     text = io.StringIO()
-    text.write(COEFFICIENT_HEAD + ",column,level\n")
+    text.write(f"{COEFFICIENT_HEAD},{ROBUST_HEAD},column,level\n")
     writer = csv.writer(text, lineterminator="\n")
     for row in context["coefficients"]["rows"]:
-        numbers = ["" if row[key] is None else repr(row[key]) for key in NUMBER_KEYS]
+        numbers = ["" if row[key] is None else repr(row[key]) for key in (*NUMBER_KEYS, *ROBUST_KEYS)]
         writer.writerow([harmless(row["name"]), *numbers, *(harmless(row[key] or "") for key in ("column", "level"))])
     return text.getvalue()
 
@@ -182,7 +245,7 @@ def _is_ours(path: Path) -> bool:
     if path.is_symlink() or not path.is_file():
         return False
     with open(path, "rb") as file:
-        return MARKS[path.name] in file.read(1 << 16)
+        return MARKS.get(path.name, PICTURE_MARK) in file.read(1 << 16)
 
 
 def _refuse_unwritable(path: Path) -> None:

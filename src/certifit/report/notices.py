@@ -22,7 +22,7 @@ def _not_certified(context: Table) -> Notice | None:
     return _notice(
         "bad",
         "The fit did not converge: it is not proven to be the best",
-        f"The squared error may exceed the smallest possible by {text.power(value)} of its size, "
+        f"The {context['model']['minimised']} may exceed the smallest possible by {text.power(value)} of its size, "
         f"and {text.power(tolerance)} was asked for. Coefficients, p-values and predictions may be wrong.",
         "Look for columns of very different size or nearly repeated columns, or ask for less (--tol).",
     )
@@ -59,7 +59,7 @@ def _skipped_rows(context: Table) -> Notice | None:
 def _dependent(context: Table) -> Notice | None:
     certificate = context["certificate"]
     missing = certificate["n_columns"] - certificate["rank"]
-    if missing <= 0:
+    if missing <= 0 or context["model"]["is_sparse"]:
         return None
     found = certificate["dependent"]
     relations = "; ".join(text.visible(relation, 200) for relation in found[:10])
@@ -114,6 +114,27 @@ def _after_selection(context: Table) -> Notice | None:
     )
 
 
+def _end_of_grid(context: Table) -> Notice | None:
+    """The best alpha is the first or the last that was tried, so a better one may lie beyond."""
+    validation = context["validation"]
+    curve = None if validation is None else validation["curve"]
+    if curve is None or curve["model"] != validation["chosen"] or curve["best"] != curve["chosen"]:
+        return None
+    values = curve["values"]
+    ends = {max(values): ("strongest", "stronger"), min(values): ("weakest", "weaker")}
+    if values[curve["chosen"]] not in ends:
+        return None
+    word, beyond = ends[values[curve["chosen"]]]
+    advice = "Give it with --alpha" + (", or fit with --model linear." if word == "weakest" else ".")
+    return _notice(
+        "note",
+        f"The best penalty is the {word} that was tried",
+        f"The error on new rows may get smaller with a {beyond} one than alpha = "
+        f"{text.number(values[curve['chosen']])}.",
+        advice,
+    )
+
+
 def _unequal_spread(context: Table) -> Notice | None:
     ratio = context["quality"]["spread_ratio"]
     if ratio is None or ratio < 3 or context["quality"]["exact"] or not context["coefficients"]["has_inference"]:
@@ -124,7 +145,7 @@ def _unequal_spread(context: Table) -> Notice | None:
         f"The middle half of the residuals is {text.number(ratio, 2)} times wider at some "
         "predictions than at others. "
         "Standard errors, p-values and intervals assume equal width.",
-        "See the picture of residuals. A transformed target (its logarithm, say) often helps.",
+        "Use the robust errors beside them. A transformed target (its logarithm, say) often helps.",
     )
 
 
@@ -154,6 +175,7 @@ CHECKS = (
     _dependent,
     _few_digits,
     _after_selection,
+    _end_of_grid,
     _unequal_spread,
     _heavy_tails,
 )

@@ -6,16 +6,21 @@ Coordinates carry one decimal of a pixel. Every text goes through `escape`.
 
 import html
 import math
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from certifit.report.text import visible
 
 WIDTH, HEIGHT = 480, 330
+MADE_BY = "Made by certifit"
+AIR = 8  # round a picture that is a file of its own
 # Width of a digit at the 12 px of an axis label, wide enough for any usual sans-serif font.
 CHARACTER = 7.2
 N_SHADES = 6
+# Colours of lines side by side: classes c1..c6.
+N_COLOURS = 6
 
 Point = tuple[float, float]
 Range = tuple[float, float]
@@ -36,6 +41,18 @@ def document(name: str, title: str, description: str, body: Iterable[str], heigh
     )
 
 
+def standalone(picture: str, style: str) -> str:
+    """A picture as a file of its own: its style inside, its paper behind it, at its natural size."""
+    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture)
+    assert size is not None
+    width, height = (_c(float(side) + 2 * AIR) for side in size.groups())
+    box = f'viewBox="{-AIR} {-AIR} {width} {height}"'
+    picture = picture.replace(size[0], f'width="{width}" height="{height}" {box}', 1)
+    after = picture.index("</desc>") + len("</desc>")
+    paper = f'<style>{style}</style><rect class="paper" x="{-AIR}" y="{-AIR}" width="{width}" height="{height}"/>'
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<!-- {MADE_BY} -->\n{picture[:after]}{paper}{picture[after:]}\n'
+
+
 @dataclass(frozen=True)
 class Frame:
     """Plot area: maps data units to pixels and draws the axes."""
@@ -48,11 +65,11 @@ class Frame:
     bottom: float = HEIGHT - 48
 
     @classmethod
-    def around(cls, x: Range, y: Range, margin: float = 0.02) -> "Frame":
+    def around(cls, x: Range, y: Range, margin: float = 0.02) -> Self:
         """A frame with a little air round the data, and room for the labels of the y axis."""
-        x, y = widened(x, margin), widened(y, margin)
-        widest = max((len(label) for _, label in ticks(*y)), default=1)
-        return cls(x, y, left=34 + CHARACTER * widest)
+        frame = cls(widened(x, margin), widened(y, margin), left=0.0)
+        widest = max((len(label) for _, label in frame.y_ticks()), default=1)
+        return replace(frame, left=34 + CHARACTER * widest)
 
     def px(self, x: float) -> float:
         """Pixels from the left."""
@@ -69,7 +86,7 @@ class Frame:
             at = _c(self.px(value))
             parts.append(f'<path class="grid" d="M{at} {_c(self.top)}V{_c(self.bottom)}"/>')
             parts.append(f'<text class="tick" x="{at}" y="{_c(self.bottom + 16)}" text-anchor="middle">{label}</text>')
-        for value, label in ticks(*self.y):
+        for value, label in self.y_ticks():
             height, baseline = _c(self.py(value)), _c(self.py(value) + 4)
             parts.append(f'<path class="grid" d="M{_c(self.left)} {height}H{_c(self.right)}"/>')
             parts.append(f'<text class="tick" x="{_c(self.left - 6)}" y="{baseline}" text-anchor="end">{label}</text>')
@@ -91,6 +108,10 @@ class Frame:
             if sum(CHARACTER * len(label) + 14 for _, label in found) <= room:
                 break
         return found
+
+    def y_ticks(self) -> list[tuple[float, str]]:
+        """Round values."""
+        return ticks(*self.y)
 
     def line(self, points: Sequence[Point], kind: str) -> str:
         """A line through the points, cut to the frame by its clip."""
@@ -121,16 +142,37 @@ class Frame:
 
 @dataclass(frozen=True)
 class LogFrame(Frame):
-    """A frame whose x are logarithms to base ten; ticks stand at powers of ten."""
+    """A frame whose x are logarithms to base ten; ticks stand at powers of ten, or at 1, 2, 5 of few of them."""
 
     def x_ticks(self) -> list[tuple[float, str]]:
-        """Powers of ten, as many as fit side by side."""
-        first, last = math.ceil(self.x[0] - 1e-9), math.floor(self.x[1] + 1e-9)
-        for step in (1, 2, 3, 4, 5, 10, 20, 50, 100):
-            found = [(float(k), _power_label(k)) for k in range(first, last + 1) if k % step == 0]
-            if sum(CHARACTER * len(label) + 14 for _, label in found) <= self.right - self.left:
-                break
-        return found
+        """As many as fit side by side."""
+        return log_ticks(*self.x, room=self.right - self.left)
+
+
+@dataclass(frozen=True)
+class PowerFrame(Frame):
+    """A frame whose y are logarithms to base ten; ticks stand at powers of ten."""
+
+    def y_ticks(self) -> list[tuple[float, str]]:
+        """As many as fit above each other."""
+        return log_ticks(*self.y, room=260, most=7)
+
+
+def log_ticks(low: float, high: float, room: float, most: int = 99) -> list[tuple[float, str]]:
+    """Powers of ten between two logarithms; 1, 2 and 5 times them where there are fewer than three."""
+    low, high = min(low, high), max(low, high)
+    first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
+    if last - first < 2:
+        found = [(k + math.log10(m), _log_label(m, k)) for k in range(first - 1, last + 1) for m in (1, 2, 5)]
+        found = [(at, label) for at, label in found if low - 1e-9 <= at <= high + 1e-9]
+        if len(found) > 1 or high > 300:
+            return found
+        return [(log10(value), label) for value, label in ticks(10**low, 10**high, 5)]
+    for step in (1, 2, 3, 4, 5, 10, 20, 50, 100):
+        found = [(float(k), _log_label(1, k)) for k in range(first, last + 1) if k % step == 0]
+        if len(found) <= most and sum(CHARACTER * len(label) + 14 for _, label in found) <= room:
+            break
+    return found
 
 
 def log10(value: float) -> float:
@@ -138,14 +180,14 @@ def log10(value: float) -> float:
     return math.log10(value)
 
 
-def _power_label(k: int) -> str:
-    """10^k: plain between 0.001 and 1,000."""
-    return f"{10.0**k:,.{max(-k, 0)}f}" if -3 <= k <= 3 else f"1e{k}".replace("-", "−")
+def _log_label(m: int, k: int) -> str:
+    """m 10^k: plain between 0.001 and 1,000."""
+    return f"{m * 10.0**k:,.{max(-k, 0)}f}" if -3 <= k <= 3 else f"{m}e{k}".replace("-", "−")
 
 
-def marked(frame: Frame, x: float, y: float) -> str:
+def marked(frame: Frame, x: float, y: float, radius: float = 5) -> str:
     """A ring that marks a point."""
-    return f'<circle class="mark" cx="{_c(frame.px(x))}" cy="{_c(frame.py(y))}" r="5"/>'
+    return f'<circle class="mark" cx="{_c(frame.px(x))}" cy="{_c(frame.py(y))}" r="{_c(radius)}"/>'
 
 
 def x_axis(frame: Frame, label: str) -> str:

@@ -13,6 +13,7 @@ MOST_ROWS = 600
 LONG, MAIN_ROWS = 40, 20
 # A category with more levels is cut to those that stand out most.
 MOST_LEVELS, MAIN_LEVELS = 30, 15
+LAST_STEPS = 12
 
 
 def main_items(context: Table) -> list[Table]:
@@ -21,18 +22,19 @@ def main_items(context: Table) -> list[Table]:
     The order is that of |t|; of the effect where there is no inference, or where categories are compared with numbers.
     """
     table = context["coefficients"]
-    if len(table["rows"]) <= LONG:
+    if len(shown_rows(table)) <= LONG:
         return []
     if not table["groups"]:
-        return coefficient_rows(_ranked(table, table["rows"])[:MAIN_ROWS])
-    merged = {group["column"]: group for group in table["groups"] if group["n_levels"] > 2}
-    rows = [row for row in table["rows"] if row["column"] not in merged and row["effect"] is not None]
-    ranked = sorted([*rows, *merged.values()], key=lambda row: -abs(row["effect"] or 0))[:MAIN_ROWS]
-    cells = iter(coefficient_rows([row for row in ranked if "estimate" in row]))
-    return [next(cells) if "estimate" in row else {"role": "head"} | row for row in ranked]
+        return coefficient_rows(ranked(table, shown_rows(table))[:MAIN_ROWS])
+    merged = {group["column"]: group for group in shown_groups(table) if group["n_levels"] > 2}
+    rows = [row for row in shown_rows(table) if row["column"] not in merged and row["effect"] is not None]
+    first = sorted([*rows, *merged.values()], key=lambda row: -abs(row["effect"] or 0))[:MAIN_ROWS]
+    cells = iter(coefficient_rows([row for row in first if "estimate" in row]))
+    return [next(cells) if "estimate" in row else {"role": "head"} | row for row in first]
 
 
-def _ranked(table: Table, rows: list[Table]) -> list[Table]:
+def ranked(table: Table, rows: list[Table]) -> list[Table]:
+    """Rows by |t|, or by the effect where there is no inference; those without are left out."""
     key = "t" if table["has_inference"] else "effect"
     return sorted((row for row in rows if row[key] is not None), key=lambda row: -abs(row[key]))
 
@@ -45,7 +47,7 @@ def coefficient_items(context: Table) -> list[Table]:
     table = context["coefficients"]
     groups = {group["column"]: group for group in table["groups"]}
     items: list[Table] = []
-    for own in _by_column(table["rows"]):
+    for own in _by_column(shown_rows(table)):
         group = groups.get(own[0]["column"])
         if group is None or len(own) == 1:
             reference = None if group is None else group["reference"]
@@ -60,6 +62,16 @@ def coefficient_items(context: Table) -> list[Table]:
     items = items[:MOST_ROWS]
     cells = iter(coefficient_rows([item["of"] for item in items if "of" in item]))
     return [next(cells) | item if "of" in item else item for item in items]
+
+
+def shown_rows(table: Table) -> list[Table]:
+    """All rows; those that are not zero, where columns were chosen."""
+    return [row for row in table["rows"] if table["chosen"] is None or row["estimate"] != 0]
+
+
+def shown_groups(table: Table) -> list[Table]:
+    """All categories; those that kept a level, where columns were chosen."""
+    return [group for group in table["groups"] if table["chosen"] is None or group["column"] in table["chosen"]["kept"]]
 
 
 def _by_column(rows: list[Table]) -> list[list[Table]]:
@@ -77,7 +89,7 @@ def _cut(table: Table, rows: list[Table]) -> list[Table]:
     """All levels of a short category; of a long one those that stand out most, in their order."""
     if len(rows) <= MOST_LEVELS:
         return rows
-    kept = {id(row) for row in _ranked(table, rows)[:MAIN_LEVELS]}
+    kept = {id(row) for row in ranked(table, rows)[:MAIN_LEVELS]}
     return [row for row in rows if id(row) in kept]
 
 
@@ -86,10 +98,10 @@ def coefficient_rows(rows: list[Table]) -> list[Table]:
     decimals = [text.decimals_for(row["error"], row["estimate"]) for row in rows]
     columns = {
         key: aligned([text.fixed(row[key], d) for row, d in zip(rows, decimals, strict=True)])
-        for key in ("estimate", "error", "low", "high")
+        for key in ("estimate", "error", "low", "high", "robust_error")
     }
     columns["t"] = aligned([text.number(row["t"], 3) if row["t"] is None else f"{row['t']:.2f}" for row in rows])
-    columns["p"] = aligned([text.p_value(row["p"]) for row in rows])
+    columns |= {key: aligned([text.p_value(row[key]) for row in rows]) for key in ("p", "robust_p")}
     columns["digits"] = [("–" if row["digits"] is None else f"{int(row['digits'])}", "") for row in rows]
     return [
         {"name": row["name"], "role": "row", "label": row["name"], "reference": None}
@@ -145,6 +157,30 @@ def step_rows(context: Table) -> list[Table]:
         | {key: cells[k] for key, cells in columns.items()}
         for k, step in enumerate(steps)
     ]
+
+
+def influence_rows(context: Table) -> list[Table]:
+    """Cells of the rows that matter most."""
+    rows = [] if context["influence"] is None else context["influence"]["rows"]
+    return _number_rows(rows, "row", {"leverage": 3, "studentised": 3, "cooks_distance": 3})
+
+
+def outlier_rows(context: Table) -> list[Table]:
+    """Cells of the rows furthest out."""
+    rows = [] if context["outliers"] is None else context["outliers"]["rows"]
+    return _number_rows(rows, "row", {"residual": 4, "scales": 3, "pull": 2})
+
+
+def history_rows(context: Table) -> list[Table]:
+    """Cells of the last steps of the solver."""
+    rows = [] if context["history"] is None else context["history"]["rows"][-LAST_STEPS:]
+    return _number_rows(rows, "iteration", {"objective": 8, "gap": 2})
+
+
+def _number_rows(rows: list[Table], name: str, digits: dict[str, int]) -> list[Table]:
+    """Numbers of so many digits, aligned at the point."""
+    columns = {key: aligned([text.number(row[key], n) for row in rows]) for key, n in digits.items()}
+    return [{name: row[name]} | {key: cells[k] for key, cells in columns.items()} for k, row in enumerate(rows)]
 
 
 def column_rows(context: Table) -> list[Table]:

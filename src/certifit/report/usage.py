@@ -8,6 +8,11 @@ from certifit.report.text import visible
 MOST_PATHS = 5
 
 
+def usage(context: dict[str, Any]) -> dict[str, Any]:
+    """Lines to copy."""
+    return {"python": python_lines(context), "shell": shell_lines(context)}
+
+
 def python_lines(context: dict[str, Any]) -> list[str]:
     """Load, predict, summary, verify."""
     files, target = context["files"], context["model"]["target"]

@@ -2,9 +2,9 @@
 
 minimise over v   delta sum_i w_i |t_i - a_i'v| + sum_j pull_j v_j^2 / 2,   a = (1, x - shift) or x
 
-A residual is p - q with p, q >= 0; its multiplier u lies in [-delta, delta]. At the solution pull v = sum_i w_i u_i a_i,
-p (delta - u) = 0 and q (delta + u) = 0; a step of Newton's method on these equations, with mu in place of 0, needs one
-factor of a matrix of the rows.
+A residual is p - q with p, q >= 0; its multiplier u lies in [-delta, delta]. At the solution
+pull v = sum_i w_i u_i a_i, p (delta - u) = 0 and q (delta + u) = 0; a step of Newton's method on these equations, with
+mu in place of 0, needs one factor of a matrix of the rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ MAX_STEPS = 100
 SMALL_GAP = 1e-13  # relative: below it the rows with residual 0 are told from the others
 SHORT = 0.995  # of the way to the nearest bound
 LEAST_PULL = 1e-30  # relative to the largest
-MOST_ENTRIES = 40_000_000  # of the rows, and of the matrix of their products
+MOST_ROWS = 2000  # a factor of the matrix of their products is made some thirty times
+MOST_ENTRIES = 40_000_000
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,11 @@ class _Point:
     def moved(self, way: _Point, t: float) -> _Point:
         parts = (getattr(self, name) + t * getattr(way, name) for name in ("weights", "intercept", "p", "q", "u"))
         return _Point(*parts)
+
+    def is_inside(self, delta: float) -> bool:
+        """Whether every bound is kept by more than rounding."""
+        room = np.concatenate([self.p, self.q, delta - np.abs(self.u)])
+        return bool((room > 0).all() and np.isfinite(self.weights).all())
 
     def furthest(self, way: _Point, delta: float) -> float:
         """The largest step, at most 1, that stays inside all bounds."""
@@ -101,13 +107,14 @@ class _Problem:
         h = at.p / (self.delta - at.u) + at.q / (self.delta + at.u)
         matrix = self.kernel + np.diag(h)
         matrix[np.diag_indices_from(matrix)] *= 1 + 2.0**-50
-        return scipy.linalg.cho_factor(matrix, lower=True, check_finite=False)
+        factor: tuple[Array, bool] = scipy.linalg.cho_factor(matrix, lower=True, check_finite=False)
+        return factor
 
 
 def is_small(task: RobustRegression) -> bool:
     """Whether the rows and the matrix of their products may be held in memory."""
     n, d = task.gram.n_rows, task.gram.n_columns
-    return n * max(n, d) <= MOST_ENTRIES
+    return n <= MOST_ROWS and n * d <= MOST_ENTRIES
 
 
 def solve_absolute(task: RobustRegression, start: Weights) -> Corner:
@@ -121,12 +128,18 @@ def solve_absolute(task: RobustRegression, start: Weights) -> Corner:
         gap = problem.gap(at)
         if gap <= SMALL_GAP * problem.objective(at):
             break
-        factor, none = problem.factor(at), np.zeros(len(at.u))
+        try:
+            factor, none = problem.factor(at), np.zeros(len(at.u))
+        except np.linalg.LinAlgError:
+            break  # at the end of float64: the Newton steps that follow are in twofold precision
         guess = problem.step(at, factor, none, none)
         t = at.furthest(guess, problem.delta)
         mu = gap / total * (problem.gap(at.moved(guess, t)) / gap) ** 3
         way = problem.step(at, factor, mu + guess.p * guess.u, mu - guess.q * guess.u)
-        at = at.moved(way, at.furthest(way, problem.delta))
+        new = at.moved(way, at.furthest(way, problem.delta))
+        if not new.is_inside(problem.delta):
+            break  # a row is on its bound to rounding
+        at = new
     whole = np.concatenate([[at.intercept] * offset, at.weights])
     mean_square = float(problem.weight @ np.square(at.u) / problem.weight.sum())
     return Corner(task.from_solution(whole), mean_square)

@@ -48,8 +48,9 @@ def solve(task: ElasticTask, tol: float, max_iter: int) -> Run:
     state = Weights(path.coef[0], float(path.intercept[0]))
     gap = duality_gap(task, state, tol)
     null = task.null_squares() / (2 * task.sum_weight)
-    excess = max(null - gap.objective + gap.relative * gap.scale, 0.0)
-    rows = [(0, null, excess / max(null, gap.scale)), (max(int(path.sweeps[0]), 1), gap.objective, gap.relative)]
+    excess = gap.relative * gap.scale
+    start = max(null - gap.objective + excess, 0.0)
+    rows = [(0, null, start), (max(int(path.sweeps[0]), 1), gap.objective, excess)]
     seconds = (0.0, time.perf_counter() - started)
     return Run(state, [_row(task, *row, second) for row, second in zip(rows, seconds, strict=True)])
 
@@ -161,6 +162,7 @@ def _core_of(task: ElasticTask) -> GramCore | ColumnCore:
 
 
 def _row(task: ElasticTask, iteration: int, objective: float, gap: float, seconds: float) -> dict[str, float]:
+    y_scale = np.float64(task.scaling.y_scale)
     with np.errstate(over="ignore"):
-        objective = float(np.float64(objective) / task.scaling.y_scale / task.scaling.y_scale)
-    return {"iteration": iteration, "objective": objective, "gap": float(gap), "step": 0.0, "seconds": seconds}
+        objective, gap = float(objective / y_scale / y_scale), float(gap / y_scale / y_scale)
+    return {"iteration": iteration, "objective": objective, "gap": gap, "step": 0.0, "seconds": seconds}

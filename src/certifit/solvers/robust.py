@@ -117,8 +117,10 @@ def _approached(
     task: RobustRegression, state: Weights, spread: float, scale: float, max_iter: int, trace: Trace
 ) -> Weights:
     """The fit at a fixed scale. Far below the residuals' it is near least absolute values: reached over larger ones."""
-    stage = spread / FURTHEST
-    while stage > FURTHEST * scale and stage > task.smallest_scale:
+    # A delta below 1 makes the band as narrow as a smaller scale does.
+    wide = min(task.loss.delta, 1.0)
+    stage = spread / FURTHEST / wide
+    while stage > FURTHEST * scale and stage * wide > task.smallest_scale:
         state, *_ = _newton(task, state, stage, max_iter, trace, free=False)
         stage /= FURTHEST
     return _newton(task, state, scale, max_iter, trace, free=False)[0]
@@ -194,6 +196,8 @@ def _newton(
         damping = damping if damping >= 1e-8 else 0.0
         state = task.from_solution(task.to_solution(state), t * way.step[_own(task)])
         scale = scale + t * way.scale if free else scale
+    else:
+        return state, scale, True  # out of steps, each of which was a descent
     return *best, True
 
 

@@ -242,7 +242,7 @@ class RobustRegression(LeastSquares):
         """In units where A is the identity the matrix of any band has eigenvalues in [0, 1]."""
         matrix = self._band(sums)[0]
         places = np.arange(self.gram.n_columns) + int(self.fit_intercept)
-        matrix[places, places] += at.scale * self.pull(at.scale)
+        matrix[places, places] += self._scaled_pull(at.scale)
         units = np.zeros_like(matrix)
         root = self.factor.inverse_root()
         units[:-1, : root.shape[1]] = root
@@ -257,7 +257,7 @@ class RobustRegression(LeastSquares):
         matrix, low = self._band(sums)
         beside = np.append(self.unpenalised().diagonal() + self.diagonal(self.alpha), self.gram.sum_weight)
         extra = (damping + RIDGE) * beside
-        extra[int(self.fit_intercept) : -1] += at.scale * self.pull(at.scale)
+        extra[int(self.fit_intercept) : -1] += self._scaled_pull(at.scale)
         size = len(slope) - int(is_held)
         system = System.of(matrix[:size, :size], low[:size, :size], extra[:size], np.zeros(size))
         return np.append(twofold_factor(system).solve(slope[:size]), np.zeros(int(is_held)))
@@ -279,12 +279,17 @@ class RobustRegression(LeastSquares):
         parts = list(self.source.map(partial(_residuals_of_run, rows=self.rows(), at=at)))
         return np.concatenate([r for r, _ in parts]), np.concatenate([w for _, w in parts])
 
+    def _scaled_pull(self, scale: float) -> Array:
+        """s pull, kept finite."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.minimum(scale * self.pull(scale), LARGEST_PENALTY))
+
     def _faintness(self, scale: float) -> float:
         """The least of s pull relative to the penalty beside all rows; 1 without one."""
         penalised = self.penalty > 0
         if not penalised.any():
             return 1.0
-        return float(np.min(scale * self.pull(scale)[penalised] / self.penalty[penalised]))
+        return float(np.min(self._scaled_pull(scale)[penalised] / self.penalty[penalised]))
 
     @property
     def spread(self) -> float:

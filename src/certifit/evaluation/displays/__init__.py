@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 
@@ -14,3 +15,25 @@ def new_axes(ax: Any, name: str) -> Any:
     except ImportError as error:
         raise ImportError(f"{name} needs matplotlib: pip install 'certifit[plot]'.") from error
     return plt.subplots(layout="constrained")[1]
+
+
+def visible(name: str, longest: int = 18) -> str:
+    """A name as a picture can show it: on one line, not too long, dollar signs no formula."""
+    plain = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name)
+    short = plain if len(plain) <= longest else f"{plain[: longest - 1]}\N{HORIZONTAL ELLIPSIS}"
+    return short.replace("$", r"\$")
+
+
+def spread(places: Any, least: float) -> list[float]:
+    """Numbers moved apart so that neighbours differ by `least` or more, as near to where they were as pairs allow."""
+    order = sorted(range(len(places)), key=lambda i: places[i])
+    moved = [float(place) for place in places]
+    for _ in range(100):
+        is_still = True
+        for low, high in pairwise(order):
+            lack = least - (moved[high] - moved[low])
+            if lack > 1e-9 * least:
+                moved[low], moved[high], is_still = moved[low] - lack / 2, moved[high] + lack / 2, False
+        if is_still:
+            break
+    return moved

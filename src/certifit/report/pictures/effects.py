@@ -23,7 +23,7 @@ def draw(context: dict[str, Any]) -> str:
     frame = svg.Frame(
         svg.widened((min(0.0, *values), max(0.0, *values)), 0.04),
         (float(len(rows)) - 0.5, -0.5),
-        left=14 + 6.6 * longest,
+        left=14 + svg.CHARACTER * longest,
         top=10,
         bottom=bottom,
     )

@@ -18,6 +18,10 @@ def draw(context: dict[str, Any]) -> str:
         marks.append(frame.line(line[2], "line"))
         keys = [("band-wide", "90 % of rows"), ("band-narrow", "middle half"), ("line", "median")]
     marks.append(frame.line(zero, "zero"))
+    if context["outliers"] is not None:
+        limit = context["outliers"]["limit"]
+        marks += [frame.line([(x, sign * limit) for x in frame.x], "line-soft") for sign in (-1, 1)]
+        keys.append(("line-soft", "held back beyond"))
     body = [
         frame.axes(f"predicted {text.visible(target)}", "actual − predicted"),
         frame.clipped("residuals", marks),

@@ -7,7 +7,7 @@ from certifit.report import svg, text
 
 def draw(context: dict[str, Any]) -> str:
     """Both errors with bands of one standard error, alpha on a log axis; empty text where there is no curve."""
-    curve = context["validation"]["curve"]
+    curve = None if context["validation"] is None else context["validation"]["curve"]
     if curve is None:
         return ""
     keys = [name for key in KEYS for name in (key, f"{key}_error")]

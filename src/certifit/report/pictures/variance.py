@@ -7,7 +7,7 @@ from certifit.report import svg
 
 def draw(context: dict[str, Any]) -> str:
     """Variance, bias^2 + noise and their sum, as shares of the variance of the target; empty where not known."""
-    found = context["validation"]["decomposition"]
+    found = None if context["validation"] is None else context["validation"]["decomposition"]
     sd = context["data"]["target"]["sd"]
     if found is None or not sd or None in (*found["error"], *found["variance"]):
         return ""

@@ -1,0 +1,115 @@
+"""How a fit came to its end: the gap, or the objective, step by step."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.certificates.certificate import Certificate
+from certifit.evaluation.displays import new_axes
+
+Across = Literal["iteration", "seconds"]
+Up = Literal["gap", "objective"]
+_ACROSS = {"iteration": "step", "seconds": "seconds"}
+_LOWEST = 1e-20  # relative gaps below are the rounding of the rounding, and are drawn here
+
+
+class ConvergenceDisplay:
+    """The relative gap against steps or seconds, with the tolerance as a line and the certificate as a mark.
+
+    The gap is what the solver reckoned on its way. The certificate is computed anew from the data at the end.
+
+    Parameters
+    ----------
+    iteration, seconds, objective : one number a step
+    gap : one number a step: how far the objective can be above its minimum, relative to the objective
+    certificate : of the fit
+    caption : what the certificate means, in words
+
+    Attributes after `plot`: `ax_`, `figure_`, `line_`, `tolerance_line_` and `mark_` (of a gap), `caption_`.
+    """
+
+    def __init__(
+        self, iteration: Any, seconds: Any, objective: Any, gap: Any, certificate: Certificate, caption: str = ""
+    ) -> None:
+        self.iteration = np.asarray(iteration)
+        self.seconds = np.asarray(seconds, dtype=np.float64)
+        self.objective = np.asarray(objective, dtype=np.float64)
+        self.gap = np.asarray(gap, dtype=np.float64)
+        self.certificate = certificate
+        self.caption = caption
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, x: Across = "iteration", y: Up = "gap", ax: Any = None
+    ) -> ConvergenceDisplay:
+        """Draw the steps of a fitted model, or of the best one of a fitted CrossValidated."""
+        model = getattr(estimator, "best_estimator_", estimator)
+        check_is_fitted(model)
+        if not getattr(model, "history_", None):
+            raise ValueError(
+                f"{type(model).__name__} keeps no steps (history_). A certifit model that was fitted does."
+            )
+        rows: Sequence[Mapping[str, float]] = model.history_
+        iteration, seconds, objective = ([row[key] for row in rows] for key in ("iteration", "seconds", "objective"))
+        shown = cls(
+            iteration, seconds, objective, _relative_gaps(model), model.certificate_, explanation(model.certificate_)
+        )
+        return shown.plot(ax, x=x, y=y)
+
+    def plot(self, ax: Any = None, *, x: Across = "iteration", y: Up = "gap") -> ConvergenceDisplay:
+        """Draw on `ax`, or on a new figure."""
+        if x not in _ACROSS:
+            raise ValueError(f"x must be 'iteration' or 'seconds'. Got {x!r}.")
+        if y not in DRAWN:
+            raise ValueError(f"y must be 'gap' or 'objective'. Got {y!r}.")
+        ax = new_axes(ax, "ConvergenceDisplay")
+        DRAWN[y](self, ax, getattr(self, x))
+        ax.set_xlabel(_ACROSS[x])
+        if len(self.iteration) == 1:
+            ax.set_xlim(0, 2 * getattr(self, x)[0])
+        if x == "iteration":
+            ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.legend(fontsize="small")
+        self.caption_ = ax.set_title("\n".join(textwrap.wrap(self.caption, 78)), fontsize="small", loc="left")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_gap(self, ax: Any, places: Any) -> None:
+        tol, value = self.certificate.tolerance, self.certificate.value
+        shown = np.maximum(self.gap, _LOWEST)
+        (self.line_,) = ax.plot(places, shown, "o-", color="C0", markersize=4, label="gap, as the solver went")
+        self.tolerance_line_ = ax.axhline(max(tol, _LOWEST), color="0.4", ls="--", lw=1, label=f"asked: tol = {tol:g}")
+        colour, words = ("C2", "proven at the end") if self.certificate.holds else ("C3", "NOT certified")
+        (self.mark_,) = ax.plot(
+            places[-1], max(value, _LOWEST), "*", color=colour, markersize=14, zorder=3, label=f"{words}: {value:.1e}"
+        )
+        ax.set(yscale="log", ylabel="objective above its minimum, relative")
+        low, high = min(shown.min(), value, tol), max(shown.max(), value, tol)
+        ax.set_ylim(max(low, _LOWEST) / 10, max(high * 10, _LOWEST))
+
+    def _draw_objective(self, ax: Any, places: Any) -> None:
+        (self.line_,) = ax.plot(places, self.objective, "o-", color="C0", markersize=4, label="objective")
+        least = self.objective[-1] * (1 - min(self.certificate.value, 1.0))
+        self.tolerance_line_ = ax.axhline(least, color="0.4", ls="--", lw=1, label="the minimum is proven to be above")
+        ax.set_ylabel("objective")
+
+
+DRAWN = {"gap": ConvergenceDisplay._draw_gap, "objective": ConvergenceDisplay._draw_objective}
+
+
+def explanation(certificate: Certificate) -> str:
+    """The first sentence of a certificate, and how far predictions can be from the best where it is known."""
+    words, change = certificate.sentences()[0], certificate.prediction_change
+    if not certificate.holds or change is None:  # a fit that is not certified says it in the sentence itself
+        return words
+    return f"{words} Predictions differ from the best by at most {change:.1e} (root mean square over the rows)."
+
+
+def _relative_gaps(model: Any) -> list[float]:
+    """Gaps of the steps relative to the objective."""
+    return [row["gap"] / row["objective"] if row["objective"] > 0 else 0.0 for row in model.history_]

@@ -1,0 +1,144 @@
+"""The pictures of a report, one row a picture: where it stands, what draws it, what it shows in plain words.
+
+A drawing function takes the context and returns SVG text, or "" where the context has nothing for it.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from html import unescape
+from types import ModuleType
+
+from certifit.report import text
+from certifit.report.facts import Table
+from certifit.report.pictures import (
+    curve,
+    effects,
+    fit,
+    gaps,
+    histogram,
+    influence,
+    names,
+    penalty,
+    quantiles,
+    residuals,
+    selection,
+    validation,
+    variance,
+)
+
+FOLDER = "pictures"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """module: has draw(context); caption: words, or a function from the context to words."""
+
+    name: str
+    section: str
+    module: ModuleType
+    title: str
+    caption: str | Callable[[Table], str]
+
+    @property
+    def file(self) -> str:
+        """Its name beside the report."""
+        return f"{FOLDER}/{self.name}.svg"
+
+    def words(self, context: Table) -> str:
+        """The caption."""
+        return self.caption if isinstance(self.caption, str) else self.caption(context)
+
+
+def _selection(context: Table) -> str:
+    more = ", the first 26" if len(context["selection"]["steps"]) > names.MOST_ROWS else ""
+    return f"From top to bottom, the column that comes in and the error with it{more}."
+
+
+def _validation(context: Table) -> str:
+    model = text.visible(context["validation"]["curve"]["model"], 40)
+    return f"Of {model}. Too little penalty fits noise, too much flattens everything. The ring is the choice."
+
+
+def _variance(context: Table) -> str:
+    n_draws = context["validation"]["decomposition"]["n_draws"]
+    return (
+        "Variance is how much predictions change with the rows drawn; bias and noise cannot be told apart. "
+        f"{n_draws} draws."
+    )
+
+
+def _penalty(context: Table) -> str:
+    other = context["path"]["n_other"]
+    more = f" {text.plural(other, 'smaller line')} not drawn." if other else ""
+    return (
+        "From left to right the penalty gets weaker and columns come in; the numbers above count those with a "
+        f"coefficient. The dashed line is the alpha of this fit.{more}"
+    )
+
+
+def _effects(context: Table) -> str:
+    table = context["coefficients"]
+    interval = f", with its {text.number(100 * table['level'])} % interval" if table["has_inference"] else ""
+    groups = " Joined rings: a category, whose levels move it by about that much either way." if table["groups"] else ""
+    words = "The change of the prediction when a column rises by one standard deviation and the others stay"
+    return f"{words}{interval}.{groups}"
+
+
+def _outside(key: str, words: str) -> Callable[[Table], str]:
+    def caption(context: Table) -> str:
+        outside = context["pictures"][key]["outside"]
+        return words + (f" {text.plural(outside, 'row')} far out not drawn." if outside else "")
+
+    return caption
+
+
+PICTURES = (
+    Picture("path", "validation", selection, "Error against the number of columns.",
+            "The ring is the choice; the band is one standard error."),
+    Picture("names", "validation", names, "Columns along the path.", _selection),
+    Picture("validation", "validation", validation, "Error against the penalty alpha.", _validation),
+    Picture("variance", "validation", variance, "Bias and variance.", _variance),
+    Picture("penalty", "path", penalty, "Coefficients against the penalty alpha.", _penalty),
+    Picture("curve", "fit", curve, "The fit.", "Dots are the rows; the line is the prediction."),
+    Picture("fit", "fit", fit, "Predicted against actual.", _outside("fit", "The closer to the line, the better.")),
+    Picture("effects", "fit", effects, "How much each column moves the prediction.", _effects),
+    Picture("residuals", "residuals", residuals, "Against predictions.",
+            _outside("spread", "A sound fit is a flat band of equal width round zero.")),
+    Picture("histogram", "residuals", histogram, "Histogram.", "Bars that follow the curve are normal."),
+    Picture("quantiles", "residuals", quantiles, "Normal quantiles.",
+            "Ends that leave the line are heavy tails: more extreme errors than normal noise has."),
+    Picture("influence", "influence", influence, "Leverage and residual of every row.",
+            "Far right: unusual in its columns. Far up or down: unusual in the target. Both: it moves the fit. The "
+            "numbered rows have the largest Cook's distance."),
+    Picture("gaps", "steps", gaps, "Excess over the best, step by step.",
+            "By the solver's own reckoning; the proof above does not rely on it."),
+)  # fmt: skip
+
+
+def drawings(context: Table) -> dict[str, str]:
+    """SVG text of every picture that this context has, by name."""
+    drawn = {picture.name: picture.module.draw(context) for picture in PICTURES}
+    return {name: drawing for name, drawing in drawn.items() if drawing}
+
+
+def figures(context: Table) -> list[Table]:
+    """Title, caption and file of every picture that this context has."""
+    found: Mapping[str, str] = drawings(context)
+    return [
+        {
+            "name": picture.name,
+            "section": picture.section,
+            "title": picture.title,
+            "caption": picture.words(context),
+            "description": _description(found[picture.name]),
+            "file": picture.file,
+        }
+        for picture in PICTURES
+        if picture.name in found
+    ]
+
+
+def _description(drawing: str) -> str:
+    found = re.search(r"<desc[^>]*>(.*?)</desc>", drawing, re.DOTALL)
+    return "" if found is None else unescape(found[1])

@@ -1,0 +1,85 @@
+"""Which rows the fit hangs on: leverage, studentised residual and Cook's distance, in one pass of constant memory."""
+
+import math
+
+import numpy as np
+
+from certifit.certificates.influence import Influence
+from certifit.report import text
+from certifit.report.facts import Fit, Table
+from certifit.report.passes import Grid
+
+MOST_ROWS = 10
+# Usual marks: leverage of twice the mean, a studentised residual of 3, a Cook's distance of 1.
+HIGH_LEVERAGE, FAR, MUCH = 2.0, 3.0, 1.0
+
+
+def influence_facts(fit: Fit) -> Table | None:
+    """Counts on a grid, and the rows of largest Cook's distance; None where rows have no such numbers."""
+    if fit.inference is None or fit.inference.is_exact:
+        return None
+    try:
+        parts = fit.model.influence_iter(fit.source)
+    except ValueError:
+        return None  # roundings leave no leverages, or the rows cannot be read twice
+    p, grid = len(fit.inference.names), _grid(fit)
+    counts = dict.fromkeys(("high_leverage", "far", "much"), 0)
+    best: Influence | None = None
+    for part in parts:
+        _count(part, counts, HIGH_LEVERAGE * p / fit.seen.mass)
+        _add(grid, part)
+        best = (part if best is None else Influence.joined([best, part])).most(MOST_ROWS)
+    if best is None or not np.isfinite(best.cooks_distance[:1]).all():
+        return None
+    rows = [_row(best, k) for k in range(len(best)) if np.isfinite(best.cooks_distance[k])]
+    facts: Table = {"n_coefficients": p, "mean_leverage": p / fit.seen.mass, "grid": grid.to_dict(), "rows": rows}
+    return facts | counts | {"sentences": _sentences(fit, facts | counts)}
+
+
+def _grid(fit: Fit) -> Grid:
+    """x: log10 of the leverage, which lies between 1 / N and 1 where there is an intercept; y: studentised."""
+    sigma, seen = float(fit.inference.sigma), fit.seen
+    low, high = (float(end) / sigma for end in seen.residual.window())
+    fine = seen.n_rows <= 2000
+    least = math.log10(1 / max(seen.mass, 2.0)) if fit.has_intercept else math.log10(0.01 / max(seen.mass, 2.0))
+    return Grid((least, 0.0), (min(low * 1.1, -FAR), max(high * 1.1, FAR)), (110, 72) if fine else (55, 36))
+
+
+def _add(grid: Grid, part: Influence) -> None:
+    seen = np.isfinite(part.studentised) & (part.leverage > 0)
+    x, y = np.log10(part.leverage[seen]), part.studentised[seen]
+    grid.add(np.clip(x, *grid.x), y, np.ones(len(x)))
+
+
+def _count(part: Influence, counts: dict[str, int], high: float) -> None:
+    with np.errstate(invalid="ignore"):
+        counts["high_leverage"] += int((part.leverage > high).sum())
+        counts["far"] += int((np.abs(part.studentised) > FAR).sum())
+        counts["much"] += int((part.cooks_distance > MUCH).sum())
+
+
+def _row(found: Influence, k: int) -> Table:
+    names = ("leverage", "residual", "studentised", "cooks_distance", "dffits")
+    return {"row": int(found.row[k])} | {name: float(getattr(found, name)[k]) for name in names}
+
+
+def _sentences(fit: Fit, facts: Table) -> list[str]:
+    """Cook's distance D in words: without the row the predictions move by s sqrt(D p / N), root mean square."""
+    top, target = facts["rows"][0], text.visible(fit.model.target_name_, 60)
+    moved = float(fit.inference.sigma) * math.sqrt(top["cooks_distance"] * facts["n_coefficients"] / fit.seen.mass)
+    n_much, cook = facts["much"], text.number(top["cooks_distance"], 2)
+    verdict = (
+        f"No row has a Cook's distance above {MUCH:g}: none decides the fit by itself."
+        if n_much == 0
+        else f"{text.plural(n_much, 'row')} {'has' if n_much == 1 else 'have'} a Cook's distance above {MUCH:g}: "
+        "see whether they are right before you rely on the coefficients."
+    )
+    return [
+        f"The fit hangs most on row {top['row']}: without it, predictions of {target} would move by "
+        f"{text.number(moved, 2)} (root mean square over the rows), Cook's distance {cook}.",
+        verdict,
+        f"{text.plural(facts['far'], 'row')} of {text.count(fit.seen.n_rows)} "
+        f"{'has' if facts['far'] == 1 else 'have'} a studentised residual beyond {FAR:g} "
+        f"(normal noise: {text.number(0.0027 * fit.seen.n_rows, 2)}); {text.plural(facts['high_leverage'], 'row')} "
+        f"{'has' if facts['high_leverage'] == 1 else 'have'} more than twice the mean leverage.",
+    ]

@@ -1,0 +1,69 @@
+"""The model and its data in plain facts."""
+
+from typing import Any
+
+from certifit.report.columns import column_facts
+from certifit.report.facts import Fit, Table
+
+
+def model_facts(fit: Fit) -> Table:
+    """What was fitted, and how it is called."""
+    model = fit.model
+    parameters = model.get_params(deep=False) | {"alpha": float(model.alpha_)}
+    return {
+        "kind": type(model).__name__,
+        "words": fit.kind.named(parameters),
+        "minimised": fit.kind.minimised,
+        "objective": str(model.objective),
+        "target": str(model.target_name_),
+        "intercept": fit.has_intercept,
+        "alpha": float(model.alpha_),
+        "parameters": {name: value for name, value in parameters.items() if isinstance(value, int | float | str)},
+        "basis": None if getattr(model, "basis_", None) is None else _basis_words(fit),
+        "n_features": int(model.n_features_in_),
+        "n_columns": len(model.coef_),
+        "n_nonzero": int((model.coef_ != 0).sum()),
+        "is_sparse": fit.kind.is_sparse,
+        "monomials": _monomials(model),
+    }
+
+
+def _basis_words(fit: Fit) -> str:
+    degree, n_features = getattr(fit.model.basis, "degree", None), fit.source.n_features
+    if degree is None:
+        return f"sum of {len(fit.model.coef_)} functions of {n_features} columns"
+    what = "one column" if n_features == 1 else f"{n_features} columns"
+    return f"polynomial of degree {degree} in {what}"
+
+
+def _monomials(model: Any) -> dict[str, float] | None:
+    if getattr(model, "basis_", None) is None or not hasattr(model.basis, "degree"):
+        return None
+    try:
+        return {str(name): float(value) for name, value in model.monomials().items()}
+    except (AttributeError, ValueError):
+        return None
+
+
+def data_facts(fit: Fit) -> Table:
+    """Rows, weights, target and columns."""
+    model, source, seen = fit.model, fit.source, fit.seen
+    return {
+        "named": source.named,
+        "is_table": source.is_table,
+        "skipped": getattr(source, "skipped", None),
+        "checksummed": getattr(source, "checksummed", None),
+        "notes": list(getattr(getattr(model, "encoder_", None), "notes_", [])),
+        "file_notes": list(getattr(source, "notes", [])),
+        "n_rows": seen.n_rows,
+        "mass": seen.mass,
+        "weighted": seen.mass != seen.n_rows,
+        "target": {
+            "name": str(model.target_name_),
+            "mean": float(model.data_["target_mean"]),
+            "sd": float(model.data_["target_sd"]),
+            "low": seen.target.low,
+            "high": seen.target.high,
+        },
+        "columns": column_facts(model, source, seen),
+    }

@@ -1,0 +1,72 @@
+"""Leverage against studentised residual, with lines of equal Cook's distance and the rows that matter most."""
+
+import math
+from typing import Any
+
+from certifit.report import svg, text
+
+LEVELS = ((0.1, "line-soft"), (1.0, "line-chosen"))
+MOST_NAMED = 6
+
+
+def draw(context: dict[str, Any]) -> str:
+    """Density of rows, leverage on a log axis; empty text where rows have no influence."""
+    found = context["influence"]
+    if found is None:
+        return ""
+    grid, rows = found["grid"], [row for row in found["rows"] if row["studentised"] is not None and row["leverage"]]
+    points = [(svg.log10(row["leverage"]), row["studentised"]) for row in rows]
+    frame = svg.LogFrame.around(_x_range(grid, points), _y_range(grid, points), margin=0.04)
+    marks = [svg.density(frame, grid), frame.line([(frame.x[0], 0.0), (frame.x[1], 0.0)], "zero")]
+    for level, kind in LEVELS:
+        marks += [frame.line(_cook(frame, level * sign, found["n_coefficients"]), kind) for sign in (-1, 1)]
+    marks.append("".join(svg.marked(frame, x, y, 3.5) for x, y in points))
+    labels = _labels(frame, rows, points)
+    keys = [("dot s4", "rows"), *((kind, f"Cook's distance {level:g}") for level, kind in LEVELS)]
+    body = [
+        frame.axes("leverage (share of its own prediction)", "studentised residual"),
+        frame.clipped("influence", marks),
+        labels,
+        svg.legend(frame, keys),
+    ]
+    shown = ", ".join(f"{row['row']} ({text.number(row['cooks_distance'], 2)})" for row in rows)
+    description = f"Studentised residual against leverage. Rows of largest Cook's distance: {shown}."
+    return svg.document("influence", "Leverage and residuals", description, body)
+
+
+def _cook(frame: svg.Frame, level: float, p: int) -> list[svg.Point]:
+    """Where Cook's distance is |level|: r = sqrt(D p (1 - h) / h), with the sign of the level."""
+    low, high = frame.x[0], min(frame.x[1], -1e-6)
+    places = [low + (high - low) * k / 120 for k in range(121)]
+    return [(x, math.copysign(math.sqrt(abs(level) * p * (1 - 10**x) / 10**x), level)) for x in places]
+
+
+def _x_range(grid: dict[str, Any], points: list[svg.Point]) -> svg.Range:
+    """The cells that hold rows, and the rows that are marked."""
+    (low, high), n_columns = grid["x"], grid["shape"][0]
+    width = (high - low) / n_columns
+    used = [low + width * (cell[0] + end) for cell in grid["cells"] for end in (0, 1)] + [x for x, _ in points]
+    return (min(used), max(used)) if used else (low, high)
+
+
+def _y_range(grid: dict[str, Any], points: list[svg.Point]) -> svg.Range:
+    values = [*grid["y"], *(y for _, y in points)]
+    return min(values), max(values)
+
+
+def _labels(frame: svg.Frame, rows: list[dict[str, Any]], points: list[svg.Point]) -> str:
+    """Numbers of the first rows, where they do not cover each other."""
+    placed: list[svg.Point] = []
+    parts = []
+    for row, point in list(zip(rows, points, strict=True))[:MOST_NAMED]:
+        x, y = frame.px(point[0]), frame.py(point[1])
+        width = svg.CHARACTER * len(str(row["row"]))
+        if any(abs(x - a) < width + 10 and abs(y - b) < 12 for a, b in placed):
+            continue
+        placed.append((x, y))
+        is_right = x + width + 10 < frame.right
+        parts.append(
+            f'<text class="name" x="{x + (8 if is_right else -8):.1f}" y="{y + 4:.1f}" '
+            f'text-anchor="{"start" if is_right else "end"}">{row["row"]}</text>'
+        )
+    return "".join(parts)

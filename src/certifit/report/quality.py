@@ -1,0 +1,123 @@
+"""How good the fit is on its own rows: errors, R squared, and what the pictures of the residuals need."""
+
+import math
+
+import numpy as np
+from scipy import special
+
+from certifit.report import passes
+from certifit.report.facts import Fit, Table
+from certifit.report.passes import Survey
+
+# Two-sided 5 % point of the normal law; the middle half of a normal law is so many standard deviations wide.
+NORMAL_95, NORMAL_HALF = 1.959963984540054, 1.3489795003921634
+
+
+def quality_facts(fit: Fit) -> Table:
+    """Errors on the rows of the fit."""
+    model, seen, inference = fit.model, fit.seen, fit.inference
+    rss, tss = seen.squares, seen.total
+    df = seen.mass - int(model.rank_) - fit.has_intercept if model.alpha_ == 0 and fit.kind.is_squared else 0.0
+    rmse = math.sqrt(rss / seen.mass) * seen.scale
+    quality: Table = {
+        "r2": 1 - rss / tss if tss > 0 else None,
+        "adjusted_r2": 1 - rss / df / (tss / (seen.mass - fit.has_intercept)) if df > 0 and tss > 0 else None,
+        "centered": fit.has_intercept,
+        "sigma": math.sqrt(rss / df) * seen.scale if df > 0 else rmse,
+        "sigma_words": "residual standard error" if df > 0 else "root mean square error",
+        "rmse": rmse,
+        "mean_error": seen.absolute / seen.mass * seen.scale,
+        "df": df if df > 0 else None,
+        "f": None,
+        "f_p": None,
+        "exact": rss <= (64 * np.finfo(float).eps) ** 2 * max(tss, seen.mass * (seen.center / seen.scale) ** 2),
+    }
+    if not fit.kind.is_squared:
+        quality |= _middle_half(seen, rmse)
+    if inference is not None:
+        quality |= {
+            "r2": inference.r_squared,
+            "adjusted_r2": inference.adjusted_r_squared,
+            "sigma": inference.sigma,
+            "df": inference.df_resid,
+            "f": inference.f_statistic,
+            "f_p": inference.f_pvalue,
+            "exact": bool(inference.is_exact),
+        }
+    return quality | _residual_facts(fit, quality["sigma"])
+
+
+def _middle_half(seen: Survey, rmse: float) -> Table:
+    """The spread of the residuals that a few far rows do not change."""
+    low, high = seen.residual.quantile([0.25, 0.75])
+    if not high > low:
+        return {"sigma": rmse, "sigma_words": "root mean square error"}
+    return {"sigma": float(high / NORMAL_HALF - low / NORMAL_HALF), "sigma_words": "from the middle half of residuals"}
+
+
+def _residual_facts(fit: Fit, sigma: float) -> Table:
+    levels = np.arange(1, 2000) / 2000
+    residual = fit.seen.residual
+    far = np.abs(residual.quantile(levels)) > NORMAL_95 * sigma
+    bands = fit.shapes.bands.to_dict()
+    widths = [q[3] - q[1] for q, mass in zip(bands["quantiles"], bands["mass"], strict=True) if mass >= 50]
+    widths = [width for width in widths if width > 0]
+    return {
+        "outside95": float(far.mean()) if sigma > 0 else None,
+        "largest": max(abs(residual.low), abs(residual.high)) / sigma if sigma > 0 else None,
+        "quartiles": residual.quantile(np.arange(5) / 4),
+        "spread_ratio": max(widths) / min(widths) if len(widths) >= 5 else None,
+    }
+
+
+def picture_facts(fit: Fit, sigma: float) -> Table:
+    """Grids and curves of the pictures of the fit and its residuals; no rows."""
+    seen, shapes = fit.seen, fit.shapes
+    return {
+        "fit": shapes.fit.to_dict(),
+        "spread": shapes.spread.to_dict(),
+        "bands": shapes.bands.to_dict(),
+        "histogram": {
+            "edges": shapes.histogram_edges.tolist(),
+            "counts": shapes.histogram.tolist(),
+            "mass": seen.mass,
+            "sigma": sigma,
+        },
+        "quantiles": _quantiles(seen, sigma),
+        "curve": None if shapes.curve is None else _curve(fit),
+    }
+
+
+def _quantiles(seen: Survey, sigma: float) -> Table:
+    """Residual quantiles in units of sigma against those of the normal law, with a 95 % band.
+
+    The k-th of m values has level p = (k - 1/2) / m; a quantile has error sqrt(p (1 - p) / m) / density.
+    """
+    m = max(int(seen.mass), 1)
+    # All of few values; of many, an even choice in the middle and ever finer steps towards both ends.
+    ends = np.round(np.geomspace(1, max(0.02 * m, 1), 24)).astype(int) - 1
+    middle = np.round(np.linspace(0, m - 1, 81)).astype(int)
+    ranks = np.unique(np.concatenate([ends, middle, m - 1 - ends]))
+    levels = (ranks + 0.5) / m
+    normal = special.ndtri(levels)
+    error = np.sqrt(levels * (1 - levels) / m) / (np.exp(-(normal**2) / 2) / math.sqrt(2 * math.pi))
+    found = seen.residual.quantile(levels) / sigma if sigma > 0 else np.zeros_like(normal)
+    return {
+        "normal": normal.tolist(),
+        "found": found.tolist(),
+        "low": (normal - NORMAL_95 * error).tolist(),
+        "high": (normal + NORMAL_95 * error).tolist(),
+    }
+
+
+def _curve(fit: Fit) -> Table:
+    model, source, shape = fit.model, fit.source, fit.shapes.curve
+    assert shape is not None
+    x = np.linspace(*shape.x, 161)
+    curve: Table = {"grid": shape.to_dict(), "name": source.names[0], "level": fit.level, "x": x.tolist()}
+    curve["y"] = passes.predict_block(model, source, x[:, None]).tolist()
+    for kind in ("confidence", "prediction"):
+        curve[kind] = None
+        if fit.inference is not None:
+            curve[kind] = model.predict_interval(passes.named(source, x[:, None]), fit.level, kind).tolist()
+    return curve

@@ -1,0 +1,63 @@
+"""The sections of a report, in the order of reading. A new one is a row here and a file in templates/sections.
+
+A section is shown where its key of the context holds something: a model that has no path has no section on it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from certifit.report.coefficients import coefficient_facts
+from certifit.report.facts import Fit, Table
+from certifit.report.influence import influence_facts
+from certifit.report.model import data_facts
+from certifit.report.outliers import outlier_facts
+from certifit.report.penalty import path_facts
+from certifit.report.proof import certificate_facts, history_facts
+from certifit.report.quality import quality_facts
+from certifit.report.usage import usage
+
+
+@dataclass(frozen=True)
+class Section:
+    """name: id on the page and file of the template; key: of the context, made by `build` or `tell`."""
+
+    name: str
+    key: str
+    title: str | Callable[[Table], str]
+    short: str
+    build: Callable[[Fit], Table | None] | None = None  # from the fit
+    tell: Callable[[Table], Table] | None = None  # from the facts of all sections
+
+    def headed(self, context: Table) -> str:
+        """The title."""
+        return self.title if isinstance(self.title, str) else self.title(context)
+
+
+def _coefficients(context: Table) -> str:
+    return "Coefficients and p-values" if context["coefficients"]["has_inference"] else "Coefficients"
+
+
+SECTIONS = (
+    Section("validation", "validation", "How well does it predict new rows?", "New rows", lambda fit: fit.validation),
+    Section("data", "data", "Data", "Data", data_facts),
+    Section("warnings", "notices", "Warnings", "Warnings"),
+    Section("coefficients", "coefficients", _coefficients, "Coefficients", coefficient_facts),
+    Section("path", "path", "What does the penalty do?", "Penalty", path_facts),
+    Section("fit", "quality", "How good is the fit?", "Fit", quality_facts),
+    Section("residuals", "quality", "Residuals", "Residuals"),
+    Section("influence", "influence", "Which rows does it hang on?", "Influence", influence_facts),
+    Section("outliers", "outliers", "Which rows are held back?", "Outliers", outlier_facts),
+    Section("proof", "certificate", "Did it converge? The proof", "Did it converge?", certificate_facts),
+    Section("steps", "history", "How did it get there?", "Steps", history_facts),
+    Section("use", "usage", "Use the model", "Use the model", tell=usage),
+    Section("words", "certificate", "Definitions", "Definitions"),
+)
+
+
+def shown(context: Table) -> list[Table]:
+    """The sections that this fit has."""
+    return [
+        {"name": section.name, "title": section.headed(context), "short": section.short, "key": section.key}
+        for section in SECTIONS
+        if context[section.key]
+    ]
