@@ -31,7 +31,7 @@ from certifit.cli.validation import validated
     click.option("--cv", type=click.IntRange(min=0), metavar="K", help=f"Folds, 2 or more. Default: {FOLDS}."),
 )  # fmt: skip
 def select(*, direction: str, wanted: str, fixed: str | None, kind: str, alpha: float | None, **given: Any) -> int:
-    """Choose columns of DATA by cross-validation, fit to them and write five files to DIR.
+    """Choose columns of DATA by cross-validation, fit to them and write a report and the model to DIR.
 
     A column of the data is in or out as a whole: the levels of a category go together. The error of every step is
     measured on rows that the fits did not see.
