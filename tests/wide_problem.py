@@ -1,6 +1,7 @@
 """Lasso and elastic net problems with more columns than rows, and what the compiled core says about them.
 
-minimise  sum_i w_i (y_i - b - x_i'v)^2 / (2 W) + alpha sum_j f_j (ratio |v_j| + (1 - ratio)/2 v_j^2),  lower <= v <= upper
+minimise  sum_i w_i (y_i - b - x_i'v)^2 / (2 W) + alpha sum_j f_j (ratio |v_j| + (1 - ratio)/2 v_j^2)
+over v, b with lower <= v <= upper
 """
 
 from __future__ import annotations

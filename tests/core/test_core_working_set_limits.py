@@ -1,4 +1,4 @@
-"""Lasso with more columns than rows where it ends: degenerate data, few sweeps, rounding, Ctrl-C, refusals, real data."""
+"""Lasso with more columns than rows at its limits: degenerate data, few sweeps, rounding, refusals, real data."""
 
 from __future__ import annotations
 
@@ -66,6 +66,47 @@ def test_as_many_weights_as_rows_are_solved(core, rng):
     weights, intercept, found = problem.solve(core, alpha, 1e-8)
     assert found["status"] == ["converged"] and 50 < np.count_nonzero(weights) <= 60
     assert problem.violation(alpha, weights, intercept) < 1e-10
+
+
+CLOSE = {
+    "copies": lambda rng, X: X[:, rng.integers(0, 50, size=X.shape[1])],
+    "neighbours nearly equal": lambda rng, X: np.cumsum(X, axis=1),
+    "few directions and noise": lambda rng, X: X[:, :8] @ rng.normal(size=(8, X.shape[1])) + 1e-4 * X,
+}
+
+
+@pytest.mark.parametrize("part", [1e-2, 1e-4])
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("case", CLOSE)
+def test_columns_that_all_but_depend_on_each_other_take_few_rounds(core, rng, case, form, part):
+    X = CLOSE[case](rng, rng.normal(size=(60, 300)))
+    y = X @ np.where(np.arange(300) % 30 == 0, 1.0, 0.0)
+    problem = Problem(sp.csc_array(X) if form == "sparse" else X, y + 0.3 * y.std() * rng.normal(size=60))
+    alpha = part * problem.alpha_max(core)
+    weights, intercept, found = problem.solve(core, alpha, 1e-9)
+    assert found["status"] == ["converged"] and found["iterations"][0] < 200
+    assert problem.violation(alpha, weights, intercept) < 1e-9
+
+
+@pytest.mark.parametrize("ratio", [1.0, 0.5])
+def test_unpenalised_columns_that_depend_on_each_other_are_certified(core, rng, ratio):
+    problem = made(rng, 60, 300)
+    X = problem.X[:, rng.integers(0, 100, size=300)]
+    factor = np.where(np.arange(300) < 30, 0.0, 1.0)
+    problem = replace(problem, X=X, factor=factor, ratio=ratio)
+    for part in (0.1, 1e-3):
+        _, _, found = problem.solve(core, part * problem.alpha_max(core), 1e-9)
+        assert found["status"] == ["converged"]
+
+
+def test_a_path_far_down_changes_between_products_and_residuals(core, rng):
+    """A ridge lets in more weights than rows: the working set outgrows its Gram matrix, and shrinks again."""
+    problem = replace(made(rng, 30, 1200), ratio=0.05)
+    largest = problem.alpha_max(core)
+    alphas = largest * np.array([0.5, 1e-3, 0.5, 1e-3])
+    found = problem.path(core, alphas, 1e-10)
+    assert set(found["status"]) == {"converged"} and found["offsets"][2] - found["offsets"][1] > 4 * 30
+    assert found["objectives"][[0, 1]] == pytest.approx(found["objectives"][[2, 3]], rel=1e-9)
 
 
 @pytest.mark.parametrize("max_iter", [0, 1, 3])

@@ -321,6 +321,9 @@ BAD = {
         "the data has no column 'colour'",
     ),
     "bounds in other words": (cf.Lasso(bounds={"x0": "up"}), "'increasing' or 'decreasing'"),
+    "a number as a bound": (cf.Lasso(bounds={"x0": 3}), "must be .low, high."),
+    "three ends": (cf.Lasso(bounds={"x0": (0, 1, 2)}), "must be .low, high."),
+    "a factor beyond float64": (cf.Lasso(1e300, penalty_factors={"x0": 1e300}), "exceeds float64"),
     "three bounds": (cf.Lasso(bounds=(0, 1, 2)), "bounds must be"),
     "too few bounds": (cf.Lasso(bounds=([0.0], [1.0, 1.0])), "bounds must be"),
     "too few factors": (cf.Lasso(penalty_factors=[1.0]), "penalty_factors must be 12 finite numbers"),
@@ -337,6 +340,24 @@ def test_a_bad_parameter_is_named_with_what_is_legal(rng, case):
         model.fit(X, y)
 
 
+@pytest.mark.parametrize("alpha", [1e-8, 1e-16, 1e-30, 1e-300, 1e-320])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_penalty_below_rounding_is_certified_too(rng, shape, alpha):
+    X, y, weight = rows(rng, shape)
+    model = cf.Lasso(alpha).fit(X, y, weight)
+    assert model.certificate_.holds
+    if shape == "more rows":
+        plain = cf.LinearRegression().fit(X, y, weight)
+        assert model.coef_ == pytest.approx(plain.coef_, rel=1e-5, abs=1e-6)
+
+
+def test_no_bound_may_be_said_by_none(rng):
+    X, y, _ = rows(rng, "more rows")
+    given = cf.Lasso(0.01, bounds={"x0": (None, 0.1), "x1": (0, None)}).fit(X, y)
+    same = cf.Lasso(0.01, bounds={"x0": (-np.inf, 0.1), "x1": "increasing"}).fit(X, y)
+    assert np.array_equal(given.coef_, same.coef_)
+
+
 def test_any_number_of_passes_is_legal(rng):
     X, y, _ = rows(rng, "more rows")
     assert cf.Lasso(0.1, max_iter=2**70).fit(X, y).certificate_.holds
@@ -347,6 +368,12 @@ def test_alphas_of_a_path_are_checked(rng):
     for alphas in ([0.1, -1.0], [np.nan], [np.inf]):
         with pytest.raises(ValueError, match="alphas must be a finite number >= 0"):
             cf.Lasso().path(X, y, alphas=alphas)
+    for alphas in ([], [[1.0, 2.0]], "few", [None]):
+        with pytest.raises(ValueError, match="alphas must be"):
+            cf.Lasso().path(X, y, alphas=alphas)
+    for n_alphas in (0, -1, 2.5, True, "two"):
+        with pytest.raises(ValueError, match="n_alphas must be a whole number >= 1"):
+            cf.Lasso().path(X, y, n_alphas=n_alphas)
 
 
 def test_no_inference_under_a_penalty_and_the_reason_is_given(rng):

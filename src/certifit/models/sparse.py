@@ -57,9 +57,7 @@ class SparseRegressor(LinearRegressor):
         model = clone(self)
         model._check_parameters()
         task = model._task(model._columns_of(fit_source(model, X, y, sample_weight)), 1.0)
-        chosen = _grid(task, n_alphas) if alphas is None else np.array(alphas, dtype=np.float64, ndmin=1)
-        for alpha in chosen:
-            check_number("alphas", float(alpha))
+        chosen = _grid(task, _count(n_alphas)) if alphas is None else _checked_alphas(alphas)
         return elastic_path(task, chosen, float(self.tol), int(self.max_iter))
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
@@ -124,7 +122,12 @@ class SparseRegressor(LinearRegressor):
 
     def _strengths(self, names: Sequence[str], alpha: float) -> Strengths:
         lower, upper = self._bounds(names)
-        return Strengths(float(alpha), self._l1_ratio(), self._factors(names), lower, upper)
+        factors = self._factors(names)
+        if factors.max(initial=0.0) > np.finfo(float).max / max(float(alpha), 1.0):
+            raise ValueError(
+                f"alpha times the largest of penalty_factors exceeds float64: {alpha:g} times {factors.max():g}."
+            )
+        return Strengths(float(alpha), self._l1_ratio(), factors, lower, upper)
 
     def _l1_ratio(self) -> float:
         return 1.0
@@ -148,13 +151,8 @@ class SparseRegressor(LinearRegressor):
         lower, upper = np.full(len(names), -np.inf), np.full(len(names), np.inf)
         if isinstance(self.bounds, Mapping):
             for name, bound in self.bounds.items():
-                pair = DIRECTIONS.get(bound) if isinstance(bound, str) else bound
-                if pair is None or len(pair) != 2:
-                    raise ValueError(
-                        f"bounds[{name!r}] must be (low, high), 'increasing' or 'decreasing'. Got {bound!r}."
-                    )
                 places = self._places(name, names, "bounds")
-                lower[places], upper[places] = (float(end) for end in pair)
+                lower[places], upper[places] = _pair(name, bound)
         elif self.bounds is not None:
             lower, upper = self._bound_pair(len(names))
         if not (lower <= 0).all() or not (upper >= 0).all():  # NaN fails too
@@ -336,6 +334,17 @@ class ElasticNet(SparseRegressor):
             raise ValueError(f"l1_ratio must be above 0 and at most 1. Got {self.l1_ratio}. For 0 use Ridge.")
 
 
+def _pair(name: Any, bound: Any) -> tuple[float, float]:
+    """(low, high) of what a user gave for a column; None is no bound."""
+    try:
+        low, high = DIRECTIONS[bound] if isinstance(bound, str) else bound
+        return -np.inf if low is None else float(low), np.inf if high is None else float(high)
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(
+            f"bounds[{name!r}] must be (low, high), 'increasing' or 'decreasing'. Got {bound!r}."
+        ) from None
+
+
 _SQUARES = "sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)"
 
 
@@ -346,6 +355,24 @@ def _factor(model: SparseRegressor) -> str:
 
 def _ends(model: SparseRegressor) -> str:
     return ("" if model.bounds is None else " within bounds") + ("" if model.fit_intercept else " with b = 0")
+
+
+def _count(n_alphas: Any) -> int:
+    if not isinstance(n_alphas, int | np.integer) or isinstance(n_alphas, bool) or n_alphas < 1:
+        raise ValueError(f"n_alphas must be a whole number >= 1. Got {n_alphas!r}.")
+    return int(n_alphas)
+
+
+def _checked_alphas(alphas: Any) -> Array:
+    try:
+        chosen = np.array(alphas, dtype=np.float64, ndmin=1)
+    except (TypeError, ValueError):
+        raise ValueError(f"alphas must be numbers >= 0, in one row. Got {alphas!r}.") from None
+    if chosen.ndim != 1 or not len(chosen):
+        raise ValueError(f"alphas must be numbers >= 0, in one row, one at least. Got the shape {chosen.shape}.")
+    for alpha in chosen:
+        check_number("alphas", float(alpha))
+    return chosen
 
 
 def _grid(task: ElasticTask, n_alphas: int) -> Array:

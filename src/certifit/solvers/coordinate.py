@@ -20,6 +20,7 @@ from certifit.tasks.normal_equations import Weights
 
 INNER_SHARE = 1e-4  # of the tolerance: direct solves make the last digits cheap
 LEAST_TOL = 1e-15
+LEAST_STRENGTH = 1e-200  # of a penalty: a smaller one gives the same weights to rounding
 MOST_SWEEPS = 2**31 - 1  # what the compiled core counts to
 
 
@@ -126,7 +127,8 @@ class ColumnCore:
                 f"alpha must be above 0 for as many as {self.task.source.n_features} columns and {self.task.n_rows} "
                 "rows. Got 0. Without a penalty use LinearRegression."
             )
-        scaled, *penalty = self._penalty(alphas)
+        strengths, *penalty = self._penalty(alphas)
+        scaled = np.maximum(strengths, LEAST_STRENGTH)
         found = core.wide_lasso_path(*self._rows, scaled, *penalty, tol, max_iter, n_threads())
         return dict(found)
 

@@ -50,9 +50,10 @@ class _Dual:
 
 
 def duality_gap(task: ElasticTask, state: Weights, enough: float = 0.0) -> Gap:
-    """The gap at a state, scaled. A second dual point is tried where the first proves less than `enough`, relative.
+    """The gap at a state, scaled. Further dual points are tried where the first proves less than `enough`, relative.
 
-    The first is off by the errors of q, the second by their squares, at the price of products of columns.
+    The first is off by the errors of q, the second by their squares, at the price of products of columns. The third is
+    orthogonal to all columns: it proves what least squares proves, less the penalty, however small that is.
     """
     at, total, penalty = task.residual_at(state), task.sum_weight, task.penalty
     weights, _ = task.to_scaled(state)
@@ -61,8 +62,8 @@ def duality_gap(task: ElasticTask, state: Weights, enough: float = 0.0) -> Gap:
     gap = Gap(np.inf, 0.0, objective, scale)
     if not ((weights >= penalty.lower) & (weights <= penalty.upper)).all():
         return gap
-    for make in (_residuals, _settled):
-        dual = _dual(task, state, make(task, state))
+    for make, all_columns in ((_residuals, False), (_settled, False), (_residuals, True)):
+        dual = _dual(task, state, make(task, state), all_columns)
         if dual is not None:
             brackets = _brackets(penalty, weights, dual.q)
             reach = np.abs(weights) + np.abs(penalty.maximiser(dual.q))
@@ -96,10 +97,10 @@ def _settled(task: ElasticTask, state: Weights) -> _Dual:
     return _Dual(start.q - across @ move, start.error + _loss(task, places, move), _square(task, places, move, across))
 
 
-def _dual(task: ElasticTask, state: Weights, start: _Dual) -> _Dual | None:
+def _dual(task: ElasticTask, state: Weights, start: _Dual, all_columns: bool) -> _Dual | None:
     """A feasible point made of one; None where none was found."""
     at, total, level = task.residual_at(state), task.sum_weight, _level(task, state)
-    made = _orthogonal(task, start.q, start.error)
+    made = _orthogonal(task, start.q, start.error, all_columns)
     if made is None:
         return None
     q, error, moved = made
@@ -127,13 +128,15 @@ def _square(task: ElasticTask, places: Array, move: Array, across: Array) -> flo
     return max(float(move @ across[places] @ move), 0.0) + rounding
 
 
-def _orthogonal(task: ElasticTask, q: Array, error: Array) -> tuple[Array, Array, float] | None:
+def _orthogonal(task: ElasticTask, q: Array, error: Array, all_columns: bool) -> tuple[Array, Array, float] | None:
     """q after the residuals are made orthogonal to the columns that demand it, its error, and |change|^2 / W.
 
     An unpenalised column without an upper bound demands q <= 0, one without a lower bound q >= 0.
     """
     penalty, total = task.penalty, task.sum_weight
-    unpenalised = (penalty.l1 == 0) & (penalty.l2 == 0)
+    if all_columns and len(q) > MOST_SETTLED:
+        return None
+    unpenalised = ((penalty.l1 == 0) & (penalty.l2 == 0)) | all_columns
     above, below = unpenalised & np.isinf(penalty.upper), unpenalised & np.isinf(penalty.lower)
     zeroed = above & below
     made, moved, loose = q, 0.0, error
