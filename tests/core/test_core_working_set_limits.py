@@ -1,4 +1,4 @@
-"""Lasso with more columns than rows at its limits: degenerate data, few sweeps, rounding, refusals, real data."""
+"""Lasso with more columns than rows where it ends: degenerate data, few sweeps, rounding, Ctrl-C, refusals."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from certifit.tasks.dual_least_squares import has_fewer_rows
 from certifit.tasks.elastic import ElasticLeastSquares, ElasticTask, PenaltyUnits, Strengths, roots
 from certifit.tasks.normal_equations import Weights, data_facts
 
+MODERATE = 2.0**100
 PIECE = 256  # columns looked at together
 MOST_PRODUCTS = 5000  # columns up to which all their products are summed
 
@@ -114,23 +115,24 @@ class ColumnElastic(ElasticTask):
 
     @cached_property
     def _scaled(self) -> Any:
+        """X scaled, by columns; X itself where it lies so already."""
         X, size = self.block.X, self._scaling.scale[0]
         if isinstance(X, Columns):
             X = X.toarray()
         if sp.issparse(X):
-            by_column = sp.csc_array(X, dtype=np.float64, copy=True)
-            by_column.data *= size
-            return by_column
-        scaled = np.array(X, dtype=np.float64, order="F")
-        scaled *= size
-        return scaled
+            by_column = sp.csc_array(X, dtype=np.float64)
+            return by_column if size == 1 else by_column * size
+        by_column = np.asfortranarray(X, dtype=np.float64)
+        return by_column if size == 1 else by_column * size
 
     @cached_property
     def norms(self) -> Array:
         """Norms of the scaled columns."""
         X = self._scaled
-        squares = X.multiply(X).T @ self.weight if sp.issparse(X) else np.einsum("ij,ij,i->j", X, X, self.weight)
-        return np.asarray(np.sqrt(squares))
+        if not sp.issparse(X):
+            return np.asarray(np.sqrt(np.einsum("ij,ij,i->j", X, X, self.weight)))
+        squared = sp.csc_array((X.data**2, X.indices, X.indptr), shape=X.shape)
+        return np.asarray(np.sqrt(squared.T @ self.weight))
 
     def null_squares(self) -> float:
         """Squares of the model without weights, scaled."""
@@ -139,13 +141,22 @@ class ColumnElastic(ElasticTask):
 
     def across(self, columns: Array) -> Array:
         """Products of all columns with some, centred with an intercept, scaled."""
-        # Products with a centred column are centred.
-        return np.asarray(self._scaled.T @ (self.weight[:, None] * self._centred(columns)))
+        return self._products(self._scaled, self.means, columns)
 
     def products(self, columns: Array) -> Array:
         """Products of some columns with each other."""
-        part = self._centred(columns)
-        return np.asarray(part.T @ (self.weight[:, None] * part))
+        return self._products(self._scaled[:, columns], self.means[columns], columns)
+
+    def _products(self, left: Any, means: Array, columns: Array) -> Array:
+        """Products of all columns of `left`, of these means, with some of X; sparse ones are not expanded."""
+        right, mean = self._scaled[:, columns], self.means[columns]
+        if not sp.issparse(right):
+            # Products with a centred column are centred.
+            centred = right - mean if self.fit_intercept else right
+            return np.asarray(left.T @ (self.weight[:, None] * centred))
+        weighted = sp.csc_array((right.data * self.weight[right.indices], right.indices, right.indptr), right.shape)
+        found = np.asarray((left.T @ weighted).toarray())
+        return found - self._sum_weight * np.outer(means, mean) if self.fit_intercept else found
 
     def to_scaled(self, state: Weights) -> tuple[Array, float]:
         """Weights and intercept for scaled columns and target."""
@@ -174,14 +185,6 @@ class ColumnElastic(ElasticTask):
     def _mean(self, values: Array) -> float:
         return float(self.weight @ values) / self._sum_weight
 
-    def _centred(self, columns: Array) -> Array:
-        part = self._dense(columns)
-        return part - self.weight @ part / self._sum_weight if self.fit_intercept else part
-
-    def _dense(self, columns: Array) -> Array:
-        part = self._scaled[:, columns]
-        return np.asarray(part.toarray() if sp.issparse(part) else part)
-
     def _one_scale(self) -> Scaling:
         """One power of two for all columns, so that a penalty keeps its meaning."""
         sizes = ColumnSizes.of(self.block)
@@ -189,4 +192,6 @@ class ColumnElastic(ElasticTask):
             refuse_nonfinite(self.source)
         one, d = sizes.powers(), self.source.n_features
         size = float(np.min(one.columns, initial=np.inf))
+        if 1 / MODERATE < size < MODERATE:  # squares are far from the ends of float64: no copy is needed
+            size = 1.0
         return Scaling(np.full(d, size), np.zeros(d), float(one.target), 0.0, float(one.weight))
