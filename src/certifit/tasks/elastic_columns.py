@@ -45,6 +45,7 @@ class ColumnElastic(ElasticTask):
         self.block: Block = counted(self.all_rows)
         if self.block.y is None:
             raise ValueError("least squares needs a target")
+        self._sizes = ColumnSizes.of(self.block)
         self._scaling = self._one_scale()
         self.y = np.ascontiguousarray(self.block.y * self._scaling.y_scale)
         weight = np.ones(len(self.y)) if self.block.weight is None else self.block.weight
@@ -127,10 +128,10 @@ class ColumnElastic(ElasticTask):
 
     @cached_property
     def norms(self) -> Array:
-        """Norms of the scaled columns."""
+        """Norms of the scaled columns, or what their largest entries allow: they only bound roundings."""
         X = self._scaled
         if not sp.issparse(X):
-            return np.asarray(np.sqrt(np.einsum("ij,ij,i->j", X, X, self.weight)))
+            return np.asarray(self._sizes.columns * self._scaling.scale * np.sqrt(self._sum_weight))
         squared = sp.csc_array((X.data**2, X.indices, X.indptr), shape=X.shape)
         return np.asarray(np.sqrt(squared.T @ self.weight))
 
@@ -187,10 +188,9 @@ class ColumnElastic(ElasticTask):
 
     def _one_scale(self) -> Scaling:
         """One power of two for all columns, so that a penalty keeps its meaning."""
-        sizes = ColumnSizes.of(self.block)
-        if not np.isfinite(sizes.columns).all():
+        if not np.isfinite(self._sizes.columns).all():
             refuse_nonfinite(self.source)
-        one, d = sizes.powers(), self.source.n_features
+        one, d = self._sizes.powers(), self.source.n_features
         size = float(np.min(one.columns, initial=np.inf))
         if 1 / MODERATE < size < MODERATE:  # squares are far from the ends of float64: no copy is needed
             size = 1.0
