@@ -23,7 +23,7 @@ class ElasticPenalty:
 
     def value(self, w: Array) -> float:
         """h(w), bounds left aside."""
-        return float(self.l1 @ np.abs(w) + self.l2 @ (w * w) / 2)
+        return float(self.l1 @ np.abs(w) + (self.l2 * w) @ w / 2)
 
     def maximiser(self, q: Array) -> Array:
         """The w_j that attain h*_j(q_j) = sup_w q_j w - h_j(w); infinite where none does."""
@@ -37,7 +37,7 @@ class ElasticPenalty:
         w = self.maximiser(q)
         size = np.maximum(np.abs(q) - self.l1, 0.0)
         with np.errstate(invalid="ignore"):
-            values = size * np.abs(w) - self.l2 / 2 * w * w
+            values = size * np.abs(w) - (self.l2 / 2 * w) * w
         return np.where(size > 0, np.where(np.isinf(w), np.inf, values), 0.0)
 
     def is_bounding(self) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -307,6 +308,57 @@ def test_a_column_that_never_varies_has_no_weight_standardised_or_not(rng):
         for standardize in (False, True):
             model = cf.Lasso(0.05, standardize=standardize).fit(X, y)
             assert model.coef_[4] == 0
+            assert model.certificate_.holds
+
+
+def test_columns_that_sums_cannot_tell_apart_are_not_certified_wrongly(rng):
+    x, z, other = rng.normal(size=(3, 200))
+    X = np.column_stack([x, x + 1e-7 * z, other])  # (-1e7, 1e7, 0) fits z exactly
+    exact = cf.Lasso(0.0).fit(X, z)
+    assert exact.certificate_.holds
+    assert exact.coef_ == pytest.approx([-1e7, 1e7, 0.0], rel=1e-4, abs=1e-3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for given in ({"penalty_factors": [0, 0, 1]}, {"bounds": (-np.inf, 1e9), "penalty_factors": [0, 0, 0]}):
+            model = cf.Lasso(0.1, **given).fit(X, z)
+            squares = np.mean((z - model.predict(X)) ** 2) / 2
+            assert squares < 1e-10 or not model.certificate_.holds
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_standardised_fits_do_not_depend_on_units(rng, shape, sparse):
+    X, y, _ = rows(rng, shape)
+    X[rng.random(X.shape) < 0.6 * sparse] = 0.0
+    form = sp.csr_array if sparse else np.asarray
+    expected = cf.Lasso(0.1, standardize=True).fit(form(X), y).predict(form(X))
+    for unit in (1e-29, 1e-15, 1e14, 1e100):
+        whole, single = X * unit, X.copy()
+        single[:, 0] *= unit
+        for Z in (whole, single):
+            model = cf.Lasso(0.1, standardize=True).fit(form(Z), y)
+            assert model.predict(form(Z)) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+            assert model.certificate_.holds
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_offset_far_beyond_the_spread_changes_nothing(rng, shape):
+    X, y, _ = rows(rng, shape)
+    X = np.round(X * 64) / 64
+    expected = cf.Lasso(0.1, standardize=True).fit(X, y).coef_
+    # Sums of sparse columns are not shifted: with more rows than columns such an offset costs their digits.
+    for form in (np.asarray,) if shape == "more rows" else (np.asarray, sp.csr_array):
+        for offset in (1e5, 1e7):
+            model = cf.Lasso(0.1, standardize=True).fit(form(X + offset), y)
+            assert model.coef_ == pytest.approx(expected, rel=1e-6, abs=1e-7)
+
+
+def test_sparse_columns_that_never_vary_have_no_weight(rng):
+    for _ in range(50):
+        X = np.column_stack([np.full(7, rng.choice([0.7, 0.1, 0.3])), rng.integers(0, 2, 7), np.ones(7)])
+        for standardize in (False, True):
+            model = cf.Lasso(0.1, standardize=standardize).fit(sp.csr_array(X), rng.normal(size=7))
+            assert model.coef_[[0, 2]].tolist() == [0.0, 0.0]
             assert model.certificate_.holds
 
 

@@ -101,17 +101,27 @@ class SparseRegressor(LinearRegressor):
         self.basis_ = None if self.basis is None else fitted_basis(self.basis, self._encoded(source))
         return self._mapped(source)
 
-    def _task(self, source: Source, alpha: float | None) -> ElasticTask:
+    def _task(self, source: Source, alpha: float | None) -> Any:
         strengths = self._strengths(source.names, 1.0 if alpha is None else alpha)
+        if strengths.alpha == 0 and self.bounds is None:
+            return super()._task(source, 0.0)  # least squares, whose sums bear any condition
         return elastic_task(source, strengths, bool(self.fit_intercept), bool(self.standardize))
 
     def _solved(self, task: Any) -> Run:
+        if not isinstance(task, ElasticTask):
+            return super()._solved(task)
         return solve(task, float(self.tol), int(self.max_iter))
 
     def _certified(self, task: Any, state: Weights) -> Certificate:
+        if not isinstance(task, ElasticTask):
+            return super()._certified(task, state)
         return certify(task, state, float(self.tol))
 
     def _store(self, task: Any, state: Weights) -> None:
+        if not isinstance(task, ElasticTask):
+            super()._store(task, state)
+            self.inference_ = None
+            return
         self.coef_, self.intercept_ = state.coef, state.intercept
         self.alpha_ = float(task.strengths.alpha)
         self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition

@@ -34,7 +34,7 @@ def _winner_has(name: str) -> Any:
 class CrossValidated(MetaEstimatorMixin, BaseEstimator):
     """The parameters that predict held-out rows best, and the fit to all rows with them.
 
-    Where a model's errors follow from sums over rows (LinearRegression, Ridge), one pass over the data gives every
+    Where a model's errors follow from sums over rows (LinearRegression, Ridge, Lasso, ElasticNet), one pass gives every
     candidate on every fold, the fills of missing values included: the cost is about one fit. Other estimators are
     refitted.
 

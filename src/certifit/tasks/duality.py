@@ -69,7 +69,7 @@ def duality_gap(task: ElasticTask, state: Weights, enough: float = 0.0) -> Gap:
             reach = np.abs(weights) + np.abs(penalty.maximiser(dual.q))
             rounding = float(dual.error @ reach) + 2.0**-50 * float(np.abs(dual.q) @ reach)
             found = Gap(dual.distance / 2 + float(brackets.sum()), rounding, objective, scale)
-            gap = min(gap, found, key=lambda one: one.relative)
+            gap = found if found.relative < gap.relative else gap  # never a NaN
         if gap.relative <= enough:
             break
     return gap
@@ -93,7 +93,7 @@ def _settled(task: ElasticTask, state: Weights) -> _Dual:
         return start
     across, w = task.across(places) / total, weights[places]
     slope = start.q[places] - penalty.l1[places] * np.sign(w) - penalty.l2[places] * w
-    move, _, _ = _projection(across[places], slope, np.zeros(len(places)))
+    move = _newton(across[places], slope)
     return _Dual(start.q - across @ move, start.error + _loss(task, places, move), _square(task, places, move, across))
 
 
@@ -131,37 +131,58 @@ def _square(task: ElasticTask, places: Array, move: Array, across: Array) -> flo
 def _orthogonal(task: ElasticTask, q: Array, error: Array, all_columns: bool) -> tuple[Array, Array, float] | None:
     """q after the residuals are made orthogonal to the columns that demand it, its error, and |change|^2 / W.
 
-    An unpenalised column without an upper bound demands q <= 0, one without a lower bound q >= 0.
+    An unpenalised column without an upper bound demands q <= 0, one without a lower bound q >= 0. None where that
+    cannot be proven: the columns that demand it depend on each other as far as float64 sums can tell.
     """
-    penalty, total = task.penalty, task.sum_weight
+    penalty = task.penalty
     if all_columns and len(q) > MOST_SETTLED:
         return None
     unpenalised = ((penalty.l1 == 0) & (penalty.l2 == 0)) | all_columns
     above, below = unpenalised & np.isinf(penalty.upper), unpenalised & np.isinf(penalty.lower)
     zeroed = above & below
-    made, moved, loose = q, 0.0, error
+    made: tuple[Array, Array, float] | None = (q, error, 0.0)
     for _ in range(MOST_ROUNDS):
-        places = np.flatnonzero(zeroed)
-        if len(places):
-            across = task.across(places) / total
-            move, slack, moved = _projection(across[places], q[places], error[places])
-            made, loose = q - across @ move, error + np.abs(across) @ slack + _loss(task, places, move)
-            made[places], loose[places] = 0.0, 0.0
-        violating = ((above & (made + loose > 0)) | (below & (made - loose < 0))) & ~zeroed
+        if zeroed.any():
+            made = _projected(task, np.flatnonzero(zeroed), q, error)
+        if made is None:
+            return None
+        violating = ((above & (made[0] + made[1] > 0)) | (below & (made[0] - made[1] < 0))) & ~zeroed
         if not violating.any():
-            return made, loose, moved
+            return made
         zeroed = zeroed | violating
     return None
 
 
-def _projection(products: Array, q: Array, error: Array) -> tuple[Array, Array, float]:
-    """The combination of columns whose products with them are q, how far it may be off, and its square."""
+def _projected(task: ElasticTask, places: Array, q: Array, error: Array) -> tuple[Array, Array, float] | None:
+    """The residuals orthogonal to some columns: all q, their errors, and |change|^2 / W; None where they depend.
+
+    A computed combination of the columns is taken off; what is left of their q, at most `rest`, is taken off exactly by
+    one of length at most |rest| / sqrt(least eigenvalue).
+    """
+    reach = task.norms / np.sqrt(task.sum_weight)
+    across = task.across(places) / task.sum_weight
+    units = np.sqrt(np.maximum(np.diagonal(across[places]), 0.0))
+    if not (units > 0).all():
+        return None
+    values, vectors = np.linalg.eigh(across[places] / units / units[:, None])
+    least = values[0] - MATRIX_ERROR * float(np.sum((reach[places] / units) ** 2))
+    if not least > values[0] / 2:
+        return None
+    move = vectors @ ((vectors.T @ (q[places] / units)) / values) / units
+    made, loss = q - across @ move, _loss(task, places, move)
+    rest = (np.abs(made[places]) + error[places] + loss[places]) / units
+    off = float(np.sqrt(rest @ rest / least))
+    loose = error + loss + off * reach
+    made[places], loose[places] = 0.0, 0.0
+    return made, loose, (np.sqrt(_square(task, places, move, across)) + off) ** 2
+
+
+def _newton(products: Array, slope: Array) -> Array:
+    """A solution of products move = slope, without directions that rounding cannot tell from zero."""
     units = np.sqrt(np.maximum(np.diagonal(products), 0.0))
     units[units == 0] = 1.0
-    inverse = np.linalg.pinv(products / units / units[:, None], rcond=1e-13, hermitian=True) / units / units[:, None]
-    move, slack = inverse @ q, np.abs(inverse) @ error
-    # |move|^2 = q' P^-1 q, and the error's own length is added to it.
-    return move, slack, (np.sqrt(max(float(q @ move), 0.0)) + np.sqrt(float(error @ slack))) ** 2
+    inverse = np.linalg.pinv(products / units / units[:, None], rcond=1e-13, hermitian=True)
+    return np.asarray(inverse @ (slope / units) / units)
 
 
 def _share(penalty: ElasticPenalty, q: Array, error: Array) -> float:
@@ -177,5 +198,5 @@ def _share(penalty: ElasticPenalty, q: Array, error: Array) -> float:
 
 def _brackets(penalty: ElasticPenalty, w: Array, q: Array) -> Array:
     """h_j(w_j) + h*_j(q_j) - q_j w_j >= 0."""
-    own = penalty.l1 * np.abs(w) + penalty.l2 / 2 * w * w
+    own = penalty.l1 * np.abs(w) + (penalty.l2 / 2 * w) * w
     return np.asarray(np.maximum(own + penalty.conjugate(q) - q * w, 0.0))

@@ -20,7 +20,7 @@ from certifit.statistics.gram import Gram, Scaling, gram
 from certifit.statistics.residual import Residual, residual
 from certifit.tasks.normal_equations import LARGEST_PENALTY, GramUnits, Weights
 
-NO_SPREAD = 1e-28  # a variance below it, of a column of size 1, is rounding
+NO_SPREAD = 1e-14  # of a column's mean square about its shift: a variance below it is rounding
 
 
 @dataclass(frozen=True)
@@ -188,10 +188,13 @@ class CommonUnits:
         mean = statistic.sums[d, [*range(d), d + 1]] / total if fit_intercept else np.zeros(d + 1)
         at = np.concatenate([np.arange(d), [d + 1]])
         about = statistic.sums[np.ix_(at, at)] / total - np.outer(mean, mean)
-        square = max(float(about[d, d]), 0.0)
+        variance = np.diagonal(about) * (np.diagonal(about) > NO_SPREAD * np.diagonal(statistic.sums)[at] / total)
+        is_still = variance[:d] == 0  # what is left of a column that does not vary is rounding
+        about[:d][is_still], about[:, :d][:, is_still] = 0.0, 0.0
+        square = float(variance[d])
         if standardize:
-            shares = 1.0 / roots(np.diagonal(about)[:d])
-            units = PenaltyUnits.standard(s.scale * shares, s.y_scale, float(roots(np.array(square))))
+            shares = 1.0 / roots(variance[:d])
+            units = PenaltyUnits.standard(s.scale * shares, s.y_scale, float(roots(variance[d:])[0]))
         else:
             units = PenaltyUnits.common(d, float(np.min(s.scale, initial=np.inf)), s.y_scale)
             shares = units.size / s.scale  # at most 1
@@ -205,9 +208,9 @@ class CommonUnits:
         return strengths.scaled(alphas, self.units)
 
 
-def roots(squares: Array) -> Array:
-    """Standard deviations of columns; 1 for those that do not vary."""
-    return np.sqrt(np.where(squares > NO_SPREAD, squares, 1.0))
+def roots(variances: Array) -> Array:
+    """Standard deviations; 1 for what does not vary."""
+    return np.sqrt(np.where(variances > 0, variances, 1.0))
 
 
 class ElasticLeastSquares(GramUnits, ElasticTask):
