@@ -278,7 +278,9 @@ def _largest_of_columns(X: Any) -> Array:
         ]
         return np.concatenate(sizes)
     if sp.issparse(X):
-        return np.asarray(abs(X).max(axis=0).toarray(), dtype=np.float64).ravel()
+        largest = np.zeros(X.shape[1])
+        np.maximum.at(largest, X.indices, np.abs(X.data).astype(np.float64, copy=False))
+        return largest
     if X.dtype.kind == "b":
         X = X.view(np.uint8)
     high, low = X.max(axis=0).astype(np.float64), X.min(axis=0).astype(np.float64)
