@@ -29,14 +29,6 @@ class Huber:
         with np.errstate(over="ignore"):
             return np.clip(r / scale, -self.delta, self.delta)
 
-    def curvature(self, r: Array, scale: float = 1.0) -> Array:
-        """The second derivative by r: 1 / s for |r| <= delta s, 0 beyond."""
-        return self.is_near(r, scale) / scale
-
-    def scale_slope(self, r: Array, scale: float = 1.0) -> Array:
-        """The derivative by s: minus half the square of the slope."""
-        return -(self.slope(r, scale) ** 2) / 2
-
     def conjugate(self, u: Array, scale: float = 1.0) -> Array:
         """sup over r of u r - s h(r / s): s u^2 / 2 for |u| <= delta, infinite beyond."""
         return np.where(np.abs(u) <= self.delta, scale * np.square(u) / 2, np.inf)

@@ -39,7 +39,3 @@ class ElasticPenalty:
         with np.errstate(invalid="ignore"):
             values = size * np.abs(w) - (self.l2 / 2 * w) * w
         return np.where(size > 0, np.where(np.isinf(w), np.inf, values), 0.0)
-
-    def is_bounding(self) -> Array:
-        """Columns whose conjugate is finite everywhere."""
-        return (self.l2 > 0) | (np.isfinite(self.lower) & np.isfinite(self.upper))

@@ -147,6 +147,30 @@ def test_names_carry_factors_and_bounds_and_a_category_brings_its_levels(rng):
     assert model.certificate_.holds
 
 
+def test_levels_may_outnumber_the_rows(rng):
+    frame = pd.DataFrame(
+        {"size": rng.normal(size=40), "place": [f"p{i % 38}" for i in range(40)], "flag": ["u", "v"] * 20}
+    )
+    frame[["a", "b", "c"]] = rng.normal(size=(40, 3))
+    y = 2 * frame["size"] + (frame["place"] == "p3") + rng.normal(size=40)
+    model = cf.Lasso(0.05, encoder=cf.TableEncoder()).fit(frame, y)
+    expanded = pd.DataFrame({name: np.zeros(40) for name in model.column_names_})
+    for name in model.column_names_:
+        column, _, level = name.partition("=")
+        expanded[name] = (frame[column] == level).astype(float) if level else frame[column]
+    assert len(model.column_names_) > len(frame)
+    peer = PeerLasso(0.05, tol=1e-15, max_iter=1_000_000).fit(expanded, y)
+    assert model.coef_ == pytest.approx(peer.coef_, rel=1e-8, abs=1e-10)
+    assert model.certificate_.holds
+
+
+def test_the_objective_is_told_as_it_is_minimised():
+    plain, standard = cf.ElasticNet(0.5, 0.25), cf.ElasticNet(0.5, 0.25, standardize=True, penalty_factors=[1, 2])
+    assert plain.objective.endswith("0.5 (0.25 |w|_1 + 0.75/2 |w|^2)")
+    assert standard.objective.endswith("0.5 (0.25 factors * sd * |w|_1 + 0.75/2 factors * sd^2/sd_y * |w|^2)")
+    assert cf.Lasso(0.5, standardize=True, bounds=(0, 1)).objective.endswith("0.5 sd * |w|_1 within bounds")
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_path_is_its_single_fits_and_scikit_learns_path(rng, shape):
     X, y, _ = rows(rng, shape)

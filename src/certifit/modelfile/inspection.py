@@ -89,8 +89,8 @@ _RESIDUAL = "(y_i - b - x_i'w)"
 _SQUARES = f"{_MEAN} {_RESIDUAL}^2 / (2 {_MEAN})"
 
 
-def _factor(metadata: Metadata) -> str:
-    names = {"factors": metadata["penalty"]["has_factors"], "sd": metadata["parameters"]["standardize"]}
+def _factor(metadata: Metadata, spread: str) -> str:
+    names = {"factors": metadata["penalty"]["has_factors"], spread: metadata["parameters"]["standardize"]}
     return "".join(f"{name} * " for name, is_there in names.items() if is_there)
 
 
@@ -103,12 +103,13 @@ def _ridge(metadata: Metadata) -> str:
 
 
 def _lasso(metadata: Metadata) -> str:
-    return f"{_SQUARES} + {metadata['solution']['alpha']:g} {_factor(metadata)}|w|_1{_within(metadata)}"
+    return f"{_SQUARES} + {metadata['solution']['alpha']:g} {_factor(metadata, 'sd')}|w|_1{_within(metadata)}"
 
 
 def _elastic_net(metadata: Metadata) -> str:
-    ratio, factor = float(metadata["parameters"]["l1_ratio"]), _factor(metadata)
-    mixed = f"({ratio:g} {factor}|w|_1 + {1 - ratio:g}/2 {factor}|w|^2)"
+    ratio = float(metadata["parameters"]["l1_ratio"])
+    first, second = _factor(metadata, "sd"), _factor(metadata, "sd^2/sd_y")
+    mixed = f"({ratio:g} {first}|w|_1 + {1 - ratio:g}/2 {second}|w|^2)"
     return f"{_SQUARES} + {metadata['solution']['alpha']:g} {mixed}{_within(metadata)}"
 
 

@@ -55,9 +55,7 @@ class LinearRegressor(InferenceMethods, RegressorMixin, BaseEstimator):
         self._check_parameters()
         source = fit_source(self, X, y, sample_weight)
         self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
-        self.encoder_ = self._fitted_encoder(source) if source.is_table else None
-        self.basis_ = None if self.basis is None else fitted_basis(self.basis, self._encoded(source))
-        task = self._task(self._mapped(source), self._penalty_strength())
+        task = self._task(self._fit_maps(source), self._penalty_strength())
         run = self._solved(task)
         self.history_ = run.history
         self.certificate_ = self._certified(task, run.state)
@@ -213,10 +211,7 @@ class LinearRegressor(InferenceMethods, RegressorMixin, BaseEstimator):
         if not self._is_tuned():
             return [{}]
         probe = clone(self)
-        probe.encoder_ = probe._fitted_encoder(source) if source.is_table else None
-        encoded = probe._encoded(source)
-        probe.basis_ = None if probe.basis is None else fitted_basis(probe.basis, encoded)
-        return self._candidates(ColumnMoments.of(probe._mapped(source).first_block()).variance)
+        return self._candidates(ColumnMoments.of(probe._fit_maps(source).first_block()).variance)
 
     def _is_tuned(self) -> bool:
         """Whether the model has a strength to choose."""
@@ -270,6 +265,12 @@ class LinearRegressor(InferenceMethods, RegressorMixin, BaseEstimator):
 
     def _certified(self, task: Any, state: Weights) -> Certificate:
         return certify(task, state, float(self.tol))
+
+    def _fit_maps(self, source: Source) -> Source:
+        """The columns that the model weighs, through an encoder and a basis fitted to the source."""
+        self.encoder_ = self._fitted_encoder(source) if source.is_table else None
+        self.basis_ = None if self.basis is None else fitted_basis(self.basis, self._encoded(source))
+        return self._mapped(source)
 
     def _mapped(self, source: Source) -> Source:
         source = self._encoded(source)

@@ -17,7 +17,7 @@ from certifit.data.gate import fit_source
 from certifit.data.roles import refuse_unknown
 from certifit.data.source import Source
 from certifit.maps import Polynomial
-from certifit.models.base import LinearRegressor, check_number, fitted_basis
+from certifit.models.base import LinearRegressor, check_number
 from certifit.solvers.coordinate import ElasticPath, alpha_max, elastic_path, solve
 from certifit.solvers.direct import Run
 from certifit.solvers.elastic_folds import column_fold_path, gram_fold_path
@@ -56,7 +56,7 @@ class SparseRegressor(LinearRegressor):
         """
         model = clone(self)
         model._check_parameters()
-        task = model._task(model._columns_of(fit_source(model, X, y, sample_weight)), 1.0)
+        task = model._task(model._fit_maps(fit_source(model, X, y, sample_weight)), 1.0)
         chosen = _grid(task, _count(n_alphas)) if alphas is None else _checked_alphas(alphas)
         return elastic_path(task, chosen, float(self.tol), int(self.max_iter))
 
@@ -64,7 +64,7 @@ class SparseRegressor(LinearRegressor):
         """The hundred values of alpha of `path`: one pass."""
         model = clone(self)
         model._check_parameters()
-        task = model._task(model._columns_of(source), 1.0)
+        task = model._task(model._fit_maps(source), 1.0)
         return [{"alpha": float(alpha)} for alpha in _grid(task, 100)]
 
     def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
@@ -95,11 +95,6 @@ class SparseRegressor(LinearRegressor):
             return column_fold_path(task, rounds, alphas, stop)
         folds = FoldEquations(mapped, rounds, bool(self.fit_intercept), gaps)
         return gram_fold_path(folds, self._strengths(folds.names, 1.0), standardize, alphas, stop)
-
-    def _columns_of(self, source: Source) -> Source:
-        self.encoder_ = self._fitted_encoder(source) if source.is_table else None
-        self.basis_ = None if self.basis is None else fitted_basis(self.basis, self._encoded(source))
-        return self._mapped(source)
 
     def _task(self, source: Source, alpha: float | None) -> Any:
         strengths = self._strengths(source.names, 1.0 if alpha is None else alpha)
@@ -222,7 +217,7 @@ class Lasso(SparseRegressor):
     penalty_factors : dict {column: factor}, array or None, default None
         Factors f_j >= 0 of single columns, 1 where none is named; 0 leaves a column unpenalised.
     bounds : dict {column: (low, high), "increasing" or "decreasing"}, pair of arrays or None, default None
-        Bounds on weights, with 0 between them.
+        Bounds on weights, with 0 between them; in a dict None is no bound.
     standardize : bool, default False
         Penalise s_j w_j instead of w_j, s_j the standard deviation of a column (without an intercept, the root mean
         square): the fit of standardised columns, told in the units of the columns.
@@ -270,7 +265,7 @@ class Lasso(SparseRegressor):
     @property
     def objective(self) -> str:
         """What is minimised, in one line."""
-        return f"minimised: {_SQUARES} + {self.alpha:g} {_factor(self)}|w|_1{_ends(self)}"
+        return f"minimised: {_SQUARES} + {self.alpha:g} {_factor(self, 'sd')}|w|_1{_ends(self)}"
 
 
 class ElasticNet(SparseRegressor):
@@ -330,8 +325,8 @@ class ElasticNet(SparseRegressor):
     @property
     def objective(self) -> str:
         """What is minimised, in one line."""
-        ratio, factor = float(self.l1_ratio), _factor(self)
-        mix = f"({ratio:g} {factor}|w|_1 + {1 - ratio:g}/2 {factor}|w|^2)"
+        ratio = float(self.l1_ratio)
+        mix = f"({ratio:g} {_factor(self, 'sd')}|w|_1 + {1 - ratio:g}/2 {_factor(self, 'sd^2/sd_y')}|w|^2)"
         return f"minimised: {_SQUARES} + {self.alpha:g} {mix}{_ends(self)}"
 
     def _l1_ratio(self) -> float:
@@ -358,8 +353,8 @@ def _pair(name: Any, bound: Any) -> tuple[float, float]:
 _SQUARES = "sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)"
 
 
-def _factor(model: SparseRegressor) -> str:
-    names = ["factors"] * (model.penalty_factors is not None) + ["sd"] * bool(model.standardize)
+def _factor(model: SparseRegressor, spread: str) -> str:
+    names = ["factors"] * (model.penalty_factors is not None) + [spread] * bool(model.standardize)
     return "".join(f"{name} * " for name in names)
 
 
