@@ -105,5 +105,13 @@ class Certificate:
         return out
 
 
+def prediction_change(excess: float, y_scale: float) -> float:
+    """Root mean square change of predictions from an excess of the mean of squares: it is their mean square at least.
+
+    Both are of a target times y_scale; the change is in the target's own unit.
+    """
+    return math.sqrt(excess) / float(y_scale)
+
+
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value

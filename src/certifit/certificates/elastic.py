@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from certifit.certificates.certificate import Certificate
+from certifit.certificates.certificate import Certificate, prediction_change
 from certifit.statistics.factor import System, plain_factor
 from certifit.statistics.residual import TINY
-from certifit.tasks.duality import Gap, duality_gap
+from certifit.tasks.duality import duality_gap
 from certifit.tasks.elastic import ElasticTask
 from certifit.tasks.normal_equations import Weights
 
@@ -28,14 +28,8 @@ def certify(task: ElasticTask, state: Weights, tolerance: float) -> Certificate:
         n_columns=len(state.coef),
         condition=condition,
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
-        prediction_change=_prediction_change(task, gap),
+        prediction_change=prediction_change(2 * gap.relative * gap.scale, task.scaling.y_scale),
     )
-
-
-def _prediction_change(task: ElasticTask, gap: Gap) -> float:
-    """The objective exceeds its least by sum_i w_i (change of the prediction)^2 / (2 W) at least."""
-    with np.errstate(over="ignore"):
-        return float(np.sqrt(2 * gap.relative * gap.scale) / np.float64(task.scaling.y_scale))
 
 
 def _active_rank(task: ElasticTask, state: Weights) -> tuple[int, float]:

@@ -11,11 +11,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from certifit.certificates.certificate import Certificate
+from certifit.certificates.certificate import Certificate, prediction_change
 from certifit.certificates.inference import Inference
 from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
-from certifit.statistics.gram import Scaling
 from certifit.statistics.residual import MATRIX_ERROR, TINY, TWOFOLD_UNIT, Residual
 from certifit.tasks.dual_least_squares import DualLeastSquares
 from certifit.tasks.least_squares import LeastSquares
@@ -98,16 +97,10 @@ def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certifi
         dependent=_relations(task),
         names=tuple(["intercept"] * offset + task.source.names),
         digits=tuple(_digits(task, state, residual, gradient)),
-        prediction_change=_prediction_change(
-            (excess / scale + rounding) * scale / task.gram.sum_weight, task.gram.scaling
+        prediction_change=prediction_change(
+            (excess / scale + rounding) * scale / task.gram.sum_weight, task.gram.scaling.y_scale
         ),
     )
-
-
-def _prediction_change(excess: float, scaling: Scaling) -> float:
-    """The mean of squares exceeds its least by the mean of (change of the prediction)^2 at least; scaled."""
-    with np.errstate(over="ignore"):
-        return float(np.sqrt(excess) / np.float64(scaling.y_scale))
 
 
 def _matrix_error(task: LeastSquares) -> float:
@@ -274,7 +267,7 @@ def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certif
         n_columns=task.source.n_features,
         condition=task.factor.condition,
         dependent=(),
-        prediction_change=_prediction_change((gap / scale + rounding) * scale / total, task.scaling),
+        prediction_change=prediction_change((gap / scale + rounding) * scale / total, task.scaling.y_scale),
     )
 
 

@@ -10,7 +10,7 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.coordinate import MOST_SWEEPS, ColumnCore, inner_tolerance, stacked
-from certifit.solvers.fold_path import FoldPath, safe_unit, spread, squares
+from certifit.solvers.fold_path import FoldPath, about_training_mean, safe_unit, spread, squares
 from certifit.statistics.gram import Gram
 from certifit.tasks.elastic import CommonUnits, Strengths
 from certifit.tasks.elastic_columns import ColumnElastic
@@ -37,9 +37,7 @@ def gram_fold_path(
             table.errors[side, order, k] = squares(gram, vectors)[0] * unit
             table.totals[side, k] = spread(gram) * unit
             table.weights[side, k] = gram.sum_weight / gram.scaling.weight_scale
-        mean, about = pair[1].target_moments()
-        centre = pair[0].target_moments()[0] if folds.fit_intercept else 0.0
-        table.null[k] = (about + pair[1].sum_weight * (mean - centre) ** 2) * unit
+        table.null[k] = about_training_mean(*pair, folds.fit_intercept) * unit
     return table.path()
 
 

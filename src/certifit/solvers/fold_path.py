@@ -71,7 +71,7 @@ def fold_path(folds: FoldEquations, alphas: Sequence[float | None]) -> FoldPath:
         train[:, split], validation[:, split] = (row * unit for row in _errors(folds, split, grams, solutions))
         totals[:, split] = [spread(gram) * unit for gram in grams]
         weights[:, split] = [gram.sum_weight / gram.scaling.weight_scale for gram in grams]
-        null[split] = _about_training_mean(*grams, folds.fit_intercept) * unit
+        null[split] = about_training_mean(*grams, folds.fit_intercept) * unit
     return FoldPath(train, validation, totals[0], totals[1], weights[0], weights[1], null, in_units, is_redundant)
 
 
@@ -86,7 +86,7 @@ def safe_unit(unit: float) -> tuple[float, bool]:
     return (unit if is_safe else 1.0), is_safe
 
 
-def _about_training_mean(train: Gram, validation: Gram, fit_intercept: bool) -> float:
+def about_training_mean(train: Gram, validation: Gram, fit_intercept: bool) -> float:
     """Sum over validation rows of w (y - training mean)^2, scaled; about 0 without an intercept."""
     mean, about = validation.target_moments()
     centre = train.target_moments()[0] if fit_intercept else 0.0
