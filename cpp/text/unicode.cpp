@@ -33,11 +33,13 @@ uint32_t Characters::lower_sigma(std::string_view text, size_t at) const {
   constexpr uint32_t sigma = 0x3C3, final_sigma = 0x3C2;
   bool is_final = false;
   for (size_t i = at; i > 0;) {
+    const size_t end = i;
     do --i;
-    while (i > 0 && (static_cast<uint8_t>(text[i]) & 0xC0) == 0x80);
-    const uint32_t before = decode(text, i).code;
-    if (is_ignorable(before)) continue;
-    is_final = is_cased(before);
+    while (i > 0 && end - i < 4 && (static_cast<uint8_t>(text[i]) & 0xC0) == 0x80);
+    const Decoded before = decode(text, i);
+    if (i + before.size != end) break;  // bytes that are no character
+    if (is_ignorable(before.code)) continue;
+    is_final = is_cased(before.code);
     break;
   }
   for (size_t i = at + 2; is_final && i < text.size();) {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
 from certifit.data.source import RowError, Source
+from certifit.maps.text.parameters import check_parameters
 from certifit.maps.text.reading import Texts, arrow_texts, n_texts, read_texts, refuse_invalid
 from certifit.maps.text.stop_words import stop_words
 from certifit.maps.text.terms import Limits, Reading, Terms, found
 from certifit.runtime import core, n_threads
 
-_LARGEST_HASH = 1 << 31
 _INT32 = np.iinfo(np.int32).max
 
 
@@ -63,6 +63,8 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
     invalid : {"error", "replace"}, default "error"
         Bytes that are no UTF-8, and halves of surrogate pairs: refuse them, or read them as U+FFFD, which belongs to no
         word.
+    missing : {"error", "empty"}, default "error"
+        None, NaN and Arrow's null: refuse them, or read them as a text without words. A CSV cannot tell the two apart.
 
     Attributes
     ----------
@@ -93,6 +95,7 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
         n_hash: int | None = None,
         signed: bool = False,
         invalid: str = "error",
+        missing: str = "error",
     ) -> None:
         self.binary = binary
         self.ngram_range = ngram_range
@@ -105,11 +108,12 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
         self.n_hash = n_hash
         self.signed = signed
         self.invalid = invalid
+        self.missing = missing
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the terms of a list, array, Series or Arrow array of texts. Missing values are refused."""
+        """Learn the terms of a list, array, Series or Arrow array of texts."""
         self._start(None)
-        texts = _some(read_texts(X))
+        texts = _some(read_texts(X, self._reading.missing))
         if self._n_hash is None:
             return self._take(found(texts, self._reading, self._limits, with_matrix=False)[0])
         refuse_invalid(self._hashed(texts)[3], self._reading.invalid)
@@ -119,7 +123,7 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_array:
         """`fit`, then `transform`, reading the texts once."""
         self._start(None)
-        texts = _some(read_texts(X))
+        texts = _some(read_texts(X, self._reading.missing))
         if self._n_hash is not None:
             self.n_texts_ = n_texts(texts)
             return self._matrix(texts)
@@ -153,7 +157,7 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> sp.csr_array:
         """Texts x terms, CSR of float64 with sorted columns. Terms that the fit did not see have no column."""
         check_is_fitted(self, "n_texts_")
-        return self._matrix(read_texts(X))
+        return self._matrix(read_texts(X, self._reading.missing))
 
     def apply(self, rows: pa.Table | pa.RecordBatch | pa.Array | pa.ChunkedArray) -> sp.csr_array:
         """`transform` for a block: an Arrow column, or a table with the column that `fit_source` read."""
@@ -164,7 +168,7 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
             if column not in names:
                 raise ValueError(f"Columns missing: {[column]}. Got {names}.")
             rows = rows.column(column)
-        return self._matrix(arrow_texts(rows))
+        return self._matrix(arrow_texts(rows, self._reading.missing))
 
     def terms_of(self, text: str) -> list[str]:
         """The terms of one text in order, with repetition, before any limit."""
@@ -201,7 +205,7 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
             "binary": limits.binary, "ngram_range": list(reading.ngram_range), "min_df": limits.min_df,
             "max_df": limits.max_df, "max_features": limits.max_features, "stop_words": list(reading.stop_words),
             "lowercase": reading.lowercase, "min_length": reading.min_length, "n_hash": self._n_hash,
-            "signed": self._signed, "invalid": reading.invalid,
+            "signed": self._signed, "invalid": reading.invalid, "missing": reading.missing,
         }  # fmt: skip
         arrays: dict[str, Array] = {}
         if self._n_hash is None:
@@ -225,14 +229,14 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
 
     def _start(self, column: str | None) -> None:
         """Check the parameters. Those set after the fit must not change what was fitted."""
-        _check_parameters(self)
+        check_parameters(self.get_params(deep=False))
         self._column = column
         self._n_hash = None if self.n_hash is None else int(self.n_hash)
         self._signed = bool(self.signed)
         least, most = self.ngram_range
         left_out = tuple(stop_words(self.stop_words, self.lowercase))
         self._reading = Reading(
-            bool(self.lowercase), int(self.min_length), (int(least), int(most)), left_out, self.invalid
+            bool(self.lowercase), int(self.min_length), (int(least), int(most)), left_out, self.invalid, self.missing
         )
         most_terms = None if self.max_features is None else int(self.max_features)
         self._limits = Limits(_plain(self.min_df), _plain(self.max_df), most_terms, bool(self.binary))
@@ -288,45 +292,6 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def _check_parameters(given: TextBinarizer) -> None:
-    for name in ("binary", "lowercase", "signed"):
-        if not isinstance(getattr(given, name), bool | np.bool_):
-            raise TypeError(f"{name} must be True or False. Got {getattr(given, name)!r}.")
-    if given.invalid not in ("error", "replace"):
-        raise ValueError(f"invalid must be 'error' or 'replace'. Got {given.invalid!r}.")
-    pair = given.ngram_range
-    if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(map(_is_integer, pair)):
-        raise TypeError(f"ngram_range must be two integers. Got {pair!r}.")
-    if not 1 <= pair[0] <= pair[1] < 1 << 16:
-        raise ValueError(f"ngram_range must be 1 <= least <= most. Got {pair!r}.")
-    _check_integer("min_length", given.min_length, (1 << 31) - 1)
-    for name in ("min_df", "max_df"):
-        value = getattr(given, name)
-        is_share = isinstance(value, Real) and not isinstance(value, Integral) and 0 <= value <= 1
-        if not is_share and not (_is_integer(value) and value >= 1):
-            raise ValueError(f"{name} must be an integer >= 1 or a float in [0, 1]. Got {value!r}.")
-    if given.max_features is not None:
-        _check_integer("max_features", given.max_features, _INT32)
-    if given.n_hash is None:
-        if given.signed:
-            raise ValueError("signed=True needs n_hash: the columns of a vocabulary hold one term each.")
-        return
-    _check_integer("n_hash", given.n_hash, _LARGEST_HASH)
-    if given.signed and given.binary:
-        raise ValueError("signed=True needs binary=False: whether a term occurs has no sign.")
-    if given.min_df != 1 or isinstance(given.min_df, float) or given.max_df != 1.0 or given.max_features is not None:
-        raise ValueError("min_df, max_df and max_features need a vocabulary, and n_hash learns none. Leave them out.")
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _check_integer(name: str, value: Any, largest: int) -> None:
-    if not _is_integer(value) or not 1 <= value <= largest:
-        raise ValueError(f"{name} must be an integer from 1 to {largest:,}. Got {value!r}.")
 
 
 def _plain(limit: Any) -> float:

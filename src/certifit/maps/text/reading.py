@@ -15,7 +15,7 @@ from certifit.data.source import RowError
 
 Texts = list[str] | tuple[Array, Array]  # (bytes, offsets): text i is bytes[offsets[i] : offsets[i + 1]]
 
-_FILL = ". Write '' where there is no text, or leave the row out."
+_FILL = ". Fill it, leave the row out, or use missing='empty' to read it as a text without words."
 _DECODE = "Decode bytes first: [text.decode('utf-8') for text in X]."
 
 
@@ -24,34 +24,32 @@ def n_texts(texts: Texts) -> int:
     return len(texts) if isinstance(texts, list) else len(texts[1]) - 1
 
 
-def read_texts(X: Any) -> Texts:
-    """A list, 1-D array, Series or Arrow array of str, one text a row. Missing values are refused."""
+def read_texts(X: Any, missing: str = "error") -> Texts:
+    """A list, 1-D array, Series or Arrow array of str, one text a row. Missing: refused, or "empty" texts."""
     if isinstance(X, str):
         raise ValueError(f"X must be texts, one a row. Got one str of {len(X):,} characters: use [text].")
     if isinstance(X, bytes | bytearray | memoryview):
         raise TypeError(f"X must be texts (str), one a row. Got bytes. {_DECODE}")
+    if isinstance(X, pa.Table | pa.RecordBatch):
+        raise TypeError("X must be one column of texts. Got a table. Give one column: table['name'].")
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple) and len(shape) != 1:
         raise ValueError(f"X must be 1-D, one text a row. Got shape {shape}. Give one column: X[:, 0], frame['name'].")
     if isinstance(X, pa.Array | pa.ChunkedArray):
-        return arrow_texts(X)
-    if isinstance(X, pa.Table | pa.RecordBatch):
-        raise TypeError("X must be one column of texts. Got a table. Give one column: table['name'].")
+        return arrow_texts(X, missing)
     dtype = getattr(X, "dtype", None)
     if isinstance(X, np.ndarray) and X.dtype.kind not in "OUST":
         _refuse_item(0, X[0] if len(X) else X.dtype)
     if not isinstance(X, np.ndarray) and str(dtype or object) not in ("object", str(object)):  # Arrow may hold it
-        return arrow_texts(_of_series(X))
+        return arrow_texts(_of_series(X), missing)
     if isinstance(X, dict | set | frozenset) or not hasattr(X, "__iter__"):
         raise TypeError(f"X must be a list, array or Series of texts. Got {type(X).__name__}.")
-    return _checked_list(X.tolist() if isinstance(X, np.ndarray) else list(X))
+    return _checked_list(X.tolist() if isinstance(X, np.ndarray) else list(X), missing)
 
 
-def arrow_texts(column: pa.Array | pa.ChunkedArray) -> Texts:
+def arrow_texts(column: pa.Array | pa.ChunkedArray, missing: str = "error") -> Texts:
     """The same of an Arrow column, in place where it is in one piece."""
     kind = column.type.value_type if pt.is_dictionary(column.type) else column.type
-    if pt.is_null(kind) and len(column):
-        raise RowError("The text is missing", 0, _FILL)
     if pt.is_binary(kind) or pt.is_large_binary(kind):
         raise TypeError(f"X must be texts. Got an Arrow array of {column.type}. Cast it to string first.")
     if not (pt.is_string(kind) or pt.is_large_string(kind) or str(kind) == "string_view" or pt.is_null(kind)):
@@ -62,6 +60,8 @@ def arrow_texts(column: pa.Array | pa.ChunkedArray) -> Texts:
     if is_split or not (pt.is_string(column.type) or pt.is_large_string(column.type)):
         column = pc.cast(column, pa.large_string())  # pieces of 2 GB in all do not fit one array of strings
     array = one_chunk(column)
+    if array.null_count and missing == "empty":
+        array = pc.fill_null(array, "")
     if array.null_count:
         raise RowError("The text is missing", int(np.argmax(array.is_null().to_numpy(zero_copy_only=False))), _FILL)
     _, offsets, data = array.buffers()
@@ -89,19 +89,24 @@ def _of_series(series: Any) -> pa.Array | pa.ChunkedArray:
         raise TypeError(f"X must be texts. Got {type(series).__name__} of {series.dtype}: {error}") from None
 
 
-def _checked_list(texts: list[Any]) -> list[str]:
-    if not set(map(type, texts)) <= {str}:
-        for row, text in enumerate(texts):
-            if not isinstance(text, str):
-                _refuse_item(row, text)
+def _checked_list(texts: list[Any], missing: str) -> list[str]:
+    if set(map(type, texts)) <= {str}:
+        return texts
+    if missing == "empty":
+        texts = ["" if _is_missing(text) else text for text in texts]
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            _refuse_item(row, text)
     return texts
 
 
+def _is_missing(item: Any) -> bool:
+    is_nan = isinstance(item, float) and bool(np.isnan(item))
+    return item is None or is_nan or type(item).__name__ in ("NAType", "NaTType")
+
+
 def _refuse_item(row: int, item: Any) -> NoReturn:
-    is_missing = (
-        item is None or (isinstance(item, float) and np.isnan(item)) or type(item).__name__ in ("NAType", "NaTType")
-    )
-    if is_missing:
+    if _is_missing(item):
         raise RowError(f"The text is missing ({item})", row, _FILL)
     if isinstance(item, bytes | bytearray):
         raise TypeError(f"X must be texts (str). Row {row} is bytes. {_DECODE}")

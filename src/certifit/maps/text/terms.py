@@ -25,6 +25,7 @@ class Reading:
     ngram_range: tuple[int, int]
     stop_words: tuple[str, ...]
     invalid: str
+    missing: str
 
     @property
     def core(self) -> tuple[bool, int, int, int]:
@@ -70,7 +71,7 @@ class Terms:
             rows = np.flatnonzero(block.weight > 0)
             own = own.take(pa.array(rows))
         try:
-            return found(arrow_texts(own), reading, None, with_matrix=False)[0]
+            return found(arrow_texts(own, reading.missing), reading, None, with_matrix=False)[0]
         except RowError as error:
             raise RowError(error.before, int(rows[error.row]) + block.first_row, error.after) from None
 
