@@ -1,5 +1,5 @@
 """Texts as sparse columns, one a term."""
 
-from certifit.maps.text.binarizer import TextBinarizer
+from certifit.maps.text.binarizer import NoTermsError, TextBinarizer
 
-__all__ = ["TextBinarizer"]
+__all__ = ["NoTermsError", "TextBinarizer"]

@@ -25,6 +25,10 @@ from certifit.runtime import core, n_threads
 _INT32 = np.iinfo(np.int32).max
 
 
+class NoTermsError(ValueError):
+    """No term of the texts is left to make a column of."""
+
+
 class TextBinarizer(TransformerMixin, BaseEstimator):
     """Texts as a sparse matrix, a row a text and a column a term.
 
@@ -197,40 +201,45 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
         """Texts of the fit that hold each term."""
         return self._known().documents.copy()
 
+    def to_plain(self) -> dict[str, Any]:
+        """The parameters in JSON types, for `of_plain`."""
+        given = self.get_params(deep=False)
+        check_parameters(given)
+        left_out = given["stop_words"]
+        if left_out is not None and not isinstance(left_out, str):
+            left_out = stop_words(left_out, self.lowercase)
+        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+        return plain | {"ngram_range": [int(n) for n in self.ngram_range], "stop_words": left_out}
+
+    @classmethod
+    def of_plain(cls, parameters: Mapping[str, Any]) -> Self:
+        """The map, not fitted, with the parameters that `to_plain` wrote."""
+        return cls(**{**parameters, "ngram_range": tuple(parameters["ngram_range"])})
+
     def to_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """(JSON-able parameters and facts, arrays) that `from_state` takes."""
+        """(JSON-able parameters and facts, arrays) that `from_state` takes: those of the fit."""
         check_is_fitted(self, "n_texts_")
-        reading, limits = self._reading, self._limits
-        parameters = {
-            "binary": limits.binary, "ngram_range": list(reading.ngram_range), "min_df": limits.min_df,
-            "max_df": limits.max_df, "max_features": limits.max_features, "stop_words": list(reading.stop_words),
-            "lowercase": reading.lowercase, "min_length": reading.min_length, "n_hash": self._n_hash,
-            "signed": self._signed, "invalid": reading.invalid, "missing": reading.missing,
-        }  # fmt: skip
+        state = {"parameters": self._plain, "column": self._column, "n_texts": self.n_texts_}
         arrays: dict[str, Array] = {}
         if self._n_hash is None:
             arrays = {"letters": self._terms.letters, "ends": self._terms.ends, "documents": self._terms.documents}
-        return {"parameters": parameters, "column": self._column, "n_texts": self.n_texts_}, arrays
+        return state, arrays
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        """The fitted map that `to_state` wrote."""
-        parameters = dict(state["parameters"])
-        parameters["ngram_range"] = tuple(parameters["ngram_range"])
-        parameters["stop_words"] = parameters["stop_words"] or None
-        made = cls(**parameters)
+        """The fitted map that `to_state` wrote; a vocabulary that contradicts itself is refused."""
+        made = cls.of_plain(state["parameters"])
         made._start(state["column"])
         made.n_texts_ = int(state["n_texts"])
         if made._n_hash is None:
             letters, ends, documents = (arrays[name] for name in ("letters", "ends", "documents"))
-            made._take(Terms(letters, ends, documents, np.zeros_like(documents), made.n_texts_))
+            made._take(Terms(letters, ends, documents, np.zeros_like(ends), made.n_texts_))
             made._compiled()
         return made
 
     def _start(self, column: str | None) -> None:
         """Check the parameters. Those set after the fit must not change what was fitted."""
-        check_parameters(self.get_params(deep=False))
-        self._column = column
+        self._column, self._plain = column, self.to_plain()
         self._n_hash = None if self.n_hash is None else int(self.n_hash)
         self._signed = bool(self.signed)
         least, most = self.ngram_range
@@ -245,7 +254,7 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
 
     def _take(self, terms: Terms) -> Self:
         if not len(terms.ends):
-            raise ValueError(
+            raise NoTermsError(
                 f"Empty vocabulary: no term of {terms.n_rows:,} texts is left with min_df={self.min_df}, "
                 f"max_df={self.max_df}, min_length={self.min_length} and {len(self._reading.stop_words)} stop words. "
                 "Lower min_df, raise max_df, or keep single letters with min_length=1."

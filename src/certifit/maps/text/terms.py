@@ -77,7 +77,8 @@ class Terms:
 
     def __add__(self, other: Terms) -> Terms:
         own, others = ((t.letters, t.ends, t.documents, t.times) for t in (self, other))
-        return Terms(*core.add_terms(own, others), self.n_rows + other.n_rows)
+        letters, ends, documents, times = core.add_terms(own, others)
+        return Terms(letters, ends, documents, times, self.n_rows + other.n_rows)
 
     def chosen(self, limits: Limits) -> Terms:
         """Those that the limits keep: of equal frequency, the first in order."""
@@ -106,8 +107,8 @@ def found(texts: Texts, reading: Reading, limits: Limits | None, *, with_matrix:
     low, high = (1, math.inf) if limits is None else limits.bounds(n_texts(texts))
     most = -1 if limits is None or limits.max_features is None else limits.max_features
     binary = limits is not None and limits.binary
-    terms, matrix = core.find_terms(
+    (letters, ends, documents, times), matrix = core.find_terms(
         texts, reading.core, list(reading.stop_words), low, high, most, binary, with_matrix, n_threads()
     )
     refuse_invalid(matrix[3], reading.invalid)
-    return Terms(*terms, n_texts(texts)), matrix
+    return Terms(letters, ends, documents, times, n_texts(texts)), matrix
