@@ -33,6 +33,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.selection
 	$(BIN)/python -m benchmarks.ranking
 	$(BIN)/python -m benchmarks.information
+	$(BIN)/python -m benchmarks.text
 
 accuracy: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.accuracy

@@ -7,15 +7,12 @@ import json
 import pickle
 import re
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
@@ -326,66 +323,3 @@ def test_a_refit_forgets():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_accepts_the_estimator():
     check_estimator(cf.TextBinarizer())
-
-
-@pytest.fixture
-def table(rng: np.random.Generator, tmp_path: Path) -> pa.Table:
-    words = np.array(["free", "cash", "Ünï", "der Zug", "日本語", "x"], dtype=object)
-    texts = [" ".join(rng.choice(words, rng.integers(0, 9))) for _ in range(3000)]
-    table = pa.table({"label": rng.integers(0, 2, 3000).astype(float), "text": texts, "other": np.arange(3000.0)})
-    pa.csv.write_csv(table, tmp_path / "texts.csv")
-    pa.parquet.write_table(table, tmp_path / "texts.parquet", row_group_size=700)
-    return table
-
-
-@pytest.mark.parametrize("settings", [{}, {"min_df": 3, "max_features": 5, "ngram_range": (1, 2)}, {"n_hash": 16}])
-@pytest.mark.parametrize("size", [None, 1, 7, 1024])
-def test_a_scan_gives_the_columns_of_its_texts_in_memory(table, tmp_path, settings, size):
-    sources = [
-        cf.scan_csv(tmp_path / "texts.csv", target="label", columns=["text"]),
-        cf.scan_parquet(tmp_path / "texts.parquet", target="label", columns=["text"]),
-        cf.from_arrow(pa.Table.from_batches(table.to_batches(max_chunksize=11)), target="label"),
-    ]
-    settings = {**settings, "missing": "empty"}  # a CSV has no empty text
-    memory = cf.TextBinarizer(**settings).fit(table["text"])
-    expected = memory.transform(table["text"])
-    for source in sources:
-        cut = source if size is None else source.resized(size, size)
-        own = cf.TextBinarizer(**settings).fit_source(cut, "text")
-        assert list(own.get_feature_names_out()) == list(memory.get_feature_names_out())
-        assert own.n_texts_ == 3000
-        if size != 1:
-            block = source.through(own).gather()
-            assert same(block.X, expected)
-            np.testing.assert_array_equal(block.y, table["label"])
-
-
-def test_a_scan_names_the_line_of_a_gap(tmp_path):
-    path = tmp_path / "gap.csv"
-    path.write_text("text,y\n" + "free cash,1\n" * 4 + ",0\n" + "free,1\n" * 3)
-    with pytest.raises(ValueError, match="line 6 of"):
-        cf.TextBinarizer().fit_source(cf.scan_csv(path, target="y"))
-    source = cf.from_arrow(pa.table({"text": ["ab", "cd", None], "y": [1.0, 2.0, 3.0]}), target="y")
-    mapped = cf.from_arrow(pa.table({"text": ["ab"]})).names
-    assert mapped == ["text"]
-    own = cf.TextBinarizer().fit(["ab"])
-    with pytest.raises(ValueError, match="missing at row 2"):
-        source.through(own).gather()
-
-
-def test_rows_of_weight_zero_are_no_rows():
-    rows = pa.table({"text": ["ab", None, "cd", "ab ef"], "w": [1.0, 0.0, 0.0, 2.0]})
-    own = cf.TextBinarizer().fit_source(cf.from_arrow(rows, weight="w"))
-    assert own.vocabulary_ == {"ab": 0, "ef": 1}
-    assert own.n_texts_ == 2
-
-
-def test_the_column_of_a_scan_must_be_there():
-    source = cf.from_arrow(pa.table({"text": ["ab"], "more": ["cd"]}))
-    with pytest.raises(ValueError, match="column must name the texts"):
-        cf.TextBinarizer().fit_source(source)
-    with pytest.raises(ValueError, match="column must be one of"):
-        cf.TextBinarizer().fit_source(source, "txt")
-    own = cf.TextBinarizer().fit_source(source, "text")
-    with pytest.raises(ValueError, match="Columns missing"):
-        own.apply(pa.table({"other": ["ab"], "more": ["cd"]}))

@@ -317,6 +317,10 @@ class Text(Kind):
     @property
     def own_names(self) -> list[str]:
         """One a term."""
+        return self._names
+
+    @cached_property
+    def _names(self) -> list[str]:
         return [f": {term}" for term in self.words.get_feature_names_out()]
 
     def record(self) -> tuple[dict[str, Any], list[float]]:

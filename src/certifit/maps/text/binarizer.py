@@ -19,7 +19,7 @@ from certifit.data.source import RowError, Source
 from certifit.maps.text.parameters import check_parameters
 from certifit.maps.text.reading import Texts, arrow_texts, n_texts, read_texts, refuse_invalid
 from certifit.maps.text.stop_words import stop_words
-from certifit.maps.text.terms import Limits, Reading, Terms, found
+from certifit.maps.text.terms import Limits, Reading, Terms, count_texts, found
 from certifit.runtime import core, n_threads
 
 _INT32 = np.iinfo(np.int32).max
@@ -147,16 +147,17 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
         if column not in source.names:
             raise ValueError(f"column must be one of {source.names}. Got {column!r}.")
         self._start(column)
-        question = partial(Terms.of, column=column, reading=self._reading)
+        about: dict[str, Any] = {"column": column, "reading": self._reading}
         try:
+            if self._n_hash is not None:
+                self.n_texts_ = source.reduce(partial(count_texts, **about))
+                return self
+            question = partial(Terms.of, **about)
             terms = source.remembered(("terms", column, self._reading), partial(source.reduce, question))
         except RowError as error:
             place = getattr(source, "place", "row {}".format)
             raise ValueError(f"Column {column!r}: {error.before} at {place(error.row)}{error.after}") from None
-        if self._n_hash is None:
-            return self._take(terms.chosen(self._limits))
-        self.n_texts_ = terms.n_rows
-        return self
+        return self._take(terms.chosen(self._limits))
 
     def transform(self, X: Any) -> sp.csr_array:
         """Texts x terms, CSR of float64 with sorted columns. Terms that the fit did not see have no column."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,8 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, RowError
 from certifit.maps.text.reading import Texts, arrow_texts, n_texts, refuse_invalid
 from certifit.runtime import core, n_threads
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -65,15 +68,7 @@ class Terms:
     @staticmethod
     def of(block: Block, column: str, reading: Reading) -> Terms:
         """Of the texts of a run. Rows of weight 0 are no rows."""
-        own = one_chunk(block.X.column(column))
-        rows = np.arange(block.n_rows)
-        if block.weight is not None:
-            rows = np.flatnonzero(block.weight > 0)
-            own = own.take(pa.array(rows))
-        try:
-            return found(arrow_texts(own, reading.missing), reading, None, with_matrix=False)[0]
-        except RowError as error:
-            raise RowError(error.before, int(rows[error.row]) + block.first_row, error.after) from None
+        return _of_block(block, column, reading, lambda texts: found(texts, reading, None, with_matrix=False)[0])
 
     def __add__(self, other: Terms) -> Terms:
         own, others = ((t.letters, t.ends, t.documents, t.times) for t in (self, other))
@@ -100,6 +95,23 @@ class Terms:
         data = self.letters.tobytes()
         ends = self.ends.tolist()
         return [data[begin:end].decode() for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def count_texts(block: Block, column: str, reading: Reading) -> int:
+    """How many texts a run has; missing ones are refused where the reading says so."""
+    return _of_block(block, column, reading, n_texts)
+
+
+def _of_block(block: Block, column: str, reading: Reading, use: Callable[[Texts], Result]) -> Result:
+    own = one_chunk(block.X.column(column))
+    rows = np.arange(block.n_rows)
+    if block.weight is not None:
+        rows = np.flatnonzero(block.weight > 0)
+        own = own.take(pa.array(rows))
+    try:
+        return use(arrow_texts(own, reading.missing))
+    except RowError as error:
+        raise RowError(error.before, int(rows[error.row]) + block.first_row, error.after) from None
 
 
 def found(texts: Texts, reading: Reading, limits: Limits | None, *, with_matrix: bool) -> tuple[Terms, Any]:
