@@ -50,12 +50,15 @@ Matrix count_terms(const Texts& texts, const Analysis& analysis, const Vocabular
   const Terms& terms = vocabulary.terms;
   return by_row(texts, analysis, binary, crew, [&](Tokenizer& tokenizer, auto text, auto& keys, RowBlock& block) {
     std::vector<uint32_t> words;
+    Patience patience(crew);
     const bool is_valid = tokenizer.read(text, [&](std::string_view word) {
+      patience.step();
       const uint32_t found = terms.find_word(word);
       if (found == none || !terms.is_stop(found)) words.push_back(found);
       return false;
     });
     for (size_t i = 0; i < words.size(); ++i) {
+      patience.step();
       uint32_t term = words[i] == none ? none : terms.of_word(words[i]);
       const size_t end = std::min(words.size(), i + analysis.max_n);
       for (size_t k = i + 1; term != none; ++k) {
@@ -74,7 +77,9 @@ Matrix hash_terms(const Texts& texts, const Analysis& analysis, const Texts& sto
   return by_row(texts, analysis, binary, crew, [&](Tokenizer& tokenizer, auto text, auto& keys, RowBlock& block) {
     std::vector<size_t> ends;  // of the words, in the joined text
     size_t n_joined = 0;
+    Patience patience(crew);
     const bool is_valid = tokenizer.read(text, [&](std::string_view word) {
+      patience.step();
       if (!stop_words.empty() && stop.find_word(word) != none) return false;
       ends.push_back(n_joined + word.size());
       n_joined += word.size() + 1;
@@ -82,6 +87,7 @@ Matrix hash_terms(const Texts& texts, const Analysis& analysis, const Texts& sto
     });
     const std::string_view joined = tokenizer.joined();
     for (size_t i = 0; i < ends.size(); ++i) {
+      patience.step();
       const size_t begin = i ? ends[i - 1] + 1 : 0;
       for (size_t k = i + analysis.min_n - 1; k < std::min(ends.size(), i + analysis.max_n); ++k) {
         const auto hash = static_cast<int64_t>(static_cast<int32_t>(murmur3(joined.substr(begin, ends[k] - begin))));

@@ -5,12 +5,6 @@
 namespace certifit::text {
 namespace {
 
-constexpr size_t asked_every = 1 << 16;
-
-void refuse_to_go_on(size_t done, Crew& crew) {
-  if (done % asked_every == 0 && !crew.keep_going()) throw Interrupted();
-}
-
 struct Frequency {
   uint64_t times = 0;
   uint32_t documents = 0;
@@ -28,15 +22,18 @@ class Counter {
   std::vector<Frequency> frequencies;
   uint32_t number;
 
-  bool read(std::string_view text, uint32_t row, RowBlock& block) {
+  bool read(std::string_view text, uint32_t row, RowBlock& block, Crew& crew) {
     words_.clear();
+    Patience patience(crew);
     const bool is_valid = tokenizer_.read(text, [&](std::string_view word) {
+      patience.step();
       const uint32_t found = terms.find_or_add_word(word);
       if (!terms.is_stop(found)) words_.push_back(found);
       return false;
     });
     const size_t before = block.columns.size();
     for (size_t i = 0; i < words_.size(); ++i) {
+      patience.step();
       uint32_t term = terms.of_word(words_[i]);
       if (analysis_.min_n == 1) count(term, row, block);
       const size_t end = std::min(words_.size(), i + analysis_.max_n);
@@ -52,13 +49,14 @@ class Counter {
   // Adds what another thread has seen; the numbers here of its terms.
   std::vector<uint32_t> absorb(const Counter& other, Crew& crew) {
     const Words& words = other.terms.words();
+    Patience patience(crew);
     std::vector<uint32_t> word_here(words.size()), term_here(other.terms.size());
     for (uint32_t i = 0; i < words.size(); ++i) {
-      refuse_to_go_on(i, crew);
+      patience.step();
       word_here[i] = terms.find_or_add_word(words[i]);
     }
     for (uint32_t i = 0; i < other.terms.size(); ++i) {
-      refuse_to_go_on(i, crew);
+      patience.step();
       const auto& term = other.terms[i];
       const uint32_t word = word_here[term.word];
       term_here[i] = term.before == none ? terms.of_word(word) : terms.find_or_add(term_here[term.before], word);
@@ -176,7 +174,7 @@ Found find_terms(const Texts& texts, const Analysis& analysis, const Texts& stop
         pool.take([&](size_t number) { return std::make_unique<Counter>(analysis, stop_words, number); });
     counted_by[b] = counter->number;
     for_each_text(texts, b, crew, [&](size_t row) {
-      const bool is_valid = counter->read(texts[row], static_cast<uint32_t>(row), blocks[b]);
+      const bool is_valid = counter->read(texts[row], static_cast<uint32_t>(row), blocks[b], crew);
       if (!is_valid && blocks[b].invalid_row < 0) blocks[b].invalid_row = static_cast<int64_t>(row);
       if (with_matrix) return;
       blocks[b].columns.clear();

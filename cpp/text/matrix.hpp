@@ -24,6 +24,20 @@ struct Matrix {
 inline constexpr size_t block_texts = 256;
 inline size_t n_text_blocks(const Texts& texts) { return (texts.size() + block_texts - 1) / block_texts; }
 
+// Asks now and then, in work of many small steps, whether to stop.
+class Patience {
+ public:
+  explicit Patience(Crew& crew) : crew_(crew) {}
+  void step() {
+    if (++n_steps_ % asked_every == 0 && !crew_.keep_going()) throw Interrupted();
+  }
+
+ private:
+  static constexpr uint32_t asked_every = 1 << 16;
+  Crew& crew_;
+  uint32_t n_steps_ = 0;
+};
+
 struct RowBlock {
   std::vector<uint32_t> columns;
   std::vector<int32_t> values;
