@@ -25,6 +25,7 @@ _MODULES = {
         "Polynomial",
         "Functions",
         "TableEncoder",
+        "TextBinarizer",
     ),
     "selection.splits": (
         "Folds",
@@ -147,6 +148,7 @@ __all__ = [
     "RocCurveDisplay",
     "SelectionPathDisplay",
     "TableEncoder",
+    "TextBinarizer",
     "ValidationCurveDisplay",
     "accuracy_score",
     "average_precision_score",
@@ -236,7 +238,7 @@ if TYPE_CHECKING:
         roc_auc_score,
         roc_curve,
     )
-    from certifit.maps import Functions, Polynomial, TableEncoder
+    from certifit.maps import Functions, Polynomial, TableEncoder, TextBinarizer
     from certifit.modelfile import load, save, verify
     from certifit.models.linear import LinearRegression, Ridge
     from certifit.models.robust import HuberRegressor

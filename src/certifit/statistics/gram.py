@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from certifit.data.cells import Cells
-from certifit.data.columns import Array, Codes, Columns
+from certifit.data.columns import Array, Codes, Columns, Csr, Segment
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
@@ -272,11 +272,7 @@ def counted(block: Block) -> Block:
 
 def _largest_of_columns(X: Any) -> Array:
     if isinstance(X, Columns):
-        sizes = [
-            np.ones(part.n_columns) if isinstance(part, Codes) else _largest_of_columns(part.dense(X.shape[0]))
-            for part in X.segments
-        ]
-        return np.concatenate(sizes)
+        return np.concatenate([_largest_of_segment(part, X.shape[0]) for part in X.segments])
     if sp.issparse(X):
         largest = np.zeros(X.shape[1])
         np.maximum.at(largest, X.indices, np.abs(X.data).astype(np.float64, copy=False))
@@ -287,13 +283,19 @@ def _largest_of_columns(X: Any) -> Array:
     return np.asarray(np.maximum(np.abs(high), np.abs(low)))
 
 
+def _largest_of_segment(part: Segment, n_rows: int) -> Array:
+    if isinstance(part, Codes):
+        return np.ones(part.n_columns)
+    return _largest_of_columns(part.rows if isinstance(part, Csr) else part.dense(n_rows))
+
+
 def _shift_of_segments(X: Columns, scale: Array, exact: bool) -> Array:
-    """Shifts of a table's columns. The 0/1 columns of a category are counted, not shifted."""
+    """Shifts of a table's columns. Those of a category, and those that are mostly zero, are not shifted."""
     shift = np.zeros(X.shape[1])
     at = 0
     for part in X.segments:
         places = slice(at, at + part.n_columns)
-        if not isinstance(part, Codes):
+        if not isinstance(part, Codes | Csr):
             shift[places] = _mean_shift(part.dense(X.shape[0]) * scale[places], exact)
         at += part.n_columns
     return shift
