@@ -21,6 +21,7 @@ _MODULES = {
         "ElasticNet",
     ),
     "models.robust": ("HuberRegressor",),
+    "models.components": ("PCA",),
     "maps": (
         "Polynomial",
         "Functions",
@@ -114,6 +115,7 @@ _MODULES = {
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "PCA",
     "BackwardSelection",
     "BiasVarianceDisplay",
     "Bootstrap",
@@ -226,6 +228,7 @@ if TYPE_CHECKING:
     )
     from certifit.maps import Functions, Polynomial, TableEncoder
     from certifit.modelfile import load, save, verify
+    from certifit.models.components import PCA
     from certifit.models.linear import LinearRegression, Ridge
     from certifit.models.robust import HuberRegressor
     from certifit.models.sparse import ElasticNet, Lasso

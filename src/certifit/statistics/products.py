@@ -1,0 +1,119 @@
+"""Sums over rows of z z'V, for a matrix of columns too large to hold, and the moments that z needs.
+
+z = (x scale - shift) times. Blocks of global rows are summed in the tree of `Source.reduce`, so any chunking gives
+the same bits. Sparse rows are shifted by a correction of the sums and stay sparse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from certifit.data.columns import Array, Columns
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.source import Block, Source, tree_sum
+from certifit.runtime import one_blas_thread
+from certifit.statistics.gram import ColumnSizes, Scaling, counted
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sum of weights, of w z and of w z^2 for scaled, shifted columns, and the number of rows."""
+
+    weight: float
+    sums: Array
+    squares: Array
+    n_rows: int
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(
+            self.weight + other.weight,
+            self.sums + other.sums,
+            self.squares + other.squares,
+            self.n_rows + other.n_rows,
+        )
+
+
+@dataclass(frozen=True)
+class Product:
+    """sum_i w_i z_i z_i'V."""
+
+    sums: Array
+
+    def __add__(self, other: Product) -> Product:
+        return Product(self.sums + other.sums)
+
+
+def moments(source: Source, centred: bool) -> tuple[Moments, Scaling]:
+    """The moments of all columns and the scaling they are in: one pass, a second one only if block 0 misled."""
+    largest = None
+    while True:
+        scaling = Scaling.of(source, centred, False, largest)
+        f = partial(_of_run, of_block=partial(_moments, scaling=scaling), block_rows=source.block_rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total: Moments = source.reduce(f)
+        if largest is not None or np.isfinite(total.squares).all():
+            return total, scaling
+        refuse_nonfinite(source)
+        largest = source.reduce(ColumnSizes.of)
+
+
+def product(source: Source, scaling: Scaling, times: Array, directions: Array) -> Array:
+    """sum_i w_i z_i z_i'V for V in columns: one pass."""
+    of_block = partial(_product, scaling=scaling, times=times, directions=directions)
+    total: Product = source.reduce(partial(_of_run, of_block=of_block, block_rows=source.block_rows))
+    return total.sums
+
+
+@one_blas_thread
+def _of_run(run: Block, of_block: Callable[[Block], Any], block_rows: int) -> Any:
+    return tree_sum(of_block(block) for block in _blocks(run, block_rows))
+
+
+def _blocks(run: Block, block_rows: int) -> Iterator[Block]:
+    for begin in range(0, run.n_rows, block_rows):
+        yield run.part(begin, begin + block_rows)
+
+
+def _moments(block: Block, scaling: Scaling) -> Moments:
+    n_rows, block = block.n_rows, counted(block)
+    weight = _weight(block, scaling)
+    z = _scaled(block, scaling)
+    squares = weight @ (z.power(2) if sp.issparse(z) else z * z)
+    return Moments(float(weight.sum()), np.asarray(weight @ z), np.asarray(squares), n_rows)
+
+
+def _product(block: Block, scaling: Scaling, times: Array, directions: Array) -> Product:
+    block = counted(block)
+    weight = _weight(block, scaling)
+    z = _scaled(block, scaling)
+    right = directions * times[:, None]
+    scores = z @ right
+    shift = scaling.shift[:, None]
+    if sp.issparse(z):
+        scores -= scaling.shift @ right
+    scores *= weight[:, None]
+    sums = z.T @ scores
+    if sp.issparse(z):
+        sums -= shift * scores.sum(axis=0)
+    return Product(sums * times[:, None])
+
+
+def _weight(block: Block, scaling: Scaling) -> Array:
+    return np.ones(block.n_rows) if block.weight is None else block.weight * scaling.weight_scale
+
+
+def _scaled(block: Block, scaling: Scaling) -> Any:
+    """Rows times scale less shift; sparse rows are not shifted."""
+    if sp.issparse(block.X):
+        return sp.csr_array(block.X.astype(np.float64) * scaling.scale[None, :])
+    X = block.X.toarray() if isinstance(block.X, Columns) else block.X
+    z = np.array(X, dtype=np.float64, order="C")  # the order of BLAS's sums depends on the layout
+    z *= scaling.scale
+    z -= scaling.shift
+    return z
