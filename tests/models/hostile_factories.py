@@ -13,6 +13,10 @@ FACTORIES = {
     "Lasso(0.01)": ("reg", lambda: cf.Lasso(0.01)),
     "Lasso(0.01, increasing)": ("reg", lambda: cf.Lasso(0.01, bounds=(0.0, np.inf))),
     "ElasticNet(0.01)": ("reg", lambda: cf.ElasticNet(0.01)),
+    "PCA": ("tr", cf.PCA),
+    "PCA(2, whiten)": ("tr", lambda: cf.PCA(2, whiten=True)),
+    "PCA(standardize)": ("tr", lambda: cf.PCA(standardize=True)),
+    "PCA(2, randomized)": ("tr", lambda: cf.PCA(2, solver="randomized")),
     "CrossValidated": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv=3)),
     "CrossValidated(loo)": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv="loo")),
 }

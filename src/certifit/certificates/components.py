@@ -133,7 +133,7 @@ def certify(task: VarianceTask, state: Directions, tolerance: float) -> Componen
         value=max(residual, orthonormality, missed, placed) + rounding + TINY,
         tolerance=tolerance,
         rounding=rounding + TINY,
-        rank=_rank(task, values, found, beyond),
+        rank=_rank(task, values, stated),
         n_columns=d,
         condition=float(np.sqrt(scale / max(found.min(), TINY))),
         names=tuple(f"pca{i}" for i in range(k)),
@@ -159,10 +159,10 @@ def _misplaced(task: VarianceTask, state: Directions) -> float:
     return max(off, stretched)
 
 
-def _rank(task: VarianceTask, values: Array | None, found: Array, beyond: Array) -> int:
-    """Directions in which the rows vary; without a matrix, those that were seen."""
-    seen = np.concatenate([found, beyond]) if values is None else values
-    return int(np.count_nonzero(seen > max(task.noise**2, task.error)))
+def _rank(task: VarianceTask, values: Array | None, stated: Array) -> int:
+    """Directions in which the rows vary: those stated, or eigenvalues above their rounding where these are more."""
+    seen = int(np.count_nonzero(np.sqrt(stated) > task.noise))
+    return seen if values is None else max(seen, int(np.count_nonzero(values > max(task.noise**2, task.error))))
 
 
 def _digits(values: Array, beyond: float, errors: Array, has_more: bool) -> Array:

@@ -79,7 +79,7 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     projection_error_ : mean of |z - VV'z|^2 over the rows
     mean_, scale_ : (d,) what rows are centred and divided by
     route_ : "columns" (d x d), "rows" (N x N) or "products"
-    certificate_, history_
+    certificate_, history_, n_iter_ : the proof, one row a step, and the number of steps
 
     >>> import numpy as np
     >>> import certifit as cf
@@ -138,7 +138,7 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         wanted = self._wanted(mapped)
         task = self._task(mapped, wanted)
         run = solve(task, wanted, tolerance=float(self.tol), max_iter=int(self.max_iter), seed=int(self.random_state))
-        self.history_ = run.history
+        self.history_, self.n_iter_ = run.history, len(run.history)
         self.certificate_ = certify(task, run.state, float(self.tol))
         self._store(task, run.state)
         if not self.certificate_.holds:

@@ -111,7 +111,8 @@ def _weight(block: Block, scaling: Scaling) -> Array:
 def _scaled(block: Block, scaling: Scaling) -> Any:
     """Rows times scale less shift; sparse rows are not shifted."""
     if sp.issparse(block.X):
-        return sp.csr_array(block.X.astype(np.float64) * scaling.scale[None, :])
+        values = block.X.data.astype(np.float64) * scaling.scale[block.X.indices]
+        return sp.csr_array((values, block.X.indices, block.X.indptr), shape=block.X.shape)
     X = block.X.toarray() if isinstance(block.X, Columns) else block.X
     z = np.array(X, dtype=np.float64, order="C")  # the order of BLAS's sums depends on the layout
     z *= scaling.scale
