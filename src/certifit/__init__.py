@@ -68,6 +68,10 @@ _MODULES = {
     "evaluation.bounds": ("bounds",),
     "evaluation.displays.confusion": ("ConfusionMatrixDisplay",),
     "evaluation.displays.calibration": ("CalibrationDisplay",),
+    "evaluation.displays.components": (
+        "ScreeDisplay",
+        "BiplotDisplay",
+    ),
     "data.files": (
         "scan_csv",
         "scan_parquet",
@@ -118,6 +122,7 @@ __all__ = [
     "PCA",
     "BackwardSelection",
     "BiasVarianceDisplay",
+    "BiplotDisplay",
     "Bootstrap",
     "Calibration",
     "CalibrationDisplay",
@@ -139,6 +144,7 @@ __all__ = [
     "PrecisionRecallDisplay",
     "Ridge",
     "RocCurveDisplay",
+    "ScreeDisplay",
     "SelectionPathDisplay",
     "TableEncoder",
     "ValidationCurveDisplay",
@@ -204,6 +210,7 @@ if TYPE_CHECKING:
     from certifit.evaluation.confusion import ConfusionMatrix
     from certifit.evaluation.displays.bias_variance import BiasVarianceDisplay
     from certifit.evaluation.displays.calibration import CalibrationDisplay
+    from certifit.evaluation.displays.components import BiplotDisplay, ScreeDisplay
     from certifit.evaluation.displays.confusion import ConfusionMatrixDisplay
     from certifit.evaluation.displays.ranking import PrecisionRecallDisplay, RocCurveDisplay
     from certifit.evaluation.errors import (

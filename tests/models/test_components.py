@@ -85,6 +85,17 @@ def test_directions_are_orthonormal_and_their_largest_entry_is_positive(rng, sha
     assert (U[np.arange(len(U)), np.abs(U).argmax(axis=1)] > 0).all()
 
 
+@pytest.mark.parametrize("offset", [5.0, 1e3, 1e6])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rows_far_from_zero_keep_their_components(rng, shape, offset):
+    X = spread_rows(rng, *SHAPES[shape])
+    X = np.ldexp(np.rint(np.ldexp(X, 20)), -20)  # adding a whole number is exact
+    near, far = cf.PCA(3).fit(X), cf.PCA(3).fit(X + offset)
+    assert np.allclose(near.explained_variance_, far.explained_variance_, rtol=1e-10)
+    assert np.allclose(near.components_, far.components_, atol=1e-9)
+    assert np.allclose(near.transform(X), far.transform(X + offset), atol=1e-8)
+
+
 def test_of_equal_entries_the_first_decides_the_sign(rng):
     a, b = rng.normal(size=(2, 50)) * [[3.0], [1.0]]
     X = np.column_stack([a + b, a - b]) / math.sqrt(2)

@@ -93,10 +93,10 @@ def test_a_wrong_parameter_is_named_with_what_was_given(rng, name, value):
 
 
 def test_a_share_needs_the_whole_spectrum(rng):
-    with pytest.raises(ValueError, match="randomized.*number"):
+    with pytest.raises(ValueError, match=r"randomized.*number"):
         cf.PCA(0.9, solver="randomized").fit(rng.normal(size=(20, 4)))
 
 
 def test_minka_needs_as_many_rows_as_columns(rng):
-    with pytest.raises(ValueError, match="mle.*30 rows, 300 columns"):
+    with pytest.raises(ValueError, match=r"mle.*30 rows, 300 columns"):
         cf.PCA("mle").fit(rng.normal(size=(30, 300)))

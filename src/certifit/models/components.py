@@ -23,8 +23,9 @@ from certifit.models.base import check_number
 from certifit.models.mapped import MappedRows, fitted_basis
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.components import solve
-from certifit.tasks.components import ColumnVariance, Directions, RowVariance, VarianceTask, few_rows
+from certifit.tasks.components import ColumnVariance, Directions, VarianceTask, few_rows
 from certifit.tasks.products import ProductVariance
+from certifit.tasks.row_variance import RowVariance
 
 COUNT_ABOVE = 256  # with fewer columns their matrix is cheap, and a stream is not read just to count its rows
 EXACT_UP_TO = 4096  # rows and columns of a matrix that "auto" makes
@@ -73,7 +74,7 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     ----------
     components_ : (n_components_, d) directions, the largest variance first
     explained_variance_, explained_variance_ratio_, singular_values_ : (n_components_,)
-    next_variance_ : the largest variance dropped, where it is known
+    spectrum_ : variances of all directions, those dropped too; with solver="randomized" of those kept
     total_variance_ : of all directions
     noise_variance_ : mean of the dropped variances
     projection_error_ : mean of |z - VV'z|^2 over the rows
@@ -220,7 +221,7 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.components_, self.explained_variance_ = state.components, state.variances
         self.mean_, self.scale_ = state.mean, state.scale
         self.n_components_ = len(state.components)
-        self.next_variance_ = state.next_variance
+        self.spectrum_ = _spectrum(task, state.variances)
         self.total_variance_ = task.total * task.factor
         whole = max(self.total_variance_, np.finfo(float).tiny)
         self.explained_variance_ratio_ = self.explained_variance_ / whole
@@ -299,6 +300,13 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.basis is None
         return tags
+
+
+def _spectrum(task: VarianceTask, kept: Array) -> Array:
+    """The variances kept, then the others where a matrix has them."""
+    values = task.eigenvalues()
+    rest = np.zeros(0) if values is None else np.maximum(values[len(kept) :], 0.0) * task.factor
+    return np.concatenate([kept, np.minimum(rest, kept[-1])])
 
 
 def _check_count(wanted: Any) -> None:

@@ -18,8 +18,9 @@ from scipy.special import gammaln
 from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import UNIT
-from certifit.tasks.components import ColumnVariance, Directions, RowVariance, VarianceTask
+from certifit.tasks.components import ColumnVariance, Directions, VarianceTask
 from certifit.tasks.products import ProductVariance
+from certifit.tasks.row_variance import RowVariance
 
 PLAIN = 1e-8  # largest relative error of a wanted variance
 PLAIN_TOTAL = 1e-11  # largest error of the matrix, of its trace
@@ -50,9 +51,8 @@ def solve(task: VarianceTask, wanted: Any, *, tolerance: float, max_iter: int, s
     V = _completed(vectors[:, :count], count)
     kept = np.zeros(count)
     kept[: len(values[:count])] = values[:count]
-    beyond = float(values[count]) * task.factor if len(values) > count else None
     components = np.ascontiguousarray(V.T * _signs(V)[:, None])
-    return Run(Directions(components, kept * task.factor, task.mean, task.scale, beyond), history)
+    return Run(Directions(components, kept * task.factor, task.mean, task.scale), history)
 
 
 def _by_matrix(task: ColumnVariance | RowVariance, wanted: Any) -> tuple[Array, Array, int]:
@@ -180,7 +180,7 @@ def _new_directions(basis: Array, candidates: Array) -> Array:
     for _ in range(2):
         new = _orthonormal(new - basis @ (basis.T @ new))
     kept = np.linalg.norm(basis.T @ new, axis=0) < 1e-8
-    return new[:, kept]
+    return np.asarray(new[:, kept])
 
 
 def _orthonormal(columns: Array) -> Array:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from certifit.data.columns import Array, Columns
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source, tree_sum
-from certifit.runtime import one_blas_thread
+from certifit.runtime import in_order, one_blas_thread
 from certifit.statistics.gram import ColumnSizes, Scaling, counted
 
 
@@ -72,7 +72,7 @@ def product(source: Source, scaling: Scaling, times: Array, directions: Array) -
 
 @one_blas_thread
 def _of_run(run: Block, of_block: Callable[[Block], Any], block_rows: int) -> Any:
-    return tree_sum(of_block(block) for block in _blocks(run, block_rows))
+    return tree_sum(in_order(of_block, _blocks(run, block_rows)))
 
 
 def _blocks(run: Block, block_rows: int) -> Iterator[Block]:

@@ -13,16 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse as sp
 
 from certifit.data.columns import Array
-from certifit.data.gate import refuse_nonfinite
-from certifit.data.source import Block, Source, block_rows
+from certifit.data.source import Source
 from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
 from certifit.statistics.factor import DEPENDENT, System
-from certifit.statistics.gram import ColumnSizes, Gram, counted, gram, refuse_no_weight
+from certifit.statistics.gram import Gram, gram
 from certifit.statistics.residual import MATRIX_ERROR, UNIT
 
 PIECE = 2048  # columns centred at a time
@@ -33,14 +30,13 @@ LARGEST_COPY = 1 << 30  # bytes of centred rows that are kept between products
 class Directions:
     """A state: orthonormal directions (one a row), the variance along each, and what rows are centred and scaled by.
 
-    All in the user's units. next_variance: the largest variance outside, where the solver knows it.
+    All in the user's units.
     """
 
     components: Array
     variances: Array
     mean: Array
     scale: Array
-    next_variance: float | None = None
 
 
 class VarianceTask:
@@ -62,6 +58,7 @@ class VarianceTask:
     total: float
     error: float
     noise: float
+    _values: tuple[Array, Array] | None = None  # the matrix and its eigenvalues
 
     @property
     def n_columns(self) -> int:
@@ -79,9 +76,19 @@ class VarianceTask:
         """A V for directions in columns."""
         raise NotImplementedError
 
-    def eigenvalues(self) -> Array | None:
-        """All eigenvalues of A that can differ from 0, the largest first; None where there is no matrix."""
+    @property
+    def held(self) -> Array | None:
+        """A matrix with the eigenvalues of A that can differ from 0; None where there is none."""
         raise NotImplementedError
+
+    def eigenvalues(self) -> Array | None:
+        """All eigenvalues of the matrix, the largest first; None where there is no matrix."""
+        matrix = self.held
+        if matrix is None:
+            return None
+        if self._values is None or self._values[0] is not matrix:
+            self._values = (matrix, np.linalg.eigvalsh(matrix)[::-1])
+        return self._values[1]
 
     def _check_weight(self) -> None:
         if self.sum_weight - self.ddof > 0:
@@ -134,10 +141,6 @@ class ColumnVariance(VarianceTask):
         """Eigenvectors of the matrix as directions: they are."""
         return vectors
 
-    def eigenvalues(self) -> Array:
-        """All d of them."""
-        return np.asarray(np.linalg.eigvalsh(self.matrix)[::-1])
-
     def root(self) -> Array:
         """R with R'R = A, from twofold sums: its singular values lose no digits to squaring."""
         d, S = self.gram.n_columns, self.gram
@@ -146,7 +149,7 @@ class ColumnVariance(VarianceTask):
         order = np.concatenate([[d], np.arange(d)]) if self.center else np.arange(d)
         places = np.ix_(order, order)
         norms = S.norms if not self.center else np.concatenate([[np.sqrt(S.sum_weight)], S.norms])
-        upper = _twofold_root(S.sums[places], S.low[places], norms)
+        upper = twofold_root(S.sums[places], S.low[places], norms)
         first = int(self.center)  # eliminating the column of ones first centres the others
         return np.asarray(upper[first:, first:] * self._times / np.sqrt(S.sum_weight))
 
@@ -190,134 +193,7 @@ class ColumnVariance(VarianceTask):
             self._times = powers.min() / powers
 
 
-class RowVariance(VarianceTask):
-    """K from all rows in memory, for fewer rows than columns."""
-
-    def __init__(self, source: Source, center: bool, standardize: bool, ddof: float) -> None:
-        self.source, self.center, self.standardize, self.ddof = source, center, standardize, ddof
-        rows = source.gather()
-        self.n_rows = rows.n_rows
-        self.block: Block = counted(rows)
-        sizes = ColumnSizes.of(self.block)
-        if not np.isfinite(sizes.columns).all():
-            refuse_nonfinite(source)
-        self._powers = sizes.powers()
-        weight = np.ones(self.block.n_rows) if self.block.weight is None else self.block.weight
-        self._weight = weight * float(self._powers.weight)
-        self._sum = float(self._weight.sum())
-        refuse_no_weight(self._sum)
-        self.sum_weight = self._sum / float(self._powers.weight)
-        self._check_weight()
-        self._set_columns()
-        self._pieces: dict[int, Array] = {}
-        self._set_kernel(*self._summed(twofold=False))
-        self._refuse_range()
-
-    @property
-    def held(self) -> Array:
-        """The matrix: K."""
-        return self.kernel
-
-    @property
-    def is_refined(self) -> bool:
-        """Whether sums are twofold."""
-        return self.kernel_low is not None
-
-    def refine(self) -> None:
-        """The same from twofold sums."""
-        self._set_kernel(*self._summed(twofold=True))
-
-    def product(self, directions: Array) -> Array:
-        """A V = Z'(Z V) / sum of weights, from the rows: K takes no part."""
-        scores = np.zeros((self.block.n_rows, directions.shape[1]))
-        for at in self._places():
-            scores += self._centred(at).T @ directions[at]
-        return np.concatenate([self._centred(at) @ scores for at in self._places()]) / self._sum
-
-    def lifted(self, vectors: Array) -> Array:
-        """Directions Z'q / |Z'q| for eigenvectors q over the rows, made orthonormal in their order."""
-        columns = np.concatenate([self._centred(at) @ vectors for at in self._places()])
-        return np.asarray(scipy.linalg.qr(columns, mode="economic")[0]) if columns.shape[1] else columns
-
-    def eigenvalues(self) -> Array:
-        """Those of K."""
-        return np.asarray(np.linalg.eigvalsh(self.kernel)[::-1])
-
-    def root(self) -> Array:
-        """R with R'R = K, from twofold sums."""
-        if self.kernel_low is None:
-            raise ValueError("a root needs twofold sums")
-        norms = np.sqrt(np.maximum(np.diagonal(self.kernel), 0.0) + self._about_zero)
-        return _twofold_root(self.kernel, self.kernel_low, norms)
-
-    def _set_columns(self) -> None:
-        """Means and scales of the columns, a piece at a time."""
-        d, one = self.source.n_features, float(self._powers.columns.min())
-        power = self._powers.columns if self.standardize else np.full(d, one)
-        mean, sd = np.zeros(d), np.ones(d)
-        for at in self._places():
-            z = self._transposed(at) * power[at, None]
-            mean[at] = z @ self._weight / self._sum
-            if self.standardize:
-                sd[at] = _deviations(z, mean[at], self._weight, self._sum)
-        self.unit = 1.0 if self.standardize else 1.0 / one
-        with np.errstate(over="ignore", under="ignore"):
-            self.scale = np.where(sd > 0, sd / power, 1.0) if self.standardize else np.ones(d)
-        self._shift = mean if self.center else np.zeros(d)
-        self._power, self._times = power, np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), 1.0)
-        self.mean = self._shift / power
-        self._about_zero = float(((self._shift * self._times) ** 2).sum()) / self._sum
-
-    def _places(self) -> list[slice]:
-        return [slice(begin, begin + PIECE) for begin in range(0, self.source.n_features, PIECE)]
-
-    def _transposed(self, at: slice) -> Array:
-        part = self.block.X[:, at]
-        dense = part.toarray() if sp.issparse(part) else part
-        return np.array(dense.T, dtype=np.float64, order="C")  # the order of BLAS's sums depends on the layout
-
-    def _centred(self, at: slice) -> Array:
-        """z' sqrt(w) for a range of columns: a row of it is a column of Z."""
-        if at.start in self._pieces:
-            return self._pieces[at.start]
-        z = self._transposed(at)
-        z *= self._power[at, None]
-        z -= self._shift[at, None]
-        if self.standardize:
-            z *= self._times[at, None]
-        if self.block.weight is not None:
-            z *= np.sqrt(self._weight)
-        if not sp.issparse(self.block.X) and 8 * self.block.n_rows * self.n_columns <= LARGEST_COPY:
-            self._pieces[at.start] = z
-        return z
-
-    def _summed(self, twofold: bool) -> tuple[Array, Array | None]:
-        """K as the Gram matrix of the transposed rows, summed over ranges of columns."""
-        n = self.block.n_rows
-        arguments = (None, None, np.ones(n), np.zeros(n), 1.0, 0.0, 1.0, min(block_rows(n), PIECE), twofold)
-        total: tf.Pair = (np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1)))
-        for at in self._places():
-            sums, low = core.gram([("dense", self._centred(at))], *arguments, n_threads())
-            total = tf.add(total, (sums, low)) if twofold else (total[0] + sums, total[1])
-        if not np.isfinite(total[0]).all():
-            refuse_nonfinite(self.source)
-        return total[0][:n, :n], total[1][:n, :n] if twofold else None
-
-    def _set_kernel(self, sums: Array, low: Array | None) -> None:
-        self.kernel = sums / self._sum
-        # The quotient of a pair, in two steps.
-        self.kernel_low = None
-        if low is not None:
-            product, rest = tf.two_product(self.kernel, np.full_like(self.kernel, self._sum))
-            self.kernel_low = ((sums - product) - rest + low) / self._sum
-        self.total = float(np.trace(self.kernel))
-        plain = MATRIX_ERROR if low is None else 16 * UNIT
-        self.error = plain * self.total
-        # Rows are centred before they are multiplied: their roundings stay whatever the sums.
-        self.noise = 16 * UNIT * float(np.sqrt((self._about_zero + self.total / self._sum) * self.block.n_rows))
-
-
-def _twofold_root(matrix: Array, low: Array, norms: Array) -> Array:
+def twofold_root(matrix: Array, low: Array, norms: Array) -> Array:
     """R with R'R = matrix + low, a row a column that is not dependent on those before it."""
     system = System(matrix, low, norms)
     u = system.units
@@ -338,14 +214,6 @@ def _about_mean(statistic: Gram) -> tuple[Array, Array | None]:
     mean = tf.add((first, np.zeros(d)), (left[0] / S[d, d], np.zeros(d)))
     products = tf.multiply((-mean[0][:, None], -mean[1][:, None]), (sums[None, :], low[None, :d, d]))
     return tf.add((S[:d, :d], low[:d, :d]), products)
-
-
-def _deviations(z: Array, mean: Array, weight: Array, total: float) -> Array:
-    """Standard deviations of the rows of z; 0 where they are rounding of the mean."""
-    size = np.abs(z).max(axis=1)
-    squares = ((z - mean[:, None]) ** 2) @ weight / total
-    sd = np.sqrt(squares)
-    return np.where(sd > 8 * z.shape[1] * UNIT * size, sd, 0.0)
 
 
 def few_rows(source: Source, most_columns: int) -> tuple[bool, int | None]:

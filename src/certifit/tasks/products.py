@@ -41,7 +41,8 @@ class ProductVariance(VarianceTask):
         """A V: one pass."""
         return products.product(self.source, self._scaling, self._times, np.ascontiguousarray(directions)) / self._sum
 
-    def eigenvalues(self) -> None:
+    @property
+    def held(self) -> None:
         """There is no matrix."""
         return
 
