@@ -63,9 +63,12 @@ def moments(source: Source, centred: bool) -> tuple[Moments, Scaling]:
         largest = source.reduce(ColumnSizes.of)
 
 
-def product(source: Source, scaling: Scaling, times: Array, directions: Array) -> Array:
-    """sum_i w_i z_i z_i'V for V in columns: one pass."""
-    of_block = partial(_product, scaling=scaling, times=times, directions=directions)
+def product(source: Source, scaling: Scaling, times: Array, directions: Array, is_near: bool) -> Array:
+    """sum_i w_i z_i z_i'V for V in columns: one pass.
+
+    is_near: shifts are not much larger than what they leave, so that the sums are shifted and not the rows.
+    """
+    of_block = partial(_product, scaling=scaling, times=times, directions=directions, is_near=is_near)
     total: Product = source.reduce(partial(_of_run, of_block=of_block, block_rows=source.block_rows))
     return total.sums
 
@@ -88,19 +91,17 @@ def _moments(block: Block, scaling: Scaling) -> Moments:
     return Moments(float(weight.sum()), np.asarray(weight @ z), np.asarray(squares), n_rows)
 
 
-def _product(block: Block, scaling: Scaling, times: Array, directions: Array) -> Product:
+def _product(block: Block, scaling: Scaling, times: Array, directions: Array, is_near: bool) -> Product:
     block = counted(block)
     weight = _weight(block, scaling)
-    z = _scaled(block, scaling)
     right = directions * times[:, None]
-    scores = z @ right
-    shift = scaling.shift[:, None]
-    if sp.issparse(z):
-        scores -= scaling.shift @ right
+    if not is_near and not sp.issparse(block.X):
+        z = _scaled(block, scaling)
+        return Product((z.T @ ((z @ right) * weight[:, None])) * times[:, None])
+    X = block.X if sp.issparse(block.X) else _plain(block)
+    scores = X @ (right * scaling.scale[:, None]) - scaling.shift @ right
     scores *= weight[:, None]
-    sums = z.T @ scores
-    if sp.issparse(z):
-        sums -= shift * scores.sum(axis=0)
+    sums = (X.T @ scores) * scaling.scale[:, None] - scaling.shift[:, None] * scores.sum(axis=0)
     return Product(sums * times[:, None])
 
 
@@ -113,8 +114,13 @@ def _scaled(block: Block, scaling: Scaling) -> Any:
     if sp.issparse(block.X):
         values = block.X.data.astype(np.float64) * scaling.scale[block.X.indices]
         return sp.csr_array((values, block.X.indices, block.X.indptr), shape=block.X.shape)
-    X = block.X.toarray() if isinstance(block.X, Columns) else block.X
-    z = np.array(X, dtype=np.float64, order="C")  # the order of BLAS's sums depends on the layout
+    z = np.array(_plain(block))
     z *= scaling.scale
     z -= scaling.shift
     return z
+
+
+def _plain(block: Block) -> Array:
+    """The rows as float64 in C order: the order of BLAS's sums depends on the layout."""
+    X = block.X.toarray() if isinstance(block.X, Columns) else block.X
+    return np.ascontiguousarray(X, dtype=np.float64)

@@ -13,6 +13,8 @@ from certifit.statistics.gram import refuse_no_weight
 from certifit.statistics.residual import MATRIX_ERROR
 from certifit.tasks.components import VarianceTask
 
+FAR = 100.0  # squares about zero by squares about the mean: beyond it rows are centred first
+
 
 class ProductVariance(VarianceTask):
     """A as a product with directions. Two numbers a column are all that is held."""
@@ -34,12 +36,14 @@ class ProductVariance(VarianceTask):
         squares = spread if self.center else spread + (scaling.shift + step) ** 2
         self.total = float(squares @ self._times**2)
         self.error = MATRIX_ERROR * float(about_zero @ self._times**2)
+        self._is_near = float(((self._scaling.shift * self._times) ** 2).sum()) <= FAR * self.total
         self.noise = float(np.sqrt(self.error))
         self._refuse_range()
 
     def product(self, directions: Array) -> Array:
         """A V: one pass."""
-        return products.product(self.source, self._scaling, self._times, np.ascontiguousarray(directions)) / self._sum
+        columns = np.ascontiguousarray(directions)
+        return products.product(self.source, self._scaling, self._times, columns, self._is_near) / self._sum
 
     @property
     def held(self) -> None:
