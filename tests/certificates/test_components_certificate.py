@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import certifit as cf
 from certifit.certificates.components import certify
@@ -118,3 +119,11 @@ def test_a_model_is_certified_again_on_its_own_rows_and_not_on_others(rng, shape
     assert again.holds and again.value == model.certificate_.value
     assert not model.certify(X).holds
     assert not model.certify(X * 1.001, sample_weight=weight).holds
+
+
+@pytest.mark.parametrize("shape", [(150, 6), (20, 300)])
+def test_rows_far_from_zero_are_certified_again(rng, shape):
+    X = rng.normal(size=shape) * np.geomspace(1, 1e-3, shape[1])
+    for rows in (X + 1e7, sp.csr_array(X + 1e7)):
+        model = cf.PCA().fit(rows)
+        assert model.certificate_.holds and model.certify(rows).holds

@@ -104,6 +104,7 @@ def certify(task: VarianceTask, state: Directions, tolerance: float) -> Componen
     V = np.ascontiguousarray(state.components.T)
     d, k = V.shape
     stated = state.variances / task.factor
+    task.refine_for(float(stated[stated > 0].min(initial=task.total)))
     AV = task.product(V)
     found = np.einsum("ij,ij->j", V, AV)  # v'Av
     scale = max(float(found.max()), TINY)

@@ -22,8 +22,6 @@ from certifit.tasks.components import ColumnVariance, Directions, VarianceTask
 from certifit.tasks.products import ProductVariance
 from certifit.tasks.row_variance import RowVariance
 
-PLAIN = 1e-8  # largest relative error of a wanted variance
-PLAIN_TOTAL = 1e-11  # largest error of the matrix, of its trace
 OVERSAMPLE = 10
 LARGEST_BASIS = 1 << 28  # bytes of directions that products are made of
 TIE = 1e-6  # entries of a direction that are equal to this, relative, have the same size
@@ -61,8 +59,7 @@ def _by_matrix(task: ColumnVariance | RowVariance, wanted: Any) -> tuple[Array, 
     level = _zero_level(task, values)
     count = choose_count(wanted, values, level, task)
     needed = len(values) if wanted is None or wanted == "mle" else min(count, len(values))
-    if not task.is_refined and not _is_plain(task, float(values[needed - 1])):
-        task.refine()
+    task.refine_for(float(values[needed - 1]))
     if task.is_refined:
         _, singular, right = scipy.linalg.svd(task.root(), full_matrices=False, lapack_driver="gesdd")
         values, vectors = singular**2, right.T
@@ -80,10 +77,6 @@ def _eigen(matrix: Array, wanted: Any) -> tuple[Array, Array]:
     at = [size - wanted - 1, size - 1] if few else None
     values, vectors = scipy.linalg.eigh(matrix, subset_by_index=at, driver="evr" if few else "evd")
     return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-
-
-def _is_plain(task: VarianceTask, smallest: float) -> bool:
-    return task.total == 0 or (task.error <= PLAIN * smallest and task.error <= PLAIN_TOTAL * task.total)
 
 
 def _zero_level(task: VarianceTask, values: Array) -> float:

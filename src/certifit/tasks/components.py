@@ -22,8 +22,8 @@ from certifit.statistics.factor import DEPENDENT, System
 from certifit.statistics.gram import Gram, gram
 from certifit.statistics.residual import MATRIX_ERROR, UNIT
 
-PIECE = 2048  # columns centred at a time
-LARGEST_COPY = 1 << 30  # bytes of centred rows that are kept between products
+SHARP = 1e-8  # largest relative error of a variance from float64 sums
+SHARP_TOTAL = 1e-11  # largest error of the matrix, of its trace
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,21 @@ class VarianceTask:
         with np.errstate(over="ignore", under="ignore"):
             square = float(np.float64(self.unit) ** 2)
         return square * (self.sum_weight / (self.sum_weight - self.ddof))
+
+    @property
+    def is_refined(self) -> bool:
+        """Whether sums are as good as they get."""
+        raise NotImplementedError
+
+    def refine(self) -> None:
+        """Twofold sums in place of float64 ones."""
+        raise NotImplementedError
+
+    def refine_for(self, smallest: float) -> None:
+        """Refine where float64 sums do not know a variance of this size to eight digits, in units of A."""
+        is_sharp = self.error <= SHARP * smallest and self.error <= SHARP_TOTAL * self.total
+        if not (is_sharp or self.is_refined or self.total == 0):
+            self.refine()
 
     def product(self, directions: Array) -> Array:
         """A V for directions in columns."""

@@ -46,6 +46,11 @@ class ProductVariance(VarianceTask):
         return products.product(self.source, self._scaling, self._times, columns, self._is_near) / self._sum
 
     @property
+    def is_refined(self) -> bool:
+        """There are no better sums."""
+        return True
+
+    @property
     def held(self) -> None:
         """There is no matrix."""
         return
