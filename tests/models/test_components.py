@@ -218,6 +218,13 @@ def test_the_randomized_solver_ends_at_the_exact_components(rng, shape, form):
     assert math.isclose(found.total_variance_, exact.total_variance_, rel_tol=1e-11)
 
 
+def test_the_randomized_solver_sees_that_a_direction_has_no_variance(rng):
+    X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 30))
+    model = cf.PCA(3, solver="randomized", whiten=True).fit(X)
+    assert model.explained_variance_[2] == 0 and (model.transform(X)[:, 2] == 0).all()
+    assert "vary in 2 directions only" in str(model.certificate_)
+
+
 def test_a_randomized_run_cut_short_says_that_it_is_not_certified(rng):
     X = spread_rows(rng, 400, 60)
     with pytest.warns(ConvergenceWarning, match="NOT certified"):

@@ -41,7 +41,7 @@ def solve(task: VarianceTask, wanted: Any, *, tolerance: float, max_iter: int, s
     started = time.perf_counter()
     if isinstance(task, ProductVariance):
         values, vectors, history = _by_products(task, int(wanted), tolerance, max_iter, seed)
-        count = int(wanted)
+        values, count = np.where(np.sqrt(values) > _zero_level(task, values), values, 0.0), int(wanted)
     else:
         assert isinstance(task, ColumnVariance | RowVariance)
         values, vectors, count = _by_matrix(task, wanted)
