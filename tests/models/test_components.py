@@ -187,6 +187,28 @@ def test_more_than_the_rank_are_filled_up_with_directions_of_variance_zero(rng, 
     assert np.allclose(model.inverse_transform(scores), X, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        {},
+        {"standardize": True},
+        {"n_components": 2, "whiten": True},
+        {"n_components": 0.9},
+        {"n_components": 1, "solver": "randomized"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("shape", [(10, 3), (10, 300), (5000, 3)])
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_array])
+def test_rows_that_do_not_vary_have_no_components_but_one_of_variance_zero(model, shape, store):
+    for value in (0.1, 1e8 / 3, 0.0):
+        X = store(np.full(shape, value))
+        fitted = cf.PCA(**model).fit(X)
+        assert fitted.n_components_ == (2 if "whiten" in model else 1)
+        assert (fitted.explained_variance_ == 0).all() and fitted.certificate_.holds
+        assert np.abs(fitted.transform(X)).max() <= 1e-7 * value
+
+
 # ---- other ways to the same components ----------------------------------------------------------------------------
 
 

@@ -45,7 +45,7 @@ def solve(task: VarianceTask, wanted: Any, *, tolerance: float, max_iter: int, s
     else:
         assert isinstance(task, ColumnVariance | RowVariance)
         values, vectors, count = _by_matrix(task, wanted)
-        history = [{"iteration": 1, "residual": float("nan"), "seconds": time.perf_counter() - started}]
+        history = [{"iteration": 1, "seconds": time.perf_counter() - started}]
     V = _completed(vectors[:, :count], count)
     kept = np.zeros(count)
     kept[: len(values[:count])] = values[:count]
@@ -60,7 +60,7 @@ def _by_matrix(task: ColumnVariance | RowVariance, wanted: Any) -> tuple[Array, 
     count = choose_count(wanted, values, level, task)
     needed = len(values) if wanted is None or wanted == "mle" else min(count, len(values))
     task.refine_for(float(values[needed - 1]))
-    if task.is_refined:
+    if task.is_refined and task.total > 0:
         _, singular, right = scipy.linalg.svd(task.root(), full_matrices=False, lapack_driver="gesdd")
         values, vectors = singular**2, right.T
         level = _zero_level(task, values)

@@ -131,8 +131,10 @@ class ColumnVariance(VarianceTask):
     def __init__(self, source: Source, center: bool, standardize: bool, ddof: float) -> None:
         self.source, self.center, self.standardize, self.ddof = source, center, standardize, ddof
         self._set(gram(source, centred=center))
-        if standardize and not (self._sure | (self._spread == 0)).all():  # standard deviations that cancel
+        cancels = standardize and not (self._sure | (self._spread == 0)).all()  # standard deviations
+        if cancels or 0 != self.total <= 2 * self.error:
             self.refine()
+        self._refuse_range()
 
     @property
     def held(self) -> Array:
@@ -190,8 +192,9 @@ class ColumnVariance(VarianceTask):
             self.error = rounding * float(about_shift @ self._times**2) / W
             self.noise = DEPENDENT * float(np.linalg.norm(statistic.norms * self._times)) / np.sqrt(W)
         self.total = float(np.trace(self.matrix))
-        self.error += 16 * UNIT * self.total
-        self._refuse_range()
+        self.error += 16 * UNIT * abs(self.total)
+        if abs(self.total) <= self.noise**2:  # rows that do not vary
+            self.matrix, self.total, self.error = np.zeros((d, d)), 0.0, 0.0
 
     def _set_units(self, powers: Array) -> None:
         """What the scaled columns are multiplied by to become z / unit."""

@@ -37,11 +37,14 @@ class ProductVariance(VarianceTask):
         self.total = float(squares @ self._times**2)
         self.error = MATRIX_ERROR * float(about_zero @ self._times**2)
         self._is_near = float(((self._scaling.shift * self._times) ** 2).sum()) <= FAR * self.total
+        self.error = self.error if self.total > 0 else 0.0
         self.noise = float(np.sqrt(self.error))
         self._refuse_range()
 
     def product(self, directions: Array) -> Array:
         """A V: one pass."""
+        if self.total == 0:  # rows that do not vary but for rounding
+            return np.zeros(directions.shape)
         columns = np.ascontiguousarray(directions)
         return products.product(self.source, self._scaling, self._times, columns, self._is_near) / self._sum
 

@@ -19,6 +19,7 @@ from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source, block_rows
 from certifit.runtime import core, in_order, n_threads
 from certifit.statistics import twofold as tf
+from certifit.statistics.factor import DEPENDENT
 from certifit.statistics.gram import ColumnSizes, counted, refuse_no_weight
 from certifit.statistics.residual import MATRIX_ERROR, UNIT
 from certifit.tasks.components import VarianceTask, twofold_root
@@ -67,6 +68,8 @@ class RowVariance(VarianceTask):
 
     def product(self, directions: Array) -> Array:
         """A V = Z'(Z V) / sum of weights, from the rows: K takes no part."""
+        if self.total == 0:  # rows that do not vary but for rounding
+            return np.zeros(directions.shape)
         scores = np.zeros((self.block.n_rows, directions.shape[1]))
         for part in in_order(lambda at: self._scores(at, directions[at]), self._places()):
             scores += part
@@ -219,4 +222,8 @@ class RowVariance(VarianceTask):
         about = self.total + (self._about_zero if self._is_near else 0.0)
         self.error = (MATRIX_ERROR if low is None else 16 * UNIT) * about
         # Rows are centred before they are multiplied: their roundings stay whatever the sums.
-        self.noise = 16 * UNIT * float(np.sqrt((self._about_zero + self.total) * self.block.n_rows))
+        size = np.sqrt(self._about_zero + max(self.total, 0.0))
+        self.noise = float(size * max(16 * UNIT * np.sqrt(self.block.n_rows), DEPENDENT))
+        if self.total <= self.noise**2:  # rows that do not vary
+            self.kernel, self.total, self.error = np.zeros_like(self.kernel), 0.0, 0.0
+            self.kernel_low = None if low is None else np.zeros_like(low)
