@@ -21,6 +21,7 @@ _MODULES = {
         "ElasticNet",
     ),
     "models.robust": ("HuberRegressor",),
+    "models.components": ("PCA",),
     "maps": (
         "Polynomial",
         "Functions",
@@ -68,6 +69,10 @@ _MODULES = {
     "evaluation.bounds": ("bounds",),
     "evaluation.displays.confusion": ("ConfusionMatrixDisplay",),
     "evaluation.displays.calibration": ("CalibrationDisplay",),
+    "evaluation.displays.components": (
+        "ScreeDisplay",
+        "BiplotDisplay",
+    ),
     "data.files": (
         "scan_csv",
         "scan_parquet",
@@ -119,8 +124,10 @@ _MODULES = {
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "PCA",
     "BackwardSelection",
     "BiasVarianceDisplay",
+    "BiplotDisplay",
     "Bootstrap",
     "Calibration",
     "CalibrationDisplay",
@@ -146,6 +153,7 @@ __all__ = [
     "PrecisionRecallDisplay",
     "Ridge",
     "RocCurveDisplay",
+    "ScreeDisplay",
     "SelectionPathDisplay",
     "TableEncoder",
     "TextBinarizer",
@@ -213,6 +221,7 @@ if TYPE_CHECKING:
     from certifit.evaluation.displays.bias_variance import BiasVarianceDisplay
     from certifit.evaluation.displays.calibration import CalibrationDisplay
     from certifit.evaluation.displays.coefficients import CoefficientDisplay
+    from certifit.evaluation.displays.components import BiplotDisplay, ScreeDisplay
     from certifit.evaluation.displays.confusion import ConfusionMatrixDisplay
     from certifit.evaluation.displays.convergence import ConvergenceDisplay
     from certifit.evaluation.displays.influence import InfluenceDisplay
@@ -240,6 +249,7 @@ if TYPE_CHECKING:
     )
     from certifit.maps import Functions, Polynomial, TableEncoder, TextBinarizer
     from certifit.modelfile import load, save, verify
+    from certifit.models.components import PCA
     from certifit.models.linear import LinearRegression, Ridge
     from certifit.models.robust import HuberRegressor
     from certifit.models.sparse import ElasticNet, Lasso

@@ -16,6 +16,10 @@ FACTORIES = {
     "HuberRegressor": ("reg", cf.HuberRegressor),
     "HuberRegressor(mad)": ("reg", lambda: cf.HuberRegressor(scale="mad")),
     "HuberRegressor(scale=1)": ("reg", lambda: cf.HuberRegressor(alpha=0.01, scale=1.0)),
+    "PCA": ("tr", cf.PCA),
+    "PCA(2, whiten)": ("tr", lambda: cf.PCA(2, whiten=True)),
+    "PCA(standardize)": ("tr", lambda: cf.PCA(standardize=True)),
+    "PCA(2, randomized)": ("tr", lambda: cf.PCA(2, solver="randomized")),
     "CrossValidated": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv=3)),
     "CrossValidated(loo)": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv="loo")),
 }

@@ -49,6 +49,23 @@ def fit_source(model: Any, X: Any, y: Any, sample_weight: Any) -> Source:
     return Memory(_core_array(X), y, weight, None if names is None else [str(name) for name in names])
 
 
+def unlabelled_source(model: Any, X: Any, sample_weight: Any) -> Source:
+    """The checked rows of a fit without a target. Sets n_features_in_ and feature_names_in_ on the model."""
+    if isinstance(X, Source):
+        if sample_weight is not None:
+            raise ValueError("A scan carries its weight. Pass it as scan_csv(..., weight=), not to fit.")
+        model.n_features_in_ = X.n_features
+        _set_names(model, X.names if X.named else None)
+        return X
+    if getattr(model, "encoder", None) is not None:
+        return _unlabelled_table(model, _table(X), sample_weight)
+    refuse_kinds(X)
+    X = validate_data(model, _canonical(X), **_ROWS)
+    weight = None if sample_weight is None else checked_weight(sample_weight, X.shape[0])
+    names = getattr(model, "feature_names_in_", None)
+    return Memory(_core_array(X), None, weight, None if names is None else [str(name) for name in names])
+
+
 def predict_rows(model: Any, X: Any) -> Block:
     """The checked rows to predict; the columns must be those of the fit."""
     if getattr(model, "encoder_", None) is not None:
@@ -91,6 +108,21 @@ def _fit_table(model: Any, table: Any, y: Any, sample_weight: Any) -> Source:
         weight = _free_name("weight", table.column_names)
         table = table.append_column(weight, [checked_weight(sample_weight, len(target))])
     return ArrowSource(table.to_batches, table.schema, name, weight, n_rows=table.num_rows)
+
+
+def _unlabelled_table(model: Any, table: Any, sample_weight: Any) -> Source:
+    """A frame with its weight beside it, for a model with an encoder and without a target."""
+    if table.num_columns == 0 or table.num_rows == 0:
+        raise ValueError(
+            f"Found {table.num_rows} rows and {table.num_columns} columns. A fit needs one of each at least."
+        )
+    model.n_features_in_ = table.num_columns
+    _set_names(model, table.column_names)
+    weight = None
+    if sample_weight is not None:
+        weight = _free_name("weight", table.column_names)
+        table = table.append_column(weight, [checked_weight(sample_weight, table.num_rows)])
+    return ArrowSource(table.to_batches, table.schema, None, weight, n_rows=table.num_rows)
 
 
 def _table(X: Any) -> Any:
