@@ -21,6 +21,13 @@ _MODULES = {
         "ElasticNet",
     ),
     "models.robust": ("HuberRegressor",),
+    "models.generative": ("GaussianDiscriminant",),
+    "models.naive_bayes": (
+        "GaussianNB",
+        "BernoulliNB",
+        "MultinomialNB",
+    ),
+    "families": ("Gaussian",),
     "maps": (
         "Polynomial",
         "Functions",
@@ -115,6 +122,7 @@ _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "BackwardSelection",
+    "BernoulliNB",
     "BiasVarianceDisplay",
     "Bootstrap",
     "Calibration",
@@ -127,10 +135,14 @@ __all__ = [
     "Folds",
     "ForwardSelection",
     "Functions",
+    "Gaussian",
+    "GaussianDiscriminant",
+    "GaussianNB",
     "HuberRegressor",
     "Lasso",
     "LearningCurveDisplay",
     "LinearRegression",
+    "MultinomialNB",
     "MutualInformationDisplay",
     "MutualInformationFilter",
     "Polynomial",
@@ -224,9 +236,12 @@ if TYPE_CHECKING:
         roc_auc_score,
         roc_curve,
     )
+    from certifit.families import Gaussian
     from certifit.maps import Functions, Polynomial, TableEncoder
     from certifit.modelfile import load, save, verify
+    from certifit.models.generative import GaussianDiscriminant
     from certifit.models.linear import LinearRegression, Ridge
+    from certifit.models.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
     from certifit.models.robust import HuberRegressor
     from certifit.models.sparse import ElasticNet, Lasso
     from certifit.runtime import threads

@@ -29,7 +29,11 @@ TABLES = {
     "kddcup99": ("kddcup99/kddcup99_test.parquet", "count", []),
     "fremtpl2": ("fremtpl2/freq.parquet", "ClaimNb", ["IDpol"]),
 }
-MODELS = {"least squares": cf.LinearRegression, "ridge": lambda: cf.Ridge(alpha=1e-3), "lasso": lambda: cf.Lasso(alpha=0.01)}
+MODELS = {
+    "least squares": cf.LinearRegression,
+    "ridge": lambda: cf.Ridge(alpha=1e-3),
+    "lasso": lambda: cf.Lasso(alpha=0.01),
+}
 N_ROWS = int(os.environ.get("CERTIFIT_TEST_ROWS", "12000")) or None
 
 

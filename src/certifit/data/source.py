@@ -164,6 +164,14 @@ class Source:
         """This source with every weight multiplied by `times`, a number a row; weight 0 is no row."""
         return _Weighted(self, times)
 
+    def target_column(self) -> Source:
+        """The rows with nothing but their target, as it is stored: blocks of y, or of a table with that column."""
+        return self
+
+    def coded(self, classes: Array) -> Source:
+        """This source with labels read as codes: y is the place of a label among the sorted classes."""
+        return _Coded(self, classes)
+
     def gather(self, limit_bytes: int = 8 << 30) -> Block:
         """All rows as one block, or a refusal."""
         runs = []
@@ -267,12 +275,11 @@ class _Mapped(Source):
         return self.inner.resized(self.block_rows, max(self.block_rows, rows))
 
 
-class _Weighted(Source):
-    """A source with other weights, run by run."""
+class _Changed(Source):
+    """A source with every run changed as it is read; the rows are the same."""
 
-    def __init__(self, inner: Source, times: Callable[[Block], Array]) -> None:
+    def __init__(self, inner: Source) -> None:
         self.inner = inner
-        self.times = times
         self.names, self.named, self.target = inner.names, inner.named, inner.target
         self.n_features, self.block_rows, self.run_rows = inner.n_features, inner.block_rows, inner.run_rows
         self.is_table = inner.is_table
@@ -283,17 +290,21 @@ class _Weighted(Source):
             raise AttributeError(name)
         return getattr(self.inner, name)
 
+    def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
+        """f of the changed run, as a function that can be sent to a worker."""
+        raise NotImplementedError
+
     def runs(self) -> Iterator[Block]:
-        """Runs with the other weights."""
-        return map(_Reweighted(self.times, _itself), self._cut().runs())
+        """Changed runs."""
+        return map(self.then(_itself), self._cut().runs())
 
     def map(self, f: Callable[[Block], Result]) -> Iterable[Result]:
         """f of every run, where the engine of the inner source has its rows."""
-        return self._cut().map(_Reweighted(self.times, f))
+        return self._cut().map(self.then(f))
 
     def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
         """Sum of f over the runs, summed where the engine of the inner source sums."""
-        total: Statistic = self._cut().reduce(_Reweighted(self.times, f))
+        total: Statistic = self._cut().reduce(self.then(f))
         return total
 
     def rows_of_run(self) -> int:
@@ -302,6 +313,52 @@ class _Weighted(Source):
 
     def _cut(self) -> Source:
         return self.inner if self.run_rows is None else self.inner.resized(self.block_rows, self.run_rows)
+
+
+class _Weighted(_Changed):
+    """A source with other weights."""
+
+    def __init__(self, inner: Source, times: Callable[[Block], Array]) -> None:
+        super().__init__(inner)
+        self.times = times
+
+    def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
+        """f of the run with the other weights."""
+        return _Reweighted(self.times, f)
+
+    def target_column(self) -> Source:
+        """The target alone, with the other weights."""
+        return _Weighted(self.inner.target_column(), self.times)
+
+    def coded(self, classes: Array) -> Source:
+        """The same rows with labels read as codes."""
+        return _Weighted(self.inner.coded(classes), self.times)
+
+
+class _Coded(_Changed):
+    """A source whose y, labels that are numbers, is read as codes."""
+
+    def __init__(self, inner: Source, classes: Array) -> None:
+        super().__init__(inner)
+        self.classes = classes.astype(np.float64)
+
+    def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
+        """f of the run with codes."""
+        return _Recoded(self.classes, f)
+
+
+@dataclass(frozen=True)
+class _Recoded:
+    """f of the run with y as codes: a function that can be sent to a worker."""
+
+    classes: Array
+    f: Callable[[Block], Any]
+
+    def __call__(self, run: Block) -> Any:
+        if run.y is None:
+            return self.f(run)
+        places = np.searchsorted(self.classes, run.y).clip(max=len(self.classes) - 1)
+        return self.f(replace(run, y=np.where(self.classes[places] == run.y, places, -1.0)))
 
 
 @dataclass(frozen=True)
