@@ -61,13 +61,13 @@ class Gaussian:
     @property
     def entropy(self) -> float:
         """-E log density, in nats: (d log(2 pi e) + log det S) / 2."""
-        return (len(self.mean) * (1 + np.log(2 * np.pi)) + self.log_determinant) / 2
+        return float(len(self.mean) * (1 + np.log(2 * np.pi)) + self.log_determinant) / 2
 
     @one_blas_thread
     def mahalanobis(self, X: Any) -> Array:
         """sqrt((x - m)' S^-1 (x - m)) of every row."""
         away = self._rows(X) - self.mean
-        return np.sqrt((solve_triangular(self._lower, away.T, lower=True) ** 2).sum(axis=0))
+        return np.asarray(np.sqrt((solve_triangular(self._lower, away.T, lower=True) ** 2).sum(axis=0)))
 
     def log_density(self, X: Any) -> Array:
         """Logarithm of the density at every row."""

@@ -21,22 +21,29 @@ from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import MATRIX_ERROR, TINY, TWOFOLD_UNIT, UNIT
 from certifit.tasks.counts import CountState, CountTask
-from certifit.tasks.gaussian_classes import DiagonalCovariance, FullCovariance, GaussianState
+from certifit.tasks.gaussian_classes import DiagonalCovariance, GaussianState, GaussianTask
 
 CLAIM = "shortfall of the mean log-likelihood, in nats a row"
+_AGREES = 1e-9  # how nearly parts of a state must agree
 THEOREM = "a log-likelihood falls short of its maximum by the divergence of the state from the moments of the rows"
 
 
 @dataclass(frozen=True)
 class LikelihoodCertificate(Certificate):
-    """The proof that goes with a closed form. kind: "likelihood", or "smoothed likelihood"."""
+    """The proof that goes with a closed form. kind: "likelihood", or "smoothed likelihood".
+
+    fault: why there is no proof: the likelihood has no maximum, or the parts of the state contradict each other.
+    """
 
     kind: str = "likelihood"
+    fault: str = ""
 
     def sentences(self) -> list[str]:
         """The certificate in words."""
         if self.holds:
             first = f"Closed form: the {self.kind} is proven to be within {self.value:.1e} nats a row of its maximum."
+        elif self.fault:
+            first = f"NOT certified: {self.fault}"
         else:
             first = (
                 f"NOT certified: the {self.kind} can be up to {self.value:.1e} nats a row below its maximum; "
@@ -56,34 +63,35 @@ class LikelihoodCertificate(Certificate):
 
 
 @one_blas_thread
-def certify_gaussian(task: FullCovariance | DiagonalCovariance, state: GaussianState, tolerance: float) -> Certificate:
+def certify_gaussian(task: GaussianTask, state: GaussianState, tolerance: float) -> Certificate:
     """How far the state of Gaussian classes is from the best."""
-    best = task.covariance()
-    shares = task.priors
-    means = task.moments.means
-    value = divergence(shares, state.priors)
-    roots = state.class_roots()
-    covariances = best[None] if isinstance(task, FullCovariance) and task.is_shared else best
-    for k, share in enumerate(shares):
-        away = _times(roots[k], means[k] - state.means[k])
+    best = task.solve()
+    value = divergence(best.priors, state.priors)
+    for share, right, wrong, root in zip(best.priors, best.means, state.means, state.class_roots(), strict=True):
+        away = root[0] * (right - wrong) if len(root) == 1 else root @ (right - wrong)
         value += share * float(away @ away) / 2
-    for k, matrix in enumerate(covariances):
-        own = state.covariance if covariances.shape[0] == 1 and state.covariance.ndim == 2 else state.covariance[k]
-        share = 1.0 if len(covariances) == 1 and len(shares) > 1 else shares[k]
-        value += share * _covariance_divergence(state.roots[k], matrix - own)
+    shares = [1.0] if len(best.roots) == 1 else best.priors
+    rights, wrongs = (
+        ([best.covariance], [state.covariance]) if len(best.roots) == 1 else (best.covariance, state.covariance)
+    )
+    fault = task.unbounded and f"{task.unbounded} A small number was added to every variance."
+    for share, right, wrong, root in zip(shares, rights, wrongs, state.roots, strict=True):
+        value += share * _covariance_divergence(root, right - wrong)
+        if not _is_inverse(root, wrong, task.condition):
+            fault = fault or "The roots are not those of the covariance's inverse."
     rounding = _rounding(task, state)
-    names = list(task.names)
     return LikelihoodCertificate(
         claim=CLAIM,
         theorem=THEOREM,
-        value=value + rounding,
+        value=np.inf if fault else value + rounding,
         tolerance=tolerance,
         rounding=rounding,
-        rank=len(names) - len(state.redundant),
-        n_columns=len(names),
+        rank=len(task.names) - len(state.redundant),
+        n_columns=len(task.names),
         condition=task.condition,
-        dependent=tuple(names[j] for j in state.redundant),
+        dependent=tuple(task.names[j] for j in state.redundant),
         kind="likelihood" if task.shrinkage == 0 else "likelihood, its covariance shrunk,",
+        fault=fault,
     )
 
 
@@ -122,10 +130,6 @@ def divergence(right: Array, wrong: Array) -> float:
     return float(terms.sum())
 
 
-def _times(root: Array, x: Array) -> Array:
-    return np.asarray(root[0] * x if root.shape[0] == 1 else root @ x)
-
-
 def _covariance_divergence(root: Array, difference: Array) -> float:
     """[trace M - log det(I + M)] / 2 for M = T difference T'."""
     if not difference.any():
@@ -144,7 +148,19 @@ def _covariance_divergence(root: Array, difference: Array) -> float:
     return float(np.where(small, mu * mu * (0.5 - mu / 3 + mu * mu / 4), mu - np.log1p(mu)).sum()) / 2
 
 
-def _rounding(task: FullCovariance | DiagonalCovariance, state: GaussianState) -> float:
+def _is_inverse(root: Array, covariance: Array, condition: float) -> bool:
+    """Whether T S T' = I on the columns in use: seen on a few fixed vectors, at the price of products with them."""
+    sizes = root[0] if len(root) == 1 else np.diagonal(root)
+    used = sizes != 0
+    if covariance.ndim == 1:
+        return bool((np.abs(sizes[used] ** 2 * covariance[used] - 1) <= _AGREES).all())
+    v = np.random.default_rng(0).standard_normal((int(used.sum()), 3))
+    back = root[used] @ (covariance @ (root[used].T @ v))
+    allowed = (_AGREES + 1e3 * UNIT * condition**2) * np.sqrt(len(v) + 1)
+    return bool((np.abs(back - v) <= allowed).all())
+
+
+def _rounding(task: GaussianTask, state: GaussianState) -> float:
     """What the roundings of sums and of the state itself can add."""
     d = len(task.names)
     plain = isinstance(task, DiagonalCovariance) or task.moments.low is None

@@ -5,6 +5,7 @@ A label is text, a whole number or a flag. A row of weight 0 is no row: a class 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,11 +23,11 @@ _SMALL_RANGE = 1 << 20  # whole numbers within such a range are counted, not sor
 
 
 def coded(values: Array, weight: Array | None = None, known: Array | None = None) -> tuple[Array, Array]:
-    """(classes, code of every row as float64) of labels that are in memory. known: the classes, where they are given."""
+    """(classes, code of every row as float64) of labels in memory. known: the classes, where they are given."""
     values = _one_type(values)
     if values.dtype.kind == "f" and (values != np.floor(values)).any():
         raise ValueError(_continuous(values[values != np.floor(values)][0]))
-    if values.dtype.kind not in "biufUST":
+    if values.dtype.kind not in "biufUTO":
         raise TypeError(f"Labels must be text, whole numbers or flags. Got y of dtype {values.dtype}.")
     classes, codes = _unique(values)
     if weight is not None:
@@ -73,7 +74,7 @@ def refuse_missing(y: Any) -> None:
 
 def is_missing(value: Any) -> bool:
     """None, NaN, and what pandas has for them."""
-    return value is None or (isinstance(value, float) and value != value) or type(value).__name__ in _MISSING
+    return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in _MISSING
 
 
 _MISSING = ("NAType", "NaTType")

@@ -74,12 +74,6 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self._whole(X, self._joint)
 
-    def decision_function(self, X: Any) -> Array:
-        """Scores whose largest is the prediction, rows x classes; of two classes their difference, log-odds."""
-        check_is_fitted(self)
-        scores = self._whole(X, self._class_scores)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
     def joint_log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """sum_i weight_i log p(x_i, y_i), of labelled rows or of a scan that carries its target."""
         check_is_fitted(self)
@@ -151,7 +145,7 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
 
     def _reader(self) -> Self:
         """A copy that reads rows as this model was fitted to them; the gate may set its attributes."""
-        probe = clone(self)
+        probe: Self = clone(self)
         if self.encoder_ is not None and probe.encoder is None:
             probe.encoder = self.encoder_  # a frame is then read as the table that the model was fitted to
         return probe
@@ -187,7 +181,7 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
         return scores
 
     def _labels(self, block: Block) -> Array:
-        return self.classes_[self._class_scores(block).argmax(axis=1)]
+        return np.asarray(self.classes_[self._class_scores(block).argmax(axis=1)])
 
     def _log_posterior(self, block: Block) -> Array:
         return log_posterior(self._class_scores(block))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.likelihood import certify_gaussian
@@ -41,6 +43,9 @@ class GaussianDiscriminant(Classifier):
         S becomes (1 - shrinkage) S + shrinkage (trace S / d) I.
     priors : None or one number a class, default None
         None is the classes' shares of the rows. Given ones weigh the classes in a shared covariance too.
+    singular : "raise" or "warn", default "raise"
+        What to do where a covariance is singular within classes, so that the likelihood has no maximum: refuse, naming
+        the columns, or warn and add a millionth of the mean variance of all rows to every variance.
     basis, encoder : as for LinearRegression
     tol : float >= 0, default 1e-8
         Largest shortfall, in nats a row, that counts as the maximum.
@@ -71,6 +76,7 @@ class GaussianDiscriminant(Classifier):
         *,
         shrinkage: float = 0.0,
         priors: Any = None,
+        singular: str = "raise",
         basis: Any = None,
         encoder: Any = None,
         tol: float = 1e-8,
@@ -78,9 +84,16 @@ class GaussianDiscriminant(Classifier):
         self.covariance = covariance
         self.shrinkage = shrinkage
         self.priors = priors
+        self.singular = singular
         self.basis = basis
         self.encoder = encoder
         self.tol = tol
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores whose largest is the prediction, rows x classes; of two classes their difference, log-odds."""
+        check_is_fitted(self)
+        scores = self._whole(X, self._class_scores)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     @property
     def objective(self) -> str:
@@ -99,10 +112,13 @@ class GaussianDiscriminant(Classifier):
         priors = checked_priors("priors", self.priors, self.classes_)
         names = list(source.names)
         if self.covariance == "diagonal":
-            return DiagonalCovariance(statistic, float(self.shrinkage), priors, names, self.classes_)
+            return DiagonalCovariance(
+                statistic, float(self.shrinkage), priors, names, self.classes_, is_mended=self.singular == "warn"
+            )
         resum = partial(class_scatter, source, len(self.classes_), twofold=True)
         is_shared = self.covariance == "shared"
-        return FullCovariance(statistic, resum, is_shared, float(self.shrinkage), priors, names, self.classes_)
+        shrinkage, is_mended = float(self.shrinkage), self.singular == "warn"
+        return FullCovariance(statistic, resum, is_shared, shrinkage, priors, names, self.classes_, is_mended)
 
     def _store(self, task: Any, state: GaussianState) -> None:
         self.class_count_ = task.moments.weights
@@ -111,16 +127,22 @@ class GaussianDiscriminant(Classifier):
         for name in ("coef_", "intercept_"):
             self.__dict__.pop(name, None)
         if self.covariance == "shared":
-            coef, intercept = state.boundary()
-            two = len(coef) == 2
-            self.coef_ = coef[1:] - coef[:1] if two else coef
-            self.intercept_ = intercept[1:] - intercept[:1] if two else intercept
+            self.coef_, self.intercept_ = _read(state.boundary())
 
     def _state(self) -> GaussianState:
         return GaussianState(self.priors_, self.means_, self.covariance_, self.roots_, self.redundant_)
 
     def _certified(self, task: Any, state: GaussianState) -> Certificate:
-        return certify_gaussian(task, state, float(self.tol))
+        certificate = certify_gaussian(task, state, float(self.tol))
+        if self.covariance != "shared" or self._is_boundary(state):
+            return certificate
+        fault = "coef_ and intercept_ are not those of the priors, means and covariance."
+        return replace(certificate, value=np.inf, fault=fault)
+
+    def _is_boundary(self, state: GaussianState) -> bool:
+        """Whether the scores that predict are those of the state."""
+        coef, intercept = _read(state.boundary())
+        return np.array_equal(coef, self.coef_) and np.array_equal(intercept, self.intercept_)
 
     def _log_joint(self, columns: Block) -> Array:
         state = self._state()
@@ -139,6 +161,14 @@ class GaussianDiscriminant(Classifier):
         super()._check_parameters()
         if self.covariance not in COVARIANCES:
             raise ValueError(f"covariance must be one of {', '.join(map(repr, COVARIANCES))}. Got {self.covariance!r}.")
+        if self.singular not in ("raise", "warn"):
+            raise ValueError(f"singular must be 'raise' or 'warn'. Got {self.singular!r}.")
         s = self.shrinkage
         if not isinstance(s, Real) or isinstance(s, bool) or not 0 <= float(s) <= 1:
             raise ValueError(f"shrinkage must be a number from 0 to 1. Got {s!r}.")
+
+
+def _read(boundary: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Scores of every class; of two classes those of the second less those of the first."""
+    coef, intercept = boundary
+    return (coef, intercept) if len(coef) > 2 else (coef[1:] - coef[:1], intercept[1:] - intercept[:1])

@@ -126,7 +126,7 @@ class GaussianNB(NaiveBayes):
     def _task(self, statistic: CellMoments, source: Source) -> DiagonalCovariance:
         priors = checked_priors("priors", self.priors, self.classes_)
         added = float(self.var_smoothing) * float(statistic.total_variances().max(initial=0.0))
-        return DiagonalCovariance(statistic, 0.0, priors, list(source.names), self.classes_, added)
+        return DiagonalCovariance(statistic, 0.0, priors, list(source.names), self.classes_, added=added)
 
     def _store(self, task: DiagonalCovariance, state: GaussianState) -> None:
         self.class_count_, self.class_prior_ = task.moments.weights, state.priors

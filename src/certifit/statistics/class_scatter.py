@@ -46,7 +46,7 @@ class ClassScatter:
     @property
     def norms(self) -> Array:
         """Root mean squares of the scaled columns about 0: what rounding is relative to."""
-        return self.total.norms / np.sqrt(self.total.sum_weight)
+        return np.asarray(self.total.norms / np.sqrt(self.total.sum_weight))
 
     def mean_of(self, shares: Array) -> tuple[Array, Array | None]:
         """sum_k shares_k scatter_k / weight_k, and its low part: shares of one class alone, or of all."""
@@ -58,6 +58,12 @@ class ClassScatter:
             times = (np.asarray(factors[k]), np.zeros(()))
             total = tf.add(total, tf.multiply((self.scatter[k], self.low[k]), times))
         return total
+
+    def total_covariance(self) -> Array:
+        """Of all rows, in the user's units."""
+        weight, _, scatter, _ = about_mean(self.total)
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(scatter / weight / self.scaling.scale / self.scaling.scale[:, None])
 
     def is_cancelled(self) -> bool:
         """Whether class means lie so far from the shift that variances lose more than four digits."""

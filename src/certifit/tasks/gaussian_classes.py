@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
+from certifit.statistics import twofold as tf
 from certifit.statistics.cell_sums import CellMoments
 from certifit.statistics.class_scatter import ClassScatter, about_mean
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
 
+MENDED = 1e-6  # of the mean variance of all rows
 _LOG_2PI = float(np.log(2 * np.pi))
 
 
@@ -64,23 +67,54 @@ class GaussianState:
 Resum = Callable[[], ClassScatter]
 
 
-class FullCovariance:
+class GaussianTask:
+    """What classes with covariances of any kind share.
+
+    is_mended: where the likelihood has no maximum, a small number is added to every variance (`added`) and `unbounded`
+    says why; otherwise that is refused.
+    """
+
+    def __init__(
+        self, moments: Any, shrinkage: float, priors: Array | None, names: Sequence[str], classes: Array,
+        is_mended: bool, added: float,
+    ) -> None:  # fmt: skip
+        self.moments, self.shrinkage, self.names, self.classes = moments, shrinkage, names, classes
+        self.priors = moments.weight / moments.weight.sum() if priors is None else priors
+        self.is_mended, self.added = is_mended, added
+        self.unbounded = ""
+        self.condition = 1.0
+        self._best: GaussianState | None = None
+
+    def solve(self) -> GaussianState:
+        """The state of largest likelihood."""
+        if self._best is None:
+            self._best = self._solved()
+        return self._best
+
+    def _solved(self) -> GaussianState:
+        raise NotImplementedError
+
+    def _mend(self, fault: str, variances: Array) -> None:
+        """Refuse, or add to the variances; `variances` are those of all rows, in the user's units."""
+        if not self.is_mended:
+            raise ValueError(fault)
+        self.unbounded = fault
+        self.added += MENDED * float(np.mean(variances))
+
+
+class FullCovariance(GaussianTask):
     """Classes with covariance matrices: one for all, or one each. resum: the same moments in twofold sums."""
 
     def __init__(
         self, moments: ClassScatter, resum: Resum, is_shared: bool, shrinkage: float, priors: Array | None,
-        names: Sequence[str], classes: Array,
+        names: Sequence[str], classes: Array, is_mended: bool = False,
     ) -> None:  # fmt: skip
-        self.moments = moments
-        self.is_shared, self.shrinkage, self.names, self.classes = is_shared, shrinkage, names, classes
-        self.priors = moments.weight / moments.weight.sum() if priors is None else priors
-        self.given = priors
+        moments = resum() if moments.is_cancelled() else moments
+        super().__init__(moments, shrinkage, priors, names, classes, is_mended, 0.0)
+        self.is_shared = is_shared
         self._resum = resum
-        if moments.is_cancelled():
-            self.moments = resum()
-        self.condition = 1.0
 
-    def covariance(self) -> Array:
+    def _covariance(self) -> Array:
         """The best covariances, in the user's units."""
         s = self.moments.scaling
         with np.errstate(over="ignore", under="ignore"):
@@ -90,17 +124,19 @@ class FullCovariance:
         return parts[0] if self.is_shared else np.array(parts)
 
     @one_blas_thread
-    def solve(self) -> GaussianState:
-        """The state of largest likelihood."""
+    def _solved(self) -> GaussianState:
         factors = self._factors()
-        redundant = self._redundant(factors)
+        redundant, fault = self._redundant(factors)
+        if fault:
+            self._mend(fault, np.diagonal(self.moments.total_covariance()))
+            factors, redundant = self._factors(), ()
         self.condition = max(factor.condition for factor in factors)
         d, scale = len(self.names), self.moments.scaling.scale
         roots = np.zeros((len(factors), d, d))
         with np.errstate(over="ignore", under="ignore"):
             for root, factor in zip(roots, factors, strict=True):
                 root[factor.kept] = (factor.inverse_root() * scale[:, None]).T
-        covariance = self.covariance()
+        covariance = self._covariance()
         _refuse_range(self.names, covariance, roots)
         return GaussianState(self.priors, self.moments.means, covariance, roots, redundant)
 
@@ -109,19 +145,19 @@ class FullCovariance:
         return self.priors[None, :] if self.is_shared else np.eye(len(self.priors))
 
     def _shrunk(self, matrix: Array) -> Array:
-        if self.shrinkage == 0:
-            return matrix
         out = matrix * (1 - self.shrinkage)
         out[np.diag_indices(len(out))] += self._ridge(matrix)
         return out
 
     def _ridge(self, matrix: Array) -> Array:
-        """shrinkage (trace S / d), in scaled units."""
+        """shrinkage (trace S / d), and what is added, in scaled units."""
+        if not self.shrinkage and not self.added:
+            return np.zeros(len(matrix))
         scale = self.moments.scaling.scale
         with np.errstate(over="ignore", under="ignore"):
             size = np.max(1.0 / scale)  # the largest column counts most; relative to it nothing overflows
             trace = np.sum(np.diagonal(matrix) * (1.0 / scale / size) ** 2)
-            return np.asarray(self.shrinkage * trace / len(scale) * (size * scale) ** 2)
+            return np.asarray(self.shrinkage * trace / len(scale) * (size * scale) ** 2 + self.added * scale * scale)
 
     def _factors(self) -> list[Factor]:
         plain = [] if self.moments.low is not None else self._plain_factors()
@@ -142,16 +178,17 @@ class FullCovariance:
 
     def _system(self, shares: Array) -> System:
         matrix, low = self.moments.mean_of(shares)
-        if self.shrinkage == 0:
-            return System.of(matrix, low, np.zeros(len(matrix)), self.moments.norms)
-        ridge = self._ridge(matrix)
-        less = 1 - self.shrinkage
-        return System.of(matrix * less, None if low is None else low * less, ridge, np.sqrt(less) * self.moments.norms)
+        less, ridge = 1 - self.shrinkage, self._ridge(matrix)
+        if low is not None and self.shrinkage:
+            matrix, low = tf.multiply((matrix, low), (np.asarray(less), np.zeros(())))
+        elif self.shrinkage:
+            matrix = matrix * less
+        return System.of(matrix, low, ridge, np.sqrt(less) * self.moments.norms)
 
-    def _redundant(self, factors: list[Factor]) -> tuple[int, ...]:
-        """Columns that are combinations of others over all rows. Refuses those that are so only within classes."""
+    def _redundant(self, factors: list[Factor]) -> tuple[tuple[int, ...], str]:
+        """Columns that are combinations of others over all rows, and what to say where some are so within classes."""
         if not any(len(factor.dependent) for factor in factors):
-            return ()
+            return (), ""
         d = len(self.names)
         total = self.moments.total
         _, _, scatter, low = about_mean(total)
@@ -159,65 +196,67 @@ class FullCovariance:
         for k, factor in enumerate(factors):
             own = np.setdiff1d(factor.dependent, everywhere.dependent)
             if len(own):
-                raise ValueError(self._singular(own, None if self.is_shared else k))
-        return tuple(int(j) for j in everywhere.dependent)
+                return (), self._singular(own, None if self.is_shared else k)
+        return tuple(int(j) for j in everywhere.dependent), ""
 
     def _singular(self, columns: Array, k: int | None) -> str:
         shown = ", ".join(repr(self.names[j]) for j in columns[:10]) + (", ..." if len(columns) > 10 else "")
-        noun = "column is" if len(columns) == 1 else "columns are"
+        noun, verb = ("column", "is") if len(columns) == 1 else ("columns", "are")
         where = "within every class" if k is None else f"within class {self.classes.tolist()[k]!r}"
         rows = ""
         if k is not None and self.moments.n_rows[k] <= len(self.names):
             rows = f", which has {int(self.moments.n_rows[k])} rows for {len(self.names)} columns"
         return (
-            f"The covariance is singular {where}{rows}: {len(columns)} {noun} constant there, or a combination of "
-            f"others: {shown}. The likelihood has no maximum. Use shrinkage=0.1 or so, drop the {noun.split(maxsplit=1)[0]}"
-            + (" (or covariance='shared')." if k is not None else ".")
+            f"The covariance is singular {where}{rows}: {len(columns)} {noun} {verb} constant there, or a combination of "
+            f"others: {shown}. The likelihood has no maximum. Use shrinkage=0.1 or so, or drop the {noun}"
+            + (", or use covariance='shared'." if k is not None else ".")
         )
 
 
-class DiagonalCovariance:
+class DiagonalCovariance(GaussianTask):
     """Classes with variances only. added: what is added to every variance, in the user's units."""
+
+    moments: CellMoments
 
     def __init__(
         self, moments: CellMoments, shrinkage: float, priors: Array | None, names: Sequence[str], classes: Array,
-        added: float = 0.0,
+        is_mended: bool = False, added: float = 0.0,
     ) -> None:  # fmt: skip
-        self.moments, self.shrinkage, self.names, self.classes, self.added = moments, shrinkage, names, classes, added
-        self.priors = moments.weight / moments.weight.sum() if priors is None else priors
-        self.given = priors
-        self.condition = 1.0
+        super().__init__(moments, shrinkage, priors, names, classes, is_mended, added)
 
-    def covariance(self) -> Array:
+    def _covariance(self) -> Array:
         """The best variances, shrunk, in the user's units."""
         variances = self.moments.variances
         if self.shrinkage:
             variances = (1 - self.shrinkage) * variances + self.shrinkage * variances.mean(axis=1, keepdims=True)
-        return variances + self.added
+        return np.where(self._has_rows()[:, None], variances + self.added, 1.0)  # a class without rows has no chance
 
-    def solve(self) -> GaussianState:
-        """The state of largest likelihood."""
-        variances, means = self.covariance(), self.moments.means
-        is_flat = (variances <= 0) & (self.moments.weight > 0)[:, None]
-        variances = np.where(self.moments.weight[:, None] > 0, variances, 1.0)  # a class without rows has no chance
-        is_constant = is_flat[self.moments.weight > 0].all(axis=0) & _is_equal(means[self.moments.weight > 0])
-        for k, j in np.argwhere(is_flat & ~is_constant)[:1]:
-            raise ValueError(
-                f"Column {self.names[j]!r} is constant within class {self.classes.tolist()[k]!r}: the likelihood has no maximum. "
-                "Drop the column, or add to the variances (shrinkage=0.1 or so, var_smoothing=1e-9)."
-            )
+    def _solved(self) -> GaussianState:
+        variances, means = self._covariance(), self.moments.means
+        seen = self._has_rows()
+        is_constant = (variances[seen] <= 0).all(axis=0) & _is_equal(means[seen])
+        flat = np.argwhere((variances <= 0) & ~is_constant)
+        if len(flat):
+            self._mend(self._singular(*flat[0]), self.moments.total_variances())
+            variances, is_constant = self._covariance(), np.zeros(len(self.names), dtype=bool)
         with np.errstate(divide="ignore", over="ignore"):
             roots = np.where(is_constant, 0.0, 1.0 / np.sqrt(np.where(is_constant, 1.0, variances)))[:, None, :]
         _refuse_range(self.names, variances, roots)
         redundant = tuple(int(j) for j in np.flatnonzero(is_constant))
         return GaussianState(self.priors, means, variances, roots, redundant)
 
+    def _has_rows(self) -> Array:
+        return np.asarray(self.moments.weight > 0)
+
+    def _singular(self, k: int, j: int) -> str:
+        return (
+            f"Column {self.names[j]!r} is constant within class {self.classes.tolist()[k]!r}: the likelihood has no "
+            "maximum. Drop the column, or add to the variances (shrinkage=0.1 or so, var_smoothing=1e-9)."
+        )
+
 
 def _is_equal(means: Array) -> Array:
     return np.asarray(np.ptp(means, axis=0) <= 1e-13 * np.abs(means).max(axis=0, initial=0.0))
-
-
-GaussianTask = FullCovariance | DiagonalCovariance
 
 
 def _refuse_range(names: Sequence[str], covariance: Array, roots: Array) -> None:
