@@ -1,6 +1,7 @@
 #include "cell_sums.hpp"
 
 #include "../simd.hpp"
+#include "entries.hpp"
 
 namespace certifit {
 namespace {
@@ -123,17 +124,25 @@ class Pass {
   void add_entries(size_t row, double w, size_t cell, BlockSums& total) const {
     double* sum = total.thin.data() + cell * rows_.n_columns;
     double* square = task_.has_squares ? total.thin_squares.data() + cell * rows_.n_columns : nullptr;
-    rows_.for_each_entry(row, [&](size_t column, double value) {
-      if (task_.is_indicator) {
-        if (value > task_.threshold) sum[column] += w;
-        total.health += value * 0.0;
-        return;
-      }
-      const double z = value * task_.scale[column];
+    const double* scale = task_.scale;
+    const double threshold = task_.threshold;
+    if (task_.is_indicator) {
+      double health = 0;
+      for_each_entry(rows_, row, [&](size_t column, double value) {
+        if (value > threshold) sum[column] += w;
+        health += value * 0.0;
+      });
+      total.health += health;
+      return;
+    }
+    double lowest = total.lowest;
+    for_each_entry(rows_, row, [&](size_t column, double value) {
+      const double z = value * scale[column];
       sum[column] += w * z;
       if (square) square[column] += w * z * z;
-      if (value < total.lowest) total.lowest = value;
+      if (value < lowest) lowest = value;
     });
+    total.lowest = lowest;
   }
 
   const Rows& rows_;

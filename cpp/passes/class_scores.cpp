@@ -1,6 +1,7 @@
 #include "class_scores.hpp"
 
 #include "../row_sums.hpp"
+#include "entries.hpp"
 
 namespace certifit {
 namespace {
@@ -78,7 +79,7 @@ std::vector<double> linear_scores(const Rows& rows, const double* weights, const
       for (size_t k = 0; k < count; ++k) {
         double* z = out.data() + (first + k) * n_classes;
         for (size_t c = 0; c < n_classes; ++c) z[c] = intercepts[c] + dot(tile.row(k), dense.data() + c * d, d);
-        rows.for_each_entry(first + k, [&](size_t column, double value) {
+        for_each_entry(rows, first + k, [&](size_t column, double value) {
           const double* w = by_column.data() + column * n_classes;
           for (size_t c = 0; c < n_classes; ++c) z[c] = multiply_add(value, w[c], z[c]);
         });

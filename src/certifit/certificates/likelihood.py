@@ -63,7 +63,7 @@ class LikelihoodCertificate(Certificate):
 
 
 @one_blas_thread
-def certify_gaussian(task: GaussianTask, state: GaussianState, tolerance: float) -> Certificate:
+def certify_gaussian(task: GaussianTask, state: GaussianState, tolerance: float) -> LikelihoodCertificate:
     """How far the state of Gaussian classes is from the best."""
     best = task.solve()
     value = divergence(best.priors, state.priors)
@@ -95,7 +95,7 @@ def certify_gaussian(task: GaussianTask, state: GaussianState, tolerance: float)
     )
 
 
-def certify_counts(task: CountTask, state: CountState, tolerance: float) -> Certificate:
+def certify_counts(task: CountTask, state: CountState, tolerance: float) -> LikelihoodCertificate:
     """How far the state of a model of counts is from the best."""
     best = task.solve()
     with np.errstate(over="ignore"):

@@ -70,6 +70,12 @@ class ArrowSource(Source):
         other.has_target = False
         return other
 
+    def without_target(self) -> ArrowSource:
+        """The same rows, their target not read."""
+        other = copy(self)
+        other.has_target = False
+        return other
+
     def coded(self, classes: Array) -> ArrowSource:
         """The same rows with labels read as codes."""
         other = copy(self)

@@ -59,8 +59,8 @@ def scan_csv(
     paths = listed(path, (".csv", ".tsv", ".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst"))
     text = Text.of(paths[0], delimiter, encoding, tuple(missing))
     chosen = features(text.header, target, weight, columns, repr(paths[0]), group)
-    numbers = [name for name in (target, weight) if name is not None]
-    read = chosen if group is None else [*chosen, group]
+    numbers = [] if weight is None else [weight]
+    read = [*chosen, *(name for name in (group, target) if name is not None)]
     return FileSource(CsvFiles(paths, text, read, numbers, types or {}, bad_rows), target, weight, chosen, group)
 
 

@@ -58,12 +58,23 @@ class Block:
     def part(self, begin: int, end: int) -> Block:
         """Rows [begin, end) of this block."""
         return Block(
-            self.X.part(begin, end) if isinstance(self.X, Columns) else self.X[begin:end],
+            _part(self.X, begin, end),
             None if self.y is None else self.y[begin:end],
             None if self.weight is None else self.weight[begin:end],
             self.first_row + begin,
             None if self.group is None else self.group[begin:end],
         )
+
+
+def _part(X: Any, begin: int, end: int) -> Any:
+    if isinstance(X, Columns):
+        return X.part(begin, end)
+    if not sp.issparse(X) or X.format != "csr":
+        return X[begin:end]
+    end = min(end, X.shape[0])
+    first, last = X.indptr[begin], X.indptr[max(end, begin)]
+    parts = (X.data[first:last], X.indices[first:last], X.indptr[begin : max(end, begin) + 1] - first)
+    return sp.csr_array(parts, shape=(max(end - begin, 0), X.shape[1]))  # slicing would copy the entries
 
 
 class RowMap(Protocol):
@@ -136,6 +147,10 @@ class Source:
         other.block_rows, other.run_rows = block_rows, run_rows
         return other
 
+    def blocked(self, block_rows: int) -> Self:
+        """The same rows in blocks of another size, and runs of at least one."""
+        return self.resized(block_rows, max(block_rows, self.rows_of_run()))
+
     def remembered(self, key: Any, make: Callable[[], Result]) -> Result:
         """A fact about all rows that costs a pass, found once a source and question."""
         facts = self.__dict__.setdefault("_facts", {})
@@ -166,6 +181,10 @@ class Source:
 
     def target_column(self) -> Source:
         """The rows with nothing but their target, as it is stored: blocks of y, or of a table with that column."""
+        return self
+
+    def without_target(self) -> Source:
+        """The same rows for a prediction: a target of any type is not read."""
         return self
 
     def coded(self, classes: Array) -> Source:
@@ -204,6 +223,14 @@ class Memory(Source):
             return
         for begin in range(0, self.block.n_rows, self.run_rows):
             yield self.block.part(begin, begin + self.run_rows)
+
+    def blocked(self, block_rows: int) -> Self:
+        """Blocks of another size; all rows stay one run where they are."""
+        if self.run_rows is not None:
+            return super().blocked(block_rows)
+        other = copy(self)
+        other.block_rows = block_rows
+        return other
 
 
 class Batches(Source):
@@ -329,6 +356,10 @@ class _Weighted(_Changed):
     def target_column(self) -> Source:
         """The target alone, with the other weights."""
         return _Weighted(self.inner.target_column(), self.times)
+
+    def without_target(self) -> Source:
+        """The same rows, their target not read."""
+        return _Weighted(self.inner.without_target(), self.times)
 
     def coded(self, classes: Array) -> Source:
         """The same rows with labels read as codes."""

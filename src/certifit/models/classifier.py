@@ -153,7 +153,7 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
     def _each(self, X: Any, f: Callable[[Block], Any]) -> Any:
         """f of every run of a scan, or of pieces of rows in memory."""
         if isinstance(X, Source):
-            return predict_source(self, X).map(f)
+            return predict_source(self, X).without_target().map(f)
         block = predict_rows(self, X)
         return (f(block.part(begin, begin + _PIECE)) for begin in range(0, max(_rows_of(block), 1), _PIECE))
 

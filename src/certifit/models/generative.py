@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from certifit.certificates.certificate import Certificate
-from certifit.certificates.likelihood import certify_gaussian
+from certifit.certificates.likelihood import LikelihoodCertificate, certify_gaussian
 from certifit.data.cells import Cells
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
@@ -132,7 +131,7 @@ class GaussianDiscriminant(Classifier):
     def _state(self) -> GaussianState:
         return GaussianState(self.priors_, self.means_, self.covariance_, self.roots_, self.redundant_)
 
-    def _certified(self, task: Any, state: GaussianState) -> Certificate:
+    def _certified(self, task: Any, state: GaussianState) -> LikelihoodCertificate:
         certificate = certify_gaussian(task, state, float(self.tol))
         if self.covariance != "shared" or self._is_boundary(state):
             return certificate

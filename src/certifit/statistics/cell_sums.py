@@ -167,7 +167,7 @@ def cell_counts(source: Source, cells: Cells, threshold: float | None = None) ->
             raise ValueError(f"binarize must be >= 0 for sparse X, or all that is not stored counts. Got {threshold}.")
         # A block's sums are cells x columns, however few entries its rows have: blocks of more rows for more sums.
         n_rows = max(source.block_rows, 1 << min(17, (cells.n_cells * source.n_features // 64).bit_length()))
-        source = source.resized(n_rows, max(n_rows, source.rows_of_run()))
+        source = source.blocked(n_rows)
     with np.errstate(over="ignore", invalid="ignore"):
         total = source.reduce(partial(_counts, cells=cells, threshold=threshold, block_rows=source.block_rows))
     if not total.is_finite:

@@ -207,8 +207,8 @@ class FullCovariance(GaussianTask):
         if k is not None and self.moments.n_rows[k] <= len(self.names):
             rows = f", which has {int(self.moments.n_rows[k])} rows for {len(self.names)} columns"
         return (
-            f"The covariance is singular {where}{rows}: {len(columns)} {noun} {verb} constant there, or a combination of "
-            f"others: {shown}. The likelihood has no maximum. Use shrinkage=0.1 or so, or drop the {noun}"
+            f"The covariance is singular {where}{rows}: {len(columns)} {noun} {verb} constant there, or a combination "
+            f"of others: {shown}. The likelihood has no maximum. Use shrinkage=0.1 or so, or drop the {noun}"
             + (", or use covariance='shared'." if k is not None else ".")
         )
 
