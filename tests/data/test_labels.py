@@ -80,7 +80,7 @@ def test_a_missing_label_of_a_file_is_named_with_its_line(tmp_path):
 def test_a_regressor_refuses_a_text_target_by_name(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x,y\n1,a\n2,b\n3,a\n")
-    with pytest.raises(TypeError, match="'y' is string.*must be numbers"):
+    with pytest.raises(TypeError, match=r"'y' is string.*must be numbers"):
         cf.Ridge().fit(cf.scan_csv(path, target="y"))
 
 

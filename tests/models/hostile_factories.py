@@ -17,7 +17,6 @@ FACTORIES = {
     "GaussianDiscriminant(class)": ("clf", lambda: cf.GaussianDiscriminant("class", shrinkage=0.1)),
     "GaussianNB": ("clf", cf.GaussianNB),
     "BernoulliNB": ("clf", cf.BernoulliNB),
-    "MultinomialNB": ("clf", cf.MultinomialNB),
     "CrossValidated": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv=3)),
     "CrossValidated(loo)": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv="loo")),
 }

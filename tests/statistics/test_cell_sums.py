@@ -83,7 +83,8 @@ def test_classes_far_apart_keep_their_variances(rng):
     for k in range(2):
         own = X[y == k] - 1e8 * k
         np.testing.assert_allclose(variances[k], own.var(axis=0), rtol=1e-6)
-        np.testing.assert_allclose(full.scatter[k] / full.weight[k] / full.scaling.scale**2, np.cov(own.T, bias=True), rtol=1e-6, atol=1e-8)
+        scatter = full.scatter[k] / full.weight[k] / full.scaling.scale**2
+        np.testing.assert_allclose(scatter, np.cov(own.T, bias=True), rtol=1e-6, atol=1e-8)
 
 
 def test_parts_merge_to_the_whole(rng):

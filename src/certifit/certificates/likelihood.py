@@ -161,11 +161,15 @@ def _is_inverse(root: Array, covariance: Array, condition: float) -> bool:
 
 
 def _rounding(task: GaussianTask, state: GaussianState) -> float:
-    """What the roundings of sums and of the state itself can add."""
-    d = len(task.names)
-    plain = isinstance(task, DiagonalCovariance) or task.moments.low is None
-    sums = (MATRIX_ERROR if plain else TWOFOLD_UNIT) * 16
-    spread = min((sums + 4 * UNIT) * task.condition**2, 1.0)
+    """What the roundings of sums and of the state itself can add.
+
+    Roundings of sums count with the square of the condition; of a factor of twofold sums, with the condition.
+    """
+    is_plain = isinstance(task, DiagonalCovariance) or task.moments.low is None
+    sums = 16 * (MATRIX_ERROR if is_plain else TWOFOLD_UNIT)
+    factor = 4 * UNIT * task.condition ** (2 if is_plain else 1)
+    spread = min(sums * task.condition**2 + factor, 1.0)
     sizes = np.sqrt((state.roots**2).sum(axis=1)) * np.abs(state.means).max(axis=0)  # |mean| in standard deviations
     with np.errstate(over="ignore"):
-        return float(d * spread**2 + ((sums + UNIT) * sizes).max(axis=0) @ ((sums + UNIT) * sizes).max(axis=0)) + TINY
+        moved = (16 * MATRIX_ERROR * sizes).max(axis=0)
+        return float(len(task.names) * spread**2 + moved @ moved) + TINY

@@ -149,7 +149,7 @@ class GaussianNB(NaiveBayes):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("var_smoothing", self.var_smoothing)
+        check_number("parameter var_smoothing", self.var_smoothing)
 
 
 class CountNB(NaiveBayes):
