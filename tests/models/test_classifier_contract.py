@@ -139,4 +139,4 @@ def test_a_basis_bends_the_boundary():
     y = (X**2).sum(axis=1) > 1.4
     flat = cf.GaussianDiscriminant().fit(X, y).score(X, y)
     bent = cf.GaussianDiscriminant(basis=cf.Polynomial(2)).fit(X, y).score(X, y)
-    assert flat < 0.6 and bent > 0.9
+    assert flat < 0.6 and bent > 0.85

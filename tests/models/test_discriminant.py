@@ -132,9 +132,9 @@ def test_columns_that_say_nothing_more_are_named_and_change_nothing(kind, rng):
 def test_a_column_that_is_singular_within_a_class_is_named(kind, rng):
     X, y = rows(rng)
     X = np.column_stack([X, y == "low"]).astype(float)
-    with pytest.raises(ValueError, match="'x4'.*shrinkage"):
+    with pytest.raises(ValueError, match=r"'x4'.*shrinkage"):
         cf.GaussianDiscriminant(kind).fit(X, y)
-    with pytest.warns(ConvergenceWarning, match="'x4'.*no maximum.*was added"):
+    with pytest.warns(ConvergenceWarning, match=r"'x4'.*no maximum.*was added"):
         model = cf.GaussianDiscriminant(kind, singular="warn").fit(X, y)
     assert not model.certificate_.holds and np.isfinite(model.predict_proba(X)).all()
     assert np.array_equal(model.predict(X) == "low", y == "low")

@@ -135,7 +135,7 @@ def test_no_smoothing_is_refused_where_it_leaves_rows_impossible(rng):
     X, y = rows(rng)
     X[y == "b", 3] = 0
     for model in (cf.BernoulliNB(0.0), cf.MultinomialNB(0.0)):
-        with pytest.raises(ValueError, match="'x3'.*class 'b'.*alpha > 0"):
+        with pytest.raises(ValueError, match=r"'x3'.*class 'b'.*alpha > 0"):
             model.fit(X, y)
 
 

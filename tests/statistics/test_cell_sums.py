@@ -79,7 +79,7 @@ def test_classes_far_apart_keep_their_variances(rng):
     y = rng.integers(0, 2, 5000).astype(float)
     X = rng.normal(size=(5000, 3)) + 1e8 * y[:, None]
     variances = cell_moments(Memory(X, y), ByLabel(2)).variances
-    full = class_scatter(Memory(X, y), 2, twofold=True)
+    full = class_scatter(Memory(X, y), ByLabel(2), twofold=True)
     for k in range(2):
         own = X[y == k] - 1e8 * k
         np.testing.assert_allclose(variances[k], own.var(axis=0), rtol=1e-6)
@@ -101,7 +101,7 @@ def test_parts_merge_to_the_whole(rng):
 @pytest.mark.parametrize("twofold", [False, True])
 def test_class_scatter_is_that_of_the_formulas(twofold, rng):
     X, y, w = problem(rng)
-    found = class_scatter(Memory(X, y, w), 3, twofold)
+    found = class_scatter(Memory(X, y, w), ByLabel(3), twofold)
     scale = found.scaling.scale
     for k in range(3):
         own, weight = X[y == k], w[y == k]

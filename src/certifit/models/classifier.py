@@ -7,7 +7,8 @@ rows. Scores are logarithms throughout.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,11 +18,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
-from certifit.data.cells import ByLabel, Cells
+from certifit.data.cells import ByLabel, Cells, Splits
 from certifit.data.columns import Array
 from certifit.data.files import write_predictions
 from certifit.data.gate import class_source, predict_rows, predict_source, refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
+from certifit.models.class_folds import ClassFoldScores, class_fold_scores, log_posterior
 from certifit.models.mapped import MappedRows, check_number
 from certifit.runtime import one_blas_thread
 
@@ -98,6 +100,48 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
     def scores(self, block: Block) -> Array:
         """Scores of every class for the rows of a block of the source that the model was fitted to."""
         return self._class_scores(block)
+
+    def fold_scores(
+        self, source: Source, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]], scoring: Any
+    ) -> ClassFoldScores | None:
+        """Scores of all candidates on the validation rows of all splits without a refit; None where that cannot be.
+
+        source: rows whose y are codes 0 .. K-1, as the gate gives them.
+        """
+        probe = clone(self)
+        probe._check_parameters()
+        probe.classes_ = np.arange(1 + int(source.reduce(_Highest.of).code))
+        return class_fold_scores(probe, source, rounds, candidates, scoring)
+
+    def fold_columns(self, source: Source) -> Source | None:
+        """The columns that sums by fold are made of; None where each training set has its own."""
+        if self.basis is not None:
+            return None
+        mapped = self._fit_maps(source)
+        self.column_names_ = list(mapped.names)
+        return None if self.encoder_ is not None and self.encoder_.opened()[1] else mapped
+
+    def fold_parts(self, source: Source, cells: Cells) -> Callable[[Array], Any]:
+        """The statistic of unions of cells, as a function of how often each union (row) holds each cell."""
+        statistic = self._statistic(source, cells)
+        combined: Callable[[Array], Any] = statistic.combined
+        return combined
+
+    def sums_key(self) -> Any:
+        """What the sums depend on: models of equal keys share them."""
+        return None
+
+    def statistic_bytes(self, n_cells: int, n_columns: int) -> int:
+        """Size of the statistic of so many cells."""
+        return 24 * n_cells * n_columns
+
+    def mapped_scores(self, columns: Block) -> Array:
+        """Scores of every class for rows that are mapped already."""
+        return self._log_scores(columns)
+
+    def candidates(self, source: Source) -> list[dict[str, Any]]:
+        """Values of the parameters worth trying where the user names none."""
+        return [{}]
 
     def _settle(self, statistic: Any, source: Source) -> None:
         """The closed form of a statistic, its certificate, both stored."""
@@ -207,10 +251,18 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
         return tags
 
 
-def log_posterior(scores: Array) -> Array:
-    """scores_k - log sum_j exp(scores_j), row by row."""
-    away = scores - scores.max(axis=1, keepdims=True)
-    return np.asarray(away - np.log(np.exp(away).sum(axis=1, keepdims=True)))
+@dataclass(frozen=True)
+class _Highest:
+    """The largest code of a label."""
+
+    code: float
+
+    @staticmethod
+    def of(block: Block) -> _Highest:
+        return _Highest(float(_codes(block).max(initial=0)))
+
+    def __add__(self, other: _Highest) -> _Highest:
+        return _Highest(max(self.code, other.code))
 
 
 def checked_priors(name: str, priors: Any, classes: Sequence[Any] | Array) -> Array | None:

@@ -18,6 +18,7 @@ from certifit.models.classifier import Classifier, checked_priors
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import cell_moments
 from certifit.statistics.class_scatter import ClassScatter, class_grams, class_scatter
+from certifit.statistics.gram import CellGrams
 from certifit.tasks.gaussian_classes import DiagonalCovariance, FullCovariance, GaussianState
 
 COVARIANCES = ("shared", "class", "diagonal")
@@ -105,7 +106,25 @@ class GaussianDiscriminant(Classifier):
     def _statistic(self, source: Source, cells: Cells) -> Any:
         if self.covariance == "diagonal":
             return cell_moments(source, cells)
-        return ClassScatter.of(class_grams(source, cells), np.eye(cells.n_cells))
+        return class_scatter(source, cells)
+
+    def fold_parts(self, source: Source, cells: Cells) -> Any:
+        """The statistic of unions of cells; twofold sums are made once, if ever."""
+        if self.covariance == "diagonal":
+            return super().fold_parts(source, cells)
+        return FoldScatter(source, cells)
+
+    def sums_key(self) -> Any:
+        """Variances need no products of columns."""
+        return self.covariance == "diagonal"
+
+    def statistic_bytes(self, n_cells: int, n_columns: int) -> int:
+        """Size of the statistic of so many cells."""
+        return super().statistic_bytes(n_cells, n_columns) * (1 if self.covariance == "diagonal" else n_columns + 2)
+
+    def candidates(self, source: Source) -> list[dict[str, Any]]:
+        """Shrinkages from none to all."""
+        return [{"shrinkage": s} for s in (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)]
 
     def _task(self, statistic: Any, source: Source) -> Any:
         priors = checked_priors("priors", self.priors, self.classes_)
@@ -114,10 +133,9 @@ class GaussianDiscriminant(Classifier):
             return DiagonalCovariance(
                 statistic, float(self.shrinkage), priors, names, self.classes_, is_mended=self.singular == "warn"
             )
-        resum = partial(class_scatter, source, len(self.classes_), twofold=True)
         is_shared = self.covariance == "shared"
         shrinkage, is_mended = float(self.shrinkage), self.singular == "warn"
-        return FullCovariance(statistic, resum, is_shared, shrinkage, priors, names, self.classes_, is_mended)
+        return FullCovariance(statistic, is_shared, shrinkage, priors, names, self.classes_, is_mended)
 
     def _store(self, task: Any, state: GaussianState) -> None:
         self.class_count_ = task.moments.weights
@@ -165,6 +183,24 @@ class GaussianDiscriminant(Classifier):
         s = self.shrinkage
         if not isinstance(s, Real) or isinstance(s, bool) or not 0 <= float(s) <= 1:
             raise ValueError(f"shrinkage must be a number from 0 to 1. Got {s!r}.")
+
+
+class FoldScatter:
+    """Class scatter of unions of cells, from sums of every cell."""
+
+    def __init__(self, source: Source, cells: Cells) -> None:
+        self.source, self.cells = source, cells
+        self.grams = class_grams(source, cells)
+        self._twofold: CellGrams | None = None
+
+    def __call__(self, times: Array) -> ClassScatter:
+        """Class k holds cell c times[k, c] times."""
+        return ClassScatter.of(self.grams, times, partial(self._resummed, times))
+
+    def _resummed(self, times: Array) -> ClassScatter:
+        if self._twofold is None:
+            self._twofold = class_grams(self.source, self.cells, twofold=True)
+        return ClassScatter.of(self._twofold, times)
 
 
 def _read(boundary: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -160,6 +160,10 @@ class CountNB(NaiveBayes):
     class_prior: Any
     task: type[CountTask]
 
+    def candidates(self, source: Source) -> list[dict[str, Any]]:
+        """Smoothings from next to none to strong."""
+        return [{"alpha": float(10.0**power)} for power in np.arange(-3.0, 2.01, 0.5)]
+
     def _make_task(self, kind: type[CountTask], statistic: CellCounts, source: Source) -> CountTask:
         priors = checked_priors("class_prior", self.class_prior, self.classes_)
         if priors is None and not self.fit_prior:
@@ -258,6 +262,10 @@ class BernoulliNB(CountNB):
             "maximised: sum_i weight_i log(prior_k prod_j p_jk^x_ij (1 - p_jk)^(1 - x_ij)), k = y_i, "
             f"and {self.alpha:g} rows more of each class with and without each column"
         )
+
+    def sums_key(self) -> Any:
+        """The threshold decides what is counted."""
+        return self.binarize
 
     def _statistic(self, source: Source, cells: Cells) -> CellCounts:
         counts = cell_counts(source, cells, None if self.binarize is None else float(self.binarize))

@@ -54,15 +54,16 @@ class CellMoments:
         return CellMoments(weight, zero, squares, shift, self.scaling, self.n_rows + other.n_rows)
 
     def combined(self, times: Array) -> CellMoments:
-        """Moments of unions of cells: union u holds cell c times[u, c] times. Shifts of its cells must be equal."""
-        return replace(
-            self,
-            weight=times @ self.weight,
-            sums=times @ self.sums,
-            squares=times @ self.squares,
-            shift=np.array([self.shift[np.argmax(one > 0)] for one in times]),
-            n_rows=(times > 0) @ self.n_rows,
-        )
+        """Moments of unions of cells, about their means: union u holds cell c times[u, c] times. Nothing cancels."""
+        held = times * self.weight
+        weight = held.sum(axis=1)
+        centres, scatter = self._away() + self.shift, self._scatter()
+        shift = held @ centres / np.where(weight > 0, weight, 1.0)[:, None]
+        squares = times @ scatter + np.array(
+            [own @ (centres - mean) ** 2 for own, mean in zip(held, shift, strict=True)]
+        ).reshape(shift.shape)
+        n_rows = (times > 0) @ self.n_rows
+        return CellMoments(weight, np.zeros_like(shift), squares, shift, self.scaling, n_rows)
 
     @property
     def means(self) -> Array:

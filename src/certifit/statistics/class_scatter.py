@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
-from certifit.data.cells import ByLabel, Cells
+from certifit.data.cells import Cells
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.statistics import twofold as tf
@@ -18,7 +20,7 @@ from certifit.statistics.gram import CellGrams, Gram, Scaling, cell_grams
 class ClassScatter:
     """Of every class: sum of weights, mean z, sum of w (z - mean)(z - mean)'; z = x scale - shift.
 
-    total: the Gram statistic of all rows. Weights are in units of 1 / weight_scale.
+    total: the Gram statistic of all rows. resum: makes the same from twofold sums. Weights are in units of 1 / weight_scale.
     """
 
     weight: Array  # classes
@@ -27,6 +29,7 @@ class ClassScatter:
     low: Array | None  # its low part where sums are twofold
     total: Gram
     n_rows: Array
+    resum: Callable[[], ClassScatter] | None = field(default=None, compare=False, repr=False)
 
     @property
     def scaling(self) -> Scaling:
@@ -74,18 +77,19 @@ class ClassScatter:
         return bool((self.weight[:, None] * self.away**2 > MOST_CANCELLED * variance).any())
 
     @staticmethod
-    def of(grams: CellGrams, times: Array) -> ClassScatter:
+    def of(grams: CellGrams, times: Array, resum: Callable[[], ClassScatter] | None = None) -> ClassScatter:
         """Of classes that are unions of cells: class k holds cell c times[k, c] times."""
         parts = [about_mean(grams.combined(one)) for one in times]
         weight, away, scatter = (np.array([part[i] for part in parts]) for i in range(3))
         low = None if grams.low is None else np.array([part[3] for part in parts])
         n_rows = (times > 0) @ grams.n_rows
-        return ClassScatter(weight, away, scatter, low, grams.combined(times.sum(axis=0)), n_rows)
+        return ClassScatter(weight, away, scatter, low, grams.combined(times.sum(axis=0)), n_rows, resum)
 
 
-def class_scatter(source: Source, n_classes: int, twofold: bool = False) -> ClassScatter:
-    """Of the rows of a source whose y are codes of classes."""
-    return ClassScatter.of(class_grams(source, ByLabel(n_classes), twofold), np.eye(n_classes))
+def class_scatter(source: Source, cells: Cells, twofold: bool = False) -> ClassScatter:
+    """Of the cells of a source: one pass."""
+    resum = None if twofold else partial(class_scatter, source, cells, twofold=True)
+    return ClassScatter.of(class_grams(source, cells, twofold), np.eye(cells.n_cells), resum)
 
 
 def class_grams(source: Source, cells: Cells, twofold: bool = False) -> CellGrams:

@@ -7,7 +7,7 @@ priors weigh the classes as if they had those shares. shrinkage s: (1 - s) S + s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,9 +64,6 @@ class GaussianState:
             return coef, np.log(self.priors) - np.einsum("kj,kj->k", coef, self.means + centre) / 2
 
 
-Resum = Callable[[], ClassScatter]
-
-
 class GaussianTask:
     """What classes with covariances of any kind share.
 
@@ -103,16 +100,21 @@ class GaussianTask:
 
 
 class FullCovariance(GaussianTask):
-    """Classes with covariance matrices: one for all, or one each. resum: the same moments in twofold sums."""
+    """Classes with covariance matrices: one for all, or one each."""
 
     def __init__(
-        self, moments: ClassScatter, resum: Resum, is_shared: bool, shrinkage: float, priors: Array | None,
+        self, moments: ClassScatter, is_shared: bool, shrinkage: float, priors: Array | None,
         names: Sequence[str], classes: Array, is_mended: bool = False,
     ) -> None:  # fmt: skip
-        moments = resum() if moments.is_cancelled() else moments
         super().__init__(moments, shrinkage, priors, names, classes, is_mended, 0.0)
         self.is_shared = is_shared
-        self._resum = resum
+        if self.moments.is_cancelled():
+            self._resum()
+
+    def _resum(self) -> None:
+        """Twofold sums, if these are none."""
+        if self.moments.resum is not None:
+            self.moments = self.moments.resum()
 
     def _covariance(self) -> Array:
         """The best covariances, in the user's units."""
@@ -163,8 +165,7 @@ class FullCovariance(GaussianTask):
         plain = [] if self.moments.low is not None else self._plain_factors()
         if plain:
             return plain
-        if self.moments.low is None:
-            self.moments = self._resum()
+        self._resum()
         return [twofold_factor(self._system(shares)) for shares in self._shares()]
 
     def _plain_factors(self) -> list[Factor]:
