@@ -20,7 +20,8 @@ from certifit.statistics.gram import CellGrams, Gram, Scaling, cell_grams
 class ClassScatter:
     """Of every class: sum of weights, mean z, sum of w (z - mean)(z - mean)'; z = x scale - shift.
 
-    total: the Gram statistic of all rows. resum: makes the same from twofold sums. Weights are in units of 1 / weight_scale.
+    total: the Gram statistic of all rows. resum: makes the same from twofold sums.
+    Weights are in units of 1 / weight_scale.
     """
 
     weight: Array  # classes
