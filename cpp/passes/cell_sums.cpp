@@ -33,7 +33,11 @@ Vec smaller(Vec a, Vec b) { return a < b ? a : b; }
 class Pass {
  public:
   Pass(const Rows& rows, const CellSumsTask& task)
-      : rows_(rows), task_(task), d_(rows.n_dense), scale_(of_dense(rows, task.scale)) {
+      : rows_(rows),
+        task_(task),
+        d_(rows.n_dense),
+        is_unscaled_(std::all_of(task.scale, task.scale + rows.n_columns, [](double s) { return s == 1; })),
+        scale_(of_dense(rows, task.scale)) {
     shift_.reserve(task.cells.count * d_);
     for (size_t c = 0; c < task.cells.count; ++c)
       for (size_t j = 0; j < d_; ++j) shift_.push_back(task.shift[c * rows.n_columns + rows.dense_columns[j]]);
@@ -136,6 +140,14 @@ class Pass {
       return;
     }
     double lowest = total.lowest;
+    if (is_unscaled_ && !square) {  // counts: one table in the cache, not two
+      for_each_entry(rows_, row, [&](size_t column, double value) {
+        sum[column] += w * value;
+        if (value < lowest) lowest = value;
+      });
+      total.lowest = lowest;
+      return;
+    }
     for_each_entry(rows_, row, [&](size_t column, double value) {
       const double z = value * scale[column];
       sum[column] += w * z;
@@ -148,6 +160,7 @@ class Pass {
   const Rows& rows_;
   const CellSumsTask& task_;
   size_t d_;
+  bool is_unscaled_;
   std::vector<double> scale_, shift_, scratch_;
   std::vector<double> weight_, dense_, squares_;
 };
