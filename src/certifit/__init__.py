@@ -22,6 +22,13 @@ _MODULES = {
     ),
     "models.robust": ("HuberRegressor",),
     "models.components": ("PCA",),
+    "models.generative": ("GaussianDiscriminant",),
+    "models.naive_bayes": (
+        "GaussianNB",
+        "BernoulliNB",
+        "MultinomialNB",
+    ),
+    "families": ("Gaussian",),
     "maps": (
         "Polynomial",
         "Functions",
@@ -126,6 +133,7 @@ _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = [
     "PCA",
     "BackwardSelection",
+    "BernoulliNB",
     "BiasVarianceDisplay",
     "BiplotDisplay",
     "Bootstrap",
@@ -141,11 +149,15 @@ __all__ = [
     "Folds",
     "ForwardSelection",
     "Functions",
+    "Gaussian",
+    "GaussianDiscriminant",
+    "GaussianNB",
     "HuberRegressor",
     "InfluenceDisplay",
     "Lasso",
     "LearningCurveDisplay",
     "LinearRegression",
+    "MultinomialNB",
     "MutualInformationDisplay",
     "MutualInformationFilter",
     "PathDisplay",
@@ -250,7 +262,12 @@ if TYPE_CHECKING:
     from certifit.maps import Functions, Polynomial, TableEncoder, TextBinarizer
     from certifit.modelfile import load, save, verify
     from certifit.models.components import PCA
+    from certifit.families import Gaussian
+    from certifit.maps import Functions, Polynomial, TableEncoder
+    from certifit.modelfile import load, save, verify
+    from certifit.models.generative import GaussianDiscriminant
     from certifit.models.linear import LinearRegression, Ridge
+    from certifit.models.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
     from certifit.models.robust import HuberRegressor
     from certifit.models.sparse import ElasticNet, Lasso
     from certifit.runtime import threads

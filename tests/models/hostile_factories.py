@@ -20,6 +20,10 @@ FACTORIES = {
     "PCA(2, whiten)": ("tr", lambda: cf.PCA(2, whiten=True)),
     "PCA(standardize)": ("tr", lambda: cf.PCA(standardize=True)),
     "PCA(2, randomized)": ("tr", lambda: cf.PCA(2, solver="randomized")),
+    "GaussianDiscriminant": ("clf", cf.GaussianDiscriminant),
+    "GaussianDiscriminant(class)": ("clf", lambda: cf.GaussianDiscriminant("class", shrinkage=0.1)),
+    "GaussianNB": ("clf", cf.GaussianNB),
+    "BernoulliNB": ("clf", cf.BernoulliNB),
     "CrossValidated": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv=3)),
     "CrossValidated(loo)": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv="loo")),
 }

@@ -5,11 +5,9 @@ fit: gate -> basis -> task -> solve -> certify -> store. A fitted model holds no
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +24,7 @@ from certifit.data.gate import fit_source, predict_rows, predict_source, refuse_
 from certifit.data.source import Block, Memory, Source
 from certifit.maps import Polynomial, TableEncoder
 from certifit.models.inference import InferenceMethods
-from certifit.models.mapped import MappedRows, fitted_basis
+from certifit.models.mapped import MappedRows, check_number, fitted_basis
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.direct import Run, solve
 from certifit.solvers.dual_fold_path import dual_fold_path, dual_leave_one_out
@@ -42,8 +40,6 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
     """A linear model y = b + x'w fitted by least squares, with or without a penalty."""
 
     fit_intercept: bool
-    basis: Any
-    encoder: Any
     tol: float
 
     @one_blas_thread
@@ -55,9 +51,7 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
         self._check_parameters()
         source = fit_source(self, X, y, sample_weight)
         self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
-        self.encoder_ = self._fitted_encoder(source) if source.is_table else None
-        self.basis_ = None if self.basis is None else fitted_basis(self.basis, self._encoded(source))
-        task = self._task(self._mapped(source), self._penalty_strength())
+        task = self._task(self._fit_maps(source), self._penalty_strength())
         run = self._solved(task)
         self.history_ = run.history
         self.certificate_ = self._certified(task, run.state)
@@ -318,11 +312,3 @@ def _open(encoder: TableEncoder) -> tuple[TableEncoder, Gaps | None]:
         return opened, None
     columns, indicators, fills = (np.array(part) for part in zip(*gaps, strict=True))
     return opened, Gaps(columns, indicators, fills, np.array(kept))
-
-
-def check_number(name: str, value: Any) -> None:
-    """Refuse what is not a finite number >= 0."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number >= 0. Got {value!r}.")
-    if not (math.isfinite(float(value)) and float(value) >= 0):
-        raise ValueError(f"{name} must be a finite number >= 0. Got {value}.")

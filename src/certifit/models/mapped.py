@@ -1,7 +1,9 @@
-"""What rows become on their way into a model: a table's encoder, then basis functions."""
+"""What a model does to rows before it weighs them: a table's columns become numbers, then functions of them."""
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,12 +16,18 @@ from certifit.statistics.gram import ColumnRange
 
 
 class MappedRows:
-    """A model with parameters `encoder` and `basis`, and what a fit made of them."""
+    """A model with an encoder and a basis, and their fitted copies encoder_ and basis_."""
 
-    basis: Any
+    basis: Any = None
     encoder: Any
-    basis_: Any
     encoder_: Any
+    basis_: Any
+
+    def _fit_maps(self, source: Source) -> Source:
+        """Fit the encoder and the basis; the mapped source."""
+        self.encoder_ = self._fitted_encoder(source) if source.is_table else None
+        self.basis_ = None if self.basis is None else fitted_basis(self.basis, self._encoded(source))
+        return self._mapped(source)
 
     def _mapped(self, source: Source) -> Source:
         source = self._encoded(source)
@@ -46,6 +54,14 @@ class MappedRows:
             raise TypeError(f"basis must be None, Polynomial(degree) or Functions([...]). Got {self.basis!r}.")
         if self.encoder is not None and not isinstance(self.encoder, TableEncoder):
             raise TypeError(f"encoder must be None or TableEncoder(...). Got {self.encoder!r}.")
+
+
+def check_number(name: str, value: Any) -> None:
+    """Refuse what is not a finite number >= 0."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number >= 0. Got {value!r}.")
+    if not (math.isfinite(float(value)) and float(value) >= 0):
+        raise ValueError(f"{name} must be a finite number >= 0. Got {value}.")
 
 
 def fitted_basis(basis: Any, source: Source) -> Any:

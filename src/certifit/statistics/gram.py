@@ -214,13 +214,13 @@ class CellGrams:
 
 def cell_grams(source: Source, cells: Cells, centred: bool, twofold: bool = False) -> CellGrams:
     """The Gram statistics of the cells of a source: one pass, as for `gram`."""
-    total: CellGrams = _summed(source, centred, twofold, partial(_of_cells, cells=cells))
+    total: CellGrams = summed(source, centred, twofold, partial(_of_cells, cells=cells))
     return total
 
 
 def gram(source: Source, centred: bool, twofold: bool = False) -> Gram:
     """The Gram statistic of a source: one pass, a second one only if block 0 misled about the scales."""
-    total: Gram = _summed(source, centred, twofold, _of_run)
+    total: Gram = summed(source, centred, twofold, _of_run)
     refuse_no_weight(total.sum_weight)
     return total
 
@@ -231,7 +231,8 @@ def refuse_no_weight(sum_weight: float, what: str = "The rows") -> None:
         raise ValueError(f"{what} have no weight: the weight is zero in every row, so none is left.")
 
 
-def _summed(source: Source, centred: bool, twofold: bool, of_run: Callable[..., Any]) -> Any:
+def summed(source: Source, centred: bool, twofold: bool, of_run: Callable[..., Any]) -> Any:
+    """Sum of of_run(run, scaling=, twofold=, block_rows=) in scales from block 0; again where those overflow."""
     largest = None
     for _ in range(2):
         scaling = Scaling.of(source, centred, twofold, largest)
