@@ -19,8 +19,7 @@ from certifit.data.columns import Array, Columns
 from certifit.data.files import write_predictions
 from certifit.data.gate import predict_rows, predict_source, refuse_nonfinite, unlabelled_source
 from certifit.data.source import Block, Memory, Source
-from certifit.models.base import check_number
-from certifit.models.mapped import MappedRows, fitted_basis
+from certifit.models.mapped import MappedRows, check_number, fitted_basis
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.components import solve
 from certifit.tasks.components import ColumnVariance, Directions, VarianceTask, few_rows
