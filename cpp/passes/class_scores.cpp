@@ -1,6 +1,6 @@
 #include "class_scores.hpp"
 
-#include "../row_sums.hpp"
+#include "../coordinate/row_sums.hpp"
 #include "entries.hpp"
 
 namespace certifit {

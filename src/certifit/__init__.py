@@ -259,12 +259,10 @@ if TYPE_CHECKING:
         roc_auc_score,
         roc_curve,
     )
+    from certifit.families import Gaussian
     from certifit.maps import Functions, Polynomial, TableEncoder, TextBinarizer
     from certifit.modelfile import load, save, verify
     from certifit.models.components import PCA
-    from certifit.families import Gaussian
-    from certifit.maps import Functions, Polynomial, TableEncoder
-    from certifit.modelfile import load, save, verify
     from certifit.models.generative import GaussianDiscriminant
     from certifit.models.linear import LinearRegression, Ridge
     from certifit.models.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
