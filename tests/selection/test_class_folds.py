@@ -57,7 +57,7 @@ def test_sparse_rows_and_weights_too(case, rng):
     dense = cf.CrossValidated(model, grid(candidates), cv=cv).fit(X, y, sample_weight=w)
     sparse = cf.CrossValidated(model, grid(candidates), cv=cv).fit(sp.csr_array(X), y, sample_weight=w)
     np.testing.assert_allclose(sparse.cv_results_["mean_test_score"], dense.cv_results_["mean_test_score"], rtol=1e-9)
-    fold = list(cv.split(X, y))[0]
+    fold = next(iter(cv.split(X, y)))
     refit = clone(model).set_params(**dense.cv_results_["params"][0]).fit(X[fold[0]], y[fold[0]], w[fold[0]])
     expected = refit.score(X[fold[1]], y[fold[1]], w[fold[1]])
     np.testing.assert_allclose(dense.cv_results_["split0_test_score"][0], expected, rtol=1e-12)
