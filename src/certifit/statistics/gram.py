@@ -276,7 +276,8 @@ def _largest_of_columns(X: Any) -> Array:
         return np.concatenate([_largest_of_segment(part, X.shape[0]) for part in X.segments])
     if sp.issparse(X):
         largest = np.zeros(X.shape[1])
-        np.maximum.at(largest, X.indices, np.abs(X.data).astype(np.float64, copy=False))
+        with np.errstate(invalid="ignore"):  # a NaN stays, and is named later
+            np.maximum.at(largest, X.indices, np.abs(X.data).astype(np.float64, copy=False))
         return largest
     if X.dtype.kind == "b":
         X = X.view(np.uint8)
