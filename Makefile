@@ -34,6 +34,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.ranking
 	$(BIN)/python -m benchmarks.information
 	$(BIN)/python -m benchmarks.sparse
+	$(BIN)/python -m benchmarks.text
 
 accuracy: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.accuracy

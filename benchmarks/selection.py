@@ -169,16 +169,17 @@ def line(
 TASKS = {"forward": forward, "long_forward": long_forward, "ridge": ridge, "cost": cost}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", default=[], metavar="TASK", help=f"some of {', '.join(TASKS)}")
+def run(description: str | None, tasks: dict[str, Callable[[bool], Iterator[Line]]]) -> None:
+    """The command line of a file of comparisons."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="*", default=[], metavar="TASK", help=f"some of {', '.join(tasks)}")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out")
     given = parser.parse_args()
-    if unknown := set(given.tasks) - set(TASKS):
-        parser.error(f"unknown {sorted(unknown)}. Tasks are {', '.join(TASKS)}.")
-    for task in given.tasks or TASKS:
-        for one in TASKS[task](given.quick):
+    if unknown := set(given.tasks) - set(tasks):
+        parser.error(f"unknown {sorted(unknown)}. Tasks are {', '.join(tasks)}.")
+    for task in given.tasks or tasks:
+        for one in tasks[task](given.quick):
             extra = f"  differ by {one.difference:.1e}" if np.isfinite(one.difference) else ""
             print(
                 f"{one.task:26} {one.size:36} ours {one.ours:8.4f} s  {one.rival} {one.theirs:8.3f} s  "
@@ -191,4 +192,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, TASKS)

@@ -20,6 +20,7 @@ LAYERS = {
     "maps": 3,
     "losses": 4,
     "penalties": 4,
+    "families": 4,
     "tasks": 5,
     "solvers": 6,
     "certificates": 7,

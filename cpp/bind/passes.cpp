@@ -1,4 +1,5 @@
 #include "../passes/gram.hpp"
+#include "../passes/project.hpp"
 #include "../passes/residual.hpp"
 #include "check.hpp"
 
@@ -85,6 +86,15 @@ nb::object scores_py(nb::list x, Vector weights, double intercept, int threads) 
       to_numpy(run(threads, [&](Crew& crew) { return scores(held.rows, weights.data(), intercept, crew); })));
 }
 
+nb::object project_py(nb::list x, Vector scale, Vector shift, Matrix directions, int threads) {
+  HeldRows held(x);
+  check_size("directions", directions.shape(0), held.rows.n_columns);
+  const Scaling scaling = checked_scaling(held.rows, scale, shift, 1.0, 0.0, 1.0);
+  const size_t shape[2] = {held.rows.n_rows, directions.shape(1)};
+  return nb::cast(to_numpy<2>(
+      run(threads, [&](Crew& crew) { return project(held.rows, scaling, directions.data(), shape[1], crew); }), shape));
+}
+
 }  // namespace
 
 void bind_passes(nb::module_& m) {
@@ -95,6 +105,8 @@ void bind_passes(nb::module_& m) {
         "y_scale"_a, "weight_scale"_a, "weights"_a.noconvert(), "intercept"_a, "block_rows"_a, "threads"_a);
   m.def("residual_rows", residual_rows_py, "x"_a, "y"_a.noconvert(), "scale"_a.noconvert(), "y_scale"_a,
         "weights"_a.noconvert(), "intercept"_a, "threads"_a);
+  m.def("project", project_py, "x"_a, "scale"_a.noconvert(), "shift"_a.noconvert(), "directions"_a.noconvert(),
+        "threads"_a);
   m.def("scores", scores_py, "x"_a, "weights"_a.noconvert(), "intercept"_a, "threads"_a);
 }
 

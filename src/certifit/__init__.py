@@ -21,10 +21,19 @@ _MODULES = {
         "ElasticNet",
     ),
     "models.robust": ("HuberRegressor",),
+    "models.components": ("PCA",),
+    "models.generative": ("GaussianDiscriminant",),
+    "models.naive_bayes": (
+        "GaussianNB",
+        "BernoulliNB",
+        "MultinomialNB",
+    ),
+    "families": ("Gaussian",),
     "maps": (
         "Polynomial",
         "Functions",
         "TableEncoder",
+        "TextBinarizer",
     ),
     "selection.splits": (
         "Folds",
@@ -67,6 +76,10 @@ _MODULES = {
     "evaluation.bounds": ("bounds",),
     "evaluation.displays.confusion": ("ConfusionMatrixDisplay",),
     "evaluation.displays.calibration": ("CalibrationDisplay",),
+    "evaluation.displays.components": (
+        "ScreeDisplay",
+        "BiplotDisplay",
+    ),
     "data.files": (
         "scan_csv",
         "scan_parquet",
@@ -118,8 +131,11 @@ _MODULES = {
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "PCA",
     "BackwardSelection",
+    "BernoulliNB",
     "BiasVarianceDisplay",
+    "BiplotDisplay",
     "Bootstrap",
     "Calibration",
     "CalibrationDisplay",
@@ -133,11 +149,15 @@ __all__ = [
     "Folds",
     "ForwardSelection",
     "Functions",
+    "Gaussian",
+    "GaussianDiscriminant",
+    "GaussianNB",
     "HuberRegressor",
     "InfluenceDisplay",
     "Lasso",
     "LearningCurveDisplay",
     "LinearRegression",
+    "MultinomialNB",
     "MutualInformationDisplay",
     "MutualInformationFilter",
     "PathDisplay",
@@ -145,8 +165,10 @@ __all__ = [
     "PrecisionRecallDisplay",
     "Ridge",
     "RocCurveDisplay",
+    "ScreeDisplay",
     "SelectionPathDisplay",
     "TableEncoder",
+    "TextBinarizer",
     "ValidationCurveDisplay",
     "accuracy_score",
     "average_precision_score",
@@ -211,6 +233,7 @@ if TYPE_CHECKING:
     from certifit.evaluation.displays.bias_variance import BiasVarianceDisplay
     from certifit.evaluation.displays.calibration import CalibrationDisplay
     from certifit.evaluation.displays.coefficients import CoefficientDisplay
+    from certifit.evaluation.displays.components import BiplotDisplay, ScreeDisplay
     from certifit.evaluation.displays.confusion import ConfusionMatrixDisplay
     from certifit.evaluation.displays.convergence import ConvergenceDisplay
     from certifit.evaluation.displays.influence import InfluenceDisplay
@@ -236,9 +259,13 @@ if TYPE_CHECKING:
         roc_auc_score,
         roc_curve,
     )
-    from certifit.maps import Functions, Polynomial, TableEncoder
+    from certifit.families import Gaussian
+    from certifit.maps import Functions, Polynomial, TableEncoder, TextBinarizer
     from certifit.modelfile import load, save, verify
+    from certifit.models.components import PCA
+    from certifit.models.generative import GaussianDiscriminant
     from certifit.models.linear import LinearRegression, Ridge
+    from certifit.models.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
     from certifit.models.robust import HuberRegressor
     from certifit.models.sparse import ElasticNet, Lasso
     from certifit.runtime import threads

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, wraps
@@ -62,6 +64,22 @@ def n_threads() -> int:
     available = min(available, _cgroup_processors())
     limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     return min(available, int(limit)) if limit.isdigit() and int(limit) > 0 else available
+
+
+def in_order(f: Callable[[Any], Result], items: Iterable[Any]) -> Iterator[Result]:
+    """f of every item, in the order of the items, on the threads that a call may use; few results wait at a time."""
+    n = n_threads()
+    if n == 1:
+        yield from map(f, items)
+        return
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(n) as pool:
+        for item in items:
+            waiting.append(pool.submit(f, item))
+            if len(waiting) > n:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 @cache

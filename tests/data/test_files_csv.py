@@ -141,7 +141,7 @@ REFUSED: dict[str, tuple[str | bytes, dict[str, Any], str]] = {
     "text among numbers early": (f"a,b,y\n1,2,3\nred,1,2\n{BODY}", {}, "line 3: column 'a' is 'red', not a whole"),
     "text where numbers were said": (GOOD + "q,1,2\n", {"types": {"a": "number"}}, "line 6: column 'a' is 'q', not"),
     "no date where dates were said": (GOOD, {"types": {"a": "date"}}, "line 2: column 'a' is '1', not a date such as"),
-    "text in the target": (GOOD + "5,1,high\n", {"target": "y"}, "line 6: column 'y' is 'high', not a"),
+    "text in the target": (f"a,b,y\n{BODY}5,1,hi\n", {"target": "y"}, f"line {MANY + 2}: column 'y' is 'hi', not a"),
     "bytes that are no text": (b"a,b\n1,x\n2,\xe9\n", {}, "line 3: column 'b' has bytes that are not utf8.*latin1"),
     "a header that is no text": (b"a,\xe9\n1,2\n", {}, "header is not utf8"),
     "UTF-16": (b"\xff\xfea\x00,\x00b\x00\n\x00", {}, "UTF-16"),

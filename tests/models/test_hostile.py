@@ -25,5 +25,5 @@ def test_hostile_inputs_are_refused_in_words_or_fitted_right(name, tmp_path):
         env=os.environ | {"PYTHONPATH": str(HERE)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     outcomes = json.loads(path.read_text())[name] if path.exists() else {}
-    assert len(outcomes) > 100, done.stderr
+    assert len(outcomes) > 90, done.stderr  # a transformer has no cases of targets
     assert {case: outcome for case, outcome in outcomes.items() if outcome[0] in BAD} == {}

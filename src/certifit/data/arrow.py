@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from certifit.data.columns import Array, Bits
+from certifit.data.labels import codes_of, label_column
 from certifit.data.roles import features
 from certifit.data.source import Block, Source, block_rows
 
@@ -26,6 +27,7 @@ class ArrowSource(Source):
     """
 
     is_table = True
+    classes: Array | None = None  # labels that the target is read as codes of
 
     def __init__(
         self,
@@ -59,6 +61,27 @@ class ArrowSource(Source):
         other.n_features, other.block_rows = len(other.names), block_rows(len(other.names))
         return other
 
+    def target_column(self) -> ArrowSource:
+        """The same rows with the target as their only column, of whatever type it is."""
+        if not self.has_target:
+            raise ValueError("The scan has no target. Use scan_csv(path, target='name of the column').")
+        other = copy(self)
+        other.names, other.n_features, other.block_rows, other.run_rows = [self.target], 1, block_rows(1), None
+        other.has_target = False
+        return other
+
+    def without_target(self) -> ArrowSource:
+        """The same rows, their target not read."""
+        other = copy(self)
+        other.has_target = False
+        return other
+
+    def coded(self, classes: Array) -> ArrowSource:
+        """The same rows with labels read as codes."""
+        other = copy(self)
+        other.classes = classes
+        return other
+
     def runs(self) -> Iterator[Block]:
         """Runs of rows as Arrow tables of the feature columns."""
         first_row = 0
@@ -68,7 +91,7 @@ class ArrowSource(Source):
 
     def block(self, table: pa.Table, first_row: int) -> Block:
         """Rows of the schema as a block, target and weight checked."""
-        y = self._numbers(table, self.target, first_row) if self.has_target else None
+        y = self._target(table, first_row) if self.has_target else None
         weight = None if self.weight is None else self._numbers(table, self.weight, first_row)
         if weight is not None and (weight < 0).any():
             at = int(np.flatnonzero(weight < 0)[0])
@@ -78,6 +101,11 @@ class ArrowSource(Source):
 
     def _tables(self, size: int) -> Iterator[pa.Table]:
         return rebatched(self.open_batches(), size)
+
+    def _target(self, table: pa.Table, first_row: int) -> Array:
+        if self.classes is None:
+            return self._numbers(table, self.target, first_row)
+        return codes_of(label_column(table.column(self.target), self.target, self.place, first_row), self.classes)
 
     def _numbers(self, table: pa.Table, name: str, first_row: int) -> Array:
         """A target or weight column as float64; every entry must be a finite number."""

@@ -85,6 +85,29 @@ class Listed:
 
 
 @dataclass(frozen=True)
+class ByLabel:
+    """The cell of a row is the code of its label. within: other cells, each of which is divided by label."""
+
+    n_labels: int
+    within: Cells | None = None
+
+    @property
+    def n_cells(self) -> int:
+        """Cell c of the others holds cells c n_labels, ..., c n_labels + n_labels - 1."""
+        return self.n_labels * (1 if self.within is None else self.within.n_cells)
+
+    def of(self, block: Block) -> Array:
+        """Cell of every row."""
+        if block.y is None:
+            raise ValueError("The rows carry no labels.")
+        labels = block.y.astype(np.int32)
+        if self.within is None:
+            return labels
+        outer = self.within.of(block).astype(np.int32)
+        return np.where((outer < 0) | (labels < 0), np.int32(NO_CELL), outer * np.int32(self.n_labels) + labels)
+
+
+@dataclass(frozen=True)
 class Splits:
     """Training and validation sets as sums of cells: split s holds cell c train[s, c] or validation[s, c] times."""
 

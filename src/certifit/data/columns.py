@@ -165,6 +165,34 @@ class Codes:
         return out
 
 
+@dataclass(frozen=True)
+class Csr:
+    """Columns that are mostly zero: a SciPy CSR array of float64 with sorted indices."""
+
+    rows: Any
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns."""
+        return int(self.rows.shape[1])
+
+    def part(self, begin: int, end: int) -> Csr:
+        """Rows [begin, end)."""
+        return Csr(self.rows[begin:end])
+
+    def taken(self, rows: Array) -> Csr:
+        """The rows where `rows` is True."""
+        return Csr(self.rows[rows])
+
+    def core(self) -> tuple[Any, ...]:
+        """As the compiled core takes it."""
+        return ("csr", self.rows.data, self.rows.indices, self.rows.indptr, self.n_columns)
+
+    def dense(self, n_rows: int) -> Array:
+        """Rows x columns."""
+        return np.asarray(self.rows.toarray())
+
+
 class Columns:
     """The columns of a block: segments side by side."""
 
@@ -181,7 +209,8 @@ class Columns:
         """The rows where `rows` is True, copied."""
         n_rows = self.shape[0]
         segments: list[Segment] = [
-            part.taken(rows) if isinstance(part, Codes) else Dense(part.dense(n_rows)[rows]) for part in self.segments
+            part.taken(rows) if isinstance(part, Codes | Csr) else Dense(part.dense(n_rows)[rows])
+            for part in self.segments
         ]
         return Columns(segments, int(np.count_nonzero(rows)))
 

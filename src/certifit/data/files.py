@@ -59,8 +59,8 @@ def scan_csv(
     paths = listed(path, (".csv", ".tsv", ".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst"))
     text = Text.of(paths[0], delimiter, encoding, tuple(missing))
     chosen = features(text.header, target, weight, columns, repr(paths[0]), group)
-    numbers = [name for name in (target, weight) if name is not None]
-    read = chosen if group is None else [*chosen, group]
+    numbers = [] if weight is None else [weight]
+    read = [*chosen, *(name for name in (group, target) if name is not None)]
     return FileSource(CsvFiles(paths, text, read, numbers, types or {}, bad_rows), target, weight, chosen, group)
 
 
@@ -199,17 +199,24 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
             yield item  # type: ignore[misc]
 
 
-def write_predictions(batches: Iterable[Array], path: AnyPath, names: Sequence[str] = ("prediction",)) -> int:
+def write_predictions(
+    batches: Iterable[Array],
+    path: AnyPath,
+    names: Sequence[str] = ("prediction",),
+    kind: pa.DataType | None = None,
+) -> int:
     """Write arrays of predictions to a Parquet file, or CSV if the name ends in .csv; return the number of rows.
 
     An array has one row a prediction, or one column a name. Constant memory. The file appears whole or not at all.
+    kind: the Arrow type of predictions that are no float64.
     """
-    schema = pa.schema([(name, pa.float64()) for name in names])
+    kind = pa.float64() if kind is None else kind
+    schema = pa.schema([(name, kind) for name in names])
     n_rows = 0
     with whole_file(path) as file, _writer(os.fspath(path), file, schema) as write:
         for batch in batches:
-            columns = np.asarray(batch, dtype=np.float64).reshape(-1, len(names))
-            write(pa.RecordBatch.from_arrays([pa.array(columns[:, j]) for j in range(len(names))], schema=schema))
+            columns = np.asarray(batch).reshape(-1, len(names))
+            write(pa.RecordBatch.from_arrays([pa.array(columns[:, j], kind) for j in range(len(names))], schema=schema))
             n_rows += len(columns)
     return n_rows
 
@@ -241,7 +248,8 @@ def _writer(path: str, file: Any, schema: pa.Schema) -> Iterator[Callable[[pa.Re
     if path.lower().endswith(".csv"):
         from pyarrow import csv
 
-        options = csv.WriteOptions(quoting_style="none")
+        is_text = any(pa.types.is_large_string(kind) for kind in schema.types)
+        options = csv.WriteOptions(quoting_style="needed" if is_text else "none")
         with csv.CSVWriter(file, schema, write_options=options) as writer:
             yield writer.write_batch
         return

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from certifit.data.arrow import ArrowSource
 from certifit.data.columns import Array, Columns
 from certifit.data.frames import frame_table, is_frame
+from certifit.data.labels import coded, refuse_missing, with_codes
 from certifit.data.source import Block, Memory, Source
 
 _CORE_KINDS = "fiub"  # float, signed, unsigned, bool
@@ -27,14 +28,10 @@ _SEARCH_ROWS = 65_536
 def fit_source(model: Any, X: Any, y: Any, sample_weight: Any) -> Source:
     """The checked training rows. Sets n_features_in_ and feature_names_in_ on the model."""
     if isinstance(X, Source):
-        if y is not None or sample_weight is not None:
-            raise ValueError(
-                "A scan carries its target and weight. Pass them as scan_csv(..., target=, weight=), not to fit."
-            )
+        _refuse_extra(y, sample_weight)
         if X.first_block().y is None:
             raise ValueError("The scan has no target. Use scan_csv(path, target='name of the column').")
-        model.n_features_in_ = X.n_features
-        _set_names(model, X.names if X.named else None)
+        _set_columns(model, X)
         return X
     if getattr(model, "encoder", None) is not None:
         return _fit_table(model, _table(X), y, sample_weight)
@@ -49,6 +46,45 @@ def fit_source(model: Any, X: Any, y: Any, sample_weight: Any) -> Source:
     return Memory(_core_array(X), y, weight, None if names is None else [str(name) for name in names])
 
 
+def unlabelled_source(model: Any, X: Any, sample_weight: Any) -> Source:
+    """The checked rows of a fit without a target. Sets n_features_in_ and feature_names_in_ on the model."""
+    if isinstance(X, Source):
+        if sample_weight is not None:
+            raise ValueError("A scan carries its weight. Pass it as scan_csv(..., weight=), not to fit.")
+        model.n_features_in_ = X.n_features
+        _set_names(model, X.names if X.named else None)
+        return X
+    if getattr(model, "encoder", None) is not None:
+        return _unlabelled_table(model, _table(X), sample_weight)
+    refuse_kinds(X)
+    X = validate_data(model, _canonical(X), **_ROWS)
+    weight = None if sample_weight is None else checked_weight(sample_weight, X.shape[0])
+    names = getattr(model, "feature_names_in_", None)
+    return Memory(_core_array(X), None, weight, None if names is None else [str(name) for name in names])
+
+
+def class_source(model: Any, X: Any, y: Any, sample_weight: Any, known: Array | None = None) -> tuple[Source, Array]:
+    """The checked training rows of a classifier with their labels as codes, and the classes.
+
+    known: the classes that there are; None is those of the rows.
+    """
+    if isinstance(X, Source):
+        _refuse_extra(y, sample_weight)
+        source, classes = with_codes(X, known)
+        _set_columns(model, X)
+        return source, classes
+    if y is not None:
+        refuse_missing(y)
+    if getattr(model, "encoder", None) is not None:
+        return _class_table(model, _table(X), y, sample_weight, known)
+    refuse_kinds(X)
+    X, y = validate_data(model, _canonical(X), y, **_ROWS, multi_output=False)
+    weight = None if sample_weight is None else checked_weight(sample_weight, len(y))
+    classes, codes = coded(y, weight, known)
+    names = getattr(model, "feature_names_in_", None)
+    return Memory(_core_array(X), codes, weight, None if names is None else [str(name) for name in names]), classes
+
+
 def predict_rows(model: Any, X: Any) -> Block:
     """The checked rows to predict; the columns must be those of the fit."""
     if getattr(model, "encoder_", None) is not None:
@@ -61,6 +97,11 @@ def predict_rows(model: Any, X: Any) -> Block:
 def predict_source(model: Any, source: Source) -> Source:
     """A scan to predict. A table's columns are found by name; others must be those of the fit, in order."""
     if source.is_table:
+        if getattr(model, "encoder_", None) is None:
+            raise TypeError(
+                "The scan is a table of named columns, and the fit had an array. Fit to a scan or a frame "
+                "(encoder=TableEncoder()), or predict for an array."
+            )
         return source
     fitted = getattr(model, "feature_names_in_", None)
     if fitted is not None and source.named and list(fitted) != source.names:
@@ -73,13 +114,32 @@ def predict_source(model: Any, source: Source) -> Source:
 
 def _fit_table(model: Any, table: Any, y: Any, sample_weight: Any) -> Source:
     """A frame with its target and weight beside it, for a model with an encoder."""
+    _refuse_empty(model, table, y)
+    target = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=np.float64, input_name="y")
+    return _joined_table(model, table, y, target, sample_weight)
+
+
+def _class_table(model: Any, table: Any, y: Any, sample_weight: Any, known: Array | None) -> tuple[Source, Array]:
+    """The same for a classifier."""
+    _refuse_empty(model, table, y)
+    values = column_or_1d(y, warn=True)
+    if len(values) != table.num_rows:
+        raise ValueError(f"y has {len(values)} rows but X has {table.num_rows}.")
+    weight = None if sample_weight is None else checked_weight(sample_weight, len(values))
+    classes, codes = coded(values, weight, known)
+    return _joined_table(model, table, y, codes, weight), classes
+
+
+def _refuse_empty(model: Any, table: Any, y: Any) -> None:
     if table.num_columns == 0 or table.num_rows == 0:
         raise ValueError(
             f"Found {table.num_rows} rows and {table.num_columns} columns. A fit needs one of each at least."
         )
     if y is None:
         raise ValueError(f"{type(model).__name__} requires y to be passed, but the target y is None.")
-    target = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=np.float64, input_name="y")
+
+
+def _joined_table(model: Any, table: Any, y: Any, target: Array, sample_weight: Any) -> Source:
     if len(target) != table.num_rows:
         raise ValueError(f"y has {len(target)} rows but X has {table.num_rows}.")
     model.n_features_in_ = table.num_columns
@@ -91,6 +151,33 @@ def _fit_table(model: Any, table: Any, y: Any, sample_weight: Any) -> Source:
         weight = _free_name("weight", table.column_names)
         table = table.append_column(weight, [checked_weight(sample_weight, len(target))])
     return ArrowSource(table.to_batches, table.schema, name, weight, n_rows=table.num_rows)
+
+
+def _unlabelled_table(model: Any, table: Any, sample_weight: Any) -> Source:
+    """A frame with its weight beside it, for a model with an encoder and without a target."""
+    if table.num_columns == 0 or table.num_rows == 0:
+        raise ValueError(
+            f"Found {table.num_rows} rows and {table.num_columns} columns. A fit needs one of each at least."
+        )
+    model.n_features_in_ = table.num_columns
+    _set_names(model, table.column_names)
+    weight = None
+    if sample_weight is not None:
+        weight = _free_name("weight", table.column_names)
+        table = table.append_column(weight, [checked_weight(sample_weight, table.num_rows)])
+    return ArrowSource(table.to_batches, table.schema, None, weight, n_rows=table.num_rows)
+
+
+def _refuse_extra(y: Any, sample_weight: Any) -> None:
+    if y is not None or sample_weight is not None:
+        raise ValueError(
+            "A scan carries its target and weight. Pass them as scan_csv(..., target=, weight=), not to fit."
+        )
+
+
+def _set_columns(model: Any, source: Source) -> None:
+    model.n_features_in_ = source.n_features
+    _set_names(model, source.names if source.named else None)
 
 
 def _table(X: Any) -> Any:

@@ -58,12 +58,23 @@ class Block:
     def part(self, begin: int, end: int) -> Block:
         """Rows [begin, end) of this block."""
         return Block(
-            self.X.part(begin, end) if isinstance(self.X, Columns) else self.X[begin:end],
+            _part(self.X, begin, end),
             None if self.y is None else self.y[begin:end],
             None if self.weight is None else self.weight[begin:end],
             self.first_row + begin,
             None if self.group is None else self.group[begin:end],
         )
+
+
+def _part(X: Any, begin: int, end: int) -> Any:
+    if isinstance(X, Columns):
+        return X.part(begin, end)
+    if not sp.issparse(X) or X.format != "csr":
+        return X[begin:end]
+    end = min(end, X.shape[0])
+    first, last = X.indptr[begin], X.indptr[max(end, begin)]
+    parts = (X.data[first:last], X.indices[first:last], X.indptr[begin : max(end, begin) + 1] - first)
+    return sp.csr_array(parts, shape=(max(end - begin, 0), X.shape[1]))  # slicing would copy the entries
 
 
 class RowMap(Protocol):
@@ -136,6 +147,10 @@ class Source:
         other.block_rows, other.run_rows = block_rows, run_rows
         return other
 
+    def blocked(self, block_rows: int) -> Self:
+        """The same rows in blocks of another size, and runs of at least one."""
+        return self.resized(block_rows, max(block_rows, self.rows_of_run()))
+
     def remembered(self, key: Any, make: Callable[[], Result]) -> Result:
         """A fact about all rows that costs a pass, found once a source and question."""
         facts = self.__dict__.setdefault("_facts", {})
@@ -162,7 +177,23 @@ class Source:
 
     def weighted(self, times: Callable[[Block], Array]) -> Source:
         """This source with every weight multiplied by `times`, a number a row; weight 0 is no row."""
-        return _Weighted(self, times)
+        from certifit.data.changed import Weighted
+
+        return Weighted(self, times)
+
+    def target_column(self) -> Source:
+        """The rows with nothing but their target, as it is stored: blocks of y, or of a table with that column."""
+        return self
+
+    def without_target(self) -> Source:
+        """The same rows for a prediction: a target of any type is not read."""
+        return self
+
+    def coded(self, classes: Array) -> Source:
+        """This source with labels read as codes: y is the place of a label among the sorted classes."""
+        from certifit.data.changed import Coded
+
+        return Coded(self, classes)
 
     def gather(self, limit_bytes: int = 8 << 30) -> Block:
         """All rows as one block, or a refusal."""
@@ -196,6 +227,14 @@ class Memory(Source):
             return
         for begin in range(0, self.block.n_rows, self.run_rows):
             yield self.block.part(begin, begin + self.run_rows)
+
+    def blocked(self, block_rows: int) -> Self:
+        """Blocks of another size; all rows stay one run where they are."""
+        if self.run_rows is not None:
+            return super().blocked(block_rows)
+        other = copy(self)
+        other.block_rows = block_rows
+        return other
 
 
 class Batches(Source):
@@ -250,7 +289,7 @@ class _Mapped(Source):
 
     def runs(self) -> Iterator[Block]:
         """Mapped runs."""
-        return map(_Through(self.row_map, _itself), self._cut().runs())
+        return map(_Through(self.row_map, itself), self._cut().runs())
 
     def map(self, f: Callable[[Block], Result]) -> Iterable[Result]:
         """f of every mapped run, where the engine of the inner source has its rows."""
@@ -265,55 +304,6 @@ class _Mapped(Source):
         """The inner source in runs that suit the mapped columns: no mapped copy of all rows exists."""
         rows = min(self.rows_of_run(), self.inner.rows_of_run())  # a wide table mapped to few columns is held too
         return self.inner.resized(self.block_rows, max(self.block_rows, rows))
-
-
-class _Weighted(Source):
-    """A source with other weights, run by run."""
-
-    def __init__(self, inner: Source, times: Callable[[Block], Array]) -> None:
-        self.inner = inner
-        self.times = times
-        self.names, self.named, self.target = inner.names, inner.named, inner.target
-        self.n_features, self.block_rows, self.run_rows = inner.n_features, inner.block_rows, inner.run_rows
-        self.is_table = inner.is_table
-
-    def __getattr__(self, name: str) -> Any:
-        """Facts of the inner source: n_rows, place, skipped, checksummed, notes."""
-        if name.startswith("_") or name == "inner":
-            raise AttributeError(name)
-        return getattr(self.inner, name)
-
-    def runs(self) -> Iterator[Block]:
-        """Runs with the other weights."""
-        return map(_Reweighted(self.times, _itself), self._cut().runs())
-
-    def map(self, f: Callable[[Block], Result]) -> Iterable[Result]:
-        """f of every run, where the engine of the inner source has its rows."""
-        return self._cut().map(_Reweighted(self.times, f))
-
-    def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
-        """Sum of f over the runs, summed where the engine of the inner source sums."""
-        total: Statistic = self._cut().reduce(_Reweighted(self.times, f))
-        return total
-
-    def rows_of_run(self) -> int:
-        """Rows of a run that is not the last."""
-        return self._cut().rows_of_run()
-
-    def _cut(self) -> Source:
-        return self.inner if self.run_rows is None else self.inner.resized(self.block_rows, self.run_rows)
-
-
-@dataclass(frozen=True)
-class _Reweighted:
-    """f of the run with other weights: a function that can be sent to a worker."""
-
-    times: Callable[[Block], Array]
-    f: Callable[[Block], Any]
-
-    def __call__(self, run: Block) -> Any:
-        times = np.asarray(self.times(run), dtype=np.float64)
-        return self.f(replace(run, weight=times if run.weight is None else times * run.weight))
 
 
 @dataclass(frozen=True)
@@ -331,7 +321,8 @@ class _Through:
         return self.f(replace(run, X=rows))
 
 
-def _itself(run: Block) -> Block:
+def itself(run: Block) -> Block:
+    """The run."""
     return run
 
 

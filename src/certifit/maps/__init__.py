@@ -3,5 +3,6 @@
 from certifit.maps.functions import Functions
 from certifit.maps.polynomial import Polynomial
 from certifit.maps.table import TableEncoder
+from certifit.maps.text import TextBinarizer
 
-__all__ = ["Functions", "Polynomial", "TableEncoder"]
+__all__ = ["Functions", "Polynomial", "TableEncoder", "TextBinarizer"]

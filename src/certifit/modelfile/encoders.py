@@ -114,7 +114,10 @@ def plain_parameters(encoder: TableEncoder | None) -> Record | None:
     """The parameters of an encoder in JSON types. What they cannot be is refused by PARAMETERS."""
     if encoder is None:
         return None
-    settings = {name: plain(value) for name, value in encoder.get_params(deep=False).items()}
+    given = encoder.get_params(deep=False)
+    if given.pop("texts") is not None:
+        raise ModelFileError("a model file does not hold columns of words yet. Use encoder=TableEncoder(texts=None).")
+    settings = {name: plain(value) for name, value in given.items()}
     if isinstance(settings["reference"], dict):
         settings["reference"] = sorted([str(name), str(level)] for name, level in settings["reference"].items())
     if isinstance(settings["categories"], Iterable) and not isinstance(settings["categories"], str):

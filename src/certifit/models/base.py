@@ -5,11 +5,9 @@ fit: gate -> basis -> task -> solve -> certify -> store. A fitted model holds no
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -23,27 +21,25 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.files import write_predictions
 from certifit.data.gate import fit_source, predict_rows, predict_source, refuse_nonfinite
-from certifit.data.source import Block, Memory, RowError, Source
-from certifit.maps import Functions, Polynomial, TableEncoder
+from certifit.data.source import Block, Memory, Source
+from certifit.maps import Polynomial, TableEncoder
 from certifit.models.inference import InferenceMethods
+from certifit.models.mapped import MappedRows, check_number, fitted_basis
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.direct import Run, solve
 from certifit.solvers.dual_fold_path import dual_fold_path, dual_leave_one_out
 from certifit.solvers.fold_path import FoldPath, fold_path, fold_states
 from certifit.solvers.leave_one_out import LeftOut, LeftOutFits, leave_one_out, left_out_fits
-from certifit.statistics.gram import ColumnRange
 from certifit.statistics.moments import ColumnMoments
 from certifit.tasks.dual_least_squares import has_fewer_rows, least_squares_task
 from certifit.tasks.fold_equations import FoldEquations, Gaps
 from certifit.tasks.normal_equations import Weights
 
 
-class LinearRegressor(InferenceMethods, RegressorMixin, BaseEstimator):
+class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimator):
     """A linear model y = b + x'w fitted by least squares, with or without a penalty."""
 
     fit_intercept: bool
-    basis: Any
-    encoder: Any
     tol: float
 
     @one_blas_thread
@@ -266,32 +262,6 @@ class LinearRegressor(InferenceMethods, RegressorMixin, BaseEstimator):
     def _certified(self, task: Any, state: Weights) -> Certificate:
         return certify(task, state, float(self.tol))
 
-    def _fit_maps(self, source: Source) -> Source:
-        """The columns that the model weighs, through an encoder and a basis fitted to the source."""
-        self.encoder_ = self._fitted_encoder(source) if source.is_table else None
-        self.basis_ = None if self.basis is None else fitted_basis(self.basis, self._encoded(source))
-        return self._mapped(source)
-
-    def _mapped(self, source: Source) -> Source:
-        source = self._encoded(source)
-        return source if self.basis_ is None else source.through(self.basis_)
-
-    def _encoded(self, source: Source) -> Source:
-        return source if self.encoder_ is None else source.through(self.encoder_)
-
-    def _columns(self, block: Block) -> Any:
-        X = block.X
-        try:
-            for row_map in (self.encoder_, self.basis_):
-                X = X if row_map is None else row_map.apply(X)
-        except RowError as error:
-            raise error.moved(block.first_row) from None
-        return X
-
-    def _fitted_encoder(self, source: Source) -> Any:
-        encoder = TableEncoder() if self.encoder is None else clone(self.encoder)
-        return encoder.fit_source(source)
-
     def _scores(self, block: Block) -> Array:
         if block.X.shape[0] == 0:
             return np.zeros(0)
@@ -319,15 +289,12 @@ class LinearRegressor(InferenceMethods, RegressorMixin, BaseEstimator):
         check_number("tol", self.tol)
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise TypeError(f"fit_intercept must be True or False. Got {self.fit_intercept!r}.")
-        if self.basis is not None and not isinstance(self.basis, Polynomial | Functions):
-            raise TypeError(f"basis must be None, Polynomial(degree) or Functions([...]). Got {self.basis!r}.")
+        self._check_maps()
         if isinstance(self.basis, Polynomial) and self.basis.form == "chebyshev" and not self.fit_intercept:
             raise ValueError(
                 "fit_intercept=False needs basis=Polynomial(degree, form='powers'): Chebyshev columns T2, T4, ... "
                 "hold a constant, which would act as an intercept."
             )
-        if self.encoder is not None and not isinstance(self.encoder, TableEncoder):
-            raise TypeError(f"encoder must be None or TableEncoder(...). Got {self.encoder!r}.")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -342,23 +309,3 @@ def _open(encoder: TableEncoder) -> tuple[TableEncoder, Gaps | None]:
         return opened, None
     columns, indicators, fills = (np.array(part) for part in zip(*gaps, strict=True))
     return opened, Gaps(columns, indicators, fills, np.array(kept))
-
-
-def check_number(name: str, value: Any) -> None:
-    """Refuse what is not a finite number >= 0."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number >= 0. Got {value!r}.")
-    if not (math.isfinite(float(value)) and float(value) >= 0):
-        raise ValueError(f"{name} must be a finite number >= 0. Got {value}.")
-
-
-def fitted_basis(basis: Any, source: Source) -> Any:
-    """A fitted copy of the basis; a polynomial needs only the range of each column, one pass."""
-    basis = clone(basis)
-    names = source.names if source.named else None
-    if isinstance(basis, Polynomial):
-        span = source.reduce(ColumnRange.of)
-        if not (np.isfinite(span.lower).all() and np.isfinite(span.upper).all()):
-            refuse_nonfinite(source)
-        return basis.fit_range(span.lower, span.upper, names=names)
-    return basis.fit(source.first_block().X)

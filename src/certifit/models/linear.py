@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.models.base import LinearRegressor, check_number
+from certifit.models.base import LinearRegressor
+from certifit.models.mapped import check_number
 
 
 class LinearRegression(LinearRegressor):

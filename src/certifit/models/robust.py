@@ -13,7 +13,8 @@ from certifit.certificates.robust import certify
 from certifit.data.cells import Splits
 from certifit.data.source import Source
 from certifit.losses import Huber
-from certifit.models.base import LinearRegressor, check_number
+from certifit.models.base import LinearRegressor
+from certifit.models.mapped import check_number
 from certifit.solvers.direct import Run
 from certifit.solvers.robust import solve
 from certifit.tasks.fold_equations import FoldEquations

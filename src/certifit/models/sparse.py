@@ -17,7 +17,8 @@ from certifit.data.gate import fit_source
 from certifit.data.roles import refuse_unknown
 from certifit.data.source import Source
 from certifit.maps import Polynomial
-from certifit.models.base import LinearRegressor, check_number
+from certifit.models.base import LinearRegressor
+from certifit.models.mapped import check_number
 from certifit.solvers.coordinate import ElasticPath, alpha_max, elastic_path, solve
 from certifit.solvers.direct import Run
 from certifit.solvers.elastic_folds import column_fold_path, gram_fold_path

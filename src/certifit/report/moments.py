@@ -100,6 +100,8 @@ def _sums(X: Any, weight: Array, pull: Array, mass: float) -> Sums:
 
 
 def _of_segment(segment: seg.Segment, n_rows: int, weight: Array, pull: Array, mass: float) -> Sums:
+    if isinstance(segment, seg.Csr):
+        return _sums(segment.rows, weight, pull, mass)
     if not isinstance(segment, seg.Codes):
         dense = segment.dense(n_rows)
         return _of_column(dense[:, 0], weight, pull, mass) if dense.shape[1] == 1 else _sums(dense, weight, pull, mass)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.gate import checked_weight, fit_source, refuse_nonfinite
+from certifit.data.gate import checked_weight, class_source, fit_source, refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.maps import TableEncoder
 from certifit.selection.progress import Bar
@@ -40,14 +40,15 @@ class Rows:
     @staticmethod
     def of(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Rows:
         """Checked rows. An estimator of another library checks X itself."""
-        is_ours = hasattr(estimator, "fold_path")
+        is_ours = hasattr(estimator, "fold_path") or hasattr(estimator, "fold_scores")
         if isinstance(X, Source):
             if not is_ours:
                 raise TypeError(f"{type(estimator).__name__} cannot read a scan. Give it arrays.")
             if groups is not None:
                 raise ValueError("A scan names its groups: scan_csv(..., group='name of the column').")
-            return Rows(fit_source(clone(estimator), X, y, sample_weight))
-        source = fit_source(clone(estimator), X, y, sample_weight) if is_ours else None
+            scan = _checked(estimator, X, y, sample_weight)
+            return Rows(scan, labels=targets(scan).astype(np.int64) if is_classifier(estimator) else None)
+        source = _checked(estimator, X, y, sample_weight) if is_ours else None
         X, y = indexable(X, y)
         labels = None
         if is_classifier(estimator) and y is not None:
@@ -57,6 +58,13 @@ class Rows:
         if groups is not None:
             source = _Grouped(source, group_numbers(groups, n_samples(X)))
         return Rows(source, X, y, weight, groups, labels)
+
+
+def _checked(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Source:
+    """The checked rows of one of our models, as its own fit has them: labels of a classifier are codes."""
+    if is_classifier(estimator):
+        return class_source(clone(estimator), X, y, sample_weight)[0]
+    return fit_source(clone(estimator), X, y, sample_weight)
 
 
 @dataclass(frozen=True)
@@ -81,6 +89,8 @@ def evaluate(
     label: str = "cross-validation",
 ) -> FoldScores:
     """Scores of every candidate on every split."""
+    if hasattr(estimator, "fold_scores"):
+        return _of_classes(estimator, rows, rounds, candidates, scoring, n_jobs, label)
     score = sufficient(scoring)
     path = None
     if score is not None and hasattr(estimator, "fold_path"):
@@ -91,6 +101,27 @@ def evaluate(
     train = score(path.train, path.train_total, path.train_weight)
     validation = score(path.validation, path.validation_total, path.validation_weight)
     return FoldScores(train, validation, path.validation_weight, "statistics", path)
+
+
+def _of_classes(
+    estimator: Any,
+    rows: Rows,
+    rounds: Sequence[Splits],
+    candidates: Sequence[Candidate],
+    scoring: Any,
+    n_jobs: int | None,
+    label: str,
+) -> FoldScores:
+    """Scores of a classifier. From sums, only validation rows are scored: training scores are NaN."""
+    found = estimator.fold_scores(rows.source, rounds, candidates, scoring)
+    if found is not None:
+        return FoldScores(np.full_like(found.validation, np.nan), found.validation, found.weight, "statistics")
+    if rows.X is None:
+        raise ValueError(
+            f"{type(estimator).__name__} on a scan is cross-validated from sums, for scoring='accuracy' or "
+            "'neg_log_loss', without a basis and without gaps in the columns. Give arrays for the rest."
+        )
+    return _refitted(estimator, rows, rounds, candidates, scoring, n_jobs, label)
 
 
 def refuse_units(in_units: bool, scoring: Any) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from certifit.data.cells import Cells
-from certifit.data.columns import Array, Codes, Columns
+from certifit.data.columns import Array, Codes, Columns, Csr, Segment
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
@@ -214,13 +214,13 @@ class CellGrams:
 
 def cell_grams(source: Source, cells: Cells, centred: bool, twofold: bool = False) -> CellGrams:
     """The Gram statistics of the cells of a source: one pass, as for `gram`."""
-    total: CellGrams = _summed(source, centred, twofold, partial(_of_cells, cells=cells))
+    total: CellGrams = summed(source, centred, twofold, partial(_of_cells, cells=cells))
     return total
 
 
 def gram(source: Source, centred: bool, twofold: bool = False) -> Gram:
     """The Gram statistic of a source: one pass, a second one only if block 0 misled about the scales."""
-    total: Gram = _summed(source, centred, twofold, _of_run)
+    total: Gram = summed(source, centred, twofold, _of_run)
     refuse_no_weight(total.sum_weight)
     return total
 
@@ -231,7 +231,8 @@ def refuse_no_weight(sum_weight: float, what: str = "The rows") -> None:
         raise ValueError(f"{what} have no weight: the weight is zero in every row, so none is left.")
 
 
-def _summed(source: Source, centred: bool, twofold: bool, of_run: Callable[..., Any]) -> Any:
+def summed(source: Source, centred: bool, twofold: bool, of_run: Callable[..., Any]) -> Any:
+    """Sum of of_run(run, scaling=, twofold=, block_rows=) in scales from block 0; again where those overflow."""
     largest = None
     for _ in range(2):
         scaling = Scaling.of(source, centred, twofold, largest)
@@ -272,11 +273,7 @@ def counted(block: Block) -> Block:
 
 def _largest_of_columns(X: Any) -> Array:
     if isinstance(X, Columns):
-        sizes = [
-            np.ones(part.n_columns) if isinstance(part, Codes) else _largest_of_columns(part.dense(X.shape[0]))
-            for part in X.segments
-        ]
-        return np.concatenate(sizes)
+        return np.concatenate([_largest_of_segment(part, X.shape[0]) for part in X.segments])
     if sp.issparse(X):
         largest = np.zeros(X.shape[1])
         with np.errstate(invalid="ignore"):  # a NaN stays, and is named later
@@ -288,13 +285,19 @@ def _largest_of_columns(X: Any) -> Array:
     return np.asarray(np.maximum(np.abs(high), np.abs(low)))
 
 
+def _largest_of_segment(part: Segment, n_rows: int) -> Array:
+    if isinstance(part, Codes):
+        return np.ones(part.n_columns)
+    return _largest_of_columns(part.rows if isinstance(part, Csr) else part.dense(n_rows))
+
+
 def _shift_of_segments(X: Columns, scale: Array, exact: bool) -> Array:
-    """Shifts of a table's columns. The 0/1 columns of a category are counted, not shifted."""
+    """Shifts of a table's columns. Those of a category, and those that are mostly zero, are not shifted."""
     shift = np.zeros(X.shape[1])
     at = 0
     for part in X.segments:
         places = slice(at, at + part.n_columns)
-        if not isinstance(part, Codes):
+        if not isinstance(part, Codes | Csr):
             shift[places] = _mean_shift(part.dense(X.shape[0]) * scale[places], exact)
         at += part.n_columns
     return shift

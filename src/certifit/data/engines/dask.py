@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
@@ -16,8 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from certifit.data.arrow import ArrowSource
+from certifit.data.columns import Array
+from certifit.data.labels import codes_of, label_column
 from certifit.data.roles import features
-from certifit.data.source import Batches, Block, Result, Statistic, join, tree_sum
+from certifit.data.source import Batches, Block, Result, Statistic, block_rows, join, tree_sum
 from certifit.runtime import threads
 
 _TASKS_AT_ONCE = 64
@@ -50,14 +54,37 @@ def from_dask(
 class DaskSource(Batches):
     """Partitions (delayed blocks) and the global number of each one's first row."""
 
-    def __init__(self, parts: list[Any], n_rows: Sequence[int], names: list[str], table: ArrowSource | None) -> None:
+    def __init__(
+        self, chunks: _FrameChunks | _ArrayChunks, n_rows: Sequence[int], names: list[str], table: ArrowSource | None
+    ) -> None:
         super().__init__(self._blocks, names, "y" if table is None else table.target, named=table is not None)
         if not sum(n_rows):
             raise ValueError("Found 0 rows. A fit needs at least one.")
-        self.parts, self.starts, self.n_rows = parts, [0, *accumulate(n_rows)], sum(n_rows)
+        self.chunks, self.parts = chunks, chunks.parts()
+        self.starts, self.n_rows = [0, *accumulate(n_rows)], sum(n_rows)
         if table is not None:
             self.is_table, self.schema, self.weight = True, table.schema, table.weight
             self.has_target, self.group = table.has_target, table.group
+
+    def target_column(self) -> DaskSource:
+        """The same rows with the target as their only column, of whatever type it is."""
+        other = self._read_as(self.chunks.of_target())
+        other.names, other.n_features, other.block_rows, other.run_rows = [self.target], 1, block_rows(1), None
+        return other
+
+    def without_target(self) -> DaskSource:
+        """The same rows, their target not read."""
+        return self._read_as(self.chunks.without_target())
+
+    def coded(self, classes: Array) -> DaskSource:
+        """The same rows with labels read as codes."""
+        return self._read_as(self.chunks.coded(classes))
+
+    def _read_as(self, chunks: _FrameChunks | _ArrayChunks) -> DaskSource:
+        other = copy(self)
+        other.chunks, other.parts = chunks, chunks.parts()
+        other.open_batches = other._blocks
+        return other
 
     def map(self, f: Callable[[Block], Result]) -> Iterator[Result]:
         """f of every run, computed by the workers, some runs at a time."""
@@ -125,9 +152,34 @@ def _of_frame(
     frames = frame[[named[name] for name in wanted]].to_delayed()
     facts = _computed([delayed(_rows_and_schema)(one) for one in frames], frames)
     table = ArrowSource(tuple, _common([schema for _, schema in facts]), target, weight, chosen, group=group)
-    shared = delayed(table, pure=False, traverse=False)
-    parts = [delayed(_frame_block)(one, shared) for one in frames]
-    return DaskSource(parts, [n_rows for n_rows, _ in facts], chosen, table)
+    return DaskSource(_FrameChunks(frames, table), [n_rows for n_rows, _ in facts], chosen, table)
+
+
+@dataclass(frozen=True)
+class _FrameChunks:
+    """Partitions of a data frame, and how their rows are read."""
+
+    frames: Sequence[Any]
+    table: ArrowSource
+
+    def parts(self) -> list[Any]:
+        """Delayed blocks."""
+        from dask.delayed import delayed
+
+        shared = delayed(self.table, pure=False, traverse=False)
+        return [delayed(_frame_block)(one, shared) for one in self.frames]
+
+    def of_target(self) -> _FrameChunks:
+        """Read as the target alone."""
+        return replace(self, table=self.table.target_column())
+
+    def without_target(self) -> _FrameChunks:
+        """Read without the target."""
+        return replace(self, table=self.table.without_target())
+
+    def coded(self, classes: Array) -> _FrameChunks:
+        """Read with labels as codes."""
+        return replace(self, table=self.table.coded(classes))
 
 
 def _rows_and_schema(frame: Any) -> tuple[int, pa.Schema]:
@@ -135,8 +187,11 @@ def _rows_and_schema(frame: Any) -> tuple[int, pa.Schema]:
 
 
 def _frame_block(frame: Any, table: ArrowSource) -> Block:
-    rows = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
-    return table.block(rows.cast(table.schema), 0)
+    roles = (table.target if table.has_target else None, table.weight, table.group)
+    read = [*table.names, *(name for name in roles if name is not None)]
+    wanted = frame.loc[:, [str(name) in read for name in frame.columns]]
+    rows = pa.Table.from_pandas(wanted, preserve_index=False).replace_schema_metadata(None)
+    return table.block(rows.cast(pa.schema([table.schema.field(name) for name in rows.column_names])), 0)
 
 
 def _common(schemas: list[pa.Schema]) -> pa.Schema:
@@ -163,11 +218,38 @@ def _of_array(X: Any, y: Any, weight: Any) -> DaskSource:
         raise ValueError(f"X must have 2 dimensions. Got {X.ndim}.")
     X = X.rechunk({1: -1})
     columns = [X.to_delayed()[:, 0], _chunks(y, X, "y"), _chunks(weight, X, "weight")]
-    parts = [delayed(_array_block)(*each) for each in zip(*columns, strict=True)]
     n_rows = X.chunks[0]
     if np.isnan(sum(n_rows)):
         n_rows = _computed([delayed(len)(chunk) for chunk in columns[0]], columns[0])
-    return DaskSource(parts, n_rows, [f"x{j}" for j in range(X.shape[1])], None)
+    return DaskSource(_ArrayChunks(columns), n_rows, [f"x{j}" for j in range(X.shape[1])], None)
+
+
+@dataclass(frozen=True)
+class _ArrayChunks:
+    """Chunks of X, y and weights, and how the target is read."""
+
+    columns: Sequence[Sequence[Any]]
+    classes: Array | None = None
+    is_target: bool = False
+
+    def parts(self) -> list[Any]:
+        """Delayed blocks."""
+        from dask.delayed import delayed
+
+        of = _target_block if self.is_target else _array_block
+        return [delayed(of)(*each, self.classes) for each in zip(*self.columns, strict=True)]
+
+    def of_target(self) -> _ArrayChunks:
+        """Read as the target alone."""
+        return replace(self, is_target=True)
+
+    def without_target(self) -> _ArrayChunks:
+        """Read without the target."""
+        return replace(self, columns=[self.columns[0], [None] * len(self.columns[0]), self.columns[2]])
+
+    def coded(self, classes: Array) -> _ArrayChunks:
+        """Read with labels as codes."""
+        return replace(self, classes=classes)
 
 
 def _chunks(values: Any, X: Any, name: str) -> list[Any]:
@@ -183,11 +265,28 @@ def _chunks(values: Any, X: Any, name: str) -> list[Any]:
     return list(values.to_delayed())
 
 
-def _array_block(X: Any, y: Any, weight: Any) -> Block:
+def _target_block(X: Any, y: Any, weight: Any, classes: Array | None) -> Block:
+    """The labels as a table of one column."""
+    if y is None:
+        raise ValueError("The Dask array has no target. Use from_dask(X, target=y).")
+    values = np.asarray(y)
+    column = pa.array(values.tolist() if values.dtype.kind == "O" else values)
+    return Block(pa.table([column], names=["y"]), None, _numbers(weight, "weight", len(values)))
+
+
+def _array_block(X: Any, y: Any, weight: Any, classes: Array | None) -> Block:
     if X.dtype.kind not in "fiub":
         raise TypeError(f"X has dtype {X.dtype}, but every entry must be a number.")
     X = X.astype(np.float64) if X.dtype == np.float16 else X
-    return Block(X, _numbers(y, "y", len(X)), _numbers(weight, "weight", len(X)))
+    target = _numbers(y, "y", len(X)) if classes is None else _labels(y, classes, len(X))
+    return Block(X, target, _numbers(weight, "weight", len(X)))
+
+
+def _labels(y: Any, classes: Array, n_rows: int) -> Array:
+    column = label_column(pa.array(np.asarray(y).tolist()), "y", "row {}".format, 0)
+    if len(column) != n_rows:
+        raise ValueError(f"y has {len(column)} rows in a chunk where X has {n_rows}.")
+    return codes_of(column, classes)
 
 
 def _numbers(values: Any, name: str, n_rows: int) -> Any:

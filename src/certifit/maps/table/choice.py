@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from certifit.maps.table.kinds import Date, Flag, Kind, Level, Number, SetAside
+from certifit.maps.table.kinds import Date, Flag, Kind, Level, Number, SetAside, Text
 from certifit.maps.table.moments import Levels, Moments
 from certifit.maps.table.survey import ColumnSurvey, Survey
 
@@ -28,6 +28,7 @@ class Settings:
     min_count: float
     missing: str
     dates: str
+    texts: bool  # whether free text becomes columns of words
 
     @property
     def is_lenient(self) -> bool:
@@ -134,10 +135,16 @@ def _set_aside(name: str, column: ColumnSurvey, settings: Settings) -> Kind:
     return SetAside(name, reason=f"its type {column.type} is neither number, flag, text nor date")
 
 
+def _text(name: str, column: ColumnSurvey, settings: Settings) -> Kind:
+    if settings.texts and column.texts is not None and _is_prose(column.texts):
+        return Text(name, column.missing > 0, settings.is_lenient)
+    return _level(name, column, settings)
+
+
 _CHOICES: dict[str, Callable[[str, ColumnSurvey, Settings], Kind]] = {
     "number": _number,
     "flag": _number,
-    "text": _level,
+    "text": _text,
     "date": _date,
     "time": _date,
     "duration": _date,
@@ -158,6 +165,14 @@ def _no_information(column: ColumnSurvey, is_constant: bool, value: str) -> str 
     if is_constant and not column.missing:
         return f"it is constant ({value} in every row)"
     return None
+
+
+def _is_prose(texts: Levels) -> bool:
+    """Most values hold a space, and they are long or seldom come twice."""
+    distinct = texts.distinct_in_runs if texts.distinct is None else texts.distinct
+    if texts.count <= FEW_ROWS or distinct <= FEW_ROWS or 2 * texts.spaced <= texts.count:
+        return False
+    return texts.length > _LONG_TEXT * texts.count or 2 * distinct > texts.count
 
 
 def _not_levels(texts: Levels) -> str | None:
@@ -229,8 +244,8 @@ def _sentences(kind: Kind, column: ColumnSurvey, n_rows: int) -> Iterator[str]:
 
 def _gap_sentence(kind: Kind, missing: int, n_rows: int) -> str:
     what = f"Column {kind.name!r} is missing in {missing:,} of {n_rows:,} rows"
-    if isinstance(kind, Level):
-        return f"{what}: a level of its own."
+    if isinstance(kind, Level | Text):
+        return f"{what}: a level of its own." if isinstance(kind, Level) else f"{what}: texts without words."
     filled = [f"{kind.fill:g}"] if isinstance(kind, Number) and kind.varies else []
     filled = [f"{fill:g}" for fill in kind.fills] if isinstance(kind, Date) else filled
     said = [f"filled with the mean {', '.join(filled)}"] if filled else []

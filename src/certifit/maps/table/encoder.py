@@ -18,18 +18,19 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certifit.data.arrow import ArrowSource
-from certifit.data.columns import Array, Codes, Columns, Dense, Segment
+from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment
 from certifit.data.frames import array_table, frame_table, is_frame
 from certifit.data.source import Source
 from certifit.maps.rows import right_length, set_names
 from certifit.maps.table.choice import Settings, choose
-from certifit.maps.table.kinds import KINDS, Kind, Level, SetAside
+from certifit.maps.table.kinds import KINDS, Kind, Level, SetAside, Text
 from certifit.maps.table.reading import plain
 from certifit.maps.table.survey import Survey
+from certifit.maps.text import NoTermsError, TextBinarizer
 
 _LEAST_CAP = 100_000  # distinct texts that a survey counts
 
@@ -41,6 +42,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         flag      0 or 1                 gaps as for a number
         level     one 0/1 column a level but the reference; missing is a level of its own
         date      days since 1970-01-01, month, weekday, hour; gaps as for a number, with one m
+        text      with texts=TextBinarizer(...): one column a term; gaps have no words and are marked by m
 
     Columns that are constant, repeat another column, hold free text, identifiers or too many levels, or are of no such
     kind are set aside. `notes_` says so, one sentence each.
@@ -60,6 +62,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Gaps of numbers and dates: fill with the mean and mark them in a column of their own, only fill, or refuse.
     dates : {"expand", "drop"}, default "expand"
     categories : names of columns of whole numbers that are codes of categories, default none
+    texts : TextBinarizer or None, default None
+        How columns of free text become columns of words: those with a space in most values that are long (more than 40
+        characters on average) or seldom come twice. None sets such columns aside.
     sparse_output : bool, default True
         `transform` gives a CSR array, else a dense one.
 
@@ -95,6 +100,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         missing: str = "indicator",
         dates: str = "expand",
         categories: Sequence[str] = (),
+        texts: TextBinarizer | None = None,
         sparse_output: bool = True,
     ) -> None:
         self.reference = reference
@@ -104,6 +110,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.missing = missing
         self.dates = dates
         self.categories = categories
+        self.texts = texts
         self.sparse_output = sparse_output
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -180,14 +187,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         other.columns_ = []
         for kind in self.columns_:
             record, own = kind.record()
-            is_gap = self._marked(kind).has_indicator and not isinstance(kind, Level)
+            is_gap = self._marked(kind).has_indicator and not isinstance(kind, Level | Text)
             other.columns_.append(type(kind).of_record(record, [next(left) for _ in own]) if is_gap else kind)
         return other
 
     def _marked(self, kind: Kind) -> Kind:
         """A number or date with gaps in the fit, its gaps marked."""
         survey = getattr(self, "survey_", None)
-        if isinstance(kind, Level | SetAside) or survey is None or not survey.columns[kind.name].missing:
+        if isinstance(kind, Level | Text | SetAside) or survey is None or not survey.columns[kind.name].missing:
             return kind
         return replace(kind, has_indicator=True)
 
@@ -206,7 +213,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     @classmethod
     def from_state(cls, state: dict[str, Any], arrays: Mapping[str, Array]) -> Self:
         """The fitted encoder that `to_state` wrote; its survey is not kept."""
-        encoder = cls(**state["parameters"])
+        parameters = dict(state["parameters"])
+        texts = parameters.pop("texts", None)
+        encoder = cls(**parameters, texts=None if texts is None else TextBinarizer.of_plain(texts))
         encoder._check_parameters()
         fills = np.asarray(arrays["fill"], dtype=np.float64).tolist()
         n_fills = [len(record["parts"]) for record in state["columns"]]
@@ -230,9 +239,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         question = partial(Survey.of, cap=cap, categories=frozenset(self.categories))
         survey = source.remembered(("survey", *question.keywords.values()), partial(source.reduce, question))
         settings = Settings(
-            self.reference, self.unseen, int(self.max_levels), float(self.min_count), self.missing, self.dates
+            self.reference,
+            self.unseen,
+            int(self.max_levels),
+            float(self.min_count),
+            self.missing,
+            self.dates,
+            self.texts is not None,
         )
         kinds, notes = choose(survey, settings, getattr(source, "place", "row {}".format))
+        kinds = [self._with_words(kind, source, notes) if isinstance(kind, Text) else kind for kind in kinds]
         self._refuse_references(kinds)
         if not any(kind.names_out("") for kind in kinds):
             rows = "1 sample" if survey.n_rows == 1 else f"{survey.n_rows:,} rows"
@@ -240,6 +256,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.columns_, self.notes_ = kinds, notes
         self.survey_: Survey | None = survey.brief(int(self.max_levels))
         return self
+
+    def _with_words(self, kind: Text, source: Source, notes: list[str]) -> Kind:
+        """A column of texts with the terms that one more pass finds; set aside where there are none."""
+        words = clone(self.texts).set_params(missing="empty")
+        try:
+            words.fit_source(source, kind.name)
+        except NoTermsError as error:
+            notes.append(f"Column {kind.name!r} was set aside: {error}")
+            return SetAside(kind.name, reason="its texts hold no term that is kept")
+        found = len(words.get_feature_names_out())
+        notes.append(f"Column {kind.name!r} is free text: {found:,} columns of its terms.")
+        return replace(kind, words=words)
 
     def _table(self, X: Any, reset: bool) -> pa.Table:
         """X as a table, its names and number of columns checked as scikit-learn does."""
@@ -302,6 +330,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"min_count must be a number >= 1. Got {self.min_count!r}.")
         if isinstance(self.categories, str):
             raise TypeError(f"categories must be a list of column names. Got {self.categories!r}.")
+        if self.texts is not None and not isinstance(self.texts, TextBinarizer):
+            raise TypeError(f"texts must be None or TextBinarizer(...). Got {self.texts!r}.")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -331,6 +361,7 @@ def _plain_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
         **numbers,
         "reference": reference,
         "categories": [str(name) for name in parameters["categories"]],
+        "texts": None if parameters["texts"] is None else parameters["texts"].to_plain(),
         "sparse_output": bool(parameters["sparse_output"]),
     }
 
@@ -341,6 +372,8 @@ def _csr(columns: Columns) -> sp.csr_array:
 
 
 def _sparse(segment: Segment, n_rows: int) -> sp.csr_array:
+    if isinstance(segment, Csr):
+        return segment.rows
     if not isinstance(segment, Codes):
         return sp.csr_array(segment.dense(n_rows))
     column = segment.columns[np.where(segment.codes >= 0, segment.codes, 0)] if len(segment.columns) else None

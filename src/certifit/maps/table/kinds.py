@@ -7,7 +7,7 @@ new level, a gap in a column that had none) counts as the fill or the reference;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
@@ -22,6 +22,7 @@ from certifit.data.columns import Array, Bits, Segment
 from certifit.data.source import RowError
 from certifit.maps.table.dates import PARTS, date_parts
 from certifit.maps.table.reading import as_text, family, valid_rows, whole_numbers
+from certifit.maps.text import TextBinarizer
 
 _SHOWN_LEVELS = 10
 
@@ -59,7 +60,7 @@ class Kind:
         """JSON types with the same keys for every kind, and the fills."""
         record = {
             "kind": self.kind, "name": self.name, "has_indicator": self.has_indicator, "is_lenient": self.is_lenient,
-            "family": None, "parts": [], "levels": [], "reference": None, "other": None, "reason": None,
+            "family": None, "parts": [], "levels": [], "reference": None, "other": None, "reason": None, "text": None,
         }  # fmt: skip
         return record, []
 
@@ -305,6 +306,55 @@ class Level(Kind):
 
 
 @dataclass(frozen=True)
+class Text(Kind):
+    """Free text: the columns of a fitted TextBinarizer; a missing text has no words."""
+
+    words: TextBinarizer = field(default_factory=TextBinarizer)
+
+    kind = "text"
+    reads = ("text",)
+
+    @property
+    def own_names(self) -> list[str]:
+        """One a term."""
+        return self._names
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [f": {term}" for term in self.words.get_feature_names_out()]
+
+    def record(self) -> tuple[dict[str, Any], list[float]]:
+        """The terms in order, and how texts are read."""
+        state, arrays = self.words.to_state()
+        terms = [term.removeprefix(": ") for term in self.own_names] if arrays else []
+        documents = arrays["documents"].tolist() if arrays else []
+        return super().record()[0] | {"levels": terms, "text": state | {"documents": documents}}, []
+
+    @classmethod
+    def of_record(cls, record: dict[str, Any], fills: list[float]) -> Kind:
+        """The kind that `record` wrote."""
+        parts = [term.encode() for term in record["levels"]]
+        arrays: dict[str, Array] = {
+            "letters": np.frombuffer(b"".join(parts), dtype=np.uint8),
+            "ends": np.cumsum([len(part) for part in parts], dtype=np.int64),
+            "documents": np.array(record["text"]["documents"], dtype=np.int64),
+        }
+        return cls(*_common(record), TextBinarizer.from_state(record["text"], arrays))
+
+    _empty_type = pa.string()
+
+    @property
+    def _stand_in(self) -> str:
+        return "a text without words"
+
+    def _read(self, column: pa.Array) -> list[Segment]:
+        self._refuse_gaps_of(column)
+        if pt.is_dictionary(column.type):
+            column = pc.cast(column, pa.large_string())
+        return [seg.Csr(self.words.apply(column)), *self._gaps(valid_bits(column))]
+
+
+@dataclass(frozen=True)
 class SetAside(Kind):
     """A column that the model does not see, and why."""
 
@@ -332,7 +382,7 @@ class SetAside(Kind):
         return cls(*_common(record), record["reason"])
 
 
-KINDS: dict[str, type[Kind]] = {kind.kind: kind for kind in (Number, Flag, Level, Date, SetAside)}
+KINDS: dict[str, type[Kind]] = {kind.kind: kind for kind in (Number, Flag, Level, Date, Text, SetAside)}
 
 
 def _common(record: dict[str, Any]) -> tuple[str, bool, bool]:

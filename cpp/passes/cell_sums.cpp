@@ -1,0 +1,204 @@
+#include "cell_sums.hpp"
+
+#include "../simd.hpp"
+#include "entries.hpp"
+
+namespace certifit {
+namespace {
+
+constexpr size_t chunk_rows = 1024;  // dense sums start anew after so many rows, so roundings do not pile up
+
+struct BlockSums {
+  std::vector<double> weight, dense, dense_squares, thin, thin_squares;
+  double lowest = std::numeric_limits<double>::infinity();
+  double health = 0;  // 0 times every entry: NaN where one is not finite
+
+  void add(const BlockSums& other) {
+    add_to(weight, other.weight);
+    add_to(dense, other.dense);
+    add_to(dense_squares, other.dense_squares);
+    add_to(thin, other.thin);
+    add_to(thin_squares, other.thin_squares);
+    lowest = std::min(lowest, other.lowest);
+    health += other.health;
+  }
+
+  static void add_to(std::vector<double>& to, const std::vector<double>& from) {
+    for (size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+  }
+};
+
+Vec smaller(Vec a, Vec b) { return a < b ? a : b; }
+
+class Pass {
+ public:
+  Pass(const Rows& rows, const CellSumsTask& task)
+      : rows_(rows),
+        task_(task),
+        d_(rows.n_dense),
+        is_unscaled_(std::all_of(task.scale, task.scale + rows.n_columns, [](double s) { return s == 1; })),
+        scale_(of_dense(rows, task.scale)) {
+    shift_.reserve(task.cells.count * d_);
+    for (size_t c = 0; c < task.cells.count; ++c)
+      for (size_t j = 0; j < d_; ++j) shift_.push_back(task.shift[c * rows.n_columns + rows.dense_columns[j]]);
+  }
+
+  BlockSums empty() const {
+    const size_t n_cells = task_.cells.count;
+    BlockSums sums;
+    sums.weight.assign(n_cells, 0.0);
+    sums.dense.assign(n_cells * d_, 0.0);
+    if (task_.has_squares) sums.dense_squares.assign(n_cells * d_, 0.0);
+    if (rows_.thin.empty()) return sums;
+    sums.thin.assign(n_cells * rows_.n_columns, 0.0);
+    if (task_.has_squares) sums.thin_squares.assign(n_cells * rows_.n_columns, 0.0);
+    return sums;
+  }
+
+  void add(size_t begin, size_t end, BlockSums& total) {
+    const size_t n_cells = task_.cells.count;
+    weight_.assign(n_cells, 0.0);
+    dense_.assign(n_cells * d_, 0.0);
+    squares_.assign(task_.has_squares ? n_cells * d_ : 0, 0.0);
+    const Tile tile = read_tile(rows_, begin, end - begin, scratch_);
+    for (size_t row = begin; row < end; ++row) {
+      const int32_t cell = task_.cells.of_row ? task_.cells.of_row[row] : 0;
+      const double w = task_.weight ? task_.weight[row] * task_.weight_scale : 1.0;
+      if (cell < 0 || w == 0) continue;  // no row, whatever stands in it
+      weight_[cell] += w;
+      const double* x = tile.row(row - begin);
+      if (task_.is_indicator) {
+        add_indicators(x, w, static_cast<size_t>(cell), total);
+      } else {
+        add_values(x, w, static_cast<size_t>(cell), total);
+      }
+      if (!rows_.thin.empty()) add_entries(row, w, static_cast<size_t>(cell), total);
+    }
+    BlockSums::add_to(total.weight, weight_);
+    BlockSums::add_to(total.dense, dense_);
+    BlockSums::add_to(total.dense_squares, squares_);
+  }
+
+ private:
+  void add_values(const double* x, double w, size_t cell, BlockSums& total) {
+    double* sum = dense_.data() + cell * d_;
+    double* square = task_.has_squares ? squares_.data() + cell * d_ : nullptr;
+    const double* shift = shift_.data() + cell * d_;
+    const Vec times = broadcast(w);
+    Vec low = broadcast(total.lowest);
+    size_t j = 0;
+    for (; j + lanes <= d_; j += lanes) {
+      const Vec value = load(x + j);
+      const Vec z = multiply_add(value, load(&scale_[j]), -load(shift + j));
+      const Vec wz = times * z;
+      store(sum + j, load(sum + j) + wz);
+      if (square) {
+        store(square + j, multiply_add(wz, z, load(square + j)));
+      } else {
+        low = smaller(value, low);
+      }
+    }
+    total.lowest = std::min(std::min(low[0], low[1]), std::min(low[2], low[3]));
+    for (; j < d_; ++j) {
+      const double z = multiply_add(x[j], scale_[j], -shift[j]);
+      const double wz = w * z;
+      sum[j] += wz;
+      if (square) square[j] = multiply_add(wz, z, square[j]);
+      if (x[j] < total.lowest) total.lowest = x[j];
+    }
+  }
+
+  void add_indicators(const double* x, double w, size_t cell, BlockSums& total) {
+    double* sum = dense_.data() + cell * d_;
+    const Vec times = broadcast(w), zero = broadcast(0.0), threshold = broadcast(task_.threshold);
+    Vec health = zero;
+    size_t j = 0;
+    for (; j + lanes <= d_; j += lanes) {
+      const Vec value = load(x + j);
+      store(sum + j, load(sum + j) + (value > threshold ? times : zero));
+      health += value * zero;
+    }
+    total.health += (health[0] + health[1]) + (health[2] + health[3]);
+    for (; j < d_; ++j) {
+      if (x[j] > task_.threshold) sum[j] += w;
+      total.health += x[j] * 0.0;
+    }
+  }
+
+  void add_entries(size_t row, double w, size_t cell, BlockSums& total) const {
+    double* sum = total.thin.data() + cell * rows_.n_columns;
+    double* square = task_.has_squares ? total.thin_squares.data() + cell * rows_.n_columns : nullptr;
+    const double* scale = task_.scale;
+    const double threshold = task_.threshold;
+    if (task_.is_indicator) {
+      double health = 0;
+      for_each_entry(rows_, row, [&](size_t column, double value) {
+        if (value > threshold) sum[column] += w;
+        health += value * 0.0;
+      });
+      total.health += health;
+      return;
+    }
+    double lowest = total.lowest;
+    if (is_unscaled_ && !square) {  // counts: one table in the cache, not two
+      for_each_entry(rows_, row, [&](size_t column, double value) {
+        sum[column] += w * value;
+        if (value < lowest) lowest = value;
+      });
+      total.lowest = lowest;
+      return;
+    }
+    for_each_entry(rows_, row, [&](size_t column, double value) {
+      const double z = value * scale[column];
+      sum[column] += w * z;
+      if (square) square[column] += w * z * z;
+      if (value < lowest) lowest = value;
+    });
+    total.lowest = lowest;
+  }
+
+  const Rows& rows_;
+  const CellSumsTask& task_;
+  size_t d_;
+  bool is_unscaled_;
+  std::vector<double> scale_, shift_, scratch_;
+  std::vector<double> weight_, dense_, squares_;
+};
+
+}  // namespace
+
+CellSums cell_sums(const Rows& rows, const CellSumsTask& task, size_t block_rows, Crew& crew) {
+  const size_t n_blocks = (rows.n_rows + block_rows - 1) / block_rows;
+  SumTree<BlockSums> tree(n_blocks);
+  crew.for_each_block(n_blocks, [&](size_t block) {
+    const size_t begin = block * block_rows, end = std::min(begin + block_rows, rows.n_rows);
+    Pass pass(rows, task);
+    BlockSums sums = pass.empty();
+    for (size_t i = begin; i < end; i += chunk_rows) {
+      if (!crew.keep_going()) return;
+      pass.add(i, std::min(i + chunk_rows, end), sums);
+    }
+    tree.add(block, std::move(sums));
+  });
+
+  const size_t n_cells = task.cells.count;
+  BlockSums& root = tree.root();
+  if (n_blocks == 0) root = Pass(rows, task).empty();
+  auto whole = [&](const std::vector<double>& dense, std::vector<double>&& thin) {
+    std::vector<double> out = std::move(thin);
+    out.resize(n_cells * rows.n_columns, 0.0);
+    for (size_t c = 0; c < n_cells; ++c)
+      for (size_t j = 0; j < rows.n_dense; ++j)
+        out[c * rows.n_columns + rows.dense_columns[j]] = dense[c * rows.n_dense + j];
+    return out;
+  };
+  CellSums out;
+  out.weight = std::move(root.weight);
+  out.sums = whole(root.dense, std::move(root.thin));
+  if (task.has_squares) out.squares = whole(root.dense_squares, std::move(root.thin_squares));
+  out.lowest = root.lowest;
+  out.is_finite = root.health == 0;
+  return out;
+}
+
+}  // namespace certifit

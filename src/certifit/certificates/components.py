@@ -1,0 +1,206 @@
+"""The certificate of principal components: computed from the rows and the directions alone.
+
+Four claims, each relative, and the value is the worst of them:
+    orthonormality   max |V'V - I|
+    residual         max_i |A v_i - l_i v_i| / l_1: an eigenvalue of A lies within it of every l_i (A symmetric)
+    missed variance  (sum of the k largest eigenvalues of A - trace V'AV) / trace A: by Ky Fan no k orthonormal
+                     directions explain more than that sum
+    centre, scale    |mean - the rows' own| / root of trace A, beyond the rounding of the numbers; scales likewise
+Where there is no matrix, the variance missed is what random directions find outside the span in a few products.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from certifit.certificates.certificate import Certificate
+from certifit.data.columns import Array
+from certifit.runtime import one_blas_thread
+from certifit.statistics.residual import TINY, UNIT
+from certifit.tasks.components import Directions, VarianceTask
+
+PROBES = 10  # a bound of theirs fails with probability 10^-PROBES
+PROBE_PASSES = 4
+PROBE_SEED = 20_06
+MOST_DIGITS = 15.0
+
+
+@dataclass(frozen=True)
+class ComponentsCertificate(Certificate):
+    """The proof that goes with principal components.
+
+    explained: the share of the variance that the directions explain. projection_error: mean squared distance of the
+    rows from the plane, which is the sum of the variances dropped (divided by the sum of weights). gap: smallest
+    variance kept less the largest dropped, relative to the largest. outside: with probability 1 - 1e-10 no direction
+    outside the span explains more than this share of the variance; None where eigenvalues prove it.
+    """
+
+    residual: float = 0.0
+    orthonormality: float = 0.0
+    missed: float = 0.0
+    placed: float = 0.0
+    explained: float = 1.0
+    projection_error: float = 0.0
+    gap: float | None = None
+    outside: float | None = None
+
+    def sentences(self) -> list[str]:
+        """The certificate in words."""
+        k = len(self.names)
+        what = "this direction" if k == 1 else f"these {k} directions"
+        facts = (
+            f"|Av - lambda v| is at most {self.residual:.1e} of the largest variance, "
+            f"the directions are orthonormal to {self.orthonormality:.1e}"
+        )
+        found = "the best could add" if self.outside is None else "random probes found"
+        missed = f"{found} {self.missed:.1e} of the variance to what {what} explain{'s' if k == 1 else ''}"
+        head = "Converged" if self.holds else f"NOT certified to {self.tolerance:.0e}"
+        placed = "" if self.placed <= self.tolerance else f"; centre or scale are off by {self.placed:.1e}"
+        explain = (
+            f"{'It explains' if k == 1 else 'They explain'} {100 * self.explained:.4g} % of the variance; the mean"
+        )
+        second = f"{explain} squared projection error is {self.projection_error:.4g}, the sum of the variances dropped."
+        return [f"{head}: {facts}; {missed}{placed}.", second, *self._gap_sentences(), *self._digit_sentences()]
+
+    def _gap_sentences(self) -> list[str]:
+        out = []
+        if self.outside is not None:
+            out.append(
+                f"No matrix was held. With probability 1 - 1e-{PROBES} no direction outside explains more than "
+                f"{100 * self.outside:.3g} % of the variance."
+            )
+        if len(self.names) > self.rank:
+            out.append(f"The rows vary in {self.rank} directions only; the other components have variance 0.")
+        if self.gap is not None and self.gap <= self.rounding + self.residual:
+            out.append(
+                "The smallest variance kept equals the largest dropped to rounding: which directions of that variance "
+                "are kept is not determined by the data."
+            )
+        return out
+
+    def _digit_sentences(self) -> list[str]:
+        proven = [pair for pair in zip(self.digits, self.names, strict=True) if pair[0] > 0]
+        out = []
+        if proven:
+            fewest, worst = min(proven)
+            which = "every direction" if len(proven) == len(self.digits) else f"{len(proven)} directions"
+            out.append(f"Correct digits proven: at least {math.floor(fewest)} in {which} (fewest: {worst!r}).")
+        rest = [repr(name) for digits, name in zip(self.digits, self.names, strict=True) if not digits > 0]
+        if rest:
+            shown = ", ".join(rest[:10]) + (", ..." if len(rest) > 10 else "")
+            out.append(
+                f"No digit is proven for {shown}: a variance that others equal, or 0, has no direction of its own."
+            )
+        return out
+
+
+@one_blas_thread
+def certify(task: VarianceTask, state: Directions, tolerance: float) -> ComponentsCertificate:
+    """How far the directions are from the best; no solver takes part."""
+    V = np.ascontiguousarray(state.components.T)
+    d, k = V.shape
+    stated = state.variances / task.factor
+    task.refine_for(float(stated[stated > 0].min(initial=task.total)))
+    AV = task.product(V)
+    found = np.einsum("ij,ij->j", V, AV)  # v'Av
+    scale = max(float(found.max()), TINY)
+    residuals = np.linalg.norm(AV - V * stated, axis=0)
+    residual = float(residuals.max()) / scale
+    orthonormality = float(np.abs(V.T @ V - np.eye(k)).max())
+    values = task.eigenvalues()
+    explained = float(found.sum())
+    rounding = (task.error + 4 * UNIT * math.sqrt(d) * scale) / scale
+    if values is None:
+        beyond, outside = _probed(task, V)
+        best = float(np.sort(np.concatenate([found, beyond]))[::-1][:k].sum())
+    else:
+        beyond, outside = values[k:], None
+        best = float(values[:k].sum())
+        rounding += math.sqrt(k) * (2 * task.error + 4 * len(values) * UNIT * scale) / max(task.total, TINY)
+    missed = max(best - explained, 0.0) / max(task.total, TINY)
+    placed = _misplaced(task, state)
+    next_value = float(beyond[0]) if len(beyond) else 0.0
+    largest = next_value if outside is None else outside * task.total
+    dropped = max(task.total - explained, 0.0)
+    with np.errstate(over="ignore", under="ignore"):
+        error = dropped * float(np.float64(task.unit) ** 2)
+    return ComponentsCertificate(
+        claim="worst of residual, orthonormality, missed variance, centre",
+        theorem="Ky Fan: no k orthonormal directions explain more than the k largest eigenvalues",
+        value=max(residual, orthonormality, missed, placed) + rounding + TINY,
+        tolerance=tolerance,
+        rounding=rounding + TINY,
+        rank=_rank(task, values, stated),
+        n_columns=d,
+        condition=float(np.sqrt(scale / max(found.min(), TINY))),
+        names=tuple(f"pca{i}" for i in range(k)),
+        digits=tuple(_digits(stated, largest, residuals + task.error + UNIT * scale, k < d)),
+        residual=residual,
+        orthonormality=orthonormality,
+        missed=missed,
+        placed=placed,
+        explained=explained / task.total if task.total > 0 else 1.0,
+        projection_error=error,
+        gap=(float(found.min()) - next_value) / scale if k < d else None,
+        outside=outside,
+    )
+
+
+def _misplaced(task: VarianceTask, state: Directions) -> float:
+    """How far the centre is from the rows' own, in units of their spread, and the scales, relative."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        step = np.abs(state.mean - task.mean)
+        step = np.maximum(step - 64 * UNIT * np.maximum(np.abs(state.mean), np.abs(task.mean)), 0.0)
+        off = float(np.linalg.norm(step / task.unit / task.scale)) / math.sqrt(max(task.total, TINY))
+        stretched = float(np.abs(state.scale / task.scale - 1).max(initial=0.0))
+    return max(off, stretched)
+
+
+def _rank(task: VarianceTask, values: Array | None, stated: Array) -> int:
+    """Directions in which the rows vary: those stated, or eigenvalues above their rounding where these are more."""
+    seen = int(np.count_nonzero(np.sqrt(stated) > task.noise))
+    return seen if values is None else max(seen, int(np.count_nonzero(values > max(task.noise**2, task.error))))
+
+
+def _digits(values: Array, beyond: float, errors: Array, has_more: bool) -> Array:
+    """-log10 of the sine of the angle to the true direction, at most residual / gap to the other eigenvalues."""
+    distance = np.abs(values[:, None] - values[None, :])
+    np.fill_diagonal(distance, np.inf)
+    gap = distance.min(axis=1, initial=np.inf)
+    if has_more:
+        gap = np.minimum(gap, values - beyond)
+    gap = gap - errors
+    with np.errstate(divide="ignore", invalid="ignore"):
+        digits = -np.log10(errors / gap)
+    return np.where((gap > errors) & (values > 0), np.clip(digits, 0.0, MOST_DIGITS), 0.0)
+
+
+def _probed(task: VarianceTask, V: Array) -> tuple[Array, float]:
+    """Variances that random directions find outside the span of V, and a bound on the largest, of the total.
+
+    B = (I - VV')A(I - VV'). For Gaussian w_1 .. w_r the norm of B^q is at most 10 sqrt(2/pi) max |B^q w_i| but with
+    probability 10^-r (Halko, Martinsson and Tropp 2011, lemma 4.1).
+    """
+    d, k = V.shape
+    r = min(PROBES, d - k)
+    if r <= 0:
+        return np.zeros(0), 0.0
+    w = np.random.default_rng(PROBE_SEED).standard_normal((d, r))
+    w -= V @ (V.T @ w)
+    size = np.zeros(r)  # logarithm of |B^q w|
+    for _ in range(PROBE_PASSES):
+        image = task.product(w)
+        image -= V @ (V.T @ image)
+        norms = np.maximum(np.linalg.norm(image, axis=0), TINY)
+        size += np.log(norms)
+        w = image / norms
+    basis = np.asarray(scipy.linalg.qr(w, mode="economic")[0])
+    basis -= V @ (V.T @ basis)
+    ritz = basis.T @ task.product(basis)
+    beyond = np.maximum(np.linalg.eigvalsh((ritz + ritz.T) / 2)[::-1], 0.0)
+    bound = math.exp((math.log(10 * math.sqrt(2 / math.pi)) + float(size.max())) / PROBE_PASSES)
+    return beyond, min(bound / max(task.total, TINY), 1.0)

@@ -1,0 +1,114 @@
+"""Sources whose runs are changed as they are read: other weights, labels as codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.source import Block, Result, Source, Statistic, itself
+
+
+class Changed(Source):
+    """A source with every run changed as it is read; the rows are the same."""
+
+    def __init__(self, inner: Source) -> None:
+        self.inner = inner
+        self.names, self.named, self.target = inner.names, inner.named, inner.target
+        self.n_features, self.block_rows, self.run_rows = inner.n_features, inner.block_rows, inner.run_rows
+        self.is_table = inner.is_table
+
+    def __getattr__(self, name: str) -> Any:
+        """Facts of the inner source: n_rows, place, skipped, checksummed, notes."""
+        if name.startswith("_") or name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
+        """f of the changed run, as a function that can be sent to a worker."""
+        raise NotImplementedError
+
+    def runs(self) -> Iterator[Block]:
+        """Changed runs."""
+        return map(self.then(itself), self._cut().runs())
+
+    def map(self, f: Callable[[Block], Result]) -> Iterable[Result]:
+        """f of every run, where the engine of the inner source has its rows."""
+        return self._cut().map(self.then(f))
+
+    def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
+        """Sum of f over the runs, summed where the engine of the inner source sums."""
+        total: Statistic = self._cut().reduce(self.then(f))
+        return total
+
+    def rows_of_run(self) -> int:
+        """Rows of a run that is not the last."""
+        return self._cut().rows_of_run()
+
+    def _cut(self) -> Source:
+        return self.inner if self.run_rows is None else self.inner.resized(self.block_rows, self.run_rows)
+
+
+class Weighted(Changed):
+    """A source with other weights."""
+
+    def __init__(self, inner: Source, times: Callable[[Block], Array]) -> None:
+        super().__init__(inner)
+        self.times = times
+
+    def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
+        """f of the run with the other weights."""
+        return _Reweighted(self.times, f)
+
+    def target_column(self) -> Source:
+        """The target alone, with the other weights."""
+        return Weighted(self.inner.target_column(), self.times)
+
+    def without_target(self) -> Source:
+        """The same rows, their target not read."""
+        return Weighted(self.inner.without_target(), self.times)
+
+    def coded(self, classes: Array) -> Source:
+        """The same rows with labels read as codes."""
+        return Weighted(self.inner.coded(classes), self.times)
+
+
+class Coded(Changed):
+    """A source whose y, labels that are numbers, is read as codes."""
+
+    def __init__(self, inner: Source, classes: Array) -> None:
+        super().__init__(inner)
+        self.classes = classes.astype(np.float64)
+
+    def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
+        """f of the run with codes."""
+        return _Recoded(self.classes, f)
+
+
+@dataclass(frozen=True)
+class _Recoded:
+    """f of the run with y as codes: a function that can be sent to a worker."""
+
+    classes: Array
+    f: Callable[[Block], Any]
+
+    def __call__(self, run: Block) -> Any:
+        if run.y is None:
+            return self.f(run)
+        places = np.searchsorted(self.classes, run.y).clip(max=len(self.classes) - 1)
+        return self.f(replace(run, y=np.where(self.classes[places] == run.y, places, -1.0)))
+
+
+@dataclass(frozen=True)
+class _Reweighted:
+    """f of the run with other weights: a function that can be sent to a worker."""
+
+    times: Callable[[Block], Array]
+    f: Callable[[Block], Any]
+
+    def __call__(self, run: Block) -> Any:
+        times = np.asarray(self.times(run), dtype=np.float64)
+        return self.f(replace(run, weight=times if run.weight is None else times * run.weight))

@@ -1,0 +1,126 @@
+"""The terms of many texts and how often they occur: a statistic that adds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from certifit.data.arrow import one_chunk
+from certifit.data.columns import Array
+from certifit.data.source import Block, RowError
+from certifit.maps.text.reading import Texts, arrow_texts, n_texts, refuse_invalid
+from certifit.runtime import core, n_threads
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How texts become terms: the same words for every number of threads, and in every fold."""
+
+    lowercase: bool
+    min_length: int
+    ngram_range: tuple[int, int]
+    stop_words: tuple[str, ...]
+    invalid: str
+    missing: str
+
+    @property
+    def core(self) -> tuple[bool, int, int, int]:
+        """As the compiled core takes it."""
+        return (self.lowercase, self.min_length, *self.ngram_range)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which terms get a column. Shares of the texts are floats, numbers of texts are integers."""
+
+    min_df: float
+    max_df: float
+    max_features: int | None
+    binary: bool
+
+    def bounds(self, n_rows: int) -> tuple[float, float]:
+        """Least and largest number of texts."""
+        low, high = (limit if isinstance(limit, int) else limit * n_rows for limit in (self.min_df, self.max_df))
+        if high < low:
+            raise ValueError(
+                f"max_df={self.max_df} is {high:g} of {n_rows:,} texts, less than min_df={self.min_df} ({low:g})."
+            )
+        return low, high
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Terms sorted by code points: their UTF-8 bytes, where each ends, texts that hold it, times it occurs."""
+
+    letters: Array
+    ends: Array
+    documents: Array
+    times: Array
+    n_rows: int
+
+    @staticmethod
+    def of(block: Block, column: str, reading: Reading) -> Terms:
+        """Of the texts of a run. Rows of weight 0 are no rows."""
+        return _of_block(block, column, reading, lambda texts: found(texts, reading, None, with_matrix=False)[0])
+
+    def __add__(self, other: Terms) -> Terms:
+        own, others = ((t.letters, t.ends, t.documents, t.times) for t in (self, other))
+        letters, ends, documents, times = core.add_terms(own, others)
+        return Terms(letters, ends, documents, times, self.n_rows + other.n_rows)
+
+    def chosen(self, limits: Limits) -> Terms:
+        """Those that the limits keep: of equal frequency, the first in order."""
+        low, high = limits.bounds(self.n_rows)
+        kept = np.flatnonzero((self.documents >= low) & (self.documents <= high))
+        if limits.max_features is not None:
+            frequency = self.documents if limits.binary else self.times
+            often = np.argsort(-frequency[kept], kind="stable")[: limits.max_features]
+            kept = np.sort(kept[often])
+        begins = np.concatenate([[0], self.ends[:-1]])
+        sizes = (self.ends - begins)[kept]
+        ends = np.cumsum(sizes)
+        within = np.arange(int(sizes.sum())) - np.repeat(ends - sizes, sizes)
+        letters = self.letters[np.repeat(begins[kept], sizes) + within]
+        return Terms(letters, ends, self.documents[kept], self.times[kept], self.n_rows)
+
+    def to_list(self) -> list[str]:
+        """The terms."""
+        data = self.letters.tobytes()
+        ends = self.ends.tolist()
+        return [data[begin:end].decode() for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def count_texts(block: Block, column: str, reading: Reading) -> int:
+    """How many texts a run has; missing ones are refused where the reading says so."""
+    return _of_block(block, column, reading, n_texts)
+
+
+def _of_block(block: Block, column: str, reading: Reading, use: Callable[[Texts], Result]) -> Result:
+    own = one_chunk(block.X.column(column))
+    rows = np.arange(block.n_rows)
+    if block.weight is not None:
+        rows = np.flatnonzero(block.weight > 0)
+        own = own.take(pa.array(rows))
+    try:
+        return use(arrow_texts(own, reading.missing))
+    except RowError as error:
+        raise RowError(error.before, int(rows[error.row]) + block.first_row, error.after) from None
+
+
+def found(texts: Texts, reading: Reading, limits: Limits | None, *, with_matrix: bool) -> tuple[Terms, Any]:
+    """The terms of these texts within the limits, and the entries of their matrix."""
+    low, high = (1, math.inf) if limits is None else limits.bounds(n_texts(texts))
+    most = -1 if limits is None or limits.max_features is None else limits.max_features
+    binary = limits is not None and limits.binary
+    (letters, ends, documents, times), matrix = core.find_terms(
+        texts, reading.core, list(reading.stop_words), low, high, most, binary, with_matrix, n_threads()
+    )
+    refuse_invalid(matrix[3], reading.invalid)
+    return Terms(letters, ends, documents, times, n_texts(texts)), matrix

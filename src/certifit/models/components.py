@@ -1,0 +1,315 @@
+"""Principal component analysis."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from certifit.certificates.components import ComponentsCertificate, certify
+from certifit.data.columns import Array, Columns
+from certifit.data.files import write_predictions
+from certifit.data.gate import predict_rows, predict_source, refuse_nonfinite, unlabelled_source
+from certifit.data.source import Block, Memory, Source
+from certifit.models.mapped import MappedRows, check_number, fitted_basis
+from certifit.runtime import core, n_threads, one_blas_thread
+from certifit.solvers.components import solve
+from certifit.tasks.components import ColumnVariance, Directions, VarianceTask, few_rows
+from certifit.tasks.products import ProductVariance
+from certifit.tasks.row_variance import RowVariance
+
+COUNT_ABOVE = 256  # with fewer columns their matrix is cheap, and a stream is not read just to count its rows
+EXACT_UP_TO = 4096  # rows and columns of a matrix that "auto" makes
+PIECE = 4096  # rows made dense at a time
+ROUTES = {ColumnVariance: "columns", RowVariance: "rows", ProductVariance: "products"}
+
+
+class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Principal component analysis: the orthonormal directions along which the rows vary most.
+
+    maximise over V'V = I:   trace V'AV,   A = sum_i weight_i z_i z_i' / sum_i weight_i,   z = (x - mean) / scale
+
+    scores: z'V (over the root of the variance with whiten);  inverse: mean + scale (V scores)
+    mean of |z - VV'z|^2 over the rows = sum of the dropped eigenvalues of A
+
+    A is d x d; with fewer rows than columns the N x N matrix of products of rows takes its place. Variances too small
+    for float64 sums come from twofold ones. The largest entry of every direction is positive, of equal ones the first.
+    certificate:  |Av - lambda v|, orthonormality, what the best directions could explain beyond these
+
+    Parameters
+    ----------
+    n_components : None, int in [1, d], share in (0, 1] or "mle", default None
+        None keeps all directions in which the rows vary (their rank), a share the fewest that explain it, "mle" the
+        number of largest evidence (Minka). More than the rank are filled up with directions of variance 0.
+    center : bool, default True
+        Subtract the mean of every column.
+    standardize : bool, default False
+        Divide every column by its standard deviation (1 / sum of weights); constant columns are left as they are.
+    whiten : bool, default False
+        Scores of unit variance; those along a direction of variance 0 are 0.
+    solver : {"auto", "exact", "randomized"}, default "auto"
+        "randomized" needs only products with A, one pass over the rows each, and goes on until the residual is below
+        tol. "auto" takes it where rows and columns are both more than 4096 and n_components is a tenth at most.
+    ddof : float in [0, 1], default 1
+        Variances are sums of squares over the sum of weights less this. 1 is scikit-learn's N - 1; 0 is A itself.
+    basis, encoder : as for LinearRegression
+        With a basis the components are those of its functions.
+    tol : float >= 0, default 1e-8
+        Largest value of the certificate that counts as converged.
+    max_iter : int >= 1, default 100
+        Steps of the randomized solver.
+    random_state : int >= 0, default 0
+        Where it starts.
+
+    Attributes
+    ----------
+    components_ : (n_components_, d) directions, the largest variance first
+    explained_variance_, explained_variance_ratio_, singular_values_ : (n_components_,)
+    spectrum_ : variances of all directions, those dropped too; with solver="randomized" of those kept
+    total_variance_ : of all directions
+    noise_variance_ : mean of the dropped variances
+    projection_error_ : mean of |z - VV'z|^2 over the rows
+    mean_, scale_ : (d,) what rows are centred and divided by
+    route_ : "columns" (d x d), "rows" (N x N) or "products"
+    certificate_, history_, n_iter_ : the proof, one row a step, and the number of steps
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[1, 1], [-1, -1], [0.1, -0.1], [-0.1, 0.1]])
+    >>> model = cf.PCA(ddof=0).fit(X)
+    >>> model.explained_variance_.round(12)
+    array([1.  , 0.01])
+    >>> model.transform(X)[:, 0].round(6) + 0.0
+    array([ 1.414214, -1.414214,  0.      ,  0.      ])
+    """
+
+    def __init__(
+        self,
+        n_components: Any = None,
+        *,
+        center: bool = True,
+        standardize: bool = False,
+        whiten: bool = False,
+        solver: str = "auto",
+        ddof: float = 1,
+        basis: Any = None,
+        encoder: Any = None,
+        tol: float = 1e-8,
+        max_iter: int = 100,
+        random_state: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.center = center
+        self.standardize = standardize
+        self.whiten = whiten
+        self.solver = solver
+        self.ddof = ddof
+        self.basis = basis
+        self.encoder = encoder
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    @property
+    def objective(self) -> str:
+        """What is maximised, in one line."""
+        z = "(x - mean)" if self.center else "x"
+        return f"maximised: trace V'AV over V'V = I, A = mean of z z', z = {z}{' / scale' if self.standardize else ''}"
+
+    @one_blas_thread
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to rows X (arrays, sparse matrices, data frames) or to a scan; y is not looked at.
+
+        sample_weight: one number a row; weight 2 is the row twice.
+        """
+        self._check_parameters()
+        source = unlabelled_source(self, X, sample_weight)
+        self.encoder_ = self._fitted_encoder(source) if source.is_table else None
+        self.basis_ = None if self.basis is None else fitted_basis(self.basis, self._encoded(source))
+        mapped = self._mapped(source)
+        wanted = self._wanted(mapped)
+        task = self._task(mapped, wanted)
+        run = solve(task, wanted, tolerance=float(self.tol), max_iter=int(self.max_iter), seed=int(self.random_state))
+        self.history_, self.n_iter_ = run.history, len(run.history)
+        self.certificate_ = certify(task, run.state, float(self.tol))
+        self._store(task, run.state)
+        if not self.certificate_.holds:
+            warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=3)
+        return self
+
+    def transform(self, X: Any, out: Any = None) -> Any:
+        """Scores of every row of an array, a frame or a scan, one column a component.
+
+        out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
+        """
+        check_is_fitted(self)
+        parts = self._parts(X, self._scores)
+        if out is not None:
+            write_predictions(parts, out, [str(name) for name in self.get_feature_names_out()])
+            return None
+        whole = list(parts)
+        return np.concatenate(whole) if whole else np.zeros((0, self.n_components_))
+
+    def inverse_transform(self, X: Any) -> Array:
+        """The rows that have these scores and lie in the plane of the components: the nearest to those scored.
+
+        With a basis or an encoder these are rows of its columns.
+        """
+        check_is_fitted(self)
+        scores = check_array(X, dtype=np.float64, input_name="X")
+        if scores.shape[1] != self.n_components_:
+            raise ValueError(f"X has {scores.shape[1]} columns, but there are {self.n_components_} components.")
+        if self.whiten:
+            scores = scores * np.sqrt(self.explained_variance_)
+        return np.asarray(scores @ self.components_ * self.scale_ + self.mean_)
+
+    def projection_error(self, X: Any) -> Array:
+        """|z - VV'z|^2 of every row: its squared distance from the plane of the components, in units of z."""
+        check_is_fitted(self)
+        whole = list(self._parts(X, self._distances))
+        return np.concatenate(whole) if whole else np.zeros(0)
+
+    @one_blas_thread
+    def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> ComponentsCertificate:
+        """The certificate of this model recomputed on data; no solver takes part."""
+        check_is_fitted(self)
+        probe = clone(self)
+        if self.encoder_ is not None and probe.encoder is None:
+            probe.encoder = self.encoder_  # a frame is then read as the table that the model was fitted to
+        source = unlabelled_source(probe, X, sample_weight)
+        predict_source(self, source)
+        state = Directions(self.components_, self.explained_variance_, self.mean_, self.scale_)
+        return certify(self._task(self._mapped(source), self.n_components_), state, float(self.tol))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    def _task(self, source: Source, wanted: Any) -> VarianceTask:
+        arguments = (bool(self.center), bool(self.standardize), float(self.ddof))
+        d = source.n_features
+        if self.solver == "randomized":
+            return ProductVariance(source, *arguments)
+        few, n_rows = few_rows(source, COUNT_ABOVE)
+        smaller = d if n_rows is None else min(d, n_rows)
+        if self.solver == "auto" and smaller > EXACT_UP_TO and isinstance(wanted, int) and 10 * wanted <= smaller:
+            return ProductVariance(source, *arguments)
+        if wanted == "mle" and few:
+            raise ValueError(f"n_components='mle' needs as many rows as columns. X has {n_rows} rows, {d} columns.")
+        return RowVariance(source, *arguments) if few else ColumnVariance(source, *arguments)
+
+    def _wanted(self, source: Source) -> Any:
+        wanted = self.n_components
+        if not isinstance(wanted, Integral):
+            return wanted if wanted is None or isinstance(wanted, str) else float(wanted)
+        if int(wanted) > source.n_features:
+            raise ValueError(
+                f"n_components must be at most the number of columns, {source.n_features}. Got {int(wanted)}."
+            )
+        return int(wanted)
+
+    def _store(self, task: VarianceTask, state: Directions) -> None:
+        self.components_, self.explained_variance_ = state.components, state.variances
+        self.mean_, self.scale_ = state.mean, state.scale
+        self.n_components_ = len(state.components)
+        self.spectrum_ = _spectrum(task, state.variances)
+        self.total_variance_ = task.total * task.factor
+        whole = max(self.total_variance_, np.finfo(float).tiny)
+        self.explained_variance_ratio_ = self.explained_variance_ / whole
+        freedom = task.sum_weight - task.ddof
+        with np.errstate(over="ignore"):
+            self.singular_values_ = np.sqrt(self.explained_variance_) * math.sqrt(freedom)
+        left = task.n_columns - self.n_components_
+        dropped = max(self.total_variance_ - float(self.explained_variance_.sum()), 0.0)
+        self.noise_variance_ = dropped / left if left else 0.0
+        self.projection_error_ = self.certificate_.projection_error
+        self.route_ = ROUTES[type(task)]
+        self.column_names_ = list(task.source.names)
+        self.data_ = {"n_rows": task.n_rows, "sum_weight": task.sum_weight}
+
+    def _parts(self, X: Any, f: Any) -> Iterable[Array]:
+        if isinstance(X, Source):
+            return predict_source(self, X).map(f)
+        return [f(predict_rows(self, X))]
+
+    def _scores(self, block: Block) -> Array:
+        if block.X.shape[0] == 0:
+            return np.zeros((0, self.n_components_))
+        columns = Block(self._columns(block), None, None, block.first_row)
+        power = np.ldexp(1.0, -np.frexp(self.scale_)[1]) if self.standardize else np.ones(len(self.scale_))
+        directions = (self.components_ / (self.scale_ * power)).T
+        if self.whiten:
+            sd = np.sqrt(self.explained_variance_)
+            directions = directions * np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores: Array = core.project(
+                columns.rows, power, self.mean_ * power, np.ascontiguousarray(directions), n_threads()
+            )
+        if not np.isfinite(scores).all():
+            refuse_nonfinite(Memory(columns.X, None, names=self.column_names_))
+            raise ValueError("Scores of X exceed the largest float64. Divide X by a power of ten, or standardize.")
+        return scores
+
+    @one_blas_thread
+    def _distances(self, block: Block) -> Array:
+        X = self._columns(block)
+        pieces = [self._distance(X, begin) for begin in range(0, X.shape[0], PIECE)]
+        distances = np.concatenate(pieces) if pieces else np.zeros(0)
+        if not np.isfinite(distances).all():
+            refuse_nonfinite(Memory(X, None, names=self.column_names_))
+            raise ValueError("Squared distances of X exceed the largest float64. Divide X by a power of ten.")
+        return distances
+
+    def _distance(self, X: Any, begin: int) -> Array:
+        part = X.part(begin, begin + PIECE) if isinstance(X, Columns) else X[begin : begin + PIECE]
+        rows = part.toarray() if isinstance(part, Columns) or sp.issparse(part) else part
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = (np.asarray(rows, dtype=np.float64) - self.mean_) / self.scale_
+            z -= (z @ self.components_.T) @ self.components_
+            return np.asarray(np.einsum("ij,ij->i", z, z))
+
+    def _check_parameters(self) -> None:
+        self._check_maps()
+        _check_count(self.n_components)
+        for name in ("center", "standardize", "whiten"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise TypeError(f"{name} must be True or False. Got {getattr(self, name)!r}.")
+        if self.solver not in ("auto", "exact", "randomized"):
+            raise ValueError(f"solver must be 'auto', 'exact' or 'randomized'. Got {self.solver!r}.")
+        if self.solver == "randomized" and not isinstance(self.n_components, Integral):
+            raise ValueError(f"solver='randomized' needs n_components as a number. Got {self.n_components!r}.")
+        check_number("tol", self.tol)
+        check_number("ddof", self.ddof)
+        if not float(self.ddof) <= 1:
+            raise ValueError(f"ddof must be in [0, 1]. Got {self.ddof}.")
+        for name, least in (("max_iter", 1), ("random_state", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name} must be an integer >= {least}. Got {value!r}.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.basis is None
+        return tags
+
+
+def _spectrum(task: VarianceTask, kept: Array) -> Array:
+    """The variances kept, then the others where a matrix has them."""
+    values = task.eigenvalues()
+    rest = np.zeros(0) if values is None else np.maximum(values[len(kept) :], 0.0) * task.factor
+    return np.concatenate([kept, np.minimum(rest, kept[-1])])
+
+
+def _check_count(wanted: Any) -> None:
+    is_count = isinstance(wanted, Integral) and not isinstance(wanted, bool) and int(wanted) >= 1
+    is_share = isinstance(wanted, Real) and not isinstance(wanted, Integral) and 0 < float(wanted) <= 1
+    if not (wanted is None or is_count or is_share or (isinstance(wanted, str) and wanted == "mle")):
+        raise ValueError(f"n_components must be None, an integer >= 1, a share in (0, 1] or 'mle'. Got {wanted!r}.")

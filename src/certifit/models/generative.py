@@ -1,0 +1,209 @@
+"""Gaussian discriminant analysis."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.certificates.likelihood import LikelihoodCertificate, certify_gaussian
+from certifit.data.cells import Cells
+from certifit.data.columns import Array
+from certifit.data.source import Block, Source
+from certifit.models.classifier import Classifier, checked_priors
+from certifit.runtime import core, n_threads
+from certifit.statistics.cell_sums import cell_moments
+from certifit.statistics.class_scatter import ClassScatter, class_grams, class_scatter
+from certifit.statistics.gram import CellGrams
+from certifit.tasks.gaussian_classes import DiagonalCovariance, FullCovariance, GaussianState
+
+COVARIANCES = ("shared", "class", "diagonal")
+
+
+class GaussianDiscriminant(Classifier):
+    """Classes that are Gaussian: p(x, k) = prior_k N(x; mean_k, covariance_k).
+
+    maximise over priors, means, covariances:   sum_i weight_i log p(x_i, y_i)
+
+    The maximum is a closed form of class moments, found in one pass. One covariance for all classes makes the
+    boundaries linear. A column that is constant, or a combination of others, over all rows is named in `certificate_`
+    and left out; within classes alone it leaves no maximum, which is refused with its name.
+    certificate:  shortfall of the mean log-likelihood, in nats a row
+
+    Parameters
+    ----------
+    covariance : "shared", "class" or "diagonal", default "shared"
+        One covariance, one a class, or variances alone, of every class. "shared" is scikit-learn's
+        LinearDiscriminantAnalysis(solver="lsqr"), "class" its QuadraticDiscriminantAnalysis.
+    shrinkage : float in [0, 1], default 0.0
+        S becomes (1 - shrinkage) S + shrinkage (trace S / d) I.
+    priors : None or one number a class, default None
+        None is the classes' shares of the rows. Given ones weigh the classes in a shared covariance too.
+    singular : "raise" or "warn", default "raise"
+        What to do where a covariance is singular within classes, so that the likelihood has no maximum: refuse, naming
+        the columns, or warn and add a millionth of the mean variance of all rows to every variance.
+    basis, encoder : as for LinearRegression
+    tol : float >= 0, default 1e-8
+        Largest shortfall, in nats a row, that counts as the maximum.
+
+    Attributes
+    ----------
+    classes_, priors_, means_ : of every class
+    covariance_ : d x d (shared), classes x d x d (class) or classes x d (diagonal); sums over rows are divided by their
+        weight, not by that less 1
+    roots_ : lower triangles T with covariance^-1 = T'T
+    coef_, intercept_ : of the linear boundaries, for covariance="shared"; of two classes, one row: log-odds
+    class_count_ : weight of the rows of every class
+    certificate_ : see above
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[-2.0], [-1.0], [0.0], [2.0], [3.0], [4.0]])
+    >>> model = cf.GaussianDiscriminant().fit(X, ["a", "a", "a", "b", "b", "b"])
+    >>> model.means_.ravel(), model.covariance_.round(4)
+    (array([-1.,  3.]), array([[0.6667]]))
+    >>> model.predict([[0.9], [1.1]])
+    array(['a', 'b'], dtype='<U1')
+    """
+
+    def __init__(
+        self,
+        covariance: str = "shared",
+        *,
+        shrinkage: float = 0.0,
+        priors: Any = None,
+        singular: str = "raise",
+        basis: Any = None,
+        encoder: Any = None,
+        tol: float = 1e-8,
+    ) -> None:
+        self.covariance = covariance
+        self.shrinkage = shrinkage
+        self.priors = priors
+        self.singular = singular
+        self.basis = basis
+        self.encoder = encoder
+        self.tol = tol
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores whose largest is the prediction, rows x classes; of two classes their difference, log-odds."""
+        check_is_fitted(self)
+        scores = self._whole(X, self._class_scores)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    @property
+    def objective(self) -> str:
+        """What is maximised, in one line."""
+        kinds = {"shared": "one covariance S", "class": "covariances S_k", "diagonal": "diagonal S_k"}
+        shrunk = f", S shrunk by {self.shrinkage:g}" if self.shrinkage else ""
+        kind = kinds.get(self.covariance, "covariances S_k")
+        return f"maximised: sum_i weight_i log(prior_k N(x_i; m_k, S)), k = y_i, {kind}{shrunk}"
+
+    def _statistic(self, source: Source, cells: Cells) -> Any:
+        if self.covariance == "diagonal":
+            return cell_moments(source, cells)
+        return class_scatter(source, cells)
+
+    def fold_parts(self, source: Source, cells: Cells) -> Any:
+        """The statistic of unions of cells; twofold sums are made once, if ever."""
+        if self.covariance == "diagonal":
+            return super().fold_parts(source, cells)
+        return FoldScatter(source, cells)
+
+    def sums_key(self) -> Any:
+        """Variances need no products of columns."""
+        return self.covariance == "diagonal"
+
+    def statistic_bytes(self, n_cells: int, n_columns: int) -> int:
+        """Size of the statistic of so many cells."""
+        return super().statistic_bytes(n_cells, n_columns) * (1 if self.covariance == "diagonal" else n_columns + 2)
+
+    def candidates(self, source: Source) -> list[dict[str, Any]]:
+        """Shrinkages from none to all."""
+        return [{"shrinkage": s} for s in (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)]
+
+    def _task(self, statistic: Any, source: Source) -> Any:
+        priors = checked_priors("priors", self.priors, self.classes_)
+        names = list(source.names)
+        if self.covariance == "diagonal":
+            return DiagonalCovariance(
+                statistic, float(self.shrinkage), priors, names, self.classes_, is_mended=self.singular == "warn"
+            )
+        is_shared = self.covariance == "shared"
+        shrinkage, is_mended = float(self.shrinkage), self.singular == "warn"
+        return FullCovariance(statistic, is_shared, shrinkage, priors, names, self.classes_, is_mended)
+
+    def _store(self, task: Any, state: GaussianState) -> None:
+        self.class_count_ = task.moments.weights
+        self.priors_, self.means_, self.covariance_ = state.priors, state.means, state.covariance
+        self.roots_, self.redundant_ = state.roots, state.redundant
+        for name in ("coef_", "intercept_"):
+            self.__dict__.pop(name, None)
+        if self.covariance == "shared":
+            self.coef_, self.intercept_ = _read(state.boundary())
+
+    def _state(self) -> GaussianState:
+        return GaussianState(self.priors_, self.means_, self.covariance_, self.roots_, self.redundant_)
+
+    def _certified(self, task: Any, state: GaussianState) -> LikelihoodCertificate:
+        certificate = certify_gaussian(task, state, float(self.tol))
+        if self.covariance != "shared" or self._is_boundary(state):
+            return certificate
+        fault = "coef_ and intercept_ are not those of the priors, means and covariance."
+        return replace(certificate, value=np.inf, fault=fault)
+
+    def _is_boundary(self, state: GaussianState) -> bool:
+        """Whether the scores that predict are those of the state."""
+        coef, intercept = _read(state.boundary())
+        return np.array_equal(coef, self.coef_) and np.array_equal(intercept, self.intercept_)
+
+    def _log_joint(self, columns: Block) -> Array:
+        state = self._state()
+        joint: Array = core.quadratic_scores(
+            columns.rows, self.means_, state.class_roots(), state.constants(), n_threads()
+        )
+        return joint
+
+    def _log_scores(self, columns: Block) -> Array:
+        if not hasattr(self, "coef_"):
+            return self._log_joint(columns)
+        scores: Array = core.linear_scores(columns.rows, self.coef_, self.intercept_, n_threads())
+        return np.hstack([np.zeros_like(scores), scores]) if scores.shape[1] == 1 else scores
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.covariance not in COVARIANCES:
+            raise ValueError(f"covariance must be one of {', '.join(map(repr, COVARIANCES))}. Got {self.covariance!r}.")
+        if self.singular not in ("raise", "warn"):
+            raise ValueError(f"singular must be 'raise' or 'warn'. Got {self.singular!r}.")
+        s = self.shrinkage
+        if not isinstance(s, Real) or isinstance(s, bool) or not 0 <= float(s) <= 1:
+            raise ValueError(f"shrinkage must be a number from 0 to 1. Got {s!r}.")
+
+
+class FoldScatter:
+    """Class scatter of unions of cells, from sums of every cell."""
+
+    def __init__(self, source: Source, cells: Cells) -> None:
+        self.source, self.cells = source, cells
+        self.grams = class_grams(source, cells)
+        self._twofold: CellGrams | None = None
+
+    def __call__(self, times: Array) -> ClassScatter:
+        """Class k holds cell c times[k, c] times."""
+        return ClassScatter.of(self.grams, times, partial(self._resummed, times))
+
+    def _resummed(self, times: Array) -> ClassScatter:
+        if self._twofold is None:
+            self._twofold = class_grams(self.source, self.cells, twofold=True)
+        return ClassScatter.of(self._twofold, times)
+
+
+def _read(boundary: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Scores of every class; of two classes those of the second less those of the first."""
+    coef, intercept = boundary
+    return (coef, intercept) if len(coef) > 2 else (coef[1:] - coef[:1], intercept[1:] - intercept[:1])

@@ -1,0 +1,201 @@
+"""Sums and squares of every column by cell: class moments of a diagonal model, and counts.
+
+weight_c = sum_i w_i,  sums_cj = sum_i w_i z_ij,  squares_cj = sum_i w_i z_ij^2  over the rows i of cell c,
+z = x scale - shift_c with scales that are powers of two; for counts z = x, or 1 where x > threshold and else 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from certifit.data.cells import Cells
+from certifit.data.columns import Array, Codes, Columns
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.source import Block, Source
+from certifit.runtime import core, n_threads
+from certifit.statistics.gram import Scaling, summed
+
+MOST_CANCELLED = 1e4  # a mean square this many times the variance costs the variance four digits
+_UNIT = 2.0**-53
+_DENSE_COLUMNS = 32  # sparse rows of so few columns are read as dense ones
+
+
+@dataclass(frozen=True)
+class CellMoments:
+    """Weights, sums and squares of every cell about its shift, in scaled units."""
+
+    weight: Array  # cells, in units of 1 / weight_scale
+    sums: Array  # cells x columns
+    squares: Array
+    shift: Array  # cells x columns, in scaled units
+    scaling: Scaling
+    n_rows: Array
+
+    def __add__(self, other: CellMoments) -> CellMoments:
+        sums, squares = self.sums + other.sums, self.squares + other.squares
+        return replace(
+            self, weight=self.weight + other.weight, sums=sums, squares=squares, n_rows=self.n_rows + other.n_rows
+        )
+
+    def merged(self, other: CellMoments) -> CellMoments:
+        """Of the rows of both, which may have other shifts: Chan's formula, about the means of both."""
+        weight = self.weight + other.weight
+        share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0)[:, None]
+        first, second = self._away() + self.shift, other._away() + other.shift
+        step = np.where(other.weight[:, None] > 0, second - first, 0.0)
+        shift = np.where(self.weight[:, None] > 0, first + share * step, second)
+        squares = self._scatter() + other._scatter() + step * step * share * self.weight[:, None]
+        zero = np.zeros_like(shift)
+        return CellMoments(weight, zero, squares, shift, self.scaling, self.n_rows + other.n_rows)
+
+    def combined(self, times: Array) -> CellMoments:
+        """Moments of unions of cells, about their means: union u holds cell c times[u, c] times. Nothing cancels."""
+        held = times * self.weight
+        weight = held.sum(axis=1)
+        centres, scatter = self._away() + self.shift, self._scatter()
+        shift = held @ centres / np.where(weight > 0, weight, 1.0)[:, None]
+        squares = times @ scatter + np.array(
+            [own @ (centres - mean) ** 2 for own, mean in zip(held, shift, strict=True)]
+        ).reshape(shift.shape)
+        n_rows = (times > 0) @ self.n_rows
+        return CellMoments(weight, np.zeros_like(shift), squares, shift, self.scaling, n_rows)
+
+    @property
+    def means(self) -> Array:
+        """Mean of every cell in the user's units."""
+        return (self._away() + self.shift) / self.scaling.scale
+
+    @property
+    def variances(self) -> Array:
+        """Mean square about the mean, in the user's units; what is within rounding of 0 is 0."""
+        with np.errstate(over="ignore", under="ignore"):
+            return self._scatter() / self._divisor() / self.scaling.scale / self.scaling.scale
+
+    @property
+    def weights(self) -> Array:
+        """Sum of weights of every cell in the user's units."""
+        return self.weight / self.scaling.weight_scale
+
+    def total_variances(self) -> Array:
+        """Of every column over all cells, in the user's units."""
+        total = self.weight.sum()
+        share = (self.weight / total)[:, None]
+        centres = self._away() + self.shift
+        spread = (share * (centres - (share * centres).sum(axis=0)) ** 2).sum(axis=0)
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray((self._scatter().sum(axis=0) / total + spread) / self.scaling.scale / self.scaling.scale)
+
+    def cancelled(self) -> Array:
+        """Columns whose shifts lie so far from means that variances lose more than four digits."""
+        lost = self._divisor() * self._away() ** 2 > MOST_CANCELLED * self._scatter()
+        return np.asarray(lost.any(axis=0))
+
+    def _divisor(self) -> Array:
+        return np.where(self.weight > 0, self.weight, 1.0)[:, None]
+
+    def _away(self) -> Array:
+        return np.asarray(self.sums / self._divisor())
+
+    def _scatter(self) -> Array:
+        scatter = self.squares - self.sums * self._away()
+        floor = self._divisor() * (16 * _UNIT * np.abs(self._away() + self.shift)) ** 2
+        return np.where(scatter > floor, scatter, 0.0)
+
+
+def cell_moments(source: Source, cells: Cells, scaling: Scaling | None = None) -> CellMoments:
+    """Moments of every cell: one pass, a second one about the cells' means where the first cancels too much."""
+    if scaling is None:
+        moments: CellMoments = summed(source, True, False, partial(_of_run, cells=cells))
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            moments = source.reduce(
+                partial(_of_run, cells=cells, scaling=scaling, twofold=False, block_rows=source.block_rows)
+            )
+        refuse_overflow(source, moments.sums, moments.squares)
+    is_shifted = ~_thin_columns(source.first_block().X)
+    if not moments.cancelled()[is_shifted].any():
+        return moments
+    shift = np.where(is_shifted, moments.means * moments.scaling.scale, 0.0)
+    about: CellMoments = source.reduce(
+        partial(_of_run, cells=cells, scaling=moments.scaling, twofold=False, block_rows=source.block_rows, shift=shift)
+    )
+    return about
+
+
+def _of_run(
+    run: Block, cells: Cells, scaling: Scaling, twofold: bool, block_rows: int, shift: Array | None = None
+) -> CellMoments:
+    about = np.tile(scaling.shift, (cells.n_cells, 1)) if shift is None else shift
+    numbers = cells.of(run)
+    arguments = (run.rows, run.weight, numbers, scaling.scale, about, scaling.weight_scale, True, None)
+    weight, sums, squares, _, _ = core.cell_sums(*arguments, block_rows, n_threads())
+    n_rows = np.bincount(numbers[numbers >= 0], minlength=cells.n_cells)
+    return CellMoments(weight, sums, squares, about, scaling, n_rows)
+
+
+@dataclass(frozen=True)
+class CellCounts:
+    """Weight of every cell, and what its rows hold of every column."""
+
+    weight: Array
+    counts: Array  # cells x columns
+    lowest: float  # smallest entry
+    is_finite: bool
+
+    def __add__(self, other: CellCounts) -> CellCounts:
+        return CellCounts(
+            self.weight + other.weight,
+            self.counts + other.counts,
+            min(self.lowest, other.lowest),
+            self.is_finite and other.is_finite,
+        )
+
+    def combined(self, times: Array) -> CellCounts:
+        """Counts of unions of cells: union u holds cell c times[u, c] times."""
+        return CellCounts(times @ self.weight, times @ self.counts, self.lowest, self.is_finite)
+
+
+def cell_counts(source: Source, cells: Cells, threshold: float | None = None) -> CellCounts:
+    """Sums of x, or of (x > threshold), by cell: one pass."""
+    first = source.first_block()
+    if sp.issparse(first.X):
+        if threshold is not None and threshold < 0:
+            raise ValueError(f"binarize must be >= 0 for sparse X, or all that is not stored counts. Got {threshold}.")
+        # A block's sums are cells x columns, however few entries its rows have: blocks of more rows for more sums.
+        n_rows = max(source.block_rows, 1 << min(17, (cells.n_cells * source.n_features // 64).bit_length()))
+        source = source.blocked(n_rows)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = source.reduce(partial(_counts, cells=cells, threshold=threshold, block_rows=source.block_rows))
+    if not total.is_finite:
+        refuse_nonfinite(source)
+    refuse_overflow(source, total.counts)
+    return total
+
+
+def _counts(run: Block, cells: Cells, threshold: float | None, block_rows: int) -> CellCounts:
+    d = run.X.shape[1]
+    scales = (np.ones(d), np.zeros((cells.n_cells, d)), 1.0)
+    arguments = (run.rows, run.weight, cells.of(run), *scales, False, threshold)
+    weight, sums, _, lowest, is_finite = core.cell_sums(*arguments, block_rows, n_threads())
+    return CellCounts(weight, sums, lowest, is_finite)
+
+
+def refuse_overflow(source: Source, *sums: Array) -> None:
+    """Raise where sums are not finite, naming the entry, or that X is too large."""
+    if all(np.isfinite(one).all() for one in sums):
+        return
+    refuse_nonfinite(source)
+    raise ValueError("Sums of X leave the range of float64. Divide X by a large number.")
+
+
+def _thin_columns(X: Any) -> Array:
+    """Columns that are stored thinly: they are not shifted."""
+    if isinstance(X, Columns):
+        thin = [np.full(part.n_columns, isinstance(part, Codes)) for part in X.segments]
+        return np.concatenate(thin) if thin else np.zeros(0, dtype=bool)
+    return np.full(X.shape[1], bool(sp.issparse(X) and X.shape[1] > _DENSE_COLUMNS))

@@ -1,0 +1,242 @@
+"""Principal components: what is maximised, and the two matrices that hold it.
+
+A = sum_i w_i z_i z_i' / sum_i w_i,  z = (x - mean) / scale,  mean 0 and scale 1 where they are not asked for.
+k orthonormal directions V explain trace V'AV of trace A. With more rows than columns A itself is at hand
+(`ColumnVariance`); else the matrix K_ij = sqrt(w_i w_j) z_i'z_j / sum of weights, which has the same non-zero
+eigenvalues: K q = lambda q gives the direction Z'q / |Z'q| (`RowVariance`).
+
+All sums are in units of `unit`, a power of two, so that no square of large or small values overflows or vanishes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.source import Source
+from certifit.runtime import core, n_threads
+from certifit.statistics import twofold as tf
+from certifit.statistics.factor import DEPENDENT, System
+from certifit.statistics.gram import Gram, gram
+from certifit.statistics.residual import MATRIX_ERROR, UNIT
+
+SHARP = 1e-8  # largest relative error of a variance from float64 sums
+SHARP_TOTAL = 1e-11  # largest error of the matrix, of its trace
+
+
+@dataclass(frozen=True)
+class Directions:
+    """A state: orthonormal directions (one a row), the variance along each, and what rows are centred and scaled by.
+
+    All in the user's units.
+    """
+
+    components: Array
+    variances: Array
+    mean: Array
+    scale: Array
+
+
+class VarianceTask:
+    """What a solver and a certificate need of the rows; A is never asked for as such.
+
+    total: trace of A. error: how far A as held can be from the rows' own, in the spectral norm.
+    noise: standard deviations below this are rounding of the rows themselves.
+    """
+
+    source: Source
+    center: bool
+    standardize: bool
+    ddof: float
+    n_rows: int
+    sum_weight: float  # the user's
+    unit: float  # z as summed times this is in the user's units
+    mean: Array  # the user's
+    scale: Array
+    total: float
+    error: float
+    noise: float
+    _values: tuple[Array, Array] | None = None  # the matrix and its eigenvalues
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return self.source.n_features
+
+    @property
+    def factor(self) -> float:
+        """Variances in the user's units, and with the degrees of freedom asked for, are those of A times this."""
+        with np.errstate(over="ignore", under="ignore"):
+            square = float(np.float64(self.unit) ** 2)
+        return square * (self.sum_weight / (self.sum_weight - self.ddof))
+
+    @property
+    def is_refined(self) -> bool:
+        """Whether sums are as good as they get."""
+        raise NotImplementedError
+
+    def refine(self) -> None:
+        """Twofold sums in place of float64 ones."""
+        raise NotImplementedError
+
+    def refine_for(self, smallest: float) -> None:
+        """Refine where float64 sums do not know a variance of this size to eight digits, in units of A."""
+        is_sharp = self.error <= SHARP * smallest and self.error <= SHARP_TOTAL * self.total
+        if not (is_sharp or self.is_refined or self.total == 0):
+            self.refine()
+
+    def product(self, directions: Array) -> Array:
+        """A V for directions in columns."""
+        raise NotImplementedError
+
+    @property
+    def held(self) -> Array | None:
+        """A matrix with the eigenvalues of A that can differ from 0; None where there is none."""
+        raise NotImplementedError
+
+    def eigenvalues(self) -> Array | None:
+        """All eigenvalues of the matrix, the largest first; None where there is no matrix."""
+        matrix = self.held
+        if matrix is None:
+            return None
+        if self._values is None or self._values[0] is not matrix:
+            self._values = (matrix, np.linalg.eigvalsh(matrix)[::-1])
+        return self._values[1]
+
+    def _check_weight(self) -> None:
+        if self.sum_weight - self.ddof > 0:
+            return
+        what = "1 sample" if self.n_rows == 1 else f"{self.n_rows} rows with a sum of weights of {self.sum_weight:g}"
+        raise ValueError(
+            f"Found {what}: variances are sums divided by the sum of weights less {self.ddof:g}. "
+            "Give more rows, or ddof=0."
+        )
+
+    def _refuse_range(self) -> None:
+        """Raise where the user's variances are beyond float64."""
+        largest = self.factor * self.total
+        if np.isfinite(largest) and (largest >= np.finfo(float).tiny or self.total == 0):
+            return
+        raise ValueError(
+            f"The variances of X are too {'small' if np.isfinite(largest) else 'large'} for float64: values are about "
+            f"{self.unit:.0e}. Multiply X by a power of ten, or use standardize=True."
+        )
+
+
+class ColumnVariance(VarianceTask):
+    """A from the Gram statistic: one pass. `refine` makes a second one in twofold sums."""
+
+    def __init__(self, source: Source, center: bool, standardize: bool, ddof: float) -> None:
+        self.source, self.center, self.standardize, self.ddof = source, center, standardize, ddof
+        self._set(gram(source, centred=center))
+        cancels = standardize and not (self._sure | (self._spread == 0)).all()  # standard deviations
+        if cancels or 0 != self.total <= 2 * self.error:
+            self.refine()
+        self._refuse_range()
+
+    @property
+    def held(self) -> Array:
+        """The matrix: A."""
+        return self.matrix
+
+    @property
+    def is_refined(self) -> bool:
+        """Whether sums are twofold."""
+        return self.gram.low is not None
+
+    def refine(self) -> None:
+        """The same from twofold sums: a second pass."""
+        self._set(gram(self.source, centred=self.center, twofold=True))
+
+    def product(self, directions: Array) -> Array:
+        """A V."""
+        return np.asarray(self.matrix @ directions)
+
+    def lifted(self, vectors: Array) -> Array:
+        """Eigenvectors of the matrix as directions: they are."""
+        return vectors
+
+    def root(self) -> Array:
+        """R with R'R = A, from twofold sums: its singular values lose no digits to squaring."""
+        d, S = self.gram.n_columns, self.gram
+        if S.low is None:
+            raise ValueError("a root needs twofold sums")
+        order = np.concatenate([[d], np.arange(d)]) if self.center else np.arange(d)
+        places = np.ix_(order, order)
+        norms = S.norms if not self.center else np.concatenate([[np.sqrt(S.sum_weight)], S.norms])
+        upper = twofold_root(S.sums[places], S.low[places], norms)
+        first = int(self.center)  # eliminating the column of ones first centres the others
+        return np.asarray(upper[first:, first:] * self._times / np.sqrt(S.sum_weight))
+
+    def _set(self, statistic: Gram) -> None:
+        self.gram = statistic
+        s, d, W = statistic.scaling, statistic.n_columns, statistic.sum_weight
+        self.n_rows = statistic.n_rows
+        self.sum_weight = W / s.weight_scale
+        self._check_weight()
+        centred, low = _about_mean(statistic)
+        about_shift = np.diagonal(statistic.sums)[:d]
+        rounding = MATRIX_ERROR if low is None else 16 * UNIT * UNIT
+        self._spread = np.maximum(np.diagonal(centred), 0.0)
+        self._spread[self._spread <= 4 * (DEPENDENT * statistic.norms) ** 2] = 0.0
+        self._sure = self._spread * 1e-8 >= rounding * about_shift
+        self._set_units(s.scale)
+        self.mean = np.zeros(d)
+        if self.center:
+            self.mean = (s.shift + statistic.sums[:d, d] / W) / s.scale
+        matrix = centred if self.center else statistic.sums[:d, :d]
+        with np.errstate(under="ignore"):
+            self.matrix = matrix * self._times[:, None] * self._times[None, :] / W
+            self.error = rounding * float(about_shift @ self._times**2) / W
+            self.noise = DEPENDENT * float(np.linalg.norm(statistic.norms * self._times)) / np.sqrt(W)
+        self.total = float(np.trace(self.matrix))
+        self.error += 16 * UNIT * abs(self.total)
+        if abs(self.total) <= self.noise**2:  # rows that do not vary
+            self.matrix, self.total, self.error = np.zeros((d, d)), 0.0, 0.0
+
+    def _set_units(self, powers: Array) -> None:
+        """What the scaled columns are multiplied by to become z / unit."""
+        if self.standardize:
+            sd = np.sqrt(self._spread / self.gram.sum_weight)
+            self._times = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), 1.0)
+            with np.errstate(over="ignore", under="ignore"):
+                self.scale = np.where(sd > 0, sd / powers, 1.0)
+            self.unit = 1.0
+            return
+        self.scale = np.ones(len(powers))
+        self.unit = float(1.0 / powers.min())
+        with np.errstate(under="ignore"):
+            self._times = powers.min() / powers
+
+
+def twofold_root(matrix: Array, low: Array, norms: Array) -> Array:
+    """R with R'R = matrix + low, a row a column that is not dependent on those before it."""
+    system = System(matrix, low, norms)
+    u = system.units
+    arrays = system.scaled, low * u[:, None] * u[None, :], (DEPENDENT * norms * u) ** 2
+    _, _, (upper, _) = core.twofold_cholesky(*(np.ascontiguousarray(a) for a in arrays), n_threads())
+    return np.asarray(upper / u)
+
+
+def _about_mean(statistic: Gram) -> tuple[Array, Array | None]:
+    """sum_i w_i (x_i - mean)(x_i - mean)', scaled; with its low part where sums are twofold."""
+    d, S, low = statistic.n_columns, statistic.sums, statistic.low
+    sums = S[:d, d]
+    if low is None:
+        return S[:d, :d] - np.outer(sums, sums) / statistic.sum_weight, None
+    total = (np.full(d, S[d, d]), np.full(d, low[d, d]))
+    first = sums / S[d, d]
+    left = tf.add((sums, low[:d, d]), tf.multiply((-first, np.zeros(d)), total))
+    mean = tf.add((first, np.zeros(d)), (left[0] / S[d, d], np.zeros(d)))
+    products = tf.multiply((-mean[0][:, None], -mean[1][:, None]), (sums[None, :], low[None, :d, d]))
+    return tf.add((S[:d, :d], low[:d, :d]), products)
+
+
+def few_rows(source: Source, most_columns: int) -> tuple[bool, int | None]:
+    """Whether rows are fewer than columns, and their number where it was counted: for many columns alone."""
+    if source.n_features <= most_columns:
+        return False, None
+    n_rows = sum(run.n_rows for run in source.runs())
+    return n_rows < source.n_features, n_rows

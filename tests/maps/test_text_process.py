@@ -1,0 +1,48 @@
+"""Ctrl-C ends the reading of texts, and the process goes on as before."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from textwrap import dedent
+
+import pytest
+
+HANG = 300  # seconds until a process counts as hung; no measure of speed
+CALLS = {
+    "fit": ("cf.TextBinarizer().fit(many)", "found"),
+    "fit_transform of two words": ("cf.TextBinarizer(ngram_range=(1, 2)).fit_transform(many)", "found"),
+    "transform": ("cf.TextBinarizer().fit(few).transform(many)", "_matrix"),
+    "hashing": ("cf.TextBinarizer(n_hash=64).fit(many)", "_hashed"),
+}
+
+
+@pytest.mark.parametrize("call, waits_in", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_ctrl_c_ends_every_pass_over_texts(call, waits_in, n_threads):
+    code = f"""
+        import os, signal, sys, threading
+        import certifit as cf
+
+        few = ["free cash", "free beer"]
+        many = ["free cash and beer " * 50_000] * 20_000  # one text, read 20,000 times
+        before = cf.TextBinarizer().fit(few).vocabulary_
+        main = threading.get_ident()
+
+        def interrupt_inside_the_core():
+            looks = 0
+            while looks < 20_000:
+                looks = looks + 1 if sys._current_frames()[main].f_code.co_name == {waits_in!r} else 0
+            os.kill(os.getpid(), signal.SIGINT)
+
+        try:
+            threading.Thread(target=interrupt_inside_the_core, daemon=True).start()
+            with cf.threads({n_threads}):
+                {call}
+            print("was not interrupted")
+        except KeyboardInterrupt:
+            print("interrupted", cf.TextBinarizer().fit(few).vocabulary_ == before)
+        """
+    command = [sys.executable, "-c", dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG)
+    assert done.stdout == "interrupted True\n", done.stderr

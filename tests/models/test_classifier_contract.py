@@ -1,0 +1,142 @@
+"""Classifiers under scikit-learn's contract, and the same bits wherever their rows live."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import certifit as cf
+
+MODELS = [
+    cf.GaussianDiscriminant(singular="warn"),
+    cf.GaussianDiscriminant("class", singular="warn"),
+    cf.GaussianDiscriminant("class", singular="warn", shrinkage=0.2),
+    cf.GaussianDiscriminant("diagonal", singular="warn"),
+    cf.GaussianDiscriminant(basis=cf.Polynomial(2), singular="warn"),
+    cf.GaussianNB(),
+    cf.BernoulliNB(),
+    cf.MultinomialNB(),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(MODELS)
+def test_every_check_of_scikit_learn_passes(estimator, check):
+    check(estimator)
+
+
+def rows(n: int = 500, d: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, n)
+    X = np.abs(rng.normal(size=(n, d)) + y[:, None] * np.arange(d)) + 1
+    return X, np.array(["no", "yes", "a, b"])[y], rng.integers(0, 3, n).astype(float)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_copies_predict_the_same_and_hold_no_rows(model):
+    X, y, w = rows()
+    fitted = clone(model).fit(X, y, w)
+    expected = fitted.predict_proba(X)
+    for other in (pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted), clone(fitted).fit(X, y, w)):
+        assert np.array_equal(other.predict_proba(X), expected)
+        assert other.certificate_ == fitted.certificate_
+    large = clone(model).fit(np.tile(X, (20, 1)), np.tile(y, 20))
+    assert len(pickle.dumps(large)) < len(pickle.dumps(fitted)) + 500
+    twice = clone(model).fit(X[:, :2] * 3, np.where(y == "no", 1, 0)).fit(X, y, w)
+    assert np.array_equal(twice.predict_proba(X), expected)
+
+
+def sources(folder) -> dict[str, cf.scan_csv]:
+    """The same rows in every place they can live, in pieces that fit no block."""
+    import dask.array as da
+    import dask.dataframe as dd
+
+    X, y, w = rows(30_000)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(label=y, w=w)
+    frame.to_csv(folder / "rows.csv", index=False)
+    pq.write_table(pa.Table.from_pandas(frame), folder / "rows.parquet", row_group_size=777)
+    named = {"target": "label", "weight": "w"}
+    arrays = (da.from_array(X, chunks=(3333, 4)), da.from_array(y, chunks=5000), da.from_array(w, chunks=4444))
+    return {
+        "csv": cf.scan_csv(folder / "rows.csv", **named),
+        "parquet": cf.scan_parquet(folder / "rows.parquet", **named),
+        "arrow": cf.from_arrow(frame, **named),
+        "categories": cf.from_arrow(frame.assign(label=frame["label"].astype("category")), **named),
+        "dask frame": cf.from_dask(dd.from_pandas(frame, npartitions=7), **named),
+        "dask arrays": cf.from_dask(*arrays),
+    }
+
+
+def state(model) -> list[np.ndarray]:
+    names = ("priors_", "means_", "covariance_", "theta_", "var_", "feature_log_prob_", "class_log_prior_")
+    return [getattr(model, name) for name in names if hasattr(model, name)]
+
+
+@pytest.mark.parametrize("model", [MODELS[0], MODELS[1], *MODELS[5:]], ids=str)
+def test_the_same_bits_on_files_and_dask(model, tmp_path):
+    X, y, w = rows(30_000)
+    expected = clone(model).fit(X, y, w)
+    predictions, score = expected.predict(X), expected.score(X, y, w)
+    for place, source in sources(tmp_path).items():
+        fitted = clone(model).fit(source)
+        assert fitted.classes_.tolist() == expected.classes_.tolist(), place
+        for found, known in zip(state(fitted), state(expected), strict=True):
+            assert np.array_equal(found, known), place
+        assert np.array_equal(fitted.predict(source), predictions), place
+        np.testing.assert_allclose(fitted.score(source), score, rtol=1e-12)
+        assert fitted.certify(source).holds
+        total = expected.joint_log_likelihood(X, y, w)
+        np.testing.assert_allclose(fitted.joint_log_likelihood(source), total, rtol=1e-11)
+
+
+def test_predictions_go_to_files_as_labels(tmp_path):
+    source = sources(tmp_path)["parquet"]
+    model = cf.GaussianNB().fit(source)
+    expected = model.predict(source)
+    for name in ("p.csv", "p.parquet"):
+        assert model.predict(source, out=tmp_path / name) is None
+    assert np.array_equal(pd.read_csv(tmp_path / "p.csv")["prediction"], expected)
+    assert np.array_equal(pd.read_parquet(tmp_path / "p.parquet")["prediction"], expected)
+
+
+def test_rows_come_in_parts_from_files(tmp_path):
+    everywhere = sources(tmp_path)
+    model = cf.BernoulliNB().partial_fit(everywhere["csv"], classes=["a, b", "no", "yes"])
+    model.partial_fit(everywhere["parquet"])
+    once = cf.BernoulliNB().fit(everywhere["csv"])
+    assert np.array_equal(model.feature_count_, 2 * once.feature_count_)
+
+
+def test_a_table_needs_a_model_that_was_fitted_to_one(tmp_path):
+    X, y, w = rows(30_000)
+    with pytest.raises(TypeError, match="table of named columns"):
+        cf.GaussianNB().fit(X, y, w).predict(sources(tmp_path)["csv"])
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_what_needs_a_fit_says_so(model):
+    X, y, _ = rows()
+    calls = ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba")
+    for call in calls:
+        with pytest.raises(NotFittedError):
+            getattr(clone(model), call)(X)
+    with pytest.raises(NotFittedError):
+        clone(model).certify(X, y)
+
+
+def test_a_basis_bends_the_boundary():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    y = (X**2).sum(axis=1) > 1.4
+    flat = cf.GaussianDiscriminant().fit(X, y).score(X, y)
+    bent = cf.GaussianDiscriminant(basis=cf.Polynomial(2)).fit(X, y).score(X, y)
+    assert flat < 0.6 and bent > 0.85

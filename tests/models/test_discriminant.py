@@ -1,0 +1,251 @@
+"""Gaussian discriminant analysis: the formulas, scikit-learn, what is singular, the certificate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy.stats import multivariate_normal
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.exceptions import ConvergenceWarning
+
+import certifit as cf
+from certifit.certificates.likelihood import certify_gaussian, divergence
+from certifit.data.cells import ByLabel
+from certifit.data.labels import coded
+from certifit.data.source import Memory
+
+KINDS = ("shared", "class", "diagonal")
+
+
+def rows(rng, n=400, d=4, k=3):
+    y = rng.integers(0, k, n)
+    X = rng.normal(size=(n, d)) @ rng.normal(size=(d, d)) + rng.normal(size=(k, d))[y] + 10 * np.arange(d)
+    return X, np.array(["low", "mid", "top", "up"])[y]
+
+
+def formulas(X, y, w, kind):
+    """Priors, means and class covariances, slowly."""
+    classes = np.unique(y)
+    priors = np.array([w[y == c].sum() for c in classes]) / w.sum()
+    means = np.array([np.average(X[y == c], axis=0, weights=w[y == c]) for c in classes])
+    away = X - means[np.searchsorted(classes, y)]
+    if kind == "shared":
+        return priors, means, [(away.T * w) @ away / w.sum()] * len(classes)
+    own = [(away[y == c].T * w[y == c]) @ away[y == c] / w[y == c].sum() for c in classes]
+    return priors, means, own if kind == "class" else [np.diag(np.diagonal(S)) for S in own]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("k", [2, 4])
+def test_the_model_is_the_formula(kind, k, rng):
+    X, y = rows(rng, k=k)
+    w = rng.integers(0, 4, len(X)).astype(float)
+    model = cf.GaussianDiscriminant(kind).fit(X, y, w)
+    priors, means, covariances = formulas(X, y, w, kind)
+    np.testing.assert_allclose(model.priors_, priors, rtol=1e-14)
+    np.testing.assert_allclose(model.means_, means, rtol=1e-12)
+    joint = np.array([
+        np.log(p) + multivariate_normal(m, S).logpdf(X) for p, m, S in zip(priors, means, covariances, strict=True)
+    ]).T  # fmt: skip
+    np.testing.assert_allclose(model.predict_joint_log_proba(X), joint, rtol=1e-9, atol=1e-9)
+    posterior = np.exp(joint - joint.max(axis=1, keepdims=True))
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X), posterior, rtol=1e-8, atol=1e-10)
+    codes = np.searchsorted(model.classes_, y)
+    total = w @ joint[np.arange(len(X)), codes]
+    np.testing.assert_allclose(model.joint_log_likelihood(X, y, w), total, rtol=1e-11)
+    assert model.certificate_.holds and model.certificate_.value < 1e-12
+
+
+def test_no_state_nearby_has_a_larger_likelihood(rng):
+    X, y = rows(rng, n=150)
+    model = cf.GaussianDiscriminant("class").fit(X, y)
+    best = model.joint_log_likelihood(X, y)
+    for _ in range(20):
+        priors = model.priors_ * np.exp(0.05 * rng.normal(size=3))
+        means = model.means_ + 0.05 * rng.normal(size=model.means_.shape)
+        total = 0.0
+        for k, label in enumerate(model.classes_):
+            turn = np.eye(4) + 0.05 * rng.normal(size=(4, 4))
+            density = multivariate_normal(means[k], turn @ model.covariance_[k] @ turn.T)
+            total += (np.log(priors[k] / priors.sum()) + density.logpdf(X[y == label])).sum()
+        assert total < best
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("priors", [None, [0.2, 0.5, 0.3]])
+def test_conventions_are_those_of_scikit_learn(shrinkage, priors, rng):
+    X, y = rows(rng)
+    shared = cf.GaussianDiscriminant(shrinkage=shrinkage, priors=priors).fit(X, y)
+    peer = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=shrinkage, priors=priors, store_covariance=True).fit(
+        X, y
+    )
+    np.testing.assert_allclose(shared.covariance_, peer.covariance_, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(shared.predict_proba(X), peer.predict_proba(X), atol=1e-8)
+    own = cf.GaussianDiscriminant("class", shrinkage=shrinkage, priors=priors).fit(X, y)
+    peer = QuadraticDiscriminantAnalysis(solver="eigen", shrinkage=shrinkage, priors=priors).fit(X, y)
+    np.testing.assert_allclose(own.predict_proba(X), peer.predict_proba(X), atol=1e-8)
+
+
+def test_the_boundary_of_two_classes_is_a_line(rng):
+    X, y = rows(rng, k=2)
+    model = cf.GaussianDiscriminant().fit(X, y)
+    assert model.coef_.shape == (1, 4) and model.intercept_.shape == (1,)
+    odds = X @ model.coef_[0] + model.intercept_[0]
+    np.testing.assert_allclose(odds, np.diff(model.predict_joint_log_proba(X), axis=1)[:, 0], rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(model.decision_function(X), odds, rtol=1e-9, atol=1e-10)
+    # coef = S^-1 (m_1 - m_0), the textbook's
+    expected = np.linalg.solve(model.covariance_, model.means_[1] - model.means_[0])
+    np.testing.assert_allclose(model.coef_[0], expected, rtol=1e-9)
+    assert not hasattr(model.set_params(covariance="class").fit(X, y), "coef_")
+
+
+def test_weights_are_repetitions_and_sparse_rows_are_rows(rng):
+    X, y = rows(rng)
+    X = np.where(np.abs(X - X.mean(axis=0)) < 1, 0.0, X)
+    w = rng.integers(0, 4, len(X))
+    for kind in KINDS:
+        weighted = cf.GaussianDiscriminant(kind).fit(X, y, w)
+        repeated = cf.GaussianDiscriminant(kind).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+        sparse = cf.GaussianDiscriminant(kind).fit(sp.csr_array(X), y, w)
+        for other in (repeated, sparse):
+            np.testing.assert_allclose(other.predict_proba(X), weighted.predict_proba(X), atol=1e-10)
+        np.testing.assert_allclose(sparse.predict_proba(sp.csr_array(X)), weighted.predict_proba(X), atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["shared", "class"])
+def test_columns_that_say_nothing_more_are_named_and_change_nothing(kind, rng):
+    X, y = rows(rng)
+    wide = np.column_stack([X[:, :2], X[:, 0] - 2 * X[:, 1], X[:, 2:], np.full(len(X), 7.0)])
+    model = cf.GaussianDiscriminant(kind).fit(wide, y)
+    assert model.certificate_.dependent == ("x2", "x5") and model.certificate_.holds
+    np.testing.assert_allclose(
+        model.predict_proba(wide), cf.GaussianDiscriminant(kind).fit(X, y).predict_proba(X), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_that_is_singular_within_a_class_is_named(kind, rng):
+    X, y = rows(rng)
+    X = np.column_stack([X, y == "low"]).astype(float)
+    with pytest.raises(ValueError, match=r"'x4'.*shrinkage"):
+        cf.GaussianDiscriminant(kind).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=r"'x4'.*no maximum.*was added"):
+        model = cf.GaussianDiscriminant(kind, singular="warn").fit(X, y)
+    assert not model.certificate_.holds and np.isfinite(model.predict_proba(X)).all()
+    assert np.array_equal(model.predict(X) == "low", y == "low")
+    assert np.isfinite(cf.GaussianDiscriminant(kind, shrinkage=0.1).fit(X, y).predict_proba(X)).all()
+
+
+def test_fewer_rows_than_columns_are_refused_with_both_numbers(rng):
+    with pytest.raises(ValueError, match="has 6 rows for 10 columns"):
+        cf.GaussianDiscriminant("class").fit(rng.normal(size=(12, 10)), np.arange(12) % 2)
+
+
+def test_near_singular_covariances_keep_their_digits(rng):
+    """A column within 1e-7 of another: float64 sums of products would leave no digit of the inverse."""
+    z, y = rng.normal(size=(2000, 2)), rng.integers(0, 2, 2000)
+    e = rng.normal(size=2000)
+    X = np.column_stack([z, z[:, 0] + 1e-7 * (e + y)])
+    model = cf.GaussianDiscriminant().fit(X, y)
+    apart = np.column_stack([z, (X[:, 2] - X[:, 0]) * 1e7])
+    easy = cf.GaussianDiscriminant().fit(apart, y)
+    np.testing.assert_allclose(model.predict_proba(X), easy.predict_proba(apart), atol=1e-6)
+    assert model.certificate_.holds
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_nudge_of_any_part_is_noticed(kind, rng):
+    X, y = rows(rng)
+    model = cf.GaussianDiscriminant(kind).fit(X, y)
+    again = model.certify(X, y)
+    assert again.value <= model.certificate_.value + model.certificate_.rounding
+    for name in ("means_", "covariance_", "priors_"):
+        kept = getattr(model, name)
+        setattr(model, name, kept * (1 + 1e-4))
+        nudged = model.certify(X, y)
+        assert nudged.value > 10 * again.value + again.rounding, name
+        setattr(model, name, kept)
+    model.roots_ = model.roots_ * (1 + 1e-4)
+    assert not model.certify(X, y).holds
+    if kind == "shared":
+        model.roots_ = model.roots_ / (1 + 1e-4)
+        model.coef_ = model.coef_ * (1 + 1e-4)
+        assert "coef_" in str(model.certify(X, y))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_certificate_is_the_shortfall_of_the_likelihood(kind, rng):
+    """At perturbed states the divergence equals the fall of the mean log-likelihood: the theorem, checked."""
+    X, y = rows(rng)
+    classes, codes = coded(y)
+    model = cf.GaussianDiscriminant(kind).fit(X, y)
+    source = Memory(X, codes)
+    task = model._task(model._statistic(source, ByLabel(len(classes))), source)
+    best = model.joint_log_likelihood(X, y) / len(X)
+    for size in (1e-1, 1e-2, 1e-3):
+        state = model._state()
+        means = state.means + size * rng.normal(size=state.means.shape)
+        moved = replace(state, means=means)
+        other = cf.GaussianDiscriminant(kind).fit(X, y)
+        other.means_ = means
+        fall = best - other.joint_log_likelihood(X, y) / len(X)
+        value = certify_gaussian(task, moved, 1e-8).value
+        np.testing.assert_allclose(value, fall, rtol=1e-6, atol=1e-11)
+
+
+def test_divergence_is_the_sum_of_the_textbook(rng):
+    p, q = rng.dirichlet(np.ones(5)), rng.dirichlet(np.ones(5))
+    np.testing.assert_allclose(divergence(p, q), (p * np.log(p / q)).sum(), rtol=1e-12)
+    near = q * (1 + 1e-9 * np.array([1, -1, 1, -1, 0]))
+    np.testing.assert_allclose(divergence(near, q), (q * (near / q - 1) ** 2 / 2).sum(), rtol=1e-6)
+    assert divergence(np.array([0.5, 0.5]), np.array([1.0, 0.0])) == np.inf
+    assert divergence(np.array([1.0, 0.0]), np.array([1.0, 0.0])) == 0
+
+
+def test_skin_segmentation_with_a_covariance_a_class(shared_data):
+    table = pd.read_parquet(shared_data / "skin_segmentation" / "skin_segmentation.parquet")
+    X, y = table[["b", "g", "r"]].to_numpy(float), table["y"].to_numpy()
+    model = cf.GaussianDiscriminant("class").fit(X, y)
+    peer = QuadraticDiscriminantAnalysis().fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=1e-9)
+    assert model.score(X, y) > 0.98
+
+
+def test_mnist_with_one_covariance(shared_data):
+    table = pd.read_parquet(shared_data / "mnist_5k" / "mnist_5k.parquet")
+    X, y = table.drop(columns="label").to_numpy(float)[:, ::3], table["label"].to_numpy()
+    constant = np.ptp(X, axis=0) == 0
+    model = cf.GaussianDiscriminant(shrinkage=0.1).fit(X, y)
+    peer = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=1e-7)
+    plain = cf.GaussianDiscriminant().fit(X, y)
+    assert set(plain.certificate_.dependent) >= set(np.array(plain.column_names_)[constant])
+    assert plain.score(X, y) > 0.85
+
+
+def test_adult_from_its_file(shared_data):
+    path = shared_data / "adult" / "adult.parquet"
+    names = [name for name in pd.read_parquet(path).columns if name not in ("income", "split", "fnlwgt")]
+    source = cf.scan_parquet(path, target="income", columns=names)
+    model = cf.GaussianDiscriminant().fit(source)
+    assert model.certificate_.holds and len(model.classes_) == 2
+    assert model.score(source) > 0.83
+    assert cf.GaussianNB().fit(source).score(source) > 0.6
+
+
+def test_parameters_are_checked(rng):
+    X, y = rows(rng)
+    for parameters, words in (
+        ({"covariance": "full"}, "covariance must be one of 'shared'"),
+        ({"shrinkage": 1.5}, "shrinkage must be a number from 0 to 1"),
+        ({"priors": [0.5, 0.5]}, "one number a class, 3"),
+        ({"priors": [0.5, 0.5, 0.5]}, "add up to 1"),
+        ({"singular": "ignore"}, "singular must be"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            cf.GaussianDiscriminant(**parameters).fit(X, y)
