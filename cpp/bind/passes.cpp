@@ -1,38 +1,12 @@
 #include "../passes/gram.hpp"
 #include "../passes/project.hpp"
 #include "../passes/residual.hpp"
-#include "check.hpp"
+#include "rows.hpp"
 
 namespace certifit {
 namespace {
 
 using namespace nb::literals;
-
-const double* data_of(const std::optional<Vector>& v) { return v ? v->data() : nullptr; }
-
-Scaling checked_scaling(const Rows& rows, const Vector& scale, const Vector& shift, double y_scale, double y_shift,
-                        double weight_scale) {
-  check_size("scale", scale.shape(0), rows.n_columns);
-  check_size("shift", shift.shape(0), rows.n_columns);
-  return {scale.data(), shift.data(), y_scale, y_shift, weight_scale};
-}
-
-void check_rows(const Rows& rows, const std::optional<Vector>& y, const std::optional<Vector>& weight,
-                size_t block_rows) {
-  if (y) check_size("y", y->shape(0), rows.n_rows);
-  if (weight) check_size("weight", weight->shape(0), rows.n_rows);
-  check(block_rows > 0, "block_rows must be at least 1");
-}
-
-using CellNumbers = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-Cells checked_cells(const Rows& rows, const std::optional<CellNumbers>& cells, size_t n_cells) {
-  if (!cells) return {};
-  check_size("cells", cells->shape(0), rows.n_rows);
-  for (size_t row = 0; row < rows.n_rows; ++row)
-    check(cells->data()[row] < static_cast<int64_t>(n_cells), "a cell is not below n_cells");
-  return {cells->data(), n_cells};
-}
 
 nb::object gram_py(nb::list x, std::optional<Vector> y, std::optional<Vector> weight, Vector scale, Vector shift,
                    double y_scale, double y_shift, double weight_scale, size_t block_rows, bool twofold, int threads,

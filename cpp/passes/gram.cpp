@@ -1,258 +1,12 @@
 #include "gram.hpp"
 
-#include <numeric>
-#include <span>
-
-#include "../twofold.hpp"
+#include "panels.hpp"
 
 namespace certifit {
-namespace {
-
-// Sums of one block: for every cell the upper triangle of S, row-major with leading dimension `stride`.
-struct BlockSums {
-  std::vector<double> hi, lo;
-
-  void add(const BlockSums& other) {
-    if (lo.empty()) {
-      for (size_t i = 0; i < hi.size(); ++i) hi[i] += other.hi[i];
-      return;
-    }
-    for (size_t i = 0; i < hi.size(); ++i) {
-      Real s = Real{hi[i], lo[i]} + Real{other.hi[i], other.lo[i]};
-      hi[i] = s.hi;
-      lo[i] = s.lo;
-    }
-  }
-};
-
-// A tile of rows packed in panels of four columns: panel p holds z[4p .. 4p+3] of row 0, row 1, ...
-struct Panels {
-  size_t n_columns, n_panels, capacity, panel_stride;
-  std::vector<double> data;
-
-  explicit Panels(size_t columns) : n_columns(columns), n_panels((columns + lanes - 1) / lanes) {
-    // 60 rows of 50 columns fit the first-level cache; wide tiles stay in the second.
-    size_t rows = 192 * 1024 / (sizeof(double) * lanes * n_panels);
-    capacity = std::clamp<size_t>(rows / 4 * 4, 16, 60);
-    panel_stride = capacity * lanes;
-    data.assign(n_panels * panel_stride, 0.0);
-  }
-  double* at(size_t panel, size_t row) { return data.data() + panel * panel_stride + row * lanes; }
-};
-
-class Packer {
- public:
-  Packer(const Rows& rows, const double* y, const double* weight, const Scaling& scaling)
-      : rows_(rows),
-        y_(y),
-        weight_(weight),
-        scaling_(scaling),
-        scale_(of_dense(rows, scaling.scale)),
-        shift_(of_dense(rows, scaling.shift)) {}
-
-  double root(size_t row) const { return weight_ ? std::sqrt(weight_[row] * scaling_.weight_scale) : 1.0; }
-
-  // Makes rows [begin, end) readable: those that must be copied are copied at once, so columns are read in long pieces.
-  void open(size_t begin, size_t end) {
-    begin_ = begin;
-    tile_ = read_tile(rows_, begin, end - begin, scratch_);
-  }
-
-  void pack(std::span<const size_t> rows, Panels& panels) {
-    const size_t d = rows_.n_dense;
-    for (size_t k = 0; k < rows.size(); ++k) {
-      const double* x = tile_.row(rows[k] - begin_);
-      const double w = root(rows[k]);
-      if (w == 0) {  // no row, whatever stands in it
-        for (size_t p = 0; p < panels.n_panels; ++p) store(panels.at(p, k), Vec{});
-        continue;
-      }
-      size_t j = 0;
-      for (; j + lanes <= d; j += lanes) {
-        Vec z = multiply_add(load(x + j), load(&scale_[j]), -load(&shift_[j]));
-        store(panels.at(j / lanes, k), z * broadcast(w));
-      }
-      for (size_t c = j; c < panels.n_panels * lanes; ++c) panels.at(c / lanes, k)[c % lanes] = w * tail(c, x, rows[k]);
-    }
-  }
-
- private:
-  double tail(size_t column, const double* x, size_t row) const {
-    const size_t d = rows_.n_dense;
-    if (column < d) return multiply_add(x[column], scale_[column], -shift_[column]);
-    if (column == d) return 1.0;
-    if (column == d + 1 && y_) return multiply_add(y_[row], scaling_.y_scale, -scaling_.y_shift);
-    return 0.0;
-  }
-
-  const Rows& rows_;
-  const double* y_;
-  const double* weight_;
-  const Scaling& scaling_;
-  std::vector<double> scale_, shift_, scratch_;
-  Tile tile_{nullptr, 0};
-  size_t begin_ = 0;
-};
-
-// Rows [begin, end) by cell, in order within a cell; rows of no cell left out. starts[c] is where cell c begins.
-struct ByCell {
-  std::vector<size_t> rows, starts;
-
-  void sort(const Cells& cells, size_t begin, size_t end) {
-    starts.assign(cells.count + 2, 0);
-    if (!cells.of_row) {
-      rows.resize(end - begin);
-      std::iota(rows.begin(), rows.end(), begin);
-      starts[1] = rows.size();
-      return;
-    }
-    auto in_cell = [&](size_t row) { return cells.of_row[row] >= 0; };
-    for (size_t row = begin; row < end; ++row)
-      if (in_cell(row)) ++starts[cells.of_row[row] + 2];
-    for (size_t c = 2; c < starts.size(); ++c) starts[c] += starts[c - 1];
-    rows.resize(starts.back());
-    for (size_t row = begin; row < end; ++row)
-      if (in_cell(row)) rows[starts[cells.of_row[row] + 1]++] = row;
-  }
-};
-
-// S[4 x 4n] += a' b over the rows of a tile: a is one panel, b are n panels side by side.
-template <size_t n>
-void product(const double* a, const double* b, size_t panel_stride, size_t count, double* s, size_t stride) {
-  Vec sum[4][n] = {};
-  for (size_t k = 0; k < count; ++k) {
-    Vec right[n];
-    for (size_t q = 0; q < n; ++q) right[q] = load(b + q * panel_stride + k * lanes);
-    for (size_t i = 0; i < 4; ++i) {
-      Vec left = broadcast(a[k * lanes + i]);
-      for (size_t q = 0; q < n; ++q) sum[i][q] = multiply_add(left, right[q], sum[i][q]);
-    }
-  }
-  for (size_t i = 0; i < 4; ++i)
-    for (size_t q = 0; q < n; ++q) {
-      double* out = s + i * stride + q * lanes;
-      store(out, load(out) + sum[i][q]);
-    }
-}
-
-void product_twofold(const double* a, const double* b, size_t count, double* hi, double* lo, size_t stride) {
-  Twofold<Vec> sum[4];
-  for (size_t i = 0; i < 4; ++i) sum[i] = {load(hi + i * stride), load(lo + i * stride)};
-  for (size_t k = 0; k < count; ++k) {
-    Vec right = load(b + k * lanes);
-    for (size_t i = 0; i < 4; ++i) add_product(sum[i], broadcast(a[k * lanes + i]), right);
-  }
-  for (size_t i = 0; i < 4; ++i) {
-    Twofold<Vec> s = tidy(sum[i]);
-    store(hi + i * stride, s.hi);
-    store(lo + i * stride, s.lo);
-  }
-}
-
-void add_tile(Panels& panels, size_t count, BlockSums& sums, size_t base, size_t stride, Ahead next) {
-  const size_t n_products = panels.n_panels * (panels.n_panels + 1) / 6 + 1;
-  const size_t lines = panels.capacity * panels.n_panels * lanes * sizeof(double) / 64 / n_products + 1;
-  for (size_t p = 0; p < panels.n_panels; ++p) {
-    const double* a = panels.at(p, 0);
-    for (size_t q = p; q < panels.n_panels;) {
-      const double* b = panels.at(q, 0);
-      const size_t at = base + p * lanes * stride + q * lanes;
-      const size_t left = panels.n_panels - q;
-      next.fetch(lines);
-      if (!sums.lo.empty()) {
-        product_twofold(a, b, count, &sums.hi[at], &sums.lo[at], stride);
-        q += 1;
-      } else if (left == 1) {
-        product<1>(a, b, panels.panel_stride, count, &sums.hi[at], stride);
-        q += 1;
-      } else if (left == 2 || left == 4) {  // 2 + 2 keeps more sums in flight than 3 + 1
-        product<2>(a, b, panels.panel_stride, count, &sums.hi[at], stride);
-        q += 2;
-      } else {
-        product<3>(a, b, panels.panel_stride, count, &sums.hi[at], stride);
-        q += 3;
-      }
-    }
-  }
-}
-
-// What a row stores thinly (CSR, categories) times the row's dense columns, and times itself. Such columns come after
-// the dense ones and are not shifted; their products with dense columns fill the lower triangle, those with each other
-// the upper.
-class Entries {
- public:
-  Entries(const Rows& rows, const Scaling& scaling, size_t first_place)
-      : rows_(rows), scaling_(scaling), places_(rows.n_columns, 0) {
-    size_t place = first_place;
-    for (const Segment& s : rows.thin)
-      for (size_t j = 0; j < s.n_columns; ++j) places_[s.first_column + j] = place++;
-  }
-
-  void add(size_t row, double root, Panels& panels, size_t k, BlockSums& sums, size_t first, size_t stride) {
-    if (root == 0) return;
-    at_.clear();
-    values_.clear();
-    rows_.for_each_entry(row, [&](size_t column, double value) {
-      at_.push_back(places_[column]);
-      values_.push_back(root * (value * scaling_.scale[column]));
-    });
-    for (size_t a = 0; a < at_.size(); ++a) {
-      const size_t base = first + at_[a] * stride;
-      const Vec left = broadcast(values_[a]);
-      for (size_t p = 0; p < panels.n_panels; ++p) multiply(sums, base + p * lanes, left, load(panels.at(p, k)));
-      for (size_t b = a; b < at_.size(); ++b) multiply(sums, base + at_[b], values_[a], values_[b]);
-    }
-  }
-
- private:
-  static void multiply(BlockSums& sums, size_t at, Vec a, Vec b) {
-    if (sums.lo.empty()) {
-      store(&sums.hi[at], multiply_add(a, b, load(&sums.hi[at])));
-    } else {
-      Twofold<Vec> s{load(&sums.hi[at]), load(&sums.lo[at])};
-      add_product(s, a, b);
-      store(&sums.hi[at], s.hi);
-      store(&sums.lo[at], s.lo);
-    }
-  }
-  static void multiply(BlockSums& sums, size_t at, double a, double b) {
-    if (sums.lo.empty()) {
-      sums.hi[at] = multiply_add(a, b, sums.hi[at]);
-    } else {
-      Real s{sums.hi[at], sums.lo[at]};
-      add_product(s, a, b);
-      sums.hi[at] = s.hi;
-      sums.lo[at] = s.lo;
-    }
-  }
-
-  const Rows& rows_;
-  const Scaling& scaling_;
-  std::vector<size_t> places_, at_;
-  std::vector<double> values_;
-};
-
-// Where the columns of S (all columns, 1, y) stand in the block sums: dense columns, 1, y, padding, thin columns.
-std::vector<size_t> places_of(const Rows& rows, bool has_y, size_t first_thin) {
-  std::vector<size_t> out(rows.n_columns + 1 + (has_y ? 1 : 0));
-  for (size_t j = 0; j < rows.n_dense; ++j) out[rows.dense_columns[j]] = j;
-  size_t place = first_thin;
-  for (const Segment& s : rows.thin)
-    for (size_t j = 0; j < s.n_columns; ++j) out[s.first_column + j] = place++;
-  out[rows.n_columns] = rows.n_dense;
-  if (has_y) out[rows.n_columns + 1] = rows.n_dense + 1;
-  return out;
-}
-
-}  // namespace
-
 GramSums gram(const Rows& rows, const double* y, const double* weight, const Cells& cells, const Scaling& scaling,
               size_t block_rows, bool twofold, Crew& crew) {
-  const size_t n_packed = rows.n_dense + 1 + (y ? 1 : 0);
-  const size_t first_thin = (n_packed + lanes - 1) / lanes * lanes;
-  const size_t n_thin = rows.n_columns - rows.n_dense;
-  const size_t stride = (first_thin + n_thin + lanes - 1) / lanes * lanes;
-  const size_t cell_size = (first_thin + n_thin) * stride;
+  const SquareLayout layout(rows, y != nullptr);
+  const size_t stride = layout.stride, cell_size = layout.size(), n_thin = layout.n_thin;
   const size_t n_blocks = (rows.n_rows + block_rows - 1) / block_rows;
   SumTree<BlockSums> tree(n_blocks);
 
@@ -261,9 +15,10 @@ GramSums gram(const Rows& rows, const double* y, const double* weight, const Cel
     BlockSums sums;
     sums.hi.assign(cells.count * cell_size, 0.0);
     if (twofold) sums.lo.assign(cells.count * cell_size, 0.0);
-    Panels panels(n_packed);
-    Packer packer(rows, y, weight, scaling);
-    Entries entries(rows, scaling, first_thin);
+    Panels panels(layout.n_packed);
+    Packer packer(rows, y, scaling);
+    std::vector<double> roots;
+    Entries entries(rows, scaling, layout.first_thin);
     ByCell by_cell;
     // A whole number of tiles, so that one cell of all rows is tiled as the block is.
     const size_t chunk = 32 * panels.capacity;
@@ -275,40 +30,25 @@ GramSums gram(const Rows& rows, const double* y, const double* weight, const Cel
           if (!crew.keep_going()) return;
           const size_t count = std::min(panels.capacity, last - at);
           const std::span<const size_t> tile(&by_cell.rows[at], count);
-          packer.pack(tile, panels);
+          roots.resize(count);
+          for (size_t k = 0; k < count; ++k)
+            roots[k] = weight ? std::sqrt(weight[tile[k]] * scaling.weight_scale) : 1.0;
+          packer.pack(tile, roots, panels);
           at += count;
           const bool is_last = at == by_cell.rows.size();
           const size_t next = is_last ? std::min(i + chunk, end) : by_cell.rows[at];
           add_tile(panels, count, sums, c * cell_size, stride, Ahead(rows, next, panels.capacity));
           if (n_thin == 0) continue;
-          for (size_t k = 0; k < count; ++k)
-            entries.add(tile[k], packer.root(tile[k]), panels, k, sums, c * cell_size, stride);
+          for (size_t k = 0; k < count; ++k) entries.add(tile[k], roots[k], panels, k, sums, c * cell_size, stride);
         }
       }
     }
     tree.add(block, std::move(sums));
   });
 
-  const std::vector<size_t> places = places_of(rows, y != nullptr, first_thin);
-  auto unfold = [&](const std::vector<double>& part) {
-    const size_t size = places.size();
-    std::vector<double> full(cells.count * size * size, 0.0);
-    if (n_blocks == 0) return full;
-    for (size_t c = 0; c < cells.count; ++c) {
-      const double* from = &part[c * cell_size];
-      double* to = &full[c * size * size];
-      for (size_t i = 0; i < size; ++i)
-        for (size_t j = i; j < size; ++j) {
-          const size_t low = std::min(places[i], places[j]), high = std::max(places[i], places[j]);
-          const bool mixed = low < first_thin && high >= first_thin;
-          to[i * size + j] = to[j * size + i] = mixed ? from[high * stride + low] : from[low * stride + high];
-        }
-    }
-    return full;
-  };
   GramSums out;
-  out.hi = unfold(tree.root().hi);
-  if (twofold) out.lo = unfold(tree.root().lo);
+  out.hi = layout.unfolded(tree.root().hi, cells.count, n_blocks > 0);
+  if (twofold) out.lo = layout.unfolded(tree.root().lo, cells.count, n_blocks > 0);
   return out;
 }
 

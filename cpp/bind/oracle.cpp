@@ -1,0 +1,40 @@
+#include "../passes/oracle.hpp"
+
+#include "rows.hpp"
+
+namespace certifit {
+namespace {
+
+using namespace nb::literals;
+
+nb::object oracle_py(nb::list x, Vector y, std::optional<Vector> weight, std::optional<Vector> offset, Vector scale,
+                     Vector shift, double weight_scale, Vector weights, double intercept, int loss, double parameter,
+                     bool with_hessian, size_t block_rows, int threads, std::optional<CellNumbers> cells,
+                     size_t n_cells) {
+  HeldRows held(x);
+  check_rows(held.rows, y, weight, block_rows);
+  if (offset) check_size("offset", offset->shape(0), held.rows.n_rows);
+  check_size("weights", weights.shape(0), held.rows.n_columns);
+  check(loss >= 0 && loss < n_losses, "there is no such loss");
+  const Scaling scaling = checked_scaling(held.rows, scale, shift, 1.0, 0.0, weight_scale);
+  const Cells checked = checked_cells(held.rows, cells, n_cells);
+  const size_t size = held.rows.n_columns + 1, shape[2] = {checked.count, size}, cubes[3] = {checked.count, size, size};
+  OracleSums sums = run(threads, [&](Crew& crew) {
+    return oracle(held.rows, y.data(), data_of(weight), data_of(offset), checked, scaling, {weights.data(), intercept},
+                  static_cast<Loss>(loss), parameter, with_hessian, block_rows, crew);
+  });
+  nb::object hessian = nb::none();
+  if (with_hessian) hessian = nb::cast(to_numpy<3>(std::move(sums.hessian), cubes));
+  return nb::make_tuple(to_numpy(std::move(sums.value)), to_numpy<2>(std::move(sums.gradient), shape), hessian);
+}
+
+}  // namespace
+
+void bind_oracle(nb::module_& m) {
+  m.def("oracle", oracle_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "offset"_a.noconvert().none(),
+        "scale"_a.noconvert(), "shift"_a.noconvert(), "weight_scale"_a, "weights"_a.noconvert(), "intercept"_a,
+        "loss"_a, "parameter"_a, "with_hessian"_a, "block_rows"_a, "threads"_a,
+        "cells"_a.noconvert().none() = nb::none(), "n_cells"_a = 1);
+}
+
+}  // namespace certifit

@@ -1,0 +1,79 @@
+// Losses l(y, z) of a row's score z: half the deviance, so that the least over z is 0. One struct each, four rows at
+// a time; slope and curvature are the first two derivatives by z.
+#pragma once
+
+#include "elementary.hpp"
+
+namespace certifit {
+
+struct LossAt {
+  Vec value, slope, curvature;
+};
+
+// l = log(1 + e^z) - y z, y 0 or 1; for a share y between them less what y alone decides.
+struct Logistic {
+  LossAt operator()(Vec y, Vec z) const {
+    const Vec one = broadcast(1.0), a = exponential(-absolute(z));
+    const Vec near = one / (one + a), far = a * near;  // chances of the sign of z, and of the other
+    const Int positive = z > broadcast(0.0);
+    const Vec p = choose(positive, near, far), q = choose(positive, far, near);
+    // max(z, 0) - y z without cancelling: (1 - y) z for z > 0, -y z else.
+    const Vec line = choose(positive, (one - y) * z, -y * z);
+    return {line + logarithm_of_one_plus(a), (one - y) * p - y * q, near * far};
+  }
+};
+
+// l = y (e^u - 1 - u), u = z - log y; e^z for y = 0.
+struct PoissonLog {
+  LossAt operator()(Vec y, Vec z) const {
+    const Vec zero = broadcast(0.0), one = broadcast(1.0), mu = exponential(z);
+    const Int counted = y > zero;
+    const Vec u = z - logarithm(choose(counted, y, one));
+    return {choose(counted, (mu - y) - y * u, mu), mu - y, mu};
+  }
+};
+
+// l = e^u - 1 - u, u = log y - z.
+struct GammaLog {
+  LossAt operator()(Vec y, Vec z) const {
+    const Vec one = broadcast(1.0), u = logarithm(y) - z, ratio = exponential(u);
+    return {(ratio - one) - u, one - ratio, ratio};
+  }
+};
+
+// l = (y - z)^2 / 2.
+struct Squared {
+  LossAt operator()(Vec y, Vec z) const {
+    const Vec r = z - y;
+    return {r * r * broadcast(0.5), r, broadcast(1.0)};
+  }
+};
+
+// Tweedie deviance of power p between 1 and 2, mean e^z: y^(2-p) / ((1-p)(2-p)) - y e^((1-p) z) / (1-p)
+// + e^((2-p) z) / (2-p), halves of deviances.
+struct TweedieLog {
+  double power;
+  LossAt operator()(Vec y, Vec z) const {
+    const Vec a = broadcast(2 - power), b = broadcast(power - 1), zero = broadcast(0.0);
+    const Vec up = exponential(a * z), down = exponential(-b * z) * y;
+    const Int counted = y > zero;
+    const Vec own = choose(counted, exponential(a * logarithm(choose(counted, y, broadcast(1.0)))), zero);
+    return {up / a + down / b - own / (a * b), up - down, a * up + b * down};
+  }
+};
+
+enum class Loss { logistic, poisson_log, gamma_log, squared, tweedie_log };
+inline constexpr int n_losses = 5;
+
+template <class Use>
+auto with_loss(Loss loss, double parameter, Use use) {
+  switch (loss) {
+    case Loss::poisson_log: return use(PoissonLog{});
+    case Loss::gamma_log: return use(GammaLog{});
+    case Loss::squared: return use(Squared{});
+    case Loss::tweedie_log: return use(TweedieLog{parameter});
+    default: return use(Logistic{});
+  }
+}
+
+}  // namespace certifit

@@ -1,0 +1,192 @@
+#include "oracle.hpp"
+
+#include "panels.hpp"
+
+namespace certifit {
+namespace {
+
+struct BlockOracle {
+  std::vector<double> value, gradient;  // gradient: cells x (places of SquareLayout)
+  BlockSums hessian;
+
+  void add(const BlockOracle& other) {
+    for (size_t i = 0; i < value.size(); ++i) value[i] += other.value[i];
+    for (size_t i = 0; i < gradient.size(); ++i) gradient[i] += other.gradient[i];
+    hessian.add(other.hessian);
+  }
+};
+
+template <class LossOf>
+class Evaluator {
+ public:
+  Evaluator(const Rows& rows, const double* y, const double* weight, const double* offset, const Scaling& scaling,
+            const State& state, const SquareLayout& layout, LossOf loss)
+      : rows_(rows),
+        y_(y),
+        weight_(weight),
+        offset_(offset),
+        scaling_(scaling),
+        state_(state),
+        layout_(layout),
+        loss_(loss),
+        weights_(layout.first_thin, 0.0) {
+    for (size_t j = 0; j < rows.n_dense; ++j) weights_[j] = state.weights[rows.dense_columns[j]];
+    weights_[rows.n_dense] = state.intercept;
+  }
+
+  double weight(size_t row) const { return weight_ ? weight_[row] * scaling_.weight_scale : 1.0; }
+
+  // Slopes and curvatures, times the rows' weights, of a packed tile; returns the sum of values.
+  double evaluate(std::span<const size_t> tile, Panels& panels, double* slopes, double* curvatures) {
+    double total = 0;
+    for (size_t begin = 0; begin < tile.size(); begin += lanes) {
+      double z[lanes], y[lanes], w[lanes], value[lanes];
+      scores(panels, begin, z);
+      for (size_t k = 0; k < lanes; ++k) {
+        const size_t row = tile[std::min(begin + k, tile.size() - 1)];
+        w[k] = begin + k < tile.size() ? weight(row) : 0.0;
+        y[k] = y_[row];
+        if (offset_) z[k] += offset_[row];
+        if (!rows_.thin.empty()) z[k] += thin_score(row);
+      }
+      const LossAt at = loss_(load(y), load(z));
+      const Vec own = load(w);
+      // A row of weight 0 is no row, even where its loss is not finite.
+      const Int counted = own > broadcast(0.0);
+      store(value, choose(counted, at.value * own, Vec{}));
+      store(slopes + begin, choose(counted, at.slope * own, Vec{}));
+      store(curvatures + begin, choose(counted, at.curvature * own, Vec{}));
+      total += (value[0] + value[1]) + (value[2] + value[3]);
+    }
+    return total;
+  }
+
+  void add_gradient(std::span<const size_t> tile, Panels& panels, const double* slopes, double* gradient) {
+    for (size_t p = 0; p < panels.n_panels; ++p) {
+      Vec sum[2] = {};
+      const double* x = panels.at(p, 0);
+      size_t k = 0;
+      for (; k + 2 <= tile.size(); k += 2) {
+        sum[0] = multiply_add(load(x + k * lanes), broadcast(slopes[k]), sum[0]);
+        sum[1] = multiply_add(load(x + (k + 1) * lanes), broadcast(slopes[k + 1]), sum[1]);
+      }
+      if (k < tile.size()) sum[0] = multiply_add(load(x + k * lanes), broadcast(slopes[k]), sum[0]);
+      double* out = gradient + p * lanes;
+      store(out, load(out) + (sum[0] + sum[1]));
+    }
+    if (rows_.thin.empty()) return;
+    for (size_t k = 0; k < tile.size(); ++k) {
+      if (slopes[k] == 0) continue;
+      rows_.for_each_entry(tile[k], [&](size_t j, double value) {
+        double& sum = gradient[layout_.places[j]];
+        sum = multiply_add(value * scaling_.scale[j], slopes[k], sum);
+      });
+    }
+  }
+
+ private:
+  // Four rows side by side, four columns a step.
+  void scores(Panels& panels, size_t begin, double* z) {
+    Vec sum[lanes] = {};
+    for (size_t p = 0; p < panels.n_panels; ++p) {
+      const Vec w = load(&weights_[p * lanes]);
+      const double* x = panels.at(p, begin);
+      for (size_t k = 0; k < lanes; ++k) sum[k] = multiply_add(load(x + k * lanes), w, sum[k]);
+    }
+    for (size_t k = 0; k < lanes; ++k) z[k] = (sum[k][0] + sum[k][1]) + (sum[k][2] + sum[k][3]);
+  }
+
+  double thin_score(size_t row) const {
+    double z = 0;
+    rows_.for_each_entry(
+        row, [&](size_t j, double value) { z = multiply_add(value * scaling_.scale[j], state_.weights[j], z); });
+    return z;
+  }
+
+  const Rows& rows_;
+  const double* y_;
+  const double* weight_;
+  const double* offset_;
+  const Scaling& scaling_;
+  const State& state_;
+  const SquareLayout& layout_;
+  LossOf loss_;
+  std::vector<double> weights_;
+};
+
+// Each row of the panels times the root of its curvature.
+void scale_rows(Panels& panels, std::span<const double> roots) {
+  for (size_t p = 0; p < panels.n_panels; ++p)
+    for (size_t k = 0; k < roots.size(); ++k) {
+      double* x = panels.at(p, k);
+      store(x, load(x) * broadcast(roots[k]));
+    }
+}
+
+}  // namespace
+
+OracleSums oracle(const Rows& rows, const double* y, const double* weight, const double* offset, const Cells& cells,
+                  const Scaling& scaling, const State& state, Loss loss, double parameter, bool with_hessian,
+                  size_t block_rows, Crew& crew) {
+  const SquareLayout layout(rows, false);
+  const size_t width = layout.first_thin + layout.n_thin, square = with_hessian ? layout.size() : 0;
+  const size_t n_blocks = (rows.n_rows + block_rows - 1) / block_rows;
+  SumTree<BlockOracle> tree(n_blocks);
+
+  with_loss(loss, parameter, [&](auto loss_of) {
+    crew.for_each_block(n_blocks, [&](size_t block) {
+      const size_t begin = block * block_rows, end = std::min(begin + block_rows, rows.n_rows);
+      BlockOracle sums;
+      sums.value.assign(cells.count, 0.0);
+      sums.gradient.assign(cells.count * width, 0.0);
+      sums.hessian.hi.assign(cells.count * square, 0.0);
+      Panels panels(layout.n_packed);
+      Packer packer(rows, nullptr, scaling);
+      Entries entries(rows, scaling, layout.first_thin);
+      Evaluator evaluator(rows, y, weight, offset, scaling, state, layout, loss_of);
+      ByCell by_cell;
+      std::vector<double> ones(panels.capacity), slopes(panels.capacity + lanes), roots(panels.capacity + lanes);
+      const size_t chunk = 32 * panels.capacity;
+      for (size_t i = begin; i < end; i += chunk) {
+        packer.open(i, std::min(i + chunk, end));
+        by_cell.sort(cells, i, std::min(i + chunk, end));
+        for (size_t c = 0, at = 0; c < cells.count; ++c) {
+          for (const size_t last = by_cell.starts[c + 1]; at < last;) {
+            if (!crew.keep_going()) return;
+            const size_t count = std::min(panels.capacity, last - at);
+            const std::span<const size_t> tile(&by_cell.rows[at], count);
+            for (size_t k = 0; k < count; ++k) ones[k] = evaluator.weight(tile[k]) > 0 ? 1.0 : 0.0;
+            packer.pack(tile, {ones.data(), count}, panels);
+            at += count;
+            sums.value[c] += evaluator.evaluate(tile, panels, slopes.data(), roots.data());
+            evaluator.add_gradient(tile, panels, slopes.data(), &sums.gradient[c * width]);
+            if (!with_hessian) continue;
+            for (size_t k = 0; k < count; ++k) roots[k] = std::sqrt(roots[k]);
+            scale_rows(panels, {roots.data(), count});
+            add_tile(
+                panels, count, sums.hessian, c * square, layout.stride,
+                Ahead(rows, at < by_cell.rows.size() ? by_cell.rows[at] : std::min(i + chunk, end), panels.capacity));
+            if (layout.n_thin == 0) continue;
+            for (size_t k = 0; k < count; ++k)
+              entries.add(tile[k], roots[k], panels, k, sums.hessian, c * square, layout.stride);
+          }
+        }
+      }
+      tree.add(block, std::move(sums));
+    });
+  });
+
+  OracleSums out;
+  BlockOracle& root = tree.root();
+  out.value = std::move(root.value);
+  out.value.resize(cells.count, 0.0);
+  out.gradient.assign(cells.count * layout.places.size(), 0.0);
+  if (n_blocks > 0)
+    for (size_t c = 0; c < cells.count; ++c)
+      for (size_t j = 0; j < layout.places.size(); ++j)
+        out.gradient[c * layout.places.size() + j] = root.gradient[c * width + layout.places[j]];
+  if (with_hessian) out.hessian = layout.unfolded(root.hessian.hi, cells.count, n_blocks > 0);
+  return out;
+}
+
+}  // namespace certifit
