@@ -97,7 +97,7 @@ def predict_rows(model: Any, X: Any) -> Block:
 def predict_source(model: Any, source: Source) -> Source:
     """A scan to predict. A table's columns are found by name; others must be those of the fit, in order."""
     if source.is_table:
-        if getattr(model, "encoder_", None) is None:
+        if hasattr(model, "encoder_") and model.encoder_ is None:  # a selector leaves tables to its model
             raise TypeError(
                 "The scan is a table of named columns, and the fit had an array. Fit to a scan or a frame "
                 "(encoder=TableEncoder()), or predict for an array."
