@@ -90,6 +90,11 @@ Arrays = dict[str, NDArray[Any]]
 Record = dict[str, Any]
 
 
+def encoder_spec(record: Any) -> Spec:
+    """What the record of an encoder says."""
+    return ENCODER
+
+
 def dump_encoder(given: Any, fitted: Any) -> tuple[Record | None, Arrays]:
     """Record and arrays of the parameter `encoder` and the fitted `encoder_`; no record where both are None."""
     if given is None and fitted is None:
@@ -129,7 +134,9 @@ def plain_parameters(encoder: TableEncoder | None) -> Record | None:
     return settings
 
 
-def build_encoder(record: Record | None, names: list[str] | None, n_columns: int, arrays: Arrays) -> tuple[Any, Any]:
+def build_encoder(
+    record: Record | None, names: list[str] | None, n_columns: int, arrays: Arrays, most_columns: int
+) -> tuple[Any, Any]:
     """The parameter `encoder` and the fitted `encoder_` of a checked record; `arrays` are those of the encoder."""
     if record is None:
         return None, None

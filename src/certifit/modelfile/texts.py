@@ -3,7 +3,8 @@
     texts       their UTF-8 bytes, one after the other
     text_ends   where each ends
 
-The name of the bytes sorts last, so the numbers before them stay aligned in the file.
+The name of the bytes sorts last, so the numbers before them stay aligned in the file. `of` is the end of both names
+where a file has more than one such pair.
 """
 
 from __future__ import annotations
@@ -18,16 +19,22 @@ from certifit.modelfile.canonical import MAX_STRING
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.schema import Array, brief
 
-TEXT_ARRAYS = {"text_ends": Array(("n_texts",), np.int64), "texts": Array(("n_bytes",), np.uint8)}
-
 Arrays = dict[str, NDArray[Any]]
 
 
-def pack(texts: Sequence[str]) -> Arrays:
+def text_arrays(of: str = "", n_texts: str = "n_texts", n_bytes: str = "n_bytes") -> dict[str, Array]:
+    """The two arrays and the names of their sizes."""
+    return {f"text_ends{of}": Array((n_texts,), np.int64), f"texts{of}": Array((n_bytes,), np.uint8)}
+
+
+TEXT_ARRAYS = text_arrays()
+
+
+def pack(texts: Sequence[str], of: str = "") -> Arrays:
     """The two arrays of these texts."""
     parts = [_encoded(text) for text in texts]
     ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
-    return {"text_ends": ends, "texts": np.frombuffer(b"".join(parts), dtype=np.uint8)}
+    return {f"text_ends{of}": ends, f"texts{of}": np.frombuffer(b"".join(parts), dtype=np.uint8)}
 
 
 def sizes(arrays: Mapping[str, NDArray[Any]]) -> dict[str, int]:
@@ -36,13 +43,13 @@ def sizes(arrays: Mapping[str, NDArray[Any]]) -> dict[str, int]:
     return {"n_texts": found["text_ends"], "n_bytes": found["texts"]}
 
 
-def unpack(arrays: Mapping[str, NDArray[Any]]) -> list[str]:
+def unpack(arrays: Mapping[str, NDArray[Any]], of: str = "") -> list[str]:
     """The texts; their bytes must be valid UTF-8, touch each other and be all there is."""
-    ends = arrays["text_ends"]
+    ends, letters = arrays[f"text_ends{of}"], arrays[f"texts{of}"]
     begins = np.concatenate([np.zeros(1, dtype=np.int64), ends])
-    if (begins[1:] < begins[:-1]).any() or begins[-1] != arrays["texts"].size:
-        raise ModelFileError(f"its texts must follow each other and fill {arrays['texts'].size} bytes.")
-    data = arrays["texts"].tobytes()
+    if (begins[1:] < begins[:-1]).any() or begins[-1] != letters.size:
+        raise ModelFileError(f"its texts must follow each other and fill {letters.size} bytes.")
+    data = letters.tobytes()
     pairs = zip(begins[:-1].tolist(), ends.tolist(), strict=True)
     return [_decoded(data[begin:end]) for begin, end in pairs]
 
