@@ -46,13 +46,14 @@ def _head(model: str, found: Any) -> list[str]:
 
 def _body(found: Any) -> list[str]:
     rows = [
-        ("target", _target(found)),
+        *[("target", words) for words in _target(found)],
         tuple(found.model["objective"].split(": ", 1)),
         ("parameters", _parameters(found)),
         ("features", _features(found.features)),
         *[("to note", note) for note in _notes(found.encoder)],
         *_coefficients(found),
         *_classes(found.classes),
+        *_components(found.components),
         *[("residuals", f"scale {number(scale)}") for scale in [found.model.get("scale")] if scale is not None],
         ("data", _data(found.data)),
         *[("it claims", sentence) for sentence in found.certificate["sentences"]],
@@ -73,11 +74,13 @@ def _row(label: str, words: str) -> list[str]:
     return textwrap.wrap(visible(words), WIDTH, initial_indent=first, subsequent_indent=" " * len(first)) or [first]
 
 
-def _target(found: Any) -> str:
+def _target(found: Any) -> list[str]:
+    if found.target is None:
+        return []
     data, name = found.data, visible(found.target, 60)
     if "target_mean" not in data:
-        return name
-    return f"{name}, mean {number(data['target_mean'])}, spread {number(data['target_sd'])}"
+        return [name]
+    return [f"{name}, mean {number(data['target_mean'])}, spread {number(data['target_sd'])}"]
 
 
 def _parameters(found: Any) -> str:
@@ -141,6 +144,18 @@ def _classes(classes: dict[str, Any] | None) -> list[tuple[str, str]]:
     if "epsilon" in classes:
         rows.append(("smoothing", f"{number(classes['epsilon'])} added to every variance"))
     return rows
+
+
+def _components(components: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """How many directions there are and what they explain."""
+    if components is None:
+        return []
+    kept, total = components["variances"], components["total_variance"]
+    shown = "; ".join(number(variance) for variance in kept[:MOST_WEIGHTS])
+    more = f"; and {count(len(kept) - MOST_WEIGHTS)} more" if len(kept) > MOST_WEIGHTS else ""
+    share = f"{100 * components['explained']:.4g} % of {number(total)}"
+    words = f"{count(len(kept))} of {plural(components['n_columns'], 'column')} explain {share}"
+    return [("components", words), ("", f"variances {shown}{more}")]
 
 
 def _weights(coefficients: dict[str, Any]) -> list[str]:

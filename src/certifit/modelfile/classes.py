@@ -49,6 +49,7 @@ FITTED: Mapping[str, Spec] = {
     "target": TEXT,
 }
 SAME = 1e-9  # how nearly numbers that follow from each other must agree
+TINY = 1e-300  # below it a float64 has fewer digits
 MOST_OFF = 1e-8  # of given priors from a sum of 1, as the models allow
 
 
@@ -129,7 +130,7 @@ def check_priors(priors: Any, metadata: Metadata, arrays: Arrays) -> None:
 
 
 def _agree(a: Any, b: Any) -> bool:
-    return bool(np.allclose(a, b, rtol=SAME, atol=0.0))
+    return bool(np.allclose(a, b, rtol=SAME, atol=TINY))
 
 
 def _dump(kind: Kind, model: Any) -> tuple[Metadata, Arrays]:

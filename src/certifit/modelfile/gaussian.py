@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from certifit.modelfile.classes import SAME, Kind, check_priors, family
+from certifit.modelfile.classes import SAME, TINY, Kind, check_priors, family, redundant_places
 from certifit.modelfile.family import Arrays, Metadata
 from certifit.modelfile.schema import NUMBER_FROM_0, SETTING_FROM_0, Array, Check, Spec, one_of, refuse_any
 
@@ -76,8 +76,7 @@ def _check_discriminant(metadata: Metadata, arrays: Arrays) -> None:
     is_diagonal = covariance.shape == means.shape
     variances = covariance if is_diagonal else np.diagonal(covariance, axis1=-2, axis2=-1)
     sizes = roots[:, 0] if is_diagonal else np.diagonal(roots, axis1=1, axis2=2)
-    is_left_out = np.zeros(means.shape[1], dtype=bool)
-    is_left_out[_places(arrays, means.shape[1])] = True
+    is_left_out = _are_left_out(arrays, means.shape[1])
     refuse_any(
         {
             "fewer than two classes": len(means) < 2,
@@ -140,8 +139,7 @@ def _check_naive(metadata: Metadata, arrays: Arrays) -> None:
     check_priors(arrays["state.priors"], metadata, arrays)
     means, variances, rows = arrays["state.means"], arrays["state.covariance"], arrays["sums.rows"]
     scale, scatter, count = arrays["sums.scale"], arrays["sums.scatter"], arrays["class_count"]
-    is_left_out = np.zeros(means.shape[1], dtype=bool)
-    is_left_out[_places(arrays, means.shape[1])] = True
+    is_left_out = _are_left_out(arrays, means.shape[1])
     refuse_any(
         {
             "scales that are not powers of two": (scale <= 0).any() or not _is_power(scale).all(),
@@ -161,9 +159,9 @@ def _check_naive(metadata: Metadata, arrays: Arrays) -> None:
         wanted = np.where(count[:, None] > 0, own + epsilon, 1.0)
         refuse_any(
             {
-                "variances that are not those of its sums": not np.allclose(variances, wanted, rtol=SAME, atol=0.0),
+                "variances that are not those of its sums": not np.allclose(variances, wanted, rtol=SAME, atol=TINY),
                 "an epsilon that is not the share of the largest variance asked for": not np.isclose(
-                    epsilon, float(metadata["parameters"]["var_smoothing"]) * spread, rtol=SAME, atol=1e-300
+                    epsilon, float(metadata["parameters"]["var_smoothing"]) * spread, rtol=SAME, atol=TINY
                 ),
             }
         )
@@ -189,10 +187,10 @@ def _place_naive(model: Any, metadata: Metadata, arrays: Arrays) -> None:
     )
 
 
-def _places(arrays: Arrays, p: int) -> list[int]:
-    from certifit.modelfile.classes import redundant_places
-
-    return list(redundant_places(arrays, p))
+def _are_left_out(arrays: Arrays, p: int) -> Any:
+    found = np.zeros(p, dtype=bool)
+    found[list(redundant_places(arrays, p))] = True
+    return found
 
 
 def _size(arrays: Arrays, name: str) -> int:

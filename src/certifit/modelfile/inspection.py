@@ -24,16 +24,18 @@ from certifit.modelfile.files import check_metadata
 class Inspection:
     """What a model file says, in plain Python types. See `to_dict` for JSON.
 
-    A model has coefficients or classes, whichever its kind has; the other is None.
+    A model has coefficients, classes or components, whichever its kind has; the others are None. So is a target
+    that there is not.
     """
 
     file: dict[str, Any]
     model: dict[str, Any]
-    target: str
+    target: str | None
     features: dict[str, Any]
     encoder: dict[str, Any] | None
     coefficients: dict[str, Any] | None
     classes: dict[str, Any] | None
+    components: dict[str, Any] | None
     certificate: dict[str, Any]
     data: dict[str, Any]
 
@@ -65,11 +67,12 @@ def inspect(path: Path, *, max_bytes: int = MAX_FILE) -> Inspection:
     return Inspection(
         file=_file(data, metadata),
         model=_model(metadata, arrays),
-        target=metadata["target"],
+        target=metadata.get("target"),
         features=_features(metadata),
         encoder=_encoder(metadata, parts),
         coefficients=_coefficients(metadata, arrays, parts) if "solution" in metadata else None,
         classes=_classes(metadata, arrays, parts) if "labels" in metadata else None,
+        components=_components(metadata, arrays) if "route" in metadata else None,
         certificate=_certificate(parts),
         data={**metadata["data"], **{key: metadata[key] for key in ("n_iterations",) if key in metadata}},
     )
@@ -153,6 +156,12 @@ def _gaussian(metadata: Metadata) -> str:
     return f"{_SUM}(prior_k prod_j N(x_ij; theta_kj, var_kj)), k = y_i"
 
 
+def _pca(metadata: Metadata) -> str:
+    z = "(x - mean)" if metadata["parameters"]["center"] else "x"
+    scale = " / scale" if metadata["parameters"]["standardize"] else ""
+    return f"trace V'AV over V'V = I, A = mean of z z', z = {z}{scale}"
+
+
 # What a class is called and what it optimises: what `objective` says of a model, without importing one.
 CLASSES: Mapping[str, tuple[str, Callable[[Metadata], str]]] = {
     "linear_regression": ("LinearRegression", lambda metadata: _SQUARES),
@@ -164,6 +173,7 @@ CLASSES: Mapping[str, tuple[str, Callable[[Metadata], str]]] = {
     "gaussian_nb": ("GaussianNB", _gaussian),
     "bernoulli_nb": ("BernoulliNB", _bernoulli),
     "multinomial_nb": ("MultinomialNB", _multinomial),
+    "pca": ("PCA", _pca),
 }
 
 
@@ -229,6 +239,19 @@ def _classes(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]
         "left_out": list(parts.certificate.dependent),
     }
     return found | ({"epsilon": metadata["sums"]["epsilon"]} if "sums" in metadata else {})
+
+
+def _components(metadata: Metadata, arrays: Arrays) -> dict[str, Any]:
+    """How much the directions explain, and how they were found."""
+    kept, total = arrays["state.variances"], metadata["total_variance"]
+    return {
+        "count": len(kept),
+        "n_columns": arrays["state.mean"].size,
+        "variances": kept.tolist(),
+        "total_variance": total,
+        "explained": metadata["certificate"]["explained"],
+        "route": metadata["route"],
+    }
 
 
 def _certificate(parts: Parts) -> dict[str, Any]:

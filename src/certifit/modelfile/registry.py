@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from certifit.modelfile import counts, gaussian
+from certifit.modelfile import components, counts, gaussian
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.family import Family
 from certifit.modelfile.linear import LINEAR
@@ -82,6 +82,12 @@ def _multinomial_nb() -> type[Any]:
     return MultinomialNB
 
 
+def _pca() -> type[Any]:
+    from certifit.models.components import PCA
+
+    return PCA
+
+
 _SPARSE: Mapping[str, Spec] = {
     "alpha": SETTING_FROM_0,
     "fit_intercept": FLAG,
@@ -101,6 +107,7 @@ REGISTRY: Mapping[str, Entry] = {
     "gaussian_nb": Entry(_gaussian_nb, gaussian.NAIVE_PARAMETERS, {"sums": gaussian.SUMS}, gaussian.GAUSSIAN_NAIVE),
     "bernoulli_nb": Entry(_bernoulli_nb, counts.BERNOULLI_PARAMETERS, family=counts.BERNOULLI),
     "multinomial_nb": Entry(_multinomial_nb, counts.MULTINOMIAL_PARAMETERS, family=counts.MULTINOMIAL),
+    "pca": Entry(_pca, components.PARAMETERS, family=components.COMPONENTS),
 }
 
 
