@@ -107,7 +107,7 @@ def check_priors(priors: Any, metadata: Metadata, arrays: Arrays) -> None:
     """Refuse priors that are none, or that are neither those given nor the classes' shares."""
     given, count = arrays.get("priors"), arrays["class_count"]
     with np.errstate(over="ignore"):
-        total = count.sum()
+        total, sum_of_given = count.sum(), 1.0 if given is None else given.sum()
     refuse_any(
         {
             "a class of negative weight": (count < 0).any(),
@@ -123,7 +123,7 @@ def check_priors(priors: Any, metadata: Metadata, arrays: Arrays) -> None:
     refuse_any(
         {
             "given priors that are negative or do not add up to 1": given is not None
-            and not ((given >= 0).all() and abs(given.sum() - 1) <= MOST_OFF),
+            and not ((given >= 0).all() and abs(sum_of_given - 1) <= MOST_OFF),
             "priors that are not those given, or the classes' shares": not _agree(priors, wanted),
         }
     )

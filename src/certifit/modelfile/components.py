@@ -66,7 +66,7 @@ FITTED: Mapping[str, Spec] = {
         "tolerance": NUMBER_FROM_0,
         "value": MAGNITUDE,
     },
-    "data": {"n_rows": COUNT_FROM_1, "sum_weight": MAGNITUDE},
+    "data": {"n_rows": COUNT_FROM_1, "sum_weight": NUMBER_FROM_0},
     "n_directions": COUNT_FROM_1,
     "n_iterations": COUNT,
     "route": one_of("columns", "rows", "products"),
@@ -153,8 +153,8 @@ def _check_arrays(metadata: Metadata, opened: Opened) -> None:
 def _check_state(metadata: Metadata, arrays: Arrays, p: int) -> None:
     asked, k = metadata["parameters"]["n_components"], metadata["n_directions"]
     kept, dropped, digits = arrays["state.variances"], arrays["state.dropped"], arrays["certificate.digits"]
-    lengths = np.linalg.norm(arrays["state.components"], axis=1)
     with np.errstate(over="ignore"):
+        lengths = np.sqrt(np.einsum("ij,ij->i", arrays["state.components"], arrays["state.components"]))
         explained, total = kept.sum(), metadata["total_variance"]
     parameters = metadata["parameters"]
     refuse_any(

@@ -73,7 +73,7 @@ def _discriminant_arrays(metadata: Metadata, arrays: Arrays, K: int) -> tuple[di
 def _check_discriminant(metadata: Metadata, arrays: Arrays) -> None:
     check_priors(arrays["state.priors"], metadata, arrays)
     covariance, roots, means = arrays["state.covariance"], arrays["state.roots"], arrays["state.means"]
-    is_diagonal = covariance.shape == means.shape
+    is_diagonal = metadata["parameters"]["covariance"] == "diagonal"
     variances = covariance if is_diagonal else np.diagonal(covariance, axis1=-2, axis2=-1)
     sizes = roots[:, 0] if is_diagonal else np.diagonal(roots, axis1=1, axis2=2)
     is_left_out = _are_left_out(arrays, means.shape[1])
@@ -93,7 +93,8 @@ def _check_discriminant(metadata: Metadata, arrays: Arrays) -> None:
 
 def _is_symmetric(matrices: Any) -> bool:
     """To the rounding of sums."""
-    off = np.abs(matrices - matrices.swapaxes(-2, -1))
+    with np.errstate(over="ignore"):
+        off = np.abs(matrices - matrices.swapaxes(-2, -1))
     return bool((off <= SAME * np.abs(matrices).max(axis=(-2, -1), keepdims=True)).all())
 
 
@@ -150,41 +151,47 @@ def _check_naive(metadata: Metadata, arrays: Arrays) -> None:
             or not (variances[:, ~is_left_out] > 0).all(),
         }
     )
+    _check_sums(metadata, arrays)
+
+
+def _check_sums(metadata: Metadata, arrays: Arrays) -> None:
+    """Refuse sums of which the state is not that of a fit."""
+    sums, epsilon = _sums(metadata, arrays), metadata["sums"]["epsilon"]
     with np.errstate(all="ignore"):
-        weight = (count * metadata["sums"]["weight_scale"])[:, None]
-        own = np.where(weight > 0, scatter / weight, 0.0) / scale / scale
-        share = weight / weight.sum()
-        spread = (share * (own + (means - (share * means).sum(axis=0)) ** 2)).sum(axis=0).max()
-        epsilon = metadata["sums"]["epsilon"]
-        wanted = np.where(count[:, None] > 0, own + epsilon, 1.0)
+        wanted = np.where(sums.weight[:, None] > 0, sums.variances + epsilon, 1.0)
+        added = float(metadata["parameters"]["var_smoothing"]) * float(sums.total_variances().max())
         refuse_any(
             {
-                "variances that are not those of its sums": not np.allclose(variances, wanted, rtol=SAME, atol=TINY),
+                "a scatter that is within rounding of 0 and not 0": sums.scatter().tobytes() != sums.squares.tobytes(),
+                "variances that are not those of its sums": not np.allclose(
+                    arrays["state.covariance"], wanted, rtol=SAME, atol=TINY
+                ),
                 "an epsilon that is not the share of the largest variance asked for": not np.isclose(
-                    epsilon, float(metadata["parameters"]["var_smoothing"]) * spread, rtol=SAME, atol=TINY
+                    epsilon, added, rtol=SAME, atol=TINY
                 ),
             }
         )
 
 
-def _place_naive(model: Any, metadata: Metadata, arrays: Arrays) -> None:
+def _sums(metadata: Metadata, arrays: Arrays) -> Any:
+    """The sums that rows which come later are added to, about the means of the classes."""
     from certifit.statistics.cell_sums import CellMoments
     from certifit.statistics.gram import Scaling
 
+    scale, weight_scale, means = arrays["sums.scale"], metadata["sums"]["weight_scale"], arrays["state.means"]
+    scaling = Scaling(scale, arrays["sums.shift"], 1.0, 0.0, weight_scale)
+    with np.errstate(over="ignore", under="ignore"):
+        weight, centre = arrays["class_count"] * weight_scale, means * scale
+    return CellMoments(weight, np.zeros_like(means), arrays["sums.scatter"], centre, scaling, arrays["sums.rows"])
+
+
+def _place_naive(model: Any, metadata: Metadata, arrays: Arrays) -> None:
     model.class_prior_, model.theta_, model.var_ = (
         arrays[f"state.{name}"] for name in ("priors", "means", "covariance")
     )
     model.redundant_ = tuple(arrays["state.redundant"].tolist())
     model.epsilon_ = metadata["sums"]["epsilon"]
-    scale, weight_scale = arrays["sums.scale"], metadata["sums"]["weight_scale"]
-    model._sums = CellMoments(
-        model.class_count_ * weight_scale,
-        np.zeros_like(model.theta_),
-        arrays["sums.scatter"],
-        model.theta_ * scale,
-        Scaling(scale, arrays["sums.shift"], 1.0, 0.0, weight_scale),
-        arrays["sums.rows"],
-    )
+    model._sums = _sums(metadata, arrays)
 
 
 def _are_left_out(arrays: Arrays, p: int) -> Any:

@@ -1,7 +1,7 @@
 """Inspect: what a model file holds, told by its reader alone. No class is built, no row is read, nothing is proven.
 
-Every check of `load` is made, so what is shown is what a load would give. A file without a table or a polynomial needs
-neither scikit-learn nor the models.
+Every check of `load` is made, so what is shown is what a load would give. A linear model without a table or a
+polynomial needs neither scikit-learn nor the models.
 """
 
 from __future__ import annotations

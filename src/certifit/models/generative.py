@@ -160,10 +160,11 @@ class GaussianDiscriminant(Classifier):
     def _is_boundary(self, state: GaussianState) -> bool:
         """Whether the scores that predict are those of the state, to the roundings of another machine's products."""
         found, own = _read(state.boundary()), (self.coef_, self.intercept_)
-        return all(
-            bool(((a == b) | (np.abs(np.where(a == b, 0.0, a - b)) <= slack)).all())
-            for a, b, slack in zip(found, own, _roundings(state), strict=True)
-        )
+        with np.errstate(invalid="ignore"):  # of equal infinities: a prior of 0
+            agree = [
+                (a == b) | (np.abs(a - b) <= slack) for a, b, slack in zip(found, own, _roundings(state), strict=True)
+            ]
+        return all(bool(one.all()) for one in agree)
 
     def _log_joint(self, columns: Block) -> Array:
         state = self._state()
