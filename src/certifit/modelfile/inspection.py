@@ -1,7 +1,7 @@
 """Inspect: what a model file holds, told by its reader alone. No class is built, no row is read, nothing is proven.
 
-Every check of `load` is made, so what is shown is what a load would give. A file without a table or a polynomial needs
-neither scikit-learn nor the models.
+Every check of `load` is made, so what is shown is what a load would give. A linear model without a table or a
+polynomial needs neither scikit-learn nor the models.
 """
 
 from __future__ import annotations
@@ -13,26 +13,29 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from certifit.modelfile import container, linear
+from certifit.modelfile import container
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show
+from certifit.modelfile.family import Arrays, Metadata, Parts
 from certifit.modelfile.files import check_metadata
-
-Metadata = dict[str, Any]
-Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a model file says, in plain Python types. See `to_dict` for JSON."""
+    """What a model file says, in plain Python types. See `to_dict` for JSON.
+
+    A model has coefficients, classes or components, whichever its kind has; the others are None. So is a target
+    that there is not.
+    """
 
     file: dict[str, Any]
     model: dict[str, Any]
-    target: str
+    target: str | None
     features: dict[str, Any]
     encoder: dict[str, Any] | None
-    coefficients: dict[str, Any]
+    coefficients: dict[str, Any] | None
+    classes: dict[str, Any] | None
+    components: dict[str, Any] | None
     certificate: dict[str, Any]
     data: dict[str, Any]
 
@@ -58,19 +61,20 @@ def inspect(path: Path, *, max_bytes: int = MAX_FILE) -> Inspection:
     data = read_bytes(path, max_bytes)
     try:
         metadata, arrays = container.from_bytes(data)
-        check_metadata(metadata)
-        parts = linear.read(metadata, arrays)
+        parts = check_metadata(metadata).family.read(metadata, arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{show(path)} is not a sound model file: {error}") from None
     return Inspection(
         file=_file(data, metadata),
         model=_model(metadata, arrays),
-        target=metadata["target"],
+        target=metadata.get("target"),
         features=_features(metadata),
         encoder=_encoder(metadata, parts),
-        coefficients=_coefficients(metadata, arrays, parts),
+        coefficients=_coefficients(metadata, arrays, parts) if "solution" in metadata else None,
+        classes=_classes(metadata, arrays, parts) if "labels" in metadata else None,
+        components=_components(metadata, arrays) if "route" in metadata else None,
         certificate=_certificate(parts),
-        data={**metadata["data"], "n_iterations": metadata["n_iterations"]},
+        data={**metadata["data"], **{key: metadata[key] for key in ("n_iterations",) if key in metadata}},
     )
 
 
@@ -129,28 +133,63 @@ def _loss(metadata: Metadata) -> str:
     return f", h(z) = z^2/2 if |z| <= {delta:g} else {delta:g} |z| - {delta * delta / 2:g}"
 
 
-# What a class is called and what it minimises: what `objective` says of a model, without importing one.
+_SUM = "sum_i weight_i log"
+_COVARIANCES = {"shared": "one covariance S", "class": "covariances S_k", "diagonal": "diagonal S_k"}
+
+
+def _discriminant(metadata: Metadata) -> str:
+    kind, shrinkage = _COVARIANCES[metadata["parameters"]["covariance"]], metadata["parameters"]["shrinkage"]
+    return f"{_SUM}(prior_k N(x_i; m_k, S)), k = y_i, {kind}" + (f", S shrunk by {shrinkage:g}" if shrinkage else "")
+
+
+def _bernoulli(metadata: Metadata) -> str:
+    more = f"{metadata['parameters']['alpha']:g} rows more of each class with and without each column"
+    return f"{_SUM}(prior_k prod_j p_jk^x_ij (1 - p_jk)^(1 - x_ij)), k = y_i, and {more}"
+
+
+def _multinomial(metadata: Metadata) -> str:
+    more = f"each word {metadata['parameters']['alpha']:g} times more in each class"
+    return f"{_SUM}(prior_k prod_j p_jk^x_ij), k = y_i, and {more}"
+
+
+def _gaussian(metadata: Metadata) -> str:
+    return f"{_SUM}(prior_k prod_j N(x_ij; theta_kj, var_kj)), k = y_i"
+
+
+def _pca(metadata: Metadata) -> str:
+    z = "(x - mean)" if metadata["parameters"]["center"] else "x"
+    scale = " / scale" if metadata["parameters"]["standardize"] else ""
+    return f"trace V'AV over V'V = I, A = mean of z z', z = {z}{scale}"
+
+
+# What a class is called and what it optimises: what `objective` says of a model, without importing one.
 CLASSES: Mapping[str, tuple[str, Callable[[Metadata], str]]] = {
     "linear_regression": ("LinearRegression", lambda metadata: _SQUARES),
     "ridge": ("Ridge", _ridge),
     "lasso": ("Lasso", _lasso),
     "elastic_net": ("ElasticNet", _elastic_net),
     "huber_regressor": ("HuberRegressor", _huber),
+    "gaussian_discriminant": ("GaussianDiscriminant", _discriminant),
+    "gaussian_nb": ("GaussianNB", _gaussian),
+    "bernoulli_nb": ("BernoulliNB", _bernoulli),
+    "multinomial_nb": ("MultinomialNB", _multinomial),
+    "pca": ("PCA", _pca),
 }
 
 
 def _model(metadata: Metadata, arrays: Arrays) -> dict[str, Any]:
     name, objective = CLASSES[metadata["estimator"]]
-    without = "" if metadata["parameters"]["fit_intercept"] else " with b = 0"
+    aim = "minimised" if "solution" in metadata else "maximised"
+    without = "" if metadata["parameters"].get("fit_intercept", True) else " with b = 0"
     found = {
         "class": name,
         "estimator": metadata["estimator"],
-        "objective": f"minimised: {objective(metadata)}{without}{_loss(metadata)}",
+        "objective": f"{aim}: {objective(metadata)}{without}{_loss(metadata)}",
         "parameters": metadata["parameters"],
-        "alpha": metadata["solution"]["alpha"],
-        "basis": metadata["basis"],
-        "has_standard_errors": metadata["inference"] is not None,
+        "basis": metadata.get("basis"),
     }
+    if "solution" in metadata:
+        found |= {"alpha": metadata["solution"]["alpha"], "has_standard_errors": metadata["inference"] is not None}
     if "robust" in metadata:
         found["scale"] = metadata["robust"]["scale"]
     if "penalty" in metadata:
@@ -165,16 +204,16 @@ def _features(metadata: Metadata) -> dict[str, Any]:
     return {"count": metadata["features"]["count"], "names": metadata["features"]["names"]}
 
 
-def _encoder(metadata: Metadata, parts: linear.Parts) -> dict[str, Any] | None:
+def _encoder(metadata: Metadata, parts: Parts) -> dict[str, Any] | None:
     """How a table is read, and what the fit noted about its columns."""
-    if parts.fitted_encoder is None:
+    if parts.maps.fitted_encoder is None:
         return None
-    state, _ = parts.fitted_encoder.to_state()
+    state, _ = parts.maps.fitted_encoder.to_state()
     kinds = {column["name"]: column["kind"] for column in state["columns"]}
     return {"parameters": metadata["encoder"]["parameters"], "kinds": kinds, "notes": list(state["notes"])}
 
 
-def _coefficients(metadata: Metadata, arrays: Arrays, parts: linear.Parts) -> dict[str, Any]:
+def _coefficients(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]:
     solution, coef = metadata["solution"], arrays["coef"]
     return {
         "count": len(coef),
@@ -182,12 +221,40 @@ def _coefficients(metadata: Metadata, arrays: Arrays, parts: linear.Parts) -> di
         "intercept": solution["intercept"] if metadata["parameters"]["fit_intercept"] else None,
         "rank": solution["rank"],
         "condition": solution["condition"],
-        "names": parts.columns,
+        "names": parts.maps.columns,
         "values": coef.tolist(),
     }
 
 
-def _certificate(parts: linear.Parts) -> dict[str, Any]:
+def _classes(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]:
+    """Labels with their priors and weights, and the columns that decide between them."""
+    priors = arrays["state.priors"] if "state.priors" in arrays else np.exp(arrays["state.log_priors"])
+    found = {
+        "labels": parts.extra.tolist(),
+        "dtype": metadata["labels"]["dtype"],
+        "priors": priors.tolist(),
+        "are_priors_given": metadata["has_priors"],
+        "weights": arrays["class_count"].tolist(),
+        "n_columns": parts.certificate.n_columns,
+        "left_out": list(parts.certificate.dependent),
+    }
+    return found | ({"epsilon": metadata["sums"]["epsilon"]} if "sums" in metadata else {})
+
+
+def _components(metadata: Metadata, arrays: Arrays) -> dict[str, Any]:
+    """How much the directions explain, and how they were found."""
+    kept, total = arrays["state.variances"], metadata["total_variance"]
+    return {
+        "count": len(kept),
+        "n_columns": arrays["state.mean"].size,
+        "variances": kept.tolist(),
+        "total_variance": total,
+        "explained": metadata["certificate"]["explained"],
+        "route": metadata["route"],
+    }
+
+
+def _certificate(parts: Parts) -> dict[str, Any]:
     certificate = parts.certificate
     keys = ("claim", "theorem", "value", "tolerance", "rounding")
     said = {key: getattr(certificate, key) for key in keys}

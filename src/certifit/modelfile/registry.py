@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from certifit.modelfile import components, counts, gaussian
 from certifit.modelfile.disk import ModelFileError
+from certifit.modelfile.family import Family
+from certifit.modelfile.linear import LINEAR
 from certifit.modelfile.robust import PARAMETERS, ROBUST
 from certifit.modelfile.schema import COUNT_FROM_1, FLAG, SETTING_FROM_0, SHARE, OrNull, Spec, brief
 from certifit.modelfile.sparse import PENALTY
@@ -14,14 +17,15 @@ from certifit.modelfile.sparse import PENALTY
 
 @dataclass(frozen=True)
 class Entry:
-    """How a class is reached, the legal values of its parameters, and what its metadata says beyond the others'.
+    """How a class is reached, the legal values of its parameters, its family, and what its metadata says beyond that.
 
-    Basis, encoder, penalty factors and bounds are stored apart.
+    Basis, encoder, penalty factors, bounds and priors are stored apart.
     """
 
     load_class: Callable[[], type[Any]]
     parameters: Mapping[str, Spec]
     own: Mapping[str, Spec] = field(default_factory=dict)
+    family: Family = LINEAR
 
 
 def _linear_regression() -> type[Any]:
@@ -54,6 +58,36 @@ def _huber_regressor() -> type[Any]:
     return HuberRegressor
 
 
+def _gaussian_discriminant() -> type[Any]:
+    from certifit.models.generative import GaussianDiscriminant
+
+    return GaussianDiscriminant
+
+
+def _gaussian_nb() -> type[Any]:
+    from certifit.models.naive_bayes import GaussianNB
+
+    return GaussianNB
+
+
+def _bernoulli_nb() -> type[Any]:
+    from certifit.models.naive_bayes import BernoulliNB
+
+    return BernoulliNB
+
+
+def _multinomial_nb() -> type[Any]:
+    from certifit.models.naive_bayes import MultinomialNB
+
+    return MultinomialNB
+
+
+def _pca() -> type[Any]:
+    from certifit.models.components import PCA
+
+    return PCA
+
+
 _SPARSE: Mapping[str, Spec] = {
     "alpha": SETTING_FROM_0,
     "fit_intercept": FLAG,
@@ -67,6 +101,13 @@ REGISTRY: Mapping[str, Entry] = {
     "lasso": Entry(_lasso, _SPARSE, {"penalty": PENALTY}),
     "elastic_net": Entry(_elastic_net, {**_SPARSE, "l1_ratio": SHARE}, {"penalty": PENALTY}),
     "huber_regressor": Entry(_huber_regressor, PARAMETERS, {"robust": ROBUST}),
+    "gaussian_discriminant": Entry(
+        _gaussian_discriminant, gaussian.DISCRIMINANT_PARAMETERS, family=gaussian.DISCRIMINANT
+    ),
+    "gaussian_nb": Entry(_gaussian_nb, gaussian.NAIVE_PARAMETERS, {"sums": gaussian.SUMS}, gaussian.GAUSSIAN_NAIVE),
+    "bernoulli_nb": Entry(_bernoulli_nb, counts.BERNOULLI_PARAMETERS, family=counts.BERNOULLI),
+    "multinomial_nb": Entry(_multinomial_nb, counts.MULTINOMIAL_PARAMETERS, family=counts.MULTINOMIAL),
+    "pca": Entry(_pca, components.PARAMETERS, family=components.COMPONENTS),
 }
 
 

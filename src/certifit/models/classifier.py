@@ -35,6 +35,8 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
 
     tol: float
     classes_: Array
+    class_count_: Array
+    data_: dict[str, float]  # n_rows, of those that have a class, and sum_weight
 
     @one_blas_thread
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -149,6 +151,7 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
         state = task.solve()
         self.column_names_ = list(source.names)
         self._store(task, state)
+        self.data_ = {"n_rows": int(statistic.n_rows.sum()), "sum_weight": float(self.class_count_.sum())}
         self.certificate_ = self._certified(task, self._state())
         if not self.certificate_.holds:
             warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=4)

@@ -138,7 +138,7 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         wanted = self._wanted(mapped)
         task = self._task(mapped, wanted)
         run = solve(task, wanted, tolerance=float(self.tol), max_iter=int(self.max_iter), seed=int(self.random_state))
-        self.history_, self.n_iter_ = run.history, len(run.history)
+        self.history_ = run.history
         self.certificate_ = certify(task, run.state, float(self.tol))
         self._store(task, run.state)
         if not self.certificate_.holds:
@@ -181,13 +181,22 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> ComponentsCertificate:
         """The certificate of this model recomputed on data; no solver takes part."""
         check_is_fitted(self)
+        source = self._read(X, sample_weight)
+        state = Directions(self.components_, self.explained_variance_, self.mean_, self.scale_)
+        wanted = self.n_components_ if isinstance(self.n_components, Integral) else None  # the route of the fit
+        task = self._task(self._mapped(source), wanted)
+        if wanted is None or (self.explained_variance_ == 0).any():
+            task.refine_for(_smallest(task))  # as the fit did to tell them from 0
+        return certify(task, state, float(self.tol))
+
+    def _read(self, X: Any, sample_weight: Any) -> Source:
+        """Rows like those of the fit."""
         probe = clone(self)
         if self.encoder_ is not None and probe.encoder is None:
             probe.encoder = self.encoder_  # a frame is then read as the table that the model was fitted to
         source = unlabelled_source(probe, X, sample_weight)
         predict_source(self, source)
-        state = Directions(self.components_, self.explained_variance_, self.mean_, self.scale_)
-        return certify(self._task(self._mapped(source), self.n_components_), state, float(self.tol))
+        return source
 
     @property
     def _n_features_out(self) -> int:
@@ -219,21 +228,25 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _store(self, task: VarianceTask, state: Directions) -> None:
         self.components_, self.explained_variance_ = state.components, state.variances
         self.mean_, self.scale_ = state.mean, state.scale
-        self.n_components_ = len(state.components)
         self.spectrum_ = _spectrum(task, state.variances)
         self.total_variance_ = task.total * task.factor
-        whole = max(self.total_variance_, np.finfo(float).tiny)
-        self.explained_variance_ratio_ = self.explained_variance_ / whole
-        freedom = task.sum_weight - task.ddof
-        with np.errstate(over="ignore"):
-            self.singular_values_ = np.sqrt(self.explained_variance_) * math.sqrt(freedom)
-        left = task.n_columns - self.n_components_
-        dropped = max(self.total_variance_ - float(self.explained_variance_.sum()), 0.0)
-        self.noise_variance_ = dropped / left if left else 0.0
-        self.projection_error_ = self.certificate_.projection_error
         self.route_ = ROUTES[type(task)]
         self.column_names_ = list(task.source.names)
         self.data_ = {"n_rows": task.n_rows, "sum_weight": task.sum_weight}
+        self._derive()
+
+    def _derive(self) -> None:
+        """What follows from the directions, their variances and the total."""
+        self.n_components_, self.n_iter_ = len(self.components_), len(self.history_)
+        whole = max(self.total_variance_, np.finfo(float).tiny)
+        self.explained_variance_ratio_ = self.explained_variance_ / whole
+        freedom = self.data_["sum_weight"] - float(self.ddof)
+        with np.errstate(over="ignore"):
+            self.singular_values_ = np.sqrt(self.explained_variance_) * math.sqrt(freedom)
+        left = len(self.column_names_) - self.n_components_
+        dropped = max(self.total_variance_ - float(self.explained_variance_.sum()), 0.0)
+        self.noise_variance_ = dropped / left if left else 0.0
+        self.projection_error_ = self.certificate_.projection_error
 
     def _parts(self, X: Any, f: Any) -> Iterable[Array]:
         if isinstance(X, Source):
@@ -306,6 +319,11 @@ def _spectrum(task: VarianceTask, kept: Array) -> Array:
     values = task.eigenvalues()
     rest = np.zeros(0) if values is None else np.maximum(values[len(kept) :], 0.0) * task.factor
     return np.concatenate([kept, np.minimum(rest, kept[-1])])
+
+
+def _smallest(task: VarianceTask) -> float:
+    values = task.eigenvalues()
+    return 0.0 if values is None else max(float(values[-1]), 0.0)
 
 
 def _check_count(wanted: Any) -> None:

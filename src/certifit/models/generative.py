@@ -19,6 +19,7 @@ from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import cell_moments
 from certifit.statistics.class_scatter import ClassScatter, class_grams, class_scatter
 from certifit.statistics.gram import CellGrams
+from certifit.statistics.residual import UNIT
 from certifit.tasks.gaussian_classes import DiagonalCovariance, FullCovariance, GaussianState
 
 COVARIANCES = ("shared", "class", "diagonal")
@@ -157,9 +158,13 @@ class GaussianDiscriminant(Classifier):
         return replace(certificate, value=np.inf, fault=fault)
 
     def _is_boundary(self, state: GaussianState) -> bool:
-        """Whether the scores that predict are those of the state."""
-        coef, intercept = _read(state.boundary())
-        return np.array_equal(coef, self.coef_) and np.array_equal(intercept, self.intercept_)
+        """Whether the scores that predict are those of the state, to the roundings of another machine's products."""
+        found, own = _read(state.boundary()), (self.coef_, self.intercept_)
+        with np.errstate(invalid="ignore"):  # of equal infinities: a prior of 0
+            agree = [
+                (a == b) | (np.abs(a - b) <= slack) for a, b, slack in zip(found, own, _roundings(state), strict=True)
+            ]
+        return all(bool(one.all()) for one in agree)
 
     def _log_joint(self, columns: Block) -> Array:
         state = self._state()
@@ -201,6 +206,20 @@ class FoldScatter:
         if self._twofold is None:
             self._twofold = class_grams(self.source, self.cells, twofold=True)
         return ClassScatter.of(self._twofold, times)
+
+
+def _roundings(state: GaussianState) -> tuple[Array, Array]:
+    """What the roundings of the products of `boundary` add up to at most, for coefficients and intercepts as read."""
+    centre = state.priors @ state.means
+    root, d = np.abs(state.roots[0]), state.means.shape[1]
+    coef = np.abs(state.means - centre) @ root.T @ root
+    with np.errstate(divide="ignore"):
+        logs = np.abs(np.log(state.priors))
+    intercept = np.where(np.isfinite(logs), logs, 0.0) + (coef * (np.abs(state.means) + np.abs(centre))).sum(axis=1)
+    size = 4 * (d + len(state.priors)) * UNIT
+    if len(coef) == 2:
+        coef, intercept = coef.sum(axis=0, keepdims=True), intercept.sum(keepdims=True)
+    return size * coef, size * intercept
 
 
 def _read(boundary: tuple[Array, Array]) -> tuple[Array, Array]:

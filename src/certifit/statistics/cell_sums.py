@@ -49,7 +49,7 @@ class CellMoments:
         first, second = self._away() + self.shift, other._away() + other.shift
         step = np.where(other.weight[:, None] > 0, second - first, 0.0)
         shift = np.where(self.weight[:, None] > 0, first + share * step, second)
-        squares = self._scatter() + other._scatter() + step * step * share * self.weight[:, None]
+        squares = self.scatter() + other.scatter() + step * step * share * self.weight[:, None]
         zero = np.zeros_like(shift)
         return CellMoments(weight, zero, squares, shift, self.scaling, self.n_rows + other.n_rows)
 
@@ -57,7 +57,7 @@ class CellMoments:
         """Moments of unions of cells, about their means: union u holds cell c times[u, c] times. Nothing cancels."""
         held = times * self.weight
         weight = held.sum(axis=1)
-        centres, scatter = self._away() + self.shift, self._scatter()
+        centres, scatter = self._away() + self.shift, self.scatter()
         shift = held @ centres / np.where(weight > 0, weight, 1.0)[:, None]
         squares = times @ scatter + np.array(
             [own @ (centres - mean) ** 2 for own, mean in zip(held, shift, strict=True)]
@@ -74,7 +74,7 @@ class CellMoments:
     def variances(self) -> Array:
         """Mean square about the mean, in the user's units; what is within rounding of 0 is 0."""
         with np.errstate(over="ignore", under="ignore"):
-            return self._scatter() / self._divisor() / self.scaling.scale / self.scaling.scale
+            return self.scatter() / self._divisor() / self.scaling.scale / self.scaling.scale
 
     @property
     def weights(self) -> Array:
@@ -88,11 +88,11 @@ class CellMoments:
         centres = self._away() + self.shift
         spread = (share * (centres - (share * centres).sum(axis=0)) ** 2).sum(axis=0)
         with np.errstate(over="ignore", under="ignore"):
-            return np.asarray((self._scatter().sum(axis=0) / total + spread) / self.scaling.scale / self.scaling.scale)
+            return np.asarray((self.scatter().sum(axis=0) / total + spread) / self.scaling.scale / self.scaling.scale)
 
     def cancelled(self) -> Array:
         """Columns whose shifts lie so far from means that variances lose more than four digits."""
-        lost = self._divisor() * self._away() ** 2 > MOST_CANCELLED * self._scatter()
+        lost = self._divisor() * self._away() ** 2 > MOST_CANCELLED * self.scatter()
         return np.asarray(lost.any(axis=0))
 
     def _divisor(self) -> Array:
@@ -101,7 +101,8 @@ class CellMoments:
     def _away(self) -> Array:
         return np.asarray(self.sums / self._divisor())
 
-    def _scatter(self) -> Array:
+    def scatter(self) -> Array:
+        """Sums of w (z - mean of the cell)^2; what is within rounding of 0 is 0."""
         scatter = self.squares - self.sums * self._away()
         floor = self._divisor() * (16 * _UNIT * np.abs(self._away() + self.shift)) ** 2
         return np.where(scatter > floor, scatter, 0.0)
@@ -146,6 +147,7 @@ class CellCounts:
     counts: Array  # cells x columns
     lowest: float  # smallest entry
     is_finite: bool
+    n_rows: Array
 
     def __add__(self, other: CellCounts) -> CellCounts:
         return CellCounts(
@@ -153,11 +155,13 @@ class CellCounts:
             self.counts + other.counts,
             min(self.lowest, other.lowest),
             self.is_finite and other.is_finite,
+            self.n_rows + other.n_rows,
         )
 
     def combined(self, times: Array) -> CellCounts:
         """Counts of unions of cells: union u holds cell c times[u, c] times."""
-        return CellCounts(times @ self.weight, times @ self.counts, self.lowest, self.is_finite)
+        n_rows = (times > 0) @ self.n_rows
+        return CellCounts(times @ self.weight, times @ self.counts, self.lowest, self.is_finite, n_rows)
 
 
 def cell_counts(source: Source, cells: Cells, threshold: float | None = None) -> CellCounts:
@@ -180,9 +184,11 @@ def cell_counts(source: Source, cells: Cells, threshold: float | None = None) ->
 def _counts(run: Block, cells: Cells, threshold: float | None, block_rows: int) -> CellCounts:
     d = run.X.shape[1]
     scales = (np.ones(d), np.zeros((cells.n_cells, d)), 1.0)
-    arguments = (run.rows, run.weight, cells.of(run), *scales, False, threshold)
+    numbers = cells.of(run)
+    arguments = (run.rows, run.weight, numbers, *scales, False, threshold)
     weight, sums, _, lowest, is_finite = core.cell_sums(*arguments, block_rows, n_threads())
-    return CellCounts(weight, sums, lowest, is_finite)
+    n_rows = np.bincount(numbers[numbers >= 0], minlength=cells.n_cells)
+    return CellCounts(weight, sums, lowest, is_finite, n_rows)
 
 
 def refuse_overflow(source: Source, *sums: Array) -> None:
