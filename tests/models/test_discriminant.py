@@ -249,3 +249,31 @@ def test_parameters_are_checked(rng):
     ):
         with pytest.raises(ValueError, match=words):
             cf.GaussianDiscriminant(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("far", [1e5, 1e8])
+def test_a_class_far_from_all_others_changes_nothing_between_them(far, rng):
+    """Scores of linear boundaries about the mean of all are some far^2 there, and cancel."""
+    y = np.arange(90) % 3
+    X = np.round(rng.normal(size=(90, 3)), 3)  # exact where it is moved by far
+    near = y != 1
+    model = cf.GaussianDiscriminant().fit(X + far * (y == 1)[:, None], y)
+    at_zero = cf.GaussianDiscriminant().fit(X, y)
+    assert model.certificate_.holds
+    odds = [np.diff(m.predict_log_proba(X[near])[:, [0, 2]], axis=1) for m in (model, at_zero)]
+    np.testing.assert_allclose(*odds, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e-300, 1e160])
+@pytest.mark.parametrize("kind", KINDS)
+def test_variances_beyond_float64_are_named_as_such(kind, scale, rng):
+    X, y = rows(rng)
+    X[:, 1] *= scale
+    with pytest.raises(ValueError, match=r"variance of feature 'x1' (is too small|leaves the range)"):
+        cf.GaussianDiscriminant(kind).fit(X, y)
+
+
+def test_shrinkage_that_leaves_the_range_is_no_singular_column(rng):
+    X, y = rows(rng, d=2)
+    with pytest.raises(ValueError, match="variance of feature 'x0' leaves the range"):
+        cf.GaussianDiscriminant(shrinkage=0.5).fit(X * np.array([1e-100, 1e100]), y)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from certifit.data.arrow import ArrowSource
 from certifit.data.columns import Array, Columns
 from certifit.data.frames import frame_table, is_frame
-from certifit.data.labels import coded, refuse_missing, with_codes
+from certifit.data.labels import coded, read_labels, with_codes
 from certifit.data.source import Block, Memory, Source
 
 _CORE_KINDS = "fiub"  # float, signed, unsigned, bool
@@ -73,8 +73,7 @@ def class_source(model: Any, X: Any, y: Any, sample_weight: Any, known: Array | 
         source, classes = with_codes(X, known)
         _set_columns(model, X)
         return source, classes
-    if y is not None:
-        refuse_missing(y)
+    y = None if y is None else read_labels(y)
     if getattr(model, "encoder", None) is not None:
         return _class_table(model, _table(X), y, sample_weight, known)
     refuse_kinds(X)

@@ -22,6 +22,7 @@ from certifit.data.cells import ByLabel, Cells, Splits
 from certifit.data.columns import Array
 from certifit.data.files import write_predictions
 from certifit.data.gate import class_source, predict_rows, predict_source, refuse_nonfinite
+from certifit.data.labels import one_type, read_labels
 from certifit.data.source import Block, Memory, Source
 from certifit.models.class_folds import ClassFoldScores, class_fold_scores, log_posterior
 from certifit.models.mapped import MappedRows, check_number
@@ -86,7 +87,7 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows that are predicted right; of a scan with its own target too."""
         if not isinstance(X, Source):
-            return float(super().score(X, y, sample_weight))
+            return float(super().score(X, one_type(np.asarray(read_labels(y))), sample_weight))
         check_is_fitted(self)
         hits, weight = predict_source(self, X).coded(self.classes_).reduce(self._hits)
         return float(hits / weight)
@@ -185,10 +186,7 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
     def _labelled(self, X: Any, y: Any, sample_weight: Any) -> Source:
         """Rows of the fitted classes, with codes as in the fit."""
         predict_source(self, X) if isinstance(X, Source) else predict_rows(self, X)
-        source, classes = class_source(self._reader(), X, y, sample_weight)
-        if not np.array_equal(classes, self.classes_):
-            raise ValueError(f"y has classes {_shown(classes)}; the fit had {_shown(self.classes_)}.")
-        return source
+        return class_source(self._reader(), X, y, sample_weight, self.classes_)[0]
 
     def _reader(self) -> Self:
         """A copy that reads rows as this model was fitted to them; the gate may set its attributes."""
@@ -297,10 +295,6 @@ def _rows_of(block: Block) -> int:
     return int(block.X.shape[0])
 
 
-def _shown(classes: Array) -> str:
-    return "[" + ", ".join(map(repr, classes[:10].tolist())) + (", ...]" if len(classes) > 10 else "]")
-
-
 def _arrow_type(classes: Array) -> pa.DataType:
     kind = classes.dtype.kind
-    return {"b": pa.bool_(), "i": pa.int64(), "u": pa.int64(), "f": pa.float64()}.get(kind, pa.large_string())
+    return {"b": pa.bool_(), "i": pa.int64(), "u": pa.uint64(), "f": pa.float64()}.get(kind, pa.large_string())

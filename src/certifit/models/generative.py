@@ -23,6 +23,7 @@ from certifit.statistics.residual import UNIT
 from certifit.tasks.gaussian_classes import DiagonalCovariance, FullCovariance, GaussianState
 
 COVARIANCES = ("shared", "class", "diagonal")
+FAR = 1e3  # standard deviations from the mean of all: linear scores of classes beyond cancel ten digits and more
 
 
 class GaussianDiscriminant(Classifier):
@@ -174,10 +175,15 @@ class GaussianDiscriminant(Classifier):
         return joint
 
     def _log_scores(self, columns: Block) -> Array:
-        if not hasattr(self, "coef_"):
+        if not hasattr(self, "coef_") or self._is_far():
             return self._log_joint(columns)
         scores: Array = core.linear_scores(columns.rows, self.coef_, self.intercept_, n_threads())
         return np.hstack([np.zeros_like(scores), scores]) if scores.shape[1] == 1 else scores
+
+    def _is_far(self) -> bool:
+        """Whether some of three classes or more are so far apart that linear scores of the others cancel."""
+        away = self.means_ - self.priors_ @ self.means_
+        return len(self.classes_) > 2 and bool((np.einsum("kj,kj->k", self.coef_, away) > FAR**2).any())
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -14,6 +14,7 @@ from certifit.certificates.likelihood import certify_counts, certify_gaussian
 from certifit.data.cells import ByLabel, Cells
 from certifit.data.columns import Array, Codes, Columns, Dense
 from certifit.data.gate import class_source, predict_rows, predict_source, refuse_nonfinite
+from certifit.data.labels import coded, read_labels
 from certifit.data.source import Block, Memory, Source
 from certifit.models.classifier import Classifier, checked_priors, pieces_of
 from certifit.models.mapped import check_number
@@ -36,9 +37,9 @@ class NaiveBayes(Classifier):
         is_first = not hasattr(self, "classes_")
         if is_first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit: all labels that y will hold.")
-        if not is_first and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+        known = self.classes_ if classes is None else coded(np.asarray(read_labels(classes)))[0]
+        if not is_first and not np.array_equal(known, self.classes_):
             raise ValueError(f"classes={list(classes)} is not the same as on the last call: {self.classes_.tolist()}.")
-        known = np.unique(classes) if is_first else self.classes_
         source = self._part(X, y, sample_weight, known, is_first)
         self.classes_ = known
         if is_first:
@@ -177,11 +178,11 @@ class CountNB(NaiveBayes):
 
     def _refuse_impossible(self, names: Sequence[str]) -> None:
         """Chances of 0 make a row impossible in every class, and leave it without a prediction."""
-        bad = np.argwhere(~np.isfinite(self._finite_part()) & (self.class_count_ > 0)[:, None])
-        for k, j in bad[:1]:
+        for k, j in np.argwhere(~np.isfinite(self._finite_part()))[:1]:
+            advice = "Use alpha > 0." if self.alpha == 0 else "It leaves the range of float64: use alpha near 1."
             raise ValueError(
-                f"alpha=0 gives column {names[j]!r} a chance of 0 or 1 in class {self.classes_.tolist()[k]!r}: rows "
-                "that say otherwise would be impossible. Use alpha > 0."
+                f"alpha={self.alpha:g} gives column {names[j]!r} a chance of 0 or 1 in class "
+                f"{self.classes_.tolist()[k]!r}: rows that say otherwise would be impossible. {advice}"
             )
 
     def _finite_part(self) -> Array:
@@ -269,7 +270,8 @@ class BernoulliNB(CountNB):
 
     def _statistic(self, source: Source, cells: Cells) -> CellCounts:
         counts = cell_counts(source, cells, None if self.binarize is None else float(self.binarize))
-        if self.binarize is None and (counts.lowest < 0 or (counts.counts > counts.weight[:, None]).any()):
+        most = counts.weight[:, None] * (1 + 1e-9)  # weights are not added in the same order
+        if self.binarize is None and (counts.lowest < 0 or (counts.counts > most).any()):
             raise ValueError("binarize=None needs X of 0 and 1. Use binarize=0.0, or another threshold.")
         return counts
 

@@ -76,6 +76,10 @@ class CellMoments:
         with np.errstate(over="ignore", under="ignore"):
             return self.scatter() / self._divisor() / self.scaling.scale / self.scaling.scale
 
+    def varies(self) -> Array:
+        """Whether a column varies within a cell, beyond rounding."""
+        return np.asarray(self._scatter() > 0)
+
     @property
     def weights(self) -> Array:
         """Sum of weights of every cell in the user's units."""

@@ -57,9 +57,7 @@ class GaussianState:
         coef_k = S^-1 (m_k - m), intercept_k = log pi_k - coef_k (m_k + m) / 2.
         """
         centre = self.priors @ self.means
-        away = self.means - centre
-        root = self.roots[0] if self.roots.shape[1] > 1 else np.diag(self.roots[0, 0])
-        coef = away @ root.T @ root
+        coef = (self.means - centre) @ self.roots[0].T @ self.roots[0]
         with np.errstate(divide="ignore"):
             return coef, np.log(self.priors) - np.einsum("kj,kj->k", coef, self.means + centre) / 2
 
@@ -140,6 +138,8 @@ class FullCovariance(GaussianTask):
                 root[factor.kept] = (factor.inverse_root() * scale[:, None]).T
         covariance = self._covariance()
         _refuse_range(self.names, covariance, roots)
+        used = np.diagonal(roots, axis1=1, axis2=2) != 0
+        _refuse_small(self.names, np.diagonal(covariance.reshape(-1, d, d), axis1=1, axis2=2), used)
         return GaussianState(self.priors, self.moments.means, covariance, roots, redundant)
 
     def _shares(self) -> Array:
@@ -159,7 +159,9 @@ class FullCovariance(GaussianTask):
         with np.errstate(over="ignore", under="ignore"):
             size = np.max(1.0 / scale)  # the largest column counts most; relative to it nothing overflows
             trace = np.sum(np.diagonal(matrix) * (1.0 / scale / size) ** 2)
-            return np.asarray(self.shrinkage * trace / len(scale) * (size * scale) ** 2 + self.added * scale * scale)
+            ridge = self.shrinkage * trace / len(scale) * (size * scale) ** 2 + self.added * scale * scale
+        _refuse_range(self.names, ridge)
+        return np.asarray(ridge)
 
     def _factors(self) -> list[Factor]:
         plain = [] if self.moments.low is not None else self._plain_factors()
@@ -235,6 +237,7 @@ class DiagonalCovariance(GaussianTask):
     def _solved(self) -> GaussianState:
         variances, means = self._covariance(), self.moments.means
         seen = self._has_rows()
+        _refuse_small(self.names, variances, self.moments.varies() & seen[:, None])
         is_constant = (variances[seen] <= 0).all(axis=0) & _is_equal(means[seen])
         flat = np.argwhere((variances <= 0) & ~is_constant)
         if len(flat):
@@ -260,13 +263,21 @@ def _is_equal(means: Array) -> Array:
     return np.asarray(np.ptp(means, axis=0) <= 1e-13 * np.abs(means).max(axis=0, initial=0.0))
 
 
-def _refuse_range(names: Sequence[str], covariance: Array, roots: Array) -> None:
-    if np.isfinite(covariance).all() and np.isfinite(roots).all():
-        return
-    sizes = np.abs(covariance).reshape(-1, len(names)).max(axis=0)
-    bad = ~np.isfinite(sizes) | ~np.isfinite(roots.reshape(-1, len(names))).all(axis=0)
-    j = int(np.flatnonzero(bad)[0]) if bad.any() else 0
-    raise ValueError(
-        f"The variance of feature {names[j]!r} leaves the range of float64. Multiply the column by a number that "
-        "brings its values near 1, or leave it out."
-    )
+def _refuse_range(names: Sequence[str], *values: Array) -> None:
+    """Refuse what is not finite; the last axis goes by the columns."""
+    for each in values:
+        bad = ~np.isfinite(each).reshape(-1, len(names)).all(axis=0)
+        if bad.any():
+            raise ValueError(
+                f"The variance of feature {names[int(np.argmax(bad))]!r} leaves the range of float64. {_RESCALE}"
+            )
+
+
+def _refuse_small(names: Sequence[str], variances: Array, used: Array) -> None:
+    """Refuse variances with no digits left: below the smallest normal number."""
+    bad = (used & (variances < np.finfo(np.float64).tiny)).any(axis=0)
+    if bad.any():
+        raise ValueError(f"The variance of feature {names[int(np.argmax(bad))]!r} is too small for float64. {_RESCALE}")
+
+
+_RESCALE = "Multiply the column by a number that brings its values near 1, or leave it out."
