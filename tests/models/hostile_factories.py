@@ -29,6 +29,7 @@ FACTORIES = {
     "CrossValidated(classes)": (
         "clf",
         lambda: cf.CrossValidated(cf.GaussianDiscriminant(), {"shrinkage": [0, 0.1]}, cv=3),
+        {"stochastic"},  # folds go by row number
     ),
     "CrossValidated": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv=3)),
     "CrossValidated(loo)": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv="loo")),
