@@ -7,6 +7,7 @@ out non-finite call `refuse_nonfinite`, which names the row and the column.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Number
 from typing import Any
@@ -20,9 +21,11 @@ from certifit.data.columns import Array, Columns
 from certifit.data.frames import frame_table, is_frame
 from certifit.data.labels import coded, read_labels, with_codes
 from certifit.data.source import Block, Memory, Source
+from certifit.runtime import core, n_threads
 
 _CORE_KINDS = "fiub"  # float, signed, unsigned, bool
 _SEARCH_ROWS = 65_536
+_COUNTS = (np.float32, np.float64, np.int32, np.int64)  # what sparse counts come as
 
 
 def fit_source(model: Any, X: Any, y: Any, sample_weight: Any) -> Source:
@@ -81,7 +84,8 @@ def class_source(model: Any, X: Any, y: Any, sample_weight: Any, known: Array | 
     weight = None if sample_weight is None else checked_weight(sample_weight, len(y))
     classes, codes = coded(y, weight, known)
     names = getattr(model, "feature_names_in_", None)
-    return Memory(_core_array(X), codes, weight, None if names is None else [str(name) for name in names]), classes
+    names = None if names is None else [str(name) for name in names]
+    return Memory(_core_array(X, _COUNTS), codes, weight, names), classes
 
 
 def predict_rows(model: Any, X: Any) -> Block:
@@ -90,7 +94,7 @@ def predict_rows(model: Any, X: Any) -> Block:
         return Block(_table(X), None, None)
     refuse_kinds(X)
     X = validate_data(model, _canonical(X), reset=False, ensure_min_samples=0, **_ROWS)
-    return Block(_core_array(X), None, None)
+    return Block(_core_array(X, _COUNTS), None, None)
 
 
 def predict_source(model: Any, source: Source) -> Source:
@@ -282,6 +286,8 @@ def _canonical(X: Any) -> Any:
         return X
     if X.ndim != 2:
         raise ValueError(f"X must have 2 dimensions. Got a sparse array with {X.ndim}.")
+    if _is_canonical(X):
+        return X
     if hasattr(X, "check_format"):
         try:
             X.check_format(full_check=True)
@@ -297,10 +303,19 @@ def _canonical(X: Any) -> Any:
     return csr
 
 
-def _core_array(X: Any) -> Any:
+def _is_canonical(X: Any) -> bool:
+    """Whether X is CSR without a fault, columns in order and each once: one pass over the indices for all of it."""
+    if X.format != "csr" or X.indices.dtype != X.indptr.dtype or X.indptr.dtype not in (np.int32, np.int64):
+        return False
+    is_plain = X.indices.flags.c_contiguous and X.indptr.flags.c_contiguous
+    fits = len(X.indptr) == X.shape[0] + 1 and len(X.indices) == len(X.data)
+    return is_plain and fits and bool(core.is_canonical_csr(X.indices, X.indptr, X.shape[1], n_threads()))
+
+
+def _core_array(X: Any, sparse_kinds: Sequence[Any] = (np.float32, np.float64)) -> Any:
     """X as the core can read it: a copy only for types and layouts it does not know (float16, big-endian, ...)."""
     if sp.issparse(X):
-        values = X.data if X.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
+        values = X.data if X.dtype in sparse_kinds else X.data.astype(np.float64)
         if X.indices.dtype != X.indptr.dtype:
             wide = np.promote_types(X.indices.dtype, X.indptr.dtype)
             X = sp.csr_array((values, X.indices.astype(wide), X.indptr.astype(wide)), shape=X.shape)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -210,6 +211,12 @@ class Source:
         return join(runs)
 
 
+@lru_cache(maxsize=8)
+def _plain_names(n_columns: int) -> tuple[str, ...]:
+    """Names of columns that have none: making many takes longer than a small fit."""
+    return tuple(f"x{j}" for j in range(n_columns))
+
+
 class Memory(Source):
     """Rows in memory: an array of any numeric type and layout, or CSR. No copy is made."""
 
@@ -217,7 +224,7 @@ class Memory(Source):
         self.block = Block(X, y, weight)
         self.n_features = int(X.shape[1])
         self.named = names is not None
-        self.names = names if names is not None else [f"x{j}" for j in range(self.n_features)]
+        self.names = names if names is not None else list(_plain_names(self.n_features))
         self.block_rows = block_rows(self.n_features)
 
     def runs(self) -> Iterator[Block]:

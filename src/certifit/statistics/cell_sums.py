@@ -149,7 +149,7 @@ class CellCounts:
 
     weight: Array
     counts: Array  # cells x columns
-    lowest: float  # smallest entry
+    lowest: float  # smallest entry where some are negative, else 0
     is_finite: bool
     n_rows: Array
 
@@ -175,7 +175,7 @@ def cell_counts(source: Source, cells: Cells, threshold: float | None = None) ->
         if threshold is not None and threshold < 0:
             raise ValueError(f"binarize must be >= 0 for sparse X, or all that is not stored counts. Got {threshold}.")
         # A block's sums are cells x columns, however few entries its rows have: blocks of more rows for more sums.
-        n_rows = max(source.block_rows, 1 << min(17, (cells.n_cells * source.n_features // 64).bit_length()))
+        n_rows = max(source.block_rows, 1 << min(17, (cells.n_cells * source.n_features // 4).bit_length()))
         source = source.blocked(n_rows)
     with np.errstate(over="ignore", invalid="ignore"):
         total = source.reduce(partial(_counts, cells=cells, threshold=threshold, block_rows=source.block_rows))

@@ -277,7 +277,7 @@ def _largest_of_columns(X: Any) -> Array:
     if sp.issparse(X):
         largest = np.zeros(X.shape[1])
         with np.errstate(invalid="ignore"):  # a NaN stays, and is named later
-            np.maximum.at(largest, X.indices, np.abs(X.data).astype(np.float64, copy=False))
+            np.maximum.at(largest, X.indices, np.abs(X.data.astype(np.float64, copy=False)))
         return largest
     if X.dtype.kind == "b":
         X = X.view(np.uint8)
