@@ -78,7 +78,7 @@ class CellMoments:
 
     def varies(self) -> Array:
         """Whether a column varies within a cell, beyond rounding."""
-        return np.asarray(self._scatter() > 0)
+        return np.asarray(self.scatter() > 0)
 
     @property
     def weights(self) -> Array:
