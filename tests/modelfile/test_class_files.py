@@ -12,7 +12,7 @@ from forge import dumps, hexed, metadata, with_text
 from samples import CLASSES, samples
 
 import certifit as cf
-from certifit.modelfile import ModelFileError, container
+from certifit.modelfile import ModelFileError, container, inspect
 from certifit.modelfile.files import from_bytes, to_bytes
 
 
@@ -350,6 +350,29 @@ NUMBERS: dict[str, tuple[str, str, Any, float, str]] = {
 def test_illegal_numbers_under_right_digests_are_refused(case):
     name, array, place, number, reason = NUMBERS[case]
     refuse(with_number(to_bytes(fitted(name)), array, place, number), reason)
+
+
+@pytest.mark.parametrize("name", ["shared", "gaussian naive", "words"])
+def test_a_file_cut_anywhere_and_a_flip_of_any_byte_are_refused(name):
+    data = to_bytes(fitted(name))
+    for size in range(len(data)):
+        refuse(data[:size], ".")
+    for position in range(len(data)):
+        damaged = bytearray(data)
+        damaged[position] ^= 1 << position % 8
+        refuse(bytes(damaged), ".")
+
+
+def test_an_edited_certificate_does_not_hide_a_moved_number(tmp_path):
+    model, *rows = samples()["shared"]
+    data = to_bytes(model)
+    for path in ("certificate.value", "certificate.rounding"):
+        data = edited(data, path, hexed(0.0))
+    data = with_number(data, "state.means", (0, 0), model.means_[0, 0] * (1 + 1e-4))
+    (tmp_path / "m.certifit").write_bytes(data)
+    said = inspect(tmp_path / "m.certifit").certificate
+    assert said["holds"] and said["is_verified"] is False
+    assert not cf.verify(tmp_path / "m.certifit", *rows)
 
 
 def test_labels_that_are_not_utf_8_or_do_not_fill_their_bytes_are_refused():
