@@ -159,7 +159,7 @@ def class_cases() -> dict[str, tuple[Any, ...]]:
     scan = ArrowSource(scanned.to_batches, scanned.schema, "y", "w", n_rows=40)
     return {
         "shared": (cf.GaussianDiscriminant(), X, np.array(["a", "bc", "\x1b[31m"])[place], weight),
-        "shared of two": (cf.GaussianDiscriminant(priors=[0, 1]), X, place % 2 == 0),
+        "shared of two": (cf.GaussianDiscriminant(priors=[0.25, 0.75]), X, place % 2 == 0),
         "per class": (cf.GaussianDiscriminant("class", shrinkage=0.2, priors=[0.2, 0.3, 0.5]), X, place - 1),
         "per class redundant": (cf.GaussianDiscriminant("class"), redundant, place.astype(np.float32)),
         "diagonal": (cf.GaussianDiscriminant("diagonal"), redundant, np.array(["", "é漢😀", "z"], dtype=object)[place]),

@@ -12,7 +12,6 @@ parameters. The survey is not stored: no prediction needs it.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -237,8 +236,7 @@ def _build_fitted(
         "notes": list(texts),
     }
     try:
-        with warnings.catch_warnings(action="ignore", category=UserWarning):  # of stop words: said by the fit
-            encoder = TableEncoder.from_state(state, {"fill": arrays["encoder.fill"]})
+        encoder = TableEncoder.from_state(state, {"fill": arrays["encoder.fill"]})
     except (TypeError, ValueError) as error:
         raise ModelFileError(f"its encoder does not fit together: {error}") from None
     if not encoder.groups_:

@@ -86,6 +86,10 @@ def _data_reasons(model: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[st
 
 
 def _value_reasons(certificate: Certificate, stored: Certificate) -> Iterator[str]:
+    fault = getattr(certificate, "fault", "")
+    if fault:
+        yield f"There is no proof on this data. {fault}"
+        return
     if not certificate.holds:
         yield (
             f"The {certificate.claim} is {certificate.value:.1e} on this data, "
