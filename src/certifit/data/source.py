@@ -74,8 +74,11 @@ def _part(X: Any, begin: int, end: int) -> Any:
         return X[begin:end]
     end = min(end, X.shape[0])
     first, last = X.indptr[begin], X.indptr[max(end, begin)]
-    parts = (X.data[first:last], X.indices[first:last], X.indptr[begin : max(end, begin) + 1] - first)
-    return sp.csr_array(parts, shape=(max(end - begin, 0), X.shape[1]))  # slicing would copy the entries
+    part = sp.csr_array((max(end - begin, 0), X.shape[1]), dtype=X.dtype)
+    # Slicing would copy the entries, and so may making CSR of them.
+    part.data, part.indices = X.data[first:last], X.indices[first:last]
+    part.indptr = X.indptr[begin : max(end, begin) + 1] - first
+    return part
 
 
 class RowMap(Protocol):

@@ -30,8 +30,10 @@ class ClassFoldScores:
 
 def log_posterior(scores: Array) -> Array:
     """scores_k - log sum_j exp(scores_j), row by row."""
-    away = scores - scores.max(axis=1, keepdims=True)
-    return np.asarray(away - np.log(np.exp(away).sum(axis=1, keepdims=True)))
+    by_class = np.ascontiguousarray(scores.T)  # NumPy is slow along rows of few entries
+    away = by_class - by_class.max(axis=0)
+    away -= np.log(np.exp(away).sum(axis=0))
+    return np.ascontiguousarray(away.T)
 
 
 def _accuracy(log_posterior: Array, codes: Array) -> Array:

@@ -218,8 +218,7 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
             return np.zeros((0, len(self.classes_)))
         columns = Block(self._columns(block), None, None, block.first_row)
         scores = f(columns)
-        best = scores.max(axis=1)
-        if not np.isfinite(best).all():
+        if not np.isfinite(scores).all() and not np.isfinite(best := scores.max(axis=1)).all():
             refuse_nonfinite(Memory(columns.X, None, names=self.column_names_))
             row = int(np.flatnonzero(~np.isfinite(best))[0]) + block.first_row
             raise ValueError(f"Row {row} of X lies so far from every class that its scores leave the range of float64.")
