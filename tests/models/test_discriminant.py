@@ -144,6 +144,8 @@ def test_a_column_that_is_singular_within_a_class_is_named(kind, rng):
 def test_fewer_rows_than_columns_are_refused_with_both_numbers(rng):
     with pytest.raises(ValueError, match="has 6 rows for 10 columns"):
         cf.GaussianDiscriminant("class").fit(rng.normal(size=(12, 10)), np.arange(12) % 2)
+    with pytest.raises(ValueError, match="have 12 rows for 20 columns"):
+        cf.GaussianDiscriminant().fit(rng.normal(size=(12, 20)), np.arange(12) % 2)
 
 
 def test_near_singular_covariances_keep_their_digits(rng):

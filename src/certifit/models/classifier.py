@@ -25,7 +25,7 @@ from certifit.data.gate import class_source, predict_rows, predict_source, refus
 from certifit.data.labels import one_type, read_labels
 from certifit.data.source import Block, Memory, Source
 from certifit.models.class_folds import ClassFoldScores, class_fold_scores, log_posterior
-from certifit.models.mapped import MappedRows, check_number
+from certifit.models.mapped import MappedRows, check_number, unchanged_on_error
 from certifit.runtime import one_blas_thread
 
 _PIECE = 1 << 16  # rows whose scores are made at a time
@@ -46,10 +46,11 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
         sample_weight: one number a row; weight 2 is the row twice.
         """
         self._check_parameters()
-        source, self.classes_ = class_source(self, X, y, sample_weight)
-        self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
-        mapped = self._fit_maps(source)
-        self._settle(self._statistic(mapped, ByLabel(len(self.classes_))), mapped)
+        with unchanged_on_error(self):
+            source, self.classes_ = class_source(self, X, y, sample_weight)
+            self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
+            mapped = self._fit_maps(source)
+            self._settle(self._statistic(mapped, ByLabel(len(self.classes_))), mapped)
         return self
 
     def predict(self, X: Any, out: Any = None) -> Any:

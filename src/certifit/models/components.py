@@ -19,7 +19,7 @@ from certifit.data.columns import Array, Columns
 from certifit.data.files import write_predictions
 from certifit.data.gate import predict_rows, predict_source, refuse_nonfinite, unlabelled_source
 from certifit.data.source import Block, Memory, Source
-from certifit.models.mapped import MappedRows, check_number, fitted_basis
+from certifit.models.mapped import MappedRows, check_number, unchanged_on_error
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.components import solve
 from certifit.tasks.components import ColumnVariance, Directions, VarianceTask, few_rows
@@ -131,16 +131,17 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         sample_weight: one number a row; weight 2 is the row twice.
         """
         self._check_parameters()
-        source = unlabelled_source(self, X, sample_weight)
-        self.encoder_ = self._fitted_encoder(source) if source.is_table else None
-        self.basis_ = None if self.basis is None else fitted_basis(self.basis, self._encoded(source))
-        mapped = self._mapped(source)
-        wanted = self._wanted(mapped)
-        task = self._task(mapped, wanted)
-        run = solve(task, wanted, tolerance=float(self.tol), max_iter=int(self.max_iter), seed=int(self.random_state))
-        self.history_ = run.history
-        self.certificate_ = certify(task, run.state, float(self.tol))
-        self._store(task, run.state)
+        with unchanged_on_error(self):
+            source = unlabelled_source(self, X, sample_weight)
+            mapped = self._fit_maps(source)
+            wanted = self._wanted(mapped)
+            task = self._task(mapped, wanted)
+            run = solve(
+                task, wanted, tolerance=float(self.tol), max_iter=int(self.max_iter), seed=int(self.random_state)
+            )
+            self.history_ = run.history
+            self.certificate_ = certify(task, run.state, float(self.tol))
+            self._store(task, run.state)
         if not self.certificate_.holds:
             warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=3)
         return self

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
@@ -54,6 +56,18 @@ class MappedRows:
             raise TypeError(f"basis must be None, Polynomial(degree) or Functions([...]). Got {self.basis!r}.")
         if self.encoder is not None and not isinstance(self.encoder, TableEncoder):
             raise TypeError(f"encoder must be None or TableEncoder(...). Got {self.encoder!r}.")
+
+
+@contextmanager
+def unchanged_on_error(model: Any) -> Iterator[None]:
+    """A fit that fails leaves the model as it was, not with some of its attributes new."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
 
 
 def check_number(name: str, value: Any) -> None:

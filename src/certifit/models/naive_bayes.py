@@ -17,7 +17,7 @@ from certifit.data.gate import class_source, predict_rows, predict_source, refus
 from certifit.data.labels import coded, read_labels
 from certifit.data.source import Block, Memory, Source
 from certifit.models.classifier import Classifier, checked_priors, pieces_of
-from certifit.models.mapped import check_number
+from certifit.models.mapped import check_number, unchanged_on_error
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.statistics.cell_sums import CellCounts, CellMoments, cell_counts, cell_moments
 from certifit.tasks.counts import BernoulliTask, CountState, CountTask, MultinomialTask, log_not
@@ -40,12 +40,13 @@ class NaiveBayes(Classifier):
         known = self.classes_ if classes is None else coded(np.asarray(read_labels(classes)))[0]
         if not is_first and not np.array_equal(known, self.classes_):
             raise ValueError(f"classes={list(classes)} is not the same as on the last call: {self.classes_.tolist()}.")
-        source = self._part(X, y, sample_weight, known, is_first)
-        self.classes_ = known
-        if is_first:
-            self.target_name_ = source.target
-        mapped = self._fit_maps(source) if is_first else self._mapped(source)
-        self._settle(self._added(mapped, None if is_first else self._sums), mapped)
+        with unchanged_on_error(self):
+            source = self._part(X, y, sample_weight, known, is_first)
+            self.classes_ = known
+            if is_first:
+                self.target_name_ = source.target
+            mapped = self._fit_maps(source) if is_first else self._mapped(source)
+            self._settle(self._added(mapped, None if is_first else self._sums), mapped)
         return self
 
     def _part(self, X: Any, y: Any, sample_weight: Any, known: Array, is_first: bool) -> Source:
