@@ -153,7 +153,7 @@ def test_on_new_rows_one_covariance_tells_incomes_as_well_as_a_linear_model_can(
 
 
 def test_components_then_a_covariance_a_class_read_digits(digits):
-    """5 stratified folds, components of the training rows alone. scikit-learn's kernel machine has 0.958."""
+    """5 stratified folds, components of the training rows alone: 0.960. On other folds scikit-learn's SVC has 0.958."""
     X, y = digits
     folds = list(cf.Folds(5, stratify=True).split(X, y))
     model = make_pipeline(cf.PCA(30), cf.GaussianDiscriminant("class"))

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from certifit.data.cells import Cells
-from certifit.data.columns import Array, Codes, Columns
+from certifit.data.columns import Array, Codes, Columns, Csr
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
@@ -171,9 +171,9 @@ class CellCounts:
 def cell_counts(source: Source, cells: Cells, threshold: float | None = None) -> CellCounts:
     """Sums of x, or of (x > threshold), by cell: one pass."""
     first = source.first_block()
+    if threshold is not None and threshold < 0 and _is_sparse(first.X):
+        raise ValueError(f"binarize must be >= 0 for sparse X, or all that is not stored counts. Got {threshold}.")
     if sp.issparse(first.X):
-        if threshold is not None and threshold < 0:
-            raise ValueError(f"binarize must be >= 0 for sparse X, or all that is not stored counts. Got {threshold}.")
         # A block's sums are cells x columns, however few entries its rows have: blocks of more rows for more sums.
         n_rows = max(source.block_rows, 1 << min(17, (cells.n_cells * source.n_features // 4).bit_length()))
         source = source.blocked(n_rows)
@@ -201,6 +201,11 @@ def refuse_overflow(source: Source, *sums: Array) -> None:
         return
     refuse_nonfinite(source)
     raise ValueError("Sums of X leave the range of float64. Divide X by a large number.")
+
+
+def _is_sparse(X: Any) -> bool:
+    parts = X.segments if isinstance(X, Columns) else ()
+    return bool(sp.issparse(X)) or any(isinstance(part, Csr) for part in parts)
 
 
 def _thin_columns(X: Any) -> Array:
