@@ -164,6 +164,22 @@ def _watched(source: Any, display: Display) -> Any:
                 return lambda columns: _watched(select(columns), display)
             return getattr(source, name)
 
+        def target_column(self) -> Any:
+            """The rows with nothing but their target, watched too."""
+            return _watched(source.target_column(), display)
+
+        def without_target(self) -> Any:
+            """The rows, their target not read."""
+            return _watched(source.without_target(), display)
+
+        def coded(self, classes: Any) -> Any:
+            """The rows with labels read as codes."""
+            return _watched(source.coded(classes), display)
+
+        def remembered(self, key: Any, make: Callable[[], Any]) -> Any:
+            """A fact about all rows, known to the inner source."""
+            return source.remembered(key, make)
+
         def rows_of_run(self) -> int:
             """Rows of a run that is not the last."""
             return int(self._cut().rows_of_run())

@@ -6,9 +6,11 @@ from typing import Any
 import click
 
 from certifit.cli.errors import say
+from certifit.cli.models import QUANTITY, Choice
 from certifit.cli.paths import listed_names
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
+from certifit.cli.task import settle
 from certifit.cli.validation import validated
 
 
@@ -86,23 +88,25 @@ def _select(
     from certifit.selection.leaders import RMSE
     from certifit.selection.wrappers import BackwardSelection, ForwardSelection
 
-    options = request.options(source.names)
+    setting = settle(request, Choice(task=QUANTITY), source)
+    rows = setting.rows
+    options = request.model | {"encoder": setting.encoder}
     estimator = Ridge(alpha, **options) if kind == "ridge" else LinearRegression(**options)
-    folds, note = folds_for(source, request.cv or FOLDS)
+    folds, note = folds_for(rows, request.cv or FOLDS)
     if folds is None:
         raise ValueError(f"A selection compares errors on folds. {note}")
-    are_refits = clone(estimator).fold_equations(source, []) is None
+    are_refits = clone(estimator).fold_equations(rows, []) is None
     if are_refits:
         say(f"Warning: fewer rows than columns, so every subset is refitted, which takes long. {_FASTER}")
     display.step("selecting columns")
     make = {"forward": ForwardSelection, "backward": BackwardSelection}[direction]
     with display.yielding(are_refits):
-        selector = make(estimator, wanted, cv=folds, scoring=RMSE, fixed=fixed).fit(source)
-    board, _ = validated(request, {"all columns": estimator}, source, display)
-    notes = [SAME_FOLDS, *([] if note is None else [note])]
+        selector = make(estimator, wanted, cv=folds, scoring=RMSE, fixed=fixed).fit(rows)
+    board, _ = validated(request, {"all columns": estimator}, setting, display)
+    notes = [SAME_FOLDS, *setting.notes, *([] if note is None else [note])]
     if board is not None:
         name = f"{selector.n_features_} chosen column{'' if selector.n_features_ == 1 else 's'}"
         board = board.joined(chosen_entry(selector, name), is_chosen=True)
     validation = validation_facts(board, notes, request.roles["group"])
-    chosen = source.select(selector.selected_features_)
+    chosen = rows.select(selector.selected_features_)
     return Done(selector.estimator_, chosen, validation, selection_facts(selector, direction, wanted, fixed))

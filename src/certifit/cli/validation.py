@@ -6,6 +6,7 @@ from typing import Any
 from certifit.cli.models import LINEAR
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Request
+from certifit.cli.task import Setting
 
 # Candidates of a model that is refitted for each of them.
 N_REFITTED = 10
@@ -16,35 +17,29 @@ MOST_COLUMNS, N_ALPHAS = 120, 13
 
 
 def validated(
-    request: Request, models: dict[str, Any], source: Any, display: Display, rule: str = "min"
+    request: Request, models: dict[str, Any], setting: Setting, display: Display, rule: str = "min"
 ) -> tuple[Any, list[str]]:
-    """The leaderboard, and sentences on what could not be done; None where there is none."""
+    """The leaderboard, and sentences on what could not be done and on the data; None where there is none."""
+    notes = list(setting.notes)
     if request.cv == 0:
-        return None, []
+        return None, notes
     display.step("cross-validating")
-    from certifit.selection.leaderboard import TooManyRefits, folds_for, leaderboard
+    from certifit.selection.leaderboard import TooManyRefits, leaderboard
 
-    folds, note = folds_for(source, request.cv or FOLDS)
+    source = setting.rows
+    folds, note = setting.folds(request.cv or FOLDS)
     if folds is None:
-        return None, [f"Not cross-validated. {note}"]
-    notes = [] if note is None else [note]
+        return None, [*notes, f"Not cross-validated. {note}"]
+    notes += [] if note is None else [note]
     most = N_REFITTED * folds.n_splits
     if request.cv is None:
         most = min(most, FREE_CELLS // (((source.n_rows or 0) + CELLS_A_COLUMN) * source.n_features))
-    prefer = LINEAR if LINEAR in models else None
-    are_refits = not all(getattr(model, "estimator", model).has_fold_sums(source) for model in models.values())
+    prefer = {"prefer": LINEAR, "because": "only it can have p-values"} if LINEAR in models else {}
+    are_refits = not all(_has_sums(getattr(model, "estimator", model), source) for model in models.values())
     try:
         with warnings.catch_warnings(), display.yielding(are_refits):
             warnings.simplefilter("ignore")  # of refits; the fit to all rows says its own
-            board = leaderboard(
-                models,
-                source,
-                cv=folds,
-                rule=rule,
-                prefer=prefer,
-                because="only it can have p-values",
-                most_refits=most,
-            )
+            board = leaderboard(models, source, cv=folds, rule=rule, most_refits=most, **prefer)
     except ValueError as error:
         if request.cv is not None:
             raise
@@ -54,6 +49,12 @@ def validated(
     if request.cv is None and len(board.entries) <= len(models):
         notes.append(_ASK.strip())
     return board, notes
+
+
+def _has_sums(model: Any, source: Any) -> bool:
+    """Whether sums over rows tell its errors; where a model cannot say, refits are not expected."""
+    has_sums = getattr(model, "has_fold_sums", None)
+    return has_sums is None or bool(has_sums(source))
 
 
 _ASK = f" To have it all the same, add --cv {FOLDS}."
