@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import LeaveOneOut, ParameterGrid
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
@@ -35,8 +37,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
     """The parameters that predict held-out rows best, and the fit to all rows with them.
 
     Where a model's errors follow from sums over rows (LinearRegression, Ridge, Lasso, ElasticNet), one pass gives every
-    candidate on every fold, the fills of missing values included: the cost is about one fit. Other estimators are
-    refitted.
+    candidate on every fold, the fills of missing values included: the cost is about one fit. Discriminants and naive
+    Bayes take one pass for the sums of all folds and one for the scores. Other estimators are refitted.
 
     Parameters
     ----------
@@ -56,7 +58,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
 
     Attributes
     ----------
-    cv_results_ : dict of arrays as in scikit-learn's GridSearchCV, with standard_error
+    cv_results_ : dict of arrays as in scikit-learn's GridSearchCV, with standard_error; training scores where they cost
+        nothing. A candidate without a fit on the training rows of a split has NaN there
     best_index_, best_params_, best_score_, best_estimator_
     route_ : "statistics", "refits" or "leave-one-out"
     n_splits_ : int
@@ -216,6 +219,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         self.route_, self.n_splits_, self.alone_ = scores.route, scores.validation.shape[1], ()
         self.fold_weight_ = scores.weight
         self.cv_results_ = results_table(candidates, scores.validation, scores.train)
+        for at, fault in scores.faults.items():
+            warnings.warn(f"{candidates[at]} has no score. {fault}", FitFailedWarning, stacklevel=3)
         mean, error = self.cv_results_["mean_test_score"], self.cv_results_["standard_error"]
         best = candidates[choose(mean, error, candidates, self.rule)]
         self.intervals_: FoldIntervals | None = None
@@ -273,17 +278,19 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def results_table(candidates: Sequence[Mapping[str, Any]], validation: Array, train: Array) -> dict[str, Any]:
-    """The table of scikit-learn's GridSearchCV, and the standard error of every mean."""
+def results_table(candidates: Sequence[Mapping[str, Any]], validation: Array, train: Array | None) -> dict[str, Any]:
+    """The table of scikit-learn's GridSearchCV, and the standard error of every mean. train None: without its scores."""
     splits: dict[str, Any] = {}
     for name, scores in (("test", validation), ("train", train)):
-        splits |= {f"split{k}_{name}_score": scores[:, k] for k in range(scores.shape[1])}
+        if scores is not None:
+            splits |= {f"split{k}_{name}_score": scores[:, k] for k in range(scores.shape[1])}
     n_splits = validation.shape[1]
     mean = validation.mean(axis=1)
     spread = validation.std(axis=1, ddof=1) if n_splits > 1 else np.full(len(validation), np.nan)
     table = _parameter_columns(candidates) | splits | _summary_columns(mean, spread / np.sqrt(n_splits))
     table["std_test_score"] = validation.std(axis=1)
-    table["mean_train_score"], table["std_train_score"] = train.mean(axis=1), train.std(axis=1)
+    if train is not None:
+        table["mean_train_score"], table["std_train_score"] = train.mean(axis=1), train.std(axis=1)
     return table
 
 
@@ -299,5 +306,6 @@ def _parameter_columns(candidates: Sequence[Mapping[str, Any]]) -> dict[str, Any
 
 
 def _summary_columns(mean: Array, error: Array) -> dict[str, Any]:
-    ranks = np.array([1 + int((mean > own).sum()) for own in mean], dtype=np.int32)
+    order = np.where(np.isnan(mean), -np.inf, mean)  # a candidate without a fit is the last
+    ranks = np.array([1 + int((order > own).sum()) for own in order], dtype=np.int32)
     return {"mean_test_score": mean, "standard_error": error, "rank_test_score": ranks}

@@ -59,7 +59,7 @@ def cross_validate(
     CrossValidationScores(R2 0.774 +- 0.034 over 10 splits, statistics)
     """
     rows, rounds = _prepared(estimator, X, y, cv, scoring, sample_weight, groups)
-    scores = evaluate(estimator, rows, rounds, [{}], scoring, n_jobs=n_jobs)
+    scores = evaluate(estimator, rows, rounds, [{}], scoring, n_jobs=n_jobs, with_training=True)
     _refuse_lone_rows(estimator, rows, scoring, scores)
     name = score_name(estimator, scoring)
     return CrossValidationScores(scores.validation[0], scores.train[0], scores.weight, scores.route, name)
@@ -95,7 +95,9 @@ def validation_curve(
     values = _checked_range(estimator, param_name, param_range)
     candidates = [{param_name: value} for value in values]
     rows, rounds = _prepared(estimator, X, y, cv, scoring, sample_weight, groups)
-    scores = evaluate(estimator, rows, rounds, candidates, scoring, n_jobs=n_jobs, label="validation curve")
+    scores = evaluate(
+        estimator, rows, rounds, candidates, scoring, n_jobs=n_jobs, label="validation curve", with_training=True
+    )
     _refuse_lone_rows(estimator, rows, scoring, scores)
     name = score_name(estimator, scoring)
     return ValidationCurve(scores.train, scores.validation, scores.route, name, param_name, values)
@@ -146,7 +148,7 @@ def learning_curve(
     counts = _joined(growths, [growth.n_rows(rows.source, n_rows).ravel() for growth in passes])
     _refuse_empty(given, counts)
     every = [growth.splits for growth in passes]
-    scores = evaluate(estimator, rows, every, [{}], scoring, n_jobs=n_jobs, label="learning curve")
+    scores = evaluate(estimator, rows, every, [{}], scoring, n_jobs=n_jobs, label="learning curve", with_training=True)
     _refuse_lone_rows(estimator, rows, scoring, scores)
     ends = np.cumsum([splits.n_splits for splits in every])[:-1]
     train, validation = (_joined(growths, np.split(part[0], ends)) for part in (scores.train, scores.validation))

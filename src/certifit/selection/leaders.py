@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from certifit.data.columns import Array
+from certifit.evaluation.intervals import Estimate
+from certifit.selection.class_validation import ClassValidation
 from certifit.selection.curve_scores import CAUTION
 
 BASELINE = "mean of y"
@@ -32,6 +34,7 @@ class Entry:
     route : "statistics" or "refits"
     seconds : what tuning and scoring took
     candidates : the table of all candidates, as `cv_results_` of CrossValidated
+    classes : of a classifier, every row predicted by a model that did not see it; None for regressors
     """
 
     name: str
@@ -42,6 +45,12 @@ class Entry:
     route: str
     seconds: float = 0.0
     candidates: Mapping[str, Any] = field(default_factory=dict)
+    classes: ClassValidation | None = None
+
+    @cached_property
+    def metrics(self) -> dict[str, Estimate]:
+        """Of a classifier: accuracy, log_loss, auc, f1, balanced_accuracy with their 95 % intervals; else none."""
+        return {} if self.classes is None else self.classes.metrics()
 
     @property
     def score(self) -> float:

@@ -129,5 +129,6 @@ def score_scan(
     """The same for a scan, whose rows stay where they are."""
     rows = replace(rows, source=take_columns(rows.source, columns))
     estimator = with_columns(estimator, rows.source.names)
-    found = evaluate(estimator, rows, rounds, [{}], scoring, n_jobs=n_jobs)
-    return found.train[0], found.validation[0]
+    found = evaluate(estimator, rows, rounds, [{}], scoring, n_jobs=n_jobs, with_training=True)
+    train = found.validation[0] * np.nan if found.train is None else found.train[0]
+    return train, found.validation[0]
