@@ -230,8 +230,8 @@ class Task:
 def task_of(source: Source) -> Task:
     """What the target of a scan asks for. Its column alone is read, and no further than the answer needs.
 
-    Text, categories, flags, and at most two distinct whole numbers are classes; other numbers are a quantity. Text that
-    is mostly numbers, of more than 20 values, is a quantity with a fault in it.
+    Text, categories, flags, and two distinct whole numbers are classes; other numbers are a quantity. Text that is
+    mostly numbers, of more than 20 values, is a quantity with a fault in it.
     """
     column = source.target_column()
     values: set[Any] = set()
@@ -262,9 +262,9 @@ def _task_of_numbers(name: str, values: set[Any]) -> Task:
         return Task(False, f"{name} is a number on a scale: a quantity.")
     if len(values) == 2:
         first, second = (int(value) for value in sorted(values))
-        return Task(True, f"{name} is {first} or {second}: two classes.")
+        return Task(True, f"{name} is {first} or {second}: two classes. If it is a quantity, say so: --task quantity.")
     if len(values) < 2:
-        return Task(len(values) == 1, f"{name} has {len(values)} distinct value{'s' * (len(values) != 1)}.")
+        return Task(False, f"{name} has {len(values)} distinct value{'s' * (len(values) != 1)}.")
     shown = f"{name} has {len(values)} distinct whole numbers and is taken as a quantity."
     return Task(False, f"{shown} If they are classes, say so: --task classes.")
 
