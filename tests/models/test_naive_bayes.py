@@ -168,3 +168,18 @@ def test_subjectivity_is_told_in_nine_of_ten_sentences(shared_data):
     X = CountVectorizer(ngram_range=(1, 2)).fit_transform(text)
     train, test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=0, stratify=y)
     assert cf.MultinomialNB().fit(train, y_train).score(test, y_test) > 0.91
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "multinomial"])
+def test_words_of_a_table_are_never_made_dense(rng, kind, monkeypatch):
+    def refuse(segment, n_rows):
+        raise AssertionError("dense")
+
+    monkeypatch.setattr("certifit.data.columns.Csr.dense", refuse)
+    words = np.array(["rain", "snow", "sun", "wind", "fog", "hail", "storm", "frost"])
+    texts = [" ".join(rng.choice(words, 6)) for _ in range(60)]
+    frame = pd.DataFrame({"text": texts, "place": rng.choice(["hill", "shore"], 60)})
+    y = ["snow" in text for text in texts]
+    encoder = cf.TableEncoder(texts=cf.TextBinarizer(binary=kind == "bernoulli"))
+    model = MODELS[kind](encoder=encoder).fit(frame, y)
+    assert model.score(frame, y) > 0.9

@@ -70,9 +70,7 @@ def _huber(asked: Asked) -> Any:
 def _discriminant(asked: Asked, covariance: str = "shared") -> Any:
     from certifit.models.generative import GaussianDiscriminant
 
-    # Folds try no shrinkage at all too, which may leave a covariance singular.
-    singular = "raise" if "shrinkage" in asked.own else "warn"
-    model = GaussianDiscriminant(covariance, singular=singular, **_but(asked.common, "fit_intercept"))
+    model = GaussianDiscriminant(covariance, **_but(asked.common, "fit_intercept"))
     return _tuned(model, asked, "shrinkage", "shrinkage")
 
 

@@ -41,8 +41,9 @@ def settle(request: Request, choice: Choice, source: Any, **shared: bool) -> Set
         if choice.positive is not None:
             raise click.UsageError(f"--positive names one of two classes, and {source.target!r} is a quantity.")
         return _of_quantity(request, choice, source, notes, shared)
-    from certifit.data.labels import with_codes
+    from certifit.data.labels import label_counts, with_codes
 
+    _refuse_one_class(source.target, label_counts(source))
     coded, classes = with_codes(source)
     notes += [*_twins(classes), *_strays(classes)]
     kinds_of = _column_kinds(request, coded)
@@ -102,6 +103,12 @@ def _used(
             "numbers instead of words, add --texts none."
         )
     return [name for name in names if name not in (*prose, *measured)], notes
+
+
+def _refuse_one_class(target: str, counts: Mapping[Any, int]) -> None:
+    if len(counts) == 1:
+        label, n_rows = next(iter(counts.items()))
+        raise ValueError(f"Column {target!r} holds one class, {label!r}, in all {n_rows:,} rows. Give rows of another.")
 
 
 def _twins(classes: Any) -> list[str]:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.likelihood import certify_counts, certify_gaussian
 from certifit.data.cells import ByLabel, Cells
-from certifit.data.columns import Array, Codes, Columns, Dense
+from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment
 from certifit.data.gate import class_source, predict_rows, predict_source, refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.models.classifier import Classifier, checked_priors, pieces_of
@@ -376,14 +376,18 @@ class MultinomialNB(CountNB):
 def binarized(X: Any, threshold: float, names: Sequence[str]) -> Any:
     """1 where an entry is larger than the threshold, else 0; a category stays as it is coded."""
     if isinstance(X, Columns):
-        parts = [
-            part if isinstance(part, Codes) else Dense(binarized(part.dense(X.shape[0]), threshold, names))
-            for part in X.segments
-        ]
-        return Columns(parts, X.shape[0])
+        return Columns([_binarized_part(part, X.shape[0], threshold, names) for part in X.segments], X.shape[0])
     values = X.data if sp.issparse(X) else X
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         refuse_nonfinite(Memory(X, None, names=list(names)))
     if not sp.issparse(X):
         return (threshold < X).view(np.uint8)
     return sp.csr_array(((values > threshold).astype(np.float64), X.indices, X.indptr), shape=X.shape)
+
+
+def _binarized_part(part: Segment, n_rows: int, threshold: float, names: Sequence[str]) -> Segment:
+    if isinstance(part, Codes):
+        return part
+    if isinstance(part, Csr):
+        return Csr(binarized(part.rows, threshold, names))
+    return Dense(binarized(part.dense(n_rows), threshold, names))
