@@ -283,8 +283,8 @@ def _is_text(kind: pa.DataType) -> bool:
 def _has_fraction(value: Any) -> bool:
     """A number that is not whole; what is no number (a date) is none."""
     try:
-        return float(value) != math.floor(float(value))
-    except (TypeError, ValueError, OverflowError):
+        return not float(value).is_integer()
+    except (TypeError, ValueError):
         return True
 
 
@@ -300,10 +300,7 @@ def label_counts(source: Source) -> dict[Any, int]:
     """Rows of every label of a scan, labels sorted: one pass over the target alone, once a source."""
     column = source.target_column()
     found = source.remembered("label counts", lambda: column.reduce(_Tally.finder(column)))
-    classes = np.array(list(found.rows))
-    order = np.argsort(classes, kind="stable") if len(classes) else []
-    labels = list(found.rows)
-    return {labels[at]: found.rows[labels[at]] for at in order}
+    return {label: found.rows[label] for label in sorted(found.rows)}
 
 
 @dataclass(frozen=True)

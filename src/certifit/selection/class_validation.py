@@ -15,21 +15,15 @@ from sklearn.base import clone, is_classifier
 
 from certifit.data.cells import ByRow, Splits, mixed
 from certifit.data.columns import Array
-from certifit.data.source import Block, Source, tree_sum
+from certifit.data.source import Block, Memory, Source, tree_sum
 from certifit.evaluation.confusion import MOST_CLASSES, ConfusionMatrix
 from certifit.evaluation.errors import Spread
 from certifit.evaluation.intervals import Estimate
-from certifit.models.class_folds import FoldModel, FoldModels, log_scores, rows_where
+from certifit.models.class_folds import FoldModel, FoldModels, log_scores, present, rows_where
+from certifit.selection.class_engine import fitted_codes, trained_classes
 from certifit.selection.class_metrics import METRICS, resentenced
-from certifit.selection.engine import (
-    Rows,
-    fitted_codes,
-    picked,
-    reading_new_levels,
-    taken,
-    times_of,
-    trained_classes,
-)
+from certifit.selection.engine import reading_new_levels
+from certifit.selection.rows import Rows, picked, taken, times_of
 from certifit.selection.splits import counted_rows, rounds_of
 
 MOST_NUMBERS = 20_000_000  # probabilities that are kept: 160 MB
@@ -122,13 +116,19 @@ def validated(model: Any, rows: Rows, rounds: Sequence[Splits], models: FoldMode
     if models is None:
         models = model.class_fold_models(rows.source, _classes(rows), rounds, [{}])
     if models is not None:
-        if models.faults:
-            raise ValueError(next(iter(models.faults.values())))
-        jobs = [(splits, own[0]) for splits, own in zip(rounds, models.models, strict=True)]
-        return _collected(_classes(rows), jobs, models.source, counted_rows(rows.source))
+        return validated_by(rows, models)
     model = reading_new_levels(model, rows.source)
     jobs = ((splits, _refits(model, rows, splits)) for splits in rounds)
     return _collected(_classes(rows), jobs, rows.source, counted_rows(rows.source))
+
+
+def validated_by(rows: Rows, models: FoldModels) -> ClassValidation:
+    """The same by models of one candidate that are there."""
+    if models.faults:
+        raise ValueError(next(iter(models.faults.values())))
+    every = zip(models.rounds, models.models, strict=True)
+    jobs = [(splits, [model for model in own[0] if model is not None]) for splits, own in every]
+    return _collected(_classes(rows), jobs, models.source, counted_rows(rows.source))
 
 
 def class_training(model: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> ClassValidation:
@@ -137,12 +137,6 @@ def class_training(model: Any, X: Any, y: Any = None, *, sample_weight: Any = No
     one = FoldModel(model, np.arange(len(model.classes_)), len(model.classes_), is_mapped=False)
     whole = Splits(ByRow(1, 0), np.ones((1, 1)), np.ones((1, 1)))
     return replace(_collected(model.classes_, [(whole, [one])], source, counted_rows(source)), is_seen=True)
-
-
-def shares_validation(rows: Rows, rounds: Sequence[Splits], models: list[list[FoldModel]]) -> ClassValidation:
-    """Of models that give every row of a fold the same probabilities."""
-    jobs = zip(rounds, models, strict=True)
-    return replace(_collected(_classes(rows), jobs, rows.source, counted_rows(rows.source)), is_constant=True)
 
 
 def _classes(rows: Rows) -> Array:
@@ -154,8 +148,8 @@ def _classes(rows: Rows) -> Array:
 
 
 def _refits(model: Any, rows: Rows, splits: Splits) -> list[FoldModel]:
-    table = trained_classes(rows, splits)
-    return [fitted_codes(clone(model), rows, splits, s, table) for s in range(splits.n_splits)]
+    trained = [present(own, _classes(rows), s) for s, own in enumerate(trained_classes(rows, splits))]
+    return [fitted_codes(clone(model), rows, splits, s, places) for s, places in enumerate(trained)]
 
 
 def _collected(
@@ -163,6 +157,8 @@ def _collected(
 ) -> ClassValidation:
     """Every row predicted by the model of the first split that it validates: one pass a round."""
     share = min(1.0, MOST_NUMBERS / (n_rows * len(classes)))
+    if share < 1 and isinstance(source, Memory):
+        source = source.resized(source.block_rows, source.rows_of_run())  # or all probabilities would be held at once
     done: Array | None = None
     parts: list[_Part] = []
     for splits, models in jobs:
@@ -297,4 +293,4 @@ def _log_proba(model: Any, X: Any) -> Array:
     if not hasattr(model, "predict_proba"):
         raise TypeError(f"{type(model).__name__} has no predict_proba, and a validation of classes needs it.")
     with np.errstate(divide="ignore"):
-        return np.log(np.asarray(model.predict_proba(X)))
+        return np.asarray(np.log(model.predict_proba(X)))

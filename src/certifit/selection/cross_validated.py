@@ -15,8 +15,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
-from certifit.selection.engine import Rows, evaluate, refuse_units
+from certifit.selection.engine import evaluate, refuse_units
 from certifit.selection.intervals import FoldIntervals, fold_intervals
+from certifit.selection.rows import Rows
 from certifit.selection.rules import RULES, choose
 from certifit.selection.scoring import sufficient
 from certifit.selection.splits import counted_rows, rounds_of
@@ -279,7 +280,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
 
 
 def results_table(candidates: Sequence[Mapping[str, Any]], validation: Array, train: Array | None) -> dict[str, Any]:
-    """The table of scikit-learn's GridSearchCV, and the standard error of every mean. train None: without its scores."""
+    """The table of scikit-learn's GridSearchCV, and the standard error of every mean. train None: without them."""
     splits: dict[str, Any] = {}
     for name, scores in (("test", validation), ("train", train)):
         if scores is not None:

@@ -14,9 +14,10 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.maps import TableEncoder
-from certifit.selection.engine import Rows, evaluate, reading_new_levels
+from certifit.selection.engine import evaluate, reading_new_levels
 from certifit.selection.features import Feature
 from certifit.selection.progress import Bar
+from certifit.selection.rows import Rows
 from certifit.selection.search import Scores
 from certifit.selection.tables import take_columns, take_rows
 
@@ -130,5 +131,4 @@ def score_scan(
     rows = replace(rows, source=take_columns(rows.source, columns))
     estimator = with_columns(estimator, rows.source.names)
     found = evaluate(estimator, rows, rounds, [{}], scoring, n_jobs=n_jobs, with_training=True)
-    train = found.validation[0] * np.nan if found.train is None else found.train[0]
-    return train, found.validation[0]
+    return found.training[0], found.validation[0]

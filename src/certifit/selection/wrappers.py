@@ -21,10 +21,10 @@ from certifit.data.frames import is_frame
 from certifit.data.gate import fit_source, predict_source
 from certifit.data.source import Source
 from certifit.runtime import one_blas_thread
-from certifit.selection.engine import Rows
 from certifit.selection.features import Feature, features_of, fixed_of
 from certifit.selection.progress import Bar
 from certifit.selection.refits import RefitSearch, fold_estimator, row_numbers, score_scan, score_subset, with_columns
+from certifit.selection.rows import Rows
 from certifit.selection.scoring import Score, sufficient
 from certifit.selection.search import Search, StatisticsSearch, backward_path, forward_path
 from certifit.selection.splits import rounds_of
