@@ -29,7 +29,7 @@ class Setting:
         """The folds that the rows allow, stratified for classes; None where there are none. A sentence says why."""
         from certifit.selection.leaderboard import folds_for
 
-        return folds_for(self.rows if self.classes is None else self.rows.coded(self.classes), n_splits)
+        return folds_for(self.rows, n_splits, is_classes=self.classes is not None)
 
 
 def settle(request: Request, choice: Choice, source: Any, **shared: bool) -> Setting:

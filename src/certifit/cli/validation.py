@@ -63,7 +63,7 @@ _ASK = f" To have it all the same, add --cv {FOLDS}."
 def decomposed(board: Any, n_columns: int, source: Any, display: Display) -> Any:
     """Values of alpha, and bias and variance along them; None where they are not known or cost too much."""
     from certifit.selection.decomposition import decompose
-    from certifit.selection.engine import Rows
+    from certifit.selection.rows import Rows
 
     tuned = next((entry for entry in board.entries if len(entry.candidates.get("params", [])) > N_ALPHAS), None)
     if tuned is None or tuned.route != "statistics" or n_columns > MOST_COLUMNS:
