@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.model_selection import cross_val_score
+from sklearn.exceptions import FitFailedWarning
+from sklearn.model_selection import cross_val_score, cross_validate
 
 import certifit as cf
 
@@ -77,8 +78,60 @@ def test_what_sums_do_not_determine_is_refitted(rng):
     X, y = rows(rng, 200)
     bent = cf.GaussianDiscriminant(basis=cf.Polynomial(1))
     assert cf.CrossValidated(bent, {"shrinkage": [0.1]}, cv=3).fit(X, y).route_ == "refits"
-    other = cf.CrossValidated(cf.GaussianNB(), cv=3, scoring="f1_macro").fit(X, y)
-    assert other.route_ == "refits" and 0 < other.best_score_ <= 1
+
+
+OTHER_SCORES = ["f1_macro", "balanced_accuracy", "roc_auc_ovr", "neg_brier_score", "matthews_corrcoef"]
+
+
+@pytest.mark.parametrize("scoring", OTHER_SCORES)
+@pytest.mark.parametrize("model", [cf.GaussianNB(), cf.GaussianNB(basis=cf.Polynomial(1))], ids=["sums", "refits"])
+def test_any_score_of_predictions_or_probabilities_is_that_of_refits_on_arrays_and_scans(scoring, model, rng):
+    X, y = rows(rng, 200)
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(10)]).assign(label=y)
-    with pytest.raises(ValueError, match="from sums"):
-        cf.CrossValidated(cf.GaussianNB(), cv=3, scoring="f1_macro").fit(cf.from_arrow(frame, target="label"))
+    cv = cf.Folds(3, stratify=True)
+    expected = cross_val_score(model, X, y, cv=list(cv.split(X, y)), scoring=scoring)
+    for data in ((X, y), (cf.from_arrow(frame, target="label"),)):
+        found = cf.CrossValidated(model, cv=3, scoring=scoring).fit(*data)
+        assert found.route_ == ("statistics" if model.basis is None else "refits")
+        got = [found.cv_results_[f"split{k}_test_score"][0] for k in range(3)]
+        np.testing.assert_allclose(got, expected, rtol=1e-9)
+
+
+def test_groups_stay_together_and_win_over_strata(rng):
+    X, y = rows(rng, 200)
+    group = rng.integers(0, 20, 200)
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(10)]).assign(label=y, g=group)
+    memory = cf.CrossValidated(cf.GaussianNB(), cv=4).fit(X, y, groups=group)
+    scan = cf.CrossValidated(cf.GaussianNB(), cv=4).fit(cf.from_arrow(frame, target="label", group="g"))
+    expected = cross_val_score(cf.GaussianNB(), X, y, cv=list(cf.Folds(4).split(X, y, group)))
+    for found in (memory, scan):
+        got = [found.cv_results_[f"split{k}_test_score"][0] for k in range(4)]
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+def test_a_candidate_without_a_fit_has_no_score_and_the_others_are_chosen_from(rng):
+    X, y = rows(rng, 60)
+    wide = np.hstack([X, rng.normal(size=(60, 30))])  # more columns than rows of a class
+    model = cf.CrossValidated(cf.GaussianDiscriminant("class"), {"shrinkage": [0.0, 0.1, 0.5]}, cv=3)
+    with pytest.warns(FitFailedWarning, match="'shrinkage': 0.0} has no score. The covariance is singular"):
+        model.fit(wide, y)
+    mean, rank = model.cv_results_["mean_test_score"], model.cv_results_["rank_test_score"]
+    assert np.isnan(mean[0]) and rank[0] == 3 and model.best_params_["shrinkage"] > 0
+    with pytest.raises(ValueError, match="training rows of split 0"):
+        cf.CrossValidated(cf.GaussianDiscriminant("class"), {"shrinkage": [0.0]}, cv=3).fit(wide, y)
+
+
+def test_training_scores_of_a_curve_are_those_of_refits_and_a_search_leaves_them_out(rng):
+    X, y = rows(rng, 200)
+    cv = cf.Folds(3, stratify=True)
+    for scoring in ("neg_log_loss", "f1_macro"):
+        curve = cf.validation_curve(
+            cf.GaussianNB(), X, y, param_name="var_smoothing", param_range=[1e-9, 0.1], cv=cv, scoring=scoring
+        )
+        refits = cross_validate(
+            cf.GaussianNB(var_smoothing=0.1), X, y, cv=list(cv.split(X, y)), scoring=scoring, return_train_score=True
+        )
+        np.testing.assert_allclose(curve.train[1], refits["train_score"], rtol=1e-9)
+        np.testing.assert_allclose(curve.validation[1], refits["test_score"], rtol=1e-9)
+    table = cf.CrossValidated(cf.GaussianNB(), cv=cv).fit(X, y).cv_results_
+    assert not any("train" in name for name in table)

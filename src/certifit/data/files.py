@@ -169,7 +169,9 @@ class FileSource(ArrowSource):
         """The same rows with only these feature columns; the others are not read."""
         target = self.target if self.has_target else None
         chosen = features(self.names, None, None, columns, "The scan")
-        return FileSource(self.files, target, self.weight, chosen, self.group)
+        other = FileSource(self.files, target, self.weight, chosen, self.group)
+        other.classes = self.classes
+        return other
 
     def _tables(self, size: int) -> Iterator[pa.Table]:
         roles = (self.target if self.has_target else None, self.weight, self.group)

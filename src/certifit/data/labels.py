@@ -277,7 +277,7 @@ _TASKS: dict[str, Callable[[str, set[Any]], Task]] = {
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return kind in (pa.string(), pa.large_string(), pa.string_view())
 
 
 def _has_fraction(value: Any) -> bool:

@@ -166,7 +166,7 @@ def present(weight: Array, classes: Array, split: int) -> Array:
     """Places of the classes that a training set has; two at least."""
     places = np.flatnonzero(weight > 0)
     if len(places) < 2:
-        shown = f"all of class {classes[places[0]]!r}" if len(places) else "none"
+        shown = f"all of class {classes.tolist()[places[0]]!r}" if len(places) else "none"
         raise ValueError(
             f"The training rows of split {split} are {shown}. Use folds that keep the shares of the classes, "
             "Folds(k, stratify=True), or fewer folds; rows of one group should not hold a whole class."

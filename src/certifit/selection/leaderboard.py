@@ -14,7 +14,7 @@ from sklearn.model_selection import ParameterGrid
 
 from certifit.data.cells import GroupSizes, Splits
 from certifit.data.columns import Array
-from certifit.data.labels import label_counts
+from certifit.data.labels import label_counts, with_codes
 from certifit.data.source import Source
 from certifit.selection.baseline import MeanOfTarget, class_shares
 from certifit.selection.class_engine import FoldScores, NoFit, class_scores
@@ -102,7 +102,7 @@ def leaderboard(
             path = scores.detail
         entries.append(_entry(job, rows, rounds, candidates, scores, started))
     if not entries:
-        raise TooManyRefits(" ".join(notes))
+        raise (TooManyRefits if most_refits is not None else NoFit)(" ".join(notes))
     entries.append(_shares(first, rounds, scoring) if is_of_classes else _baseline(first, rounds, scoring, path))
     return Leaderboard.of(
         entries, scoring=scoring, rule=rule, weight=weight, prefer=prefer, because=because, notes=notes
@@ -110,7 +110,7 @@ def leaderboard(
 
 
 class TooManyRefits(ValueError):
-    """Every model was left out: it needs more refits than were allowed, or has no fit on some training rows."""
+    """Every model was left out: needs more refits than were allowed, or has no fit on some training rows."""
 
 
 def folds_for(source: Source, n_splits: int = 10, *, is_classes: bool = False) -> tuple[Folds | None, str | None]:
@@ -120,6 +120,7 @@ def folds_for(source: Source, n_splits: int = 10, *, is_classes: bool = False) -
     is_classes: every fold has the same share of each class, unless there are groups; None where only one class has
     more than one row.
     """
+    source = with_codes(source)[0] if is_classes else source
     folds, sentence = _folds_for(source, n_splits)
     if not is_classes or folds is None:
         return folds, sentence
