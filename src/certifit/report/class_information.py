@@ -34,7 +34,7 @@ def information(places: list[int], is_category: bool, moments: CellMoments) -> f
 
 
 def _of_column(means: Array, variances: Array, shares: Array, n_rows: float) -> float:
-    if _are_flags(means, variances):
+    if are_flags(means, variances):
         return _of_levels(means[:, None], shares, n_rows)
     centre = float(shares @ means)
     total = float(shares @ (variances + (means - centre) ** 2))
@@ -43,8 +43,8 @@ def _of_column(means: Array, variances: Array, shares: Array, n_rows: float) -> 
     return _of_gaussians((means - centre) / np.sqrt(total), variances / total, shares) - (len(shares) - 1) / n_rows
 
 
-def _are_flags(means: Array, variances: Array) -> bool:
-    """Whether only 0 and 1 have such moments: the variance of a flag is m (1 - m)."""
+def are_flags(means: Array, variances: Array) -> bool:
+    """Whether only 0 and 1 have such moments, class by class: the variance of a flag is m (1 - m)."""
     is_share = (means >= 0) & (means <= 1)
     return bool((is_share & (np.abs(variances - means * (1 - means)) <= 1e-9)).all())
 

@@ -84,7 +84,7 @@ def deciding_grid(context: Table) -> list[Table]:
     rows = deciding["rows"][:GRID_ROWS]
     places = range(len(deciding["labels"]))
     evidence = [aligned([_evidence(deciding, row, k) for row in rows]) for k in places]
-    means = [[(text.number(row["mean"][k], 3), f"± {text.number(row['sd'][k], 2)}") for row in rows] for k in places]
+    means = [[_mean(row, k) for row in rows] for k in places]
     return [
         {"name": row["name"], "evidence": [column[i] for column in evidence], "means": [column[i] for column in means]}
         for i, row in enumerate(rows)
@@ -111,6 +111,13 @@ def weighed(context: Table) -> list[int]:
 
 def _stands_side_by_side(deciding: Table) -> bool:
     return deciding["what"] != "words" and len(deciding["labels"]) <= SIDE_BY_SIDE
+
+
+def _mean(row: Table, k: int) -> Cell:
+    """Mean and spread in a class; of a column of 0 and 1 the share."""
+    if row["is_share"]:
+        return text.percent(row["mean"][k]), ""
+    return text.number(row["mean"][k], 3), f"± {text.number(row['sd'][k], 2)}"
 
 
 def _evidence(deciding: Table, row: Table, k: int) -> str:

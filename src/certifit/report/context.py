@@ -44,7 +44,8 @@ classes       None, or what predicted probabilities are worth: is_new (no model 
               average_precision}], curves [{label, share, auc, average_precision, roc, precision_recall: points}],
               sentences
 deciding      None, or what decides between classes: what: words | odds | spreads, labels, n_columns, rows, first those
-              that decide most [{name, column, log_odds, evidence, count, mean, sd: a number a class, or None}],
+              that decide most [{name, column, is_share (mean is a share of rows), log_odds,
+              evidence, count, mean, sd: a number a class, or None}],
               sentences; see report/deciding.py for the formulas
 path          None, or alphas (largest first), chosen, n_nonzero, n_columns, lines [{name, entered (the largest alpha
               with a weight), weights, effects}], n_other (columns that are not drawn), sentences

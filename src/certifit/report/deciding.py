@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from certifit.report import text
-from certifit.report.class_information import information
+from certifit.report.class_information import are_flags, information
 from certifit.report.class_passes import ByClass
 from certifit.report.facts import Fit, Table
 
@@ -38,7 +38,9 @@ def deciding_facts(fit: Fit) -> Table | None:
     kept = np.argsort(-size, kind="stable")[: max(1, min(MOST_ROWS, MOST_NUMBERS // n_classes))]
     numbers = {key: values for key in KEYS if (values := found.get(key)) is not None}
     rows = [
-        dict.fromkeys(KEYS) | {"name": names[j], "column": columns[j]} | {key: v[:, j] for key, v in numbers.items()}
+        dict.fromkeys(KEYS)
+        | {"name": names[j], "column": columns[j], "is_share": _is_share(found, j)}
+        | {key: values[:, j] for key, values in numbers.items()}
         for j in kept
     ]
     return {
@@ -51,6 +53,11 @@ def deciding_facts(fit: Fit) -> Table | None:
 
 
 KEYS = ("log_odds", "evidence", "count", "mean", "sd")
+
+
+def _is_share(found: Table, j: int) -> bool:
+    """Whether the means of a column are shares of rows."""
+    return "mean" in found and are_flags(found["mean"][:, j], found["sd"][:, j] ** 2)
 
 
 def _words(model: Any, by_class: ByClass) -> Table:
@@ -83,6 +90,9 @@ def _odds(model: Any, by_class: ByClass) -> Table:
         "The log-odds of a class are a sum over the columns. Each one counts with its weight: how much the log-odds "
         "change when it rises by one standard deviation and the others stay."
     )
+    kinds = [] if model.encoder_ is None else [kind.kind for kind in model.encoder_.columns_]
+    if "level" in kinds:
+        sentence += " A level counts against the reference of its category."
     return {"what": "odds", "log_odds": weights, "evidence": weights * sd, "sentence": sentence} | _moments(by_class)
 
 

@@ -92,15 +92,21 @@ def _calibration(context: Table) -> str:
 def _roc(context: Table) -> str:
     curves = context["classes"]["curves"]
     if len(curves) > 1:
-        return "Each class against the rest, with its area. The nearer to the upper left corner, the better."
+        return f"{_each(context)}, with its area. The nearer to the upper left corner, the better."
     return "The nearer to the upper left corner, the better; on the dotted line it guesses."
 
 
 def _precision(context: Table) -> str:
     curves = context["classes"]["curves"]
     if len(curves) > 1:
-        return "Each class against the rest, with its average. The nearer to the upper right corner, the better."
+        return f"{_each(context)}, with its average. The nearer to the upper right corner, the better."
     return "The nearer to the upper right corner, the better; the dotted line is guessing."
+
+
+def _each(context: Table) -> str:
+    n_drawn, n_classes = len(context["classes"]["curves"]), context["classes"]["n_classes"]
+    which = "Each class" if n_drawn == n_classes else f"Each of the {n_drawn} largest classes"
+    return f"{which} against the rest"
 
 
 def _deciding(context: Table) -> str:

@@ -36,7 +36,9 @@ def _made(fit: Fit, n_columns: int) -> str:
     """What the columns of the data became."""
     if fit.errors is not None:
         return text.plural(n_columns + fit.has_intercept, "coefficient")
-    return f"made into {text.count(n_columns)}"
+    encoder = getattr(fit.model, "encoder_", None)
+    n_used = 0 if encoder is None else sum(kind.kind != "set aside" for kind in encoder.columns_)
+    return f"{text.count(n_columns)} used" if n_used == n_columns else f"made into {text.count(n_columns)}"
 
 
 def _basis_words(fit: Fit) -> str:

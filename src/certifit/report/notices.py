@@ -259,7 +259,7 @@ def _bold(context: Table) -> Notice | None:
         return None
     is_bold = found["confidence"] > found["metrics"]["accuracy"]["value"]
     why = (
-        "Naive Bayes is often too bold: it counts what columns say together more than once."
+        "The classes are not quite as the model takes them: what several columns say together may count more than once."
         if is_bold
         else "Its probabilities are nearer to the middle than they need to be."
     )

@@ -135,7 +135,7 @@ def _row(board: Leaderboard, entry: Entry, measure: Measure) -> Table:
         "is_chosen": entry is board.chosen,
         "error": measure.of_score(entry.score),
         "standard_error": entry.standard_error,
-        "train_error": measure.of_score(entry.train_score),
+        "train_error": None if entry.train_score is None else measure.of_score(entry.train_score),
         "r2": board.r2(entry),
         "difference": -difference,
         "difference_error": error,
