@@ -2,45 +2,34 @@
 
     share = I(x; y) / H(y),   H(y) = - sum_k p_k log p_k
 
-Of a category or a flag I is that of the counts, less what chance gives: (levels - 1) (classes - 1) / (2 n) nats. Of a
-number it is that of x Gaussian within each class, with its class means and variances:
-
-    I = sum_k p_k E_k[ log N_k(x) - log sum_l p_l N_l(x) ]
+I is that of the counts by level and class, less what chance gives: (levels - 1) (classes - 1) / (2 n) nats. A number is
+cut into levels of about equally many rows and of about equally many distinct values, on a sample of the rows: a cut
+can only lose information.
 """
 
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.statistics.cell_sums import CellMoments
 
-N_NODES = 40
+N_CUTS = 16
 MOST_CLASSES = 100
-# A class in which a number does not vary is given this share of its spread over all rows.
-_NARROW = 1e-6
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(N_NODES)
 
 
-def information(places: list[int], is_category: bool, moments: CellMoments) -> float | None:
-    """Of a category with these 0/1 columns (and a reference without one), or the largest of these numbers."""
-    shares, n_rows = moments.weights / moments.weights.sum(), float(moments.n_rows.sum())
-    entropy = _entropy(shares)
-    if not places or not entropy > 0 or len(shares) > MOST_CLASSES:
-        return None
-    if is_category:
-        found = _of_levels(moments.means[:, places], shares, n_rows)
-    else:
-        found = max(_of_column(moments.means[:, j], moments.variances[:, j], shares, n_rows) for j in places)
-    return min(max(found / entropy, 0.0), 1.0)
+def of_levels(within: Array, weights: Array, n_rows: float) -> float | None:
+    """Of a category, from the share of every level but one (columns) within each class (rows)."""
+    within = np.column_stack([within, np.clip(1 - within.sum(axis=1), 0.0, None)])
+    return _share(within * weights[:, None], n_rows)
 
 
-def _of_column(means: Array, variances: Array, shares: Array, n_rows: float) -> float:
-    if are_flags(means, variances):
-        return _of_levels(means[:, None], shares, n_rows)
-    centre = float(shares @ means)
-    total = float(shares @ (variances + (means - centre) ** 2))
-    if not (total > 0 and np.isfinite(total)):
-        return 0.0
-    return _of_gaussians((means - centre) / np.sqrt(total), variances / total, shares) - (len(shares) - 1) / n_rows
+def of_numbers(x: Array, codes: Array, weight: Array | None, n_classes: int) -> float | None:
+    """Of a number, from some rows."""
+    distinct = np.unique(x)
+    levels = np.arange(1, N_CUTS) / N_CUTS
+    cuts = np.unique(np.concatenate([np.quantile(values, levels, method="lower") for values in (x, distinct)]))
+    place = np.searchsorted(cuts, x)  # a cut belongs to the level below it
+    n_levels = len(cuts) + 1
+    counts = np.bincount(codes * n_levels + place, weight, minlength=n_classes * n_levels)
+    return _share(counts.reshape(n_classes, n_levels).astype(np.float64), len(x))
 
 
 def are_flags(means: Array, variances: Array) -> bool:
@@ -49,28 +38,16 @@ def are_flags(means: Array, variances: Array) -> bool:
     return bool((is_share & (np.abs(variances - means * (1 - means)) <= 1e-9)).all())
 
 
-def _of_levels(means: Array, shares: Array, n_rows: float) -> float:
-    """From the share of every level (columns, and the rest) within each class (rows)."""
-    within = np.column_stack([means, np.clip(1 - means.sum(axis=1), 0.0, None)])
-    joint = within * shares[:, None]
-    used = joint.sum(axis=0) > 1e-12
-    joint = joint[:, used]
-    free = (int(used.sum()) - 1) * (len(shares) - 1)
-    return _entropy(shares) + _entropy(joint.sum(axis=0)) - _entropy(joint.ravel()) - free / (2 * n_rows)
-
-
-def _of_gaussians(means: Array, variances: Array, shares: Array) -> float:
-    """By Gauss-Hermite quadrature over every class."""
-    sd = np.sqrt(np.maximum(variances, _NARROW**2))
-    x = means[:, None] + sd[:, None] * _NODES  # classes x nodes
-    z = (x[:, :, None] - means) / sd
-    log_density = -0.5 * z * z - np.log(sd)  # classes x nodes x classes
-    with np.errstate(divide="ignore"):
-        weighted = log_density + np.log(shares)
-    top = weighted.max(axis=2)
-    mixture = top + np.log(np.exp(weighted - top[:, :, None]).sum(axis=2))
-    own = np.take_along_axis(log_density, np.arange(len(means))[:, None, None], axis=2)[:, :, 0]
-    return float(shares @ ((own - mixture) @ (_WEIGHTS / _WEIGHTS.sum())))
+def _share(counts: Array, n_rows: float) -> float | None:
+    """I / H of counts, classes x levels; None where there is nothing to know."""
+    joint = counts[:, counts.sum(axis=0) > 0] / counts.sum()
+    classes, levels = joint.sum(axis=1), joint.sum(axis=0)
+    entropy = _entropy(classes)
+    if not entropy > 0 or len(classes) > MOST_CLASSES:
+        return None
+    chance = (len(levels) - 1) * (int((classes > 0).sum()) - 1) / (2 * n_rows)
+    found = entropy + _entropy(levels) - _entropy(joint.ravel()) - chance
+    return min(max(found / entropy, 0.0), 1.0)
 
 
 def _entropy(shares: Array) -> float:

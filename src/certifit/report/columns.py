@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from certifit.report.class_information import information
 from certifit.report.facts import Fit, Table
 from certifit.report.moments import Moments
 
@@ -64,7 +63,7 @@ def _alone(kind: str, places: list[int], fit: Fit) -> float | None:
     if kind in NOT_ALONE:
         return None
     if fit.by_class is not None:
-        return information(places, kind == "level", fit.by_class.coded)
+        return fit.by_class.told(places, kind == "level")
     return _explained(kind, places, fit.seen.n_rows, fit.seen.columns)
 
 

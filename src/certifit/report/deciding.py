@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from certifit.report import text
-from certifit.report.class_information import are_flags, information
+from certifit.report.class_information import are_flags
 from certifit.report.class_passes import ByClass
 from certifit.report.facts import Fit, Table
 
@@ -97,14 +97,13 @@ def _odds(model: Any, by_class: ByClass) -> Table:
 
 
 def _spreads(model: Any, by_class: ByClass) -> Table:
-    fitted = by_class.fitted
-    n_columns = fitted.means.shape[1]
-    told = [information([j], False, fitted) or 0.0 for j in range(min(n_columns, SPREADS_MADE))]
+    n_columns = by_class.fitted.means.shape[1]
+    told = [by_class.told_by_fitted(j) or 0.0 for j in range(min(n_columns, SPREADS_MADE))]
     evidence = np.zeros((len(by_class.classes), n_columns))
     evidence[:, : len(told)] = told
     sentence = (
         "Each class has its own mean and spread of every column; a row goes to the class whose bell curves hold it "
-        "best. First the columns whose curves lie furthest apart: those that alone remove most of the uncertainty."
+        "best. First the columns that alone remove most of the uncertainty about the class."
     )
     return {"what": "spreads", "evidence": evidence, "sentence": sentence} | _moments(by_class)
 

@@ -212,7 +212,8 @@ def _why_chosen(board: Leaderboard) -> list[str]:
 
 def _against_baseline(board: Leaderboard, measure: Measure) -> str:
     base = board.baseline
-    error, _ = text.measured(measure.of_score(base.score), base.standard_error)
+    digits = base.standard_error if base.classes is None else board.chosen.standard_error
+    error, _ = text.measured(measure.of_score(base.score), digits)
     words = measure.baseline if board.chosen.score > base.score else measure.no_better
     return words.format(name=base.name, error=error)
 
