@@ -343,3 +343,28 @@ def test_options_of_predict_that_do_not_go_with_the_model_are_refused(cli, flowe
     assert result.exit_code == 2 and "Use --proba" in result.stderr
     result = cli("predict", "line/model.certifit", data, "--proba")
     assert result.exit_code == 2 and "Use --interval" in result.stderr
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_columns_are_selected_by_the_log_loss_on_rows_that_were_not_seen(cli, flowers, direction):
+    result = cli("select", flowers, "-t", "kind", "-o", "out", "--features", "2", "--direction", direction)
+    assert result.exit_code == 0, result.output
+    make = {"forward": cf.ForwardSelection, "backward": cf.BackwardSelection}[direction]
+    folds = cf.Folds(10, stratify=True)
+    selector = make(cf.GaussianDiscriminant(encoder=cf.TableEncoder()), 2, cv=folds, scoring="neg_log_loss")
+    selector.fit(cf.scan_csv(flowers, target="kind"))
+    context = context_of("out")
+    assert context["selection"]["features"] == selector.selected_features_ == ["length", "width"]
+    errors = [step["error"] for step in context["selection"]["steps"]]
+    np.testing.assert_allclose(errors, [-step.mean_score for step in selector.steps_], rtol=1e-12)
+    assert context["classes"]["is_new"] and "2 chosen columns" in result.stdout
+    assert list(loaded("out").feature_names_in_) == ["length", "width"]
+
+
+def test_options_of_select_that_do_not_go_together_are_refused(cli, flowers):
+    result = cli("select", flowers, "-t", "kind", "-o", "out", "--alpha", "1")
+    assert result.exit_code == 2 and "--alpha is the ridge penalty" in result.stderr
+    result = cli("select", flowers, "-t", "kind", "-o", "out", "--model", "linear")
+    assert result.exit_code == 2 and "not a number" in result.stderr
+    result = cli("select", flowers, "-t", "kind", "-o", "out", "--no-intercept")
+    assert result.exit_code == 2 and "--no-intercept does not go with discriminant" in result.stderr
