@@ -11,6 +11,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import cross_val_score, cross_validate
 
 import certifit as cf
+from certifit.models import class_folds, class_refits
 
 CASES = {
     "multinomial": (cf.MultinomialNB(), [{"alpha": 0.01}, {"alpha": 10.0}, {"alpha": 1.0, "fit_prior": False}]),
@@ -95,6 +96,51 @@ def test_any_score_of_predictions_or_probabilities_is_that_of_refits_on_arrays_a
         assert found.route_ == ("statistics" if model.basis is None else "refits")
         got = [found.cv_results_[f"split{k}_test_score"][0] for k in range(3)]
         np.testing.assert_allclose(got, expected, rtol=1e-9)
+
+
+def test_candidates_that_change_the_columns_have_the_scores_of_refits(rng):
+    X, y = rows(rng, 200)
+    cv = cf.Folds(3, stratify=True)
+    for model, grid in (
+        (cf.GaussianNB(), [{"basis": [None, cf.Polynomial(2)]}, {"var_smoothing": [0.1]}]),
+        (cf.GaussianNB(basis=cf.Polynomial(1)), {"basis__degree": [1, 2], "var_smoothing": [1e-9, 0.1]}),
+    ):
+        found = cf.CrossValidated(model, grid, cv=cv).fit(X, y)
+        assert found.route_ == "refits"
+        for i, candidate in enumerate(found.cv_results_["params"]):
+            refit = clone(model).set_params(**candidate)
+            expected = cross_val_score(refit, X, y, cv=list(cv.split(X, y)))
+            np.testing.assert_allclose([found.cv_results_[f"split{k}_test_score"][i] for k in range(3)], expected)
+
+
+def test_words_that_a_candidate_leaves_out_are_left_out_of_its_folds(rng):
+    words = np.array(["win", "cash", "now", "meet", "lunch", "home", "rare"])
+    y = rng.integers(0, 2, 120)
+    texts = [" ".join(rng.choice(words[[0, 1, 2, 3]] if k else words[2:], 4)) for k in y]
+    frame = pd.DataFrame({"text": texts, "label": np.array(["ham", "spam"])[y]})
+    encoder = cf.TableEncoder(texts=cf.TextBinarizer(), unseen="reference")
+    grid = {"encoder__texts__stop_words": [None, ["win", "cash", "now"]]}
+    cv = cf.Folds(3, stratify=True)
+    found = cf.CrossValidated(cf.BernoulliNB(encoder=encoder), grid, cv=cv).fit(cf.from_arrow(frame, target="label"))
+    for i, candidate in enumerate(found.cv_results_["params"]):
+        refit = cf.BernoulliNB(encoder=encoder).set_params(**candidate)
+        labels = frame["label"].to_numpy()
+        expected = cross_val_score(refit, frame[["text"]], labels, cv=list(cv.split(frame, labels)))
+        np.testing.assert_allclose([found.cv_results_[f"split{k}_test_score"][i] for k in range(3)], expected)
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "f1_macro"])
+def test_models_too_large_to_be_held_together_have_the_same_scores(scoring, rng, monkeypatch):
+    X, y = rows(rng, 200)
+    scan = cf.from_arrow(pd.DataFrame(X, columns=[f"c{j}" for j in range(10)]).assign(label=y), target="label")
+    held = cf.leaderboard({"shared": cf.GaussianDiscriminant()}, scan, cv=3, scoring=scoring)["shared"]
+    for module in (class_folds, class_refits):
+        monkeypatch.setattr(module, "MOST_BYTES", 0)
+    for data in ((scan,), (X, y)):
+        apart = cf.leaderboard({"shared": cf.GaussianDiscriminant()}, *data, cv=3, scoring=scoring)["shared"]
+        assert (held.route, apart.route) == ("statistics", "refits")
+        np.testing.assert_allclose(apart.fold_scores, held.fold_scores, rtol=1e-9)
+        np.testing.assert_allclose(apart.classes.log_proba, held.classes.log_proba, rtol=1e-9, atol=1e-12)
 
 
 def test_groups_stay_together_and_win_over_strata(rng):

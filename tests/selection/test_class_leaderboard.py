@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 
 import certifit as cf
 from certifit.selection.class_engine import NoFit
-from certifit.selection.leaderboard import folds_for, leaderboard
+from certifit.selection.leaderboard import TooManyRefits, folds_for, leaderboard
 from certifit.selection.leaders import CLASS_SCORE, SHARES
 
 MODELS = {
@@ -110,12 +110,22 @@ def test_a_scan_with_gaps_is_refitted_and_groups_stay_together(rng):
     scan = cf.from_arrow(frame(X, y, g=group), target="label", group="g")
     board = leaderboard({"gaussian": cf.GaussianNB(var_smoothing=1e-2)}, scan, cv=4)
     entry = board["gaussian"]
-    assert entry.route == "refits" and entry.train_score is not None
+    assert entry.route == "refits" and entry.train_score is None
     model = cf.GaussianNB(var_smoothing=1e-2, encoder=cf.TableEncoder(unseen="reference"))
     splits = list(cf.Folds(4).split(X, y, group))
     expected = cross_val_score(model, frame(X, y)[NAMES], y, cv=splits, scoring=CLASS_SCORE)
     np.testing.assert_allclose(entry.fold_scores, expected, rtol=1e-9)
     assert entry.metrics["log_loss"] == pytest.approx(-np.average(expected, weights=board.weight), rel=1e-9)
+
+
+def test_refits_that_nobody_asked_for_are_counted_by_split(rng):
+    X, y = rows(rng)
+    X[0, 0] = np.nan
+    scan = cf.from_arrow(frame(X, y), target="label")
+    models = {"shared": cf.CrossValidated(cf.GaussianDiscriminant(), {"shrinkage": [0.1, 0.5, 0.9]})}
+    assert leaderboard(models, scan, cv=4, most_refits=4)["shared"].route == "refits"
+    with pytest.raises(TooManyRefits, match=r"Shared needs a refit for every fold here \(4 refits\): left out."):
+        leaderboard(models, scan, cv=4, most_refits=3)
 
 
 def test_models_of_another_library_take_part(rng):

@@ -48,41 +48,50 @@ ROW_SCORES: dict[str | None, RowScore] = {None: accuracies, "accuracy": accuraci
 class FoldModel:
     """A model of a training set, and the places of its classes among all.
 
-    is_mapped: it is given rows that are mapped already, as sums are made of.
+    maps: what makes the columns of the model from rows (`columns_of`); None where rows are mapped already.
     """
 
     model: Any
     places: Array
     n_classes: int
-    is_mapped: bool = True
+    maps: Any = None
 
-    def log_proba(self, rows: Block) -> Array:
-        """log p(k | x), rows x all classes."""
-        model = self.model
-        own = log_posterior(model.mapped_scores(rows)) if self.is_mapped else model.log_posterior(rows)
+    def log_proba(self, rows: Block, known: dict[int, Block] | None = None) -> Array:
+        """log p(k | x), rows x all classes. known: the same rows as other models have mapped them."""
+        own = log_posterior(self.model.mapped_scores(self._mapped(rows, {} if known is None else known)))
         if own.shape[1] == self.n_classes:
-            return np.asarray(own)
+            return own
         every = np.full((len(own), self.n_classes), -np.inf)
         every[:, self.places] = own
         return every
+
+    def _mapped(self, rows: Block, known: dict[int, Block]) -> Block:
+        if self.maps is None:
+            return rows
+        if id(self.maps) not in known:
+            known[id(self.maps)] = Block(self.maps.columns_of(rows), None, None, rows.first_row)
+        return known[id(self.maps)]
 
 
 @dataclass(frozen=True)
 class FoldModels:
     """Models of all candidates on the training rows of all splits, and the source of the rows that they read.
 
-    models: round, candidate, split; None where the training rows have no fit. faults: why, by candidate.
+    models: round, candidate, split; None where the training rows have no fit. faults: why, by candidate. route: whether
+    "statistics" by fold gave all of them, or every split had a pass of its own, "refits".
     """
 
     source: Source
     rounds: Sequence[Splits]
     models: list[list[list[FoldModel | None]]]
     faults: dict[int, str]
+    route: str = "statistics"
 
     def of_candidate(self, candidate: int) -> FoldModels:
         """The same with one candidate only."""
         faults = {0: self.faults[candidate]} if candidate in self.faults else {}
-        return FoldModels(self.source, self.rounds, [[models[candidate]] for models in self.models], faults)
+        models = [[own[candidate]] for own in self.models]
+        return FoldModels(self.source, self.rounds, models, faults, self.route)
 
     def row_scores(self, score: RowScore, with_training: bool = False) -> tuple[Array | None, Array, Array]:
         """(training scores or None, validation scores, weight of the validation rows), candidates x splits.
@@ -110,12 +119,12 @@ class FoldModels:
 def fold_models(
     model: Any, source: Source, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
 ) -> FoldModels | None:
-    """Models of all candidates and splits; None where sums do not determine them, or would be too large.
+    """Models of all candidates and splits from sums by fold; None where these do not tell, or would be too large.
 
     model: a copy that holds classes_. source: y are codes 0 .. K-1. A basis, and a table with gaps, depend on each
     training set.
     """
-    mapped = model.fold_columns(source)
+    mapped = None if any(map_parameters(candidate) for candidate in candidates) else model.fold_columns(source)
     if mapped is None:
         return None
     n_classes, d = len(model.classes_), mapped.n_features
@@ -130,36 +139,63 @@ def fold_models(
     return FoldModels(mapped, rounds, models, faults)
 
 
+def map_parameters(candidate: Mapping[str, Any]) -> dict[str, Any]:
+    """Those parameters of a candidate that change what becomes of rows before they are summed."""
+    return {name: value for name, value in candidate.items() if name.partition("__")[0] in ("basis", "encoder")}
+
+
 def _fitted(
     model: Any, source: Source, splits: Splits, candidates: Sequence[Mapping[str, Any]], faults: dict[int, str]
 ) -> list[list[FoldModel | None]]:
     """A model of every candidate (outer) and split (inner)."""
-    n_classes = len(model.classes_)
-    cells = ByLabel(n_classes, splits.cells)
-    models, sums = [], {}
+    sums = _FoldSums(source, splits, model.classes_)
+    models = []
     for c, candidate in enumerate(candidates):
         own = copy(model).set_params(**candidate)
         own._check_parameters()
-        if own.sums_key() not in sums:
-            sums[own.sums_key()] = own.fold_parts(source, cells)
-        parts = sums[own.sums_key()]
         row: list[FoldModel | None] = []
-        for s, train in enumerate(splits.train):
-            times = np.kron(train, np.eye(n_classes))
-            statistic = parts(times)
-            places = present(np.asarray(statistic.weight), model.classes_, s)
-            fit = copy(own)
-            fit.classes_ = model.classes_[places]
-            try:
-                task = fit._task(statistic if len(places) == n_classes else parts(times[places]), source)
-                fit._store(task, task.solve())
-            except ValueError as error:  # no maximum, or one that leaves float64, on these rows
-                faults.setdefault(c, f"{error} (on the training rows of split {s})")
-                row.append(None)
-                continue
-            row.append(FoldModel(fit, places, n_classes))
+        for s in range(splits.n_splits):
+            places, statistic = sums.of(own, s)
+            fit = solved(copy(own), model.classes_[places], statistic, source)
+            if isinstance(fit, str):
+                faults.setdefault(c, f"{fit} (on the training rows of split {s})")
+            row.append(None if isinstance(fit, str) else FoldModel(fit, places, len(model.classes_)))
         models.append(row)
     return models
+
+
+class _FoldSums:
+    """Statistics of the training rows of every split, made once for all models that share them."""
+
+    def __init__(self, source: Source, splits: Splits, classes: Array) -> None:
+        self.source, self.splits, self.classes = source, splits, classes
+        self._parts: dict[Any, Any] = {}
+        self._known: dict[Any, tuple[Array, Any]] = {}
+
+    def of(self, model: Any, split: int) -> tuple[Array, Any]:
+        """(places of the classes that the training rows have, their statistic)."""
+        key = model.sums_key()
+        if key not in self._parts:
+            self._parts[key] = model.fold_parts(self.source, ByLabel(len(self.classes), self.splits.cells))
+        if (key, split) not in self._known:
+            times = np.kron(self.splits.train[split], np.eye(len(self.classes)))
+            statistic = self._parts[key](times)
+            places = present(np.asarray(statistic.weight), self.classes, split)
+            if len(places) < len(self.classes):
+                statistic = self._parts[key](times[places])
+            self._known[key, split] = places, statistic
+        return self._known[key, split]
+
+
+def solved(model: Any, classes: Array, statistic: Any, source: Source) -> Any:
+    """The model with the closed form of a statistic; a sentence where there is none, or one that leaves float64."""
+    model.classes_ = classes
+    try:
+        task = model._task(statistic, source)
+        model._store(task, task.solve())
+    except ValueError as error:
+        return str(error)
+    return model
 
 
 def present(weight: Array, classes: Array, split: int) -> Array:
@@ -203,9 +239,10 @@ class _RowScores:
             if rows is None:
                 continue
             sums[:, -1, s] = weight.sum(axis=1)
+            known: dict[int, Block] = {}
             for c, models in enumerate(self.models):
                 model = models[s]
-                sums[:, c, s] = np.nan if model is None else weight @ self.score(model.log_proba(rows), codes)
+                sums[:, c, s] = np.nan if model is None else weight @ self.score(model.log_proba(rows, known), codes)
         return _Sums(sums)
 
 

@@ -23,6 +23,7 @@ from certifit.data.files import write_predictions
 from certifit.data.gate import class_source, predict_rows, predict_source, refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.models.class_folds import FoldModels, fold_models, log_posterior
+from certifit.models.class_refits import refitted_models
 from certifit.models.mapped import MappedRows, check_number
 from certifit.runtime import one_blas_thread
 
@@ -105,21 +106,27 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
         self._settle(self._statistic(mapped, ByLabel(len(classes))), mapped)
         return self
 
-    def log_posterior(self, block: Block) -> Array:
-        """log p(k | x) for the rows of a block of the source that the model was fitted to."""
-        return self._log_posterior(block)
-
     def class_fold_models(
         self, source: Source, classes: Array, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
     ) -> FoldModels | None:
-        """Models of all candidates on the training rows of all splits without a refit; None where that cannot be.
+        """Models of all candidates on the training rows of all splits; None where they are too large.
 
+        From sums by fold; where these do not tell, from sums over the training rows of every split.
         source: rows whose y are places among the classes, as the gate gives them.
         """
         probe = clone(self)
         probe._check_parameters()
         probe.classes_ = classes
-        return fold_models(probe, source, rounds, candidates)
+        found = fold_models(probe, source, rounds, candidates)
+        return refitted_models(probe, source, rounds, candidates) if found is None else found
+
+    def columns_of(self, block: Block) -> Any:
+        """The columns that the fitted encoder and basis make of the rows of a block."""
+        return self._columns(block)
+
+    def has_fold_sums(self, source: Source) -> bool:
+        """Whether sums by fold tell what the training rows of every split have, so that no split needs a pass."""
+        return clone(self).fold_columns(source) is not None
 
     def fold_columns(self, source: Source) -> Source | None:
         """The columns that sums by fold are made of; None where each training set has its own."""

@@ -14,9 +14,10 @@ from certifit.data.cells import Cells, Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, join
 from certifit.models.class_folds import FoldModel, FoldModels
-from certifit.selection.class_engine import FoldScores, scores_of, trained_classes
+from certifit.models.class_refits import narrow, trained_classes
+from certifit.selection.class_engine import FoldScores, scores_of
 from certifit.selection.class_validation import ClassValidation, validated_by
-from certifit.selection.rows import Rows, narrow
+from certifit.selection.rows import Rows
 from certifit.solvers.fold_path import FoldPath
 
 
@@ -54,7 +55,7 @@ class ClassShares:
 
     log_shares: Array
 
-    def log_posterior(self, block: Block) -> Array:
+    def mapped_scores(self, block: Block) -> Array:
         """The logarithms of the shares, once a row."""
         return np.tile(self.log_shares, (block.n_rows, 1))
 
@@ -68,9 +69,9 @@ def class_shares(rows: Rows, rounds: Sequence[Splits], scoring: Any) -> tuple[Fo
     models: list[list[list[FoldModel | None]]] = []
     for splits in rounds:
         with np.errstate(divide="ignore"):
-            trained = trained_classes(lean, splits)
+            trained = trained_classes(lean.source, n_classes, splits)
             logs = np.log(trained / trained.sum(axis=1, keepdims=True))
-        models.append([[FoldModel(ClassShares(own), np.arange(n_classes), n_classes, is_mapped=False) for own in logs]])
+        models.append([[FoldModel(ClassShares(own), np.arange(n_classes), n_classes) for own in logs]])
     found = FoldModels(lean.source, rounds, models, {})
     scores = scores_of(found, rows.classes, 1, scoring)
     return scores, replace(validated_by(lean, found), is_constant=True)

@@ -14,13 +14,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer
 
-from certifit.data.cells import ByLabel, Splits
+from certifit.data.cells import Splits
 from certifit.data.changed import Coded
 from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.models.class_folds import ROW_SCORES, FoldModel, FoldModels, counted_rows_of, present
 from certifit.runtime import one_blas_thread
-from certifit.selection.rows import Rows, narrow
+from certifit.selection.rows import Rows, reading_new_levels
 
 Candidate = Mapping[str, Any]
 Result = tuple[tuple[float, float, float], str]  # (training score, validation score, validation weight), fault
@@ -57,11 +57,12 @@ def class_scores(
     scoring: Any,
     with_training: bool = False,
 ) -> FoldScores | None:
-    """Scores of a classifier from sums by fold and class; None where they do not tell. detail: the models."""
+    """Scores of a classifier whose models can be held together; None where they cannot. detail: the models."""
     is_named = scoring is None or isinstance(scoring, str)
     is_of_rows = is_named and scoring in ROW_SCORES
     if not is_named or rows.classes is None or (with_training and not is_of_rows):
         return None
+    estimator = reading_new_levels(estimator, rows.source)
     models = estimator.class_fold_models(rows.source, rows.classes, rounds, candidates)
     if models is None:
         return None
@@ -77,7 +78,7 @@ def scores_of(
         train, validation, weight = models.row_scores(ROW_SCORES[scoring], with_training)
     else:
         train, (validation, weight) = None, _scored(models, classes, n_candidates, get_scorer(scoring))
-    return FoldScores(train, validation, weight, "statistics", models, models.faults)
+    return FoldScores(train, validation, weight, models.route, models, models.faults)
 
 
 def _scored(models: FoldModels, classes: Array, n_candidates: int, scorer: Any) -> tuple[Array, Array]:
@@ -150,19 +151,6 @@ def _posteriors(fitted: FoldModel, cells: Any, sets: Array, run: Block) -> tuple
     return codes, np.zeros((0, fitted.n_classes)) if rows is None else fitted.log_proba(rows), weight
 
 
-def trained_classes(rows: Rows, splits: Splits) -> Array:
-    """Weight of the training rows of every split and class: one pass."""
-    n_classes = len(_classes(rows))
-    held = narrow(rows.source).reduce(partial(_class_weights, ByLabel(n_classes, splits.cells)))
-    return np.asarray(splits.train @ held.reshape(splits.cells.n_cells, n_classes))
-
-
-def _class_weights(cells: ByLabel, run: Block) -> Array:
-    own = cells.of(run)
-    weight = None if run.weight is None else run.weight[own >= 0]
-    return np.bincount(own[own >= 0], weight, cells.n_cells)
-
-
 def _classes(rows: Rows) -> Array:
     if rows.classes is None:
         raise ValueError("A classifier needs labels y.")
@@ -175,7 +163,7 @@ def fitted_codes(model: Any, rows: Rows, splits: Splits, split: int, places: Arr
     source = rows.source if len(places) == len(classes) else Coded(rows.source, places)
     model._check_parameters()
     one_blas_thread(model.fit_codes)(splits.trained(source, split), classes[places])
-    return FoldModel(model, places, len(classes), is_mapped=False)
+    return FoldModel(model, places, len(classes), model)
 
 
 class _PredictedClasses(ClassifierMixin, BaseEstimator):

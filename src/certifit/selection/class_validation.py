@@ -6,7 +6,7 @@ Every row counts once: it is predicted by the model of the first split that it v
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,10 +20,10 @@ from certifit.evaluation.confusion import MOST_CLASSES, ConfusionMatrix
 from certifit.evaluation.errors import Spread
 from certifit.evaluation.intervals import Estimate
 from certifit.models.class_folds import FoldModel, FoldModels, log_scores, present, rows_where
-from certifit.selection.class_engine import fitted_codes, trained_classes
+from certifit.models.class_refits import trained_classes
+from certifit.selection.class_engine import fitted_codes
 from certifit.selection.class_metrics import METRICS, resentenced
-from certifit.selection.engine import reading_new_levels
-from certifit.selection.rows import Rows, picked, taken, times_of
+from certifit.selection.rows import Rows, picked, reading_new_levels, taken, times_of
 from certifit.selection.splits import counted_rows, rounds_of
 
 MOST_NUMBERS = 20_000_000  # probabilities that are kept: 160 MB
@@ -113,13 +113,12 @@ def validated(model: Any, rows: Rows, rounds: Sequence[Splits], models: FoldMode
     """The same on splits that are there; models: those of the splits, of one candidate, where there are any."""
     if not hasattr(model, "class_fold_models"):
         return _of_arrays(model, rows, rounds)
+    model = reading_new_levels(model, rows.source)
     if models is None:
         models = model.class_fold_models(rows.source, _classes(rows), rounds, [{}])
     if models is not None:
         return validated_by(rows, models)
-    model = reading_new_levels(model, rows.source)
-    jobs = ((splits, _refits(model, rows, splits)) for splits in rounds)
-    return _collected(_classes(rows), jobs, rows.source, counted_rows(rows.source))
+    return _collected(_classes(rows), _one_by_one(model, rows, rounds), rows.source, counted_rows(rows.source))
 
 
 def validated_by(rows: Rows, models: FoldModels) -> ClassValidation:
@@ -134,7 +133,7 @@ def validated_by(rows: Rows, models: FoldModels) -> ClassValidation:
 def class_training(model: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> ClassValidation:
     """The rows predicted by a fitted classifier of this library, which may have seen them: no interval holds."""
     source = model.labelled(X, y, sample_weight)
-    one = FoldModel(model, np.arange(len(model.classes_)), len(model.classes_), is_mapped=False)
+    one = FoldModel(model, np.arange(len(model.classes_)), len(model.classes_), model)
     whole = Splits(ByRow(1, 0), np.ones((1, 1)), np.ones((1, 1)))
     return replace(_collected(model.classes_, [(whole, [one])], source, counted_rows(source)), is_seen=True)
 
@@ -147,9 +146,13 @@ def _classes(rows: Rows) -> Array:
     return rows.classes
 
 
-def _refits(model: Any, rows: Rows, splits: Splits) -> list[FoldModel]:
-    trained = [present(own, _classes(rows), s) for s, own in enumerate(trained_classes(rows, splits))]
-    return [fitted_codes(clone(model), rows, splits, s, places) for s, places in enumerate(trained)]
+def _one_by_one(model: Any, rows: Rows, rounds: Sequence[Splits]) -> Iterator[tuple[Splits, list[FoldModel]]]:
+    """Models that are too large to be held together: a split at a time."""
+    for splits in rounds:
+        trained = trained_classes(rows.source, len(_classes(rows)), splits)
+        for s in range(splits.n_splits):
+            fitted = fitted_codes(clone(model), rows, splits, s, present(trained[s], _classes(rows), s))
+            yield Splits(splits.cells, splits.train[s : s + 1], splits.validation[s : s + 1]), [fitted]
 
 
 def _collected(

@@ -14,8 +14,8 @@ from sklearn.utils.validation import has_fit_parameter
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.gate import refuse_nonfinite
-from certifit.data.source import Block, Source
-from certifit.maps import TableEncoder
+from certifit.data.source import Block
+from certifit.models.class_refits import trained_classes
 from certifit.selection.class_engine import (
     Candidate,
     FoldScores,
@@ -23,10 +23,9 @@ from certifit.selection.class_engine import (
     Result,
     class_scores,
     refuse_faulty,
-    trained_classes,
 )
 from certifit.selection.progress import Bar
-from certifit.selection.rows import Rows, picked, times_of
+from certifit.selection.rows import Rows, picked, reading_new_levels, times_of
 from certifit.selection.scoring import sufficient
 from certifit.selection.splits import targets
 
@@ -66,14 +65,6 @@ def refuse_units(in_units: bool, scoring: Any) -> None:
     """Raise where squares of y leave float64's range and the score is not a ratio of them."""
     if not in_units and scoring not in (None, "r2"):
         raise ValueError(f"The squares of y leave the range of float64, so {scoring!r} has no value. Rescale y.")
-
-
-def reading_new_levels(estimator: Any, source: Source) -> Any:
-    """The estimator for refits: a level that only validation rows have is the reference, as in sums over rows."""
-    if not source.is_table or not hasattr(estimator, "encoder"):
-        return estimator
-    encoder = TableEncoder() if estimator.encoder is None else clone(estimator.encoder)
-    return clone(estimator).set_params(encoder=encoder.set_params(unseen="reference"))
 
 
 def _refitted(
@@ -116,8 +107,9 @@ def _refitted(
 
 def _work(estimator: Any, rows: Rows, splits: Splits, scoring: Any) -> Callable[..., Result]:
     """What fits and scores a candidate on one of the splits."""
-    if hasattr(estimator, "class_fold_models") and (rows.X is None or scoring is None or isinstance(scoring, str)):
-        return RefittedClasses(trained_classes(rows, splits), scoring)
+    is_named = scoring is None or isinstance(scoring, str)
+    if hasattr(estimator, "class_fold_models") and rows.classes is not None and (rows.X is None or is_named):
+        return RefittedClasses(trained_classes(rows.source, len(rows.classes), splits), scoring)
     return _in_memory if rows.X is not None else _on_source
 
 

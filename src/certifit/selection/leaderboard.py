@@ -205,6 +205,9 @@ def _scored(
     """Candidates and their scores; None where they would need too many refits."""
     candidates = _candidates(job, rows)
     if most_refits is not None:
+        if _needs_refits(job.estimator, rows, rounds, most_refits):
+            notes.append(_note_on_refits(job.name, 0, 1, sum(splits.n_splits for splits in rounds)))
+            return None
         try:
             scores = _from_sums(job.estimator, rows, rounds, candidates, scoring)
         except NoFit as error:
@@ -239,6 +242,12 @@ def _from_sums(
     return None if path is None else _path_scores(path, path.train, path.validation, score)
 
 
+def _needs_refits(estimator: Any, rows: Rows, rounds: Sequence[Splits], most: int) -> bool:
+    """Whether a classifier needs more passes over training rows than `most`; all its candidates share them."""
+    is_many = hasattr(estimator, "class_fold_models") and sum(splits.n_splits for splits in rounds) > most
+    return is_many and not estimator.has_fold_sums(rows.source)
+
+
 def _path_scores(path: Any, train: Array, validation: Array, score: Any) -> FoldScores:
     return FoldScores(
         score(train, path.train_total, path.train_weight),
@@ -261,7 +270,8 @@ def _thinned(candidates: list[dict[str, Any]], most: int) -> list[dict[str, Any]
 
 def _note_on_refits(name: str, n_tried: int, n_candidates: int, n_splits: int) -> str:
     n_refits = f"{n_candidates * n_splits:,} refits"
-    why = f"{name[:1].upper()}{name[1:]} needs a refit for every candidate and fold here ({n_refits})"
+    each = "candidate and fold" if n_candidates > 1 else "fold"
+    why = f"{name[:1].upper()}{name[1:]} needs a refit for every {each} here ({n_refits})"
     return f"{why}: left out." if not n_tried else f"{why}: {n_tried} of {n_candidates} candidates were tried."
 
 

@@ -14,10 +14,10 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.maps import TableEncoder
-from certifit.selection.engine import evaluate, reading_new_levels
+from certifit.selection.engine import evaluate
 from certifit.selection.features import Feature
 from certifit.selection.progress import Bar
-from certifit.selection.rows import Rows
+from certifit.selection.rows import Rows, reading_new_levels
 from certifit.selection.search import Scores
 from certifit.selection.tables import take_columns, take_rows
 

@@ -12,11 +12,12 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import indexable
 from sklearn.utils.validation import column_or_1d
 
-from certifit.data.arrow import ArrowSource
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.gate import checked_weight, class_source, fit_source
 from certifit.data.source import Block, Memory, Source
+from certifit.maps import TableEncoder
+from certifit.models.class_refits import narrow
 from certifit.selection.splits import group_numbers, targets
 
 
@@ -57,16 +58,19 @@ class Rows:
         return Rows(source, X, y, weight, groups, labels, classes)
 
 
-def narrow(source: Source) -> Source:
-    """The same rows with as few columns as can be, for a pass over their targets."""
-    return source.select(source.names[:1]) if isinstance(source, ArrowSource) else source
-
-
 def _checked(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Source, Array | None]:
     """The checked rows of one of our models, as its own fit has them, and the classes that y are codes of."""
     if is_classifier(estimator):
         return class_source(clone(estimator), X, y, sample_weight)
     return fit_source(clone(estimator), X, y, sample_weight), None
+
+
+def reading_new_levels(estimator: Any, source: Source) -> Any:
+    """The estimator for refits: a level that only validation rows have is the reference, as in sums over rows."""
+    if not source.is_table or not hasattr(estimator, "encoder"):
+        return estimator
+    encoder = TableEncoder() if estimator.encoder is None else clone(estimator.encoder)
+    return clone(estimator).set_params(encoder=encoder.set_params(unseen="reference"))
 
 
 def times_of(rows: Rows, splits: Splits, split: int) -> tuple[Array, Array]:
