@@ -119,10 +119,7 @@ def _result(context: dict[str, Any]) -> list[str]:
     what = model["basis"] or text.plural(model["n_features"], "column")
     types = next(check["text"] for check in context["checks"] if check["name"] == "Types")
     target = text.visible(model["target"], 60)
-    rows = [
-        f"{target} from {what}, {model['words']}, {text.plural(data['n_rows'], 'row')}",
-        "",
-    ]
+    rows = [*_wrapped(f"{target} from {what}, {model['words']}, {text.plural(data['n_rows'], 'row')}", ""), ""]
     rows.append(f"  columns        {types[:1].lower()}{types[1:-1]}")
     return rows + _quality(context) + _rates(context) + _proof(context) + _chosen(context) + _held_back(context)
 
