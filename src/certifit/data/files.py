@@ -173,6 +173,24 @@ class FileSource(ArrowSource):
         other.classes = self.classes
         return other
 
+    def held(self, most_bytes: int) -> ArrowSource:
+        """The same rows in memory where they take no more than so many bytes, else this scan."""
+        batches: list[pa.RecordBatch] = []
+        size = 0
+        for table in self._tables(self.rows_of_run()):
+            size += table.nbytes
+            if size > most_bytes:
+                return self
+            batches += table.to_batches()
+        if not batches:
+            return self
+        target, n_rows = self.target if self.has_target else None, sum(batch.num_rows for batch in batches)
+        other = ArrowSource(
+            batches.copy, batches[0].schema, target, self.weight, self.names, self.place, n_rows, self.group
+        )
+        other.classes = self.classes
+        return other
+
     def _tables(self, size: int) -> Iterator[pa.Table]:
         roles = (self.target if self.has_target else None, self.weight, self.group)
         wanted = [*self.names, *(name for name in roles if name is not None)]
