@@ -261,6 +261,19 @@ def test_a_weight_of_two_is_the_row_twice(cli, flowers):
     assert cli("verify", "a/model.certifit", "weighted.csv", "--weight", "w").exit_code == 0
 
 
+def test_gaps_of_numbers_are_refitted_in_every_fold(cli, flowers):
+    rows = read_rows(flowers)
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    columns["length"] = ["" if at % 9 == 4 else value for at, value in enumerate(columns["length"])]
+    write_rows("gaps.csv", columns)
+    result = cli("fit", "gaps.csv", "-t", "kind", "-o", "out", "--model", "discriminant", "--shrinkage", "0.1")
+    assert result.exit_code == 0, result.output
+    model = cf.GaussianDiscriminant(shrinkage=0.1, encoder=cf.TableEncoder(unseen="reference"))
+    found = cf.class_validation(model, cf.scan_csv("gaps.csv", target="kind"))
+    metrics = context_of("out")["classes"]["metrics"]
+    assert metrics["log_loss"]["value"] == pytest.approx(float(found.metrics()["log_loss"]), rel=1e-12)
+
+
 def test_csv_and_parquet_give_the_same_model(cli, flowers):
     rows = read_rows(flowers)
     columns = {name: pa.array([row[name] for row in rows]) for name in rows[0]}
@@ -296,14 +309,17 @@ def test_a_class_of_one_row_is_told_and_fitted(cli, flowers):
     changed("rare.csv", lambda at, kind: "orchid" if at == 7 else kind)
     result = cli("fit", "rare.csv", "-t", "kind", "-o", "out")
     assert result.exit_code == 0, result.output
-    assert "orchid" in result.stdout
+    words = " ".join(result.stdout.split())
+    assert "Class 'orchid' has 1 row" in words and "--cv 10" not in words
+    assert "Quadratic discriminant is left out" in words and "--shrinkage 0.1" in words
     assert loaded("out").classes_.tolist() == ["iris", "lily", "orchid", "rose"]
 
 
 @pytest.mark.parametrize(
     ("change", "options", "words"),
     [
-        (lambda at, kind: "rose", [], "one class, 'rose'"),
+        (lambda at, kind: "rose", [], "one class, 'rose', in all 240 rows"),
+        (lambda at, kind: f"{kind} {at}", [], "240 different labels in 240 rows. It names rows rather than classes"),
         (lambda at, kind: "" if at == 4 else kind, [], "missing at line 6"),
         (lambda at, kind: "x" if at == 4 else at % 2, [], "line 6: column 'kind' is 'x', not a whole number"),
         (lambda at, kind: at / 7, ["--task", "classes"], "a number on a scale"),

@@ -11,6 +11,9 @@ from certifit.cli.request import Request
 from certifit.report.text import joined, visible
 
 
+MOST_NAMED = 20  # so many labels of mostly one row each are names
+
+
 @dataclass(frozen=True)
 class Setting:
     """What a fit starts from: the rows, the models to compare, how they read columns, and what there is to note.
@@ -43,7 +46,7 @@ def settle(request: Request, choice: Choice, source: Any, **shared: bool) -> Set
         return _of_quantity(request, choice, source, notes, shared)
     from certifit.data.labels import label_counts, with_codes
 
-    _refuse_one_class(source.target, label_counts(source))
+    _refuse_no_classes(source.target, label_counts(source))
     coded, classes = with_codes(source)
     notes += [*_twins(classes), *_strays(classes)]
     kinds_of = _column_kinds(request, coded)
@@ -105,10 +108,16 @@ def _used(
     return [name for name in names if name not in (*prose, *measured)], notes
 
 
-def _refuse_one_class(target: str, counts: Mapping[Any, int]) -> None:
+def _refuse_no_classes(target: str, counts: Mapping[Any, int]) -> None:
+    """Refuse a target of one label, and one whose labels are names of rows."""
+    n_rows = sum(counts.values())
     if len(counts) == 1:
-        label, n_rows = next(iter(counts.items()))
-        raise ValueError(f"Column {target!r} holds one class, {label!r}, in all {n_rows:,} rows. Give rows of another.")
+        raise ValueError(f"Column {target!r} holds one class, {next(iter(counts))!r}, in all {n_rows:,} rows.")
+    if max(counts.values(), default=0) == 1 or (len(counts) > MOST_NAMED and 2 * len(counts) > n_rows):
+        raise ValueError(
+            f"Column {target!r} has {len(counts):,} different labels in {n_rows:,} rows. It names rows rather than "
+            "classes: a class is learnt from several rows. Choose another target, or join labels."
+        )
 
 
 def _twins(classes: Any) -> list[str]:

@@ -1,8 +1,10 @@
 """What `fit` and `select` ask of cross-validation, and what they say where it cannot be had."""
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
+from certifit.cli.errors import as_options
 from certifit.cli.models import LINEAR
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Request
@@ -35,7 +37,7 @@ def validated(
     if request.cv is None:
         most = min(most, FREE_CELLS // (((source.n_rows or 0) + CELLS_A_COLUMN) * source.n_features))
     prefer = {"prefer": LINEAR, "because": "only it can have p-values"} if LINEAR in models else {}
-    are_refits = not all(_has_sums(getattr(model, "estimator", model), source) for model in models.values())
+    are_refits = display.is_on and not all(_has_sums(model, setting) for model in models.values())
     try:
         with warnings.catch_warnings(), display.yielding(are_refits):
             warnings.simplefilter("ignore")  # of refits; the fit to all rows says its own
@@ -44,17 +46,17 @@ def validated(
         if request.cv is not None:
             raise
         # What is wrong with the data as such, the fit says.
-        notes.append(f"Not cross-validated: {error}{_ASK if isinstance(error, TooManyRefits) else ''}")
+        notes.append(f"Not cross-validated: {as_options(str(error))}{_ASK if isinstance(error, TooManyRefits) else ''}")
         return None, notes
-    if request.cv is None and len(board.entries) <= len(models):
+    if request.cv is None and any("needs a refit" in note and note.endswith("left out.") for note in board.notes):
         notes.append(_ASK.strip())
-    return board, notes
+    return replace(board, notes=[as_options(note) for note in board.notes]), notes
 
 
-def _has_sums(model: Any, source: Any) -> bool:
-    """Whether sums over rows tell its errors; where a model cannot say, refits are not expected."""
-    has_sums = getattr(model, "has_fold_sums", None)
-    return has_sums is None or bool(has_sums(source))
+def _has_sums(model: Any, setting: Setting) -> bool:
+    """Whether sums over rows tell its errors, so that nothing is refitted."""
+    rows = setting.rows if setting.classes is None else setting.rows.coded(setting.classes)
+    return bool(getattr(model, "estimator", model).has_fold_sums(rows))
 
 
 _ASK = f" To have it all the same, add --cv {FOLDS}."
