@@ -10,7 +10,6 @@ from certifit.cli.models import AUTO, CLASSES, KINDS, QUANTITY, Choice
 from certifit.cli.request import Request
 from certifit.report.text import joined, visible
 
-
 MOST_NAMED = 20  # so many labels of mostly one row each are names
 
 
