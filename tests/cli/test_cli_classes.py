@@ -236,6 +236,9 @@ def test_the_positive_class_is_the_second_or_the_named_one(cli, messages):
     assert cli("fit", messages, "-t", "label", "-o", "out", "--positive", "ham").exit_code == 0
     named = context_of("out")["classes"]
     assert named["labels"][named["positive"]] == "ham"
+    for facts in (second, named):
+        f1 = facts["rows"][facts["positive"]]["f1"]["value"]
+        assert facts["metrics"]["f1"]["value"] == pytest.approx(f1, rel=1e-12)
 
 
 def test_groups_stay_together(cli, flowers):

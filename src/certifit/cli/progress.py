@@ -12,7 +12,7 @@ from typing import Any
 DELAY_SECONDS = 0.8
 
 # What a pass does, by the module of the function that reads its runs.
-PASSES = {"survey": "looking at the columns", "residual": "proving"}
+PASSES = {"labels": "looking at the labels", "survey": "looking at the columns", "residual": "proving"}
 
 OWN_ROW = r"\bat row (\d+)\b(?! of)"
 
