@@ -26,8 +26,9 @@ N_BINS, N_PAIRS = 10, 10
 CUTS = (0.1, 0.25, 0.5, 0.75, 0.9)
 # Bins of equally many rows say little where nearly all probabilities are next to 0 or 1; then bins are equally wide.
 SURELY, FEWEST_BETWEEN = 0.05, 3
-# Confidence and accuracy that differ by less are taken for equal.
-SURE = 0.02
+# Confidence and accuracy are taken for equal where they differ by less than a tenth of the errors, or than two standard
+# errors.
+NEAR, N_ERRORS = 0.1, 2
 
 
 def class_facts(fit: Fit) -> Table | None:
@@ -251,7 +252,8 @@ def _how_ranked(facts: Table) -> list[str]:
 def _how_sure(facts: Table) -> str:
     sure, right = facts["confidence"], facts["metrics"]["accuracy"]["value"]
     both = f"it gives the class it predicts {text.percent(sure)} on average, and is right in {text.percent(right)}"
-    if abs(sure - right) < SURE:
+    noise = (right * (1 - right) / facts["n_rows"]) ** 0.5
+    if abs(sure - right) <= max(NEAR * (1 - right), N_ERRORS * noise):
         return f"Its probabilities can be taken at their word: {both}."
     return f"Its probabilities are too {'bold' if sure > right else 'timid'}: {both}."
 
