@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
-from sklearn.model_selection import cross_val_score, cross_validate
+from sklearn.model_selection import LeaveOneOut, cross_val_score, cross_validate
 
 import certifit as cf
 from certifit.models import class_folds, class_refits
@@ -141,6 +141,24 @@ def test_models_too_large_to_be_held_together_have_the_same_scores(scoring, rng,
         assert (held.route, apart.route) == ("statistics", "refits")
         np.testing.assert_allclose(apart.fold_scores, held.fold_scores, rtol=1e-9)
         np.testing.assert_allclose(apart.classes.log_proba, held.classes.log_proba, rtol=1e-9, atol=1e-12)
+
+
+def test_leaving_out_one_row_is_the_share_of_rows_predicted_by_the_others(rng):
+    X, y = rows(rng, 40)
+    found = cf.CrossValidated(cf.GaussianNB(var_smoothing=0.1), cv="loo").fit(X, y)
+    expected = cross_val_score(cf.GaussianNB(var_smoothing=0.1), X, y, cv=LeaveOneOut())
+    assert found.best_score_ == pytest.approx(expected.mean()) and found.n_splits_ == 40
+    assert np.array_equal(np.exp(found.predict_log_proba(X)), found.predict_proba(X))
+
+
+def test_what_a_classifier_cannot_do_is_told(rng):
+    X, y = rows(rng, 60)
+    with pytest.raises(ValueError, match="intervals=True is for numbers"):
+        cf.CrossValidated(cf.GaussianNB(), intervals=True).fit(X, y)
+    weight = np.ones(60)
+    weight[:20] = 0
+    with pytest.raises(ValueError, match="no rows of positive weight"):
+        cf.CrossValidated(cf.GaussianNB(), cv=[(np.arange(20, 60), np.arange(20))]).fit(X, y, sample_weight=weight)
 
 
 def test_groups_stay_together_and_win_over_strata(rng):

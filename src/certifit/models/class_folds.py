@@ -103,6 +103,8 @@ class FoldModels:
             sets = (splits.validation, splits.train) if with_training else (splits.validation,)
             tables.append(self.source.reduce(_RowScores(models, splits, sets, score)).values)
         table = np.concatenate(tables, axis=2)  # sets x (candidates + 1) x splits; the last row is the weight
+        if not (table[:, -1] > 0).all():
+            raise ValueError("A split has no rows of positive weight. Use fewer folds.")
         scores = table[:, :-1] / table[:, -1:]
         return scores[1] if with_training else None, scores[0], table[0, -1]
 

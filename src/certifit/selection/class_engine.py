@@ -49,6 +49,7 @@ class FoldScores:
         return self.train
 
 
+@one_blas_thread
 def class_scores(
     estimator: Any,
     rows: Rows,

@@ -21,6 +21,7 @@ from certifit.evaluation.errors import Spread
 from certifit.evaluation.intervals import Estimate
 from certifit.models.class_folds import FoldModel, FoldModels, log_scores, present, rows_where
 from certifit.models.class_refits import trained_classes
+from certifit.runtime import one_blas_thread
 from certifit.selection.class_engine import fitted_codes
 from certifit.selection.class_metrics import METRICS, resentenced
 from certifit.selection.rows import Rows, picked, reading_new_levels, taken, times_of
@@ -109,6 +110,7 @@ def class_validation(
     return validated(model, rows, rounds)
 
 
+@one_blas_thread
 def validated(model: Any, rows: Rows, rounds: Sequence[Splits], models: FoldModels | None = None) -> ClassValidation:
     """The same on splits that are there; models: those of the splits, of one candidate, where there are any."""
     if not hasattr(model, "class_fold_models"):

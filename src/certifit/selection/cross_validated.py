@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import LeaveOneOut, ParameterGrid
 from sklearn.utils import get_tags
@@ -102,6 +102,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         """
         if self.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}. Got {self.rule!r}.")
+        if self.intervals and is_classifier(self.estimator):
+            raise ValueError("intervals=True is for numbers. predict_proba says how sure a classifier is.")
         rows = Rows.of(self.estimator, X, y, sample_weight, groups)
         candidates = self._candidates(rows)
         if isinstance(self.cv, LeaveOneOut) or (isinstance(self.cv, str) and self.cv == "loo"):
@@ -126,6 +128,12 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         """Probabilities by the winner."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict_proba(X)
+
+    @available_if(_winner_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of probabilities by the winner."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict_log_proba(X)
 
     @available_if(_winner_has("decision_function"))
     def decision_function(self, X: Any) -> Any:
@@ -238,7 +246,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         if score is not None and hasattr(self.estimator, "leave_one_out"):
             left = self.estimator.leave_one_out(rows.source, candidates)
         if left is None or score is None:
-            if self.scoring in (None, "r2"):
+            if self.scoring in (None, "r2") and not is_classifier(self.estimator):
                 raise ValueError(
                     f"{type(self.estimator).__name__} is refitted for every row here, and the R2 of one row has no "
                     "meaning. Use scoring='neg_mean_squared_error', or folds: cv=10."
