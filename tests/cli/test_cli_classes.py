@@ -345,6 +345,8 @@ def test_a_class_of_one_row_is_told_and_fitted(cli, flowers):
         (lambda at, kind: kind, ["--texts", "soil"], "--texts names 'soil', which is no free text but a category"),
         (lambda at, kind: kind, ["--texts", "Soil"], "no column 'Soil'. Did you mean 'soil'?"),
         (lambda at, kind: kind, ["--texts", "none", "--ngrams", "2"], "--ngrams is about words"),
+        (lambda at, kind: kind, ["--min-word-count", "2"], "--min-word-count is about words"),
+        (lambda at, kind: at / 7, ["--ngrams", "2"], "--ngrams is about words"),
     ],
 )
 def test_bad_input_is_told_in_one_line_and_nothing_is_written(cli, flowers, change, options, words):

@@ -36,8 +36,8 @@ def fit(*, kind: str, degree: int | None, rule: str, **given: Any) -> int:
     predicts rows that it did not see.
 
     report.html opens in a browser, model.certifit is for predict and verify, coefficients.csv has standard
-    errors and p-values, report.json all numbers of the report, MODEL_CARD.md its main facts as Markdown, and pictures/
-    every picture as a file. All of them are written, or none.
+    errors and p-values (for classes: deciding.csv, what speaks for each class), report.json all numbers of the report,
+    MODEL_CARD.md its main facts as Markdown, and pictures/ every picture as a file. All of them are written, or none.
 
     Exit code 0 when the fit is proven to have converged, 1 when it is not.
 

@@ -51,6 +51,8 @@ def settle(request: Request, choice: Choice, source: Any, **shared: bool) -> Set
     kinds_of = _column_kinds(request, coded)
     reads_words = request.texts.is_asked or choice.kind == AUTO or KINDS[choice.kind].counts
     texts = request.texts.chosen(kinds_of, source.names) if reads_words else []
+    if not texts:
+        request.texts.refuse_unused()
     kinds = choice.kinds(CLASSES, bool(texts), **shared)
     used, more = _used(request, choice, kinds, kinds_of, texts)
     rows = source if used == source.names else source.select(used)
@@ -64,6 +66,7 @@ def _of_quantity(
 ) -> Setting:
     kinds = choice.kinds(QUANTITY, **shared)
     if not request.texts.is_asked:
+        request.texts.refuse_unused()
         return Setting(source, kinds, request.encoder(source.names), notes=notes)
     kinds_of = _column_kinds(request, source)
     texts = request.texts.chosen(kinds_of, source.names)

@@ -47,15 +47,18 @@ class Texts:
     def of(names: str | None, ngrams: int | None, min_word_count: int | None) -> "Texts":
         """From the options of the command line."""
         listed = None if names is None else tuple(listed_names(names) or ()) if names != "none" else ()
-        for option, value in (("ngrams", ngrams), ("min-word-count", min_word_count)):
-            if value is not None and listed == ():
-                raise click.UsageError(f"--{option} is about words, and --texts is none.")
         return Texts(listed, ngrams, min_word_count)
 
     @property
     def is_asked(self) -> bool:
         """Whether words are wanted whatever the model is."""
         return bool(self.names)
+
+    def refuse_unused(self) -> None:
+        """Raise where something is said about words and no column of free text is used."""
+        for option, value in (("ngrams", self.ngrams), ("min-word-count", self.min_word_count)):
+            if value is not None:
+                raise click.UsageError(f"--{option} is about words, and no free text is used. Name it: --texts A,B.")
 
     def binarizer(self) -> Any:
         """The map from texts to columns of words."""
