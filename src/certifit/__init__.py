@@ -117,6 +117,7 @@ _MODULES = {
         "ValidationCurveDisplay",
     ),
     "evaluation.displays.bias_variance": ("BiasVarianceDisplay",),
+    "selection.class_validation": ("class_validation",),
     "selection.leaderboard": ("leaderboard",),
     "selection.wrappers": (
         "ForwardSelection",
@@ -178,6 +179,7 @@ __all__ = [
     "bounds",
     "brier_score_loss",
     "calibration",
+    "class_validation",
     "clopper_pearson",
     "compare_auc",
     "confusion_matrix",
@@ -269,6 +271,7 @@ if TYPE_CHECKING:
     from certifit.models.robust import HuberRegressor
     from certifit.models.sparse import ElasticNet, Lasso
     from certifit.runtime import threads
+    from certifit.selection.class_validation import class_validation
     from certifit.selection.cross_validated import CrossValidated
     from certifit.selection.curves import cross_validate, learning_curve, validation_curve
     from certifit.selection.display_path import SelectionPathDisplay

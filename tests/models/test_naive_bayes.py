@@ -209,3 +209,18 @@ def test_a_class_without_rows_so_far_has_no_chance():
     np.testing.assert_array_equal(model.predict_proba(X)[:, 2], 0)
     assert model.predict(X).tolist() == ["a", "b"]
     assert model.certify(X, ["a", "b"]).holds
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "multinomial"])
+def test_words_of_a_table_are_never_made_dense(rng, kind, monkeypatch):
+    def refuse(segment, n_rows):
+        raise AssertionError("dense")
+
+    monkeypatch.setattr("certifit.data.columns.Csr.dense", refuse)
+    words = np.array(["rain", "snow", "sun", "wind", "fog", "hail", "storm", "frost"])
+    texts = [" ".join(rng.choice(words, 6)) for _ in range(60)]
+    frame = pd.DataFrame({"text": texts, "place": rng.choice(["hill", "shore"], 60)})
+    y = ["snow" in text for text in texts]
+    encoder = cf.TableEncoder(texts=cf.TextBinarizer(binary=kind == "bernoulli"))
+    model = MODELS[kind](encoder=encoder).fit(frame, y)
+    assert model.score(frame, y) > 0.9

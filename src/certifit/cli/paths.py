@@ -40,11 +40,14 @@ class Data:
         options = self.reading
         return list(Text.of(self.files[0], options.get("delimiter"), options.get("encoding", "utf8"), ()).header)
 
-    def open(self, types: dict[str, str] | None = None, **roles: Any) -> Any:
-        """The scan; roles: target, weight, columns. `types` are wishes for CSV: those of the user come first."""
+    def open(self, types: dict[str, str] | None = None, labels: bool = False, **roles: Any) -> Any:
+        """The scan; roles: target, weight, columns. `types` are wishes for CSV: those of the user come first.
+
+        labels: the target may be text; else it is numbers.
+        """
         wished = {name: kind for name, kind in (types or {}).items() if name in self.names()}
         source = self._scanned(self.files, wished, **roles)
-        for name in (roles.get("target"), roles.get("weight")):
+        for name in (None if labels else roles.get("target"), roles.get("weight")):
             if name is not None and self.scan == "scan_csv" and str(source.schema.field(name).type) == "string":
                 # Read as numbers it names the first line that holds none.
                 return self._scanned(self.files, wished | {name: "number"}, **roles)

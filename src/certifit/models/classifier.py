@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +23,8 @@ from certifit.data.files import write_predictions
 from certifit.data.gate import class_source, predict_rows, predict_source, refuse_nonfinite
 from certifit.data.labels import one_type, read_labels
 from certifit.data.source import Block, Memory, Source
-from certifit.models.class_folds import ClassFoldScores, class_fold_scores, log_posterior
+from certifit.models.class_folds import FoldModels, fold_models, log_posterior
+from certifit.models.class_refits import refitted_models
 from certifit.models.mapped import MappedRows, check_number, unchanged_on_error
 from certifit.runtime import one_blas_thread
 
@@ -47,11 +47,9 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         with unchanged_on_error(self):
-            source, self.classes_ = class_source(self, X, y, sample_weight)
+            source, classes = class_source(self, X, y, sample_weight)
             self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
-            mapped = self._fit_maps(source)
-            self._settle(self._statistic(mapped, ByLabel(len(self.classes_))), mapped)
-        return self
+            return self.fit_codes(source, classes)
 
     def predict(self, X: Any, out: Any = None) -> Any:
         """The most probable class of every row of an array, a frame or a scan.
@@ -83,7 +81,7 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
     def joint_log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """sum_i weight_i log p(x_i, y_i), of labelled rows or of a scan that carries its target."""
         check_is_fitted(self)
-        return float(self._labelled(X, y, sample_weight).reduce(self._row_likelihoods))
+        return float(self.labelled(X, y, sample_weight).reduce(self._row_likelihoods))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows that are predicted right; of a scan with its own target too."""
@@ -97,7 +95,7 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
     def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Certificate:
         """The certificate of this model recomputed on data from sums of its rows."""
         check_is_fitted(self)
-        source = self._mapped(self._labelled(X, y, sample_weight))
+        source = self._mapped(self.labelled(X, y, sample_weight))
         statistic = self._statistic(source, ByLabel(len(self.classes_)))
         return self._certified(self._task(statistic, source), self._state())
 
@@ -105,17 +103,34 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
         """Scores of every class for the rows of a block of the source that the model was fitted to."""
         return self._class_scores(block)
 
-    def fold_scores(
-        self, source: Source, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]], scoring: Any
-    ) -> ClassFoldScores | None:
-        """Scores of all candidates on the validation rows of all splits without a refit; None where that cannot be.
+    def fit_codes(self, source: Source, classes: Array) -> Self:
+        """Fit to checked rows whose y are places among the classes."""
+        self.classes_ = classes
+        mapped = self._fit_maps(source)
+        self._settle(self._statistic(mapped, ByLabel(len(classes))), mapped)
+        return self
 
-        source: rows whose y are codes 0 .. K-1, as the gate gives them.
+    def class_fold_models(
+        self, source: Source, classes: Array, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
+    ) -> FoldModels | None:
+        """Models of all candidates on the training rows of all splits; None where they are too large.
+
+        From sums by fold; where these do not tell, from sums over the training rows of every split.
+        source: rows whose y are places among the classes, as the gate gives them.
         """
         probe = clone(self)
         probe._check_parameters()
-        probe.classes_ = np.arange(1 + int(source.reduce(_Highest.of).code))
-        return class_fold_scores(probe, source, rounds, candidates, scoring)
+        probe.classes_ = classes
+        found = fold_models(probe, source, rounds, candidates)
+        return refitted_models(probe, source, rounds, candidates) if found is None else found
+
+    def columns_of(self, block: Block) -> Any:
+        """The columns that the fitted encoder and basis make of the rows of a block."""
+        return self._columns(block)
+
+    def has_fold_sums(self, source: Source) -> bool:
+        """Whether sums by fold tell what the training rows of every split have, so that no split needs a pass."""
+        return clone(self).fold_columns(source) is not None
 
     def fold_columns(self, source: Source) -> Source | None:
         """The columns that sums by fold are made of; None where each training set has its own."""
@@ -156,7 +171,7 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
         self.data_ = {"n_rows": int(statistic.n_rows.sum()), "sum_weight": float(self.class_count_.sum())}
         self.certificate_ = self._certified(task, self._state())
         if not self.certificate_.holds:
-            warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=4)
+            warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=5)
 
     def _statistic(self, source: Source, cells: Cells) -> Any:
         """Sums of the mapped rows by cell."""
@@ -184,7 +199,7 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
         """The same less what is equal for all classes of a row."""
         return self._log_joint(columns)
 
-    def _labelled(self, X: Any, y: Any, sample_weight: Any) -> Source:
+    def labelled(self, X: Any, y: Any = None, sample_weight: Any = None) -> Source:
         """Rows of the fitted classes, with codes as in the fit."""
         predict_source(self, X) if isinstance(X, Source) else predict_rows(self, X)
         return class_source(self._reader(), X, y, sample_weight, self.classes_)[0]
@@ -250,20 +265,6 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.basis is None
         return tags
-
-
-@dataclass(frozen=True)
-class _Highest:
-    """The largest code of a label."""
-
-    code: float
-
-    @staticmethod
-    def of(block: Block) -> _Highest:
-        return _Highest(float(_codes(block).max(initial=0)))
-
-    def __add__(self, other: _Highest) -> _Highest:
-        return _Highest(max(self.code, other.code))
 
 
 def checked_priors(name: str, priors: Any, classes: Sequence[Any] | Array) -> Array | None:

@@ -21,7 +21,7 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.gate import predict_rows
 from certifit.data.source import Block
-from certifit.selection.engine import Rows, n_samples, picked
+from certifit.selection.rows import Rows, n_samples, picked
 
 KEPT = 100_000  # error sizes kept of a fold
 HALVINGS = 80
