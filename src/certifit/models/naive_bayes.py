@@ -379,7 +379,7 @@ class MultinomialNB(CountNB):
 def binarized(X: Any, threshold: float, names: Sequence[str]) -> Any:
     """1 where an entry is larger than the threshold, else 0; a category stays as it is coded."""
     if isinstance(X, Columns):
-        return Columns([_binarized(part, X.shape[0], threshold, names) for part in X.segments], X.shape[0])
+        return Columns([_binarized_part(part, X.shape[0], threshold, names) for part in X.segments], X.shape[0])
     values = X.data if sp.issparse(X) else X
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         refuse_nonfinite(Memory(X, None, names=list(names)))
@@ -388,7 +388,7 @@ def binarized(X: Any, threshold: float, names: Sequence[str]) -> Any:
     return sp.csr_array(((values > threshold).astype(np.float64), X.indices, X.indptr), shape=X.shape)
 
 
-def _binarized(part: Segment, n_rows: int, threshold: float, names: Sequence[str]) -> Segment:
+def _binarized_part(part: Segment, n_rows: int, threshold: float, names: Sequence[str]) -> Segment:
     if isinstance(part, Codes):
         return part
     if isinstance(part, Csr):
