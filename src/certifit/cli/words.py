@@ -170,8 +170,8 @@ def _proof(context: dict[str, Any]) -> list[str]:
     label = "converged" if is_smaller else "best fit"
     if certificate["holds"]:
         bound = f"{value} of it" if is_smaller else f"{value} {goal['unit']}"
-        none = f"no {goal['chosen']}" if is_smaller else "nothing"
-        words = f"yes, proven: {none} can {goal['lower']} the {size} by more than {bound}"
+        none = f"no {goal['chosen']} can {goal['lower']}" if is_smaller else f"nothing {goal['lower']}s"
+        words = f"yes, proven: {none} the {size} by more than {bound}"
     elif certificate["fault"] is not None:
         words = "NO: not proven, see below"
     else:
