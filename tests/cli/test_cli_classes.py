@@ -389,3 +389,15 @@ def test_options_of_select_that_do_not_go_together_are_refused(cli, flowers):
     assert result.exit_code == 2 and "not a number" in result.stderr
     result = cli("select", flowers, "-t", "kind", "-o", "out", "--no-intercept")
     assert result.exit_code == 2 and "--no-intercept does not go with discriminant" in result.stderr
+
+
+def test_components_are_verified_and_inspected_but_predict_nothing(cli, flowers):
+    model = cf.PCA(2).fit(cf.scan_csv(flowers, columns=["length", "width"]))
+    cf.save(model, "components.certifit")
+    assert cli("verify", "components.certifit", flowers).exit_code == 0
+    result = cli("inspect", "components.certifit")
+    assert result.exit_code == 0 and "PCA" in result.stdout, result.output
+    result = cli("predict", "components.certifit", flowers)
+    assert result.exit_code == 2 and "holds a PCA, which predicts nothing" in result.stderr
+    result = cli("verify", "components.certifit", flowers, "-t", "kind")
+    assert result.exit_code == 2 and "--target: a PCA has none" in result.stderr

@@ -117,3 +117,14 @@ def test_quiet_silences_every_bar(monkeypatch):
     with Display(quiet=True) as display, display.yielding(are_refits=True):
         assert not sys.stderr.isatty()
     assert sys.stderr is terminal and terminal.getvalue() == ""
+
+
+def test_labels_of_a_watched_table_are_read_as_those_of_the_table():
+    kinds = np.array(["a", "b", "c"])[np.arange(1000) % 3]
+    table = pa.table({"x": np.arange(1000.0) % 7, "kind": kinds})
+    source = ArrowSource(table.to_batches, table.schema, "kind", n_rows=1000)
+    watched = Display().watch(source)
+    first, second = cf.GaussianNB().fit(source), cf.GaussianNB().fit(watched)
+    assert first.classes_.tolist() == second.classes_.tolist() == ["a", "b", "c"]
+    assert first.theta_.tobytes() == second.theta_.tobytes()
+    assert first.predict(watched).tolist() == first.predict(source).tolist()

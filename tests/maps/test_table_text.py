@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone
 
 import certifit as cf
+from certifit.data.arrow import ArrowSource
 from certifit.data.columns import Csr
 
 SOME = "free cash now call win prize see you later home dinner ok love train ünï 日本"
@@ -165,3 +166,11 @@ def test_a_model_file_holds_words(table, tmp_path: Path):
     model = cf.Ridge(encoder=cf.TableEncoder(texts=cf.TextBinarizer())).fit(scan)
     cf.save(model, tmp_path / "a.model")
     assert cf.load(tmp_path / "a.model").predict(scan).tobytes() == model.predict(scan).tobytes()
+
+
+def test_kinds_are_those_of_a_fit(table):
+    source = ArrowSource(table.to_batches, table.schema, "y", n_rows=table.num_rows)
+    for words, kind in ((cf.TextBinarizer(), "text"), (None, "set aside")):
+        encoder = cf.TableEncoder(texts=words)
+        assert encoder.kinds(source) == {"x": "number", "message": kind, "carrier": "level"}
+        assert {one.name: one.kind for one in encoder.fit_source(source).columns_} == encoder.kinds(source)

@@ -170,13 +170,14 @@ def _proof(context: dict[str, Any]) -> list[str]:
     label = "converged" if is_smaller else "best fit"
     if certificate["holds"]:
         bound = f"{value} of it" if is_smaller else f"{value} {goal['unit']}"
-        words = f"yes, proven: no {goal['chosen']} can {goal['lower']} the {size} by more than {bound}"
+        none = f"no {goal['chosen']} can {goal['lower']}" if is_smaller else f"nothing {goal['lower']}s"
+        words = f"yes, proven: {none} the {size} by more than {bound}"
     elif certificate["fault"] is not None:
         words = "NO: not proven, see below"
     else:
         side = "above" if is_smaller else f"{goal['unit']} below"
         words = f"NO: the {size} may be {value} {side} the best, {tolerance} was asked for"
-    return _wrapped(words, f"  {label.ljust(13)}  ")
+    return [f"  {label.ljust(13)}  {words}"]
 
 
 def _chosen(context: dict[str, Any]) -> list[str]:

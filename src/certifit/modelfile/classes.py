@@ -92,7 +92,7 @@ def family(kind: Kind) -> Family:
 
 def size(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[int, float]:
     """Rows and sum of weights of the data of a verify: of rows that have a class."""
-    return summed_size(model._labelled(X, y, sample_weight), _size)
+    return summed_size(model.labelled(X, y, sample_weight), _size)
 
 
 def redundant_places(arrays: Arrays, p: int) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from certifit.statistics.cell_sums import cell_moments
 from certifit.statistics.class_scatter import ClassScatter, class_grams, class_scatter
 from certifit.statistics.gram import CellGrams
 from certifit.statistics.residual import UNIT
-from certifit.tasks.gaussian_classes import DiagonalCovariance, FullCovariance, GaussianState
+from certifit.tasks.gaussian_classes import DiagonalCovariance, FullCovariance, GaussianState, Shrinkage
 
 COVARIANCES = ("shared", "class", "diagonal")
 FAR = 1e3  # standard deviations from the mean of all: linear scores of classes beyond cancel ten digits and more
@@ -43,6 +43,9 @@ class GaussianDiscriminant(Classifier):
         LinearDiscriminantAnalysis(solver="lsqr"), "class" its QuadraticDiscriminantAnalysis.
     shrinkage : float in [0, 1], default 0.0
         S becomes (1 - shrinkage) S + shrinkage (trace S / d) I.
+    standardize : bool, default False
+        Shrink in units of the columns' standard deviations over all rows, so that units do not matter; scikit-learn's
+        shrinkage after a StandardScaler. Without shrinkage it changes nothing.
     priors : None or one number a class, default None
         None is the classes' shares of the rows. Given ones weigh the classes in a shared covariance too.
     singular : "raise" or "warn", default "raise"
@@ -77,6 +80,7 @@ class GaussianDiscriminant(Classifier):
         covariance: str = "shared",
         *,
         shrinkage: float = 0.0,
+        standardize: bool = False,
         priors: Any = None,
         singular: str = "raise",
         basis: Any = None,
@@ -85,6 +89,7 @@ class GaussianDiscriminant(Classifier):
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
+        self.standardize = standardize
         self.priors = priors
         self.singular = singular
         self.basis = basis
@@ -101,7 +106,8 @@ class GaussianDiscriminant(Classifier):
     def objective(self) -> str:
         """What is maximised, in one line."""
         kinds = {"shared": "one covariance S", "class": "covariances S_k", "diagonal": "diagonal S_k"}
-        shrunk = f", S shrunk by {self.shrinkage:g}" if self.shrinkage else ""
+        unit = " in standard deviations" if self.standardize else ""
+        shrunk = f", S shrunk by {self.shrinkage:g}{unit}" if self.shrinkage else ""
         kind = kinds.get(self.covariance, "covariances S_k")
         return f"maximised: sum_i weight_i log(prior_k N(x_i; m_k, S)), k = y_i, {kind}{shrunk}"
 
@@ -131,13 +137,11 @@ class GaussianDiscriminant(Classifier):
     def _task(self, statistic: Any, source: Source) -> Any:
         priors = checked_priors("priors", self.priors, self.classes_)
         names = list(source.names)
+        shrinkage = Shrinkage(float(self.shrinkage), bool(self.standardize))
+        others = (shrinkage, priors, names, self.classes_, self.singular == "warn")
         if self.covariance == "diagonal":
-            return DiagonalCovariance(
-                statistic, float(self.shrinkage), priors, names, self.classes_, is_mended=self.singular == "warn"
-            )
-        is_shared = self.covariance == "shared"
-        shrinkage, is_mended = float(self.shrinkage), self.singular == "warn"
-        return FullCovariance(statistic, is_shared, shrinkage, priors, names, self.classes_, is_mended)
+            return DiagonalCovariance(statistic, *others)
+        return FullCovariance(statistic, self.covariance == "shared", *others)
 
     def _store(self, task: Any, state: GaussianState) -> None:
         self.class_count_ = task.moments.weights
@@ -189,6 +193,8 @@ class GaussianDiscriminant(Classifier):
         super()._check_parameters()
         if self.covariance not in COVARIANCES:
             raise ValueError(f"covariance must be one of {', '.join(map(repr, COVARIANCES))}. Got {self.covariance!r}.")
+        if not isinstance(self.standardize, bool | np.bool_):
+            raise TypeError(f"standardize must be True or False. Got {self.standardize!r}.")
         if self.singular not in ("raise", "warn"):
             raise ValueError(f"singular must be 'raise' or 'warn'. Got {self.singular!r}.")
         s = self.shrinkage

@@ -21,7 +21,7 @@ from certifit.models.mapped import check_number, unchanged_on_error
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.statistics.cell_sums import CellCounts, CellMoments, cell_counts, cell_moments
 from certifit.tasks.counts import BernoulliTask, CountState, CountTask, MultinomialTask, log_not
-from certifit.tasks.gaussian_classes import DiagonalCovariance, GaussianState
+from certifit.tasks.gaussian_classes import DiagonalCovariance, GaussianState, Shrinkage
 
 
 class NaiveBayes(Classifier):
@@ -128,7 +128,7 @@ class GaussianNB(NaiveBayes):
     def _task(self, statistic: CellMoments, source: Source) -> DiagonalCovariance:
         priors = checked_priors("priors", self.priors, self.classes_)
         added = float(self.var_smoothing) * float(statistic.total_variances().max(initial=0.0))
-        return DiagonalCovariance(statistic, 0.0, priors, list(source.names), self.classes_, added=added)
+        return DiagonalCovariance(statistic, Shrinkage(), priors, list(source.names), self.classes_, added=added)
 
     def _store(self, task: DiagonalCovariance, state: GaussianState) -> None:
         self.class_count_, self.class_prior_ = task.moments.weights, state.priors

@@ -2,7 +2,8 @@
 
 p(x, k) = pi_k N(x; m_k, S_k). The likelihood is largest at pi_k = W_k / W, m_k the mean and S_k the mean of
 (x - m_k)(x - m_k)' over the rows of class k; with one S for all classes at the mean of those over all rows. Given
-priors weigh the classes as if they had those shares. shrinkage s: (1 - s) S + s (trace S / d) I.
+priors weigh the classes as if they had those shares. shrinkage s: (1 - s) S + s t U, U the identity, or the diagonal of
+the variances over all rows; t is the mean over columns of S_jj / U_jj.
 """
 
 from __future__ import annotations
@@ -62,6 +63,14 @@ class GaussianState:
             return coef, np.log(self.priors) - np.einsum("kj,kj->k", coef, self.means + centre) / 2
 
 
+@dataclass(frozen=True)
+class Shrinkage:
+    """share s; in_variances: towards variances in the ratio of the columns' own, not towards equal ones."""
+
+    share: float = 0.0
+    in_variances: bool = False
+
+
 class GaussianTask:
     """What classes with covariances of any kind share.
 
@@ -70,10 +79,11 @@ class GaussianTask:
     """
 
     def __init__(
-        self, moments: Any, shrinkage: float, priors: Array | None, names: Sequence[str], classes: Array,
+        self, moments: Any, shrinkage: Shrinkage, priors: Array | None, names: Sequence[str], classes: Array,
         is_mended: bool, added: float,
     ) -> None:  # fmt: skip
-        self.moments, self.shrinkage, self.names, self.classes = moments, shrinkage, names, classes
+        self.moments, self.names, self.classes = moments, names, classes
+        self.shrinkage, self.in_variances = shrinkage.share, shrinkage.in_variances
         self.priors = moments.weight / moments.weight.sum() if priors is None else priors
         self.is_mended, self.added = is_mended, added
         self.unbounded = ""
@@ -101,7 +111,7 @@ class FullCovariance(GaussianTask):
     """Classes with covariance matrices: one for all, or one each."""
 
     def __init__(
-        self, moments: ClassScatter, is_shared: bool, shrinkage: float, priors: Array | None,
+        self, moments: ClassScatter, is_shared: bool, shrinkage: Shrinkage, priors: Array | None,
         names: Sequence[str], classes: Array, is_mended: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(moments, shrinkage, priors, names, classes, is_mended, 0.0)
@@ -152,16 +162,22 @@ class FullCovariance(GaussianTask):
         return out
 
     def _ridge(self, matrix: Array) -> Array:
-        """shrinkage (trace S / d), and what is added, in scaled units."""
+        """What shrinkage puts on the diagonal, and what is added, in scaled units."""
         if not self.shrinkage and not self.added:
             return np.zeros(len(matrix))
         scale = self.moments.scaling.scale
+        units = self._spreads() if self.in_variances else scale
         with np.errstate(over="ignore", under="ignore"):
-            size = np.max(1.0 / scale)  # the largest column counts most; relative to it nothing overflows
-            trace = np.sum(np.diagonal(matrix) * (1.0 / scale / size) ** 2)
-            ridge = self.shrinkage * trace / len(scale) * (size * scale) ** 2 + self.added * scale * scale
+            size = np.max(1.0 / units)  # the largest column counts most; relative to it nothing overflows
+            trace = np.sum(np.diagonal(matrix) * (1.0 / units / size) ** 2)
+            ridge = self.shrinkage * trace / len(scale) * (size * units) ** 2 + self.added * scale * scale
         _refuse_range(self.names, ridge)
         return np.asarray(ridge)
+
+    def _spreads(self) -> Array:
+        """Standard deviations over all rows, in scaled units; 1 for a constant column."""
+        spreads = np.sqrt(np.diagonal(about_mean(self.moments.total)[2]) / self.moments.weight.sum())
+        return np.where(spreads > 0, spreads, 1.0)
 
     def _factors(self) -> list[Factor]:
         plain = [] if self.moments.low is not None else self._plain_factors()
@@ -222,7 +238,7 @@ class DiagonalCovariance(GaussianTask):
     moments: CellMoments
 
     def __init__(
-        self, moments: CellMoments, shrinkage: float, priors: Array | None, names: Sequence[str], classes: Array,
+        self, moments: CellMoments, shrinkage: Shrinkage, priors: Array | None, names: Sequence[str], classes: Array,
         is_mended: bool = False, added: float = 0.0,
     ) -> None:  # fmt: skip
         super().__init__(moments, shrinkage, priors, names, classes, is_mended, added)
@@ -231,7 +247,10 @@ class DiagonalCovariance(GaussianTask):
         """The best variances, shrunk, in the user's units."""
         variances = self.moments.variances
         if self.shrinkage:
-            variances = (1 - self.shrinkage) * variances + self.shrinkage * variances.mean(axis=1, keepdims=True)
+            units = self.moments.total_variances() if self.in_variances else np.ones(variances.shape[1])
+            units = np.where(units > 0, units, 1.0)
+            target = (variances / units).mean(axis=1, keepdims=True) * units
+            variances = (1 - self.shrinkage) * variances + self.shrinkage * target
         return np.where(self._has_rows()[:, None], variances + self.added, 1.0)  # a class without rows has no chance
 
     def _solved(self) -> GaussianState:
