@@ -160,7 +160,11 @@ def class_cases() -> dict[str, tuple[Any, ...]]:
     return {
         "shared": (cf.GaussianDiscriminant(), X, np.array(["a", "bc", "\x1b[31m"])[place], weight),
         "shared of two": (cf.GaussianDiscriminant(priors=[0.25, 0.75]), X, place % 2 == 0),
-        "per class": (cf.GaussianDiscriminant("class", shrinkage=0.2, priors=[0.2, 0.3, 0.5]), X, place - 1),
+        "per class": (
+            cf.GaussianDiscriminant("class", shrinkage=0.2, standardize=True, priors=[0.2, 0.3, 0.5]),
+            X,
+            place - 1,
+        ),
         "per class redundant": (cf.GaussianDiscriminant("class"), redundant, place.astype(np.float32)),
         "diagonal": (cf.GaussianDiscriminant("diagonal"), redundant, np.array(["", "é漢😀", "z"], dtype=object)[place]),
         "shared in powers": (cf.GaussianDiscriminant(basis=cf.Polynomial(2), shrinkage=1), X, place.astype(np.int8)),

@@ -70,7 +70,7 @@ def _huber(asked: Asked) -> Any:
 def _discriminant(asked: Asked, covariance: str = "shared") -> Any:
     from certifit.models.generative import GaussianDiscriminant
 
-    model = GaussianDiscriminant(covariance, **_but(asked.common, "fit_intercept"))
+    model = GaussianDiscriminant(covariance, standardize=True, **_but(asked.common, "fit_intercept"))
     return _tuned(model, asked, "shrinkage", "shrinkage")
 
 

@@ -138,8 +138,10 @@ _COVARIANCES = {"shared": "one covariance S", "class": "covariances S_k", "diago
 
 
 def _discriminant(metadata: Metadata) -> str:
-    kind, shrinkage = _COVARIANCES[metadata["parameters"]["covariance"]], metadata["parameters"]["shrinkage"]
-    return f"{_SUM}(prior_k N(x_i; m_k, S)), k = y_i, {kind}" + (f", S shrunk by {shrinkage:g}" if shrinkage else "")
+    given = metadata["parameters"]
+    unit = " in standard deviations" if given["standardize"] else ""
+    shrunk = f", S shrunk by {given['shrinkage']:g}{unit}" if given["shrinkage"] else ""
+    return f"{_SUM}(prior_k N(x_i; m_k, S)), k = y_i, {_COVARIANCES[given['covariance']]}{shrunk}"
 
 
 def _bernoulli(metadata: Metadata) -> str:
