@@ -239,7 +239,7 @@ def _build_fitted(
         encoder = TableEncoder.from_state(state, {"fill": arrays["encoder.fill"]})
     except (TypeError, ValueError) as error:
         raise ModelFileError(f"its encoder does not fit together: {error}") from None
-    if not encoder.groups_:
+    if not any(kind.names_out("") for kind in encoder.columns_):
         raise ModelFileError("its encoder makes no column.")
     return encoder
 

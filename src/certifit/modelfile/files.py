@@ -131,16 +131,16 @@ def _same(a: Any, b: Any) -> bool:
     """Equal to the bit. Seconds of a history are not compared."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype != object:
         return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(_raw(a), _raw(b))
-    if isinstance(a, Real) and isinstance(b, Real):
-        return float(a).hex() == float(b).hex()
+    if isinstance(a, str) or (isinstance(a, Real) and isinstance(b, Real)):
+        return a == b if isinstance(a, str) else float(a).hex() == float(b).hex()
     if isinstance(a, list | tuple | np.ndarray) and isinstance(b, list | tuple | np.ndarray):
         return len(a) == len(b) and all(map(_same, a, b))
     if type(a) is not type(b):
         return False
     a, b = _parts(a), _parts(b)
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a if key != "seconds")
-    return bool(a == b)
+    if not isinstance(a, dict):
+        return bool(a == b)
+    return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a if key != "seconds")
 
 
 def _raw(array: NDArray[Any]) -> NDArray[np.uint8]:

@@ -308,6 +308,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _names_out(self, labels: list[str] | None) -> list[str]:
         labels = [kind.name for kind in self.columns_] if labels is None else labels
         made = [name for kind, label in zip(self.columns_, labels, strict=True) for name in kind.names_out(label)]
+        if len(set(made)) == len(made):
+            return made
         unique: dict[str, None] = {}
         for name in made:  # "x missing" may also be a column of the table
             free = (f"{name} ({number})" for number in count(2))
