@@ -279,3 +279,29 @@ def test_shrinkage_that_leaves_the_range_is_no_singular_column(rng):
     X, y = rows(rng, d=2)
     with pytest.raises(ValueError, match="variance of feature 'x0' leaves the range"):
         cf.GaussianDiscriminant(shrinkage=0.5).fit(X * np.array([1e-100, 1e100]), y)
+
+
+@pytest.mark.parametrize("covariance", ["shared", "class", "diagonal"])
+def test_shrinkage_in_standard_deviations_is_that_of_standardised_columns(covariance, rng):
+    """As scikit-learn's after a StandardScaler; units of columns change nothing."""
+    X, y = rng.normal(size=(90, 4)) @ rng.normal(size=(4, 4)), np.repeat(["a", "b", "c"], 30)
+    X = X * [1.0, 1e3, 1e-4, 7.0] + 5.0
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    plain = cf.GaussianDiscriminant(covariance, shrinkage=0.3).fit(scaled, y)
+    model = cf.GaussianDiscriminant(covariance, shrinkage=0.3, standardize=True).fit(X, y)
+    assert model.certificate_.holds
+    np.testing.assert_allclose(model.predict_log_proba(X), plain.predict_log_proba(scaled), rtol=1e-9, atol=1e-9)
+    units = np.array([1e150, 1.0, 1e-150, 3.0])
+    other = cf.GaussianDiscriminant(covariance, shrinkage=0.3, standardize=True).fit(X * units, y)
+    np.testing.assert_allclose(other.predict_log_proba(X * units), model.predict_log_proba(X), rtol=1e-9, atol=1e-9)
+    if covariance == "shared":
+        peer = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.3).fit(scaled, y)
+        np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(scaled), atol=1e-9)
+
+
+def test_a_class_of_prior_0_is_never_predicted(rng):
+    X, y = rng.normal(size=(40, 2)), np.repeat(["a", "b"], 20)
+    for covariance in ("shared", "class", "diagonal"):
+        for priors, label in (([0, 1], "b"), ([1, 0], "a")):
+            model = cf.GaussianDiscriminant(covariance, priors=priors).fit(X, y)
+            assert set(model.predict(X)) == {label} and model.predict_proba(X).max(axis=1).tolist() == [1.0] * 40

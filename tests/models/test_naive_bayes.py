@@ -224,3 +224,11 @@ def test_words_of_a_table_are_never_made_dense(rng, kind, monkeypatch):
     encoder = cf.TableEncoder(texts=cf.TextBinarizer(binary=kind == "bernoulli"))
     model = MODELS[kind](encoder=encoder).fit(frame, y)
     assert model.score(frame, y) > 0.9
+
+
+def test_categories_are_ones_that_a_threshold_of_1_does_not_pass(rng):
+    frame = pd.DataFrame({"place": rng.choice(["hill", "shore", "town"], 60), "count": rng.integers(0, 4, 60)})
+    y = rng.choice(["a", "b"], 60)
+    model = cf.BernoulliNB(binarize=1.0, encoder=cf.TableEncoder()).fit(frame, y)
+    table = np.column_stack([np.zeros((60, 2)), frame["count"] > 1])
+    np.testing.assert_allclose(model.predict_proba(frame), cf.BernoulliNB().fit(table, y).predict_proba(table))

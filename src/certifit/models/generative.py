@@ -182,7 +182,9 @@ class GaussianDiscriminant(Classifier):
         if not hasattr(self, "coef_") or self._is_far():
             return self._log_joint(columns)
         scores: Array = core.linear_scores(columns.rows, self.coef_, self.intercept_, n_threads())
-        return np.hstack([np.zeros_like(scores), scores]) if scores.shape[1] == 1 else scores
+        if scores.shape[1] > 1:
+            return scores
+        return np.minimum(np.hstack([-scores, scores]), 0.0)  # log-odds may be infinite: a prior of 0
 
     def _is_far(self) -> bool:
         """Whether some of three classes or more are so far apart that linear scores of the others cancel."""

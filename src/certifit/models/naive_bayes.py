@@ -377,7 +377,7 @@ class MultinomialNB(CountNB):
 
 
 def binarized(X: Any, threshold: float, names: Sequence[str]) -> Any:
-    """1 where an entry is larger than the threshold, else 0; a category stays as it is coded."""
+    """1 where an entry is larger than the threshold, else 0; a category stays coded, its entries being 1."""
     if isinstance(X, Columns):
         return Columns([_binarized_part(part, X.shape[0], threshold, names) for part in X.segments], X.shape[0])
     values = X.data if sp.issparse(X) else X
@@ -390,7 +390,7 @@ def binarized(X: Any, threshold: float, names: Sequence[str]) -> Any:
 
 def _binarized_part(part: Segment, n_rows: int, threshold: float, names: Sequence[str]) -> Segment:
     if isinstance(part, Codes):
-        return part
+        return part if threshold < 1 else Csr(sp.csr_array((n_rows, part.n_columns)))
     if isinstance(part, Csr):
         return Csr(binarized(part.rows, threshold, names))
     return Dense(binarized(part.dense(n_rows), threshold, names))
