@@ -18,7 +18,7 @@ from certifit.cli.verify import verify
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="certifit", message="certifit %(version)s")
 def main() -> None:
-    """Regression and classification with cross-validation, intervals and a proof that the fit is the best.
+    """Regression and classification with cross-validation, p-values and a proof that the fit converged.
 
     \b
     certifit demo                                          try it on bundled data

@@ -169,7 +169,7 @@ def _curve(board: Leaderboard, measure: Measure) -> Table | None:
         "validation_error": table["standard_error"],
         "train": None if train is None else measure.of_score(table["mean_train_score"]),
         "train_error": None if train is None else standard_errors(train),
-        "best": int(np.argmax(table["mean_test_score"])),
+        "best": int(np.nanargmax(table["mean_test_score"])),  # a candidate without a fit has none
         "chosen": next(k for k, params in enumerate(table["params"]) if params == entry.params),
     }
 
