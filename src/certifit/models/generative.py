@@ -184,7 +184,7 @@ class GaussianDiscriminant(Classifier):
         scores: Array = core.linear_scores(columns.rows, self.coef_, self.intercept_, n_threads())
         if scores.shape[1] > 1:
             return scores
-        return np.minimum(np.hstack([-scores, scores]), 0.0)  # log-odds may be infinite: a prior of 0
+        return np.asarray(np.minimum(np.hstack([-scores, scores]), 0.0))  # log-odds may be infinite: a prior of 0
 
     def _is_far(self) -> bool:
         """Whether some of three classes or more are so far apart that linear scores of the others cancel."""
