@@ -234,9 +234,12 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
             return np.zeros((0, len(self.classes_)))
         columns = Block(self._columns(block), None, None, block.first_row)
         scores = f(columns)
-        if not np.isfinite(scores).all() and not np.isfinite(best := scores.max(axis=1)).all():
-            refuse_nonfinite(Memory(columns.X, None, names=self.column_names_))
-            row = int(np.flatnonzero(~np.isfinite(best))[0]) + block.first_row
+        if np.isfinite(scores).all():
+            return scores
+        refuse_nonfinite(Memory(columns.X, None, names=self.column_names_))  # or one class would be sure of such a row
+        lost = np.flatnonzero(~np.isfinite(scores.max(axis=1)))
+        if len(lost):
+            row = int(lost[0]) + block.first_row
             raise ValueError(f"Row {row} of X lies so far from every class that its scores leave the range of float64.")
         return scores
 
