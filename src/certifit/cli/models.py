@@ -85,7 +85,7 @@ def _gaussian_nb(asked: Asked) -> Any:
 
 
 def _bernoulli_nb(asked: Asked) -> Any:
-    from certifit.models.naive_bayes import BernoulliNB
+    from certifit.models.count_naive_bayes import BernoulliNB
 
     return _tuned(BernoulliNB(**_but(asked.common, "fit_intercept", "basis")), asked, "smoothing", "alpha")
 
@@ -93,7 +93,7 @@ def _bernoulli_nb(asked: Asked) -> Any:
 def _multinomial_nb(asked: Asked) -> Any:
     from sklearn.base import clone
 
-    from certifit.models.naive_bayes import MultinomialNB
+    from certifit.models.count_naive_bayes import MultinomialNB
 
     common = _but(asked.common, "fit_intercept", "basis")
     encoder = clone(common["encoder"])

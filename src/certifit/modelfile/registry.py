@@ -71,13 +71,13 @@ def _gaussian_nb() -> type[Any]:
 
 
 def _bernoulli_nb() -> type[Any]:
-    from certifit.models.naive_bayes import BernoulliNB
+    from certifit.models.count_naive_bayes import BernoulliNB
 
     return BernoulliNB
 
 
 def _multinomial_nb() -> type[Any]:
-    from certifit.models.naive_bayes import MultinomialNB
+    from certifit.models.count_naive_bayes import MultinomialNB
 
     return MultinomialNB
 

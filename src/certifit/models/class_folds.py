@@ -195,8 +195,7 @@ def solved(model: Any, classes: Array, statistic: Any, source: Source) -> Any:
     """The model with the closed form of a statistic; a sentence where there is none, or one that leaves float64."""
     model.classes_ = classes
     try:
-        task = model._task(statistic, source)
-        model._store(task, task.solve())
+        model.solve(statistic, source)
     except ValueError as error:
         return str(error)
     return model

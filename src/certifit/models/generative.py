@@ -14,7 +14,7 @@ from certifit.certificates.likelihood import LikelihoodCertificate, certify_gaus
 from certifit.data.cells import Cells
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.models.classifier import Classifier, checked_priors
+from certifit.models.generative_classifier import GenerativeClassifier, checked_priors
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import cell_moments
 from certifit.statistics.class_scatter import ClassScatter, class_grams, class_scatter
@@ -26,7 +26,7 @@ COVARIANCES = ("shared", "class", "diagonal")
 FAR = 1e3  # standard deviations from the mean of all: linear scores of classes beyond cancel ten digits and more
 
 
-class GaussianDiscriminant(Classifier):
+class GaussianDiscriminant(GenerativeClassifier):
     """Classes that are Gaussian: p(x, k) = prior_k N(x; mean_k, covariance_k).
 
     maximise over priors, means, covariances:   sum_i weight_i log p(x_i, y_i)
@@ -99,7 +99,7 @@ class GaussianDiscriminant(Classifier):
     def decision_function(self, X: Any) -> Array:
         """Scores whose largest is the prediction, rows x classes; of two classes their difference, log-odds."""
         check_is_fitted(self)
-        scores = self._whole(X, self._class_scores)
+        scores = self._whole(X, self.scores)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     @property
@@ -111,7 +111,8 @@ class GaussianDiscriminant(Classifier):
         kind = kinds.get(self.covariance, "covariances S_k")
         return f"maximised: sum_i weight_i log(prior_k N(x_i; m_k, S)), k = y_i, {kind}{shrunk}"
 
-    def _statistic(self, source: Source, cells: Cells) -> Any:
+    def statistic(self, source: Source, cells: Cells) -> Any:
+        """Sums of the mapped rows by cell; variances need no products of columns."""
         if self.covariance == "diagonal":
             return cell_moments(source, cells)
         return class_scatter(source, cells)
@@ -123,7 +124,7 @@ class GaussianDiscriminant(Classifier):
         return FoldScatter(source, cells)
 
     def sums_key(self) -> Any:
-        """Variances need no products of columns."""
+        """Variances and products of columns are other sums."""
         return self.covariance == "diagonal"
 
     def statistic_bytes(self, n_cells: int, n_columns: int) -> int:
@@ -134,7 +135,7 @@ class GaussianDiscriminant(Classifier):
         """Shrinkages from none to all."""
         return [{"shrinkage": s} for s in (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)]
 
-    def _task(self, statistic: Any, source: Source) -> Any:
+    def _task_of(self, statistic: Any, source: Source) -> Any:
         priors = checked_priors("priors", self.priors, self.classes_)
         names = list(source.names)
         shrinkage = Shrinkage(float(self.shrinkage), bool(self.standardize))
