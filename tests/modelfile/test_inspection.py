@@ -117,7 +117,7 @@ def test_factors_and_bounds_are_counted(saved):
 
 def test_every_estimator_has_its_words():
     assert {key: entry.load_class().__name__ for key, entry in REGISTRY.items()} == {
-        key: name for key, (name, _) in CLASSES.items()
+        key: name for key, (name, _, _) in CLASSES.items()
     }
 
 

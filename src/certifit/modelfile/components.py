@@ -203,4 +203,18 @@ def _size(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[int, float]:
     return summed_size(model._read(X, sample_weight))
 
 
-COMPONENTS = Family(_fitted, _dump, _read, _build, _settings, _size)
+def _describe(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]:
+    """What an inspection shows: how much the directions explain, and how they were found."""
+    kept, total = arrays["state.variances"], metadata["total_variance"]
+    found = {
+        "count": len(kept),
+        "n_columns": arrays["state.mean"].size,
+        "variances": kept.tolist(),
+        "total_variance": total,
+        "explained": metadata["certificate"]["explained"],
+        "route": metadata["route"],
+    }
+    return {"components": found}
+
+
+COMPONENTS = Family(_fitted, _dump, _read, _build, _settings, _size, _describe)

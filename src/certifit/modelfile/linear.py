@@ -39,7 +39,14 @@ from certifit.modelfile.schema import (
     check_arrays,
     refuse_any,
 )
-from certifit.modelfile.sparse import build_penalty, check_penalty, dump_penalty, penalty_arrays, settings
+from certifit.modelfile.sparse import (
+    build_penalty,
+    check_penalty,
+    describe_penalty,
+    dump_penalty,
+    penalty_arrays,
+    settings,
+)
 
 if TYPE_CHECKING:
     from certifit.certificates.inference import Inference
@@ -279,4 +286,24 @@ def _set_solution(model: Any, metadata: Metadata, arrays: Arrays) -> None:
     ]
 
 
-LINEAR = Family(fitted, dump, read, build, settings, size)
+def describe(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]:
+    """What an inspection shows of a linear model."""
+    solution = metadata["solution"]
+    model = {"alpha": solution["alpha"], "has_standard_errors": metadata["inference"] is not None}
+    if "robust" in metadata:
+        model["scale"] = metadata["robust"]["scale"]
+    if "penalty" in metadata:
+        model |= describe_penalty(arrays)
+    coefficients = {
+        "count": len(arrays["coef"]),
+        "n_nonzero": int(np.count_nonzero(arrays["coef"])),
+        "intercept": solution["intercept"] if metadata["parameters"]["fit_intercept"] else None,
+        "rank": solution["rank"],
+        "condition": solution["condition"],
+        "names": parts.maps.columns,
+        "values": arrays["coef"].tolist(),
+    }
+    return {"model": model, "coefficients": coefficients}
+
+
+LINEAR = Family(fitted, dump, read, build, settings, size, describe)
