@@ -190,7 +190,7 @@ def _build(cls: type[Any], metadata: Metadata, arrays: Arrays, parts: Parts) -> 
         {"iteration": i, **({} if residual is None else {"residual": residual}), "seconds": math.nan}
         for i, residual in enumerate(residuals, 1)
     ]
-    model._derive()
+    model.derive()
     return model
 
 
@@ -200,7 +200,9 @@ def _settings(model: Any) -> dict[str, Any]:
 
 def _size(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[int, float]:
     """Rows and sum of weights of the data of a verify."""
-    return summed_size(model._read(X, sample_weight))
+    from certifit.data.gate import unlabelled_source
+
+    return summed_size(unlabelled_source(model.reader(), X, sample_weight))
 
 
 def _describe(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]:

@@ -151,12 +151,9 @@ def build(cls: type[Any], metadata: Metadata, arrays: Arrays, parts: Parts) -> A
 
 def size(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[int, float]:
     """Rows and sum of weights of the data of a verify."""
-    from sklearn.base import clone
-
     from certifit.data.gate import fit_source
 
-    probe = clone(model).set_params(encoder=model.encoder_)  # a frame is read as the table of the fit
-    return summed_size(fit_source(probe, X, y, sample_weight))
+    return summed_size(fit_source(model.reader(), X, y, sample_weight))
 
 
 def _dump_inference(inference: Inference) -> Metadata:

@@ -82,7 +82,7 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
         return self._certified(self._task_on(X, y, sample_weight), Weights(self.coef_, self.intercept_))
 
     def _task_on(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        source = fit_source(self._reader(), X, y, sample_weight)
+        source = fit_source(self.reader(), X, y, sample_weight)
         predict_source(self, source)
         return self._task(self._mapped(source), self.alpha_)
 

@@ -134,7 +134,7 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
     def labelled(self, X: Any, y: Any = None, sample_weight: Any = None) -> Source:
         """Rows of the fitted classes, with codes as in the fit."""
         predict_source(self, X) if isinstance(X, Source) else predict_rows(self, X)
-        return class_source(self._reader(), X, y, sample_weight, self.classes_)[0]
+        return class_source(self.reader(), X, y, sample_weight, self.classes_)[0]
 
     def _each(self, X: Any, f: Callable[[Block], Any]) -> Any:
         """f of every run of a scan, or of pieces of rows in memory."""

@@ -182,19 +182,14 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> ComponentsCertificate:
         """The certificate of this model recomputed on data; no solver takes part."""
         check_is_fitted(self)
-        source = self._read(X, sample_weight)
+        source = unlabelled_source(self.reader(), X, sample_weight)
+        predict_source(self, source)
         state = Directions(self.components_, self.explained_variance_, self.mean_, self.scale_)
         wanted = self.n_components_ if isinstance(self.n_components, Integral) else None  # the route of the fit
         task = self._task(self._mapped(source), wanted)
         if wanted is None or (self.explained_variance_ == 0).any():
             task.refine_for(_smallest(task))  # as the fit did to tell them from 0
         return certify(task, state, float(self.tol))
-
-    def _read(self, X: Any, sample_weight: Any) -> Source:
-        """Rows like those of the fit."""
-        source = unlabelled_source(self._reader(), X, sample_weight)
-        predict_source(self, source)
-        return source
 
     @property
     def _n_features_out(self) -> int:
@@ -231,9 +226,9 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.route_ = ROUTES[type(task)]
         self.column_names_ = list(task.source.names)
         self.data_ = {"n_rows": task.n_rows, "sum_weight": task.sum_weight}
-        self._derive()
+        self.derive()
 
-    def _derive(self) -> None:
+    def derive(self) -> None:
         """What follows from the directions, their variances and the total."""
         self.n_components_, self.n_iter_ = len(self.components_), len(self.history_)
         whole = max(self.total_variance_, np.finfo(float).tiny)

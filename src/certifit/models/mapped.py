@@ -48,7 +48,7 @@ class MappedRows(BaseEstimator):
             raise error.moved(block.first_row) from None
         return X
 
-    def _reader(self) -> Self:
+    def reader(self) -> Self:
         """A copy that reads rows as this model was fitted to them; the gate may set its attributes."""
         probe: Self = clone(self)
         if self.encoder_ is not None and probe.encoder is None:
