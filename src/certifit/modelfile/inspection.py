@@ -16,6 +16,7 @@ from certifit.modelfile import container
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show
 from certifit.modelfile.family import Metadata, Parts
 from certifit.modelfile.files import check_metadata
+from certifit.modelfile.registry import entry_named
 
 
 @dataclass(frozen=True)
@@ -165,26 +166,26 @@ def _pca(metadata: Metadata) -> str:
 
 
 _MINIMISED, _MAXIMISED = "minimised", "maximised"
-# What a class is called and what it optimises: what `objective` says of a model, without importing one.
-CLASSES: Mapping[str, tuple[str, str, Callable[[Metadata], str]]] = {
-    "linear_regression": ("LinearRegression", _MINIMISED, lambda metadata: _SQUARES),
-    "ridge": ("Ridge", _MINIMISED, _ridge),
-    "lasso": ("Lasso", _MINIMISED, _lasso),
-    "elastic_net": ("ElasticNet", _MINIMISED, _elastic_net),
-    "huber_regressor": ("HuberRegressor", _MINIMISED, _huber),
-    "gaussian_discriminant": ("GaussianDiscriminant", _MAXIMISED, _discriminant),
-    "gaussian_nb": ("GaussianNB", _MAXIMISED, _gaussian),
-    "bernoulli_nb": ("BernoulliNB", _MAXIMISED, _bernoulli),
-    "multinomial_nb": ("MultinomialNB", _MAXIMISED, _multinomial),
-    "pca": ("PCA", _MAXIMISED, _pca),
+# What a model optimises: what `objective` says of a model, without importing one.
+OBJECTIVES: Mapping[str, tuple[str, Callable[[Metadata], str]]] = {
+    "linear_regression": (_MINIMISED, lambda metadata: _SQUARES),
+    "ridge": (_MINIMISED, _ridge),
+    "lasso": (_MINIMISED, _lasso),
+    "elastic_net": (_MINIMISED, _elastic_net),
+    "huber_regressor": (_MINIMISED, _huber),
+    "gaussian_discriminant": (_MAXIMISED, _discriminant),
+    "gaussian_nb": (_MAXIMISED, _gaussian),
+    "bernoulli_nb": (_MAXIMISED, _bernoulli),
+    "multinomial_nb": (_MAXIMISED, _multinomial),
+    "pca": (_MAXIMISED, _pca),
 }
 
 
 def _model(metadata: Metadata) -> dict[str, Any]:
-    name, aim, objective = CLASSES[metadata["estimator"]]
+    aim, objective = OBJECTIVES[metadata["estimator"]]
     without = "" if metadata["parameters"].get("fit_intercept", True) else " with b = 0"
     return {
-        "class": name,
+        "class": entry_named(metadata["estimator"]).name,
         "estimator": metadata["estimator"],
         "objective": f"{aim}: {objective(metadata)}{without}{_loss(metadata)}",
         "parameters": metadata["parameters"],
