@@ -23,8 +23,8 @@ _MODULES = {
     "models.robust": ("HuberRegressor",),
     "models.components": ("PCA",),
     "models.generative": ("GaussianDiscriminant",),
-    "models.naive_bayes": (
-        "GaussianNB",
+    "models.naive_bayes": ("GaussianNB",),
+    "models.count_naive_bayes": (
         "BernoulliNB",
         "MultinomialNB",
     ),
@@ -265,9 +265,10 @@ if TYPE_CHECKING:
     from certifit.maps import Functions, Polynomial, TableEncoder, TextBinarizer
     from certifit.modelfile import load, save, verify
     from certifit.models.components import PCA
+    from certifit.models.count_naive_bayes import BernoulliNB, MultinomialNB
     from certifit.models.generative import GaussianDiscriminant
     from certifit.models.linear import LinearRegression, Ridge
-    from certifit.models.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
+    from certifit.models.naive_bayes import GaussianNB
     from certifit.models.robust import HuberRegressor
     from certifit.models.sparse import ElasticNet, Lasso
     from certifit.runtime import threads

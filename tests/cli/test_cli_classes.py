@@ -107,8 +107,11 @@ def test_two_whole_numbers_can_be_a_quantity(cli, flowers):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["--model", "discriminant", "--shrinkage", "0.1"], cf.GaussianDiscriminant(shrinkage=0.1)),
-        (["--model", "quadratic", "--shrinkage", "0.2"], cf.GaussianDiscriminant("class", shrinkage=0.2)),
+        (["--model", "discriminant", "--shrinkage", "0.1"], cf.GaussianDiscriminant(shrinkage=0.1, standardize=True)),
+        (
+            ["--model", "quadratic", "--shrinkage", "0.2"],
+            cf.GaussianDiscriminant("class", shrinkage=0.2, standardize=True),
+        ),
         (["--model", "gaussian-nb"], cf.GaussianNB()),
         (["--model", "bernoulli-nb", "--smoothing", "0.5"], cf.BernoulliNB(0.5)),
         (["--model", "discriminant", "--cv", "0"], cf.GaussianDiscriminant()),
@@ -131,7 +134,7 @@ def test_the_folds_choose_the_shrinkage(cli, flowers):
     assert result.exit_code == 0, result.output
     source = cf.scan_csv(flowers, target="kind")
     tuned = cf.CrossValidated(
-        cf.GaussianDiscriminant("class"), cv=cf.Folds(10, stratify=True), scoring="neg_log_loss"
+        cf.GaussianDiscriminant("class", standardize=True), cv=cf.Folds(10, stratify=True), scoring="neg_log_loss"
     ).fit(source)
     assert loaded("out").shrinkage == tuned.best_params_["shrinkage"]
 
@@ -271,7 +274,7 @@ def test_gaps_of_numbers_are_refitted_in_every_fold(cli, flowers):
     write_rows("gaps.csv", columns)
     result = cli("fit", "gaps.csv", "-t", "kind", "-o", "out", "--model", "discriminant", "--shrinkage", "0.1")
     assert result.exit_code == 0, result.output
-    model = cf.GaussianDiscriminant(shrinkage=0.1, encoder=cf.TableEncoder(unseen="reference"))
+    model = cf.GaussianDiscriminant(shrinkage=0.1, standardize=True, encoder=cf.TableEncoder(unseen="reference"))
     found = cf.class_validation(model, cf.scan_csv("gaps.csv", target="kind"))
     metrics = context_of("out")["classes"]["metrics"]
     assert metrics["log_loss"]["value"] == pytest.approx(float(found.metrics()["log_loss"]), rel=1e-12)

@@ -79,7 +79,7 @@ LABELS = {
     "larger integers": np.array([0, 2**63, 2**64 - 1], dtype=np.uint64),
     "half": np.array([-2, 0, 2048], dtype=np.float16),
     "single": np.array([-2, 0, 2**24], dtype=np.float32),
-    "double": np.array([-1e300, -0.0, 2.0**53]),
+    "double": np.array([-(2.0**53), -0.0, 2.0**52]),
 }
 
 

@@ -26,7 +26,8 @@ class Asked:
 class Kind:
     """A model: its name in a table, how it is made, what it predicts, and the options that go with it.
 
-    counts: it reads columns that are there or not, or that are counted, such as words.
+    counts: it reads columns that are there or not, or that are counted, such as words. needs_folds: its strength has no
+    usual value, so folds must choose one that is not given.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Kind:
     takes: tuple[str, ...] = ()
     predicts: str = QUANTITY
     counts: bool = False
+    needs_folds: bool = False
 
 
 def _linear(asked: Asked) -> Any:
@@ -85,7 +87,7 @@ def _gaussian_nb(asked: Asked) -> Any:
 
 
 def _bernoulli_nb(asked: Asked) -> Any:
-    from certifit.models.naive_bayes import BernoulliNB
+    from certifit.models.count_naive_bayes import BernoulliNB
 
     return _tuned(BernoulliNB(**_but(asked.common, "fit_intercept", "basis")), asked, "smoothing", "alpha")
 
@@ -93,7 +95,7 @@ def _bernoulli_nb(asked: Asked) -> Any:
 def _multinomial_nb(asked: Asked) -> Any:
     from sklearn.base import clone
 
-    from certifit.models.naive_bayes import MultinomialNB
+    from certifit.models.count_naive_bayes import MultinomialNB
 
     common = _but(asked.common, "fit_intercept", "basis")
     encoder = clone(common["encoder"])
@@ -107,8 +109,8 @@ _SPARSE_TAKES = ("alpha", "increasing", "decreasing", "unpenalised", *_LINEAR_TA
 KINDS = {
     "linear": Kind(LINEAR, _linear, _LINEAR_TAKES),
     "ridge": Kind("ridge", _ridge, ("alpha", *_LINEAR_TAKES)),
-    "lasso": Kind("lasso", _lasso, _SPARSE_TAKES),
-    "elastic-net": Kind("elastic net", _elastic_net, ("l1_ratio", *_SPARSE_TAKES)),
+    "lasso": Kind("lasso", _lasso, _SPARSE_TAKES, needs_folds=True),
+    "elastic-net": Kind("elastic net", _elastic_net, ("l1_ratio", *_SPARSE_TAKES), needs_folds=True),
     "huber": Kind("huber", _huber, ("alpha", "delta", *_LINEAR_TAKES)),
     "discriminant": Kind("linear discriminant", _discriminant, ("shrinkage", "degree"), CLASSES),
     "quadratic": Kind("quadratic discriminant", _quadratic, ("shrinkage", "degree"), CLASSES),
@@ -228,8 +230,8 @@ def unwrapped(model: Any, kind: str, notes: Sequence[str]) -> Any:
     inner = getattr(model, "estimator", None)
     if inner is None:
         return model
-    if kind == AUTO or KINDS[kind].predicts == CLASSES:
-        return inner  # without shrinkage, or with a smoothing of 1: the usual models
+    if kind == AUTO or not KINDS[kind].needs_folds:
+        return inner
     why = " ".join(notes) or "--cv is 0."
     raise click.UsageError(f"--model {kind} needs folds to choose the penalty, or --alpha A. {why}")
 

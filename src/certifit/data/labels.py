@@ -146,7 +146,7 @@ def _refuse_floats(values: Array) -> None:
             f"Unknown label type: continuous. y holds {value}, a number on a scale; labels are text, whole numbers or "
             "flags. Use a regressor, or convert y."
         )
-    for value in values[np.abs(values) > 2.0**53][:1]:
+    for value in values[np.abs(values.astype(np.float64)) > 2.0**53][:1]:
         raise ValueError(
             f"y holds {value:g}, too large a label for float64. Give labels as text or as 64-bit integers."
         )

@@ -81,6 +81,13 @@ def _part(X: Any, begin: int, end: int) -> Any:
     return part
 
 
+def rows_where(X: Any, seen: Array) -> Any:
+    """Some rows of columns, an array, CSR or a table in Arrow."""
+    if isinstance(X, Columns):
+        return X.taken(seen)
+    return X.filter(seen) if hasattr(X, "schema") else X[seen]
+
+
 class RowMap(Protocol):
     """What `Source.through` needs of a map: rows in, rows out."""
 

@@ -87,12 +87,27 @@ def family(kind: Kind) -> Family:
     def settings(model: Any) -> dict[str, Any]:
         return {kind.priors: _given_priors(kind, model)}
 
-    return Family(fitted, dump, read, build, settings, size)
+    return Family(fitted, dump, read, build, settings, size, describe)
 
 
 def size(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[int, float]:
     """Rows and sum of weights of the data of a verify: of rows that have a class."""
     return summed_size(model.labelled(X, y, sample_weight), _size)
+
+
+def describe(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]:
+    """What an inspection shows: labels with their priors and weights, and the columns that decide between them."""
+    priors = arrays["state.priors"] if "state.priors" in arrays else np.exp(arrays["state.log_priors"])
+    found = {
+        "labels": parts.extra.tolist(),
+        "dtype": metadata["labels"]["dtype"],
+        "priors": priors.tolist(),
+        "are_priors_given": metadata["has_priors"],
+        "weights": arrays["class_count"].tolist(),
+        "n_columns": parts.certificate.n_columns,
+        "left_out": list(parts.certificate.dependent),
+    }
+    return {"classes": found | ({"epsilon": metadata["sums"]["epsilon"]} if "sums" in metadata else {})}
 
 
 def redundant_places(arrays: Arrays, p: int) -> tuple[int, ...]:

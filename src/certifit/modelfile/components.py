@@ -190,7 +190,7 @@ def _build(cls: type[Any], metadata: Metadata, arrays: Arrays, parts: Parts) -> 
         {"iteration": i, **({} if residual is None else {"residual": residual}), "seconds": math.nan}
         for i, residual in enumerate(residuals, 1)
     ]
-    model._derive()
+    model.derive()
     return model
 
 
@@ -200,7 +200,23 @@ def _settings(model: Any) -> dict[str, Any]:
 
 def _size(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[int, float]:
     """Rows and sum of weights of the data of a verify."""
-    return summed_size(model._read(X, sample_weight))
+    from certifit.data.gate import unlabelled_source
+
+    return summed_size(unlabelled_source(model.reader(), X, sample_weight))
 
 
-COMPONENTS = Family(_fitted, _dump, _read, _build, _settings, _size)
+def _describe(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]:
+    """What an inspection shows: how much the directions explain, and how they were found."""
+    kept, total = arrays["state.variances"], metadata["total_variance"]
+    found = {
+        "count": len(kept),
+        "n_columns": arrays["state.mean"].size,
+        "variances": kept.tolist(),
+        "total_variance": total,
+        "explained": metadata["certificate"]["explained"],
+        "route": metadata["route"],
+    }
+    return {"components": found}
+
+
+COMPONENTS = Family(_fitted, _dump, _read, _build, _settings, _size, _describe)

@@ -32,6 +32,7 @@ class Family:
     fitted: what the metadata says of a fit, given itself. dump: metadata and arrays of a model. read: the parts of
     checked metadata and arrays, or a ModelFileError. build: the model of its class, metadata, arrays and parts.
     settings: parameters that a file has in another form than the model. size: rows and sum of weights on a verify.
+    describe: what an inspection shows of it: "coefficients", "classes" or "components", and more on the "model".
     """
 
     fitted: Callable[[Metadata], Mapping[str, Spec]]
@@ -40,6 +41,7 @@ class Family:
     build: Callable[[type[Any], Metadata, Arrays, Parts], Any]
     settings: Callable[[Any], dict[str, Any]]
     size: Callable[[Any, Any, Any, Any], tuple[int, float]]
+    describe: Callable[[Metadata, Arrays, Parts], dict[str, Any]]
 
 
 def summed_size(source: Any, size: Callable[[Any], tuple[int, float]] | None = None) -> tuple[int, float]:

@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
-
 from certifit.modelfile import container
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show
-from certifit.modelfile.family import Arrays, Metadata, Parts
+from certifit.modelfile.family import Metadata, Parts
 from certifit.modelfile.files import check_metadata
+from certifit.modelfile.registry import entry_named
 
 
 @dataclass(frozen=True)
@@ -61,18 +60,20 @@ def inspect(path: Path, *, max_bytes: int = MAX_FILE) -> Inspection:
     data = read_bytes(path, max_bytes)
     try:
         metadata, arrays = container.from_bytes(data)
-        parts = check_metadata(metadata).family.read(metadata, arrays)
+        family = check_metadata(metadata).family
+        parts = family.read(metadata, arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{show(path)} is not a sound model file: {error}") from None
+    own = family.describe(metadata, arrays, parts)
     return Inspection(
         file=_file(data, metadata),
-        model=_model(metadata, arrays),
+        model=_model(metadata) | own.get("model", {}),
         target=metadata.get("target"),
         features=_features(metadata),
         encoder=_encoder(metadata, parts),
-        coefficients=_coefficients(metadata, arrays, parts) if "solution" in metadata else None,
-        classes=_classes(metadata, arrays, parts) if "labels" in metadata else None,
-        components=_components(metadata, arrays) if "route" in metadata else None,
+        coefficients=own.get("coefficients"),
+        classes=own.get("classes"),
+        components=own.get("components"),
         certificate=_certificate(parts),
         data={**metadata["data"], **{key: metadata[key] for key in ("n_iterations",) if key in metadata}},
     )
@@ -164,42 +165,32 @@ def _pca(metadata: Metadata) -> str:
     return f"trace V'AV over V'V = I, A = mean of z z', z = {z}{scale}"
 
 
-# What a class is called and what it optimises: what `objective` says of a model, without importing one.
-CLASSES: Mapping[str, tuple[str, Callable[[Metadata], str]]] = {
-    "linear_regression": ("LinearRegression", lambda metadata: _SQUARES),
-    "ridge": ("Ridge", _ridge),
-    "lasso": ("Lasso", _lasso),
-    "elastic_net": ("ElasticNet", _elastic_net),
-    "huber_regressor": ("HuberRegressor", _huber),
-    "gaussian_discriminant": ("GaussianDiscriminant", _discriminant),
-    "gaussian_nb": ("GaussianNB", _gaussian),
-    "bernoulli_nb": ("BernoulliNB", _bernoulli),
-    "multinomial_nb": ("MultinomialNB", _multinomial),
-    "pca": ("PCA", _pca),
+_MINIMISED, _MAXIMISED = "minimised", "maximised"
+# What a model optimises: what `objective` says of a model, without importing one.
+OBJECTIVES: Mapping[str, tuple[str, Callable[[Metadata], str]]] = {
+    "linear_regression": (_MINIMISED, lambda metadata: _SQUARES),
+    "ridge": (_MINIMISED, _ridge),
+    "lasso": (_MINIMISED, _lasso),
+    "elastic_net": (_MINIMISED, _elastic_net),
+    "huber_regressor": (_MINIMISED, _huber),
+    "gaussian_discriminant": (_MAXIMISED, _discriminant),
+    "gaussian_nb": (_MAXIMISED, _gaussian),
+    "bernoulli_nb": (_MAXIMISED, _bernoulli),
+    "multinomial_nb": (_MAXIMISED, _multinomial),
+    "pca": (_MAXIMISED, _pca),
 }
 
 
-def _model(metadata: Metadata, arrays: Arrays) -> dict[str, Any]:
-    name, objective = CLASSES[metadata["estimator"]]
-    aim = "minimised" if "solution" in metadata else "maximised"
+def _model(metadata: Metadata) -> dict[str, Any]:
+    aim, objective = OBJECTIVES[metadata["estimator"]]
     without = "" if metadata["parameters"].get("fit_intercept", True) else " with b = 0"
-    found = {
-        "class": name,
+    return {
+        "class": entry_named(metadata["estimator"]).name,
         "estimator": metadata["estimator"],
         "objective": f"{aim}: {objective(metadata)}{without}{_loss(metadata)}",
         "parameters": metadata["parameters"],
         "basis": metadata.get("basis"),
     }
-    if "solution" in metadata:
-        found |= {"alpha": metadata["solution"]["alpha"], "has_standard_errors": metadata["inference"] is not None}
-    if "robust" in metadata:
-        found["scale"] = metadata["robust"]["scale"]
-    if "penalty" in metadata:
-        factors, none = arrays.get("penalty.factors", np.ones(1)), np.zeros(1)
-        ends = (arrays.get("penalty.lower", none - np.inf), arrays.get("penalty.upper", none + np.inf))
-        found["n_factors"] = int((factors != 1).sum())
-        found["n_bounded"] = int((np.isfinite(ends[0]) | np.isfinite(ends[1])).sum())
-    return found
 
 
 def _features(metadata: Metadata) -> dict[str, Any]:
@@ -213,47 +204,6 @@ def _encoder(metadata: Metadata, parts: Parts) -> dict[str, Any] | None:
     state, _ = parts.maps.fitted_encoder.to_state()
     kinds = {column["name"]: column["kind"] for column in state["columns"]}
     return {"parameters": metadata["encoder"]["parameters"], "kinds": kinds, "notes": list(state["notes"])}
-
-
-def _coefficients(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]:
-    solution, coef = metadata["solution"], arrays["coef"]
-    return {
-        "count": len(coef),
-        "n_nonzero": int(np.count_nonzero(coef)),
-        "intercept": solution["intercept"] if metadata["parameters"]["fit_intercept"] else None,
-        "rank": solution["rank"],
-        "condition": solution["condition"],
-        "names": parts.maps.columns,
-        "values": coef.tolist(),
-    }
-
-
-def _classes(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]:
-    """Labels with their priors and weights, and the columns that decide between them."""
-    priors = arrays["state.priors"] if "state.priors" in arrays else np.exp(arrays["state.log_priors"])
-    found = {
-        "labels": parts.extra.tolist(),
-        "dtype": metadata["labels"]["dtype"],
-        "priors": priors.tolist(),
-        "are_priors_given": metadata["has_priors"],
-        "weights": arrays["class_count"].tolist(),
-        "n_columns": parts.certificate.n_columns,
-        "left_out": list(parts.certificate.dependent),
-    }
-    return found | ({"epsilon": metadata["sums"]["epsilon"]} if "sums" in metadata else {})
-
-
-def _components(metadata: Metadata, arrays: Arrays) -> dict[str, Any]:
-    """How much the directions explain, and how they were found."""
-    kept, total = arrays["state.variances"], metadata["total_variance"]
-    return {
-        "count": len(kept),
-        "n_columns": arrays["state.mean"].size,
-        "variances": kept.tolist(),
-        "total_variance": total,
-        "explained": metadata["certificate"]["explained"],
-        "route": metadata["route"],
-    }
 
 
 def _certificate(parts: Parts) -> dict[str, Any]:

@@ -39,7 +39,14 @@ from certifit.modelfile.schema import (
     check_arrays,
     refuse_any,
 )
-from certifit.modelfile.sparse import build_penalty, check_penalty, dump_penalty, penalty_arrays, settings
+from certifit.modelfile.sparse import (
+    build_penalty,
+    check_penalty,
+    describe_penalty,
+    dump_penalty,
+    penalty_arrays,
+    settings,
+)
 
 if TYPE_CHECKING:
     from certifit.certificates.inference import Inference
@@ -144,12 +151,9 @@ def build(cls: type[Any], metadata: Metadata, arrays: Arrays, parts: Parts) -> A
 
 def size(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[int, float]:
     """Rows and sum of weights of the data of a verify."""
-    from sklearn.base import clone
-
     from certifit.data.gate import fit_source
 
-    probe = clone(model).set_params(encoder=model.encoder_)  # a frame is read as the table of the fit
-    return summed_size(fit_source(probe, X, y, sample_weight))
+    return summed_size(fit_source(model.reader(), X, y, sample_weight))
 
 
 def _dump_inference(inference: Inference) -> Metadata:
@@ -279,4 +283,24 @@ def _set_solution(model: Any, metadata: Metadata, arrays: Arrays) -> None:
     ]
 
 
-LINEAR = Family(fitted, dump, read, build, settings, size)
+def describe(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]:
+    """What an inspection shows of a linear model."""
+    solution = metadata["solution"]
+    model = {"alpha": solution["alpha"], "has_standard_errors": metadata["inference"] is not None}
+    if "robust" in metadata:
+        model["scale"] = metadata["robust"]["scale"]
+    if "penalty" in metadata:
+        model |= describe_penalty(arrays)
+    coefficients = {
+        "count": len(arrays["coef"]),
+        "n_nonzero": int(np.count_nonzero(arrays["coef"])),
+        "intercept": solution["intercept"] if metadata["parameters"]["fit_intercept"] else None,
+        "rank": solution["rank"],
+        "condition": solution["condition"],
+        "names": parts.maps.columns,
+        "values": arrays["coef"].tolist(),
+    }
+    return {"model": model, "coefficients": coefficients}
+
+
+LINEAR = Family(fitted, dump, read, build, settings, size, describe)

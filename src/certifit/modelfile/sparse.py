@@ -96,3 +96,11 @@ def build_penalty(record: Record | None, arrays: Arrays) -> dict[str, Any]:
         return {}
     ends = (arrays.get("penalty.lower"), arrays.get("penalty.upper"))
     return {"penalty_factors": arrays.get("penalty.factors"), "bounds": ends if record["has_bounds"] else None}
+
+
+def describe_penalty(arrays: Arrays) -> dict[str, int]:
+    """How many columns have a factor of their own, and how many have bounds."""
+    factors, none = arrays.get("penalty.factors", np.ones(1)), np.zeros(1)
+    ends = (arrays.get("penalty.lower", none - np.inf), arrays.get("penalty.upper", none + np.inf))
+    is_bounded = np.isfinite(ends[0]) | np.isfinite(ends[1])
+    return {"n_factors": int((factors != 1).sum()), "n_bounded": int(is_bounded.sum())}

@@ -86,9 +86,8 @@ def _data_reasons(model: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[st
 
 
 def _value_reasons(certificate: Certificate, stored: Certificate) -> Iterator[str]:
-    fault = getattr(certificate, "fault", "")
-    if fault:
-        yield f"There is no proof on this data. {fault}"
+    if certificate.fault:
+        yield f"There is no proof on this data. {certificate.fault}"
         return
     if not certificate.holds:
         yield (

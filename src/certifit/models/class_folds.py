@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from certifit.data.cells import ByLabel, Splits
-from certifit.data.columns import Array, Columns
-from certifit.data.source import Block, Source
+from certifit.data.columns import Array
+from certifit.data.source import Block, Source, rows_where
 
 MOST_BYTES = 256 << 20  # of sums by fold and class, and of the models of all candidates
 LEAST_LOG = float(np.log(np.finfo(np.float64).eps))  # a logarithm of a probability counts as this, as in scikit-learn
@@ -195,8 +195,7 @@ def solved(model: Any, classes: Array, statistic: Any, source: Source) -> Any:
     """The model with the closed form of a statistic; a sentence where there is none, or one that leaves float64."""
     model.classes_ = classes
     try:
-        task = model._task(statistic, source)
-        model._store(task, task.solve())
+        model.solve(statistic, source)
     except ValueError as error:
         return str(error)
     return model
@@ -279,18 +278,9 @@ def counted_rows_of(run: Block, times: Array) -> tuple[Block | None, Array, Arra
     codes = run.y[seen].astype(np.int64)
     if not len(codes):
         return None, codes, weight[:, seen]
-    return rows_where(run, seen), codes, weight[:, seen]
+    return block_where(run, seen), codes, weight[:, seen]
 
 
-def rows_where(run: Block, seen: Array) -> Block:
-    """Some rows of a run; a table in Arrow, columns, an array or CSR."""
-    if seen.all():
-        return Block(run.X, None, None, run.first_row)
-    X = run.X
-    if isinstance(X, Columns):
-        X = X.taken(seen)
-    elif hasattr(X, "schema"):
-        X = X.filter(seen)
-    else:
-        X = X[seen]
-    return Block(X, None, None, run.first_row)
+def block_where(run: Block, seen: Array) -> Block:
+    """Some rows of a run, without their labels."""
+    return Block(run.X if seen.all() else rows_where(run.X, seen), None, None, run.first_row)

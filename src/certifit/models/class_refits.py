@@ -68,12 +68,12 @@ class _Split:
         try:
             if key not in self._maps:
                 maps = clone(own)
-                self._maps[key] = maps, maps._fit_maps(self.rows)
+                self._maps[key] = maps, maps.fit_maps(self.rows)
             maps, mapped = self._maps[key]
             self.width = max(self.width, mapped.n_features)
             own.column_names_ = list(mapped.names)
             if (key, own.sums_key()) not in self._sums:
-                self._sums[key, own.sums_key()] = own._statistic(mapped, ByLabel(len(self.places)))
+                self._sums[key, own.sums_key()] = own.statistic(mapped, ByLabel(len(self.places)))
         except ValueError as error:
             return str(error)
         fit = solved(own, self.model.classes_[self.places], self._sums[key, own.sums_key()], mapped)

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -133,7 +133,7 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self._check_parameters()
         with unchanged_on_error(self):
             source = unlabelled_source(self, X, sample_weight)
-            mapped = self._fit_maps(source)
+            mapped = self.fit_maps(source)
             wanted = self._wanted(mapped)
             task = self._task(mapped, wanted)
             run = solve(
@@ -182,22 +182,14 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> ComponentsCertificate:
         """The certificate of this model recomputed on data; no solver takes part."""
         check_is_fitted(self)
-        source = self._read(X, sample_weight)
+        source = unlabelled_source(self.reader(), X, sample_weight)
+        predict_source(self, source)
         state = Directions(self.components_, self.explained_variance_, self.mean_, self.scale_)
         wanted = self.n_components_ if isinstance(self.n_components, Integral) else None  # the route of the fit
         task = self._task(self._mapped(source), wanted)
         if wanted is None or (self.explained_variance_ == 0).any():
             task.refine_for(_smallest(task))  # as the fit did to tell them from 0
         return certify(task, state, float(self.tol))
-
-    def _read(self, X: Any, sample_weight: Any) -> Source:
-        """Rows like those of the fit."""
-        probe = clone(self)
-        if self.encoder_ is not None and probe.encoder is None:
-            probe.encoder = self.encoder_  # a frame is then read as the table that the model was fitted to
-        source = unlabelled_source(probe, X, sample_weight)
-        predict_source(self, source)
-        return source
 
     @property
     def _n_features_out(self) -> int:
@@ -234,9 +226,9 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.route_ = ROUTES[type(task)]
         self.column_names_ = list(task.source.names)
         self.data_ = {"n_rows": task.n_rows, "sum_weight": task.sum_weight}
-        self._derive()
+        self.derive()
 
-    def _derive(self) -> None:
+    def derive(self) -> None:
         """What follows from the directions, their variances and the total."""
         self.n_components_, self.n_iter_ = len(self.components_), len(self.history_)
         whole = max(self.total_variance_, np.finfo(float).tiny)
@@ -257,7 +249,7 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _scores(self, block: Block) -> Array:
         if block.X.shape[0] == 0:
             return np.zeros((0, self.n_components_))
-        columns = Block(self._columns(block), None, None, block.first_row)
+        columns = Block(self.columns_of(block), None, None, block.first_row)
         power = np.ldexp(1.0, -np.frexp(self.scale_)[1]) if self.standardize else np.ones(len(self.scale_))
         directions = (self.components_ / (self.scale_ * power)).T
         if self.whiten:
@@ -274,7 +266,7 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     @one_blas_thread
     def _distances(self, block: Block) -> Array:
-        X = self._columns(block)
+        X = self.columns_of(block)
         pieces = [self._distance(X, begin) for begin in range(0, X.shape[0], PIECE)]
         distances = np.concatenate(pieces) if pieces else np.zeros(0)
         if not np.isfinite(distances).all():
@@ -308,11 +300,6 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
                 raise ValueError(f"{name} must be an integer >= {least}. Got {value!r}.")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.basis is None
-        return tags
 
 
 def _spectrum(task: VarianceTask, kept: Array) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -14,7 +15,7 @@ from certifit.certificates.likelihood import LikelihoodCertificate, certify_gaus
 from certifit.data.cells import Cells
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.models.classifier import Classifier, checked_priors
+from certifit.models.generative_classifier import GenerativeClassifier, checked_priors
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import cell_moments
 from certifit.statistics.class_scatter import ClassScatter, class_grams, class_scatter
@@ -22,11 +23,10 @@ from certifit.statistics.gram import CellGrams
 from certifit.statistics.residual import UNIT
 from certifit.tasks.gaussian_classes import DiagonalCovariance, FullCovariance, GaussianState, Shrinkage
 
-COVARIANCES = ("shared", "class", "diagonal")
 FAR = 1e3  # standard deviations from the mean of all: linear scores of classes beyond cancel ten digits and more
 
 
-class GaussianDiscriminant(Classifier):
+class GaussianDiscriminant(GenerativeClassifier):
     """Classes that are Gaussian: p(x, k) = prior_k N(x; mean_k, covariance_k).
 
     maximise over priors, means, covariances:   sum_i weight_i log p(x_i, y_i)
@@ -99,49 +99,45 @@ class GaussianDiscriminant(Classifier):
     def decision_function(self, X: Any) -> Array:
         """Scores whose largest is the prediction, rows x classes; of two classes their difference, log-odds."""
         check_is_fitted(self)
-        scores = self._whole(X, self._class_scores)
+        scores = self._whole(X, self.scores)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     @property
     def objective(self) -> str:
         """What is maximised, in one line."""
-        kinds = {"shared": "one covariance S", "class": "covariances S_k", "diagonal": "diagonal S_k"}
         unit = " in standard deviations" if self.standardize else ""
         shrunk = f", S shrunk by {self.shrinkage:g}{unit}" if self.shrinkage else ""
-        kind = kinds.get(self.covariance, "covariances S_k")
-        return f"maximised: sum_i weight_i log(prior_k N(x_i; m_k, S)), k = y_i, {kind}{shrunk}"
+        words = COVARIANCES[self.covariance].words if self.covariance in COVARIANCES else "covariances S_k"
+        return f"maximised: sum_i weight_i log(prior_k N(x_i; m_k, S)), k = y_i, {words}{shrunk}"
 
-    def _statistic(self, source: Source, cells: Cells) -> Any:
-        if self.covariance == "diagonal":
-            return cell_moments(source, cells)
-        return class_scatter(source, cells)
+    def statistic(self, source: Source, cells: Cells) -> Any:
+        """Sums of the mapped rows by cell; variances need no products of columns."""
+        return COVARIANCES[self.covariance].statistic(source, cells)
 
     def fold_parts(self, source: Source, cells: Cells) -> Any:
         """The statistic of unions of cells; twofold sums are made once, if ever."""
-        if self.covariance == "diagonal":
-            return super().fold_parts(source, cells)
-        return FoldScatter(source, cells)
+        if COVARIANCES[self.covariance].has_products:
+            return FoldScatter(source, cells)
+        return super().fold_parts(source, cells)
 
     def sums_key(self) -> Any:
-        """Variances need no products of columns."""
-        return self.covariance == "diagonal"
+        """Variances and products of columns are other sums."""
+        return COVARIANCES[self.covariance].has_products
 
     def statistic_bytes(self, n_cells: int, n_columns: int) -> int:
         """Size of the statistic of so many cells."""
-        return super().statistic_bytes(n_cells, n_columns) * (1 if self.covariance == "diagonal" else n_columns + 2)
+        n_numbers = n_columns + 2 if COVARIANCES[self.covariance].has_products else 1
+        return super().statistic_bytes(n_cells, n_columns) * n_numbers
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
         """Shrinkages from none to all."""
         return [{"shrinkage": s} for s in (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)]
 
-    def _task(self, statistic: Any, source: Source) -> Any:
+    def _task_of(self, statistic: Any, source: Source) -> Any:
         priors = checked_priors("priors", self.priors, self.classes_)
-        names = list(source.names)
         shrinkage = Shrinkage(float(self.shrinkage), bool(self.standardize))
-        others = (shrinkage, priors, names, self.classes_, self.singular == "warn")
-        if self.covariance == "diagonal":
-            return DiagonalCovariance(statistic, *others)
-        return FullCovariance(statistic, self.covariance == "shared", *others)
+        others = (shrinkage, priors, list(source.names), self.classes_, self.singular == "warn")
+        return COVARIANCES[self.covariance].task(statistic, *others)
 
     def _store(self, task: Any, state: GaussianState) -> None:
         self.class_count_ = task.moments.weights
@@ -149,7 +145,7 @@ class GaussianDiscriminant(Classifier):
         self.roots_, self.redundant_ = state.roots, state.redundant
         for name in ("coef_", "intercept_"):
             self.__dict__.pop(name, None)
-        if self.covariance == "shared":
+        if COVARIANCES[self.covariance].is_linear:
             self.coef_, self.intercept_ = _read(state.boundary())
 
     def _state(self) -> GaussianState:
@@ -157,7 +153,7 @@ class GaussianDiscriminant(Classifier):
 
     def _certified(self, task: Any, state: GaussianState) -> LikelihoodCertificate:
         certificate = certify_gaussian(task, state, float(self.tol))
-        if self.covariance != "shared" or self._is_boundary(state):
+        if not COVARIANCES[self.covariance].is_linear or self._is_boundary(state):
             return certificate
         fault = "coef_ and intercept_ are not those of the priors, means and covariance."
         return replace(certificate, value=np.inf, fault=fault)
@@ -220,6 +216,27 @@ class FoldScatter:
         if self._twofold is None:
             self._twofold = class_grams(self.source, self.cells, twofold=True)
         return ClassScatter.of(self._twofold, times)
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """What a choice of the parameter means. task: of a statistic, and what all choices share.
+
+    has_products: its sums are products of columns. is_linear: boundaries are linear.
+    """
+
+    words: str
+    statistic: Callable[[Source, Cells], Any]
+    task: Callable[..., Any]
+    has_products: bool = True
+    is_linear: bool = False
+
+
+COVARIANCES = {
+    "shared": Covariance("one covariance S", class_scatter, partial(FullCovariance, is_shared=True), is_linear=True),
+    "class": Covariance("covariances S_k", class_scatter, partial(FullCovariance, is_shared=False)),
+    "diagonal": Covariance("diagonal S_k", cell_moments, DiagonalCovariance, has_products=False),
+}
 
 
 def _roundings(state: GaussianState) -> tuple[Array, Array]:

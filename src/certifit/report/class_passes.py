@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from certifit.data.cells import ByLabel, mixed
-from certifit.data.columns import Array, Columns
+from certifit.data.columns import Array
 from certifit.data.labels import with_codes
-from certifit.data.source import Block, Source
+from certifit.data.source import Block, Source, rows_where
 from certifit.report.class_information import are_flags, of_levels, of_numbers
 from certifit.report.moments import Moments
 from certifit.report.passes import Seen
@@ -40,7 +40,7 @@ class Sample:
         codes = np.zeros(0) if block.y is None else block.y
         kept = (codes >= 0) & ((mixed(numbers, _SEED) >> np.uint64(11)) < np.uint64(share * 2.0**53))
         kept &= True if block.weight is None else block.weight > 0
-        rows = block.X.taken(kept) if isinstance(block.X, Columns) else block.X[kept]
+        rows = rows_where(block.X, kept)
         X = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
         weight = None if block.weight is None else block.weight[kept]
         return Sample(X.astype(np.float64), codes[kept].astype(np.int64), weight)

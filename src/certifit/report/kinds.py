@@ -61,6 +61,10 @@ LARGEST = Goal(
 )
 
 
+# parameter that folds may choose -> what a curve of errors over it is called
+STRENGTHS = {"alpha": "penalty alpha", "shrinkage": "shrinkage"}
+
+
 @dataclass(frozen=True)
 class Kind:
     """words: with parameters of the model in braces; minimised: the size that the proof speaks of."""
@@ -73,6 +77,7 @@ class Kind:
     without_penalty: str | None = None  # what it is at alpha = 0
     goal: Goal = SMALLEST
     spelt: Mapping[str, str] = field(default_factory=dict)  # values of parameters that are words
+    strengths: Mapping[str, str] = field(default_factory=lambda: STRENGTHS)
 
     def named(self, parameters: dict[str, Any]) -> str:
         """The words, with the parameters filled in."""
@@ -81,6 +86,7 @@ class Kind:
         return self.words.format_map(shown)
 
 
+_SMOOTHING = {"alpha": "smoothing alpha"}
 KINDS = {
     "LinearRegression": Kind("least squares", "squared error"),
     "Ridge": Kind(
@@ -98,15 +104,25 @@ KINDS = {
         spelt={"shared": "one covariance", "class": "a covariance for each class", "diagonal": "variances alone"},
     ),
     "GaussianNB": Kind("Gaussian naive Bayes", "likelihood", goal=LARGEST),
-    "BernoulliNB": Kind("Bernoulli naive Bayes (smoothing {alpha})", "smoothed likelihood", goal=LARGEST),
-    "MultinomialNB": Kind("multinomial naive Bayes (smoothing {alpha})", "smoothed likelihood", goal=LARGEST),
+    "BernoulliNB": Kind(
+        "Bernoulli naive Bayes (smoothing {alpha})", "smoothed likelihood", goal=LARGEST, strengths=_SMOOTHING
+    ),
+    "MultinomialNB": Kind(
+        "multinomial naive Bayes (smoothing {alpha})", "smoothed likelihood", goal=LARGEST, strengths=_SMOOTHING
+    ),
 }
 
 
 def kind_of(model: Any) -> Kind:
+    """The row of a fitted model; without a penalty, that of what it then is."""
+    found = kind_of_class(model)
+    return KINDS[found.without_penalty] if found.without_penalty and model.alpha_ == 0 else found
+
+
+def kind_of_class(model: Any) -> Kind:
     """The row of the model's class or of the nearest class it is made from."""
     found = next((KINDS[one.__name__] for one in type(model).__mro__ if one.__name__ in KINDS), None)
-    if found is None:
-        goal = LARGEST if hasattr(model, "classes_") else SMALLEST
-        return Kind(type(model).__name__, "objective", is_squared=False, goal=goal)
-    return KINDS[found.without_penalty] if found.without_penalty and model.alpha_ == 0 else found
+    if found is not None:
+        return found
+    goal = LARGEST if str(getattr(model, "objective", "")).startswith("maximised") else SMALLEST
+    return Kind(type(model).__name__, "objective", is_squared=False, goal=goal)

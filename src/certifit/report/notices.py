@@ -1,5 +1,6 @@
 """What a reader must know before using the numbers: worst first, each with what to do."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from certifit.report import text
@@ -25,24 +26,36 @@ def _not_certified(context: Table) -> Notice | None:
             f"There is no bound on how far it is from that. {text.visible(certificate['fault'], 600)}",
             "Leave out the columns that are named, or shrink the covariance (--shrinkage 0.1).",
         )
-    value, tolerance = text.power(certificate["value"]), text.power(certificate["tolerance"])
-    excess = (
-        f"may exceed the smallest possible by {value} of its size, and {tolerance} was asked for. Coefficients, "
-        "p-values and predictions"
-        if certificate["goal"]["better"] == "smaller"
-        else f"may be {value} {certificate['goal']['unit']} below the largest possible, and {tolerance} was asked for. "
-        "Probabilities and predictions"
-    )
+    short = SHORT[certificate["goal"]["better"]]
+    excess = short.excess.format(value=text.power(certificate["value"]), unit=certificate["goal"]["unit"])
     return _notice(
         "bad",
-        f"{_failed(certificate)}: it is not proven to be the best",
-        f"The {what} {excess} may be wrong.",
+        f"{short.title}: it is not proven to be the best",
+        f"The {what} {excess}, and {text.power(certificate['tolerance'])} was asked for. {short.touched} may be wrong.",
         "Look for columns of very different size or nearly repeated columns, or ask for less (--tol).",
     )
 
 
-def _failed(certificate: Table) -> str:
-    return "The fit did not converge" if certificate["goal"]["better"] == "smaller" else "The fit stopped short"
+@dataclass(frozen=True)
+class Short:
+    """How a fit that falls short is told: its excess, and the numbers that it touches."""
+
+    title: str
+    excess: str
+    touched: str
+
+
+# which way is better -> words
+SHORT = {
+    "smaller": Short(
+        "The fit did not converge",
+        "may exceed the smallest possible by {value} of its size",
+        "Coefficients, p-values and predictions",
+    ),
+    "larger": Short(
+        "The fit stopped short", "may be {value} {unit} below the largest possible", "Probabilities and predictions"
+    ),
+}
 
 
 def _knows_the_answer(context: Table) -> Notice | None:

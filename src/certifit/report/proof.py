@@ -27,7 +27,7 @@ def certificate_facts(fit: Fit) -> Table:
         "theorem": str(certificate.theorem),
         "sentences": [str(words) for words in certificate.sentences()],
         "prediction_moves": moves,
-        "fault": getattr(certificate, "fault", "") or None,
+        "fault": certificate.fault or None,
         "goal": asdict(fit.kind.goal),
         "words": _words(fit, certificate, moves),
     }
@@ -39,7 +39,7 @@ def _words(fit: Fit, certificate: Any, moves: float | None) -> list[str]:
     bound = f"{text.power(float(certificate.value))} {goal.unit}"
     if certificate.holds:
         first = f"No {goal.chosen} can make the {what} {goal.better} by more than {bound}."
-    elif getattr(certificate, "fault", ""):
+    elif certificate.fault:
         first = f"There is no bound: {certificate.fault}"
     else:
         asked = text.power(float(certificate.tolerance))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from certifit.report import text
+from certifit.report.kinds import STRENGTHS, kind_of_class
 from certifit.selection.curve_scores import CAUTION, standard_errors
 from certifit.selection.decomposition import Decomposition
 from certifit.selection.leaders import RMSE, Entry, Leaderboard
@@ -146,13 +147,9 @@ def _row(board: Leaderboard, entry: Entry, measure: Measure) -> Table:
     }
 
 
-# parameter -> what a curve of errors over it is called: of a quantity, of classes
-CURVES = {"alpha": ("penalty alpha", "smoothing alpha"), "shrinkage": ("shrinkage", "shrinkage")}
-
-
 def _curve(board: Leaderboard, measure: Measure) -> Table | None:
     """Errors along a parameter of the chosen model, or of another that was tuned."""
-    order = [(entry, name) for entry in [board.chosen, *board.entries] for name in CURVES]
+    order = [(entry, name) for entry in [board.chosen, *board.entries] for name in STRENGTHS]
     found = (one for one in order if len(set(one[0].candidates.get(f"param_{one[1]}", []))) > 2)
     entry, name = next(found, (None, ""))
     if entry is None:
@@ -163,7 +160,7 @@ def _curve(board: Leaderboard, measure: Measure) -> Table | None:
     return {
         "model": entry.name,
         "parameter": name,
-        "label": CURVES[name][entry.classes is not None],
+        "label": kind_of_class(entry.model).strengths.get(name, name),
         "values": [float(value) for value in table[f"param_{name}"]],
         "validation": measure.of_score(table["mean_test_score"]),
         "validation_error": table["standard_error"],

@@ -162,7 +162,6 @@ def fitted_codes(model: Any, rows: Rows, splits: Splits, split: int, places: Arr
     """One of our classifiers fitted to the training rows of a split; places: of the classes that these have."""
     classes = _classes(rows)
     source = rows.source if len(places) == len(classes) else Coded(rows.source, places)
-    model._check_parameters()
     one_blas_thread(model.fit_codes)(splits.trained(source, split), classes[places])
     return FoldModel(model, places, len(classes), model)
 

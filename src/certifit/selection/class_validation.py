@@ -19,7 +19,7 @@ from certifit.data.source import Block, Memory, Source, tree_sum
 from certifit.evaluation.confusion import MOST_CLASSES, ConfusionMatrix
 from certifit.evaluation.errors import Spread
 from certifit.evaluation.intervals import Estimate
-from certifit.models.class_folds import FoldModel, FoldModels, log_scores, present, rows_where
+from certifit.models.class_folds import FoldModel, FoldModels, block_where, log_scores, present
 from certifit.models.class_refits import trained_classes
 from certifit.runtime import one_blas_thread
 from certifit.selection.class_engine import fitted_codes
@@ -229,7 +229,7 @@ class _Predict:
         codes = np.zeros(0) if run.y is None else run.y.astype(np.int64)
         log_proba = np.empty((run.n_rows, self.n_classes))
         for s in np.unique(split[split >= 0]).tolist():
-            log_proba[split == s] = self.models[s].log_proba(rows_where(run, split == s))
+            log_proba[split == s] = self.models[s].log_proba(block_where(run, split == s))
         done = split >= 0
         weight = None if run.weight is None else run.weight[done]
         truth, guess = codes[done], log_proba[done].argmax(axis=1)

@@ -25,7 +25,7 @@ from certifit.selection.class_engine import (
     refuse_faulty,
 )
 from certifit.selection.progress import Bar
-from certifit.selection.rows import Rows, picked, reading_new_levels, times_of
+from certifit.selection.rows import Rows, picked, reading_new_levels, reads_sources, times_of
 from certifit.selection.scoring import sufficient
 from certifit.selection.splits import targets
 
@@ -46,19 +46,40 @@ def evaluate(
     with_training: training scores of classifiers too, which cost as many passes over a row as there are splits; other
     models have them for nothing.
     """
+    scores = offered_scores(estimator, rows, rounds, candidates, scoring, with_training)
+    return _refitted(estimator, rows, rounds, candidates, scoring, n_jobs, label) if scores is None else scores
+
+
+def offered_scores(
+    estimator: Any,
+    rows: Rows,
+    rounds: Sequence[Splits],
+    candidates: Sequence[Candidate],
+    scoring: Any,
+    with_training: bool = False,
+) -> FoldScores | None:
+    """Scores that a model offers for all candidates and splits together; None where each needs a refit."""
     if hasattr(estimator, "class_fold_models"):
-        scores = class_scores(estimator, rows, rounds, candidates, scoring, with_training)
-        return _refitted(estimator, rows, rounds, candidates, scoring, n_jobs, label) if scores is None else scores
+        return class_scores(estimator, rows, rounds, candidates, scoring, with_training)
     score = sufficient(scoring)
-    path = None
-    if score is not None and hasattr(estimator, "fold_path"):
-        path = estimator.fold_path(rows.source, rounds, candidates)
-    if path is None or score is None:
-        return _refitted(estimator, rows, rounds, candidates, scoring, n_jobs, label)
+    if score is None or not hasattr(estimator, "fold_path"):
+        return None
+    path = estimator.fold_path(rows.source, rounds, candidates)
+    if path is None:
+        return None
     refuse_units(path.in_units, scoring)
-    train = score(path.train, path.train_total, path.train_weight)
-    validation = score(path.validation, path.validation_total, path.validation_weight)
-    return FoldScores(train, validation, path.validation_weight, "statistics", path)
+    return path_scores(path, path.train, path.validation, score)
+
+
+def path_scores(path: Any, train: Array, validation: Array, score: Any) -> FoldScores:
+    """Scores of squared errors, candidates x splits, whose totals and weights are those of a path."""
+    return FoldScores(
+        score(train, path.train_total, path.train_weight),
+        score(validation, path.validation_total, path.validation_weight),
+        path.validation_weight,
+        "statistics",
+        path,
+    )
 
 
 def refuse_units(in_units: bool, scoring: Any) -> None:
@@ -81,7 +102,7 @@ def _refitted(
 
     estimator = reading_new_levels(estimator, rows.source)
     scorer = check_scoring(estimator, scoring)
-    if (hasattr(estimator, "fold_path") or hasattr(estimator, "class_fold_models")) and not rows.source.is_table:
+    if reads_sources(estimator) and not rows.source.is_table:
         refuse_nonfinite(rows.source)  # a refit would name the row by its number within a split
     works = [(_work(estimator, rows, splits, scoring), splits) for splits in rounds]
     places = [(work, splits, s) for work, splits in works for s in range(splits.n_splits)]

@@ -13,15 +13,14 @@ from sklearn.dummy import DummyRegressor
 from sklearn.model_selection import ParameterGrid
 
 from certifit.data.cells import GroupSizes, Splits
-from certifit.data.columns import Array
 from certifit.data.labels import with_codes
 from certifit.data.source import Source
 from certifit.data.target import label_counts
 from certifit.selection.baseline import MeanOfTarget, class_shares
-from certifit.selection.class_engine import FoldScores, NoFit, class_scores
+from certifit.selection.class_engine import FoldScores, NoFit
 from certifit.selection.class_validation import ClassValidation, validated
 from certifit.selection.cross_validated import CrossValidated, results_table
-from certifit.selection.engine import evaluate
+from certifit.selection.engine import evaluate, offered_scores, path_scores
 from certifit.selection.leaders import BASELINE, CLASS_SCORE, RMSE, SHARES, Entry, Leaderboard
 from certifit.selection.rows import Rows
 from certifit.selection.rules import RULES, choose
@@ -210,7 +209,7 @@ def _scored(
             notes.append(_note_on_refits(job.name, 0, 1, sum(splits.n_splits for splits in rounds)))
             return None
         try:
-            scores = _from_sums(job.estimator, rows, rounds, candidates, scoring)
+            scores = offered_scores(job.estimator, rows, rounds, candidates, scoring)
         except NoFit as error:
             notes.append(_note_on_no_fit(job.name, error))
             return None
@@ -231,32 +230,10 @@ def _scored(
     return candidates, scores
 
 
-def _from_sums(
-    estimator: Any, rows: Rows, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]], scoring: Any
-) -> FoldScores | None:
-    if hasattr(estimator, "class_fold_models"):
-        return class_scores(estimator, rows, rounds, candidates, scoring)
-    score = sufficient(scoring)
-    if score is None or not hasattr(estimator, "fold_path"):
-        return None
-    path = estimator.fold_path(rows.source, rounds, candidates)
-    return None if path is None else _path_scores(path, path.train, path.validation, score)
-
-
 def _needs_refits(estimator: Any, rows: Rows, rounds: Sequence[Splits], most: int) -> bool:
     """Whether a classifier needs more passes over training rows than `most`; all its candidates share them."""
     is_many = hasattr(estimator, "class_fold_models") and sum(splits.n_splits for splits in rounds) > most
     return is_many and not estimator.has_fold_sums(rows.source)
-
-
-def _path_scores(path: Any, train: Array, validation: Array, score: Any) -> FoldScores:
-    return FoldScores(
-        score(train, path.train_total, path.train_weight),
-        score(validation, path.validation_total, path.validation_weight),
-        path.validation_weight,
-        "statistics",
-        path,
-    )
 
 
 def _thinned(candidates: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
@@ -319,7 +296,7 @@ def _baseline(rows: Rows, rounds: Sequence[Splits], scoring: Any, path: Any) -> 
     started = time.perf_counter()
     score = sufficient(scoring)
     if path is not None and score is not None:
-        scores = _path_scores(path, path.train_total[None, :], path.validation_null[None, :], score)
+        scores = path_scores(path, path.train_total[None, :], path.validation_null[None, :], score)
     else:
         model = MeanOfTarget() if rows.X is None else DummyRegressor()
         scores = evaluate(model, rows, rounds, [{}], scoring, label=BASELINE)

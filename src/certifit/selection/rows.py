@@ -39,7 +39,7 @@ class Rows:
     @staticmethod
     def of(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Rows:
         """Checked rows. An estimator of another library checks X itself."""
-        is_ours = hasattr(estimator, "fold_path") or hasattr(estimator, "class_fold_models")
+        is_ours = reads_sources(estimator)
         if isinstance(X, Source):
             if not is_ours:
                 raise TypeError(f"{type(estimator).__name__} cannot read a scan. Give it arrays.")
@@ -68,6 +68,11 @@ def _checked(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Source
     if is_classifier(estimator):
         return class_source(clone(estimator), X, y, sample_weight)
     return fit_source(clone(estimator), X, y, sample_weight), None
+
+
+def reads_sources(estimator: Any) -> bool:
+    """Whether an estimator is one of ours, that takes checked rows from any engine."""
+    return hasattr(estimator, "fold_path") or hasattr(estimator, "class_fold_models")
 
 
 def reading_new_levels(estimator: Any, source: Source) -> Any:

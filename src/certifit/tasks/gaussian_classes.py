@@ -111,8 +111,8 @@ class FullCovariance(GaussianTask):
     """Classes with covariance matrices: one for all, or one each."""
 
     def __init__(
-        self, moments: ClassScatter, is_shared: bool, shrinkage: Shrinkage, priors: Array | None,
-        names: Sequence[str], classes: Array, is_mended: bool = False,
+        self, moments: ClassScatter, shrinkage: Shrinkage, priors: Array | None, names: Sequence[str], classes: Array,
+        is_mended: bool = False, *, is_shared: bool,
     ) -> None:  # fmt: skip
         super().__init__(moments, shrinkage, priors, names, classes, is_mended, 0.0)
         self.is_shared = is_shared
