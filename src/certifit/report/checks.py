@@ -153,6 +153,8 @@ def _class_sizes(context: Table) -> Table | None:
         details = [f"{text.visible(one['label'], 60)}: {text.plural(one['rows'], 'row')}." for one in few]
         words = f"{names}: fewer than {FEW_ROWS} rows, too few to learn from or to measure."
         return _check("Rows of each class", "warn", words, details)
+    if largest["rows"] == smallest["rows"]:
+        return _check("Rows of each class", "ok", f"{text.plural(largest['rows'], 'row')} in every class.")
     words = f"{text.visible(smallest['label'], 40)} has {text.plural(smallest['rows'], 'row')}, the fewest"
     share = f"{text.visible(largest['label'], 40)} {text.percent(largest['share'])} of all"
     return _check("Rows of each class", "ok", f"{words}; {share}.")

@@ -5,7 +5,6 @@ Without cross-validation the rows of the fit take their place, and the sentences
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from scipy import special
@@ -15,6 +14,7 @@ from certifit.evaluation.intervals import Estimate
 from certifit.evaluation.probabilities import calibration
 from certifit.evaluation.ranking import average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
 from certifit.report import text
+from certifit.report.class_tables import decimals
 from certifit.report.facts import Fit, Table
 from certifit.selection.class_validation import ClassValidation, class_training
 
@@ -35,9 +35,10 @@ def class_facts(fit: Fit) -> Table | None:
     """Of the rows that cross-validation predicted, or else of the rows of the fit; None for a quantity."""
     if fit.by_class is None:
         return None
-    rows = next((row["classes"] for row in (fit.validation or {}).get("rows", []) if row["is_chosen"]), None)
+    leaders = (fit.validation or {}).get("rows", [])
+    rows, shares = (next((row["classes"] for row in leaders if row[key]), None) for key in ("is_chosen", "is_baseline"))
     rows = class_training(fit.model, fit.source) if rows is None else rows
-    return judged(rows, fit.by_class.positive, fit.level)
+    return judged(rows, fit.by_class.positive, fit.level, shares)
 
 
 def validation_table(fit: Fit) -> Table | None:
@@ -57,8 +58,13 @@ def _with_scores(row: Table, fit: Fit) -> Table:
     return {key: value for key, value in row.items() if key != "classes"} | {"scores": scores}
 
 
-def judged(rows: ClassValidation, positive: int | None, level: float = 0.95) -> Table:
-    """Everything that is measured of predicted probabilities. positive: the place of one of two classes."""
+def judged(
+    rows: ClassValidation, positive: int | None, level: float = 0.95, shares: ClassValidation | None = None
+) -> Table:
+    """Everything that is measured of predicted probabilities. positive: the place of one of two classes.
+
+    shares: the same rows, predicted from the shares of the classes among others.
+    """
     labels = [str(label) for label in rows.classes.tolist()]
     size = rows.matrix.counts.sum(axis=1)
     order = np.argsort(-size, kind="stable")
@@ -71,7 +77,7 @@ def judged(rows: ClassValidation, positive: int | None, level: float = 0.95) -> 
         "n_classes": len(labels),
         "positive": positive,
         "metrics": {name: _estimate(found) for name, found in metrics(rows, positive, level).items()},
-        "baseline": _baseline(labels, size),
+        "baseline": _baseline(labels, size, shares),
         "confidence": _mean(np.exp(rows.log_proba.max(axis=1)), rows.weight),
         "matrix": _matrix(labels, rows.matrix.counts, order),
         "pairs": _pairs(labels, rows.matrix.counts),
@@ -104,11 +110,11 @@ def _mean(values: Array, weight: Array | None) -> float:
     return float(np.average(values, weights=weight))
 
 
-def _baseline(labels: list[str], size: Array) -> Table:
+def _baseline(labels: list[str], size: Array, predicted: ClassValidation | None) -> Table:
     """What knows the shares of the classes alone: it says the most frequent one."""
     shares = size / size.sum()
-    entropy = float(special.entr(shares).sum())
-    return {"label": labels[int(shares.argmax())], "accuracy": float(shares.max()), "log_loss": entropy}
+    loss = special.entr(shares).sum() if predicted is None else predicted.metrics()["log_loss"]
+    return {"label": labels[int(shares.argmax())], "accuracy": float(shares.max()), "log_loss": float(loss)}
 
 
 def _matrix(labels: list[str], counts: Array, order: Array) -> Table:
@@ -239,7 +245,7 @@ def _how_ranked(facts: Table) -> list[str]:
     auc = found["value"]
     if np.isnan(auc):
         return []
-    interval = _interval(facts, found, partial(text.number, digits=3))
+    interval = _interval(facts, found, decimals)
     if facts["positive"] is None:
         return [f"One class against the rest, the area under the ROC curve (AUC) is {text.number(auc)} on average."]
     label = text.visible(facts["labels"][facts["positive"]], 40)

@@ -252,12 +252,17 @@ def _never_predicted(context: Table) -> Notice | None:
     if not never:
         return None
     names = text.joined([row["label"] for row in never], 5)
+    n_rows, is_one = sum(row["rows"] for row in never), len(never) == 1
+    rows = "Its only row: another class was more probable."
+    if n_rows != 1:
+        whose = "it" if is_one else "them"
+        rows = f"{text.count(n_rows)} rows are of {whose}, and another class was more probable for every one."
+    its, it = ("its probability", "it") if is_one else ("their probabilities", "them")
     return _notice(
         "warn",
         f"Never predicted: {names}",
-        f"{text.count(sum(row['rows'] for row in never))} rows are of {'it' if len(never) == 1 else 'them'}, and "
-        "another class was more probable for every one.",
-        "Use its probability with a lower threshold, or look for columns that tell it apart.",
+        rows,
+        f"Use {its} with a lower threshold, or look for columns that tell {it} apart.",
     )
 
 

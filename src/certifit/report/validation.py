@@ -22,13 +22,18 @@ SAME_FOLDS = (
 
 @dataclass(frozen=True)
 class Measure:
-    """An error made from a score, and how it is told: of the chosen model, and of the baseline."""
+    """An error made from a score, and how it is told: of the chosen model, and of the baseline.
+
+    rate, sign: sign times this rate of classes is the score.
+    """
 
     words: str
     of_score: Callable[[Any], Any]
     own: str
     baseline: str
     no_better: str
+    rate: str = ""
+    sign: int = 1
 
 
 # scoring -> the error of the report
@@ -46,6 +51,8 @@ MEASURES = {
         "the log loss is {error} (±{plus_minus})",
         "With the {name} alone it is {error}.",
         "That is no better than the {name} alone, with {error}.",
+        "log_loss",
+        -1,
     ),
     "accuracy": Measure(
         "share of wrong rows",
@@ -53,6 +60,7 @@ MEASURES = {
         "a share of {error} is put in the wrong class (±{plus_minus})",
         "With the {name} alone it is {error}.",
         "That is no better than the {name} alone, with {error}.",
+        "accuracy",
     ),
 }
 
@@ -186,8 +194,15 @@ def _step(step: Step, steps: Sequence[Step], measure: Measure) -> Table:
     }
 
 
+def _error(entry: Entry, measure: Measure) -> float:
+    """The mean over the splits; of classes that of all rows together, as the table has it."""
+    if entry.classes is None:
+        return float(measure.of_score(entry.score))
+    return float(measure.of_score(measure.sign * entry.metrics[measure.rate]))
+
+
 def _sentences(board: Leaderboard, measure: Measure) -> list[str]:
-    error, plus_minus = text.measured(measure.of_score(board.chosen.score), board.chosen.standard_error)
+    error, plus_minus = text.measured(_error(board.chosen, measure), board.chosen.standard_error)
     own = measure.own.format(error=error, plus_minus=plus_minus)
     return [f"On rows it did not see, {own}.", *_why_chosen(board), _against_baseline(board, measure)]
 
@@ -210,8 +225,9 @@ def _why_chosen(board: Leaderboard) -> list[str]:
 def _against_baseline(board: Leaderboard, measure: Measure) -> str:
     base = board.baseline
     digits = base.standard_error if base.classes is None else board.chosen.standard_error
-    error, _ = text.measured(measure.of_score(base.score), digits)
-    words = measure.baseline if board.chosen.score > base.score else measure.no_better
+    own, null = _error(board.chosen, measure), _error(base, measure)
+    error, _ = text.measured(null, digits)
+    words = measure.baseline if own < null else measure.no_better
     return words.format(name=base.name, error=error)
 
 

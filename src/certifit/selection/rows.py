@@ -14,7 +14,6 @@ from sklearn.utils.validation import column_or_1d
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.files import FileSource
 from certifit.data.gate import checked_weight, class_source, fit_source
 from certifit.data.source import Block, Memory, Source
 from certifit.maps import TableEncoder
@@ -46,7 +45,7 @@ class Rows:
             if groups is not None:
                 raise ValueError("A scan names its groups: scan_csv(..., group='name of the column').")
             scan, classes = _checked(estimator, X, y, sample_weight)
-            if classes is not None and isinstance(scan, FileSource):
+            if classes is not None:
                 scan = scan.held(SMALL)  # a classifier makes several passes
             labels = None if classes is None else targets(narrow(scan)).astype(np.int64)
             return Rows(scan, labels=labels, classes=classes)

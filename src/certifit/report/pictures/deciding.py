@@ -71,7 +71,7 @@ def _bells(deciding: dict[str, Any], positive: int | None) -> Drawn | None:
     scaled = [(row["name"], _scaled(row)) for row in rows]
     ends = [mean + sign * sd for _, own in scaled for mean, sd in own for sign in (-1, 1)]
     frame = _frame([name for name, _ in scaled], (min(ends), max(ends)), top=28.0)
-    body = [svg.x_axis(frame, "standard deviations from the mean of all classes")]
+    body = [svg.x_axis(frame, "standard deviations from the mean")]
     for k, (name, own) in enumerate(scaled):
         body.append(_name(frame, k, name))
         for c, (mean, sd) in enumerate(own):
