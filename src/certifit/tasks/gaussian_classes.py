@@ -219,16 +219,20 @@ class FullCovariance(GaussianTask):
         return tuple(int(j) for j in everywhere.dependent), ""
 
     def _singular(self, columns: Array, k: int | None) -> str:
+        where = "within the classes" if k is None else f"within class {self.classes.tolist()[k]!r}"
+        less = "" if k is None else ", covariance='shared'"
+        n_rows = int(self.moments.n_rows.sum() if k is None else self.moments.n_rows[k])
+        if n_rows - (len(self.classes) if k is None else 1) < len(self.names):
+            return (
+                f"The covariance is singular {where}, which {'have' if k is None else 'has'} {n_rows} rows for "
+                f"{len(self.names)} columns: the likelihood has no maximum. Use shrinkage=0.1 or so{less}, "
+                "covariance='diagonal', or fewer columns (PCA)."
+            )
         shown = ", ".join(repr(self.names[j]) for j in columns[:10]) + (", ..." if len(columns) > 10 else "")
         noun, verb = ("column", "is") if len(columns) == 1 else ("columns", "are")
-        where = "within the classes" if k is None else f"within class {self.classes.tolist()[k]!r}"
-        rows, n_rows = "", int(self.moments.n_rows.sum() if k is None else self.moments.n_rows[k])
-        if n_rows - (len(self.classes) if k is None else 1) < len(self.names):
-            rows = f", which {'have' if k is None else 'has'} {n_rows} rows for {len(self.names)} columns"
         return (
-            f"The covariance is singular {where}{rows}: {len(columns)} {noun} {verb} constant there, or a combination "
-            f"of others: {shown}. The likelihood has no maximum. Use shrinkage=0.1 or so, or drop the {noun}"
-            + (", or use covariance='shared'." if k is not None else ".")
+            f"The covariance is singular {where}: {len(columns)} {noun} {verb} constant there, or a combination of "
+            f"others: {shown}. The likelihood has no maximum. Use shrinkage=0.1 or so{less}, or drop the {noun}."
         )
 
 
