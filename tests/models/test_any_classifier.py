@@ -40,6 +40,7 @@ class Softmax(Classifier):
         for _ in range(3000):
             slope_w, slope_b = task(self.coef_, self.intercept_)
             self.coef_, self.intercept_ = self.coef_ - 0.3 * slope_w, self.intercept_ - 0.3 * slope_b
+        self.alpha_ = float(self.alpha)
         self.data_ = {"n_rows": task.n_rows, "sum_weight": task.weight}
         self.certificate_ = self._certified(task, self._state())
         return self
@@ -126,6 +127,7 @@ def test_a_report_speaks_of_it(rows):
     context = build(model, source, FILES, validation=validation_facts(board))
     assert context["certificate"]["goal"]["better"] == "smaller"
     assert context["deciding"]["what"] == "odds"
+    assert context["model"]["alpha"] == model.alpha
     assert context["validation"]["curve"]["label"] == "penalty alpha"
     assert context["classes"]["metrics"]["accuracy"]["value"] > 0.5
     assert render(context).startswith("<!DOCTYPE html>")

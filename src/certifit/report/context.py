@@ -8,9 +8,9 @@ files         data, paths, scan, bad_rows: what was read and how; model, report,
 sections      what the page shows, in order [{name, title, short, key (of this dictionary)}]
 figures       the pictures, in order [{name, section, title, caption, description, file}]
 answer        the result in a few sentences
-model         kind, words, minimised (the size that the proof speaks of), objective, target, intercept, alpha (None for
-              classes), parameters, basis, n_features, n_columns, made (what they became, in words), n_nonzero,
-              is_sparse, monomials
+model         kind, words, minimised (the size that the proof speaks of), objective, target, intercept, alpha (None
+              without a penalty), parameters, basis, n_features, n_columns, made (what they became, in words),
+              n_nonzero, is_sparse, monomials
 data          named (columns came with names), is_table, n_rows, mass (sum of weights), weighted,
               skipped (bad rows) and checksummed (None when not a file), notes, file_notes: sentences,
               target {name, mean, sd, low, high (None for classes), classes (None, or [{label, rows, share}])},

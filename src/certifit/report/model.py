@@ -10,7 +10,7 @@ from certifit.report.facts import Fit, Table
 def model_facts(fit: Fit) -> Table:
     """What was fitted, and how it is called."""
     model = fit.model
-    alpha = None if fit.errors is None else float(model.alpha_)
+    alpha = float(model.alpha_) if hasattr(model, "alpha_") else None
     parameters = model.get_params(deep=False) | ({} if alpha is None else {"alpha": alpha})
     n_columns = len(model.column_names_)
     return {

@@ -16,6 +16,7 @@ from sklearn.base import clone, is_classifier
 from certifit.data.cells import ByRow, Splits, mixed
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, tree_sum
+from certifit.data.user_rows import taken
 from certifit.evaluation.confusion import MOST_CLASSES, ConfusionMatrix
 from certifit.evaluation.errors import Spread
 from certifit.evaluation.intervals import Estimate
@@ -24,7 +25,7 @@ from certifit.models.class_refits import trained_classes
 from certifit.runtime import one_blas_thread
 from certifit.selection.class_engine import fitted_codes
 from certifit.selection.class_metrics import METRICS, resentenced
-from certifit.selection.rows import Rows, picked, reading_new_levels, taken, times_of
+from certifit.selection.rows import Rows, picked, reading_new_levels, times_of
 from certifit.selection.splits import counted_rows, rounds_of
 
 MOST_NUMBERS = 20_000_000  # probabilities that are kept: 160 MB

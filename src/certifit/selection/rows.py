@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.utils import indexable
 from sklearn.utils.validation import column_or_1d
@@ -16,6 +15,7 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.gate import checked_weight, class_source, fit_source
 from certifit.data.source import Block, Memory, Source
+from certifit.data.user_rows import n_samples, taken
 from certifit.maps import TableEncoder
 from certifit.models.class_refits import narrow
 from certifit.selection.splits import group_numbers, targets
@@ -98,24 +98,6 @@ def picked(rows: Rows, times: Array) -> tuple[Any, Any, Array | None]:
         numbers, weight = numbers[weight > 0], weight[weight > 0]  # weight 0 is no row
     y = None if rows.y is None else taken(rows.y, numbers)
     return taken(rows.X, numbers), y, weight
-
-
-def taken(X: Any, numbers: Array) -> Any:
-    """Rows of an array, a sparse matrix, a frame or a list, by number."""
-    if hasattr(X, "iloc"):
-        return X.iloc[numbers]
-    if hasattr(X, "take") and hasattr(X, "schema"):  # pyarrow
-        return X.take(numbers)
-    if sp.issparse(X):
-        return X.tocsr()[numbers]
-    if hasattr(X, "shape") or hasattr(X, "__dataframe__"):
-        return X[numbers]
-    return [X[i] for i in numbers]
-
-
-def n_samples(X: Any) -> int:
-    """Number of rows of an array, frame or list."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def _numbered(X: Any, y: Any, labels: Array | None, weight: Array | None) -> Source:
