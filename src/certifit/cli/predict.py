@@ -198,7 +198,8 @@ def _labels(fitted: Any, source: Any, proba: bool) -> Predicted:
 
     classes = fitted.classes_
     kind = pa.array(classes.tolist()).type
-    columns = [("prediction", kind), *((f"p({label})", pa.float64()) for label in classes.tolist() if proba)]
+    spelt = [str(label).lower() if isinstance(label, bool) else str(label) for label in classes.tolist()]
+    columns = [("prediction", kind), *((f"p({label})", pa.float64()) for label in spelt if proba)]
     schema = pa.schema(columns)
 
     def of(run: Any) -> Any:

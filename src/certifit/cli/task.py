@@ -56,6 +56,8 @@ def settle(request: Request, choice: Choice, source: Any, **shared: bool) -> Set
         request.texts.refuse_unused()
     kinds = choice.kinds(CLASSES, bool(texts), **shared)
     used, more = _used(request, choice, kinds, kinds_of, texts)
+    if request.texts.names is None and not texts and (prose := [name for name in used if kinds_of[name] == "text"]):
+        notes.append(f"Free text is not used: {joined(prose)}. To use its words, add --texts {','.join(prose)}.")
     rows = source if used == source.names else source.select(used)
     positive = None if choice.positive is None else _positive(choice.positive, classes)
     encoder = request.encoder(rows.names, bool(texts))
