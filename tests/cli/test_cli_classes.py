@@ -439,6 +439,11 @@ def test_columns_of_probabilities_are_named_as_the_labels_are_written(cli, flowe
     written = cli("predict", "out/model.certifit", flowers, "--proba", "-q").stdout.splitlines()
     assert written[0] == "prediction,p(false),p(true)"
     assert {line.split(",")[0] for line in written[1:]} == {"false", "true"}
+    table = {"x": np.arange(40.0) % 7, "y": np.repeat([0.0, 1.0], 20)}
+    pq.write_table(pa.table(table), "halves.parquet")
+    cli("fit", "halves.parquet", "-t", "y", "-o", "halves", "-q", "--model", "gaussian-nb")
+    written = cli("predict", "halves/model.certifit", "halves.parquet", "--proba", "-q").stdout.splitlines()
+    assert written[0] == "prediction,p(0),p(1)" and written[1].split(",")[0] in ("0", "1")
 
 
 def test_models_that_cost_too_many_refits_are_named_before_what_to_do_about_them(cli, tmp_path):
