@@ -20,8 +20,11 @@ def draw(context: dict[str, Any]) -> str:
     longest = max(len(text.visible(label, NAME)) for label in labels)
     left = 34 + svg.CHARACTER * longest
     is_few = len(labels) <= 4
-    side = min((svg.WIDTH - left - 8) / len(labels), 64 if is_few else 46)
-    width = (svg.WIDTH - left - 8) / len(labels) if is_few else side
+    room, most = svg.WIDTH - left - 8, 64 if is_few else 46
+    if not _fits(labels, room / len(labels) if is_few else min(room / len(labels), most)):
+        room -= 0.71 * svg.CHARACTER * longest  # names that lean over the last column
+    side = min(room / len(labels), most)
+    width = room / len(labels) if is_few else side
     top = 44.0 if _fits(labels, width) else 34 + svg.CHARACTER * longest * 0.75
     body = [_heads(left, top, width, side, labels)]
     for i, label in enumerate(labels):
