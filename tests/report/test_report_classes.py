@@ -410,12 +410,13 @@ def test_an_interval_of_the_auc_below_one_is_not_rounded_to_one():
     assert "to 1)" not in " ".join(context["classes"]["sentences"])
 
 
-def test_names_that_lean_over_the_matrix_stay_inside_its_frame():
+def test_long_names_over_the_matrix_stay_inside_its_frame_and_apart():
     X, codes = clouds(600, 12)
     labels = np.array([f"class number {k:02d}" for k in range(12)])
     source = table_source({"a": X[:, 0], "b": X[:, 1], "y": labels[codes]})
     picture = drawings(class_context((cf.GaussianNB(), source), 0)[2])["matrix"]
     width = float(re.search(r'viewBox="0 0 ([\d.]+) ', picture)[1])
-    leaning = re.findall(r'translate\(([\d.]+) [\d.]+\) rotate\(-45\)">([^<]+)<', picture)
-    assert len(leaning) == 12
-    assert all(float(x) + 0.7 * svg.CHARACTER * len(name) <= width for x, name in leaning)
+    turned = re.findall(r'translate\(([\d.]+) ([\d.]+)\) rotate\(-90\)">([^<]+)<', picture)
+    assert len(turned) == 12
+    assert all(float(x) <= width and float(y) - 0.9 * svg.CHARACTER * len(name) >= 13 for x, y, name in turned)
+    assert np.diff([float(x) for x, _, _ in turned]).min() > 10
