@@ -183,7 +183,7 @@ def test_predictions_are_the_labels_of_the_data(cli, flowers, file, target, end)
     assert result.exit_code == 0, result.output
     source = cf.scan_csv(file, target=target)
     model = cf.GaussianDiscriminant().fit(source)
-    names = [f"p({label})" for label in model.classes_.tolist()]
+    names = [f"p({str(label).lower() if target == 'flag' else label})" for label in model.classes_.tolist()]
     if end == "parquet":
         table = pq.read_table("p.parquet")
         assert table.column_names == ["prediction", *names]
@@ -404,3 +404,51 @@ def test_components_are_verified_and_inspected_but_predict_nothing(cli, flowers)
     assert result.exit_code == 2 and "holds a PCA, which predicts nothing" in result.stderr
     result = cli("verify", "components.certifit", flowers, "-t", "kind")
     assert result.exit_code == 2 and "--target: a PCA has none" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--model", "gaussian-nb"], "--model gaussian-nb has nothing to tune"),
+        (["--model", "discriminant", "--shrinkage", "0.1"], "--shrinkage is given"),
+        (["--cv", "0"], "--cv is 0"),
+    ],
+)
+def test_a_rule_that_has_nothing_to_choose_is_refused(cli, flowers, options, why):
+    result = cli("fit", flowers, "-t", "kind", "-o", "out", "--rule", "1se", *options)
+    assert result.exit_code == 2 and why in result.stderr and not Path("out").exists()
+
+
+def test_a_quantity_of_text_is_refused_without_advice_that_fails(cli, flowers):
+    for options in (["--task", "quantity"], ["--model", "lasso"]):
+        result = cli("fit", flowers, "-t", "kind", "-o", "out", *options)
+        assert result.exit_code == 2 and "line 2" in result.stderr and "--task classes" in result.stderr
+        assert "--types" not in result.stderr
+
+
+def test_free_text_that_a_model_does_not_read_is_told_with_the_option_that_uses_it(cli, messages):
+    told = "Free text is not used: text. To use its words, add --texts text."
+    options = ("-t", "label", "-o", "out", "--model", "discriminant")
+    assert told in " ".join(cli("fit", messages, *options).stdout.split())
+    assert "Free text is not used" not in cli("fit", messages, *options, "--texts", "none").stdout
+    assert "Free text is not used" not in cli("fit", messages, *options, "--texts", "text").stdout
+
+
+def test_columns_of_probabilities_are_named_as_the_labels_are_written(cli, flowers):
+    cli("fit", flowers.with_name("flag.csv"), "-t", "flag", "-o", "out", "-q")
+    written = cli("predict", "out/model.certifit", flowers, "--proba", "-q").stdout.splitlines()
+    assert written[0] == "prediction,p(false),p(true)"
+    assert {line.split(",")[0] for line in written[1:]} == {"false", "true"}
+    table = {"x": np.arange(40.0) % 7, "y": np.repeat([0.0, 1.0], 20)}
+    pq.write_table(pa.table(table), "halves.parquet")
+    cli("fit", "halves.parquet", "-t", "y", "-o", "halves", "-q", "--model", "gaussian-nb")
+    written = cli("predict", "halves/model.certifit", "halves.parquet", "--proba", "-q").stdout.splitlines()
+    assert written[0] == "prediction,p(0),p(1)" and written[1].split(",")[0] in ("0", "1")
+
+
+def test_models_that_cost_too_many_refits_are_named_before_what_to_do_about_them(cli, tmp_path):
+    rng = np.random.default_rng(0)
+    columns = {f"g{j}": rng.normal(size=30).round(3) for j in range(400)}
+    write_rows(tmp_path / "wide.csv", columns | {"kind": np.where(np.arange(30) % 2, "a", "b")})
+    said = " ".join(cli("fit", "wide.csv", "-t", "kind", "-o", "out").stdout.split())
+    assert "left out. To have them all the same, add --cv 10." in said

@@ -17,6 +17,7 @@ import certifit as cf
 from certifit.cli import words
 from certifit.data.source import Memory
 from certifit.report import context as report_context
+from certifit.report import svg
 from certifit.report.card import card
 from certifit.report.context import build
 from certifit.report.folder import DECIDING_HEAD, deciding_table
@@ -407,3 +408,15 @@ def test_an_interval_of_the_auc_below_one_is_not_rounded_to_one():
     found = context["classes"]["metrics"]["auc"]
     assert 0.9995 <= found["high"] < 1
     assert "to 1)" not in " ".join(context["classes"]["sentences"])
+
+
+def test_long_names_over_the_matrix_stay_inside_its_frame_and_apart():
+    X, codes = clouds(600, 12)
+    labels = np.array([f"class number {k:02d}" for k in range(12)])
+    source = table_source({"a": X[:, 0], "b": X[:, 1], "y": labels[codes]})
+    picture = drawings(class_context((cf.GaussianNB(), source), 0)[2])["matrix"]
+    width = float(re.search(r'viewBox="0 0 ([\d.]+) ', picture)[1])
+    turned = re.findall(r'translate\(([\d.]+) ([\d.]+)\) rotate\(-90\)">([^<]+)<', picture)
+    assert len(turned) == 12
+    assert all(float(x) <= width and float(y) - 0.9 * svg.CHARACTER * len(name) >= 13 for x, y, name in turned)
+    assert np.diff([float(x) for x, _, _ in turned]).min() > 10

@@ -257,3 +257,13 @@ def test_every_class_has_its_row(rng):
     recall = table[1]["recall"]
     assert recall == found.matrix.recall("junk") and recall.low < recall < recall.high
     assert OUT_OF_FOLD in recall.sentence and found.matrix.recall("junk").low is None
+
+
+def test_it_shows_its_rates_and_its_matrix_and_not_its_rows(seed):
+    rng = np.random.default_rng(seed)
+    y = np.arange(3000) % 2
+    found = class_validation(cf.GaussianNB(), rng.normal(size=(3000, 2)) + 2 * y[:, None], y)
+    shown = repr(found)
+    assert shown.startswith("ClassValidation of 3,000 rows predicted by models that did not see them: accuracy 0.")
+    assert f"{float(found.metrics()['log_loss']):.4g}" in shown and repr(found.matrix) in shown
+    assert len(shown) < 400

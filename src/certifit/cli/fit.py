@@ -63,6 +63,8 @@ def run(request: Request, choice: Choice | None = None, degree: int | None = Non
 def _fit(request: Request, choice: Choice, degree: int | None, rule: str, source: Any, display: Display) -> Done:
     shared = {"degree": degree is not None, "no_intercept": not request.model.get("fit_intercept", True)}
     setting = settle(request, choice, source, **shared)
+    if rule != "min":
+        choice.refuse_rule(setting.kinds, request.cv)
     rows = setting.rows
     common = request.model | {"encoder": setting.encoder, "basis": _basis(degree)}
     candidates = choice.models(setting.kinds, common, rule, source.names)

@@ -28,6 +28,7 @@ class Kind:
 
     counts: it reads columns that are there or not, or that are counted, such as words. needs_folds: its strength has no
     usual value, so folds must choose one that is not given.
+    tunes: the option whose value the folds choose where it is not given.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Kind:
     predicts: str = QUANTITY
     counts: bool = False
     needs_folds: bool = False
+    tunes: str | None = None
 
 
 def _linear(asked: Asked) -> Any:
@@ -108,15 +110,19 @@ _LINEAR_TAKES = ("degree", "no_intercept")
 _SPARSE_TAKES = ("alpha", "increasing", "decreasing", "unpenalised", *_LINEAR_TAKES)
 KINDS = {
     "linear": Kind(LINEAR, _linear, _LINEAR_TAKES),
-    "ridge": Kind("ridge", _ridge, ("alpha", *_LINEAR_TAKES)),
-    "lasso": Kind("lasso", _lasso, _SPARSE_TAKES, needs_folds=True),
-    "elastic-net": Kind("elastic net", _elastic_net, ("l1_ratio", *_SPARSE_TAKES), needs_folds=True),
+    "ridge": Kind("ridge", _ridge, ("alpha", *_LINEAR_TAKES), tunes="alpha"),
+    "lasso": Kind("lasso", _lasso, _SPARSE_TAKES, needs_folds=True, tunes="alpha"),
+    "elastic-net": Kind("elastic net", _elastic_net, ("l1_ratio", *_SPARSE_TAKES), needs_folds=True, tunes="alpha"),
     "huber": Kind("huber", _huber, ("alpha", "delta", *_LINEAR_TAKES)),
-    "discriminant": Kind("linear discriminant", _discriminant, ("shrinkage", "degree"), CLASSES),
-    "quadratic": Kind("quadratic discriminant", _quadratic, ("shrinkage", "degree"), CLASSES),
+    "discriminant": Kind("linear discriminant", _discriminant, ("shrinkage", "degree"), CLASSES, tunes="shrinkage"),
+    "quadratic": Kind("quadratic discriminant", _quadratic, ("shrinkage", "degree"), CLASSES, tunes="shrinkage"),
     "gaussian-nb": Kind("Gaussian naive Bayes", _gaussian_nb, ("degree",), CLASSES),
-    "bernoulli-nb": Kind("Bernoulli naive Bayes", _bernoulli_nb, ("smoothing",), CLASSES, counts=True),
-    "multinomial-nb": Kind("multinomial naive Bayes", _multinomial_nb, ("smoothing",), CLASSES, counts=True),
+    "bernoulli-nb": Kind(
+        "Bernoulli naive Bayes", _bernoulli_nb, ("smoothing",), CLASSES, counts=True, tunes="smoothing"
+    ),
+    "multinomial-nb": Kind(
+        "multinomial naive Bayes", _multinomial_nb, ("smoothing",), CLASSES, counts=True, tunes="smoothing"
+    ),
 }
 # What auto compares: of a quantity, of classes, and of classes where a column is free text.
 COMPARED = {
@@ -211,6 +217,15 @@ class Choice:
                 why = f", and the target {task}" if task == CLASSES and self.kind == AUTO else ""
                 raise click.UsageError(f"--{_option(name)} does not go with {', '.join(lacking)}{why}.{instead}")
         return compared
+
+    def refuse_rule(self, kinds: Sequence[str], cv: int | None) -> None:
+        """Raise where nothing is left for folds to choose, so that a rule of the choice says nothing."""
+        if cv == 0:
+            raise click.UsageError("--rule chooses by folds, and --cv is 0.")
+        if not any(KINDS[kind].tunes is not None and KINDS[kind].tunes not in self.own for kind in kinds):
+            given = next((option for kind in kinds if (option := KINDS[kind].tunes) in self.own), None)
+            why = f"--model {kinds[0]} has nothing to tune" if given is None else f"--{given} is given"
+            raise click.UsageError(f"--rule says which strength the folds choose, and {why}. Leave it out.")
 
     def models(
         self, kinds: Sequence[str], common: Mapping[str, Any], rule: str, names: Sequence[str]

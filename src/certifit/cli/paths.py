@@ -49,9 +49,20 @@ class Data:
         source = self._scanned(self.files, wished, **roles)
         for name in (None if labels else roles.get("target"), roles.get("weight")):
             if name is not None and self.scan == "scan_csv" and str(source.schema.field(name).type) == "string":
-                # Read as numbers it names the first line that holds none.
-                return self._scanned(self.files, wished | {name: "number"}, **roles)
+                return self._of_numbers(name, wished, **roles)
         return source
+
+    def _of_numbers(self, name: str, wished: dict[str, str], **roles: Any) -> Any:
+        """The scan with a column of text read as numbers, which names the first line that holds none."""
+        try:
+            return self._scanned(self.files, wished | {name: "number"}, **roles)
+        except ValueError as error:
+            # Read as text it would be refused all the same.
+            said = (
+                str(error).replace(f", or pass types={{{name!r}: 'text'}}.", ".").replace("file, name", "file, or name")
+            )
+            classes = " If it holds classes, fit it with --task classes." if name == roles.get("target") else ""
+            raise ValueError(said + classes) from error
 
     def _scanned(self, files: Sequence[str], types: dict[str, str] | None = None, **roles: Any) -> Any:
         from certifit.data import files as scans

@@ -192,13 +192,15 @@ def _labels(fitted: Any, source: Any, proba: bool) -> Predicted:
     """Labels, and the probabilities of all classes where wanted."""
     import pyarrow as pa
 
+    from certifit.cli.task import spelt
     from certifit.data.files import record_batch
     from certifit.data.source import RowError
     from certifit.report.passes import named
 
     classes = fitted.classes_
     kind = pa.array(classes.tolist()).type
-    columns = [("prediction", kind), *((f"p({label})", pa.float64()) for label in classes.tolist() if proba)]
+    labels = map(spelt, classes.tolist()) if proba else ()
+    columns = [("prediction", kind), *((f"p({label})", pa.float64()) for label in labels)]
     schema = pa.schema(columns)
 
     def of(run: Any) -> Any:

@@ -56,6 +56,8 @@ def settle(request: Request, choice: Choice, source: Any, **shared: bool) -> Set
         request.texts.refuse_unused()
     kinds = choice.kinds(CLASSES, bool(texts), **shared)
     used, more = _used(request, choice, kinds, kinds_of, texts)
+    if request.texts.names is None and not texts and (prose := [name for name in used if kinds_of[name] == "text"]):
+        notes.append(f"Free text is not used: {joined(prose)}. To use its words, add --texts {','.join(prose)}.")
     rows = source if used == source.names else source.select(used)
     positive = None if choice.positive is None else _positive(choice.positive, classes)
     encoder = request.encoder(rows.names, bool(texts))
@@ -160,13 +162,13 @@ def _positive(wanted: str, classes: Any) -> Any:
     labels = classes.tolist()
     if len(labels) != 2:
         raise click.UsageError(f"--positive is for two classes, and the target has {len(labels)}.")
-    spelt = {_spelt(label): label for label in labels}
-    if wanted not in spelt and wanted.lower() not in spelt:
-        raise click.UsageError(f"--positive is one of {' and '.join(spelt)}. Got {wanted!r}.")
-    return spelt.get(wanted, spelt.get(wanted.lower()))
+    found = {spelt(label): label for label in labels}
+    if wanted not in found and wanted.lower() not in found:
+        raise click.UsageError(f"--positive is one of {' and '.join(found)}. Got {wanted!r}.")
+    return found.get(wanted, found.get(wanted.lower()))
 
 
-def _spelt(label: Any) -> str:
+def spelt(label: Any) -> str:
     """As it stands in a file."""
     if isinstance(label, bool):
         return str(label).lower()

@@ -48,9 +48,11 @@ def validated(
         # What is wrong with the data as such, the fit says.
         notes.append(f"Not cross-validated: {as_options(str(error))}{_ASK if isinstance(error, TooManyRefits) else ''}")
         return None, notes
-    if request.cv is None and any("needs a refit" in note and note.endswith("left out.") for note in board.notes):
-        notes.append(_ASK.strip())
-    return replace(board, notes=[as_options(note) for note in board.notes]), notes
+    said = [as_options(note) for note in board.notes]
+    n_left = sum("needs a refit" in note and note.endswith("left out.") for note in said)
+    if request.cv is None and n_left:
+        said.append(_ASK.strip() if n_left == 1 else _ASK.strip().replace("it", "them", 1))
+    return replace(board, notes=said), notes
 
 
 def _has_sums(model: Any, setting: Setting) -> bool:

@@ -256,12 +256,17 @@ def refuse_kinds(X: Any) -> None:
                 raise TypeError(f"Column {name!r} of X has dtype {kind}. {advice}")
 
 
-_ENCODE = "Encode it as numbers first (for example sklearn.preprocessing.OneHotEncoder)."
-_DATE = "Convert it to numbers first, e.g. days since a date."
+_ENCODE = (
+    "Give the model encoder=TableEncoder(), or encode it as numbers first (for example "
+    "sklearn.preprocessing.OneHotEncoder)."
+)
+_DATE = "Give the model encoder=TableEncoder(), or convert it to numbers first, e.g. days since a date."
 _REFUSED_KINDS = {
     "categor": _ENCODE,
     "dictionary": _ENCODE,
     "enum": _ENCODE,
+    "string": _ENCODE,
+    "utf8": _ENCODE,
     "date": _DATE,
     "time": _DATE,
     "duration": _DATE,
@@ -277,7 +282,8 @@ def _column_kinds(X: Any) -> list[tuple[str, str]]:
     columns = getattr(X, "columns", None)
     if dtypes is None or columns is None:
         return []
-    return [(str(name), str(kind).lower()) for name, kind in zip(columns, dtypes, strict=True)]
+    kinds = [str(kind).lower() for kind in dtypes]
+    return [(str(name), "string" if kind == "str" else kind) for name, kind in zip(columns, kinds, strict=True)]
 
 
 def _canonical(X: Any) -> Any:

@@ -56,6 +56,11 @@ class ClassValidation:
     is_seen: bool = False
     is_constant: bool = False
 
+    def __repr__(self) -> str:
+        rates = ", ".join(f"{name} {float(value):.4g}" for name, value in self.metrics().items())
+        seen = "that the model was fitted to" if self.is_seen else "predicted by models that did not see them"
+        return f"ClassValidation of {self.n_rows:,} rows {seen}: {rates}\n{self.matrix!r}"
+
     def metrics(self, level: float = 0.95) -> dict[str, Estimate]:
         """accuracy, log_loss, auc, f1, balanced_accuracy, with approximate intervals.
 

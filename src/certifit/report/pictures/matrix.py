@@ -20,9 +20,10 @@ def draw(context: dict[str, Any]) -> str:
     longest = max(len(text.visible(label, NAME)) for label in labels)
     left = 34 + svg.CHARACTER * longest
     is_few = len(labels) <= 4
-    side = min((svg.WIDTH - left - 8) / len(labels), 64 if is_few else 46)
-    width = (svg.WIDTH - left - 8) / len(labels) if is_few else side
-    top = 44.0 if _fits(labels, width) else 34 + svg.CHARACTER * longest * 0.75
+    room, most = svg.WIDTH - left - 8, 64 if is_few else 46
+    side = min(room / len(labels), most)
+    width = room / len(labels) if is_few else side
+    top = 44.0 if _fits(labels, width) else 24 + svg.CHARACTER * longest
     body = [_heads(left, top, width, side, labels)]
     for i, label in enumerate(labels):
         for j, other in enumerate(labels):
@@ -54,7 +55,7 @@ def _heads(left: float, top: float, width: float, side: float, labels: list[str]
         x, y = left + (k + 0.5) * width, top + (k + 0.5) * side + 4
         turned = f'x="{x:.1f}" y="{top - 8:.1f}" text-anchor="middle"'
         if not is_flat:
-            turned = f'transform="translate({x + 3:.1f} {top - 6:.1f}) rotate(-45)"'
+            turned = f'transform="translate({x + 4:.1f} {top - 6:.1f}) rotate(-90)"'
         parts.append(f'<text class="name" {turned}>{name}</text>')
         parts.append(f'<text class="name" x="{left - 8:.1f}" y="{y:.1f}" text-anchor="end">{name}</text>')
     return "".join(parts)
