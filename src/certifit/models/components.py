@@ -170,7 +170,9 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             raise ValueError(f"X has {scores.shape[1]} columns, but there are {self.n_components_} components.")
         if self.whiten:
             scores = scores * np.sqrt(self.explained_variance_)
-        return np.asarray(scores @ self.components_ * self.scale_ + self.mean_)
+        rows = scores @ (self.components_ * self.scale_)
+        rows += self.mean_
+        return np.asarray(rows)
 
     def projection_error(self, X: Any) -> Array:
         """|z - VV'z|^2 of every row: its squared distance from the plane of the components, in units of z."""
