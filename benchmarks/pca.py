@@ -1,28 +1,27 @@
-"""Principal components against scikit-learn and scikit-learn-intelex: seconds, extra memory, agreement.
+"""Principal components against scikit-learn and scikit-learn-intelex: wall and CPU seconds, extra memory, agreement.
 
-    python -m benchmarks.pca                    # all
+    python -m benchmarks.pca                    # all, some minutes
     python -m benchmarks.pca tall               # some
     python -m benchmarks.pca --quick            # small sizes: does everything run?
-    python -m benchmarks.pca --out FILE.jsonl   # result lines too
+    python -m benchmarks.pca --out benchmarks/results/pca.jsonl
 
-Each time is the minimum of several runs; ours includes the certificate.
+Runs take turns and the minimum counts; ours includes the certificate.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.decomposition import PCA as Peer
 
-from benchmarks.selection import Line, best_of, line
+import certifit as cf
+from benchmarks.turns import Compared, compare, many, run
 
 
 def rows(n_rows: int, n_columns: int, seed: int = 0) -> np.ndarray:
@@ -37,75 +36,83 @@ def rows(n_rows: int, n_columns: int, seed: int = 0) -> np.ndarray:
     return X
 
 
-def tall(quick: bool) -> Iterator[Line]:
+def peers(*solvers: str) -> dict[str, Any]:
+    """Rivals with ten components: scikit-learn with some solvers, and scikit-learn-intelex where it is installed."""
+    found: dict[str, Any] = {
+        f"scikit-learn {solver}": partial(Peer, 10, svd_solver=solver, random_state=0) for solver in solvers
+    }
+    try:
+        from sklearnex.decomposition import PCA as Patched
+    except ImportError:
+        return found
+    return found | {"scikit-learn-intelex": partial(Patched, 10)}
+
+
+def fits(size: str, X: np.ndarray, rivals: dict[str, Any], note: str = "", **settings: Any) -> Iterator[Compared]:
+    """A fit of each."""
+
+    def told(model: Any) -> str:
+        return f"{note}certificate {model.certificate_.value:.0e}"
+
+    others = {name: (lambda peer=peer: peer().fit(X)) for name, peer in rivals.items()}
+    yield from compare(
+        "principal components", size, lambda: cf.PCA(10, **settings).fit(X), others, difference, told, rounds=5
+    )
+
+
+def tall(quick: bool) -> Iterator[Compared]:
     """Many rows, ten components: one pass for the d x d matrix."""
-    from sklearn.decomposition import PCA as Peer
-
-    import certifit as cf
-
     n_rows, d = (20_000, 20) if quick else (1_000_000, 100)
     X = rows(n_rows, d)
-    ours, model = best_of(lambda: cf.PCA(10).fit(X), 5)
-    extra = extra_memory(lambda: cf.PCA(10).fit(X)) / X.nbytes
-    size = f"{n_rows:,} x {d}, 10 components"
-    note = f"extra memory {100 * extra:.1f} % of X, certificate {model.certificate_.value:.0e}"
-    for name, peer in (("scikit-learn", Peer), ("scikit-learn-intelex", intelex())):
-        if peer is not None:
-            theirs, other = best_of(lambda peer=peer: peer(10).fit(X), 3)
-            yield line("principal components", size, name, ours, theirs, difference(model, other), note)
+    for dtype in ("float64", "float32"):
+        X = X.astype(dtype, copy=False)
+        extra = extra_memory(lambda X=X: cf.PCA(10).fit(X)) / X.nbytes
+        size = f"{n_rows:,} x {d}, 10 components, {dtype}"
+        yield from fits(size, X, peers("auto"), f"extra memory {100 * extra:.1f} % of X, ")
 
 
-def wide(quick: bool) -> Iterator[Line]:
+def wide(quick: bool) -> Iterator[Compared]:
     """Fewer rows than columns: the N x N matrix. Strong directions are easy for arpack, noise is not."""
-    from sklearn.decomposition import PCA as Peer
-
-    import certifit as cf
-
     n_rows, d = (100, 1000) if quick else (500, 20_000)
     for kind, X in (("strong", rows(n_rows, d)), ("noise", np.random.default_rng(0).standard_normal((n_rows, d)))):
-        ours, model = best_of(lambda X=X: cf.PCA(10).fit(X), 7)
         size = f"{n_rows:,} x {d:,}, 10 components, {kind}"
-        note = f"certificate {model.certificate_.value:.0e}"
-        peers: dict[str, Any] = {
-            f"scikit-learn {solver}": partial(Peer, 10, svd_solver=solver, random_state=0)
-            for solver in ("arpack", "randomized")
-        }
-        patched = intelex()
-        if patched is not None:
-            peers["scikit-learn-intelex"] = partial(patched, 10)
-        for name, peer in peers.items():
-            theirs, other = best_of(lambda peer=peer, X=X: peer().fit(X), 3)
-            yield line("principal components", size, name, ours, theirs, difference(model, other), note)
+        yield from fits(size, X, peers("arpack", "full", "randomized"))
 
 
-def large(quick: bool) -> Iterator[Line]:
+def large(quick: bool) -> Iterator[Compared]:
     """Rows and columns both many: products alone."""
-    from sklearn.decomposition import PCA as Peer
-
-    import certifit as cf
-
     n_rows, d = (500, 400) if quick else (6000, 5000)
-    X = rows(n_rows, d)
-    ours, model = best_of(lambda: cf.PCA(10, solver="randomized").fit(X), 2)
-    theirs, other = best_of(lambda: Peer(10, svd_solver="arpack", random_state=0).fit(X), 1)
-    note = f"{model.n_iter_} steps, certificate {model.certificate_.value:.0e}"
     size = f"{n_rows:,} x {d:,}, 10 components"
-    yield line("principal components", size, "scikit-learn arpack", ours, theirs, difference(model, other), note)
+    yield from fits(size, rows(n_rows, d), peers("arpack"), solver="randomized")
+
+
+def scores(quick: bool) -> Iterator[Compared]:
+    """Scores of new rows, and rows back from them."""
+    X = rows(*((20_000, 20) if quick else (500_000, 100)))
+    size = f"{X.shape[0]:,} x {X.shape[1]}, 10 components"
+    ours, theirs = cf.PCA(10).fit(X), {name: peer().fit(X) for name, peer in peers("auto").items()}
+    for method in ("transform", "inverse_transform"):
+        given = X if method == "transform" else X[:, :10].copy()
+        others = {name: partial(getattr(peer, method), given) for name, peer in theirs.items()}
+        yield from compare(f"PCA.{method}", size, partial(getattr(ours, method), given), others, size_apart)
+
+
+def small(quick: bool) -> Iterator[Compared]:
+    """150 rows x 4 columns: a hundred fits."""
+    X, times = rows(150, 4), 3 if quick else 100
+    others = {"scikit-learn": many(lambda: Peer(2).fit(X), times)}
+    yield from compare(f"PCA, {times} fits", "150 x 4", many(lambda: cf.PCA(2).fit(X), times), others, difference)
+
+
+def size_apart(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Largest difference of the sizes of entries (a direction's sign is free), relative to the largest."""
+    return float(np.abs(np.abs(ours) - np.abs(theirs)).max() / np.abs(theirs).max())
 
 
 def difference(ours: Any, theirs: Any) -> float:
     """Largest difference of the explained variances, relative to the largest."""
     own, other = ours.explained_variance_, theirs.explained_variance_
     return float(np.abs(own - other).max() / own.max())
-
-
-def intelex() -> Any:
-    """PCA of scikit-learn-intelex, where it is installed."""
-    try:
-        from sklearnex.decomposition import PCA
-    except ImportError:
-        return None
-    return PCA
 
 
 def extra_memory(f: Callable[[], Any]) -> float:
@@ -130,28 +137,5 @@ def resident() -> float:
     return pages * 4096.0
 
 
-TASKS = {"tall": tall, "wide": wide, "large": large}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", default=[], metavar="TASK", help=f"some of {', '.join(TASKS)}")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out")
-    given = parser.parse_args()
-    if unknown := set(given.tasks) - set(TASKS):
-        parser.error(f"unknown {sorted(unknown)}. Tasks are {', '.join(TASKS)}.")
-    for task in given.tasks or TASKS:
-        for one in TASKS[task](given.quick):
-            print(
-                f"{one.size:44} ours {one.ours:8.4f} s  {one.rival:24} {one.theirs:8.3f} s  {one.ratio:6.1f}x  "
-                f"differ by {one.difference:.1e}  {one.agrees}",
-                flush=True,
-            )
-            if given.out:
-                with open(given.out, "a") as file:
-                    file.write(json.dumps(asdict(one) | {"ratio": one.ratio}) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, {f.__name__: f for f in (tall, wide, large, scores, small)})

@@ -1,27 +1,29 @@
-"""Texts to sparse columns against scikit-learn: the same matrix, and how much sooner.
+"""Texts to sparse columns against scikit-learn: the same matrix, wall and CPU seconds.
 
-    python -m benchmarks.text [--data shared/data] [--repeats 3] [--times 10]
+    python -m benchmarks.text                    # all, some minutes
+    python -m benchmarks.text --quick            # the two data sets as they are
+    python -m benchmarks.text --out benchmarks/results/text.jsonl
 
-sms_spam (5,574 messages) and subjectivity (10,000 sentences), and subjectivity `--times` over. Vocabularies against
-CountVectorizer(binary=True).fit_transform, 2^18 hashed columns against HashingVectorizer (counts, no norm). Runs take
-turns; the smallest wall time of each counts.
+sms_spam (5,574 messages), subjectivity (10,000 sentences), and subjectivity ten times over, from shared/data beside
+the project folder. Vocabularies against CountVectorizer(binary=True), 2^18 hashed columns against HashingVectorizer
+(counts, no norm). Runs take turns and the minimum counts. scikit-learn has one thread, and so has "one thread";
+scikit-learn-intelex has no vectoriser.
 """
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.parquet as pq
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
+from benchmarks.turns import Compared, compare, run
 from certifit.maps import TextBinarizer
-from certifit.runtime import n_threads, threads
+from certifit.runtime import threads
 
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 N_HASH = 1 << 18
 TASKS: dict[str, tuple[dict[str, Any], Callable[[], Any]]] = {
     "words": ({}, lambda: CountVectorizer(binary=True)),
@@ -41,60 +43,51 @@ TASKS: dict[str, tuple[dict[str, Any], Callable[[], Any]]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--times", type=int, default=10)
-    options = parser.parse_args()
-    if not options.data.is_dir():
-        raise SystemExit(f"no folder {options.data} with the real data sets: give --data")
-    sms, sentences = (texts_of(options.data, name) for name in ("sms_spam", "subjectivity"))
-    print(f"{n_threads()} processors\n")
-    print("| texts | terms | scikit-learn | certifit, 1 thread | certifit | transform | columns | same |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    many = {"sms_spam": sms, "subjectivity": sentences, f"subjectivity x {options.times}": sentences * options.times}
+def vectorise(quick: bool) -> Iterator[Compared]:
+    """Fit and transform, on all threads and on one, and transform alone."""
+    sms, sentences = (texts_of(name) for name in ("sms_spam", "subjectivity"))
+    many = {"sms_spam": sms, "subjectivity": sentences} | ({} if quick else {"subjectivity x 10": 10 * sentences})
     for name, texts in many.items():
         for task, (settings, rival) in TASKS.items():
-            compare(f"{name} ({len(texts):,})", task, texts, settings, rival, options.repeats)
+            yield from compared(f"{name}, {len(texts):,} texts", task, texts, settings, rival)
 
 
-def texts_of(folder: Path, name: str) -> list[str]:
-    found: list[str] = pq.read_table(folder / name / f"{name}.parquet").column("text").to_pylist()
-    return found
-
-
-def compare(
-    name: str, task: str, texts: list[str], settings: dict[str, Any], rival: Callable[[], Any], repeats: int
-) -> None:
-    """One line of the table; ratios are to scikit-learn, which has one thread."""
-    fitted = TextBinarizer(**settings).fit(texts)
+def compared(
+    size: str, task: str, texts: list[str], settings: dict[str, Any], rival: Callable[[], Any]
+) -> Iterator[Compared]:
+    """A line each; what differs is the number of entries."""
 
     def one_thread() -> Any:
         with threads(1):
             return TextBinarizer(**settings).fit_transform(texts)
 
-    runs: dict[str, Callable[[], Any]] = {
-        "rival": lambda: rival().fit_transform(texts),
-        "one": one_thread,
-        "all": lambda: TextBinarizer(**settings).fit_transform(texts),
-        "map": lambda: fitted.transform(texts),
-    }
-    best = dict.fromkeys(runs, np.inf)
-    made: dict[str, Any] = {}
-    for _ in range(repeats):
-        for key, run in runs.items():
-            begin = time.perf_counter()
-            made[key] = run()
-            best[key] = min(best[key], time.perf_counter() - begin)
-    is_same = all((made["rival"] != made[key]).nnz == 0 for key in ("one", "all", "map"))
-    print(
-        f"| {name} | {task} | {best['rival']:.3f} s | {best['one']:.4f} s ({best['rival'] / best['one']:.1f}x) | "
-        f"{best['all']:.4f} s ({best['rival'] / best['all']:.1f}x) | {best['map']:.4f} s | "
-        f"{made['all'].shape[1]:,} | {'yes' if is_same else 'NO'} |",
-        flush=True,
-    )
+    fitted, peer = TextBinarizer(**settings).fit(texts), rival().fit(texts)
+    name = f"scikit-learn {type(peer).__name__}"
+    whole = {name: lambda: rival().fit_transform(texts)}
+    yield from compare(task, size, lambda: TextBinarizer(**settings).fit_transform(texts), whole, entries_apart, shape)
+    yield from compare(f"{task}, one thread", size, one_thread, whole, entries_apart, shape)
+    alone = {name: lambda: peer.transform(texts)}
+    yield from compare(f"{task}, transform", size, lambda: fitted.transform(texts), alone, entries_apart, shape)
+
+
+def entries_apart(ours: Any, theirs: Any) -> float:
+    """How many entries differ."""
+    return float((ours != theirs).nnz) if ours.shape == theirs.shape else float("inf")
+
+
+def shape(matrix: Any) -> str:
+    """For the eye."""
+    return f"{matrix.shape[1]:,} columns"
+
+
+def texts_of(name: str) -> list[str]:
+    """The texts of a data set in the shared folder."""
+    file = DATA / name / f"{name}.parquet"
+    if not file.is_file():
+        raise SystemExit(f"no file {file}: shared/data belongs beside the project folder")
+    found: list[str] = pq.read_table(file).column("text").to_pylist()
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, {"vectorise": vectorise})

@@ -66,8 +66,13 @@ struct Segment {
     return static_cast<size_t>(wide_index ? static_cast<const int64_t*>(indices)[entry]
                                           : static_cast<const int32_t*>(indices)[entry]);
   }
-  double value(int64_t entry) const {
-    return dtype == Dtype::f32 ? static_cast<const float*>(values)[entry] : static_cast<const double*>(values)[entry];
+  double value(int64_t entry) const {  // of CSR
+    switch (dtype) {
+      case Dtype::f32: return static_cast<const float*>(values)[entry];
+      case Dtype::i64: return static_cast<double>(static_cast<const int64_t*>(values)[entry]);
+      case Dtype::i32: return static_cast<const int32_t*>(values)[entry];
+      default: return static_cast<const double*>(values)[entry];
+    }
   }
   int64_t code(size_t row) const {
     return with_type(dtype, [&](auto* type) { return static_cast<int64_t>(static_cast<decltype(type)>(values)[row]); });

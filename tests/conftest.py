@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import signal
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +15,12 @@ import numpy as np
 import pytest
 
 SEEDS = os.environ.get("CERTIFIT_TEST_SEED", "0")
+
+
+def pytest_configure() -> None:
+    """Tests of Ctrl-C need the signal; a shell makes processes that it starts in the background ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -36,9 +36,12 @@ class NotFinite(Exception):
     """NaN or infinity as an answer."""
 
 
-def rows(kind: str, n: int = N_ROWS, d: int = N_COLUMNS, seed: int = 0, classes: int = 2) -> tuple[Any, Any]:
+def rows(
+    kind: str, n: int = N_ROWS, d: int = N_COLUMNS, seed: int = 0, classes: int = 2, counts: bool = False
+) -> tuple[Any, Any]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
+    X = np.abs(X) if counts else X
     score = X @ np.linspace(1, -1, d)
     if kind == "clf":
         edges = np.quantile(score, np.linspace(0, 1, classes + 1)[1:-1])
@@ -50,14 +53,17 @@ def rows(kind: str, n: int = N_ROWS, d: int = N_COLUMNS, seed: int = 0, classes:
 
 @dataclass(frozen=True)
 class Subject:
-    """An estimator under test. kind: "reg", "pois", "clf" or "tr"; flags may hold "stochastic"."""
+    """An estimator under test.
+
+    kind: "reg", "pois", "clf" or "tr"; flags may hold "stochastic" and "counts" (no negative X).
+    """
 
     make: Callable[[], Any]
     kind: str
     flags: frozenset[str] = frozenset()
 
     def rows(self, **changes: Any) -> tuple[Any, Any]:
-        return rows(self.kind, **changes)
+        return rows(self.kind, counts="counts" in self.flags, **changes)
 
     def fit(self, X: Any, y: Any, **options: Any) -> Any:
         return self.make().fit(X, y, **options)

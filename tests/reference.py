@@ -1,4 +1,4 @@
-"""The formulas in slow, obvious NumPy, and least squares in exact rational arithmetic.
+"""The formulas in slow, obvious NumPy, and least squares and classes in exact rational arithmetic.
 
 minimise  sum_i w_i (y_i - b - x_i'v)^2 / (2 sum_i w_i) + alpha/2 |v|^2
 """
@@ -61,6 +61,83 @@ def standard_errors(X: Any, y: Any, weight: Any = None, fit_intercept: bool = Tr
     residual = y - Z @ np.linalg.solve(A, Z.T @ (weight * y))
     variance = weight @ residual**2 / (weight.sum() - Z.shape[1])
     return np.sqrt(variance * np.diagonal(np.linalg.inv(A)))
+
+
+# ---- classes --------------------------------------------------------------------------------------------------------
+
+
+def gaussian_classes(X: Any, y: Any, weight: Any = None, covariance: str = "shared") -> tuple[Any, Any, list[Any]]:
+    """Priors, means and covariances of the classes in sorted order, each row looked at once.
+
+    shared: sum_i w_i (x_i - m_yi)(x_i - m_yi)' / sum_i w_i;  class: the same over the rows of a class; diagonal: its
+    variances alone
+    """
+    weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
+    classes, d = sorted(set(y)), np.shape(X)[1]
+    totals = [sum(w for w, label in zip(weight, y, strict=True) if label == k) for k in classes]
+    means = np.zeros((len(classes), d))
+    for x, w, label in zip(X, weight, y, strict=True):
+        means[classes.index(label)] += w * x / totals[classes.index(label)]
+    scatters = [np.zeros((d, d)) for _ in classes]
+    for x, w, label in zip(X, weight, y, strict=True):
+        away = x - means[classes.index(label)]
+        scatters[classes.index(label)] += w * np.outer(away, away)
+    priors = np.array(totals) / sum(totals)
+    if covariance == "shared":
+        return priors, means, [sum(scatters) / sum(totals)] * len(classes)
+    own = [scatter / total for scatter, total in zip(scatters, totals, strict=True)]
+    return priors, means, own if covariance == "class" else [np.diag(np.diagonal(S)) for S in own]
+
+
+def gaussian_log_density(x: Any, mean: Any, covariance: Any) -> float:
+    """-(d log 2 pi + log det S + (x - m)' S^-1 (x - m)) / 2."""
+    away = np.asarray(x) - mean
+    log_det = np.linalg.slogdet(covariance)[1]
+    return float(-(len(away) * np.log(2 * np.pi) + log_det + away @ np.linalg.solve(covariance, away)) / 2)
+
+
+def bernoulli_posterior(rows: Any, labels: Any, x: Any, s: int = 1) -> dict[Any, Fraction]:
+    """p(y | x) without a rounding, the product over the features: prior prod_j phi_j^x_j (1 - phi_j)^(1 - x_j).
+
+    phi_j|y = (n_jy + s) / (n_y + 2 s)
+    """
+    joint = {}
+    for label in sorted(set(labels)):
+        own = [row for row, k in zip(rows, labels, strict=True) if k == label]
+        joint[label] = Fraction(len(own), len(rows))
+        for j, there in enumerate(x):
+            phi = Fraction(sum(int(row[j]) for row in own) + s, len(own) + 2 * s)
+            joint[label] *= phi if there else 1 - phi
+    return {label: value / sum(joint.values()) for label, value in joint.items()}
+
+
+def multinomial_posterior(rows: Any, labels: Any, x: Any, s: int = 1) -> dict[Any, Fraction]:
+    """p(y | x) without a rounding: prior prod_j phi_j^x_j, phi_j|y = (n_jy + s) / (sum_j n_jy + s V)."""
+    joint = {}
+    for label in sorted(set(labels)):
+        own = [row for row, k in zip(rows, labels, strict=True) if k == label]
+        joint[label] = Fraction(len(own), len(rows))
+        total = sum(int(row[j]) for row in own for j in range(len(x)))
+        for j, times in enumerate(x):
+            joint[label] *= Fraction(sum(int(row[j]) for row in own) + s, total + s * len(x)) ** int(times)
+    return {label: value / sum(joint.values()) for label, value in joint.items()}
+
+
+# ---- components -----------------------------------------------------------------------------------------------------
+
+
+def components_by_columns(Z: Any) -> tuple[Any, Any]:
+    """Eigenvalues of Z'Z / N, the largest first, and their directions as rows."""
+    values, vectors = np.linalg.eigh(Z.T @ Z / len(Z))
+    return values[::-1], vectors.T[::-1]
+
+
+def components_by_rows(Z: Any) -> tuple[Any, Any]:
+    """The same from ZZ' / N: u = Z'v / |Z'v| for eigenvalues that are not 0."""
+    values, vectors = np.linalg.eigh(Z @ Z.T / len(Z))
+    kept = values > 1e-12 * values.max()
+    directions = (vectors[:, kept].T @ Z)[::-1]
+    return values[kept][::-1], directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 
 # ---- exact ----------------------------------------------------------------------------------------------------------

@@ -94,3 +94,22 @@ def test_coordinates_are_checked():
     ):
         with pytest.raises(ValueError, match="coordinate"):
             call()
+
+
+def test_a_gaussian_does_not_change_with_the_arrays_it_was_made_of():
+    mean, covariance = np.zeros(2), np.eye(2)
+    p = cf.Gaussian(mean, covariance)
+    mean += 5
+    covariance *= 9
+    assert p.mean.tolist() == [0, 0] and p.covariance.tolist() == [[1, 0], [0, 1]]
+
+
+def test_rows_and_coordinates_of_a_gaussian_are_checked():
+    p = cf.Gaussian([0.0, 1.0], np.eye(2))
+    assert p.log_density(np.zeros((0, 2))).shape == (0,)
+    assert cf.Gaussian(0.0, 1.0).log_density(0.0).shape == (1,)
+    with pytest.raises(ValueError, match="rows of 2 coordinates"):
+        p.log_density(np.zeros((2, 2, 1)))
+    for place in (0.5, True):
+        with pytest.raises(TypeError, match="place or a name"):
+            p.marginal([place])

@@ -177,7 +177,8 @@ class HeldRows {
     s.kind = Segment::Kind::csr;
     s.n_columns = nb::cast<size_t>(parts[4]);
     s.dtype = dtype_of(values);
-    check(s.dtype == Dtype::f64 || s.dtype == Dtype::f32, "CSR values must be float32 or float64");
+    check(s.dtype == Dtype::f64 || s.dtype == Dtype::f32 || s.dtype == Dtype::i64 || s.dtype == Dtype::i32,
+          "CSR values must be float32, float64, int32 or int64");
     const Dtype index = dtype_of(indices);
     check(index == dtype_of(offsets) && (index == Dtype::i32 || index == Dtype::i64),
           "CSR indices and offsets must both be int32 or both int64");

@@ -1,3 +1,4 @@
+#include "../passes/entries.hpp"
 #include "../passes/gram.hpp"
 #include "../passes/project.hpp"
 #include "../passes/residual.hpp"
@@ -69,6 +70,24 @@ nb::object project_py(nb::list x, Vector scale, Vector shift, Matrix directions,
       run(threads, [&](Crew& crew) { return project(held.rows, scaling, directions.data(), shape[1], crew); }), shape));
 }
 
+bool is_canonical_csr_py(AnyArray indices, AnyArray offsets, size_t n_columns, int threads) {
+  const Dtype type = dtype_of(indices);
+  check(type == dtype_of(offsets) && (type == Dtype::i32 || type == Dtype::i64),
+        "CSR indices and offsets must both be int32 or both int64");
+  for (const AnyArray& array : {indices, offsets})
+    check(array.ndim() == 1 && (array.shape(0) < 2 || array.stride(0) == 1), "CSR needs contiguous 1-D arrays");
+  check(offsets.shape(0) >= 1, "CSR offsets are empty");
+  return run(threads, [&](Crew& crew) {
+    auto found = [&](auto* all) {
+      using Index = std::remove_pointer_t<decltype(all)>;
+      return is_canonical(static_cast<const Index*>(indices.data()), static_cast<const Index*>(offsets.data()),
+                          offsets.shape(0) - 1, static_cast<int64_t>(indices.shape(0)), static_cast<int64_t>(n_columns),
+                          crew);
+    };
+    return type == Dtype::i64 ? found(static_cast<int64_t*>(nullptr)) : found(static_cast<int32_t*>(nullptr));
+  });
+}
+
 }  // namespace
 
 void bind_passes(nb::module_& m) {
@@ -80,6 +99,8 @@ void bind_passes(nb::module_& m) {
   m.def("residual_rows", residual_rows_py, "x"_a, "y"_a.noconvert(), "scale"_a.noconvert(), "y_scale"_a,
         "weights"_a.noconvert(), "intercept"_a, "threads"_a);
   m.def("project", project_py, "x"_a, "scale"_a.noconvert(), "shift"_a.noconvert(), "directions"_a.noconvert(),
+        "threads"_a);
+  m.def("is_canonical_csr", is_canonical_csr_py, "indices"_a.noconvert(), "offsets"_a.noconvert(), "n_columns"_a,
         "threads"_a);
   m.def("scores", scores_py, "x"_a, "weights"_a.noconvert(), "intercept"_a, "threads"_a);
 }

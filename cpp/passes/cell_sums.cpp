@@ -1,5 +1,8 @@
 #include "cell_sums.hpp"
 
+#include <cstring>
+#include <type_traits>
+
 #include "../simd.hpp"
 #include "entries.hpp"
 
@@ -10,7 +13,7 @@ constexpr size_t chunk_rows = 1024;  // dense sums start anew after so many rows
 
 struct BlockSums {
   std::vector<double> weight, dense, dense_squares, thin, thin_squares;
-  double lowest = std::numeric_limits<double>::infinity();
+  double lowest = 0;
   double health = 0;  // 0 times every entry: NaN where one is not finite
 
   void add(const BlockSums& other) {
@@ -29,6 +32,46 @@ struct BlockSums {
 };
 
 Vec smaller(Vec a, Vec b) { return a < b ? a : b; }
+
+// The smallest of some values and `lowest`, which is <= 0. Signs are looked at first, all at once.
+template <class Value>
+double lowest_of(const Value* values, size_t n, double lowest) {
+  using Bits = std::conditional_t<sizeof(Value) == 8, int64_t, int32_t>;
+  Bits signs = 0;
+  for (size_t i = 0; i < n; ++i) {
+    Bits bits;
+    std::memcpy(&bits, values + i, sizeof bits);
+    signs |= bits;
+  }
+  if (signs >= 0) return lowest;
+  for (size_t i = 0; i < n; ++i) lowest = std::min(lowest, static_cast<double>(values[i]));
+  return lowest;
+}
+
+// 0 if all values are finite, else NaN.
+template <class Value>
+double health_of(const Value* values, size_t n) {
+  if constexpr (std::is_integral_v<Value>) return 0;
+  Value sum[4] = {};
+  size_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (size_t k = 0; k < 4; ++k) sum[k] += values[i + k] * Value(0);
+  for (; i < n; ++i) sum[0] += values[i] * Value(0);
+  return static_cast<double>((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
+// sum[column] += term(value). Entries further on are asked for: the processor's own prefetching ends with every page.
+template <class Index, class Value, class Term>
+void scatter(double* sum, const Index* columns, const Value* values, size_t n, Term term) {
+  constexpr size_t ahead = 512;  // bytes
+  size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    __builtin_prefetch(reinterpret_cast<const char*>(values + i) + ahead);
+    __builtin_prefetch(reinterpret_cast<const char*>(columns + i) + ahead);
+    for (size_t k = i; k < i + 8; ++k) sum[columns[k]] += term(values[k]);
+  }
+  for (; i < n; ++i) sum[columns[i]] += term(values[i]);
+}
 
 class Pass {
  public:
@@ -61,25 +104,32 @@ class Pass {
     dense_.assign(n_cells * d_, 0.0);
     squares_.assign(task_.has_squares ? n_cells * d_ : 0, 0.0);
     const Tile tile = read_tile(rows_, begin, end - begin, scratch_);
-    for (size_t row = begin; row < end; ++row) {
-      const int32_t cell = task_.cells.of_row ? task_.cells.of_row[row] : 0;
-      const double w = task_.weight ? task_.weight[row] * task_.weight_scale : 1.0;
-      if (cell < 0 || w == 0) continue;  // no row, whatever stands in it
+    for_each_row(begin, end, [&](size_t row, size_t cell, double w) {
       weight_[cell] += w;
       const double* x = tile.row(row - begin);
       if (task_.is_indicator) {
-        add_indicators(x, w, static_cast<size_t>(cell), total);
+        add_indicators(x, w, cell, total);
       } else {
-        add_values(x, w, static_cast<size_t>(cell), total);
+        add_values(x, w, cell, total);
       }
-      if (!rows_.thin.empty()) add_entries(row, w, static_cast<size_t>(cell), total);
-    }
+    });
     BlockSums::add_to(total.weight, weight_);
     BlockSums::add_to(total.dense, dense_);
     BlockSums::add_to(total.dense_squares, squares_);
+    if (!rows_.thin.empty()) add_thin(begin, end, total);
   }
 
  private:
+  // use(row, cell, weight) for the rows that count: those of no cell or no weight do not, whatever stands in them.
+  template <class Use>
+  void for_each_row(size_t begin, size_t end, Use use) const {
+    for (size_t row = begin; row < end; ++row) {
+      const int32_t cell = task_.cells.of_row ? task_.cells.of_row[row] : 0;
+      const double w = task_.weight ? task_.weight[row] * task_.weight_scale : 1.0;
+      if (cell >= 0 && w != 0) use(row, static_cast<size_t>(cell), w);
+    }
+  }
+
   void add_values(const double* x, double w, size_t cell, BlockSums& total) {
     double* sum = dense_.data() + cell * d_;
     double* square = task_.has_squares ? squares_.data() + cell * d_ : nullptr;
@@ -125,36 +175,50 @@ class Pass {
     }
   }
 
+  void add_thin(size_t begin, size_t end, BlockSums& total) const {
+    if (is_one_csr(rows_) && is_unscaled_ && !task_.has_squares) {
+      with_csr(rows_.thin[0],
+               [&](const auto* indices, const auto* values) { add_counts(begin, end, indices, values, total); });
+      return;
+    }
+    for_each_row(begin, end, [&](size_t row, size_t cell, double w) { add_entries(row, w, cell, total); });
+  }
+
+  // Counts, or indicators, of plain CSR: one table in the cache, and no type or choice to look up an entry.
+  template <class Index, class Value>
+  void add_counts(size_t begin, size_t end, const Index* indices, const Value* values, BlockSums& total) const {
+    const Segment& s = rows_.thin[0];
+    const double threshold = task_.threshold;
+    for_each_row(begin, end, [&](size_t row, size_t cell, double w) {
+      const int64_t first = s.offset(row);
+      const size_t n = static_cast<size_t>(s.offset(row + 1) - first);
+      const Index* column = indices + first;
+      const Value* value = values + first;
+      double* sum = total.thin.data() + cell * rows_.n_columns + s.first_column;
+      if (task_.is_indicator) {
+        scatter(sum, column, value, n, [&](Value v) { return static_cast<double>(v) > threshold ? w : 0.0; });
+        total.health += health_of(value, n);
+      } else {
+        scatter(sum, column, value, n, [&](Value v) { return w * static_cast<double>(v); });
+        total.lowest = lowest_of(value, n, total.lowest);
+      }
+    });
+  }
+
   void add_entries(size_t row, double w, size_t cell, BlockSums& total) const {
     double* sum = total.thin.data() + cell * rows_.n_columns;
     double* square = task_.has_squares ? total.thin_squares.data() + cell * rows_.n_columns : nullptr;
-    const double* scale = task_.scale;
-    const double threshold = task_.threshold;
-    if (task_.is_indicator) {
-      double health = 0;
-      for_each_entry(rows_, row, [&](size_t column, double value) {
-        if (value > threshold) sum[column] += w;
-        health += value * 0.0;
-      });
-      total.health += health;
-      return;
-    }
-    double lowest = total.lowest;
-    if (is_unscaled_ && !square) {  // counts: one table in the cache, not two
-      for_each_entry(rows_, row, [&](size_t column, double value) {
-        sum[column] += w * value;
-        if (value < lowest) lowest = value;
-      });
-      total.lowest = lowest;
-      return;
-    }
     for_each_entry(rows_, row, [&](size_t column, double value) {
-      const double z = value * scale[column];
+      if (task_.is_indicator) {
+        if (value > task_.threshold) sum[column] += w;
+        total.health += value * 0.0;
+        return;
+      }
+      const double z = value * task_.scale[column];
       sum[column] += w * z;
       if (square) square[column] += w * z * z;
-      if (value < lowest) lowest = value;
+      if (value < total.lowest) total.lowest = value;
     });
-    total.lowest = lowest;
   }
 
   const Rows& rows_;

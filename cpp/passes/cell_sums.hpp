@@ -3,8 +3,6 @@
 // z = x scale - shift_c, or z = 1 where x > threshold, else 0. Scales are powers of two.
 #pragma once
 
-#include <limits>
-
 #include "gram.hpp"
 
 namespace certifit {
@@ -21,10 +19,10 @@ struct CellSumsTask {
 };
 
 struct CellSums {
-  std::vector<double> weight;                               // cells
-  std::vector<double> sums, squares;                        // cells x n_columns
-  double lowest = std::numeric_limits<double>::infinity();  // smallest entry that is stored
-  bool is_finite = true;                                    // indicators: whether every entry is
+  std::vector<double> weight;         // cells
+  std::vector<double> sums, squares;  // cells x n_columns
+  double lowest = 0;                  // the smallest entry where some are negative; not of indicators
+  bool is_finite = true;              // indicators: whether every entry is
 };
 
 CellSums cell_sums(const Rows& rows, const CellSumsTask& task, size_t block_rows, Crew& crew);

@@ -60,29 +60,71 @@ double scaled_distance(const double* x, const double* mean, const double* root, 
   return total;
 }
 
+// Weights of thin columns, some classes at a time: those of a column side by side, so that the scores of a row can stay
+// in registers while its entries are read.
+class ThinWeights {
+ public:
+  ThinWeights(const Rows& rows, const double* weights, size_t n_classes) : rows_(rows) {
+    if (rows.thin.empty()) return;
+    for (size_t first = 0, width; first < n_classes; first += width) {
+      const size_t left = n_classes - first;
+      width = left >= 4 ? 4 : left >= 2 ? 2 : 1;
+      Group group{first, width, std::vector<double>(rows.n_columns * width)};
+      for (size_t c = 0; c < width; ++c)
+        for (size_t j = 0; j < rows.n_columns; ++j)
+          group.weights[j * width + c] = weights[(first + c) * rows.n_columns + j];
+      groups_.push_back(std::move(group));
+    }
+  }
+
+  void add(size_t row, double* scores) const {
+    for (const Group& group : groups_) {
+      switch (group.width) {
+        case 4: add_group<4>(row, group, scores); break;
+        case 2: add_group<2>(row, group, scores); break;
+        default: add_group<1>(row, group, scores);
+      }
+    }
+  }
+
+ private:
+  struct Group {
+    size_t first, width;
+    std::vector<double> weights;  // columns x width
+  };
+
+  template <size_t width>
+  void add_group(size_t row, const Group& group, double* scores) const {
+    const double* weights = group.weights.data();
+    double sum[width];
+    std::copy_n(scores + group.first, width, sum);
+    for_each_entry(rows_, row, [&](size_t column, double value) {
+      const double* own = weights + column * width;
+      for (size_t c = 0; c < width; ++c) sum[c] = multiply_add(value, own[c], sum[c]);
+    });
+    std::copy_n(sum, width, scores + group.first);
+  }
+
+  const Rows& rows_;
+  std::vector<Group> groups_;
+};
+
 }  // namespace
 
 std::vector<double> linear_scores(const Rows& rows, const double* weights, const double* intercepts, size_t n_classes,
                                   Crew& crew) {
   const size_t d = rows.n_dense, n_columns = rows.n_columns;
-  std::vector<double> out(rows.n_rows * n_classes), dense(n_classes * d), by_column;
+  std::vector<double> out(rows.n_rows * n_classes), dense(n_classes * d);
   for (size_t c = 0; c < n_classes; ++c)
     for (size_t j = 0; j < d; ++j) dense[c * d + j] = weights[c * n_columns + rows.dense_columns[j]];
-  if (!rows.thin.empty()) {
-    by_column.resize(n_columns * n_classes);
-    for (size_t c = 0; c < n_classes; ++c)
-      for (size_t j = 0; j < n_columns; ++j) by_column[j * n_classes + c] = weights[c * n_columns + j];
-  }
+  const ThinWeights thin(rows, weights, n_classes);
   for_each_tile(rows.n_rows, crew, [&] {
     return [&, scratch = std::vector<double>()](size_t first, size_t count) mutable {
       const Tile tile = read_tile(rows, first, count, scratch);
       for (size_t k = 0; k < count; ++k) {
         double* z = out.data() + (first + k) * n_classes;
         for (size_t c = 0; c < n_classes; ++c) z[c] = intercepts[c] + dot(tile.row(k), dense.data() + c * d, d);
-        for_each_entry(rows, first + k, [&](size_t column, double value) {
-          const double* w = by_column.data() + column * n_classes;
-          for (size_t c = 0; c < n_classes; ++c) z[c] = multiply_add(value, w[c], z[c]);
-        });
+        thin.add(first + k, z);
       }
     };
   });

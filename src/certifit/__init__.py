@@ -23,8 +23,8 @@ _MODULES = {
     "models.robust": ("HuberRegressor",),
     "models.components": ("PCA",),
     "models.generative": ("GaussianDiscriminant",),
-    "models.naive_bayes": (
-        "GaussianNB",
+    "models.naive_bayes": ("GaussianNB",),
+    "models.count_naive_bayes": (
         "BernoulliNB",
         "MultinomialNB",
     ),
@@ -117,6 +117,7 @@ _MODULES = {
         "ValidationCurveDisplay",
     ),
     "evaluation.displays.bias_variance": ("BiasVarianceDisplay",),
+    "selection.class_validation": ("class_validation",),
     "selection.leaderboard": ("leaderboard",),
     "selection.wrappers": (
         "ForwardSelection",
@@ -178,6 +179,7 @@ __all__ = [
     "bounds",
     "brier_score_loss",
     "calibration",
+    "class_validation",
     "clopper_pearson",
     "compare_auc",
     "confusion_matrix",
@@ -263,12 +265,14 @@ if TYPE_CHECKING:
     from certifit.maps import Functions, Polynomial, TableEncoder, TextBinarizer
     from certifit.modelfile import load, save, verify
     from certifit.models.components import PCA
+    from certifit.models.count_naive_bayes import BernoulliNB, MultinomialNB
     from certifit.models.generative import GaussianDiscriminant
     from certifit.models.linear import LinearRegression, Ridge
-    from certifit.models.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
+    from certifit.models.naive_bayes import GaussianNB
     from certifit.models.robust import HuberRegressor
     from certifit.models.sparse import ElasticNet, Lasso
     from certifit.runtime import threads
+    from certifit.selection.class_validation import class_validation
     from certifit.selection.cross_validated import CrossValidated
     from certifit.selection.curves import cross_validate, learning_curve, validation_curve
     from certifit.selection.display_path import SelectionPathDisplay

@@ -35,8 +35,8 @@ class Gaussian:
 
     @one_blas_thread
     def __init__(self, mean: Any, covariance: Any, names: Sequence[str] | None = None) -> None:
-        self.mean = np.atleast_1d(np.asarray(mean, dtype=np.float64))
-        self.covariance = np.atleast_2d(np.asarray(covariance, dtype=np.float64))
+        self.mean = np.atleast_1d(np.array(mean, dtype=np.float64))  # copies: the factor must stay theirs
+        self.covariance = np.atleast_2d(np.array(covariance, dtype=np.float64))
         d = len(self.mean)
         if self.mean.ndim != 1 or self.covariance.shape != (d, d):
             raise ValueError(
@@ -133,9 +133,10 @@ class Gaussian:
 
     def _rows(self, X: Any) -> Array:
         rows = np.asarray(X, dtype=np.float64)
-        rows = rows[None, :] if rows.ndim == 1 and len(self.mean) > 1 else rows.reshape(len(rows), -1)
-        if rows.shape[1] != len(self.mean):
-            raise ValueError(f"Rows have {rows.shape[1]} coordinates, the distribution has {len(self.mean)}.")
+        if rows.ndim < 2:
+            rows = rows.reshape(1, -1) if len(self.mean) > 1 else rows.reshape(-1, 1)
+        if rows.ndim != 2 or rows.shape[1] != len(self.mean):
+            raise ValueError(f"X must be rows of {len(self.mean)} coordinates. Got shape {rows.shape}.")
         return rows
 
     def _places(self, which: Sequence[int | str]) -> list[int]:
@@ -145,6 +146,8 @@ class Gaussian:
                 if one not in self.names:
                     raise ValueError(f"There is no coordinate {one!r}. They are {self.names}.")
                 places.append(self.names.index(one))
+            elif not isinstance(one, int | np.integer) or isinstance(one, bool):
+                raise TypeError(f"A coordinate is a place or a name. Got {one!r}.")
             elif not -len(self.mean) <= one < len(self.mean):
                 raise ValueError(f"There is no coordinate {one}: there are {len(self.mean)}.")
             else:

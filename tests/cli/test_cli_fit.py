@@ -152,7 +152,10 @@ def test_an_error_while_writing_leaves_everything_as_it_was(cli, data, monkeypat
         raise error
 
     where = {"save": "certifit.modelfile.save", "render": "certifit.report.page.render"}
-    monkeypatch.setattr(where.get(step, "certifit.report.folder.coefficient_table"), broken)
+    if step in where:
+        monkeypatch.setattr(where[step], broken)
+    else:
+        monkeypatch.setitem(folder.TABLES, folder.COEFFICIENTS, ("coefficients", broken))
     result = cli("fit", data, "-t", "a", "-o", "out")
     assert result.exit_code == (130 if isinstance(error, KeyboardInterrupt) else 2)
     assert len(result.stderr.splitlines()) == 1

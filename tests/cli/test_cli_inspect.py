@@ -26,7 +26,8 @@ def test_json_is_one_object_with_everything(cli, saved):
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert found.keys() == {
-        "file", "model", "target", "features", "encoder", "coefficients", "certificate", "data",
+        "file", "model", "target", "features", "encoder", "coefficients", "classes", "components",
+        "certificate", "data",
     }  # fmt: skip
     assert found["features"]["names"] == ["a", "b"] and found["data"]["n_rows"] == 120
     assert found["certificate"]["is_verified"] is False

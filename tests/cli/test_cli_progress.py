@@ -117,3 +117,30 @@ def test_quiet_silences_every_bar(monkeypatch):
     with Display(quiet=True) as display, display.yielding(are_refits=True):
         assert not sys.stderr.isatty()
     assert sys.stderr is terminal and terminal.getvalue() == ""
+
+
+def test_labels_of_a_watched_table_are_read_as_those_of_the_table():
+    kinds = np.array(["a", "b", "c"])[np.arange(1000) % 3]
+    table = pa.table({"x": np.arange(1000.0) % 7, "kind": kinds})
+    source = ArrowSource(table.to_batches, table.schema, "kind", n_rows=1000)
+    watched = Display().watch(source)
+    first, second = cf.GaussianNB().fit(source), cf.GaussianNB().fit(watched)
+    assert first.classes_.tolist() == second.classes_.tolist() == ["a", "b", "c"]
+    assert first.theta_.tobytes() == second.theta_.tobytes()
+    assert first.predict(watched).tolist() == first.predict(source).tolist()
+
+
+def test_rows_of_a_small_watched_file_are_read_once_for_all_models_of_classes(tmp_path, monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    lines = [f"{x},{'ab'[int(x > 0)]}" for x in rng.normal(size=200)]
+    (tmp_path / "rows.csv").write_text("\n".join(["x,y", *lines]) + "\n")
+    scan = cf.scan_csv(tmp_path / "rows.csv", target="y", types={"y": "text"})
+    reads = []
+    batches = type(scan.files).batches
+    monkeypatch.setattr(type(scan.files), "batches", lambda *args: reads.append(1) or batches(*args))
+    models = {"one": cf.GaussianDiscriminant(), "two": cf.GaussianNB()}
+    watched = cf.leaderboard(models, Display().watch(scan))
+    n_watched = len(reads)
+    plain = cf.leaderboard(models, scan)
+    assert n_watched <= 3  # labels, rows
+    assert [one.score for one in watched.entries] == [one.score for one in plain.entries]

@@ -1,4 +1,4 @@
-"""End to end on real data: houses with 40 categories, flights with 300 levels; part of the rows, all of the way."""
+"""End to end on real data: houses with 40 categories, flights with 300 levels, messages, loans, pixels of skin."""
 
 import json
 from pathlib import Path
@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 import certifit as cf
 
@@ -60,3 +61,29 @@ def test_delays_of_flights(cli, flights):
     context, _ = read("select")
     assert {"dep_delay", "air_time", "distance"} <= set(context["selection"]["features"])
     assert cf.load("select/model.certifit").certificate_.holds
+
+
+CLASSES = {
+    "sms_spam": ("label", "Bernoulli naive Bayes", {"f1": 0.95, "auc": 0.99}),
+    "german_credit": ("class", "linear discriminant", {"accuracy": 0.74, "auc": 0.77}),
+    "skin_segmentation": ("y", "quadratic discriminant", {"accuracy": 0.98, "auc": 0.995}),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_classes(cli, shared_data, tmp_path, name):
+    target, chosen, least = CLASSES[name]
+    csv.write_csv(pq.read_table(shared_data / name / f"{name}.parquet"), tmp_path / "rows.csv")
+    result = cli("fit", "rows.csv", "-t", target, "-o", "fit")
+    assert result.exit_code == 0, result.output
+    context, errors = read("fit")
+    assert context["validation"]["chosen"] == chosen and errors[chosen] < 0.9 * errors["class shares"]
+    metrics = context["classes"]["metrics"]
+    assert {score: metrics[score]["value"] > value for score, value in least.items()} == dict.fromkeys(least, True)
+    assert Path("fit/report.html").stat().st_size < 1_000_000
+    assert cli("verify", "fit/model.certifit", "rows.csv").exit_code == 0
+    assert cli("predict", "fit/model.certifit", "rows.csv", "-o", "p.parquet", "--proba").exit_code == 0
+    table, model = pq.read_table("p.parquet"), cf.load("fit/model.certifit")
+    proba = np.column_stack(table.columns[1:])
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-12)
+    assert table["prediction"].to_pylist() == model.classes_[proba.argmax(axis=1)].tolist()

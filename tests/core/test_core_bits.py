@@ -63,7 +63,7 @@ BAD = {
     "CSR offsets beyond the values": ({"x": [("csr", VALUES, INDICES, OFFSETS + 1, WIDTH)]}, "beyond"),
     "CSR values without an index": ({"x": [("csr", VALUES, INDICES[:-1], OFFSETS, WIDTH)]}, "CSR indices"),
     "CSR of mixed index types": ({"x": [("csr", VALUES, INDICES.astype(np.int64), OFFSETS, WIDTH)]}, "both"),
-    "CSR of integer values": ({"x": [("csr", VALUES.astype(np.int64), INDICES, OFFSETS, WIDTH)]}, "CSR values"),
+    "CSR of short integers": ({"x": [("csr", VALUES.astype(np.int16), INDICES, OFFSETS, WIDTH)]}, "CSR values"),
     "CSR without offsets": ({"x": [("csr", VALUES, INDICES, OFFSETS[:0], WIDTH)]}, "empty"),
     "CSR of three parts": ({"x": [("csr", VALUES, INDICES, OFFSETS)]}, "4 parts, needs 5"),
     "an unknown kind": ({"x": [("dance", X4)]}, "unknown kind"),

@@ -337,12 +337,12 @@ def test_states_outside_their_bounds_have_no_gap(core, rng):
 
 def test_control_c_ends_a_long_path(core, rng):
     problem = Problem.of(*autoregressive(rng, n=800, d=600), ratio=0.1)
-    alphas = np.tile(grid(problem, 2, 1e-2), 2000)
+    alphas = np.tile(grid(problem, 2, 1e-2), 4000)
     main = threading.get_ident()
 
     def interrupt_inside_the_core() -> None:
         looks = 0
-        while looks < 20_000:
+        while looks < 5_000:
             looks = looks + 1 if sys._current_frames()[main].f_code.co_name == "path" else 0
         os.kill(os.getpid(), signal.SIGINT)
 

@@ -222,3 +222,11 @@ def test_reading_ahead_passes_errors_on_and_stops_with_its_reader():
     assert next(reader) == 0
     reader.close()
     assert made in ([0, "closed"], [0, 1, "closed"])
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+def test_categories_are_read_whatever_text_they_are_made_of(tmp_path, kind):
+    """pandas writes categories as dictionaries of large text; Parquet gives them back as dictionaries of text."""
+    levels = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, None], pa.int8()), pa.array(["a", "b"], kind))
+    pq.write_table(pa.table({"level": levels, "y": [1.0, 2.0, 3.0, 4.0]}), tmp_path / "t.parquet")
+    assert rows(scan_parquet(tmp_path / "t.parquet", "y"))["level"].to_pylist() == ["a", "b", "a", None]

@@ -200,3 +200,15 @@ def test_a_coefficient_beyond_float64_is_refused_by_name():
     X[:, 1] *= 1e-310
     with pytest.raises(ValueError, match="coefficient of feature 'x1' exceeds the largest float64"):
         fit(X=X, y=y)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_a_frame_with_text_is_refused_with_the_encoder_that_reads_it(kind):
+    frame = pd.DataFrame({"age": [1.0, 2.0, 3.0], "town": pd.array(["Bern", "Ulm", "Ulm"], dtype="str")})
+    if kind == "polars":
+        frame = pl.DataFrame({name: frame[name].tolist() for name in frame})
+    elif kind == "pyarrow":
+        frame = pa.Table.from_pandas(frame)
+    for model in (cf.Ridge(), cf.GaussianNB(), cf.PCA()):
+        with pytest.raises(TypeError, match=r"Column 'town' of X has dtype \w*string. Give the model encoder=TableEnc"):
+            model.fit(frame, [0, 1, 1])

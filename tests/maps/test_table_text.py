@@ -13,8 +13,8 @@ import pytest
 from sklearn.base import clone
 
 import certifit as cf
+from certifit.data.arrow import ArrowSource
 from certifit.data.columns import Csr
-from certifit.modelfile import ModelFileError
 
 SOME = "free cash now call win prize see you later home dinner ok love train ünï 日本"
 WORDS = np.array(SOME.split(), dtype=object)
@@ -161,7 +161,16 @@ def test_only_a_text_binarizer_is_taken(table):
         cf.TableEncoder(texts="words").fit(table)
 
 
-def test_a_model_file_says_that_it_holds_no_words(table, tmp_path: Path):
-    model = cf.Ridge(encoder=cf.TableEncoder(texts=cf.TextBinarizer())).fit(cf.from_arrow(table, target="y"))
-    with pytest.raises(ModelFileError, match="columns of words"):
-        cf.save(model, tmp_path / "a.model")
+def test_a_model_file_holds_words(table, tmp_path: Path):
+    scan = cf.from_arrow(table, target="y")
+    model = cf.Ridge(encoder=cf.TableEncoder(texts=cf.TextBinarizer())).fit(scan)
+    cf.save(model, tmp_path / "a.model")
+    assert cf.load(tmp_path / "a.model").predict(scan).tobytes() == model.predict(scan).tobytes()
+
+
+def test_kinds_are_those_of_a_fit(table):
+    source = ArrowSource(table.to_batches, table.schema, "y", n_rows=table.num_rows)
+    for words, kind in ((cf.TextBinarizer(), "text"), (None, "set aside")):
+        encoder = cf.TableEncoder(texts=words)
+        assert encoder.kinds(source) == {"x": "number", "message": kind, "carrier": "level"}
+        assert {one.name: one.kind for one in encoder.fit_source(source).columns_} == encoder.kinds(source)

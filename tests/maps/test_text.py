@@ -323,3 +323,13 @@ def test_a_refit_forgets():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_accepts_the_estimator():
     check_estimator(cf.TextBinarizer())
+
+
+def test_a_share_of_the_texts_is_a_number_of_them_but_for_rounding():
+    """49 times 1/49 is less than 1 in float64."""
+    texts = ["aa"] + ["bb"] * 48
+    assert list(cf.TextBinarizer(max_df=1 / 49).fit(texts).vocabulary_) == ["aa"]
+    for n in (49, 98, 103, 107):
+        for k in range(1, n):
+            found = cf.TextBinarizer(min_df=k / n, max_df=k / n).fit(["aa"] * k + [""] * (n - k))
+            assert found.document_counts_.tolist() == [k]

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-HANG = 300  # seconds until a process counts as hung; no measure of speed
+HANG = 600  # seconds until a process counts as hung; no measure of speed
 CALLS = {
     "fit": ("cf.TextBinarizer().fit(many)", "found"),
     "fit_transform of two words": ("cf.TextBinarizer(ngram_range=(1, 2)).fit_transform(many)", "found"),

@@ -22,8 +22,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from forge import dumps, hexed, metadata, seal, split
-from samples import samples, table
+from samples import letters, samples, table
 
 from certifit.modelfile import ModelFileError
 from certifit.modelfile.files import from_bytes, to_bytes
@@ -53,6 +54,14 @@ HOSTILE_VALUES: list[Any] = [
     *([], [0], [[]], {}, {"hex": "nan"}, {"hex": "inf"}, {"hex": "-inf"}, {"hex": 1}, {"a": 1}),
     *(hexed(number) for number in HOSTILE_FLOATS[:7]),
 ]
+
+
+TABLE = pd.concat([table(), letters()], axis=1)
+
+
+def use(model: Any) -> Any:
+    """What a model does with rows."""
+    return getattr(model, "predict_log_proba", None) or getattr(model, "predict", None) or model.transform
 
 
 def blind(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
@@ -148,8 +157,8 @@ def outcome(originals: list[bytes], mutant: bytes, is_blind: bool) -> str:
         # A sentence of the model is fine, such as an overflow far from the training range.
         quiet = warnings.catch_warnings(action="ignore")
         with quiet, np.errstate(all="ignore"), contextlib.suppress(ValueError, TypeError):
-            rows = np.ones((2, model.n_features_in_)) if model.encoder_ is None else table().head(2)
-            assert model.predict(rows).shape == (2,)
+            rows = np.ones((2, model.n_features_in_)) if model.encoder_ is None else TABLE.head(2)
+            assert use(model)(rows).shape[0] == 2
     assert time.process_time() - start < MAX_SECONDS, "it took too long"
     return result
 

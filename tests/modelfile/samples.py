@@ -11,7 +11,7 @@ import pyarrow as pa
 
 import certifit as cf
 from certifit.data.arrow import ArrowSource
-from certifit.maps import TableEncoder
+from certifit.maps import TableEncoder, TextBinarizer
 from certifit.models.robust import HuberRegressor
 from certifit.models.sparse import ElasticNet, Lasso
 
@@ -57,6 +57,20 @@ def table(n_rows: int = 40) -> pd.DataFrame:
             "day": days,
             "span": pd.to_timedelta(rng.normal(size=n_rows), unit="D"),
             "\x1b[2J<b>": 2013,
+        }
+    )
+
+
+def letters(n_rows: int = 40) -> pd.DataFrame:
+    """Two columns of free text, one with gaps, and one of levels."""
+    rng = np.random.default_rng(5)
+    words = np.array(["free", "win", "é漢", "tonight", "call", "<b>", "now", "=cmd", "lunch", "ok"])
+    texts = [" ".join(rng.choice(words, size=6)) for _ in range(2 * n_rows)]
+    return pd.DataFrame(
+        {
+            "message": [text if i % 7 else None for i, text in enumerate(texts[:n_rows])],
+            "subject": texts[n_rows:],
+            "sender": rng.choice(["a", "b", "c"], size=n_rows),
         }
     )
 
@@ -127,6 +141,67 @@ def robust_cases() -> dict[str, tuple[Any, ...]]:
     }
 
 
+def class_cases() -> dict[str, tuple[Any, ...]]:
+    """Classifiers of every kind, with labels of every type."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(40, 3))
+    place = np.arange(40) % 3
+    X[:, 0] += place
+    redundant = np.column_stack([X, X[:, 0] - X[:, 1], np.ones(40)])
+    weight = rng.integers(0, 4, size=40).astype(float)
+    counts = rng.poisson(1.5, size=(40, 4)).astype(float)
+    named = pd.DataFrame(rng.normal(size=(40, 6)), columns=NASTY_NAMES)
+    mails, frame = letters(), table()
+    kind = pd.Series(np.array(["ham", "spam"], dtype=object)[place % 2], name="<b>\x1b]0;title\x07")
+    read = TableEncoder(texts=TextBinarizer(min_df=2, stop_words=["now"]))
+    hashed = TableEncoder(texts=TextBinarizer(n_hash=8, binary=False, ngram_range=(1, 2)), unseen="reference")
+    scanned = pa.table({**mails, "y": kind, "w": weight + 1})
+    scan = ArrowSource(scanned.to_batches, scanned.schema, "y", "w", n_rows=40)
+    return {
+        "shared": (cf.GaussianDiscriminant(), X, np.array(["a", "bc", "\x1b[31m"])[place], weight),
+        "shared of two": (cf.GaussianDiscriminant(priors=[0.25, 0.75]), X, place % 2 == 0),
+        "per class": (
+            cf.GaussianDiscriminant("class", shrinkage=0.2, standardize=True, priors=[0.2, 0.3, 0.5]),
+            X,
+            place - 1,
+        ),
+        "per class redundant": (cf.GaussianDiscriminant("class"), redundant, place.astype(np.float32)),
+        "diagonal": (cf.GaussianDiscriminant("diagonal"), redundant, np.array(["", "é漢😀", "z"], dtype=object)[place]),
+        "shared in powers": (cf.GaussianDiscriminant(basis=cf.Polynomial(2), shrinkage=1), X, place.astype(np.int8)),
+        "shared of a table": (cf.GaussianDiscriminant(shrinkage=0.3, encoder=TableEncoder()), frame, kind),
+        "gaussian naive": (cf.GaussianNB(), named, place.astype(np.uint64) + np.uint64(2**63)),
+        "gaussian naive weighted": (
+            cf.GaussianNB(priors=(0.5, 0.25, 0.25), var_smoothing=0.1),
+            redundant,
+            place,
+            weight,
+        ),
+        "bernoulli": (cf.BernoulliNB(), X, np.array(["x", "yy", "z"], dtype="U9")[place], weight),
+        "bernoulli of two": (cf.BernoulliNB(2, binarize=0.5, fit_prior=False), X, place % 2),
+        "multinomial": (cf.MultinomialNB(0.5, class_prior=[0.0, 0.5, 0.5]), counts, place),
+        "words": (cf.BernoulliNB(encoder=read), mails, kind),
+        "words hashed": (cf.MultinomialNB(encoder=hashed), mails, kind, weight),
+        "words scanned": (cf.MultinomialNB(encoder=read), scan),
+    }
+
+
+def component_cases() -> dict[str, tuple[Any, ...]]:
+    """Principal components by every route."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(30, 5)) * [3, 2, 1, 1, 0.1]
+    weight = rng.integers(0, 4, size=30).astype(float)
+    return {
+        "components": (cf.PCA(), np.column_stack([X, X[:, 0] + X[:, 1]]), None, weight),
+        "components share": (cf.PCA(0.9, standardize=True, whiten=True), X, None),
+        "components mle": (cf.PCA("mle"), pd.DataFrame(X, columns=NASTY_NAMES[:5]), None),
+        "components by products": (cf.PCA(2, solver="randomized", ddof=0, random_state=3), X, None),
+        "components of few rows": (cf.PCA(2), rng.normal(size=(4, 300)), None),
+        "components without centre": (cf.PCA(np.int64(2), center=False), X, None),
+        "components in powers": (cf.PCA(basis=cf.Polynomial(2)), X[:, :2], None),
+        "components of a table": (cf.PCA(3, encoder=TableEncoder()), table(), None),
+    }
+
+
 @cache
 def samples() -> dict[str, Sample]:
     """Fitted once; a test that changes a model works on a copy."""
@@ -154,11 +229,16 @@ def samples() -> dict[str, Sample]:
         **table_cases(),
         **sparse_cases(),
         **robust_cases(),
+        **class_cases(),
+        **component_cases(),
     }
     return {name: Sample(model.fit(*data), *data) for name, (model, *data) in cases.items()}
 
 
-NAMES = list(samples())
+EVERY = list(samples())
+CLASSES = list(class_cases())
+COMPONENTS = list(component_cases())
+NAMES = [name for name in EVERY if name not in CLASSES + COMPONENTS]
 TABLES = list(table_cases())
 SPARSE = list(sparse_cases())
 ROBUST = list(robust_cases())

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 from forge import split
 from fuzz import blind, sealed
-from samples import NAMES, samples
+from samples import CLASSES as CLASSIFIERS
+from samples import COMPONENTS, EVERY, NAMES, samples
 
 import certifit as cf
 from certifit.modelfile import ModelFileError, inspect
 from certifit.modelfile.files import from_bytes, to_bytes
-from certifit.modelfile.inspection import CLASSES
+from certifit.modelfile.inspection import OBJECTIVES
 from certifit.modelfile.registry import REGISTRY
 
 
@@ -52,7 +53,38 @@ def test_it_says_what_the_model_says(name, saved):
         assert found.encoder["notes"] == model.encoder_.notes_
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_it_says_what_a_classifier_says(name, saved):
+    model, found = samples()[name].model, inspect(saved(name))
+    assert (found.model["class"], found.model["objective"]) == (type(model).__name__, model.objective)
+    for key, value in found.model["parameters"].items():
+        assert value == getattr(model, key)
+    assert found.coefficients is None and found.components is None and found.target == model.target_name_
+    assert found.classes["labels"] == model.classes_.tolist()
+    assert found.classes["weights"] == model.class_count_.tolist()
+    priors = [getattr(model, key) for key in ("priors_", "class_prior_") if hasattr(model, key)]
+    wanted = priors[0] if priors else np.exp(model.class_log_prior_)
+    assert found.classes["priors"] == wanted.tolist()
+    assert found.classes["n_columns"] == len(model.column_names_)
+    assert found.classes["left_out"] == [model.column_names_[j] for j in getattr(model, "redundant_", ())]
+    assert found.classes.get("epsilon") == getattr(model, "epsilon_", None)
+    assert found.certificate["sentences"] == model.certificate_.sentences()
+    assert found.data == model.data_
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_it_says_what_principal_components_say(name, saved):
+    model, found = samples()[name].model, inspect(saved(name))
+    assert (found.model["class"], found.model["objective"]) == ("PCA", model.objective)
+    assert found.target is None and found.coefficients is None and found.classes is None
+    assert found.components["variances"] == model.explained_variance_.tolist()
+    assert found.components["total_variance"] == model.total_variance_
+    assert (found.components["route"], found.components["n_columns"]) == (model.route_, len(model.column_names_))
+    assert found.certificate["sentences"] == model.certificate_.sentences()
+    assert found.data == {**model.data_, "n_iterations": model.n_iter_}
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_it_is_plain_json(name, saved):
     found = inspect(saved(name)).to_dict()
     assert json.loads(json.dumps(found, allow_nan=False)) == found
@@ -84,9 +116,11 @@ def test_factors_and_bounds_are_counted(saved):
 
 
 def test_every_estimator_has_its_words():
-    assert {key: entry.load_class().__name__ for key, entry in REGISTRY.items()} == {
-        key: name for key, (name, _) in CLASSES.items()
-    }
+    assert OBJECTIVES.keys() == REGISTRY.keys()
+
+
+def test_every_estimator_of_the_table_is_there_under_its_name():
+    assert all(entry.load_class().__name__ == entry.name for entry in REGISTRY.values())
 
 
 def test_it_refuses_what_a_load_refuses_and_nothing_else(tmp_path):

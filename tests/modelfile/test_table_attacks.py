@@ -65,7 +65,7 @@ def test_a_flip_of_any_bit_of_a_table_model_is_refused():
 
 
 CELLS: dict[str, tuple[str, str, int, str]] = {
-    "kind beyond the table": ("x", "kind", len(KINDS), r"kind of column 0 .* is 7. Legal is 0 to 6"),
+    "kind beyond the table": ("x", "kind", len(KINDS), r"kind of column 0 .* is 8. Legal is 0 to 7"),
     "negative kind": ("x", "kind", -1, "kind of column 0"),
     "huge kind": ("x", "kind", 2**63 - 1, "kind of column 0"),
     "a number that is levels": ("x", "kind", 2, "parts of column 0 .* Legal is 0 to 0"),

@@ -42,7 +42,8 @@ def test_the_encoder_comes_back_with_its_parameters_columns_and_notes(name):
 
 
 def test_the_samples_have_every_kind_of_column_but_times():
-    kinds = {(kind.kind, getattr(kind, "family", None)) for kind in fitted().encoder_.columns_}
+    columns = [*fitted().encoder_.columns_, *fitted("words").encoder_.columns_]
+    kinds = {(kind.kind, getattr(kind, "family", None)) for kind in columns}
     assert kinds == {kind[:2] for kind in KINDS} - {("date", "time")}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from forge import dumps, hexed, metadata, seal, split, with_text
-from samples import NAMES, samples
+from samples import EVERY, NAMES, samples
 
 import certifit as cf
 from certifit.modelfile import ModelFileError, Verification
@@ -27,7 +27,7 @@ def nudged(model: Any, place: int, by: float = 1e-4) -> Any:
     return changed
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_what_fit_left_is_verified_in_memory_and_from_its_file(name, tmp_path):
     model, *data = samples()[name]
     cf.save(model, tmp_path / "m.certifit")

@@ -22,8 +22,15 @@ FACTORIES = {
     "PCA(2, randomized)": ("tr", lambda: cf.PCA(2, solver="randomized")),
     "GaussianDiscriminant": ("clf", cf.GaussianDiscriminant),
     "GaussianDiscriminant(class)": ("clf", lambda: cf.GaussianDiscriminant("class", shrinkage=0.1)),
+    "GaussianDiscriminant(diagonal)": ("clf", lambda: cf.GaussianDiscriminant("diagonal")),
     "GaussianNB": ("clf", cf.GaussianNB),
     "BernoulliNB": ("clf", cf.BernoulliNB),
+    "MultinomialNB": ("clf", cf.MultinomialNB, {"counts"}),
+    "CrossValidated(classes)": (
+        "clf",
+        lambda: cf.CrossValidated(cf.GaussianDiscriminant(), {"shrinkage": [0, 0.1]}, cv=3),
+        {"stochastic"},  # folds go by row number
+    ),
     "CrossValidated": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv=3)),
     "CrossValidated(loo)": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv="loo")),
 }

@@ -140,3 +140,23 @@ def test_a_basis_bends_the_boundary():
     flat = cf.GaussianDiscriminant().fit(X, y).score(X, y)
     bent = cf.GaussianDiscriminant(basis=cf.Polynomial(2)).fit(X, y).score(X, y)
     assert flat < 0.6 and bent > 0.85
+
+
+@pytest.mark.parametrize("model", [cf.GaussianDiscriminant(), cf.GaussianNB(), cf.MultinomialNB(), cf.PCA(1)])
+def test_a_fit_that_fails_leaves_the_model_as_it_was(model):
+    """New classes with old parameters would predict in silence."""
+    X = np.array([[1.0, 2.0], [2.0, 1.0], [8.0, 9.0], [9.0, 7.0]])
+    model.fit(X, ["a", "a", "b", "b"])
+    before = {name: repr(value) for name, value in vars(model).items()}
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.where(X == 9, np.nan, X), ["c", "c", "d", "d"])
+    assert {name: repr(value) for name, value in vars(model).items()} == before
+
+
+@pytest.mark.parametrize("model", [cf.GaussianNB(), cf.BernoulliNB(), cf.MultinomialNB()])
+def test_a_first_part_that_fails_can_be_given_again(model):
+    X, y = np.array([[1.0, 2.0], [2.0, 1.0], [8.0, 9.0], [9.0, 7.0]]), [0, 0, 1, 1]
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(np.where(X == 9, np.nan, X), y, classes=[0, 1])
+    again = model.partial_fit(X, y, classes=[0, 1]).predict_proba(X)
+    np.testing.assert_array_equal(again, type(model)().fit(X, y).predict_proba(X))

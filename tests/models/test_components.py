@@ -315,3 +315,53 @@ def test_everything_agrees_with_scikit_learn_to_eleven_digits(rng, shape, whiten
         assert np.allclose(ours.inverse_transform(scores), theirs.inverse_transform(scores), rtol=1e-10, atol=1e-10)
     if shape == "columns":  # with fewer rows than columns scikit-learn averages over the rows that are left
         assert math.isclose(ours.noise_variance_, theirs.noise_variance_, rel_tol=1e-10)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("center", [1e4, 1e8])
+@pytest.mark.parametrize("standardize", [False, True])
+def test_the_randomized_solver_finds_what_varies_far_from_zero(form, center, standardize, rng):
+    """Variances of 1 at 1e8 are not rounding, in dense rows and in sparse ones without a zero."""
+    X = np.round(rng.normal(size=(80, 6)) * np.arange(1, 7), 3)
+    X = np.round((X + center) * 1024) / 1024  # exact at both places
+    near, far = (cf.PCA(2, solver="randomized", standardize=standardize).fit(form(rows)) for rows in (X - center, X))
+    assert far.certificate_.holds
+    np.testing.assert_allclose(far.explained_variance_, near.explained_variance_, rtol=1e-7)
+
+
+def test_a_stream_whose_first_rows_mislead_about_the_mean_loses_no_variance(rng):
+    X = rng.normal(size=(30_000, 3)) * [3, 2, 1]
+    X[20_000:] += 1e7
+    X[:20_000] *= 1e-3
+    exact, found = cf.PCA(3).fit(X[20_000:]), cf.PCA(3, solver="randomized")
+    w = np.where(np.arange(30_000) < 20_000, 1e-30, 1.0)
+    found.fit(X, sample_weight=w)
+    np.testing.assert_allclose(found.explained_variance_, exact.explained_variance_, rtol=1e-6)
+    assert found.certificate_.holds
+
+
+@pytest.mark.parametrize("tail", [1e-6, 1e-8])
+def test_a_share_of_one_keeps_every_direction_that_varies(tail, rng):
+    X = rng.normal(size=(40, 4)) * [1, tail, tail, tail]
+    assert cf.PCA(1.0).fit(X).n_components_ == 4
+    shares = cf.PCA().fit(X).explained_variance_ratio_
+    enough = shares[2:].sum()  # two directions leave this
+    if enough > 1e-13:
+        assert cf.PCA(1 - 1.01 * enough).fit(X).n_components_ == 2
+        assert cf.PCA(1 - 0.99 * enough).fit(X).n_components_ == 3
+
+
+def test_the_most_likely_number_of_directions_is_that_of_the_formula_for_all_scales(rng):
+    """Minka's evidence does not depend on the unit of one large column, and is infinite where the rest is 0."""
+    X = rng.normal(size=(30, 5))
+    assert (
+        cf.PCA("mle").fit(X * [1e8, 1, 1, 1, 1]).n_components_ == cf.PCA("mle").fit(X * [1e4, 1, 1, 1, 1]).n_components_
+    )
+    X[:, 4] = X[:, 0]
+    assert cf.PCA("mle").fit(X).n_components_ == 4
+
+
+def test_probes_that_span_all_that_is_left_are_exact(rng):
+    X = rng.normal(size=(60, 5)) * [5, 4, 3, 2, 1]
+    found, exact = cf.PCA(2, solver="randomized").fit(X).certificate_, cf.PCA().fit(X)
+    np.testing.assert_allclose(found.outside, exact.explained_variance_ratio_[2], rtol=1e-10)

@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 import certifit as cf
 from certifit.certificates.likelihood import certify_gaussian, divergence
-from certifit.data.cells import ByLabel
 from certifit.data.labels import coded
 from certifit.data.source import Memory
 
@@ -144,6 +143,8 @@ def test_a_column_that_is_singular_within_a_class_is_named(kind, rng):
 def test_fewer_rows_than_columns_are_refused_with_both_numbers(rng):
     with pytest.raises(ValueError, match="has 6 rows for 10 columns"):
         cf.GaussianDiscriminant("class").fit(rng.normal(size=(12, 10)), np.arange(12) % 2)
+    with pytest.raises(ValueError, match="have 12 rows for 20 columns"):
+        cf.GaussianDiscriminant().fit(rng.normal(size=(12, 20)), np.arange(12) % 2)
 
 
 def test_near_singular_covariances_keep_their_digits(rng):
@@ -182,10 +183,10 @@ def test_a_nudge_of_any_part_is_noticed(kind, rng):
 def test_the_certificate_is_the_shortfall_of_the_likelihood(kind, rng):
     """At perturbed states the divergence equals the fall of the mean log-likelihood: the theorem, checked."""
     X, y = rows(rng)
-    classes, codes = coded(y)
+    codes = coded(y)[1]
     model = cf.GaussianDiscriminant(kind).fit(X, y)
     source = Memory(X, codes)
-    task = model._task(model._statistic(source, ByLabel(len(classes))), source)
+    task = model._task(source)
     best = model.joint_log_likelihood(X, y) / len(X)
     for size in (1e-1, 1e-2, 1e-3):
         state = model._state()
@@ -249,3 +250,57 @@ def test_parameters_are_checked(rng):
     ):
         with pytest.raises(ValueError, match=words):
             cf.GaussianDiscriminant(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("far", [1e5, 1e8])
+def test_a_class_far_from_all_others_changes_nothing_between_them(far, rng):
+    """Scores of linear boundaries about the mean of all are some far^2 there, and cancel."""
+    y = np.arange(90) % 3
+    X = np.round(rng.normal(size=(90, 3)), 3)  # exact where it is moved by far
+    near = y != 1
+    model = cf.GaussianDiscriminant().fit(X + far * (y == 1)[:, None], y)
+    at_zero = cf.GaussianDiscriminant().fit(X, y)
+    assert model.certificate_.holds
+    odds = [np.diff(m.predict_log_proba(X[near])[:, [0, 2]], axis=1) for m in (model, at_zero)]
+    np.testing.assert_allclose(*odds, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e-300, 1e160])
+@pytest.mark.parametrize("kind", KINDS)
+def test_variances_beyond_float64_are_named_as_such(kind, scale, rng):
+    X, y = rows(rng)
+    X[:, 1] *= scale
+    with pytest.raises(ValueError, match=r"variance of feature 'x1' (is too small|leaves the range)"):
+        cf.GaussianDiscriminant(kind).fit(X, y)
+
+
+def test_shrinkage_that_leaves_the_range_is_no_singular_column(rng):
+    X, y = rows(rng, d=2)
+    with pytest.raises(ValueError, match="variance of feature 'x0' leaves the range"):
+        cf.GaussianDiscriminant(shrinkage=0.5).fit(X * np.array([1e-100, 1e100]), y)
+
+
+@pytest.mark.parametrize("covariance", ["shared", "class", "diagonal"])
+def test_shrinkage_in_standard_deviations_is_that_of_standardised_columns(covariance, rng):
+    """As scikit-learn's after a StandardScaler; units of columns change nothing."""
+    X, y = rng.normal(size=(90, 4)) @ rng.normal(size=(4, 4)), np.repeat(["a", "b", "c"], 30)
+    X = X * [1.0, 1e3, 1e-4, 7.0] + 5.0
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    plain = cf.GaussianDiscriminant(covariance, shrinkage=0.3).fit(scaled, y)
+    model = cf.GaussianDiscriminant(covariance, shrinkage=0.3, standardize=True).fit(X, y)
+    assert model.certificate_.holds
+    np.testing.assert_allclose(model.predict_log_proba(X), plain.predict_log_proba(scaled), rtol=1e-9, atol=1e-9)
+    units = np.array([1e150, 1.0, 1e-150, 3.0])
+    other = cf.GaussianDiscriminant(covariance, shrinkage=0.3, standardize=True).fit(X * units, y)
+    np.testing.assert_allclose(other.predict_log_proba(X * units), model.predict_log_proba(X), rtol=1e-9, atol=1e-9)
+    if covariance == "shared":
+        peer = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.3).fit(scaled, y)
+        np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(scaled), atol=1e-9)
+
+
+def test_a_class_of_prior_0_is_never_predicted(rng):
+    X, y = rng.normal(size=(40, 2)), np.repeat(["a", "b"], 20)
+    for covariance in ("shared", "class", "diagonal"):
+        for priors, label in (([0, 1], "b"), ([1, 0], "a")):
+            model = cf.GaussianDiscriminant(covariance, priors=priors).fit(X, y)
+            assert set(model.predict(X)) == {label} and model.predict_proba(X).max(axis=1).tolist() == [1.0] * 40

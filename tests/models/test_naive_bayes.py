@@ -168,3 +168,67 @@ def test_subjectivity_is_told_in_nine_of_ten_sentences(shared_data):
     X = CountVectorizer(ngram_range=(1, 2)).fit_transform(text)
     train, test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=0, stratify=y)
     assert cf.MultinomialNB().fit(train, y_train).score(test, y_test) > 0.91
+
+
+@pytest.mark.parametrize("alpha", [1e-16, 1e-30, 1e-300])
+def test_a_small_alpha_leaves_every_row_possible(alpha):
+    """1 - p is alpha / (n + 2 alpha) where all rows of a class have the word: p itself rounds to 1."""
+    X = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    model = cf.BernoulliNB(alpha).fit(X, [0, 0, 1, 1])
+    log_odds = np.diff(model.predict_joint_log_proba(X), axis=1).ravel()
+    expected = 2 * (np.log(alpha) - np.log(2))  # log[alpha / (2 + alpha)] twice
+    np.testing.assert_allclose(log_odds, [expected / 2, expected / 2, -expected / 2, -expected / 2], rtol=1e-13)
+    assert model.certificate_.holds
+    with pytest.raises(ValueError, match=r"alpha=1e\+308 .*use alpha near 1"):
+        cf.BernoulliNB(1e308).fit(X, [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("n_columns", [3, 50])
+def test_fractional_weights_of_sparse_rows_are_no_counts_beyond_one(n_columns, rng):
+    """Sums of weights in two orders differ in the last digit: still rows of 0 and 1, and chances of at most 1."""
+    X = sp.csr_array(np.ones((6000, n_columns)))
+    y, w = np.arange(6000) % 3, rng.uniform(0.0, 1.0, 6000)
+    for binarize in (None, 0.0):
+        model = cf.BernoulliNB(1e-12, binarize=binarize).fit(X, y, w)
+        assert (model.feature_log_prob_ < 0).all() and model.certificate_.holds
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+@pytest.mark.parametrize("kind", ["bernoulli", "multinomial"])
+def test_the_scale_of_weights_costs_no_digits(kind, scale, rng):
+    X, y = rows(rng)
+    plain = MODELS[kind](1e-9).fit(X, y)
+    scaled = MODELS[kind](1e-9 * scale).fit(X, y, np.full(len(y), scale))
+    np.testing.assert_allclose(scaled.feature_log_prob_, plain.feature_log_prob_, rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(scaled.class_log_prior_, plain.class_log_prior_, rtol=1e-15)
+
+
+def test_a_class_without_rows_so_far_has_no_chance():
+    X = np.array([[2.0, 1.0], [1.0, 3.0]])
+    model = cf.MultinomialNB(0.0).partial_fit(X, ["a", "b"], classes=["a", "b", "c"])
+    np.testing.assert_array_equal(model.predict_proba(X)[:, 2], 0)
+    assert model.predict(X).tolist() == ["a", "b"]
+    assert model.certify(X, ["a", "b"]).holds
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "multinomial"])
+def test_words_of_a_table_are_never_made_dense(rng, kind, monkeypatch):
+    def refuse(segment, n_rows):
+        raise AssertionError("dense")
+
+    monkeypatch.setattr("certifit.data.columns.Csr.dense", refuse)
+    words = np.array(["rain", "snow", "sun", "wind", "fog", "hail", "storm", "frost"])
+    texts = [" ".join(rng.choice(words, 6)) for _ in range(60)]
+    frame = pd.DataFrame({"text": texts, "place": rng.choice(["hill", "shore"], 60)})
+    y = ["snow" in text for text in texts]
+    encoder = cf.TableEncoder(texts=cf.TextBinarizer(binary=kind == "bernoulli"))
+    model = MODELS[kind](encoder=encoder).fit(frame, y)
+    assert model.score(frame, y) > 0.9
+
+
+def test_categories_are_ones_that_a_threshold_of_1_does_not_pass(rng):
+    frame = pd.DataFrame({"place": rng.choice(["hill", "shore", "town"], 60), "count": rng.integers(0, 4, 60)})
+    y = rng.choice(["a", "b"], 60)
+    model = cf.BernoulliNB(binarize=1.0, encoder=cf.TableEncoder()).fit(frame, y)
+    table = np.column_stack([np.zeros((60, 2)), frame["count"] > 1])
+    np.testing.assert_allclose(model.predict_proba(frame), cf.BernoulliNB().fit(table, y).predict_proba(table))

@@ -279,7 +279,8 @@ def test_ticks_of_a_log_axis_are_round(low, high, labels):
 @pytest.mark.parametrize(("at", "word"), [(0, "weakest"), (2, None), (4, "strongest")])
 def test_the_best_penalty_at_the_end_of_its_grid_is_noted(at, word):
     _, _, context = context_of("ridge")
-    curve = {"model": "ridge", "values": [0.01, 0.1, 1.0, 10.0, 100.0], "best": at, "chosen": at}
+    curve = {"model": "ridge", "label": "penalty alpha", "values": [0.01, 0.1, 1.0, 10.0, 100.0]}
+    curve |= {"best": at, "chosen": at}
     found = find_notices(context | {"validation": {"curve": curve, "chosen": "ridge"}})
     titles = [notice["title"] for notice in found]
     assert titles == ([] if word is None else [f"The best penalty is the {word} that was tried"])

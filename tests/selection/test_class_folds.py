@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.model_selection import cross_val_score
+from sklearn.exceptions import FitFailedWarning
+from sklearn.model_selection import LeaveOneOut, cross_val_score, cross_validate
 
 import certifit as cf
+from certifit.models import class_folds, class_refits
 
 CASES = {
     "multinomial": (cf.MultinomialNB(), [{"alpha": 0.01}, {"alpha": 10.0}, {"alpha": 1.0, "fit_prior": False}]),
@@ -77,8 +79,123 @@ def test_what_sums_do_not_determine_is_refitted(rng):
     X, y = rows(rng, 200)
     bent = cf.GaussianDiscriminant(basis=cf.Polynomial(1))
     assert cf.CrossValidated(bent, {"shrinkage": [0.1]}, cv=3).fit(X, y).route_ == "refits"
-    other = cf.CrossValidated(cf.GaussianNB(), cv=3, scoring="f1_macro").fit(X, y)
-    assert other.route_ == "refits" and 0 < other.best_score_ <= 1
+
+
+OTHER_SCORES = ["f1_macro", "balanced_accuracy", "roc_auc_ovr", "neg_brier_score", "matthews_corrcoef"]
+
+
+@pytest.mark.parametrize("scoring", OTHER_SCORES)
+@pytest.mark.parametrize("model", [cf.GaussianNB(), cf.GaussianNB(basis=cf.Polynomial(1))], ids=["sums", "refits"])
+def test_any_score_of_predictions_or_probabilities_is_that_of_refits_on_arrays_and_scans(scoring, model, rng):
+    X, y = rows(rng, 200)
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(10)]).assign(label=y)
-    with pytest.raises(ValueError, match="from sums"):
-        cf.CrossValidated(cf.GaussianNB(), cv=3, scoring="f1_macro").fit(cf.from_arrow(frame, target="label"))
+    cv = cf.Folds(3, stratify=True)
+    expected = cross_val_score(model, X, y, cv=list(cv.split(X, y)), scoring=scoring)
+    for data in ((X, y), (cf.from_arrow(frame, target="label"),)):
+        found = cf.CrossValidated(model, cv=3, scoring=scoring).fit(*data)
+        assert found.route_ == ("statistics" if model.basis is None else "refits")
+        got = [found.cv_results_[f"split{k}_test_score"][0] for k in range(3)]
+        np.testing.assert_allclose(got, expected, rtol=1e-9)
+
+
+def test_candidates_that_change_the_columns_have_the_scores_of_refits(rng):
+    X, y = rows(rng, 200)
+    cv = cf.Folds(3, stratify=True)
+    for model, grid in (
+        (cf.GaussianNB(), [{"basis": [None, cf.Polynomial(2)]}, {"var_smoothing": [0.1]}]),
+        (cf.GaussianNB(basis=cf.Polynomial(1)), {"basis__degree": [1, 2], "var_smoothing": [1e-9, 0.1]}),
+    ):
+        found = cf.CrossValidated(model, grid, cv=cv).fit(X, y)
+        assert found.route_ == "refits"
+        for i, candidate in enumerate(found.cv_results_["params"]):
+            refit = clone(model).set_params(**candidate)
+            expected = cross_val_score(refit, X, y, cv=list(cv.split(X, y)))
+            np.testing.assert_allclose([found.cv_results_[f"split{k}_test_score"][i] for k in range(3)], expected)
+
+
+def test_words_that_a_candidate_leaves_out_are_left_out_of_its_folds(rng):
+    words = np.array(["win", "cash", "now", "meet", "lunch", "home", "rare"])
+    y = rng.integers(0, 2, 120)
+    texts = [" ".join(rng.choice(words[[0, 1, 2, 3]] if k else words[2:], 4)) for k in y]
+    frame = pd.DataFrame({"text": texts, "label": np.array(["ham", "spam"])[y]})
+    encoder = cf.TableEncoder(texts=cf.TextBinarizer(), unseen="reference")
+    grid = {"encoder__texts__stop_words": [None, ["win", "cash", "now"]]}
+    cv = cf.Folds(3, stratify=True)
+    found = cf.CrossValidated(cf.BernoulliNB(encoder=encoder), grid, cv=cv).fit(cf.from_arrow(frame, target="label"))
+    for i, candidate in enumerate(found.cv_results_["params"]):
+        refit = cf.BernoulliNB(encoder=encoder).set_params(**candidate)
+        labels = frame["label"].to_numpy()
+        expected = cross_val_score(refit, frame[["text"]], labels, cv=list(cv.split(frame, labels)))
+        np.testing.assert_allclose([found.cv_results_[f"split{k}_test_score"][i] for k in range(3)], expected)
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "f1_macro"])
+def test_models_too_large_to_be_held_together_have_the_same_scores(scoring, rng, monkeypatch):
+    X, y = rows(rng, 200)
+    scan = cf.from_arrow(pd.DataFrame(X, columns=[f"c{j}" for j in range(10)]).assign(label=y), target="label")
+    held = cf.leaderboard({"shared": cf.GaussianDiscriminant()}, scan, cv=3, scoring=scoring)["shared"]
+    for module in (class_folds, class_refits):
+        monkeypatch.setattr(module, "MOST_BYTES", 0)
+    for data in ((scan,), (X, y)):
+        apart = cf.leaderboard({"shared": cf.GaussianDiscriminant()}, *data, cv=3, scoring=scoring)["shared"]
+        assert (held.route, apart.route) == ("statistics", "refits")
+        np.testing.assert_allclose(apart.fold_scores, held.fold_scores, rtol=1e-9)
+        np.testing.assert_allclose(apart.classes.log_proba, held.classes.log_proba, rtol=1e-9, atol=1e-12)
+
+
+def test_leaving_out_one_row_is_the_share_of_rows_predicted_by_the_others(rng):
+    X, y = rows(rng, 40)
+    found = cf.CrossValidated(cf.GaussianNB(var_smoothing=0.1), cv="loo").fit(X, y)
+    expected = cross_val_score(cf.GaussianNB(var_smoothing=0.1), X, y, cv=LeaveOneOut())
+    assert found.best_score_ == pytest.approx(expected.mean()) and found.n_splits_ == 40
+    assert np.array_equal(np.exp(found.predict_log_proba(X)), found.predict_proba(X))
+
+
+def test_what_a_classifier_cannot_do_is_told(rng):
+    X, y = rows(rng, 60)
+    with pytest.raises(ValueError, match="intervals=True is for numbers"):
+        cf.CrossValidated(cf.GaussianNB(), intervals=True).fit(X, y)
+    weight = np.ones(60)
+    weight[:20] = 0
+    with pytest.raises(ValueError, match="no rows of positive weight"):
+        cf.CrossValidated(cf.GaussianNB(), cv=[(np.arange(20, 60), np.arange(20))]).fit(X, y, sample_weight=weight)
+
+
+def test_groups_stay_together_and_win_over_strata(rng):
+    X, y = rows(rng, 200)
+    group = rng.integers(0, 20, 200)
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(10)]).assign(label=y, g=group)
+    memory = cf.CrossValidated(cf.GaussianNB(), cv=4).fit(X, y, groups=group)
+    scan = cf.CrossValidated(cf.GaussianNB(), cv=4).fit(cf.from_arrow(frame, target="label", group="g"))
+    expected = cross_val_score(cf.GaussianNB(), X, y, cv=list(cf.Folds(4).split(X, y, group)))
+    for found in (memory, scan):
+        got = [found.cv_results_[f"split{k}_test_score"][0] for k in range(4)]
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+def test_a_candidate_without_a_fit_has_no_score_and_the_others_are_chosen_from(rng):
+    X, y = rows(rng, 60)
+    wide = np.hstack([X, rng.normal(size=(60, 30))])  # more columns than rows of a class
+    model = cf.CrossValidated(cf.GaussianDiscriminant("class"), {"shrinkage": [0.0, 0.1, 0.5]}, cv=3)
+    with pytest.warns(FitFailedWarning, match="'shrinkage': 0.0} has no score. The covariance is singular"):
+        model.fit(wide, y)
+    mean, rank = model.cv_results_["mean_test_score"], model.cv_results_["rank_test_score"]
+    assert np.isnan(mean[0]) and rank[0] == 3 and model.best_params_["shrinkage"] > 0
+    with pytest.raises(ValueError, match="training rows of split 0"):
+        cf.CrossValidated(cf.GaussianDiscriminant("class"), {"shrinkage": [0.0]}, cv=3).fit(wide, y)
+
+
+def test_training_scores_of_a_curve_are_those_of_refits_and_a_search_leaves_them_out(rng):
+    X, y = rows(rng, 200)
+    cv = cf.Folds(3, stratify=True)
+    for scoring in ("neg_log_loss", "f1_macro"):
+        curve = cf.validation_curve(
+            cf.GaussianNB(), X, y, param_name="var_smoothing", param_range=[1e-9, 0.1], cv=cv, scoring=scoring
+        )
+        refits = cross_validate(
+            cf.GaussianNB(var_smoothing=0.1), X, y, cv=list(cv.split(X, y)), scoring=scoring, return_train_score=True
+        )
+        np.testing.assert_allclose(curve.train[1], refits["train_score"], rtol=1e-9)
+        np.testing.assert_allclose(curve.validation[1], refits["test_score"], rtol=1e-9)
+    table = cf.CrossValidated(cf.GaussianNB(), cv=cv).fit(X, y).cv_results_
+    assert not any("train" in name for name in table)

@@ -276,3 +276,10 @@ def test_folds_that_groups_allow(n_groups, n_splits):
     folds, note = folds_for(scan(X, y, g=[f"g{k % n_groups}" for k in range(len(y))]))
     assert (None if folds is None else folds.n_splits) == n_splits
     assert (note is None) == (n_splits == 10)
+
+
+@pytest.mark.parametrize("most_refits", [None, 100])
+def test_errors_whose_squares_leave_float64_are_refused(rng, most_refits):
+    X = rng.normal(size=(40, 2))
+    with pytest.raises(ValueError, match="Rescale y"):
+        leaderboard({"line": cf.LinearRegression()}, X, 1e200 * rng.normal(size=40), cv=4, most_refits=most_refits)

@@ -38,6 +38,11 @@ class Certificate:
         """True when the value is proven to be within the tolerance."""
         return bool(self.value <= self.tolerance)
 
+    @property
+    def fault(self) -> str:
+        """Why there can be no proof, where it is not that the value is too large."""
+        return ""
+
     def sentences(self) -> list[str]:
         """The certificate in words."""
         if self.holds:

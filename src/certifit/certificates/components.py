@@ -87,7 +87,7 @@ class ComponentsCertificate(Certificate):
         out = []
         if proven:
             fewest, worst = min(proven)
-            which = "every direction" if len(proven) == len(self.digits) else f"{len(proven)} directions"
+            which = "every direction" if len(proven) == len(self.digits) else f"{len(proven)} of {len(self.digits)}"
             out.append(f"Correct digits proven: at least {math.floor(fewest)} in {which} (fewest: {worst!r}).")
         rest = [repr(name) for digits, name in zip(self.digits, self.names, strict=True) if not digits > 0]
         if rest:
@@ -111,43 +111,60 @@ def certify(task: VarianceTask, state: Directions, tolerance: float) -> Componen
     residuals = np.linalg.norm(AV - V * stated, axis=0)
     residual = float(residuals.max()) / scale
     orthonormality = float(np.abs(V.T @ V - np.eye(k)).max())
-    values = task.eigenvalues()
     explained = float(found.sum())
-    rounding = (task.error + 4 * UNIT * math.sqrt(d) * scale) / scale
-    if values is None:
-        beyond, outside = _probed(task, V)
-        best = float(np.sort(np.concatenate([found, beyond]))[::-1][:k].sum())
-    else:
-        beyond, outside = values[k:], None
-        best = float(values[:k].sum())
-        rounding += math.sqrt(k) * (2 * task.error + 4 * len(values) * UNIT * scale) / max(task.total, TINY)
-    missed = max(best - explained, 0.0) / max(task.total, TINY)
+    rest = _rest(task, V, found)
+    rounding = (task.error + 4 * UNIT * math.sqrt(d) * scale) / scale + rest.rounding + TINY
+    missed = max(rest.best - explained, 0.0) / max(task.total, TINY)
     placed = _misplaced(task, state)
-    next_value = float(beyond[0]) if len(beyond) else 0.0
-    largest = next_value if outside is None else outside * task.total
-    dropped = max(task.total - explained, 0.0)
     with np.errstate(over="ignore", under="ignore"):
-        error = dropped * float(np.float64(task.unit) ** 2)
+        error = max(task.total - explained, 0.0) * float(np.float64(task.unit) ** 2)
     return ComponentsCertificate(
         claim="worst of residual, orthonormality, missed variance, centre",
         theorem="Ky Fan: no k orthonormal directions explain more than the k largest eigenvalues",
-        value=max(residual, orthonormality, missed, placed) + rounding + TINY,
+        value=max(residual, orthonormality, missed, placed) + rounding,
         tolerance=tolerance,
-        rounding=rounding + TINY,
-        rank=_rank(task, values, stated),
+        rounding=rounding,
+        rank=_rank(task, task.eigenvalues(), stated),
         n_columns=d,
         condition=float(np.sqrt(scale / max(found.min(), TINY))),
         names=tuple(f"pca{i}" for i in range(k)),
-        digits=tuple(_digits(stated, largest, residuals + task.error + UNIT * scale, k < d)),
+        digits=tuple(_digits(stated, rest.largest, residuals + task.error + UNIT * scale, k < d)),
         residual=residual,
         orthonormality=orthonormality,
         missed=missed,
         placed=placed,
         explained=explained / task.total if task.total > 0 else 1.0,
         projection_error=error,
-        gap=(float(found.min()) - next_value) / scale if k < d else None,
-        outside=outside,
+        gap=(float(found.min()) - rest.next_value) / scale if k < d else None,
+        outside=rest.outside,
     )
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """What lies outside the span: best, the variance of the k best directions; next_value, the largest found outside.
+
+    largest: a bound on it. outside: the same as a share of the total, where it holds but with small probability.
+    rounding: what eigenvalues add to that of the certificate.
+    """
+
+    best: float
+    next_value: float
+    largest: float
+    outside: float | None
+    rounding: float
+
+
+def _rest(task: VarianceTask, V: Array, found: Array) -> _Rest:
+    k, values = len(found), task.eigenvalues()
+    if values is None:
+        beyond, outside = _probed(task, V)
+        best = float(np.sort(np.concatenate([found, beyond]))[::-1][:k].sum())
+        return _Rest(best, float(beyond[0]) if len(beyond) else 0.0, outside * task.total, outside, 0.0)
+    scale = max(float(found.max()), TINY)
+    rounding = math.sqrt(k) * (2 * task.error + 4 * len(values) * UNIT * scale) / max(task.total, TINY)
+    next_value = float(values[k]) if len(values) > k else 0.0
+    return _Rest(float(values[:k].sum()), next_value, next_value, None, rounding)
 
 
 def _misplaced(task: VarianceTask, state: Directions) -> float:
@@ -192,7 +209,7 @@ def _probed(task: VarianceTask, V: Array) -> tuple[Array, float]:
     w = np.random.default_rng(PROBE_SEED).standard_normal((d, r))
     w -= V @ (V.T @ w)
     size = np.zeros(r)  # logarithm of |B^q w|
-    for _ in range(PROBE_PASSES):
+    for _ in range(PROBE_PASSES if r < d - k else 0):
         image = task.product(w)
         image -= V @ (V.T @ image)
         norms = np.maximum(np.linalg.norm(image, axis=0), TINY)
@@ -203,4 +220,6 @@ def _probed(task: VarianceTask, V: Array) -> tuple[Array, float]:
     ritz = basis.T @ task.product(basis)
     beyond = np.maximum(np.linalg.eigvalsh((ritz + ritz.T) / 2)[::-1], 0.0)
     bound = math.exp((math.log(10 * math.sqrt(2 / math.pi)) + float(size.max())) / PROBE_PASSES)
+    if r == d - k:  # they span all that is outside
+        bound = float(beyond[0]) + task.error
     return beyond, min(bound / max(task.total, TINY), 1.0)

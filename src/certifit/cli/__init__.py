@@ -18,11 +18,11 @@ from certifit.cli.verify import verify
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="certifit", message="certifit %(version)s")
 def main() -> None:
-    """Linear regression with cross-validation, p-values, intervals and a proof that the fit converged.
+    """Regression and classification with cross-validation, p-values and a proof that the fit converged.
 
     \b
     certifit demo                                          try it on bundled data
-    certifit fit data.csv --target y --out result          fit CSV or Parquet, write a report
+    certifit fit data.csv --target y --out result          fit a quantity or classes, write a report
     certifit select data.csv --target y --out result       choose the columns that predict best
     certifit predict result/model.certifit new.csv --out p.csv
     certifit verify result/model.certifit data.csv         prove the saved fit again

@@ -94,6 +94,16 @@ OPTIONS = (
     (r"\bn_features_to_select=\((\d+), (\d+)\)", r"--features \1:\2"),
     (r"\bn_features_to_select=(\d+)", r"--features \1"),
     (r"\bfixed names\b", "--fixed names"),
+    (r"\bshrinkage=([\d.]+)", r"--shrinkage \1"),
+    (r"\bcovariance='shared'", "--model discriminant"),
+    (r"\bUse a regressor, or convert y\b", "Use --task quantity, or convert the column"),
+    (r"\balpha=(\S+) gives column\b", r"--smoothing \1 gives column"),
+    (r"\bUse alpha > 0\b", "Use --smoothing above 0"),
+    (r"\buse alpha near 1\b", "use --smoothing near 1"),
+    (
+        r"Negative values in data passed to MultinomialNB \(input X\): (\S+)\. Counts are >= 0",
+        r"multinomial-nb reads counts, and a column holds \1. Leave it out (--columns), or use --model gaussian-nb",
+    ),
 )
 
 

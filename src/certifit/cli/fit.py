@@ -7,9 +7,11 @@ from typing import Any
 import click
 
 from certifit.cli import models
-from certifit.cli.models import Choice, unwrapped
+from certifit.cli.errors import say
+from certifit.cli.models import QUANTITY, Choice, unwrapped
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
+from certifit.cli.task import settle
 from certifit.cli.validation import decomposed, validated
 
 
@@ -19,7 +21,7 @@ from certifit.cli.validation import decomposed, validated
     click.option("--degree", type=click.IntRange(min=1), metavar="K", help="Fit a polynomial of this degree."),
     click.option(
         "--cv", type=click.IntRange(min=0), metavar="K",
-        help=f"Folds of cross-validation; 0 for none, then auto is linear. Default: {FOLDS}.",
+        help=f"Folds of cross-validation; 0 for none, then auto is the first model it would compare. Default: {FOLDS}.",
     ),
     click.option(
         "--rule", type=click.Choice(["min", "1se"]), default="min", show_default=True,
@@ -29,12 +31,13 @@ from certifit.cli.validation import decomposed, validated
 def fit(*, kind: str, degree: int | None, rule: str, **given: Any) -> int:
     """Fit DATA, one or more CSV or Parquet files or folders of them, and write a report and the model to DIR.
 
-    Columns may be numbers, true/false, categories and dates, with missing values; the report says what became of each,
-    and how well the model predicts rows that it did not see.
+    The target may be a quantity or classes: labels of any type. Columns may be numbers, true/false, categories, dates
+    and, for classes, free text, with missing values; the report says what became of each, and how well the model
+    predicts rows that it did not see.
 
     report.html opens in a browser, model.certifit is for predict and verify, coefficients.csv has standard
-    errors and p-values, report.json all numbers of the report, MODEL_CARD.md its main facts as Markdown, and pictures/
-    every picture as a file. All of them are written, or none.
+    errors and p-values (for classes: deciding.csv, what speaks for each class), report.json all numbers of the report,
+    MODEL_CARD.md its main facts as Markdown, and pictures/ every picture as a file. All of them are written, or none.
 
     Exit code 0 when the fit is proven to have converged, 1 when it is not.
 
@@ -42,8 +45,10 @@ def fit(*, kind: str, degree: int | None, rule: str, **given: Any) -> int:
     certifit fit houses.csv --target price --out houses
     certifit fit houses.csv -t price -o houses --columns area,rooms --degree 2
     certifit fit flights/*.parquet -t delay -o flights --reference carrier=UA
+    certifit fit messages.csv -t label -o messages --positive spam
     """
-    choice = Choice.of(kind, **{name: given.pop(name) for name in models.GOES_WITH})
+    own = {name: given.pop(name) for name in (*models.OWN, "task", "positive")}
+    choice = Choice.of(kind, **own)
     if given["no_intercept"] and degree is not None:
         raise click.UsageError("--no-intercept does not go with --degree: its columns are not zero at zero.")
     return run(Request.of(**given), choice, degree, rule)
@@ -51,24 +56,35 @@ def fit(*, kind: str, degree: int | None, rule: str, **given: Any) -> int:
 
 def run(request: Request, choice: Choice | None = None, degree: int | None = None, rule: str = "min") -> int:
     """Scan, tune, fit, write, print; the exit code."""
-    return carry_out(request, partial(_fit, request, choice or Choice(), degree, rule))
+    choice = choice or Choice()
+    return carry_out(request, partial(_fit, request, choice, degree, rule), labels=choice.task != QUANTITY)
 
 
 def _fit(request: Request, choice: Choice, degree: int | None, rule: str, source: Any, display: Display) -> Done:
-    candidates = choice.models(request.options(source.names) | {"basis": _basis(degree)}, rule, source.names)
-    board, notes = validated(request, candidates, source, display, rule)
+    shared = {"degree": degree is not None, "no_intercept": not request.model.get("fit_intercept", True)}
+    setting = settle(request, choice, source, **shared)
+    if rule != "min":
+        choice.refuse_rule(setting.kinds, request.cv)
+    rows = setting.rows
+    common = request.model | {"encoder": setting.encoder, "basis": _basis(degree)}
+    candidates = choice.models(setting.kinds, common, rule, source.names)
+    board, notes = validated(request, candidates, setting, display, rule)
     display.step("fitting")
     first = next(iter(candidates.values()))
-    model = (unwrapped(first, choice.kind, notes) if board is None else board.chosen.model).fit(source)
+    model = (unwrapped(first, choice.kind, notes) if board is None else board.chosen.model).fit(rows)
     if board is not None and board.chosen is not board.best and _leaves_no_noise(model):
         board = replace(board, prefer=None)
-        model = board.chosen.model.fit(source)
+        model = board.chosen.model.fit(rows)
     if request.cv == 0:
-        return Done(model, source)
+        for note in [] if request.quiet else notes:
+            say(f"Note: {note}")
+        return Done(model, rows, positive=setting.positive)
     from certifit.report.validation import validation_facts
 
-    found = None if board is None else decomposed(board, len(model.coef_), source, display)
-    return Done(model, source, validation_facts(board, notes, request.roles["group"], found))
+    is_quantity = setting.classes is None
+    found = decomposed(board, len(model.coef_), rows, display) if board is not None and is_quantity else None
+    facts = validation_facts(board, notes, request.roles["group"], found)
+    return Done(model, rows, facts, positive=setting.positive)
 
 
 def _leaves_no_noise(model: Any) -> bool:

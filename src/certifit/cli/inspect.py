@@ -13,6 +13,7 @@ from certifit.report.text import count, joined, number, plural, visible
 WIDTH = 100
 LABEL = 15
 MOST_NOTES = 8
+MOST_CLASSES = 8
 MOST_WEIGHTS = 8
 
 
@@ -45,13 +46,14 @@ def _head(model: str, found: Any) -> list[str]:
 
 def _body(found: Any) -> list[str]:
     rows = [
-        ("target", _target(found)),
-        ("minimised", found.model["objective"].removeprefix("minimised: ")),
+        *[("target", words) for words in _target(found)],
+        tuple(found.model["objective"].split(": ", 1)),
         ("parameters", _parameters(found)),
         ("features", _features(found.features)),
         *[("to note", note) for note in _notes(found.encoder)],
-        ("coefficients", _coefficients(found)),
-        *[("", words) for words in _weights(found.coefficients)],
+        *_coefficients(found),
+        *_classes(found.classes),
+        *_components(found.components),
         *[("residuals", f"scale {number(scale)}") for scale in [found.model.get("scale")] if scale is not None],
         ("data", _data(found.data)),
         *[("it claims", sentence) for sentence in found.certificate["sentences"]],
@@ -72,15 +74,19 @@ def _row(label: str, words: str) -> list[str]:
     return textwrap.wrap(visible(words), WIDTH, initial_indent=first, subsequent_indent=" " * len(first)) or [first]
 
 
-def _target(found: Any) -> str:
-    data = found.data
-    return f"{visible(found.target, 60)}, mean {number(data['target_mean'])}, spread {number(data['target_sd'])}"
+def _target(found: Any) -> list[str]:
+    if found.target is None:
+        return []
+    data, name = found.data, visible(found.target, 60)
+    if "target_mean" not in data:
+        return [name]
+    return [f"{name}, mean {number(data['target_mean'])}, spread {number(data['target_sd'])}"]
 
 
 def _parameters(found: Any) -> str:
-    given = found.model["parameters"] | {"alpha": found.model["alpha"]}
-    if found.model["estimator"] == "linear_regression":
-        del given["alpha"]
+    given = dict(found.model["parameters"])
+    if "alpha" in given and "alpha" in found.model:
+        given["alpha"] = found.model["alpha"]  # the one used, where none was asked for
     words = [f"{name} {_value(value)}" for name, value in sorted(given.items())]
     basis = found.model["basis"]
     words += [] if basis is None else [f"polynomial of degree {basis['degree']} in {basis['form']}"]
@@ -111,13 +117,45 @@ def _notes(encoder: dict[str, Any] | None) -> list[str]:
     return [first, *notes[:MOST_NOTES], *rest]
 
 
-def _coefficients(found: Any) -> str:
+def _coefficients(found: Any) -> list[tuple[str, str]]:
     coefficients = found.coefficients
+    if coefficients is None:
+        return []
     total, nonzero = coefficients["count"], coefficients["n_nonzero"]
     words = plural(total, "coefficient") if nonzero == total else f"{count(nonzero)} of {count(total)} not zero"
     intercept = coefficients["intercept"]
     words += ", no intercept" if intercept is None else f", intercept {number(intercept)}"
-    return words + (", with standard errors" if found.model["has_standard_errors"] else "")
+    words += ", with standard errors" if found.model["has_standard_errors"] else ""
+    return [("coefficients", words), *[("", shown) for shown in _weights(coefficients)]]
+
+
+def _classes(classes: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """Labels with their priors, columns, and what was added to variances."""
+    if classes is None:
+        return []
+    pairs = list(zip(classes["labels"], classes["priors"], strict=True))
+    shown = [f"{visible(str(label), 40)} {number(prior)}" for label, prior in pairs[:MOST_CLASSES]]
+    more = [f"and {count(len(pairs) - MOST_CLASSES)} more"] if len(pairs) > MOST_CLASSES else []
+    priors = "priors as given" if classes["are_priors_given"] else "priors"
+    rows = [("classes", f"{count(len(pairs))}, {priors}: {'; '.join([*shown, *more])}")]
+    left_out = classes["left_out"]
+    used = plural(classes["n_columns"] - len(left_out), "column")
+    rows.append(("columns", used + (f", left out: {joined(left_out, 8)}" if left_out else "")))
+    if "epsilon" in classes:
+        rows.append(("smoothing", f"{number(classes['epsilon'])} added to every variance"))
+    return rows
+
+
+def _components(components: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """How many directions there are and what they explain."""
+    if components is None:
+        return []
+    kept, total = components["variances"], components["total_variance"]
+    shown = "; ".join(number(variance) for variance in kept[:MOST_WEIGHTS])
+    more = f"; and {count(len(kept) - MOST_WEIGHTS)} more" if len(kept) > MOST_WEIGHTS else ""
+    share = f"{100 * components['explained']:.4g} % of {number(total)}"
+    words = f"{count(len(kept))} of {plural(components['n_columns'], 'column')} explain {share}"
+    return [("components", words), ("", f"variances {shown}{more}")]
 
 
 def _weights(coefficients: dict[str, Any]) -> list[str]:

@@ -1,39 +1,157 @@
 """The models of `certifit fit`: which ones a name means, how each is made, which options go with which."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
 
 from certifit.cli.paths import listed_names
 
-LINEAR, RIDGE, LASSO, ELASTIC_NET, HUBER = "least squares", "ridge", "lasso", "elastic net", "huber"
+LINEAR = "least squares"
+QUANTITY, CLASSES = "quantity", "classes"
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a model is made from: parameters that all models have, options of its own, and the rule of the folds."""
+
+    common: Mapping[str, Any]
+    own: Mapping[str, Any]
+    rule: str
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A model: its name in a table, how it is made, what it predicts, and the options that go with it.
+
+    counts: it reads columns that are there or not, or that are counted, such as words. needs_folds: its strength has no
+    usual value, so folds must choose one that is not given.
+    tunes: the option whose value the folds choose where it is not given.
+    """
+
+    name: str
+    make: Callable[[Asked], Any]
+    takes: tuple[str, ...] = ()
+    predicts: str = QUANTITY
+    counts: bool = False
+    needs_folds: bool = False
+    tunes: str | None = None
+
+
+def _linear(asked: Asked) -> Any:
+    from certifit.models.linear import LinearRegression
+
+    return LinearRegression(**asked.common)
+
+
+def _ridge(asked: Asked) -> Any:
+    from certifit.models.linear import Ridge
+
+    return Ridge(asked.own.get("alpha"), **asked.common)
+
+
+def _lasso(asked: Asked) -> Any:
+    from certifit.models.sparse import Lasso
+
+    return _tuned(Lasso(**asked.common, **_sparse(asked.own)), asked, "alpha", "alpha")
+
+
+def _elastic_net(asked: Asked) -> Any:
+    from certifit.models.sparse import ElasticNet
+
+    ratio = {"l1_ratio": asked.own["l1_ratio"]} if "l1_ratio" in asked.own else {}
+    return _tuned(ElasticNet(**asked.common, **ratio, **_sparse(asked.own)), asked, "alpha", "alpha")
+
+
+def _huber(asked: Asked) -> Any:
+    from certifit.models.robust import HuberRegressor
+
+    return HuberRegressor(**asked.common, **asked.own)
+
+
+def _discriminant(asked: Asked, covariance: str = "shared") -> Any:
+    from certifit.models.generative import GaussianDiscriminant
+
+    model = GaussianDiscriminant(covariance, standardize=True, **_but(asked.common, "fit_intercept"))
+    return _tuned(model, asked, "shrinkage", "shrinkage")
+
+
+def _quadratic(asked: Asked) -> Any:
+    return _discriminant(asked, "class")
+
+
+def _gaussian_nb(asked: Asked) -> Any:
+    from certifit.models.naive_bayes import GaussianNB
+
+    return GaussianNB(**_but(asked.common, "fit_intercept"))
+
+
+def _bernoulli_nb(asked: Asked) -> Any:
+    from certifit.models.count_naive_bayes import BernoulliNB
+
+    return _tuned(BernoulliNB(**_but(asked.common, "fit_intercept", "basis")), asked, "smoothing", "alpha")
+
+
+def _multinomial_nb(asked: Asked) -> Any:
+    from sklearn.base import clone
+
+    from certifit.models.count_naive_bayes import MultinomialNB
+
+    common = _but(asked.common, "fit_intercept", "basis")
+    encoder = clone(common["encoder"])
+    if encoder.texts is not None:
+        encoder.texts.set_params(binary=False)
+    return _tuned(MultinomialNB(**common | {"encoder": encoder}), asked, "smoothing", "alpha")
+
+
+_LINEAR_TAKES = ("degree", "no_intercept")
+_SPARSE_TAKES = ("alpha", "increasing", "decreasing", "unpenalised", *_LINEAR_TAKES)
 KINDS = {
-    "auto": (LINEAR, RIDGE, LASSO),
-    "linear": (LINEAR,),
-    "ridge": (RIDGE,),
-    "lasso": (LASSO,),
-    "elastic-net": (ELASTIC_NET,),
-    "huber": (HUBER,),
+    "linear": Kind(LINEAR, _linear, _LINEAR_TAKES),
+    "ridge": Kind("ridge", _ridge, ("alpha", *_LINEAR_TAKES), tunes="alpha"),
+    "lasso": Kind("lasso", _lasso, _SPARSE_TAKES, needs_folds=True, tunes="alpha"),
+    "elastic-net": Kind("elastic net", _elastic_net, ("l1_ratio", *_SPARSE_TAKES), needs_folds=True, tunes="alpha"),
+    "huber": Kind("huber", _huber, ("alpha", "delta", *_LINEAR_TAKES)),
+    "discriminant": Kind("linear discriminant", _discriminant, ("shrinkage", "degree"), CLASSES, tunes="shrinkage"),
+    "quadratic": Kind("quadratic discriminant", _quadratic, ("shrinkage", "degree"), CLASSES, tunes="shrinkage"),
+    "gaussian-nb": Kind("Gaussian naive Bayes", _gaussian_nb, ("degree",), CLASSES),
+    "bernoulli-nb": Kind(
+        "Bernoulli naive Bayes", _bernoulli_nb, ("smoothing",), CLASSES, counts=True, tunes="smoothing"
+    ),
+    "multinomial-nb": Kind(
+        "multinomial naive Bayes", _multinomial_nb, ("smoothing",), CLASSES, counts=True, tunes="smoothing"
+    ),
 }
-SPARSE = ("lasso", "elastic-net")
+# What auto compares: of a quantity, of classes, and of classes where a column is free text.
+COMPARED = {
+    QUANTITY: ("linear", "ridge", "lasso"),
+    CLASSES: ("discriminant", "quadratic", "gaussian-nb"),
+    "texts": ("bernoulli-nb", "multinomial-nb"),
+}
 # option -> models that have it
 GOES_WITH = {
-    "alpha": ("ridge", *SPARSE, "huber"),
-    "l1_ratio": ("elastic-net",),
-    "increasing": SPARSE,
-    "decreasing": SPARSE,
-    "unpenalised": SPARSE,
-    "delta": ("huber",),
+    option: tuple(kind for kind, row in KINDS.items() if option in row.takes)
+    for option in dict.fromkeys(option for row in KINDS.values() for option in row.takes)
 }
+# Options that auto takes too, where every model it compares has them.
+SHARED = ("degree", "no_intercept")
+OWN = tuple(option for option in GOES_WITH if option not in SHARED)
 
 options: tuple[Callable[[Any], Any], ...] = (
     click.option(
-        "--model", "kind", type=click.Choice(list(KINDS)), default="auto", show_default=True,
-        help="linear: least squares, with p-values. ridge, lasso, elastic-net: with a penalty, without p-values; the "
-        "last two leave columns out, and standardise them first. huber: outliers do not carry it away. auto: the best "
-        "of linear, ridge and lasso on rows it did not see; linear where it is within one standard error.",
+        "--task", type=click.Choice([AUTO, QUANTITY, CLASSES]), default=AUTO, show_default=True,
+        help="What the target is. auto: text, true/false and two whole numbers are classes, other numbers a quantity.",
+    ),
+    click.option(
+        "--model", "kind", type=click.Choice([AUTO, *KINDS]), default=AUTO, show_default=True,
+        help="Of a quantity: linear: least squares, with p-values. ridge, lasso, elastic-net: with a penalty, without "
+        "p-values; the last two leave columns out, and standardise them first. huber: outliers do not carry it away. "
+        "Of classes: discriminant: Gaussian classes of one covariance, straight boundaries. quadratic: each class has "
+        "its own. gaussian-nb, bernoulli-nb, multinomial-nb: naive Bayes of numbers, of what is there or not, of "
+        "counts. auto: the best on rows it did not see of linear, ridge and lasso (linear where it is within one "
+        "standard error); of discriminant, quadratic and gaussian-nb; or, with free text, of the last two.",
     ),
     click.option(
         "--alpha", type=float, metavar="A", help="Strength of the penalty. Default: the folds choose; for huber 0.",
@@ -47,78 +165,98 @@ options: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--delta", type=float, metavar="D", help="huber: residuals beyond so many scales are outliers. Default: 1.35.",
     ),
+    click.option(
+        "--shrinkage", type=click.FloatRange(0, 1), metavar="S",
+        help="discriminant, quadratic: 0 to 1, how far covariances go towards equal variances. Default: the folds "
+        "choose.",
+    ),
+    click.option(
+        "--smoothing", type=click.FloatRange(min=0), metavar="A",
+        help="bernoulli-nb, multinomial-nb: what is added to every count. Default: the folds choose.",
+    ),
+    click.option(
+        "--positive", metavar="LABEL", help="Of two classes, the one to find. Default: the second in order.",
+    ),
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The models asked for, and their own options."""
+    """What is to be predicted, the models asked for, and the options that only some models have."""
 
-    kind: str = "auto"
-    own: Mapping[str, Any] | None = None
+    kind: str = AUTO
+    task: str = AUTO
+    own: Mapping[str, Any] = field(default_factory=dict)
+    positive: str | None = None
 
     @staticmethod
-    def of(kind: str, **own: Any) -> "Choice":
-        """From the options of the command line; refuses one that does not go with the model."""
+    def of(kind: str, task: str = AUTO, positive: str | None = None, **own: Any) -> "Choice":
+        """From the options of the command line; refuses one that does not go with the model, or that with the task."""
         given = {name: value for name, value in own.items() if value is not None}
         for name in given:
             if kind not in GOES_WITH[name]:
-                option, legal = name.replace("_", "-"), " or ".join(GOES_WITH[name])
-                raise click.UsageError(f"--{option} is for --model {legal}, and --model is {kind}.")
-        return Choice(kind, given)
+                legal = " or ".join(GOES_WITH[name])
+                raise click.UsageError(f"--{_option(name)} is for --model {legal}, and --model is {kind}.")
+        predicts = task if kind == AUTO else KINDS[kind].predicts
+        if task not in (AUTO, predicts):
+            legal = ", ".join(name for name, row in KINDS.items() if row.predicts == task)
+            what = "classes" if predicts == CLASSES else "a quantity"
+            raise click.UsageError(f"--model {kind} predicts {what}, and --task is {task}. Its models are {legal}.")
+        if positive is not None and predicts == QUANTITY:
+            raise click.UsageError("--positive names one of two classes, and a quantity has none.")
+        return Choice(kind, predicts, given, positive)
 
-    def models(self, options: Mapping[str, Any], rule: str, names: Sequence[str]) -> dict[str, Any]:
+    def kinds(self, task: str, has_texts: bool = False, **shared: bool) -> tuple[str, ...]:
+        """The models to compare. shared: which of the options that auto takes too are given."""
+        compared = COMPARED["texts" if has_texts and task == CLASSES else task] if self.kind == AUTO else (self.kind,)
+        for name in (name for name, is_given in shared.items() if is_given):
+            lacking = [kind for kind in compared if name not in KINDS[kind].takes]
+            if lacking:
+                legal = ", ".join(kind for kind in GOES_WITH[name] if KINDS[kind].predicts == task)
+                instead = f" It is for --model {legal}." if legal else " Leave it out."
+                why = f", and the target {task}" if task == CLASSES and self.kind == AUTO else ""
+                raise click.UsageError(f"--{_option(name)} does not go with {', '.join(lacking)}{why}.{instead}")
+        return compared
+
+    def refuse_rule(self, kinds: Sequence[str], cv: int | None) -> None:
+        """Raise where nothing is left for folds to choose, so that a rule of the choice says nothing."""
+        if cv == 0:
+            raise click.UsageError("--rule chooses by folds, and --cv is 0.")
+        if not any(KINDS[kind].tunes is not None and KINDS[kind].tunes not in self.own for kind in kinds):
+            given = next((option for kind in kinds if (option := KINDS[kind].tunes) in self.own), None)
+            why = f"--model {kinds[0]} has nothing to tune" if given is None else f"--{given} is given"
+            raise click.UsageError(f"--rule says which strength the folds choose, and {why}. Leave it out.")
+
+    def models(
+        self, kinds: Sequence[str], common: Mapping[str, Any], rule: str, names: Sequence[str]
+    ) -> dict[str, Any]:
         """The models by name; one whose strength the folds choose is wrapped in CrossValidated. names: of the data."""
         from certifit.data.roles import refuse_unknown
 
         for option in ("increasing", "decreasing", "unpenalised"):
-            for name in _names(self.own or {}, option):
+            for name in _names(self.own, option):
                 refuse_unknown(name, names, f"--{option}: the data")
-        return {name: _MAKERS[name](dict(options), dict(self.own or {}), rule) for name in KINDS[self.kind]}
+        asked = Asked(common, self.own, rule)
+        return {KINDS[kind].name: KINDS[kind].make(asked) for kind in kinds}
 
 
 def unwrapped(model: Any, kind: str, notes: Sequence[str]) -> Any:
     """The model to fit where nothing was cross-validated; notes: why."""
-    if hasattr(model, "estimator"):
-        why = " ".join(notes) or "--cv is 0."
-        raise click.UsageError(f"--model {kind} needs folds to choose the penalty, or --alpha A. {why}")
-    return model
+    inner = getattr(model, "estimator", None)
+    if inner is None:
+        return model
+    if kind == AUTO or not KINDS[kind].needs_folds:
+        return inner
+    why = " ".join(notes) or "--cv is 0."
+    raise click.UsageError(f"--model {kind} needs folds to choose the penalty, or --alpha A. {why}")
 
 
-def _linear(options: dict[str, Any], own: dict[str, Any], rule: str) -> Any:
-    from certifit.models.linear import LinearRegression
-
-    return LinearRegression(**options)
+def _option(name: str) -> str:
+    return name.replace("_", "-")
 
 
-def _ridge(options: dict[str, Any], own: dict[str, Any], rule: str) -> Any:
-    from certifit.models.linear import Ridge
-
-    return Ridge(own.get("alpha"), **options)
-
-
-def _lasso(options: dict[str, Any], own: dict[str, Any], rule: str) -> Any:
-    from certifit.models.sparse import Lasso
-
-    return _tuned(Lasso(**options, **_sparse(own)), own, rule)
-
-
-def _elastic_net(options: dict[str, Any], own: dict[str, Any], rule: str) -> Any:
-    from certifit.models.sparse import ElasticNet
-
-    ratio = {"l1_ratio": own["l1_ratio"]} if "l1_ratio" in own else {}
-    return _tuned(ElasticNet(**options, **ratio, **_sparse(own)), own, rule)
-
-
-def _huber(options: dict[str, Any], own: dict[str, Any], rule: str) -> Any:
-    from certifit.models.robust import HuberRegressor
-
-    return HuberRegressor(**options, **own)
-
-
-_MAKERS: dict[str, Callable[[dict[str, Any], dict[str, Any], str], Any]] = {
-    LINEAR: _linear, RIDGE: _ridge, LASSO: _lasso, ELASTIC_NET: _elastic_net, HUBER: _huber,
-}  # fmt: skip
+def _but(parameters: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in parameters.items() if name not in names}
 
 
 def _sparse(own: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,7 +272,10 @@ def _names(own: Mapping[str, Any], option: str) -> Sequence[str]:
     return listed_names(own.get(option)) or ()
 
 
-def _tuned(model: Any, own: Mapping[str, Any], rule: str) -> Any:
+def _tuned(model: Any, asked: Asked, option: str, parameter: str) -> Any:
+    """With the value of the option, or chosen by the folds."""
     from certifit.selection.cross_validated import CrossValidated
 
-    return model.set_params(alpha=own["alpha"]) if "alpha" in own else CrossValidated(model, rule=rule)
+    if option in asked.own:
+        return model.set_params(**{parameter: asked.own[option]})
+    return CrossValidated(model, rule=asked.rule)

@@ -40,15 +40,29 @@ class Data:
         options = self.reading
         return list(Text.of(self.files[0], options.get("delimiter"), options.get("encoding", "utf8"), ()).header)
 
-    def open(self, types: dict[str, str] | None = None, **roles: Any) -> Any:
-        """The scan; roles: target, weight, columns. `types` are wishes for CSV: those of the user come first."""
+    def open(self, types: dict[str, str] | None = None, labels: bool = False, **roles: Any) -> Any:
+        """The scan; roles: target, weight, columns. `types` are wishes for CSV: those of the user come first.
+
+        labels: the target may be text; else it is numbers.
+        """
         wished = {name: kind for name, kind in (types or {}).items() if name in self.names()}
         source = self._scanned(self.files, wished, **roles)
-        for name in (roles.get("target"), roles.get("weight")):
+        for name in (None if labels else roles.get("target"), roles.get("weight")):
             if name is not None and self.scan == "scan_csv" and str(source.schema.field(name).type) == "string":
-                # Read as numbers it names the first line that holds none.
-                return self._scanned(self.files, wished | {name: "number"}, **roles)
+                return self._of_numbers(name, wished, **roles)
         return source
+
+    def _of_numbers(self, name: str, wished: dict[str, str], **roles: Any) -> Any:
+        """The scan with a column of text read as numbers, which names the first line that holds none."""
+        try:
+            return self._scanned(self.files, wished | {name: "number"}, **roles)
+        except ValueError as error:
+            # Read as text it would be refused all the same.
+            said = (
+                str(error).replace(f", or pass types={{{name!r}: 'text'}}.", ".").replace("file, name", "file, or name")
+            )
+            classes = " If it holds classes, fit it with --task classes." if name == roles.get("target") else ""
+            raise ValueError(said + classes) from error
 
     def _scanned(self, files: Sequence[str], types: dict[str, str] | None = None, **roles: Any) -> Any:
         from certifit.data import files as scans

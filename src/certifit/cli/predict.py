@@ -14,6 +14,8 @@ from certifit.cli.paths import CSV_TYPES, PARQUET, Data, find_data, reading, rea
 from certifit.cli.progress import Display
 from certifit.report.text import joined, plural, visible
 
+MOST_NUMBERS = 1 << 22  # probabilities that are held at a time
+
 
 @click.command(short_help="Predict the rows of CSV or Parquet files with a saved model.")
 @click.argument("model")
@@ -28,14 +30,17 @@ from certifit.report.text import joined, plural, visible
     metavar="L",
     help="Add columns lower and upper that hold a new row with this probability, such as 0.95.",
 )
+@click.option("--proba", is_flag=True, help="Of classes: add a column p(LABEL) with the probability of each.")
 @reading_options
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
-def predict(model: str, data: tuple[str, ...], out: str, interval: float | None, quiet: bool, **others: Any) -> int:
+def predict(
+    model: str, data: tuple[str, ...], out: str, interval: float | None, proba: bool, quiet: bool, **others: Any
+) -> int:
     """Predict every row of DATA with MODEL, a file that `certifit fit` wrote, in constant memory.
 
     DATA are one or more CSV or Parquet files or folders of them.
     Columns are found by name: their order does not matter, and others are ignored.
-    The output has one row a row of DATA, in the same order, under the header `prediction`.
+    The output has one row a row of DATA, in the same order, under the header `prediction`: a number, or a label.
     """
     if interval is not None and not 0 < interval < 1:
         raise click.UsageError(f"--interval must be between 0 and 1, such as 0.95. Got {interval:g}.")
@@ -46,15 +51,15 @@ def predict(model: str, data: tuple[str, ...], out: str, interval: float | None,
     from certifit.modelfile import load
 
     fitted = load(model_path)
-    if interval is not None and fitted.inference_ is None:
-        raise ValueError(_no_interval(fitted))
+    _refuse_options(fitted, interval, proba)
     with Display(quiet or out == "-") as display:
         display.step("reading types")
         source, ignored = matched(fitted, found, display)
         if ignored and not quiet:
             say(f"Ignored {plural(len(ignored), 'column')} that the model does not use: {joined(ignored, 10)}.")
         display.step("predicting")
-        n_rows = _write(_predictions(fitted, source, interval), out, _HEADS[interval is not None])
+        predicted = _labels(fitted, source, proba) if is_of_classes(fitted) else _numbers_of(fitted, source, interval)
+        n_rows = _write(*predicted, out)
     if source.skipped and not quiet:
         say(f"Skipped {plural(source.skipped, 'bad row')}: they have no prediction.")
     if out != "-" and not quiet:
@@ -62,7 +67,23 @@ def predict(model: str, data: tuple[str, ...], out: str, interval: float | None,
     return 0
 
 
-_HEADS = {False: ("prediction",), True: ("prediction", "lower", "upper")}
+def is_of_classes(fitted: Any) -> bool:
+    """Whether a model predicts labels."""
+    return hasattr(fitted, "classes_")
+
+
+def _refuse_options(fitted: Any, interval: float | None, proba: bool) -> None:
+    """What the model cannot give."""
+    if not hasattr(fitted, "predict"):
+        raise ValueError(f"the model file holds a {type(fitted).__name__}, which predicts nothing.")
+    if is_of_classes(fitted):
+        if interval is not None:
+            raise ValueError("--interval is for a quantity, and this model predicts classes. Use --proba.")
+        return
+    if proba:
+        raise ValueError("--proba is for classes, and this model predicts a quantity. Use --interval L.")
+    if interval is not None and fitted.inference_ is None:
+        raise ValueError(_no_interval(fitted))
 
 
 def matched(fitted: Any, data: Data, display: Display, **roles: Any) -> tuple[Any, list[str]]:
@@ -80,7 +101,8 @@ def matched(fitted: Any, data: Data, display: Display, **roles: Any) -> tuple[An
                 f"the model was fitted on {plural(fitted.n_features_in_, 'column')} without names, and "
                 f"'{shown}' has {plural(len(there), 'column')}. Keep those columns, in order."
             )
-        return _numbers(display.watch(data.open(columns=there, **roles))), []
+        source = data.open(_label_type(fitted, roles.get("target")), is_of_classes(fitted), columns=there, **roles)
+        return _numbers(display.watch(source)), []
     wanted = [str(name) for name in names]
     missing = [name for name in wanted if name not in there]
     if missing:
@@ -91,18 +113,29 @@ def matched(fitted: Any, data: Data, display: Display, **roles: Any) -> tuple[An
             f"'{shown}' lacks {plural(len(missing), 'column')} of the model: {joined(missing)}."
             f"{hint} Its columns are {joined(there, 20)}."
         )
-    source = display.watch(data.open(types=_types(fitted), columns=wanted, **roles))
+    source = display.watch(
+        data.open(_types(fitted, roles.get("target")), is_of_classes(fitted), columns=wanted, **roles)
+    )
     ignored = [name for name in there if name not in wanted]
     return source if fitted.encoder_ is not None else _numbers(source), ignored
 
 
-def _types(fitted: Any) -> dict[str, str]:
+def _types(fitted: Any, target: str | None) -> dict[str, str]:
     """How CSV cells of the columns were read in the fit."""
+    labels = _label_type(fitted, target)
     if fitted.encoder_ is None:
-        return {}
+        return labels
     codes = set(fitted.encoder_.categories)
     kinds = [kind for kind in fitted.encoder_.columns_ if kind.kind in CSV_TYPES and kind.name not in codes]
-    return {kind.name: CSV_TYPES[kind.kind] for kind in kinds}
+    return {kind.name: CSV_TYPES[kind.kind] for kind in kinds} | labels
+
+
+def _label_type(fitted: Any, target: str | None) -> dict[str, str]:
+    """How CSV cells of labels were read in the fit."""
+    if target is None or not is_of_classes(fitted):
+        return {}
+    label = fitted.classes_.tolist()[0]
+    return {target: "text"} if isinstance(label, str) else {target: "flag"} if isinstance(label, bool) else {}
 
 
 class _Numbers:
@@ -128,61 +161,85 @@ def _numbers(source: Any) -> Any:
     return mapped
 
 
-def _predictions(fitted: Any, source: Any, interval: float | None) -> Iterator[Any]:
-    """Arrays of predictions, with their intervals: one row a row."""
-    import numpy as np
+Predicted = tuple[Iterator[Any], Any]  # record batches, and their schema
 
+
+def _numbers_of(fitted: Any, source: Any, interval: float | None) -> Predicted:
+    """Predictions, with their intervals where wanted."""
+    import pyarrow as pa
+
+    from certifit.data.files import record_batch
     from certifit.data.source import block_rows
     from certifit.report.passes import named, predict_block
 
+    names = ("prediction",) if interval is None else ("prediction", "lower", "upper")
+    schema = pa.schema([(name, pa.float64()) for name in names])
+
     def of(run: Any) -> Any:
-        prediction = predict_block(fitted, source, run.X, run.first_row)
-        if interval is None:
-            return prediction
-        return np.column_stack([prediction, fitted.predict_interval(named(source, run.X), interval)])
+        columns = [predict_block(fitted, source, run.X, run.first_row)]
+        if interval is not None:
+            columns += list(fitted.predict_interval(named(source, run.X), interval).T)
+        return record_batch(columns, schema)
 
     if interval is not None:
         # An interval needs the columns spelt out, so runs are cut to suit their number.
         size = block_rows(len(fitted.coef_))
         source = source.resized(size, size)
-    yield from source.map(of)
+    return iter(source.map(of)), schema
 
 
-def _write(parts: Iterable[Any], out: str, names: tuple[str, ...]) -> int:
+def _labels(fitted: Any, source: Any, proba: bool) -> Predicted:
+    """Labels, and the probabilities of all classes where wanted."""
+    import pyarrow as pa
+
+    from certifit.cli.task import spelt
+    from certifit.data.files import record_batch
+    from certifit.data.source import RowError
+    from certifit.report.passes import named
+
+    classes = fitted.classes_
+    kind = pa.array(classes.tolist()).type
+    labels = map(spelt, classes.tolist()) if proba else ()
+    columns = [("prediction", kind), *((f"p({label})", pa.float64()) for label in labels)]
+    schema = pa.schema(columns)
+
+    def of(run: Any) -> Any:
+        rows = named(source, run.X)
+        try:
+            labels = fitted.predict(rows).tolist()
+            return record_batch([labels, *(fitted.predict_proba(rows).T if proba else ())], schema)
+        except RowError as error:
+            raise error.moved(run.first_row) from None
+
+    # Probabilities are as many columns as there are classes.
+    size = max(1, min(source.block_rows, MOST_NUMBERS // len(classes)))
+    return iter(source.resized(size, size).map(of)), schema
+
+
+def _write(batches: Iterable[Any], schema: Any, out: str) -> int:
     """To a file that appears whole or not at all; to standard output, a device or a pipe as it comes."""
-    from certifit.data.files import write_predictions
+    from certifit.data.files import write_batches
 
     path = Path(out)
     if out != "-" and (path.is_file() or not path.exists()):
-        return write_predictions(parts, path, names)
+        return write_batches(batches, path, schema)
     if out == "-":
-        n_rows = _stream(parts, sys.stdout.buffer, names)
+        n_rows = _stream(batches, schema, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return n_rows
     with open(path, "wb") as file:
-        return _stream(parts, file, names)
+        return _stream(batches, schema, file)
 
 
-def _stream(parts: Iterable[Any], file: Any, names: tuple[str, ...]) -> int:
-    file.write((",".join(names) + "\n").encode())
+def _stream(batches: Iterable[Any], schema: Any, file: Any) -> int:
+    from certifit.data.files import csv_writer
+
+    write = csv_writer(file, schema)
     n_rows = 0
-    for part in parts:
-        file.write(_lines(part.reshape(-1, len(names))))
-        n_rows += len(part)
+    for batch in batches:
+        write(batch)
+        n_rows += batch.num_rows
     return n_rows
-
-
-def _lines(rows: Any) -> bytes:
-    """Rows of CSV; every number is the shortest text that reads back as the same float64."""
-    import io
-
-    import pyarrow as pa
-    from pyarrow import csv
-
-    table = pa.table({str(j): rows[:, j] for j in range(rows.shape[1])})
-    text = io.BytesIO()
-    csv.write_csv(table, text, csv.WriteOptions(include_header=False))
-    return text.getvalue()
 
 
 def _no_interval(fitted: Any) -> str:

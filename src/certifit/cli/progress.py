@@ -12,7 +12,7 @@ from typing import Any
 DELAY_SECONDS = 0.8
 
 # What a pass does, by the module of the function that reads its runs.
-PASSES = {"survey": "looking at the columns", "residual": "proving"}
+PASSES = {"labels": "looking at the labels", "survey": "looking at the columns", "residual": "proving"}
 
 OWN_ROW = r"\bat row (\d+)\b(?! of)"
 
@@ -163,6 +163,26 @@ def _watched(source: Any, display: Display) -> Any:
                 select = source.select
                 return lambda columns: _watched(select(columns), display)
             return getattr(source, name)
+
+        def target_column(self) -> Any:
+            """The rows with nothing but their target, watched too."""
+            return _watched(source.target_column(), display)
+
+        def without_target(self) -> Any:
+            """The rows, their target not read."""
+            return _watched(source.without_target(), display)
+
+        def coded(self, classes: Any) -> Any:
+            """The rows with labels read as codes."""
+            return _watched(source.coded(classes), display)
+
+        def held(self, most_bytes: int) -> Any:
+            """The rows in memory, where they are few."""
+            return _watched(source.held(most_bytes), display)
+
+        def remembered(self, key: Any, make: Callable[[], Any]) -> Any:
+            """A fact about all rows, known to the inner source."""
+            return source.remembered(key, make)
 
         def rows_of_run(self) -> int:
             """Rows of a run that is not the last."""

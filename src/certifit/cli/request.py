@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import click
@@ -10,6 +10,7 @@ import click
 from certifit.cli.errors import NOT_PROVEN, say
 from certifit.cli.paths import Data, find_data, listed_names, reading, reading_options, refuse_inside
 from certifit.cli.progress import Display
+from certifit.cli.texts import Texts, text_options
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -45,10 +46,11 @@ _AFTER: tuple[Callable[[Any], Any], ...] = (
         "--min-count", type=click.FloatRange(min=1), default=1, show_default=True, metavar="N",
         help="Group levels with fewer rows as `other`.",
     ),
+    text_options,
     click.option("--no-intercept", is_flag=True, help="Force the fit through zero."),
     click.option(
         "--tol", type=float, default=1e-8, show_default=True, metavar="T",
-        help="Excess over the best fit, relative, that counts as converged.",
+        help="Excess over the best fit, relative, that counts as converged; of classes, in nats a row.",
     ),
     reading_options,
     click.option("--quiet", "-q", is_flag=True, help="Print nothing but warnings and errors."),
@@ -77,6 +79,7 @@ class Request:
     model: dict[str, Any]
     cv: int | None = None
     quiet: bool = False
+    texts: Texts = field(default_factory=Texts)
 
     @staticmethod
     def of(
@@ -90,20 +93,25 @@ class Request:
         tol: float,
         cv: int | None,
         quiet: bool,
+        texts: str | None,
+        ngrams: int | None,
+        min_word_count: int | None,
         **others: Any,
     ) -> "Request":
         """From the options of the command line."""
         if cv == 1:
             raise click.UsageError("--cv is the number of folds: 2 or more, or 0 for none. Got 1.")
         encoding = {name: others.pop(name) for name in ENCODING}
+        words = Texts.of(texts, ngrams, min_word_count)
         found = find_data(data, **reading(**others))
         refuse_inside(out, data)
         roles = {"target": target, "weight": weight, "columns": listed_names(columns), "group": group}
-        return Request(found, out, roles, encoding, {"fit_intercept": not no_intercept, "tol": tol}, cv, quiet)
+        model = {"fit_intercept": not no_intercept, "tol": tol}
+        return Request(found, out, roles, encoding, model, cv, quiet, words)
 
-    def options(self, names: Sequence[str]) -> dict[str, Any]:
-        """Parameters of the model, its encoder among them; names: of the columns of the scan."""
-        return self.model | {"encoder": _encoder(names, **self.encoding)}
+    def encoder(self, names: Sequence[str], with_words: bool = False) -> Any:
+        """How the model reads the columns of a scan, which have these names; with_words: free text by its words."""
+        return _encoder(names, texts=self.texts.binarizer() if with_words else None, **self.encoding)
 
 
 @dataclass(frozen=True)
@@ -114,10 +122,11 @@ class Done:
     source: Any
     validation: dict[str, Any] | None = None
     selection: dict[str, Any] | None = None
+    positive: Any = None  # of two classes, the one to find; None: the second
 
 
-def carry_out(request: Request, work: Callable[[Any, Display], Done]) -> int:
-    """Scan, fit by `work`, write, print; the exit code."""
+def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bool = False) -> int:
+    """Scan, fit by `work`, write, print; the exit code. labels: the target may be text."""
     from certifit.report import folder
 
     replaced = folder.check(request.out)
@@ -126,9 +135,10 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done]) -> int:
     with warnings.catch_warnings(record=True) as caught, Display(request.quiet) as display:
         warnings.simplefilter("always")
         display.step("reading types")
-        done = work(display.watch(request.data.open(**request.roles)), display)
+        done = work(display.watch(request.data.open(labels=labels, **request.roles)), display)
         display.step("writing the report")
         facts = {"validation": done.validation, "selection": done.selection}
+        facts |= {} if done.positive is None else {"positive": done.positive}
         data = request.data
         context = folder.write(
             request.out, done.model, done.source, data.shown, request.roles["weight"], data.scan, **facts

@@ -1,15 +1,20 @@
 """certifit select DATA... --target NAME --out DIR."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import click
 
 from certifit.cli.errors import say
+from certifit.cli.models import AUTO, CLASSES, KINDS, QUANTITY, Choice
 from certifit.cli.paths import listed_names
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
+from certifit.cli.task import Setting, settle
 from certifit.cli.validation import validated
+
+MODELS = ("linear", "ridge", *(kind for kind, row in KINDS.items() if row.predicts == CLASSES))
 
 
 @click.command(short_help="Choose the columns that predict best; write the model and a report.")
@@ -24,17 +29,28 @@ from certifit.cli.validation import validated
     ),
     click.option("--fixed", metavar="A,B,C", help="Columns that are always in."),
     click.option(
-        "--model", "kind", type=click.Choice(["linear", "ridge"]), default="linear", show_default=True,
-        help="linear: least squares, with p-values. ridge: with a penalty, without p-values.",
+        "--task", type=click.Choice([AUTO, QUANTITY, CLASSES]), default=AUTO, show_default=True,
+        help="What the target is; auto: as for `certifit fit`.",
+    ),
+    click.option(
+        "--model", "kind", type=click.Choice([AUTO, *MODELS]), default=AUTO, show_default=True,
+        help="Of a quantity: linear: least squares, with p-values. ridge: with a penalty, without p-values. "
+        "Of classes: as for `certifit fit`. auto: linear, discriminant or, with free text, bernoulli-nb.",
     ),
     click.option("--alpha", type=float, metavar="A", help="Strength of the ridge penalty. Default: 1 / rows."),
+    click.option(
+        "--shrinkage", type=click.FloatRange(0, 1), metavar="S", help="discriminant, quadratic: 0 to 1. Default: 0.",
+    ),
+    click.option(
+        "--smoothing", type=click.FloatRange(min=0), metavar="A", help="bernoulli-nb, multinomial-nb. Default: 1.",
+    ),
     click.option("--cv", type=click.IntRange(min=0), metavar="K", help=f"Folds, 2 or more. Default: {FOLDS}."),
 )  # fmt: skip
-def select(*, direction: str, wanted: str, fixed: str | None, kind: str, alpha: float | None, **given: Any) -> int:
+def select(*, direction: str, wanted: str, fixed: str | None, kind: str, task: str, **given: Any) -> int:
     """Choose columns of DATA by cross-validation, fit to them and write a report and the model to DIR.
 
-    A column of the data is in or out as a whole: the levels of a category go together. The error of every step is
-    measured on rows that the fits did not see.
+    A column of the data is in or out as a whole: the levels of a category go together, and so do the words of a text.
+    The error of every step, for classes the log loss, is measured on rows that the fits did not see.
 
     The files are those of `certifit fit`, and selection.csv with one row a step.
 
@@ -43,13 +59,15 @@ def select(*, direction: str, wanted: str, fixed: str | None, kind: str, alpha: 
     certifit select houses.csv -t price -o houses --features parsimonious
     certifit select houses.csv -t price -o houses --direction backward --features 3:10 --fixed area
     """
-    if alpha is not None and kind != "ridge":
-        raise click.UsageError("--alpha is the ridge penalty and --model is linear. Add --model ridge.")
+    own = {name: given.pop(name) for name in ("alpha", "shrinkage", "smoothing")}
+    if own["alpha"] is not None and kind != "ridge":
+        raise click.UsageError(f"--alpha is the ridge penalty and --model is {kind}. Add --model ridge.")
+    choice = Choice.of(kind, task, **own)
     if given["cv"] == 0:
         raise click.UsageError("--cv 0: a selection compares errors on folds. Give 2 or more.")
     request = Request.of(**given)
-    work = partial(_select, request, direction, _wanted(wanted), listed_names(fixed) or [], kind, alpha)
-    return carry_out(request, work)
+    work = partial(_select, request, choice, direction, _wanted(wanted), listed_names(fixed) or [])
+    return carry_out(request, work, labels=choice.task != QUANTITY)
 
 
 _FASTER = "Fewer columns (--columns) or a small number of --features is faster."
@@ -70,39 +88,62 @@ def _wanted(text: str) -> Any:
 
 def _select(
     request: Request,
+    choice: Choice,
     direction: str,
     wanted: Any,
     fixed: list[str],
-    kind: str,
-    alpha: float | None,
     source: Any,
     display: Display,
 ) -> Done:
-    from sklearn.base import clone
-
-    from certifit.models.linear import LinearRegression, Ridge
     from certifit.report.validation import SAME_FOLDS, chosen_entry, selection_facts, validation_facts
-    from certifit.selection.leaderboard import folds_for
-    from certifit.selection.leaders import RMSE
+    from certifit.selection.leaders import CLASS_SCORE, RMSE
     from certifit.selection.wrappers import BackwardSelection, ForwardSelection
 
-    options = request.options(source.names)
-    estimator = Ridge(alpha, **options) if kind == "ridge" else LinearRegression(**options)
-    folds, note = folds_for(source, request.cv or FOLDS)
+    setting = settle(request, choice, source, no_intercept=not request.model["fit_intercept"])
+    rows, is_quantity = setting.rows, setting.classes is None
+    estimator = _estimator(request, choice, setting)
+    folds, note = setting.folds(request.cv or FOLDS)
     if folds is None:
         raise ValueError(f"A selection compares errors on folds. {note}")
-    are_refits = clone(estimator).fold_equations(source, []) is None
-    if are_refits:
-        say(f"Warning: fewer rows than columns, so every subset is refitted, which takes long. {_FASTER}")
+    are_refits = _are_refits(estimator, rows) if is_quantity else True
     display.step("selecting columns")
     make = {"forward": ForwardSelection, "backward": BackwardSelection}[direction]
+    scoring = RMSE if is_quantity else CLASS_SCORE
     with display.yielding(are_refits):
-        selector = make(estimator, wanted, cv=folds, scoring=RMSE, fixed=fixed).fit(source)
-    board, _ = validated(request, {"all columns": estimator}, source, display)
-    notes = [SAME_FOLDS, *([] if note is None else [note])]
+        selector = make(estimator, wanted, cv=folds, scoring=scoring, fixed=fixed).fit(rows)
+    chosen = rows.select(selector.selected_features_)
+    board, _ = validated(request, {"all columns": estimator}, setting, display)
+    notes = [SAME_FOLDS, *setting.notes, *([] if note is None else [note])]
     if board is not None:
         name = f"{selector.n_features_} chosen column{'' if selector.n_features_ == 1 else 's'}"
-        board = board.joined(chosen_entry(selector, name), is_chosen=True)
+        entry = chosen_entry(selector, name)
+        entry = entry if is_quantity else replace(entry, classes=_new_rows(selector.estimator_, chosen, folds))
+        board = board.joined(entry, is_chosen=True)
     validation = validation_facts(board, notes, request.roles["group"])
-    chosen = source.select(selector.selected_features_)
     return Done(selector.estimator_, chosen, validation, selection_facts(selector, direction, wanted, fixed))
+
+
+def _estimator(request: Request, choice: Choice, setting: Setting) -> Any:
+    """The first of the models, with its usual parameters where none are given."""
+    common = request.model | {"encoder": setting.encoder, "basis": None}
+    model = next(iter(choice.models(setting.kinds[:1], common, "min", setting.rows.names).values()))
+    return getattr(model, "estimator", model)
+
+
+def _are_refits(estimator: Any, rows: Any) -> bool:
+    """Whether sums over rows do not tell the errors of subsets; then it says so."""
+    from sklearn.base import clone
+
+    if clone(estimator).fold_equations(rows, []) is not None:
+        return False
+    say(f"Warning: fewer rows than columns, so every subset is refitted, which takes long. {_FASTER}")
+    return True
+
+
+def _new_rows(model: Any, rows: Any, folds: Any) -> Any:
+    """What models of the chosen columns make of rows that they did not see."""
+    from sklearn.base import clone
+
+    from certifit.selection.class_validation import class_validation
+
+    return class_validation(clone(model), rows, cv=folds)

@@ -1,11 +1,14 @@
 """What `fit` and `select` ask of cross-validation, and what they say where it cannot be had."""
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
+from certifit.cli.errors import as_options
 from certifit.cli.models import LINEAR
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Request
+from certifit.cli.task import Setting
 
 # Candidates of a model that is refitted for each of them.
 N_REFITTED = 10
@@ -16,44 +19,46 @@ MOST_COLUMNS, N_ALPHAS = 120, 13
 
 
 def validated(
-    request: Request, models: dict[str, Any], source: Any, display: Display, rule: str = "min"
+    request: Request, models: dict[str, Any], setting: Setting, display: Display, rule: str = "min"
 ) -> tuple[Any, list[str]]:
-    """The leaderboard, and sentences on what could not be done; None where there is none."""
+    """The leaderboard, and sentences on what could not be done and on the data; None where there is none."""
+    notes = list(setting.notes)
     if request.cv == 0:
-        return None, []
+        return None, notes
     display.step("cross-validating")
-    from certifit.selection.leaderboard import TooManyRefits, folds_for, leaderboard
+    from certifit.selection.leaderboard import TooManyRefits, leaderboard
 
-    folds, note = folds_for(source, request.cv or FOLDS)
+    source = setting.rows
+    folds, note = setting.folds(request.cv or FOLDS)
     if folds is None:
-        return None, [f"Not cross-validated. {note}"]
-    notes = [] if note is None else [note]
+        return None, [*notes, f"Not cross-validated. {note}"]
+    notes += [] if note is None else [note]
     most = N_REFITTED * folds.n_splits
     if request.cv is None:
         most = min(most, FREE_CELLS // (((source.n_rows or 0) + CELLS_A_COLUMN) * source.n_features))
-    prefer = LINEAR if LINEAR in models else None
-    are_refits = not all(getattr(model, "estimator", model).has_fold_sums(source) for model in models.values())
+    prefer = {"prefer": LINEAR, "because": "only it can have p-values"} if LINEAR in models else {}
+    are_refits = display.is_on and not all(_has_sums(model, setting) for model in models.values())
     try:
         with warnings.catch_warnings(), display.yielding(are_refits):
             warnings.simplefilter("ignore")  # of refits; the fit to all rows says its own
-            board = leaderboard(
-                models,
-                source,
-                cv=folds,
-                rule=rule,
-                prefer=prefer,
-                because="only it can have p-values",
-                most_refits=most,
-            )
+            board = leaderboard(models, source, cv=folds, rule=rule, most_refits=most, **prefer)
     except ValueError as error:
         if request.cv is not None:
             raise
         # What is wrong with the data as such, the fit says.
-        notes.append(f"Not cross-validated: {error}{_ASK if isinstance(error, TooManyRefits) else ''}")
+        notes.append(f"Not cross-validated: {as_options(str(error))}{_ASK if isinstance(error, TooManyRefits) else ''}")
         return None, notes
-    if request.cv is None and len(board.entries) <= len(models):
-        notes.append(_ASK.strip())
-    return board, notes
+    said = [as_options(note) for note in board.notes]
+    n_left = sum("needs a refit" in note and note.endswith("left out.") for note in said)
+    if request.cv is None and n_left:
+        said.append(_ASK.strip() if n_left == 1 else _ASK.strip().replace("it", "them", 1))
+    return replace(board, notes=said), notes
+
+
+def _has_sums(model: Any, setting: Setting) -> bool:
+    """Whether sums over rows tell its errors, so that nothing is refitted."""
+    rows = setting.rows if setting.classes is None else setting.rows.coded(setting.classes)
+    return bool(getattr(model, "estimator", model).has_fold_sums(rows))
 
 
 _ASK = f" To have it all the same, add --cv {FOLDS}."
@@ -62,7 +67,7 @@ _ASK = f" To have it all the same, add --cv {FOLDS}."
 def decomposed(board: Any, n_columns: int, source: Any, display: Display) -> Any:
     """Values of alpha, and bias and variance along them; None where they are not known or cost too much."""
     from certifit.selection.decomposition import decompose
-    from certifit.selection.engine import Rows
+    from certifit.selection.rows import Rows
 
     tuned = next((entry for entry in board.entries if len(entry.candidates.get("params", [])) > N_ALPHAS), None)
     if tuned is None or tuned.route != "statistics" or n_columns > MOST_COLUMNS:

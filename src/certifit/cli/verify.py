@@ -33,9 +33,12 @@ def verify(
     fitted = load(model_path)
     if weight is None and fitted.data_["sum_weight"] != fitted.data_["n_rows"]:
         raise ValueError("the fit had row weights. Name their column with --weight NAME.")
+    own = getattr(fitted, "target_name_", None)  # a model of rows alone has none
+    if target is not None and own is None:
+        raise ValueError(f"--target: a {type(fitted).__name__} has none. Leave it out.")
     with Display(quiet) as display:
         display.step("reading types")
-        source, _ = matched(fitted, found, display, target=target or fitted.target_name_, weight=weight)
+        source, _ = matched(fitted, found, display, target=target or own, weight=weight)
         display.step("verifying")
         result = check(fitted, source)
     if not quiet:

@@ -6,16 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from certifit.report import folder, text
+from certifit.report.class_tables import SCORES, class_rows, leader_rows
+from certifit.report.deciding import spoken
 from certifit.report.tables import parameter, shown_groups, shown_rows
 
 # A longer table of coefficients is left to the report.
 MOST_COEFFICIENTS = 20
 NAME_WIDTH = 28
 MOST_STEPS = 16
+MOST_CLASSES = 10
+MOST_DECIDING = 8
 WIDTH = 100
 
 # Checks of the data that are worth a line here, and their short names. What warns has its own lines.
 SAID = {
+    "Rows of each class": "rare",
     "Missing values": "missing",
     "Constant columns": "constant",
     "Repeated columns": "repeated",
@@ -26,27 +31,53 @@ SAID = {
 
 def lines(context: dict[str, Any], out: str, replaced: list[str]) -> list[str]:
     """What was fitted, how good it is, whether it is proven, warnings, and where the files are."""
-    blocks = [_leaderboard(context), _steps(context), _sentences(context), _result(context), _data(context)]
-    blocks += [*_warnings(context), _coefficients(context), _files(context, out, replaced)]
+    blocks = [_leaderboard(context), _class_leaderboard(context), _steps(context), _sentences(context)]
+    blocks += [_result(context), _data(context), *_warnings(context), _classes(context), _deciding(context)]
+    blocks += [_coefficients(context), _files(context, out, replaced)]
     return [text.visible(line) for block in blocks if block for line in [*block, ""]][:-1]
 
 
 def _leaderboard(context: dict[str, Any]) -> list[str]:
     """Models by their error on rows they did not see; a star marks the one that is used."""
     validation = context["validation"]
-    if validation is None or not validation["rows"]:
+    if context["classes"] is not None or validation is None or not validation["rows"]:
         return []
     cells = []
     for row in validation["rows"]:
-        params = ", ".join(f"{name} {parameter(value)}" for name, value in row["params"].items())
-        mark = "* " if row["is_chosen"] else "  "
+        mark, params = _mark(row), _params(row)
         error, plus_minus = text.measured(row["error"], row["standard_error"])
         cells.append([mark + text.visible(row["name"], NAME_WIDTH), error, plus_minus, text.share(row["r2"]), params])
+    target = text.visible(context["model"]["target"], 60)
+    title = f"Error of {target} on new rows, {_folds(validation)}"
+    return [title, "", *_table([["", "error", "+-", "R2", ""], *cells])]
+
+
+def _class_leaderboard(context: dict[str, Any]) -> list[str]:
+    """Models of classes by how they do on rows they did not see."""
+    rows = leader_rows(context)
+    if not rows:
+        return []
+    head = ["", "right class", "log loss", "AUC", "F1", ""]
+    cells = [
+        [_mark(row) + text.visible(row["name"], NAME_WIDTH), *(row[name][0] for name in SCORES), row["params"]]
+        for row in rows
+    ]
+    target = text.visible(context["model"]["target"], 60)
+    return [f"{target} on new rows, {_folds(context['validation'])}", "", *_table([head, *cells])]
+
+
+def _mark(row: dict[str, Any]) -> str:
+    return "* " if row["is_chosen"] else "  "
+
+
+def _params(row: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {parameter(value)}" for name, value in row["params"].items())
+
+
+def _folds(validation: dict[str, Any]) -> str:
     group = validation["group"]
     kept = f", rows with the same {text.visible(group, 40)} kept together" if group else ""
-    target = text.visible(context["model"]["target"], 60)
-    title = f"Error of {target} on new rows, {validation['n_splits']} folds{kept}"
-    return [title, "", *_table([["", "error", "+-", "R2", ""], *cells])]
+    return f"{validation['n_splits']} folds{kept}"
 
 
 def _steps(context: dict[str, Any]) -> list[str]:
@@ -84,32 +115,74 @@ def _table(cells: list[list[str]]) -> list[str]:
 
 
 def _result(context: dict[str, Any]) -> list[str]:
-    model, data, quality, certificate = (context[key] for key in ("model", "data", "quality", "certificate"))
+    model, data = context["model"], context["data"]
     what = model["basis"] or text.plural(model["n_features"], "column")
     types = next(check["text"] for check in context["checks"] if check["name"] == "Types")
     target = text.visible(model["target"], 60)
-    rows = [
-        f"{target} from {what}, {model['words']}, {text.plural(data['n_rows'], 'row')}",
-        "",
-    ]
+    rows = [*_wrapped(f"{target} from {what}, {model['words']}, {text.plural(data['n_rows'], 'row')}", ""), ""]
     rows.append(f"  columns        {types[:1].lower()}{types[1:-1]}")
+    return rows + _quality(context) + _rates(context) + _proof(context) + _chosen(context) + _held_back(context)
+
+
+def _quality(context: dict[str, Any]) -> list[str]:
+    quality = context["quality"]
+    if quality is None:
+        return []
     adjusted = quality["adjusted_r2"]
     detail = f"   adjusted {text.share(adjusted)}" if adjusted is not None else ""
-    rows.append(f"  R2             {text.share(quality['r2'])}{detail}")
-    spread = text.number(data["target"]["sd"])
-    rows.append(f"  typical error  {text.number(quality['sigma'])}   spread of the target {spread}")
+    spread = text.number(context["data"]["target"]["sd"])
+    return [
+        f"  R2             {text.share(quality['r2'])}{detail}",
+        f"  typical error  {text.number(quality['sigma'])}   spread of the target {spread}",
+    ]
+
+
+def _rates(context: dict[str, Any]) -> list[str]:
+    """Shares of right rows and the like, on rows that were not seen."""
+    found = context["classes"]
+    if found is None:
+        return []
+    scores, base = found["metrics"], found["baseline"]
+    where = "" if found["is_new"] else "   on the rows of the fit: new rows do worse"
+    label = f"   always {text.visible(base['label'], 30)}: {text.percent(base['accuracy'])}"
+    shares = ", ".join(
+        f"{text.visible(one['label'], 30)} {text.percent(one['share'])}" for one in _largest(context, MOST_CLASSES)
+    )
+    more = len(context["data"]["target"]["classes"]) - MOST_CLASSES
+    lines = _wrapped(shares + (f" and {more} more" if more > 0 else ""), "  classes        ")
+    lines.append(f"  right class    {text.percent(scores['accuracy']['value'])}{label}{where}")
+    of = "" if found["positive"] is None else f" of {text.visible(found['labels'][found['positive']], 30)}"
+    f1 = f"   F1{of} {text.number(scores['f1']['value'], 3)}"
+    lines.append(f"  AUC            {text.number(scores['auc']['value'], 4)}{f1}")
+    losses = f"{text.number(scores['log_loss']['value'], 4)}   class shares alone {text.number(base['log_loss'], 4)}"
+    return [*lines, f"  log loss       {losses}"]
+
+
+def _largest(context: dict[str, Any], most: int) -> list[dict[str, Any]]:
+    return sorted(context["data"]["target"]["classes"], key=lambda one: -one["rows"])[:most]
+
+
+def _proof(context: dict[str, Any]) -> list[str]:
+    certificate, size = context["certificate"], context["model"]["minimised"]
+    goal = certificate["goal"]
+    is_smaller = goal["better"] == "smaller"
     value, tolerance = text.power(certificate["value"]), text.power(certificate["tolerance"])
-    size = model["minimised"]
+    label = "converged" if is_smaller else "best fit"
     if certificate["holds"]:
-        rows.append(f"  converged      yes, proven: no coefficients can lower the {size} by more than {value} of it")
+        bound = f"{value} of it" if is_smaller else f"{value} {goal['unit']}"
+        none = f"no {goal['chosen']} can {goal['lower']}" if is_smaller else f"nothing {goal['lower']}s"
+        words = f"yes, proven: {none} the {size} by more than {bound}"
+    elif certificate["fault"] is not None:
+        words = "NO: not proven, see below"
     else:
-        rows.append(f"  converged      NO: the {size} may be {value} above the best, {tolerance} was asked for")
-    return rows + _chosen(context) + _held_back(context)
+        side = "above" if is_smaller else f"{goal['unit']} below"
+        words = f"NO: the {size} may be {value} {side} the best, {tolerance} was asked for"
+    return [f"  {label.ljust(13)}  {words}"]
 
 
 def _chosen(context: dict[str, Any]) -> list[str]:
     """What a penalty that drops columns kept."""
-    chosen = context["coefficients"]["chosen"]
+    chosen = None if context["coefficients"] is None else context["coefficients"]["chosen"]
     if chosen is None:
         return []
     kept, dropped = chosen["kept"], chosen["dropped"]
@@ -138,8 +211,42 @@ def _data(context: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _classes(context: dict[str, Any]) -> list[str]:
+    """Precision and recall of each class, where there are a few."""
+    rows = class_rows(context)
+    if not rows:
+        return []
+    if len(rows) > MOST_CLASSES:
+        return [f"  {text.count(len(rows))} classes: see the report"]
+    head = ["class", "rows", "predicted", "precision", "recall", "F1"]
+    cells = [
+        [text.visible(row["label"], NAME_WIDTH), *(row[key][0] for key in ("rows", *head[2:5], "f1"))] for row in rows
+    ]
+    widths = [max(len(row[j]) for row in [head, *cells]) for j in range(len(head))]
+    return [_row(row, widths) for row in [head, *cells]]
+
+
+def _deciding(context: dict[str, Any]) -> list[str]:
+    """What speaks for each class: the first few words or columns."""
+    deciding = context["deciding"]
+    if deciding is None:
+        return []
+    if deciding["what"] == "spreads":
+        first = [row["name"] for row in deciding["rows"][:MOST_DECIDING]]
+        return _wrapped(text.joined(first, MOST_DECIDING), "  decides most   ")
+    labels = [one["label"] for one in _largest(context, MOST_CLASSES)]
+    lines = []
+    for k, label in enumerate(deciding["labels"]):
+        names = [row["name"] for row in spoken(deciding, k, MOST_DECIDING)]
+        if label in labels and names:
+            lines += _wrapped(text.joined(names, MOST_DECIDING), f"  for {text.visible(label, 20).ljust(10)} ")
+    return lines
+
+
 def _coefficients(context: dict[str, Any]) -> list[str]:
     table = context["coefficients"]
+    if table is None:
+        return []
     cells = _merged(table)
     if len(cells) > MOST_COEFFICIENTS:
         return [f"  {text.count(len(table['rows']))} coefficients: see the report"]
@@ -191,8 +298,8 @@ def _wrapped(words: str, label: str = "  ") -> list[str]:
 
 def _files(context: dict[str, Any], out: str, replaced: list[str]) -> list[str]:
     place = Path(out)
-    names = [folder.REPORT, folder.MODEL, folder.CARD, folder.COEFFICIENTS, folder.CONTEXT]
-    names += [] if context["selection"] is None else [folder.SELECTION]
+    tables = [name for name, (key, _) in folder.TABLES.items() if context[key] is not None]
+    names = [folder.REPORT, folder.MODEL, folder.CARD, *tables[:1], folder.CONTEXT, *tables[1:]]
     names.append(f"{folder.PICTURES}/ ({text.plural(len(context['figures']), 'picture')})")
     verb = "Replaced the earlier fit in" if replaced else "Wrote to"
     return [

@@ -6,6 +6,8 @@ A scan can be read any number of times, and refuses files that change in between
 from __future__ import annotations
 
 import contextlib
+import csv as csv_text
+import io
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -167,7 +169,27 @@ class FileSource(ArrowSource):
         """The same rows with only these feature columns; the others are not read."""
         target = self.target if self.has_target else None
         chosen = features(self.names, None, None, columns, "The scan")
-        return FileSource(self.files, target, self.weight, chosen, self.group)
+        other = FileSource(self.files, target, self.weight, chosen, self.group)
+        other.classes = self.classes
+        return other
+
+    def held(self, most_bytes: int) -> ArrowSource:
+        """The same rows in memory where they take no more than so many bytes, else this scan."""
+        batches: list[pa.RecordBatch] = []
+        size = 0
+        for table in self._tables(self.rows_of_run()):
+            size += table.nbytes
+            if size > most_bytes:
+                return self
+            batches += table.to_batches()
+        if not batches:
+            return self
+        target, n_rows = self.target if self.has_target else None, sum(batch.num_rows for batch in batches)
+        other = ArrowSource(
+            batches.copy, batches[0].schema, target, self.weight, self.names, self.place, n_rows, self.group
+        )
+        other.classes = self.classes
+        return other
 
     def _tables(self, size: int) -> Iterator[pa.Table]:
         roles = (self.target if self.has_target else None, self.weight, self.group)
@@ -212,12 +234,24 @@ def write_predictions(
     """
     kind = pa.float64() if kind is None else kind
     schema = pa.schema([(name, kind) for name in names])
+    parts = (np.asarray(batch).reshape(-1, len(names)) for batch in batches)
+    columns = ([part[:, j] for j in range(len(names))] for part in parts)
+    return write_batches((record_batch(part, schema) for part in columns), path, schema)
+
+
+def record_batch(columns: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
+    """Arrays as rows of a schema."""
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def write_batches(batches: Iterable[pa.RecordBatch], path: AnyPath, schema: pa.Schema) -> int:
+    """The same for rows of any schema."""
     n_rows = 0
     with whole_file(path) as file, _writer(os.fspath(path), file, schema) as write:
         for batch in batches:
-            columns = np.asarray(batch).reshape(-1, len(names))
-            write(pa.RecordBatch.from_arrays([pa.array(columns[:, j], kind) for j in range(len(names))], schema=schema))
-            n_rows += len(columns)
+            write(batch)
+            n_rows += batch.num_rows
     return n_rows
 
 
@@ -246,14 +280,27 @@ def whole_file(path: AnyPath) -> Iterator[Any]:
 @contextlib.contextmanager
 def _writer(path: str, file: Any, schema: pa.Schema) -> Iterator[Callable[[pa.RecordBatch], None]]:
     if path.lower().endswith(".csv"):
-        from pyarrow import csv
-
-        is_text = any(pa.types.is_large_string(kind) for kind in schema.types)
-        options = csv.WriteOptions(quoting_style="needed" if is_text else "none")
-        with csv.CSVWriter(file, schema, write_options=options) as writer:
-            yield writer.write_batch
+        yield csv_writer(file, schema)
         return
     from pyarrow import parquet
 
     with parquet.ParquetWriter(file, schema, write_page_checksum=True) as writer:
         yield writer.write_batch
+
+
+def csv_writer(file: Any, schema: pa.Schema) -> Callable[[pa.RecordBatch], None]:
+    """What writes rows to an open file as CSV, after a header; a number is the shortest text that reads back as it."""
+    from pyarrow import csv
+
+    head = io.StringIO()
+    csv_text.writer(head, lineterminator="\n").writerow(schema.names)
+    file.write(head.getvalue().encode())
+    is_text = any(pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in schema.types)
+    options = csv.WriteOptions(include_header=False, quoting_style="needed" if is_text else "none")
+
+    def write(batch: pa.RecordBatch) -> None:
+        text = io.BytesIO()
+        csv.write_csv(batch, text, options)
+        file.write(text.getbuffer())
+
+    return write

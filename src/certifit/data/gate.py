@@ -7,6 +7,7 @@ out non-finite call `refuse_nonfinite`, which names the row and the column.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Number
 from typing import Any
@@ -18,11 +19,13 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from certifit.data.arrow import ArrowSource
 from certifit.data.columns import Array, Columns
 from certifit.data.frames import frame_table, is_frame
-from certifit.data.labels import coded, refuse_missing, with_codes
+from certifit.data.labels import coded, read_labels, with_codes
 from certifit.data.source import Block, Memory, Source
+from certifit.runtime import core, n_threads
 
 _CORE_KINDS = "fiub"  # float, signed, unsigned, bool
 _SEARCH_ROWS = 65_536
+_COUNTS = (np.float32, np.float64, np.int32, np.int64)  # what sparse counts come as
 
 
 def fit_source(model: Any, X: Any, y: Any, sample_weight: Any) -> Source:
@@ -73,8 +76,7 @@ def class_source(model: Any, X: Any, y: Any, sample_weight: Any, known: Array | 
         source, classes = with_codes(X, known)
         _set_columns(model, X)
         return source, classes
-    if y is not None:
-        refuse_missing(y)
+    y = None if y is None else read_labels(y)
     if getattr(model, "encoder", None) is not None:
         return _class_table(model, _table(X), y, sample_weight, known)
     refuse_kinds(X)
@@ -82,7 +84,8 @@ def class_source(model: Any, X: Any, y: Any, sample_weight: Any, known: Array | 
     weight = None if sample_weight is None else checked_weight(sample_weight, len(y))
     classes, codes = coded(y, weight, known)
     names = getattr(model, "feature_names_in_", None)
-    return Memory(_core_array(X), codes, weight, None if names is None else [str(name) for name in names]), classes
+    names = None if names is None else [str(name) for name in names]
+    return Memory(_core_array(X, _COUNTS), codes, weight, names), classes
 
 
 def predict_rows(model: Any, X: Any) -> Block:
@@ -91,13 +94,13 @@ def predict_rows(model: Any, X: Any) -> Block:
         return Block(_table(X), None, None)
     refuse_kinds(X)
     X = validate_data(model, _canonical(X), reset=False, ensure_min_samples=0, **_ROWS)
-    return Block(_core_array(X), None, None)
+    return Block(_core_array(X, _COUNTS), None, None)
 
 
 def predict_source(model: Any, source: Source) -> Source:
     """A scan to predict. A table's columns are found by name; others must be those of the fit, in order."""
     if source.is_table:
-        if getattr(model, "encoder_", None) is None:
+        if hasattr(model, "encoder_") and model.encoder_ is None:  # a selector leaves tables to its model
             raise TypeError(
                 "The scan is a table of named columns, and the fit had an array. Fit to a scan or a frame "
                 "(encoder=TableEncoder()), or predict for an array."
@@ -253,12 +256,17 @@ def refuse_kinds(X: Any) -> None:
                 raise TypeError(f"Column {name!r} of X has dtype {kind}. {advice}")
 
 
-_ENCODE = "Encode it as numbers first (for example sklearn.preprocessing.OneHotEncoder)."
-_DATE = "Convert it to numbers first, e.g. days since a date."
+_ENCODE = (
+    "Give the model encoder=TableEncoder(), or encode it as numbers first (for example "
+    "sklearn.preprocessing.OneHotEncoder)."
+)
+_DATE = "Give the model encoder=TableEncoder(), or convert it to numbers first, e.g. days since a date."
 _REFUSED_KINDS = {
     "categor": _ENCODE,
     "dictionary": _ENCODE,
     "enum": _ENCODE,
+    "string": _ENCODE,
+    "utf8": _ENCODE,
     "date": _DATE,
     "time": _DATE,
     "duration": _DATE,
@@ -274,7 +282,8 @@ def _column_kinds(X: Any) -> list[tuple[str, str]]:
     columns = getattr(X, "columns", None)
     if dtypes is None or columns is None:
         return []
-    return [(str(name), str(kind).lower()) for name, kind in zip(columns, dtypes, strict=True)]
+    kinds = [str(kind).lower() for kind in dtypes]
+    return [(str(name), "string" if kind == "str" else kind) for name, kind in zip(columns, kinds, strict=True)]
 
 
 def _canonical(X: Any) -> Any:
@@ -283,6 +292,8 @@ def _canonical(X: Any) -> Any:
         return X
     if X.ndim != 2:
         raise ValueError(f"X must have 2 dimensions. Got a sparse array with {X.ndim}.")
+    if _is_canonical(X):
+        return X
     if hasattr(X, "check_format"):
         try:
             X.check_format(full_check=True)
@@ -298,10 +309,19 @@ def _canonical(X: Any) -> Any:
     return csr
 
 
-def _core_array(X: Any) -> Any:
+def _is_canonical(X: Any) -> bool:
+    """Whether X is CSR without a fault, columns in order and each once: one pass over the indices for all of it."""
+    if X.format != "csr" or X.indices.dtype != X.indptr.dtype or X.indptr.dtype not in (np.int32, np.int64):
+        return False
+    is_plain = X.indices.flags.c_contiguous and X.indptr.flags.c_contiguous
+    fits = len(X.indptr) == X.shape[0] + 1 and len(X.indices) == len(X.data)
+    return is_plain and fits and bool(core.is_canonical_csr(X.indices, X.indptr, X.shape[1], n_threads()))
+
+
+def _core_array(X: Any, sparse_kinds: Sequence[Any] = (np.float32, np.float64)) -> Any:
     """X as the core can read it: a copy only for types and layouts it does not know (float16, big-endian, ...)."""
     if sp.issparse(X):
-        values = X.data if X.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
+        values = X.data if X.dtype in sparse_kinds else X.data.astype(np.float64)
         if X.indices.dtype != X.indptr.dtype:
             wide = np.promote_types(X.indices.dtype, X.indptr.dtype)
             X = sp.csr_array((values, X.indices.astype(wide), X.indptr.astype(wide)), shape=X.shape)

@@ -6,7 +6,7 @@ A label is text, a whole number or a flag. A row of weight 0 is no row: a class 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +24,9 @@ _SMALL_RANGE = 1 << 20  # whole numbers within such a range are counted, not sor
 
 def coded(values: Array, weight: Array | None = None, known: Array | None = None) -> tuple[Array, Array]:
     """(classes, code of every row as float64) of labels in memory. known: the classes, where they are given."""
-    values = _one_type(values)
-    if values.dtype.kind == "f" and (values != np.floor(values)).any():
-        raise ValueError(_continuous(values[values != np.floor(values)][0]))
+    values = one_type(values)
+    if values.dtype.kind == "f":
+        _refuse_floats(values)
     if values.dtype.kind not in "biufUTO":
         raise TypeError(f"Labels must be text, whole numbers or flags. Got y of dtype {values.dtype}.")
     classes, codes = _unique(values)
@@ -35,19 +35,19 @@ def coded(values: Array, weight: Array | None = None, known: Array | None = None
         places = np.where(counted, np.cumsum(counted) - 1, int(NO_CLASS))
         classes, codes = classes[counted], places[codes]
     if known is not None:
-        places = places_among(known, classes)
+        places = places_among(known, classes.tolist())
         return known, np.append(places, NO_CLASS)[codes].astype(np.float64)
     refuse_few(classes)
     return classes, codes.astype(np.float64)
 
 
-def places_among(known: Array, classes: Array) -> Array:
-    """The place of every class among the known ones, all of which must be."""
+def places_among(known: Array, labels: Sequence[Any]) -> Array:
+    """The place of every label among the known classes, of which it must be one."""
     places = {label: k for k, label in enumerate(known.tolist())}
-    new = [label for label in classes.tolist() if label not in places]
+    new = [label for label in labels if label not in places]
     if new:
         raise ValueError(f"y has labels {new[:10]} that are not among the classes {known.tolist()[:10]}.")
-    return np.array([places[label] for label in classes.tolist()], dtype=np.float64)
+    return np.array([places[label] for label in labels], dtype=np.float64)
 
 
 def refuse_few(classes: Array) -> None:
@@ -59,9 +59,21 @@ def refuse_few(classes: Array) -> None:
         raise ValueError(f"y has {len(classes):,} classes, more than {MOST_CLASSES:,}. Is it a number on a scale?")
 
 
-def refuse_missing(y: Any) -> None:
-    """Refuse None and NaN among labels, naming the row."""
+def read_labels(y: Any) -> Any:
+    """Labels in memory as NumPy holds them without loss; a missing one is refused, naming its row.
+
+    Whole numbers and flags of pandas and Arrow, which can be missing, would else become float64.
+    """
+    if isinstance(y, np.ma.MaskedArray):
+        raise TypeError("y is a masked array, whose mask would be lost. Drop the masked rows.")
     values = np.asarray(y)
+    _refuse_missing(values)
+    if values.dtype.kind == "T":
+        return values.astype(object)
+    return y if isinstance(getattr(y, "dtype", values.dtype), np.dtype) else values
+
+
+def _refuse_missing(values: Array) -> None:
     if values.ndim == 0 or values.dtype.kind not in "fO":
         return
     if values.dtype.kind == "f":
@@ -80,12 +92,12 @@ def is_missing(value: Any) -> bool:
 _MISSING = ("NAType", "NaTType")
 
 
-def _one_type(values: Array) -> Array:
+def one_type(values: Array) -> Array:
     """Python objects as an array of their type."""
     if values.dtype.kind != "O":
         return values
     types = {type(value) for value in values.tolist()}
-    numbers = all(issubclass(kind, int | float | np.number) for kind in types)
+    numbers = all(issubclass(kind, int | float | np.number | np.bool_) for kind in types)
     if len(types) > 1 and not numbers and not all(issubclass(kind, str) for kind in types):
         names = " and ".join(sorted(kind.__name__ for kind in types))
         raise ValueError(f"Unknown label type: y mixes labels of types {names}. Convert them to one type.")
@@ -93,13 +105,18 @@ def _one_type(values: Array) -> Array:
     if found.dtype.kind == "U":
         return values  # texts stay as they came, and so do predictions
     if found.dtype.kind not in "biuf" or found.ndim != 1:
-        raise ValueError(f"Unknown label type: labels must be text, whole numbers or flags. Got {values[0]!r}.")
+        raise ValueError(
+            f"Unknown label type: labels must be text, whole numbers (of 64 bits) or flags. Got {values[0]!r}."
+        )
     return found
 
 
 def _unique(values: Array) -> tuple[Array, Array]:
     if values.dtype.kind in "OUT":
-        encoded = pa.array(values.tolist(), pa.large_string()).dictionary_encode()
+        try:
+            encoded = pa.array(values.tolist(), pa.large_string()).dictionary_encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"Label {error.object!r} holds half a surrogate pair, which is no text.") from None
         names = np.array(encoded.dictionary.to_pylist(), dtype=object)
         order = np.argsort(names.astype(str), kind="stable")
         place = np.empty(len(order), dtype=np.int64)
@@ -122,11 +139,17 @@ def _counted(values: Array, numbers: Array, low: int, high: int) -> tuple[Array,
     return classes, (np.cumsum(seen) - 1)[away]
 
 
-def _continuous(value: Any) -> str:
-    return (
-        f"Unknown label type: continuous. y holds {value}, a number on a scale; labels are text, whole numbers or "
-        "flags. Use a regressor, or convert y."
-    )
+def _refuse_floats(values: Array) -> None:
+    """Refuse fractions, and numbers so large that not every whole one is a float64: some may be equal now."""
+    for value in values[values != np.floor(values)][:1]:
+        raise ValueError(
+            f"Unknown label type: continuous. y holds {value}, a number on a scale; labels are text, whole numbers or "
+            "flags. Use a regressor, or convert y."
+        )
+    for value in values[np.abs(values.astype(np.float64)) > 2.0**53][:1]:
+        raise ValueError(
+            f"y holds {value:g}, too large a label for float64. Give labels as text or as 64-bit integers."
+        )
 
 
 def with_codes(source: Source, known: Array | None = None) -> tuple[Source, Array]:
@@ -134,7 +157,7 @@ def with_codes(source: Source, known: Array | None = None) -> tuple[Source, Arra
     column = source.target_column()
     found = source.remembered("labels", lambda: column.reduce(LabelSet.finder(column)))
     if known is not None:
-        places_among(known, np.array(list(found.values)))
+        places_among(known, list(found.values))
         return source.coded(known), known
     classes = found.classes()
     return source.coded(classes), classes
@@ -153,9 +176,11 @@ class LabelSet:
 
     def classes(self) -> Array:
         """Sorted; two or more."""
-        classes = np.unique(np.array(list(self.values))) if self.values else np.zeros(0)
+        labels = sorted(self.values)
+        classes = np.array(labels)
         refuse_few(classes)
-        return classes
+        # NumPy's texts end at a NUL: those that have one stay Python's.
+        return classes if classes.tolist() == labels else np.array(labels, dtype=object)
 
     def __add__(self, other: LabelSet) -> LabelSet:
         both = self.values | other.values
@@ -180,11 +205,11 @@ class _Finder:
             column = pa.array(block.y)
         if block.weight is not None:
             column = column.filter(pa.array(block.weight > 0))
-        values = pc.unique(column).to_pylist()
-        for value in values:
-            if isinstance(value, float) and value != np.floor(value):
-                raise ValueError(_continuous(value))
-        return LabelSet(frozenset(values))
+        values = pc.unique(column)
+        if pa.types.is_floating(values.type):
+            _refuse_floats(values.to_numpy(zero_copy_only=False))
+            return LabelSet(frozenset(value + 0.0 for value in values.to_pylist()))  # -0.0 is 0.0
+        return LabelSet(frozenset(values.to_pylist()))
 
 
 def label_column(column: Any, name: str, place: Callable[[int], str], first_row: int) -> pa.Array:
@@ -195,8 +220,7 @@ def label_column(column: Any, name: str, place: Callable[[int], str], first_row:
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.dictionary_decode(), kind.value_type
-    if pa.types.is_decimal(kind) or pa.types.is_float16(kind):
-        column, kind = pc.cast(column, pa.float64()), pa.float64()
+    column, kind = _plain_type(column, kind)
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     if not (is_number or pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
         raise TypeError(f"Column {name!r} is {kind}, but labels must be text, whole numbers or flags.")
@@ -207,8 +231,20 @@ def label_column(column: Any, name: str, place: Callable[[int], str], first_row:
     return column
 
 
+def _plain_type(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.DataType]:
+    """Decimals, small floats and views of texts as types that all engines have."""
+    wanted = {"halffloat": pa.float64(), "string_view": pa.large_string()}.get(str(kind))
+    if pa.types.is_decimal(kind):
+        is_whole = pc.all(pc.equal(pc.floor(column), column)).as_py()
+        wanted = pa.int64() if is_whole else pa.float64()
+    return (column, kind) if wanted is None else (pc.cast(column, wanted), wanted)
+
+
 def codes_of(column: pa.Array, classes: Array) -> Array:
     """The code of every label as float64; NO_CLASS where it is none of the classes."""
-    known = pa.array(classes.tolist()).cast(column.type) if len(column) else pa.array([], column.type)
-    found = pc.index_in(column, value_set=known)
-    return np.ascontiguousarray(pc.fill_null(found, int(NO_CLASS)).to_numpy(zero_copy_only=False), dtype=np.float64)
+    encoded = column.dictionary_encode()
+    labels, places = encoded.dictionary.to_pylist(), {label: k for k, label in enumerate(classes.tolist())}
+    if labels and isinstance(labels[0], str) != isinstance(classes.tolist()[0], str):
+        raise ValueError(f"Labels are {labels[:3]}, and those of the fit {classes.tolist()[:3]}: text and numbers.")
+    codes = np.array([places.get(label, NO_CLASS) for label in labels], dtype=np.float64)
+    return np.asarray(codes[encoded.indices.to_numpy()])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -73,8 +74,18 @@ def _part(X: Any, begin: int, end: int) -> Any:
         return X[begin:end]
     end = min(end, X.shape[0])
     first, last = X.indptr[begin], X.indptr[max(end, begin)]
-    parts = (X.data[first:last], X.indices[first:last], X.indptr[begin : max(end, begin) + 1] - first)
-    return sp.csr_array(parts, shape=(max(end - begin, 0), X.shape[1]))  # slicing would copy the entries
+    part = sp.csr_array((max(end - begin, 0), X.shape[1]), dtype=X.dtype)
+    # Slicing would copy the entries, and so may making CSR of them.
+    part.data, part.indices = X.data[first:last], X.indices[first:last]
+    part.indptr = X.indptr[begin : max(end, begin) + 1] - first
+    return part
+
+
+def rows_where(X: Any, seen: Array) -> Any:
+    """Some rows of columns, an array, CSR or a table in Arrow."""
+    if isinstance(X, Columns):
+        return X.taken(seen)
+    return X.filter(seen) if hasattr(X, "schema") else X[seen]
 
 
 class RowMap(Protocol):
@@ -195,6 +206,10 @@ class Source:
 
         return Coded(self, classes)
 
+    def held(self, most_bytes: int) -> Source:
+        """The same rows in memory, where they are files of no more than so many bytes; else this source."""
+        return self
+
     def gather(self, limit_bytes: int = 8 << 30) -> Block:
         """All rows as one block, or a refusal."""
         runs = []
@@ -210,6 +225,12 @@ class Source:
         return join(runs)
 
 
+@lru_cache(maxsize=8)
+def _plain_names(n_columns: int) -> tuple[str, ...]:
+    """Names of columns that have none: making many takes longer than a small fit."""
+    return tuple(f"x{j}" for j in range(n_columns))
+
+
 class Memory(Source):
     """Rows in memory: an array of any numeric type and layout, or CSR. No copy is made."""
 
@@ -217,7 +238,7 @@ class Memory(Source):
         self.block = Block(X, y, weight)
         self.n_features = int(X.shape[1])
         self.named = names is not None
-        self.names = names if names is not None else [f"x{j}" for j in range(self.n_features)]
+        self.names = names if names is not None else list(_plain_names(self.n_features))
         self.block_rows = block_rows(self.n_features)
 
     def runs(self) -> Iterator[Block]:

@@ -24,6 +24,7 @@ from sklearn.utils import get_tags
 from certifit.data.columns import Array
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Memory, Source
+from certifit.data.user_rows import n_samples, taken
 from certifit.evaluation.intervals import drawn_rows, generator
 from certifit.evaluation.rows import numbers
 
@@ -190,7 +191,7 @@ class Points:
             raise ValueError("Give truth, the values f*(X_test), or y_test, targets there: one of them at least.")
         if truth is None and noise is not None:
             raise ValueError("noise needs truth: without it only bias^2 and noise together can be told.")
-        n = _n_rows(X_test)
+        n = n_samples(X_test)
         truth = None if truth is None else _of_points(truth(X_test) if callable(truth) else truth, "truth", n)
         y_test = None if y_test is None else _of_points(y_test, "y_test", n)
         if noise is not None:
@@ -285,7 +286,7 @@ def _draw_rows(X: Any, y: Any, models: Sequence[Any]) -> Draw:
     if isinstance(X, Source):
         raise TypeError("Bootstrap draws need rows in memory. Give arrays or a data frame, not a scan.")
     target = numbers(y, "y")
-    n_rows = _n_rows(X)
+    n_rows = n_samples(X)
     if len(target) != n_rows:
         raise ValueError(f"y has {len(target)} rows but X has {n_rows}.")
     if n_rows < 2:
@@ -297,7 +298,7 @@ def _draw_rows(X: Any, y: Any, models: Sequence[Any]) -> Draw:
 
 def _resampled(X: Any, y: Array, rng: np.random.Generator) -> tuple[Any, Any]:
     rows = drawn_rows(len(y), rng)
-    return _taken(X, rows), y[rows]
+    return taken(X, rows), y[rows]
 
 
 def _predictions(
@@ -326,7 +327,7 @@ def _fitted(
             what = "values that are not finite" if values.shape == (n_points,) else f"shape {values.shape}"
             raise ValueError(f"{type(model).__name__} must predict one finite number a point. Got {what}.")
         rows.append(values)
-    return _n_rows(X), rows
+    return n_samples(X), rows
 
 
 def _takes_gaps(model: Any) -> bool:
@@ -346,18 +347,3 @@ def _of_points(values: Any, name: str, n: int) -> Array:
     if len(checked) != n:
         raise ValueError(f"{name} has {len(checked)} rows but X_test has {n}.")
     return checked
-
-
-def _n_rows(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def _taken(X: Any, rows: Array) -> Any:
-    """Rows of an array, a sparse matrix, a frame or a list, by number."""
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    if hasattr(X, "schema") and hasattr(X, "take"):  # pyarrow
-        return X.take(rows)
-    if sp.issparse(X):
-        X = X.tocsr()
-    return X[rows] if hasattr(X, "shape") else [X[i] for i in rows]

@@ -4,6 +4,7 @@
     encoder.columns   one row a column of the table: the fields of COLUMN
     encoder.fill      what gaps read as, one number a part, in the order of the columns
     texts             each column's levels and the name of its rare ones, or why it was set aside; then the notes
+    terms             of columns of free text: see `words`
 
 Names of the columns are the names of the features. Whether a column takes what the fit never saw follows from the
 parameters. The survey is not stored: no prediction needs it.
@@ -31,6 +32,15 @@ from certifit.modelfile.schema import (
     one_of,
     plain,
 )
+from certifit.modelfile.words import (
+    WORD_ARRAYS,
+    WORDS,
+    build_words,
+    check_counts,
+    dump_words,
+    plain_words,
+    word_arrays,
+)
 
 if TYPE_CHECKING:
     from certifit.maps import TableEncoder
@@ -53,6 +63,7 @@ KINDS = (
     Kind("date", "time", ("hour",)),
     Kind("date", "duration", ("days",)),
     Kind("set aside"),
+    Kind("text"),
 )
 COLUMN = ("kind", "has_indicator", "parts", "n_levels", "has_other", "reference")
 RULES = ("first", "most frequent")
@@ -90,6 +101,12 @@ Arrays = dict[str, NDArray[Any]]
 Record = dict[str, Any]
 
 
+def encoder_spec(record: Any) -> Spec:
+    """What the record of an encoder says; of free text only where it is read."""
+    has_texts = isinstance(record, dict) and "texts" in record
+    return {**ENCODER, "texts": WORDS} if has_texts else ENCODER
+
+
 def dump_encoder(given: Any, fitted: Any) -> tuple[Record | None, Arrays]:
     """Record and arrays of the parameter `encoder` and the fitted `encoder_`; no record where both are None."""
     if given is None and fitted is None:
@@ -102,22 +119,22 @@ def dump_encoder(given: Any, fitted: Any) -> tuple[Record | None, Arrays]:
                 f"encoder={brief(type(encoder).__qualname__)} is no part of a model file. "
                 "Use encoder=TableEncoder(...) or None."
             )
-    record = {
-        "is_fitted": fitted is not None,
-        "is_given": given is not None,
-        "parameters": plain_parameters(given if fitted is None else fitted),
-    }
-    return record, {} if fitted is None else _dump_columns(fitted)
+    parameters = plain_parameters(given if fitted is None else fitted) or {}
+    words = parameters.pop("texts", None)
+    record = {"is_fitted": fitted is not None, "is_given": given is not None, "parameters": parameters}
+    n_texts, arrays = (None, {}) if fitted is None else _dump_columns(fitted)
+    return record | ({} if words is None else {"texts": {"n_texts": n_texts, "parameters": words}}), arrays
 
 
 def plain_parameters(encoder: TableEncoder | None) -> Record | None:
-    """The parameters of an encoder in JSON types. What they cannot be is refused by PARAMETERS."""
+    """The parameters of an encoder in JSON types. What they cannot be is refused by PARAMETERS and WORDS."""
     if encoder is None:
         return None
     given = encoder.get_params(deep=False)
-    if given.pop("texts") is not None:
-        raise ModelFileError("a model file does not hold columns of words yet. Use encoder=TableEncoder(texts=None).")
+    words = given.pop("texts")
     settings = {name: plain(value) for name, value in given.items()}
+    if words is not None:
+        settings["texts"] = plain_words(words)
     if isinstance(settings["reference"], dict):
         settings["reference"] = sorted([str(name), str(level)] for name, level in settings["reference"].items())
     if isinstance(settings["categories"], Iterable) and not isinstance(settings["categories"], str):
@@ -129,32 +146,39 @@ def plain_parameters(encoder: TableEncoder | None) -> Record | None:
     return settings
 
 
-def build_encoder(record: Record | None, names: list[str] | None, n_columns: int, arrays: Arrays) -> tuple[Any, Any]:
+def build_encoder(
+    record: Record | None, names: list[str] | None, n_columns: int, arrays: Arrays, most_columns: int
+) -> tuple[Any, Any]:
     """The parameter `encoder` and the fitted `encoder_` of a checked record; `arrays` are those of the encoder."""
     if record is None:
         return None, None
     if not (record["is_given"] or record["is_fitted"]):
         raise ModelFileError("its encoder is neither given nor fitted.")
-    from certifit.maps import TableEncoder
+    from certifit.maps import TableEncoder, TextBinarizer
 
     parameters = {**record["parameters"], "categories": tuple(record["parameters"]["categories"])}
     if isinstance(parameters["reference"], list):
         parameters["reference"] = dict(parameters["reference"])
-    given = TableEncoder(**parameters) if record["is_given"] else None
+    words = record.get("texts")
+    made = None if words is None else TextBinarizer.of_plain(words["parameters"])
+    given = TableEncoder(**parameters, texts=made) if record["is_given"] else None
     if not record["is_fitted"]:
+        if words is not None:
+            check_counts(words, [], most_columns)
         return given, None
     if names is None or len(set(names)) < len(names):
         raise ModelFileError("the columns of a table need names, each its own.")
-    return given, _build_fitted(parameters, names, n_columns, arrays)
+    return given, _build_fitted(parameters, words, names, n_columns, arrays, most_columns)
 
 
 def encoder_arrays(record: Record | None, arrays: Arrays) -> Arrays:
     """Those of the arrays that belong to the encoder."""
     is_fitted = record is not None and record["is_fitted"]
-    return {name: array for name, array in arrays.items() if is_fitted and name in ENCODER_ARRAYS}
+    return {name: array for name, array in arrays.items() if is_fitted and name in ENCODER_ARRAYS | WORD_ARRAYS}
 
 
-def _dump_columns(encoder: TableEncoder) -> Arrays:
+def _dump_columns(encoder: TableEncoder) -> tuple[int | None, Arrays]:
+    """How many texts columns of free text had, and the arrays."""
     state, arrays = encoder.to_state()
     if not state["named"]:
         raise ModelFileError("its encoder was fitted to columns without names.")
@@ -164,10 +188,12 @@ def _dump_columns(encoder: TableEncoder) -> Arrays:
         rows.append(row)
         texts += own
     columns = np.array(rows, dtype=np.int64).reshape(len(rows), len(COLUMN))
-    return {
+    n_texts, terms = dump_words(state["columns"])
+    return n_texts, {
         "encoder.columns": columns,
         "encoder.fill": arrays["fill"],
         **text_store.pack([*texts, *state["notes"]]),
+        **terms,
     }
 
 
@@ -178,7 +204,7 @@ def _dump_column(record: Record) -> tuple[list[int], list[str]]:
         raise ModelFileError(f"column {brief(record['name'])} is of a kind that a model file does not know.")
     parts = [1 << bit for bit, part in enumerate(KINDS[codes[0]].parts) if part in record["parts"]]
     n_levels, has_other = len(record["levels"]), record["other"] is not None
-    levels = [*record["levels"], *[record["other"]] * has_other]
+    levels = [] if codes[0] == _TEXT else [*record["levels"], *[record["other"]] * has_other]
     if levels and record["reference"] not in levels:
         raise ModelFileError(f"the reference of column {brief(record['name'])} is not one of its levels.")
     reference = levels.index(record["reference"]) if levels else 0
@@ -186,35 +212,60 @@ def _dump_column(record: Record) -> tuple[list[int], list[str]]:
     return [codes[0], record["has_indicator"], sum(parts), n_levels, has_other, reference], [*levels, *reason]
 
 
-def _build_fitted(parameters: Record, names: list[str], n_columns: int, arrays: Arrays) -> TableEncoder:
+def _build_fitted(
+    parameters: Record, words: Record | None, names: list[str], n_columns: int, arrays: Arrays, most_columns: int
+) -> TableEncoder:
     from certifit.maps import TableEncoder
 
-    n_fills = arrays["encoder.fill"].size if "encoder.fill" in arrays else 0  # the encoder compares it with its parts
-    sizes = {"n_columns": n_columns, "n_fields": len(COLUMN), "n_fills": n_fills, **text_store.sizes(arrays)}
-    check_arrays(ENCODER_ARRAYS, sizes, arrays)
-    table = arrays["encoder.columns"]
-    _check_columns(table, min(parameters["max_levels"], sizes["n_texts"]))
-    n_own = int(table[:, 3:5].sum()) + int((table[:, 0] == _SET_ASIDE).sum())
-    if n_own > sizes["n_texts"]:
-        raise ModelFileError(f"its columns need {n_own} texts. Got {sizes['n_texts']}.")
+    table = _checked_table(parameters, words, n_columns, arrays)
+    is_text = table[:, 0] == _TEXT
+    n_terms = table[is_text, 3].tolist()
+    check_counts(words, n_terms, most_columns)
+    own = [name for name, is_own in zip(names, is_text.tolist(), strict=True) if is_own]
+    terms = {} if words is None else build_words(words, own, n_terms, arrays)
     texts = iter(text_store.unpack(arrays))
     rows = zip(names, table.tolist(), strict=True)
     columns = [_column_record(name, dict(zip(COLUMN, row, strict=True)), parameters, texts) for name, row in rows]
     _check_policies(columns, parameters)
-    state = {"parameters": parameters, "named": True, "columns": columns, "notes": list(texts)}
+    columns = [column | terms.get(column["name"], {}) for column in columns]
+    plain_texts = None if words is None else words["parameters"]
+    state = {
+        "parameters": {**parameters, "texts": plain_texts},
+        "named": True,
+        "columns": columns,
+        "notes": list(texts),
+    }
     try:
         encoder = TableEncoder.from_state(state, {"fill": arrays["encoder.fill"]})
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ModelFileError(f"its encoder does not fit together: {error}") from None
-    if not encoder.groups_:
+    if not any(kind.names_out("") for kind in encoder.columns_):
         raise ModelFileError("its encoder makes no column.")
     return encoder
 
 
-_LEVEL, _SET_ASIDE = KINDS.index(Kind("level")), KINDS.index(Kind("set aside"))
+_LEVEL, _SET_ASIDE, _TEXT = (KINDS.index(Kind(name)) for name in ("level", "set aside", "text"))
 
 
-def _check_columns(table: NDArray[np.int64], most_levels: int) -> None:
+def _checked_table(parameters: Record, words: Record | None, n_columns: int, arrays: Arrays) -> NDArray[np.int64]:
+    """One row a column of the table, its fields and the sizes of all arrays checked."""
+    n_fills = arrays["encoder.fill"].size if "encoder.fill" in arrays else 0  # the encoder compares it with its parts
+    n_terms = arrays["encoder.documents"].size if "encoder.documents" in arrays else 0
+    specs, letters = ({}, {}) if words is None else word_arrays(words, arrays, n_terms)
+    sizes = {"n_columns": n_columns, "n_fields": len(COLUMN), "n_fills": n_fills, **text_store.sizes(arrays), **letters}
+    check_arrays({**ENCODER_ARRAYS, **specs}, sizes, arrays)
+    table = arrays["encoder.columns"]
+    _check_columns(table, min(parameters["max_levels"], sizes["n_texts"]), n_terms)
+    is_text = table[:, 0] == _TEXT
+    n_own = int(table[~is_text, 3].sum() + table[:, 4].sum()) + int((table[:, 0] == _SET_ASIDE).sum())
+    if n_own > sizes["n_texts"]:
+        raise ModelFileError(f"its columns need {n_own} texts. Got {sizes['n_texts']}.")
+    if sum(table[is_text, 3].tolist()) != n_terms:
+        raise ModelFileError(f"its columns of text need {sum(table[is_text, 3].tolist())} terms. Got {n_terms}.")
+    return table
+
+
+def _check_columns(table: NDArray[np.int64], most_levels: int, most_terms: int) -> None:
     """Refuse a field out of its range. A field that means nothing for a kind is 0."""
     kind, *_ = fields = table.T
 
@@ -222,7 +273,7 @@ def _check_columns(table: NDArray[np.int64], most_levels: int) -> None:
         yield np.full(len(kind), len(KINDS) - 1)
         yield kind != _SET_ASIDE
         yield np.array([(1 << len(k.parts)) - 1 for k in KINDS])[kind]
-        yield np.where(kind == _LEVEL, most_levels, 0)
+        yield np.where(kind == _LEVEL, most_levels, np.where(kind == _TEXT, most_terms, 0))
         yield kind == _LEVEL
         yield np.where(kind == _LEVEL, table[:, 3] + table[:, 4] - 1, 0)
 
@@ -236,10 +287,10 @@ def _check_columns(table: NDArray[np.int64], most_levels: int) -> None:
 def _column_record(name: str, row: dict[str, int], parameters: Record, texts: Iterator[str]) -> Record:
     """A column as the encoder states it."""
     kind = KINDS[row["kind"]]
-    levels = list(islice(texts, row["n_levels"]))
+    is_level, is_aside, is_text = (row["kind"] == code for code in (_LEVEL, _SET_ASIDE, _TEXT))
+    levels = [] if is_text else list(islice(texts, row["n_levels"]))
     other = next(texts) if row["has_other"] else None
-    is_level, is_aside = row["kind"] == _LEVEL, row["kind"] == _SET_ASIDE
-    takes_new = other is not None if is_level else parameters["missing"] == "fill"
+    takes_new = other is not None if is_level else parameters["missing"] == "fill" and not is_text
     return {
         "kind": kind.name,
         "name": name,
@@ -251,6 +302,7 @@ def _column_record(name: str, row: dict[str, int], parameters: Record, texts: It
         "reference": [*levels, other][row["reference"]] if is_level else None,
         "other": other,
         "reason": next(texts) if is_aside else None,
+        "text": None,
     }
 
 
@@ -264,11 +316,11 @@ def _check_policies(columns: list[Record], parameters: Record) -> None:
             raise ModelFileError(f"categories and reference name {brief(name)}, which is no column of levels.")
     for column in columns:
         name, levels = column["name"], column["levels"]
-        is_level = column["kind"] == "level"
+        is_level, marks_all = column["kind"] == "level", column["kind"] in ("level", "text")
         wanted = named.get(name, levels[0] if levels else column["other"])
         problems = {
             "marks its gaps": column["has_indicator"]
-            and parameters["missing"] not in (("indicator", "fill") if is_level else ("indicator",)),
+            and parameters["missing"] not in (("indicator", "fill") if marks_all else ("indicator",)),
             "is a date": column["kind"] == "date" and parameters["dates"] == "drop",
             "has another reference": is_level
             and column["reference"] != wanted

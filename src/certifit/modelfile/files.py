@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import certifit
-from certifit.modelfile import container, linear, sparse
+from certifit.modelfile import container
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show, write_bytes
 from certifit.modelfile.encoders import plain_parameters
 from certifit.modelfile.registry import Entry, entry_named, entry_of
@@ -54,7 +54,7 @@ def to_bytes(model: Any) -> bytes:
     key, entry = entry_of(model)
     if not hasattr(model, "certificate_"):
         raise ModelFileError(f"This {type(model).__name__} is not fitted. Call fit, then save.")
-    metadata, arrays = linear.dump(model)
+    metadata, arrays = entry.family.dump(model)
     metadata |= {
         "estimator": key,
         "format": FORMAT,
@@ -67,7 +67,7 @@ def to_bytes(model: Any) -> bytes:
         again = from_bytes(data)
     except ModelFileError as error:
         raise ModelFileError(f"This {type(model).__name__} cannot be saved: {error}") from None
-    _refuse_difference(model, again)
+    _refuse_difference(model, again, entry)
     return data
 
 
@@ -75,7 +75,8 @@ def from_bytes(data: bytes) -> Any:
     """The model of the bytes of a model file."""
     metadata, arrays = container.from_bytes(data)
     entry = check_metadata(metadata)
-    return linear.build(entry.load_class(), metadata, arrays)
+    parts = entry.family.read(metadata, arrays)
+    return entry.family.build(entry.load_class(), metadata, arrays, parts)
 
 
 def check_metadata(metadata: dict[str, Any]) -> Entry:
@@ -89,7 +90,7 @@ def check_metadata(metadata: dict[str, Any]) -> Entry:
         "library": VERSION,
         "parameters": entry.parameters,
     }
-    check({**linear.fitted(metadata), **entry.own, **head}, metadata, "metadata")
+    check({**entry.family.fitted(metadata), **entry.own, **head}, metadata, "metadata")
     return entry
 
 
@@ -102,18 +103,18 @@ def _check_format(found: Any) -> None:
         )
 
 
-def _settings(model: Any) -> dict[str, Any]:
+def _settings(model: Any, entry: Entry) -> dict[str, Any]:
     """All parameters, those of the basis under their own names."""
     settings = {key: plain(value) for key, value in model.get_params().items() if key != "basis"}
     own = {key: value for key, value in settings.items() if not key.startswith("encoder")}
-    return own | {"encoder": plain_parameters(model.encoder)} | sparse.settings(model)
+    return own | {"encoder": plain_parameters(model.encoder)} | entry.family.settings(model)
 
 
-def _refuse_difference(model: Any, again: Any) -> None:
+def _refuse_difference(model: Any, again: Any, entry: Entry) -> None:
     """Refuse a model that would come back as another one."""
     kind = type(model).__name__
-    asked = _settings(model)
-    if not _same(asked, _settings(again)):
+    asked = _settings(model, entry)
+    if not _same(asked, _settings(again, entry)):
         raise ModelFileError(f"The parameters of this {kind} are not those of its fit. Fit again, then save.")
     names = {name for m in (model, again) for name in vars(m) if not name.startswith("_")}
     for name in sorted(names - asked.keys() - {"basis"}):
@@ -130,16 +131,16 @@ def _same(a: Any, b: Any) -> bool:
     """Equal to the bit. Seconds of a history are not compared."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype != object:
         return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(_raw(a), _raw(b))
-    if isinstance(a, Real) and isinstance(b, Real):
-        return float(a).hex() == float(b).hex()
+    if isinstance(a, str) or (isinstance(a, Real) and isinstance(b, Real)):
+        return a == b if isinstance(a, str) else float(a).hex() == float(b).hex()
     if isinstance(a, list | tuple | np.ndarray) and isinstance(b, list | tuple | np.ndarray):
         return len(a) == len(b) and all(map(_same, a, b))
     if type(a) is not type(b):
         return False
     a, b = _parts(a), _parts(b)
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a if key != "seconds")
-    return bool(a == b)
+    if not isinstance(a, dict):
+        return bool(a == b)
+    return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a if key != "seconds")
 
 
 def _raw(array: NDArray[Any]) -> NDArray[np.uint8]:

@@ -1,7 +1,7 @@
 """Inspect: what a model file holds, told by its reader alone. No class is built, no row is read, nothing is proven.
 
-Every check of `load` is made, so what is shown is what a load would give. A file without a table or a polynomial needs
-neither scikit-learn nor the models.
+Every check of `load` is made, so what is shown is what a load would give. A linear model without a table or a
+polynomial needs neither scikit-learn nor the models.
 """
 
 from __future__ import annotations
@@ -12,27 +12,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from certifit.modelfile import container, linear
+from certifit.modelfile import container
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show
+from certifit.modelfile.family import Metadata, Parts
 from certifit.modelfile.files import check_metadata
-
-Metadata = dict[str, Any]
-Arrays = dict[str, NDArray[Any]]
+from certifit.modelfile.registry import entry_named
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a model file says, in plain Python types. See `to_dict` for JSON."""
+    """What a model file says, in plain Python types. See `to_dict` for JSON.
+
+    A model has coefficients, classes or components, whichever its kind has; the others are None. So is a target
+    that there is not.
+    """
 
     file: dict[str, Any]
     model: dict[str, Any]
-    target: str
+    target: str | None
     features: dict[str, Any]
     encoder: dict[str, Any] | None
-    coefficients: dict[str, Any]
+    coefficients: dict[str, Any] | None
+    classes: dict[str, Any] | None
+    components: dict[str, Any] | None
     certificate: dict[str, Any]
     data: dict[str, Any]
 
@@ -58,19 +60,22 @@ def inspect(path: Path, *, max_bytes: int = MAX_FILE) -> Inspection:
     data = read_bytes(path, max_bytes)
     try:
         metadata, arrays = container.from_bytes(data)
-        check_metadata(metadata)
-        parts = linear.read(metadata, arrays)
+        family = check_metadata(metadata).family
+        parts = family.read(metadata, arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{show(path)} is not a sound model file: {error}") from None
+    own = family.describe(metadata, arrays, parts)
     return Inspection(
         file=_file(data, metadata),
-        model=_model(metadata, arrays),
-        target=metadata["target"],
+        model=_model(metadata) | own.get("model", {}),
+        target=metadata.get("target"),
         features=_features(metadata),
         encoder=_encoder(metadata, parts),
-        coefficients=_coefficients(metadata, arrays, parts),
+        coefficients=own.get("coefficients"),
+        classes=own.get("classes"),
+        components=own.get("components"),
         certificate=_certificate(parts),
-        data={**metadata["data"], "n_iterations": metadata["n_iterations"]},
+        data={**metadata["data"], **{key: metadata[key] for key in ("n_iterations",) if key in metadata}},
     )
 
 
@@ -129,65 +134,79 @@ def _loss(metadata: Metadata) -> str:
     return f", h(z) = z^2/2 if |z| <= {delta:g} else {delta:g} |z| - {delta * delta / 2:g}"
 
 
-# What a class is called and what it minimises: what `objective` says of a model, without importing one.
-CLASSES: Mapping[str, tuple[str, Callable[[Metadata], str]]] = {
-    "linear_regression": ("LinearRegression", lambda metadata: _SQUARES),
-    "ridge": ("Ridge", _ridge),
-    "lasso": ("Lasso", _lasso),
-    "elastic_net": ("ElasticNet", _elastic_net),
-    "huber_regressor": ("HuberRegressor", _huber),
+_SUM = "sum_i weight_i log"
+_COVARIANCES = {"shared": "one covariance S", "class": "covariances S_k", "diagonal": "diagonal S_k"}
+
+
+def _discriminant(metadata: Metadata) -> str:
+    given = metadata["parameters"]
+    unit = " in standard deviations" if given["standardize"] else ""
+    shrunk = f", S shrunk by {given['shrinkage']:g}{unit}" if given["shrinkage"] else ""
+    return f"{_SUM}(prior_k N(x_i; m_k, S)), k = y_i, {_COVARIANCES[given['covariance']]}{shrunk}"
+
+
+def _bernoulli(metadata: Metadata) -> str:
+    more = f"{metadata['parameters']['alpha']:g} rows more of each class with and without each column"
+    return f"{_SUM}(prior_k prod_j p_jk^x_ij (1 - p_jk)^(1 - x_ij)), k = y_i, and {more}"
+
+
+def _multinomial(metadata: Metadata) -> str:
+    more = f"each word {metadata['parameters']['alpha']:g} times more in each class"
+    return f"{_SUM}(prior_k prod_j p_jk^x_ij), k = y_i, and {more}"
+
+
+def _gaussian(metadata: Metadata) -> str:
+    return f"{_SUM}(prior_k prod_j N(x_ij; theta_kj, var_kj)), k = y_i"
+
+
+def _pca(metadata: Metadata) -> str:
+    z = "(x - mean)" if metadata["parameters"]["center"] else "x"
+    scale = " / scale" if metadata["parameters"]["standardize"] else ""
+    return f"trace V'AV over V'V = I, A = mean of z z', z = {z}{scale}"
+
+
+_MINIMISED, _MAXIMISED = "minimised", "maximised"
+# What a model optimises: what `objective` says of a model, without importing one.
+OBJECTIVES: Mapping[str, tuple[str, Callable[[Metadata], str]]] = {
+    "linear_regression": (_MINIMISED, lambda metadata: _SQUARES),
+    "ridge": (_MINIMISED, _ridge),
+    "lasso": (_MINIMISED, _lasso),
+    "elastic_net": (_MINIMISED, _elastic_net),
+    "huber_regressor": (_MINIMISED, _huber),
+    "gaussian_discriminant": (_MAXIMISED, _discriminant),
+    "gaussian_nb": (_MAXIMISED, _gaussian),
+    "bernoulli_nb": (_MAXIMISED, _bernoulli),
+    "multinomial_nb": (_MAXIMISED, _multinomial),
+    "pca": (_MAXIMISED, _pca),
 }
 
 
-def _model(metadata: Metadata, arrays: Arrays) -> dict[str, Any]:
-    name, objective = CLASSES[metadata["estimator"]]
-    without = "" if metadata["parameters"]["fit_intercept"] else " with b = 0"
-    found = {
-        "class": name,
+def _model(metadata: Metadata) -> dict[str, Any]:
+    aim, objective = OBJECTIVES[metadata["estimator"]]
+    without = "" if metadata["parameters"].get("fit_intercept", True) else " with b = 0"
+    return {
+        "class": entry_named(metadata["estimator"]).name,
         "estimator": metadata["estimator"],
-        "objective": f"minimised: {objective(metadata)}{without}{_loss(metadata)}",
+        "objective": f"{aim}: {objective(metadata)}{without}{_loss(metadata)}",
         "parameters": metadata["parameters"],
-        "alpha": metadata["solution"]["alpha"],
-        "basis": metadata["basis"],
-        "has_standard_errors": metadata["inference"] is not None,
+        "basis": metadata.get("basis"),
     }
-    if "robust" in metadata:
-        found["scale"] = metadata["robust"]["scale"]
-    if "penalty" in metadata:
-        factors, none = arrays.get("penalty.factors", np.ones(1)), np.zeros(1)
-        ends = (arrays.get("penalty.lower", none - np.inf), arrays.get("penalty.upper", none + np.inf))
-        found["n_factors"] = int((factors != 1).sum())
-        found["n_bounded"] = int((np.isfinite(ends[0]) | np.isfinite(ends[1])).sum())
-    return found
 
 
 def _features(metadata: Metadata) -> dict[str, Any]:
     return {"count": metadata["features"]["count"], "names": metadata["features"]["names"]}
 
 
-def _encoder(metadata: Metadata, parts: linear.Parts) -> dict[str, Any] | None:
+def _encoder(metadata: Metadata, parts: Parts) -> dict[str, Any] | None:
     """How a table is read, and what the fit noted about its columns."""
-    if parts.fitted_encoder is None:
+    if parts.maps.fitted_encoder is None:
         return None
-    state, _ = parts.fitted_encoder.to_state()
+    state, _ = parts.maps.fitted_encoder.to_state()
     kinds = {column["name"]: column["kind"] for column in state["columns"]}
     return {"parameters": metadata["encoder"]["parameters"], "kinds": kinds, "notes": list(state["notes"])}
 
 
-def _coefficients(metadata: Metadata, arrays: Arrays, parts: linear.Parts) -> dict[str, Any]:
-    solution, coef = metadata["solution"], arrays["coef"]
-    return {
-        "count": len(coef),
-        "n_nonzero": int(np.count_nonzero(coef)),
-        "intercept": solution["intercept"] if metadata["parameters"]["fit_intercept"] else None,
-        "rank": solution["rank"],
-        "condition": solution["condition"],
-        "names": parts.columns,
-        "values": coef.tolist(),
-    }
-
-
-def _certificate(parts: linear.Parts) -> dict[str, Any]:
+def _certificate(parts: Parts) -> dict[str, Any]:
     certificate = parts.certificate
     keys = ("claim", "theorem", "value", "tolerance", "rounding")
     said = {key: getattr(certificate, key) for key in keys}

@@ -1,30 +1,27 @@
 """The linear family in a file: what its models store, and how they come back.
 
-    c   columns of the data  d   features: these columns, or the numbers that an encoder makes of a table
-    p   columns of the fit: the features, or the functions of a basis
+    d   features    p   columns of the fit (see `maps`)
     k   p + 1 with an intercept, else p
     q   directions in which the coefficients are not determined
     m   iterations
 
 A number is stored once. What follows from others (names of columns, estimates of the inference, the rank in
 the certificate) is derived on load, so a file cannot contradict itself. Seconds of the history are not
-stored: the same fit gives the same bytes. A model without an encoder has no entry for it.
+stored: the same fit gives the same bytes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certifit.certificates.certificate import Certificate
-from certifit.modelfile.bases import BASIS, BASIS_ARRAYS, build_basis, dump_basis, n_columns
 from certifit.modelfile.disk import ModelFileError
-from certifit.modelfile.encoders import ENCODER, build_encoder, dump_encoder, encoder_arrays
+from certifit.modelfile.family import Arrays, Family, Metadata, Parts, summed_size
+from certifit.modelfile.maps import Opened, close_maps, dump_maps, maps_spec, open_maps, set_maps
 from certifit.modelfile.robust import check_robust, dump_robust
 from certifit.modelfile.schema import (
     COUNT,
@@ -40,14 +37,21 @@ from certifit.modelfile.schema import (
     OrNull,
     Spec,
     check_arrays,
+    refuse_any,
 )
-from certifit.modelfile.sparse import build_penalty, check_penalty, dump_penalty, penalty_arrays
+from certifit.modelfile.sparse import (
+    build_penalty,
+    check_penalty,
+    describe_penalty,
+    dump_penalty,
+    penalty_arrays,
+    settings,
+)
 
 if TYPE_CHECKING:
     from certifit.certificates.inference import Inference
 
 FITTED: Mapping[str, Spec] = {
-    "basis": OrNull(BASIS),
     "certificate": {
         "claim": TEXT,
         "dependent": TEXTS,
@@ -58,7 +62,6 @@ FITTED: Mapping[str, Spec] = {
         "value": MAGNITUDE,
     },
     "data": {"n_rows": COUNT_FROM_1, "sum_weight": MAGNITUDE, "target_mean": NUMBER, "target_sd": MAGNITUDE},
-    "features": {"count": COUNT_FROM_1, "names": OrNull(TEXTS)},
     "inference": OrNull({"exponent": INTEGER, "rss": NUMBER_FROM_0, "tss": NUMBER_FROM_0}),
     "n_directions": OrNull(COUNT),  # null: the null space was too large to keep
     "n_iterations": COUNT,
@@ -69,21 +72,17 @@ HISTORY = ("objective", "gap", "step")
 LARGEST_EXPONENT = 1100
 MOST_DIGITS = 15.0
 
-Arrays = dict[str, NDArray[Any]]
-Metadata = dict[str, Any]
-
 
 def fitted(metadata: Metadata) -> Mapping[str, Spec]:
     """What the metadata of a fitted model says."""
-    return {**FITTED, "encoder": ENCODER} if "encoder" in metadata else FITTED
+    return {**FITTED, **maps_spec(metadata)}
 
 
 def dump(model: Any) -> tuple[Metadata, Arrays]:
     """Metadata (the keys of `fitted`) and arrays of a fitted model."""
-    basis, arrays = dump_basis(model.basis_)
-    encoder, own = dump_encoder(model.encoder, model.encoder_)
+    maps, arrays = dump_maps(model)
     penalty, strengths = dump_penalty(model)
-    arrays |= own | strengths
+    arrays |= strengths
     certificate, inference = model.certificate_, model.inference_
     arrays["coef"] = model.coef_
     arrays["null_intercept"] = model.null_intercept_
@@ -95,9 +94,8 @@ def dump(model: Any) -> tuple[Metadata, Arrays]:
         arrays["inference.inverse"] = inference.inverse
     history = [[float(row[key]) for key in HISTORY] for row in model.history_]
     arrays["history"] = np.array(history, dtype=np.float64).reshape(len(history), len(HISTORY))
-    names = getattr(model, "feature_names_in_", None)
     metadata = {
-        "basis": basis,
+        **maps,
         "certificate": {
             **{key: getattr(certificate, key) for key in ("claim", "theorem")},
             **{key: float(getattr(certificate, key)) for key in ("rounding", "tolerance", "value")},
@@ -108,10 +106,6 @@ def dump(model: Any) -> tuple[Metadata, Arrays]:
             "n_rows": int(model.data_["n_rows"]),
             **{key: float(model.data_[key]) for key in ("sum_weight", "target_mean", "target_sd")},
         },
-        "features": {
-            "count": int(model.n_features_in_),
-            "names": None if names is None else [str(name) for name in names],
-        },
         "inference": None if inference is None else _dump_inference(inference),
         "n_directions": None if model.null_space_ is None else int(model.null_space_.shape[1]),
         "n_iterations": len(history),
@@ -121,62 +115,45 @@ def dump(model: Any) -> tuple[Metadata, Arrays]:
         },
         "target": model.target_name_,
     }
-    parts = {"encoder": encoder, "penalty": penalty, "robust": dump_robust(model)}
+    parts = {"penalty": penalty, "robust": dump_robust(model)}
     return metadata | {key: record for key, record in parts.items() if record is not None}, arrays
 
 
-@dataclass(frozen=True)
-class Parts:
-    """All that a file holds beside the model's class, checked: nothing in it contradicts the rest."""
-
-    encoder: Any
-    fitted_encoder: Any
-    basis: Any
-    fitted_basis: Any
-    columns: list[str]
-    certificate: Certificate
-    inference: Inference | None
-
-
 def read(metadata: Metadata, arrays: Arrays) -> Parts:
-    """The parts of checked metadata and arrays; what does not fit together is refused."""
-    names, c = metadata["features"]["names"], metadata["features"]["count"]
-    _check_names(names, c)
-    own = encoder_arrays(metadata.get("encoder"), arrays)
-    encoder, fitted_encoder = build_encoder(metadata.get("encoder"), names, c, own)
-    if fitted_encoder is not None:
-        names = [str(name) for name in fitted_encoder.get_feature_names_out()]
-    d = c if fitted_encoder is None else len(names)
-    p = n_columns(metadata["basis"], d)
-    _check_arrays(metadata, {name: array for name, array in arrays.items() if name not in own}, d, p)
-    _check_solution(metadata, p)
+    """The parts of checked metadata and arrays; what does not fit together is refused. extra: the inference."""
+    opened = open_maps(metadata, arrays)
+    _check_arrays(metadata, opened)
+    _check_solution(metadata, opened.p)
     if "penalty" in metadata:
         _check_sparse(metadata, arrays)
     if "robust" in metadata:
         check_robust(metadata)
     try:
-        basis, fitted_basis = build_basis(metadata["basis"], arrays, names)
-        columns = _column_names(fitted_basis, names, d)
-        coefficients = ("intercept",) * metadata["parameters"]["fit_intercept"] + tuple(columns)
-        certificate = _build_certificate(metadata, arrays, p, coefficients)
+        maps = close_maps(opened, metadata)
+        coefficients = ("intercept",) * metadata["parameters"]["fit_intercept"] + tuple(maps.columns)
+        certificate = _build_certificate(metadata, arrays, opened.p, coefficients)
         inference = _build_inference(metadata, arrays, coefficients)
     except ValueError as error:
         raise ModelFileError(f"its content does not fit together: {error}") from None
-    return Parts(encoder, fitted_encoder, basis, fitted_basis, columns, certificate, inference)
+    return Parts(maps, certificate, inference)
 
 
-def build(cls: type[Any], metadata: Metadata, arrays: Arrays) -> Any:
-    """The fitted model of checked metadata and arrays; what does not fit together is refused."""
-    parts = read(metadata, arrays)
+def build(cls: type[Any], metadata: Metadata, arrays: Arrays, parts: Parts) -> Any:
+    """The fitted model of what `read` accepted."""
     penalty = build_penalty(metadata.get("penalty"), arrays)
-    model = cls(**metadata["parameters"], **penalty, basis=parts.basis, encoder=parts.encoder)
-    model.encoder_ = parts.fitted_encoder
-    model.basis_ = parts.fitted_basis
-    model.column_names_ = parts.columns
+    model = cls(**metadata["parameters"], **penalty, basis=parts.maps.basis, encoder=parts.maps.encoder)
+    set_maps(model, metadata, parts.maps)
     model.certificate_ = parts.certificate
-    model.inference_ = parts.inference
+    model.inference_ = parts.extra
     _set_solution(model, metadata, arrays)
     return model
+
+
+def size(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[int, float]:
+    """Rows and sum of weights of the data of a verify."""
+    from certifit.data.gate import fit_source
+
+    return summed_size(fit_source(model.reader(), X, y, sample_weight))
 
 
 def _dump_inference(inference: Inference) -> Metadata:
@@ -187,10 +164,11 @@ def _dump_inference(inference: Inference) -> Metadata:
     }
 
 
-def _check_arrays(metadata: Metadata, arrays: Arrays, d: int, p: int) -> None:
+def _check_arrays(metadata: Metadata, opened: Opened) -> None:
+    arrays, p = opened.rest, opened.p
     k = p + metadata["parameters"]["fit_intercept"]
     q = metadata["n_directions"]
-    sizes = {"d": d, "p": p, "k": k, "q": q or 0, "m": metadata["n_iterations"], "3": len(HISTORY)}
+    sizes = {"d": opened.d, "p": p, "k": k, "q": q or 0, "m": metadata["n_iterations"], "3": len(HISTORY)}
     specs = {
         "coef": Array(("p",)),
         "history": Array(("m", "3"), may_be_infinite=True),
@@ -202,9 +180,7 @@ def _check_arrays(metadata: Metadata, arrays: Arrays, d: int, p: int) -> None:
         specs["certificate.digits"] = Array(("k",))
     if metadata["inference"] is not None:
         specs["inference.inverse"] = Array(("k", "k"))
-    if metadata["basis"] is not None:
-        specs |= BASIS_ARRAYS
-    specs |= penalty_arrays(metadata.get("penalty"))
+    specs |= {**opened.specs, **penalty_arrays(metadata.get("penalty"))}
     check_arrays(specs, sizes, arrays)
     digits = arrays.get("certificate.digits", np.zeros(0))
     if not ((digits >= 0) & (digits <= MOST_DIGITS)).all():
@@ -231,9 +207,7 @@ def _check_solution(metadata: Metadata, p: int) -> None:
         f"an exponent beyond {LARGEST_EXPONENT}": inference is not None
         and abs(inference["exponent"]) > LARGEST_EXPONENT,
     }
-    for problem, found in problems.items():
-        if found:
-            raise ModelFileError(f"its content does not fit together: {problem}.")
+    refuse_any(problems)
 
 
 def _check_sparse(metadata: Metadata, arrays: Arrays) -> None:
@@ -245,21 +219,8 @@ def _check_sparse(metadata: Metadata, arrays: Arrays) -> None:
         "standard errors under a penalty": metadata["inference"] is not None,
         "a history of another length": len(metadata["penalty"]["iterations"]) != metadata["n_iterations"],
     }
-    for problem, found in problems.items():
-        if found:
-            raise ModelFileError(f"its content does not fit together: {problem}.")
+    refuse_any(problems)
     check_penalty(arrays)
-
-
-def _check_names(names: list[str] | None, c: int) -> None:
-    if names is not None and len(names) != c:
-        raise ModelFileError(f"it has {len(names)} names for {c} features.")
-
-
-def _column_names(basis: Any, names: list[str] | None, d: int) -> list[str]:
-    if basis is not None:
-        return [str(name) for name in basis.get_feature_names_out()]
-    return [f"x{j}" for j in range(d)] if names is None else list(names)
 
 
 def _build_certificate(metadata: Metadata, arrays: Arrays, p: int, coefficients: tuple[str, ...]) -> Certificate:
@@ -314,12 +275,32 @@ def _set_solution(model: Any, metadata: Metadata, arrays: Arrays) -> None:
     model.coef_ = arrays["coef"]
     model.null_space_ = arrays.get("null_space")
     model.null_intercept_ = arrays["null_intercept"]
-    model.n_features_in_ = metadata["features"]["count"]
-    if metadata["features"]["names"] is not None:
-        model.feature_names_in_ = np.array(metadata["features"]["names"], dtype=object)
     model.target_name_ = metadata["target"]
     model.data_ = dict(metadata["data"])
     model.history_ = [
         {"iteration": i, **dict(zip(HISTORY, row, strict=True)), "seconds": math.nan}
         for i, row in zip(_iterations(metadata), arrays["history"].tolist(), strict=True)
     ]
+
+
+def describe(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]:
+    """What an inspection shows of a linear model."""
+    solution = metadata["solution"]
+    model = {"alpha": solution["alpha"], "has_standard_errors": metadata["inference"] is not None}
+    if "robust" in metadata:
+        model["scale"] = metadata["robust"]["scale"]
+    if "penalty" in metadata:
+        model |= describe_penalty(arrays)
+    coefficients = {
+        "count": len(arrays["coef"]),
+        "n_nonzero": int(np.count_nonzero(arrays["coef"])),
+        "intercept": solution["intercept"] if metadata["parameters"]["fit_intercept"] else None,
+        "rank": solution["rank"],
+        "condition": solution["condition"],
+        "names": parts.maps.columns,
+        "values": arrays["coef"].tolist(),
+    }
+    return {"model": model, "coefficients": coefficients}
+
+
+LINEAR = Family(fitted, dump, read, build, settings, size, describe)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
+from certifit.modelfile import components, counts, gaussian
 from certifit.modelfile.disk import ModelFileError
+from certifit.modelfile.family import Family
+from certifit.modelfile.linear import LINEAR
 from certifit.modelfile.robust import PARAMETERS, ROBUST
 from certifit.modelfile.schema import COUNT_FROM_1, FLAG, SETTING_FROM_0, SHARE, OrNull, Spec, brief
 from certifit.modelfile.sparse import PENALTY
@@ -14,44 +18,21 @@ from certifit.modelfile.sparse import PENALTY
 
 @dataclass(frozen=True)
 class Entry:
-    """How a class is reached, the legal values of its parameters, and what its metadata says beyond the others'.
+    """Where a class stands, the legal values of its parameters, its family, and what its metadata says beyond that.
 
-    Basis, encoder, penalty factors and bounds are stored apart.
+    Basis, encoder, penalty factors, bounds and priors are stored apart.
     """
 
-    load_class: Callable[[], type[Any]]
+    module: str  # of certifit.models
+    name: str
     parameters: Mapping[str, Spec]
     own: Mapping[str, Spec] = field(default_factory=dict)
+    family: Family = LINEAR
 
-
-def _linear_regression() -> type[Any]:
-    from certifit.models.linear import LinearRegression
-
-    return LinearRegression
-
-
-def _ridge() -> type[Any]:
-    from certifit.models.linear import Ridge
-
-    return Ridge
-
-
-def _lasso() -> type[Any]:
-    from certifit.models.sparse import Lasso
-
-    return Lasso
-
-
-def _elastic_net() -> type[Any]:
-    from certifit.models.sparse import ElasticNet
-
-    return ElasticNet
-
-
-def _huber_regressor() -> type[Any]:
-    from certifit.models.robust import HuberRegressor
-
-    return HuberRegressor
+    def load_class(self) -> type[Any]:
+        """The class; models are imported when one is needed."""
+        found: type[Any] = getattr(import_module(f"certifit.models.{self.module}"), self.name)
+        return found
 
 
 _SPARSE: Mapping[str, Spec] = {
@@ -62,11 +43,22 @@ _SPARSE: Mapping[str, Spec] = {
     "tol": SETTING_FROM_0,
 }
 REGISTRY: Mapping[str, Entry] = {
-    "linear_regression": Entry(_linear_regression, {"fit_intercept": FLAG, "tol": SETTING_FROM_0}),
-    "ridge": Entry(_ridge, {"alpha": OrNull(SETTING_FROM_0), "fit_intercept": FLAG, "tol": SETTING_FROM_0}),
-    "lasso": Entry(_lasso, _SPARSE, {"penalty": PENALTY}),
-    "elastic_net": Entry(_elastic_net, {**_SPARSE, "l1_ratio": SHARE}, {"penalty": PENALTY}),
-    "huber_regressor": Entry(_huber_regressor, PARAMETERS, {"robust": ROBUST}),
+    "linear_regression": Entry("linear", "LinearRegression", {"fit_intercept": FLAG, "tol": SETTING_FROM_0}),
+    "ridge": Entry("linear", "Ridge", {"alpha": OrNull(SETTING_FROM_0), "fit_intercept": FLAG, "tol": SETTING_FROM_0}),
+    "lasso": Entry("sparse", "Lasso", _SPARSE, {"penalty": PENALTY}),
+    "elastic_net": Entry("sparse", "ElasticNet", {**_SPARSE, "l1_ratio": SHARE}, {"penalty": PENALTY}),
+    "huber_regressor": Entry("robust", "HuberRegressor", PARAMETERS, {"robust": ROBUST}),
+    "gaussian_discriminant": Entry(
+        "generative", "GaussianDiscriminant", gaussian.DISCRIMINANT_PARAMETERS, family=gaussian.DISCRIMINANT
+    ),
+    "gaussian_nb": Entry(
+        "naive_bayes", "GaussianNB", gaussian.NAIVE_PARAMETERS, {"sums": gaussian.SUMS}, gaussian.GAUSSIAN_NAIVE
+    ),
+    "bernoulli_nb": Entry("count_naive_bayes", "BernoulliNB", counts.BERNOULLI_PARAMETERS, family=counts.BERNOULLI),
+    "multinomial_nb": Entry(
+        "count_naive_bayes", "MultinomialNB", counts.MULTINOMIAL_PARAMETERS, family=counts.MULTINOMIAL
+    ),
+    "pca": Entry("components", "PCA", components.PARAMETERS, family=components.COMPONENTS),
 }
 
 
@@ -78,7 +70,7 @@ def entry_of(model: Any) -> tuple[str, Entry]:
     for inner in ("best_estimator_", "estimator_"):
         if hasattr(model, inner):
             raise ModelFileError(f"Save the model inside {type(model).__name__}: save(model.{inner}, path).")
-    legal = ", ".join(entry.load_class().__name__ for entry in REGISTRY.values())
+    legal = ", ".join(entry.name for entry in REGISTRY.values())
     raise ModelFileError(f"A model file holds one of {legal}. Got {brief(type(model).__qualname__)}.")
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from certifit.modelfile.disk import ModelFileError
-from certifit.modelfile.schema import FLAG, SETTING_FROM_0, Check, Spec
+from certifit.modelfile.schema import FLAG, SETTING_FROM_0, Check, Spec, refuse_any
 
 LEAST_DELTA = 1e-6
 SCALES = (1e-300, 1e300)
@@ -50,6 +49,4 @@ def check_robust(metadata: Record) -> None:
         f"delta {delta!r} with a joint scale": asked == "joint" and not delta > 1,
         "standard errors under Huber's loss": metadata["inference"] is not None,
     }
-    for problem, is_so in problems.items():
-        if is_so:
-            raise ModelFileError(f"its content does not fit together: {problem}.")
+    refuse_any(problems)

@@ -124,6 +124,13 @@ def check_arrays(specs: Mapping[str, Array], sizes: Mapping[str, int], arrays: M
             raise ModelFileError(f"the array '{name}' holds NaN or infinity. The numbers of a model are finite.")
 
 
+def refuse_any(problems: Mapping[str, Any]) -> None:
+    """Refuse content that contradicts itself: problems that are so."""
+    for problem, is_so in problems.items():
+        if is_so:
+            raise ModelFileError(f"its content does not fit together: {problem}.")
+
+
 def plain(value: Any) -> Any:
     """A flag or a number as a plain Python value; anything else as it is."""
     if isinstance(value, bool | np.bool_):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certifit.modelfile.disk import ModelFileError
-from certifit.modelfile.schema import FLAG, Array, Check, Spec
+from certifit.modelfile.schema import FLAG, Array, Check, Spec, refuse_any
 
 ITERATIONS = Check(
     "a list of integers from 0 on, each above the one before",
@@ -87,9 +87,7 @@ def check_penalty(arrays: Arrays) -> None:
         "bounds without 0 between them": (np.greater(lower, 0) | np.less(upper, 0)).any(),
         "a coefficient outside its bounds": ((coef < lower) | (coef > upper)).any(),
     }
-    for problem, found in problems.items():
-        if found:
-            raise ModelFileError(f"its content does not fit together: {problem}.")
+    refuse_any(problems)
 
 
 def build_penalty(record: Record | None, arrays: Arrays) -> dict[str, Any]:
@@ -98,3 +96,11 @@ def build_penalty(record: Record | None, arrays: Arrays) -> dict[str, Any]:
         return {}
     ends = (arrays.get("penalty.lower"), arrays.get("penalty.upper"))
     return {"penalty_factors": arrays.get("penalty.factors"), "bounds": ends if record["has_bounds"] else None}
+
+
+def describe_penalty(arrays: Arrays) -> dict[str, int]:
+    """How many columns have a factor of their own, and how many have bounds."""
+    factors, none = arrays.get("penalty.factors", np.ones(1)), np.zeros(1)
+    ends = (arrays.get("penalty.lower", none - np.inf), arrays.get("penalty.upper", none + np.inf))
+    is_bounded = np.isfinite(ends[0]) | np.isfinite(ends[1])
+    return {"n_factors": int((factors != 1).sum()), "n_bounded": int(is_bounded.sum())}

@@ -3,7 +3,8 @@
     texts       their UTF-8 bytes, one after the other
     text_ends   where each ends
 
-The name of the bytes sorts last, so the numbers before them stay aligned in the file.
+The name of the bytes sorts last, so the numbers before them stay aligned in the file. `of` is the end of both names
+where a file has more than one such pair.
 """
 
 from __future__ import annotations
@@ -18,16 +19,22 @@ from certifit.modelfile.canonical import MAX_STRING
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.schema import Array, brief
 
-TEXT_ARRAYS = {"text_ends": Array(("n_texts",), np.int64), "texts": Array(("n_bytes",), np.uint8)}
-
 Arrays = dict[str, NDArray[Any]]
 
 
-def pack(texts: Sequence[str]) -> Arrays:
-    """The two arrays of these texts."""
-    parts = [_encoded(text) for text in texts]
+def text_arrays(of: str = "", n_texts: str = "n_texts", n_bytes: str = "n_bytes") -> dict[str, Array]:
+    """The two arrays and the names of their sizes."""
+    return {f"text_ends{of}": Array((n_texts,), np.int64), f"texts{of}": Array((n_bytes,), np.uint8)}
+
+
+TEXT_ARRAYS = text_arrays()
+
+
+def pack(texts: Sequence[str], of: str = "", most: int | None = MAX_STRING) -> Arrays:
+    """The two arrays of these texts, each of at most so many characters."""
+    parts = [_encoded(text, most) for text in texts]
     ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
-    return {"text_ends": ends, "texts": np.frombuffer(b"".join(parts), dtype=np.uint8)}
+    return {f"text_ends{of}": ends, f"texts{of}": np.frombuffer(b"".join(parts), dtype=np.uint8)}
 
 
 def sizes(arrays: Mapping[str, NDArray[Any]]) -> dict[str, int]:
@@ -36,34 +43,34 @@ def sizes(arrays: Mapping[str, NDArray[Any]]) -> dict[str, int]:
     return {"n_texts": found["text_ends"], "n_bytes": found["texts"]}
 
 
-def unpack(arrays: Mapping[str, NDArray[Any]]) -> list[str]:
+def unpack(arrays: Mapping[str, NDArray[Any]], of: str = "", most: int | None = MAX_STRING) -> list[str]:
     """The texts; their bytes must be valid UTF-8, touch each other and be all there is."""
-    ends = arrays["text_ends"]
+    ends, letters = arrays[f"text_ends{of}"], arrays[f"texts{of}"]
     begins = np.concatenate([np.zeros(1, dtype=np.int64), ends])
-    if (begins[1:] < begins[:-1]).any() or begins[-1] != arrays["texts"].size:
-        raise ModelFileError(f"its texts must follow each other and fill {arrays['texts'].size} bytes.")
-    data = arrays["texts"].tobytes()
+    if (begins[1:] < begins[:-1]).any() or begins[-1] != letters.size:
+        raise ModelFileError(f"its texts must follow each other and fill {letters.size} bytes.")
+    data = letters.tobytes()
     pairs = zip(begins[:-1].tolist(), ends.tolist(), strict=True)
-    return [_decoded(data[begin:end]) for begin, end in pairs]
+    return [_decoded(data[begin:end], most) for begin, end in pairs]
 
 
-def _encoded(text: str) -> bytes:
-    _refuse_long(text)
+def _encoded(text: str, most: int | None) -> bytes:
+    _refuse_long(text, most)
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
         raise ModelFileError(f"the text {brief(text)} holds half a character, which UTF-8 cannot say.") from None
 
 
-def _decoded(part: bytes) -> str:
+def _decoded(part: bytes, most: int | None) -> str:
     try:
         text = part.decode("utf-8")
     except UnicodeDecodeError:
         raise ModelFileError(f"one of its texts is not valid UTF-8: {brief(part)}.") from None
-    _refuse_long(text)
+    _refuse_long(text, most)
     return text
 
 
-def _refuse_long(text: str) -> None:
-    if len(text) > MAX_STRING:
-        raise ModelFileError(f"it holds a text of {len(text)} characters, and the limit is {MAX_STRING}.")
+def _refuse_long(text: str, most: int | None) -> None:
+    if most is not None and len(text) > most:
+        raise ModelFileError(f"it holds a text of {len(text)} characters, and the limit is {most}.")

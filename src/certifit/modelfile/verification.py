@@ -16,12 +16,9 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from sklearn.base import clone
-
 from certifit.certificates.certificate import Certificate
-from certifit.data.gate import fit_source
-from certifit.data.source import Block
 from certifit.modelfile.files import load
+from certifit.modelfile.registry import entry_of
 
 GROWTH = 10.0
 DIGITS_SLACK = 1e-6  # last bits of the sums on another processor
@@ -77,9 +74,7 @@ def verify(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Veri
 
 
 def _data_reasons(model: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
-    probe = clone(model).set_params(encoder=model.encoder_)  # a frame is read as the table of the fit
-    sizes = list(fit_source(probe, X, y, sample_weight).map(_size))
-    n_rows, sum_weight = (sum(part) for part in zip(*sizes, strict=True))
+    n_rows, sum_weight = entry_of(model)[1].family.size(model, X, y, sample_weight)
     seen = model.data_
     if n_rows != seen["n_rows"]:
         yield f"This is not the data the model was fitted on: {n_rows} rows, the model saw {seen['n_rows']}."
@@ -90,12 +85,10 @@ def _data_reasons(model: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[st
         )
 
 
-def _size(run: Block) -> tuple[int, float]:
-    """Rows and sum of weights."""
-    return run.n_rows, float(run.n_rows if run.weight is None else run.weight.sum())
-
-
 def _value_reasons(certificate: Certificate, stored: Certificate) -> Iterator[str]:
+    if certificate.fault:
+        yield f"There is no proof on this data. {certificate.fault}"
+        return
     if not certificate.holds:
         yield (
             f"The {certificate.claim} is {certificate.value:.1e} on this data, "

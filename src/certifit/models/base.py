@@ -51,7 +51,7 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
         self._check_parameters()
         source = fit_source(self, X, y, sample_weight)
         self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
-        task = self._task(self._fit_maps(source), self._penalty_strength())
+        task = self._task(self.fit_maps(source), self._penalty_strength())
         run = self._solved(task)
         self.history_ = run.history
         self.certificate_ = self._certified(task, run.state)
@@ -67,9 +67,7 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
         """
         check_is_fitted(self)
         parts = (
-            predict_source(self, X).map(self._scores)
-            if isinstance(X, Source)
-            else [self._scores(predict_rows(self, X))]
+            predict_source(self, X).map(self.scores) if isinstance(X, Source) else [self.scores(predict_rows(self, X))]
         )
         if out is not None:
             write_predictions(parts, out)
@@ -84,10 +82,7 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
         return self._certified(self._task_on(X, y, sample_weight), Weights(self.coef_, self.intercept_))
 
     def _task_on(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        probe = clone(self)
-        if self.encoder_ is not None and probe.encoder is None:
-            probe.encoder = self.encoder_  # a frame is then read as the table that the model was fitted to
-        source = fit_source(probe, X, y, sample_weight)
+        source = fit_source(self.reader(), X, y, sample_weight)
         predict_source(self, source)
         return self._task(self._mapped(source), self.alpha_)
 
@@ -194,20 +189,12 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
         self.coef_, self.intercept_ = np.zeros(len(every.names)), 0.0  # fitted as far as reading rows goes
         return left_out_fits(every.source, self._penalty_strength(), bool(self.fit_intercept))
 
-    def scores(self, block: Block) -> Array:
-        """b + x'w for the rows of a block of the source that the model was fitted to."""
-        return self._scores(block)
-
-    def columns_of(self, block: Block) -> Any:
-        """The columns that the model weighs, of a block."""
-        return self._columns(block)
-
     def candidates(self, source: Source) -> list[dict[str, Any]]:
         """Values of the parameters worth trying where the user names none, from the spread of the first rows."""
         if not self._is_tuned():
             return [{}]
         probe = clone(self)
-        return self._candidates(ColumnMoments.of(probe._fit_maps(source).first_block()).variance)
+        return self._candidates(ColumnMoments.of(probe.fit_maps(source).first_block()).variance)
 
     def _is_tuned(self) -> bool:
         """Whether the model has a strength to choose."""
@@ -262,10 +249,11 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
     def _certified(self, task: Any, state: Weights) -> Certificate:
         return certify(task, state, float(self.tol))
 
-    def _scores(self, block: Block) -> Array:
+    def scores(self, block: Block) -> Array:
+        """b + x'w for the rows of a block of the source that the model was fitted to."""
         if block.X.shape[0] == 0:
             return np.zeros(0)
-        columns = Block(self._columns(block), None, None, block.first_row)
+        columns = Block(self.columns_of(block), None, None, block.first_row)
         scores: Array = core.scores(columns.rows, self.coef_, self.intercept_, n_threads())
         if not np.isfinite(scores).all():
             refuse_nonfinite(Memory(columns.X, None, names=self.column_names_))
@@ -295,11 +283,6 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
                 "fit_intercept=False needs basis=Polynomial(degree, form='powers'): Chebyshev columns T2, T4, ... "
                 "hold a constant, which would act as an intercept."
             )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.basis is None
-        return tags
 
 
 def _open(encoder: TableEncoder) -> tuple[TableEncoder, Gaps | None]:

@@ -1,40 +1,42 @@
-"""What classifiers with a closed form share: the scikit-learn contract, and `fit` in one place.
+"""What every classifier shares: the scikit-learn contract. It predicts by scores of the classes.
 
-fit: gate -> labels as codes -> maps -> statistic by class -> closed form -> certify -> store. A fitted model holds no
-rows. Scores are logarithms throughout.
+fit: gate -> labels as codes -> `fit_codes`. A fitted model holds no rows. Scores are logarithms throughout.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
-from certifit.data.cells import ByLabel, Cells, Splits
+from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.files import write_predictions
 from certifit.data.gate import class_source, predict_rows, predict_source, refuse_nonfinite
+from certifit.data.labels import one_type, read_labels
 from certifit.data.source import Block, Memory, Source
-from certifit.models.class_folds import ClassFoldScores, class_fold_scores, log_posterior
-from certifit.models.mapped import MappedRows, check_number
+from certifit.models.class_folds import FoldModels, log_posterior
+from certifit.models.mapped import MappedRows, check_number, unchanged_on_error
 from certifit.runtime import one_blas_thread
 
 _PIECE = 1 << 16  # rows whose scores are made at a time
 
 
 class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
-    """A model of p(x, k) whose parameters are a closed form of sums by class."""
+    """A model of p(k | x) = exp(score_k) / sum_j exp(score_j), for rows x as its maps make them.
+
+    A model writes `fit_codes`, `_task`, `_state`, `_certified` and `_log_scores`. One that has its folds cheaper than
+    by refits writes `class_fold_models` too.
+    """
 
     tol: float
     classes_: Array
+    data_: dict[str, float]  # n_rows, of those that have a class, and sum_weight
 
     @one_blas_thread
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -43,11 +45,10 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
         sample_weight: one number a row; weight 2 is the row twice.
         """
         self._check_parameters()
-        source, self.classes_ = class_source(self, X, y, sample_weight)
-        self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
-        mapped = self._fit_maps(source)
-        self._settle(self._statistic(mapped, ByLabel(len(self.classes_))), mapped)
-        return self
+        with unchanged_on_error(self):
+            source, classes = class_source(self, X, y, sample_weight)
+            self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
+            return self.fit_codes(source, classes)
 
     def predict(self, X: Any, out: Any = None) -> Any:
         """The most probable class of every row of an array, a frame or a scan.
@@ -71,69 +72,41 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self._whole(X, self._log_posterior)
 
-    def predict_joint_log_proba(self, X: Any) -> Array:
-        """log p(x, k) = log p(k) + log p(x | k)."""
-        check_is_fitted(self)
-        return self._whole(X, self._joint)
-
-    def joint_log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """sum_i weight_i log p(x_i, y_i), of labelled rows or of a scan that carries its target."""
-        check_is_fitted(self)
-        return float(self._labelled(X, y, sample_weight).reduce(self._row_likelihoods))
-
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows that are predicted right; of a scan with its own target too."""
         if not isinstance(X, Source):
-            return float(super().score(X, y, sample_weight))
+            return float(super().score(X, one_type(np.asarray(read_labels(y))), sample_weight))
         check_is_fitted(self)
         hits, weight = predict_source(self, X).coded(self.classes_).reduce(self._hits)
         return float(hits / weight)
 
     @one_blas_thread
     def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Certificate:
-        """The certificate of this model recomputed on data from sums of its rows."""
+        """The certificate of this model recomputed on data; no solver takes part."""
         check_is_fitted(self)
-        source = self._mapped(self._labelled(X, y, sample_weight))
-        statistic = self._statistic(source, ByLabel(len(self.classes_)))
-        return self._certified(self._task(statistic, source), self._state())
+        source = self._mapped(self.labelled(X, y, sample_weight))
+        return self._certified(self._task(source), self._state())
+
+    def fit_codes(self, source: Source, classes: Array) -> Self:
+        """Fit to checked rows whose y are places among the classes; the parameters are checked here."""
+        raise NotImplementedError
+
+    def class_fold_models(
+        self, source: Source, classes: Array, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
+    ) -> FoldModels | None:
+        """Models of all candidates on the training rows of all splits; None where each is to be fitted by itself.
+
+        source: rows whose y are places among the classes, as the gate gives them.
+        """
+        return None
+
+    def has_fold_sums(self, source: Source) -> bool:
+        """Whether sums by fold tell what the training rows of every split have, so that no split needs a pass."""
+        return False
 
     def scores(self, block: Block) -> Array:
         """Scores of every class for the rows of a block of the source that the model was fitted to."""
-        return self._class_scores(block)
-
-    def fold_scores(
-        self, source: Source, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]], scoring: Any
-    ) -> ClassFoldScores | None:
-        """Scores of all candidates on the validation rows of all splits without a refit; None where that cannot be.
-
-        source: rows whose y are codes 0 .. K-1, as the gate gives them.
-        """
-        probe = clone(self)
-        probe._check_parameters()
-        probe.classes_ = np.arange(1 + int(source.reduce(_Highest.of).code))
-        return class_fold_scores(probe, source, rounds, candidates, scoring)
-
-    def fold_columns(self, source: Source) -> Source | None:
-        """The columns that sums by fold are made of; None where each training set has its own."""
-        if self.basis is not None:
-            return None
-        mapped = self._fit_maps(source)
-        self.column_names_ = list(mapped.names)
-        return None if self.encoder_ is not None and self.encoder_.opened()[1] else mapped
-
-    def fold_parts(self, source: Source, cells: Cells) -> Callable[[Array], Any]:
-        """The statistic of unions of cells, as a function of how often each union (row) holds each cell."""
-        statistic = self._statistic(source, cells)
-        combined: Callable[[Array], Any] = statistic.combined
-        return combined
-
-    def sums_key(self) -> Any:
-        """What the sums depend on: models of equal keys share them."""
-        return None
-
-    def statistic_bytes(self, n_cells: int, n_columns: int) -> int:
-        """Size of the statistic of so many cells."""
-        return 24 * n_cells * n_columns
+        return self._finite(block, self._log_scores)
 
     def mapped_scores(self, columns: Block) -> Array:
         """Scores of every class for rows that are mapped already."""
@@ -143,25 +116,8 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
         """Values of the parameters worth trying where the user names none."""
         return [{}]
 
-    def _settle(self, statistic: Any, source: Source) -> None:
-        """The closed form of a statistic, its certificate, both stored."""
-        task = self._task(statistic, source)
-        state = task.solve()
-        self.column_names_ = list(source.names)
-        self._store(task, state)
-        self.certificate_ = self._certified(task, self._state())
-        if not self.certificate_.holds:
-            warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=4)
-
-    def _statistic(self, source: Source, cells: Cells) -> Any:
-        """Sums of the mapped rows by cell."""
-        raise NotImplementedError
-
-    def _task(self, statistic: Any, source: Source) -> Any:
-        """What has a closed form."""
-        raise NotImplementedError
-
-    def _store(self, task: Any, state: Any) -> None:
+    def _task(self, source: Source) -> Any:
+        """What is optimised on mapped rows."""
         raise NotImplementedError
 
     def _state(self) -> Any:
@@ -171,28 +127,14 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
     def _certified(self, task: Any, state: Any) -> Certificate:
         raise NotImplementedError
 
-    def _log_joint(self, columns: Block) -> Array:
-        """log p(x, k) of mapped rows."""
+    def _log_scores(self, columns: Block) -> Array:
+        """Scores of every class for mapped rows: log p(k | x), but for what is equal for all classes of a row."""
         raise NotImplementedError
 
-    def _log_scores(self, columns: Block) -> Array:
-        """The same less what is equal for all classes of a row."""
-        return self._log_joint(columns)
-
-    def _labelled(self, X: Any, y: Any, sample_weight: Any) -> Source:
+    def labelled(self, X: Any, y: Any = None, sample_weight: Any = None) -> Source:
         """Rows of the fitted classes, with codes as in the fit."""
         predict_source(self, X) if isinstance(X, Source) else predict_rows(self, X)
-        source, classes = class_source(self._reader(), X, y, sample_weight)
-        if not np.array_equal(classes, self.classes_):
-            raise ValueError(f"y has classes {_shown(classes)}; the fit had {_shown(self.classes_)}.")
-        return source
-
-    def _reader(self) -> Self:
-        """A copy that reads rows as this model was fitted to them; the gate may set its attributes."""
-        probe: Self = clone(self)
-        if self.encoder_ is not None and probe.encoder is None:
-            probe.encoder = self.encoder_  # a frame is then read as the table that the model was fitted to
-        return probe
+        return class_source(self.reader(), X, y, sample_weight, self.classes_)[0]
 
     def _each(self, X: Any, f: Callable[[Block], Any]) -> Any:
         """f of every run of a scan, or of pieces of rows in memory."""
@@ -205,76 +147,35 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
         whole = list(self._each(X, f))
         return np.concatenate(whole) if whole else np.zeros((0, len(self.classes_)))
 
-    def _class_scores(self, block: Block) -> Array:
-        return self._finite(block, self._log_scores)
-
-    def _joint(self, block: Block) -> Array:
-        return self._finite(block, self._log_joint)
-
     def _finite(self, block: Block, f: Callable[[Block], Array]) -> Array:
         """f of the mapped rows; a row without a finite score is refused."""
         if block.X.shape[0] == 0:
             return np.zeros((0, len(self.classes_)))
-        columns = Block(self._columns(block), None, None, block.first_row)
+        columns = Block(self.columns_of(block), None, None, block.first_row)
         scores = f(columns)
-        best = scores.max(axis=1)
-        if not np.isfinite(best).all():
-            refuse_nonfinite(Memory(columns.X, None, names=self.column_names_))
-            row = int(np.flatnonzero(~np.isfinite(best))[0]) + block.first_row
+        if np.isfinite(scores).all():
+            return scores
+        refuse_nonfinite(Memory(columns.X, None, names=self.column_names_))  # or one class would be sure of such a row
+        lost = np.flatnonzero(~np.isfinite(scores.max(axis=1)))
+        if len(lost):
+            row = int(lost[0]) + block.first_row
             raise ValueError(f"Row {row} of X lies so far from every class that its scores leave the range of float64.")
         return scores
 
     def _labels(self, block: Block) -> Array:
-        return np.asarray(self.classes_[self._class_scores(block).argmax(axis=1)])
+        return np.asarray(self.classes_[self.scores(block).argmax(axis=1)])
 
     def _log_posterior(self, block: Block) -> Array:
-        return log_posterior(self._class_scores(block))
-
-    def _row_likelihoods(self, block: Block) -> Any:
-        joint = self._joint(block)
-        own = joint[np.arange(len(joint)), _codes(block).clip(min=0)]
-        weight = np.ones(len(own)) if block.weight is None else block.weight
-        return np.float64(weight[_codes(block) >= 0] @ own[_codes(block) >= 0])
+        return log_posterior(self.scores(block))
 
     def _hits(self, block: Block) -> Array:
         weight = np.ones(_rows_of(block)) if block.weight is None else block.weight
-        is_right = self._class_scores(block).argmax(axis=1) == _codes(block)
+        is_right = self.scores(block).argmax(axis=1) == codes_of(block)
         return np.array([weight @ is_right, weight.sum()])
 
     def _check_parameters(self) -> None:
         check_number("tol", self.tol)
         self._check_maps()
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.basis is None
-        return tags
-
-
-@dataclass(frozen=True)
-class _Highest:
-    """The largest code of a label."""
-
-    code: float
-
-    @staticmethod
-    def of(block: Block) -> _Highest:
-        return _Highest(float(_codes(block).max(initial=0)))
-
-    def __add__(self, other: _Highest) -> _Highest:
-        return _Highest(max(self.code, other.code))
-
-
-def checked_priors(name: str, priors: Any, classes: Sequence[Any] | Array) -> Array | None:
-    """One number >= 0 a class, of sum 1; None stays None."""
-    if priors is None:
-        return None
-    values = np.asarray(priors, dtype=np.float64)
-    if values.shape != (len(classes),):
-        raise ValueError(f"{name} must have one number a class, {len(classes)}. Got shape {values.shape}.")
-    if not (np.isfinite(values).all() and (values >= 0).all() and abs(values.sum() - 1) <= 1e-8):
-        raise ValueError(f"{name} must be numbers >= 0 that add up to 1. Got {values.tolist()}.")
-    return values
 
 
 def pieces_of(X: Any, f: Callable[[Any], Array]) -> Array:
@@ -284,7 +185,8 @@ def pieces_of(X: Any, f: Callable[[Any], Array]) -> Array:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _codes(block: Block) -> Array:
+def codes_of(block: Block) -> Array:
+    """Places of the classes of the rows, -1 for none of them."""
     if block.y is None:
         raise ValueError("The rows carry no labels.")
     return block.y.astype(np.int64)
@@ -294,10 +196,6 @@ def _rows_of(block: Block) -> int:
     return int(block.X.shape[0])
 
 
-def _shown(classes: Array) -> str:
-    return "[" + ", ".join(map(repr, classes[:10].tolist())) + (", ...]" if len(classes) > 10 else "]")
-
-
 def _arrow_type(classes: Array) -> pa.DataType:
     kind = classes.dtype.kind
-    return {"b": pa.bool_(), "i": pa.int64(), "u": pa.int64(), "f": pa.float64()}.get(kind, pa.large_string())
+    return {"b": pa.bool_(), "i": pa.int64(), "u": pa.uint64(), "f": pa.float64()}.get(kind, pa.large_string())

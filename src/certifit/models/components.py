@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -19,7 +19,7 @@ from certifit.data.columns import Array, Columns
 from certifit.data.files import write_predictions
 from certifit.data.gate import predict_rows, predict_source, refuse_nonfinite, unlabelled_source
 from certifit.data.source import Block, Memory, Source
-from certifit.models.mapped import MappedRows, check_number, fitted_basis
+from certifit.models.mapped import MappedRows, check_number, unchanged_on_error
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.components import solve
 from certifit.tasks.components import ColumnVariance, Directions, VarianceTask, few_rows
@@ -131,16 +131,17 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         sample_weight: one number a row; weight 2 is the row twice.
         """
         self._check_parameters()
-        source = unlabelled_source(self, X, sample_weight)
-        self.encoder_ = self._fitted_encoder(source) if source.is_table else None
-        self.basis_ = None if self.basis is None else fitted_basis(self.basis, self._encoded(source))
-        mapped = self._mapped(source)
-        wanted = self._wanted(mapped)
-        task = self._task(mapped, wanted)
-        run = solve(task, wanted, tolerance=float(self.tol), max_iter=int(self.max_iter), seed=int(self.random_state))
-        self.history_, self.n_iter_ = run.history, len(run.history)
-        self.certificate_ = certify(task, run.state, float(self.tol))
-        self._store(task, run.state)
+        with unchanged_on_error(self):
+            source = unlabelled_source(self, X, sample_weight)
+            mapped = self.fit_maps(source)
+            wanted = self._wanted(mapped)
+            task = self._task(mapped, wanted)
+            run = solve(
+                task, wanted, tolerance=float(self.tol), max_iter=int(self.max_iter), seed=int(self.random_state)
+            )
+            self.history_ = run.history
+            self.certificate_ = certify(task, run.state, float(self.tol))
+            self._store(task, run.state)
         if not self.certificate_.holds:
             warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=3)
         return self
@@ -169,7 +170,9 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             raise ValueError(f"X has {scores.shape[1]} columns, but there are {self.n_components_} components.")
         if self.whiten:
             scores = scores * np.sqrt(self.explained_variance_)
-        return np.asarray(scores @ self.components_ * self.scale_ + self.mean_)
+        rows = scores @ (self.components_ * self.scale_)
+        rows += self.mean_
+        return np.asarray(rows)
 
     def projection_error(self, X: Any) -> Array:
         """|z - VV'z|^2 of every row: its squared distance from the plane of the components, in units of z."""
@@ -181,13 +184,14 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> ComponentsCertificate:
         """The certificate of this model recomputed on data; no solver takes part."""
         check_is_fitted(self)
-        probe = clone(self)
-        if self.encoder_ is not None and probe.encoder is None:
-            probe.encoder = self.encoder_  # a frame is then read as the table that the model was fitted to
-        source = unlabelled_source(probe, X, sample_weight)
+        source = unlabelled_source(self.reader(), X, sample_weight)
         predict_source(self, source)
         state = Directions(self.components_, self.explained_variance_, self.mean_, self.scale_)
-        return certify(self._task(self._mapped(source), self.n_components_), state, float(self.tol))
+        wanted = self.n_components_ if isinstance(self.n_components, Integral) else None  # the route of the fit
+        task = self._task(self._mapped(source), wanted)
+        if wanted is None or (self.explained_variance_ == 0).any():
+            task.refine_for(_smallest(task))  # as the fit did to tell them from 0
+        return certify(task, state, float(self.tol))
 
     @property
     def _n_features_out(self) -> int:
@@ -219,21 +223,25 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _store(self, task: VarianceTask, state: Directions) -> None:
         self.components_, self.explained_variance_ = state.components, state.variances
         self.mean_, self.scale_ = state.mean, state.scale
-        self.n_components_ = len(state.components)
         self.spectrum_ = _spectrum(task, state.variances)
         self.total_variance_ = task.total * task.factor
-        whole = max(self.total_variance_, np.finfo(float).tiny)
-        self.explained_variance_ratio_ = self.explained_variance_ / whole
-        freedom = task.sum_weight - task.ddof
-        with np.errstate(over="ignore"):
-            self.singular_values_ = np.sqrt(self.explained_variance_) * math.sqrt(freedom)
-        left = task.n_columns - self.n_components_
-        dropped = max(self.total_variance_ - float(self.explained_variance_.sum()), 0.0)
-        self.noise_variance_ = dropped / left if left else 0.0
-        self.projection_error_ = self.certificate_.projection_error
         self.route_ = ROUTES[type(task)]
         self.column_names_ = list(task.source.names)
         self.data_ = {"n_rows": task.n_rows, "sum_weight": task.sum_weight}
+        self.derive()
+
+    def derive(self) -> None:
+        """What follows from the directions, their variances and the total."""
+        self.n_components_, self.n_iter_ = len(self.components_), len(self.history_)
+        whole = max(self.total_variance_, np.finfo(float).tiny)
+        self.explained_variance_ratio_ = self.explained_variance_ / whole
+        freedom = self.data_["sum_weight"] - float(self.ddof)
+        with np.errstate(over="ignore"):
+            self.singular_values_ = np.sqrt(self.explained_variance_) * math.sqrt(freedom)
+        left = len(self.column_names_) - self.n_components_
+        dropped = max(self.total_variance_ - float(self.explained_variance_.sum()), 0.0)
+        self.noise_variance_ = dropped / left if left else 0.0
+        self.projection_error_ = self.certificate_.projection_error
 
     def _parts(self, X: Any, f: Any) -> Iterable[Array]:
         if isinstance(X, Source):
@@ -243,7 +251,7 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _scores(self, block: Block) -> Array:
         if block.X.shape[0] == 0:
             return np.zeros((0, self.n_components_))
-        columns = Block(self._columns(block), None, None, block.first_row)
+        columns = Block(self.columns_of(block), None, None, block.first_row)
         power = np.ldexp(1.0, -np.frexp(self.scale_)[1]) if self.standardize else np.ones(len(self.scale_))
         directions = (self.components_ / (self.scale_ * power)).T
         if self.whiten:
@@ -260,7 +268,7 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     @one_blas_thread
     def _distances(self, block: Block) -> Array:
-        X = self._columns(block)
+        X = self.columns_of(block)
         pieces = [self._distance(X, begin) for begin in range(0, X.shape[0], PIECE)]
         distances = np.concatenate(pieces) if pieces else np.zeros(0)
         if not np.isfinite(distances).all():
@@ -295,17 +303,17 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
                 raise ValueError(f"{name} must be an integer >= {least}. Got {value!r}.")
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.basis is None
-        return tags
-
 
 def _spectrum(task: VarianceTask, kept: Array) -> Array:
     """The variances kept, then the others where a matrix has them."""
     values = task.eigenvalues()
     rest = np.zeros(0) if values is None else np.maximum(values[len(kept) :], 0.0) * task.factor
     return np.concatenate([kept, np.minimum(rest, kept[-1])])
+
+
+def _smallest(task: VarianceTask) -> float:
+    values = task.eigenvalues()
+    return 0.0 if values is None else max(float(values[-1]), 0.0)
 
 
 def _check_count(wanted: Any) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -14,17 +15,18 @@ from certifit.certificates.likelihood import LikelihoodCertificate, certify_gaus
 from certifit.data.cells import Cells
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.models.classifier import Classifier, checked_priors
+from certifit.models.generative_classifier import GenerativeClassifier, checked_priors
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import cell_moments
 from certifit.statistics.class_scatter import ClassScatter, class_grams, class_scatter
 from certifit.statistics.gram import CellGrams
-from certifit.tasks.gaussian_classes import DiagonalCovariance, FullCovariance, GaussianState
+from certifit.statistics.residual import UNIT
+from certifit.tasks.gaussian_classes import DiagonalCovariance, FullCovariance, GaussianState, Shrinkage
 
-COVARIANCES = ("shared", "class", "diagonal")
+FAR = 1e3  # standard deviations from the mean of all: linear scores of classes beyond cancel ten digits and more
 
 
-class GaussianDiscriminant(Classifier):
+class GaussianDiscriminant(GenerativeClassifier):
     """Classes that are Gaussian: p(x, k) = prior_k N(x; mean_k, covariance_k).
 
     maximise over priors, means, covariances:   sum_i weight_i log p(x_i, y_i)
@@ -41,6 +43,9 @@ class GaussianDiscriminant(Classifier):
         LinearDiscriminantAnalysis(solver="lsqr"), "class" its QuadraticDiscriminantAnalysis.
     shrinkage : float in [0, 1], default 0.0
         S becomes (1 - shrinkage) S + shrinkage (trace S / d) I.
+    standardize : bool, default False
+        Shrink in units of the columns' standard deviations over all rows, so that units do not matter; scikit-learn's
+        shrinkage after a StandardScaler. Without shrinkage it changes nothing.
     priors : None or one number a class, default None
         None is the classes' shares of the rows. Given ones weigh the classes in a shared covariance too.
     singular : "raise" or "warn", default "raise"
@@ -75,6 +80,7 @@ class GaussianDiscriminant(Classifier):
         covariance: str = "shared",
         *,
         shrinkage: float = 0.0,
+        standardize: bool = False,
         priors: Any = None,
         singular: str = "raise",
         basis: Any = None,
@@ -83,6 +89,7 @@ class GaussianDiscriminant(Classifier):
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
+        self.standardize = standardize
         self.priors = priors
         self.singular = singular
         self.basis = basis
@@ -92,50 +99,45 @@ class GaussianDiscriminant(Classifier):
     def decision_function(self, X: Any) -> Array:
         """Scores whose largest is the prediction, rows x classes; of two classes their difference, log-odds."""
         check_is_fitted(self)
-        scores = self._whole(X, self._class_scores)
+        scores = self._whole(X, self.scores)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     @property
     def objective(self) -> str:
         """What is maximised, in one line."""
-        kinds = {"shared": "one covariance S", "class": "covariances S_k", "diagonal": "diagonal S_k"}
-        shrunk = f", S shrunk by {self.shrinkage:g}" if self.shrinkage else ""
-        kind = kinds.get(self.covariance, "covariances S_k")
-        return f"maximised: sum_i weight_i log(prior_k N(x_i; m_k, S)), k = y_i, {kind}{shrunk}"
+        unit = " in standard deviations" if self.standardize else ""
+        shrunk = f", S shrunk by {self.shrinkage:g}{unit}" if self.shrinkage else ""
+        words = COVARIANCES[self.covariance].words if self.covariance in COVARIANCES else "covariances S_k"
+        return f"maximised: sum_i weight_i log(prior_k N(x_i; m_k, S)), k = y_i, {words}{shrunk}"
 
-    def _statistic(self, source: Source, cells: Cells) -> Any:
-        if self.covariance == "diagonal":
-            return cell_moments(source, cells)
-        return class_scatter(source, cells)
+    def statistic(self, source: Source, cells: Cells) -> Any:
+        """Sums of the mapped rows by cell; variances need no products of columns."""
+        return COVARIANCES[self.covariance].statistic(source, cells)
 
     def fold_parts(self, source: Source, cells: Cells) -> Any:
         """The statistic of unions of cells; twofold sums are made once, if ever."""
-        if self.covariance == "diagonal":
-            return super().fold_parts(source, cells)
-        return FoldScatter(source, cells)
+        if COVARIANCES[self.covariance].has_products:
+            return FoldScatter(source, cells)
+        return super().fold_parts(source, cells)
 
     def sums_key(self) -> Any:
-        """Variances need no products of columns."""
-        return self.covariance == "diagonal"
+        """Variances and products of columns are other sums."""
+        return COVARIANCES[self.covariance].has_products
 
     def statistic_bytes(self, n_cells: int, n_columns: int) -> int:
         """Size of the statistic of so many cells."""
-        return super().statistic_bytes(n_cells, n_columns) * (1 if self.covariance == "diagonal" else n_columns + 2)
+        n_numbers = n_columns + 2 if COVARIANCES[self.covariance].has_products else 1
+        return super().statistic_bytes(n_cells, n_columns) * n_numbers
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
         """Shrinkages from none to all."""
         return [{"shrinkage": s} for s in (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)]
 
-    def _task(self, statistic: Any, source: Source) -> Any:
+    def _task_of(self, statistic: Any, source: Source) -> Any:
         priors = checked_priors("priors", self.priors, self.classes_)
-        names = list(source.names)
-        if self.covariance == "diagonal":
-            return DiagonalCovariance(
-                statistic, float(self.shrinkage), priors, names, self.classes_, is_mended=self.singular == "warn"
-            )
-        is_shared = self.covariance == "shared"
-        shrinkage, is_mended = float(self.shrinkage), self.singular == "warn"
-        return FullCovariance(statistic, is_shared, shrinkage, priors, names, self.classes_, is_mended)
+        shrinkage = Shrinkage(float(self.shrinkage), bool(self.standardize))
+        others = (shrinkage, priors, list(source.names), self.classes_, self.singular == "warn")
+        return COVARIANCES[self.covariance].task(statistic, *others)
 
     def _store(self, task: Any, state: GaussianState) -> None:
         self.class_count_ = task.moments.weights
@@ -143,7 +145,7 @@ class GaussianDiscriminant(Classifier):
         self.roots_, self.redundant_ = state.roots, state.redundant
         for name in ("coef_", "intercept_"):
             self.__dict__.pop(name, None)
-        if self.covariance == "shared":
+        if COVARIANCES[self.covariance].is_linear:
             self.coef_, self.intercept_ = _read(state.boundary())
 
     def _state(self) -> GaussianState:
@@ -151,15 +153,19 @@ class GaussianDiscriminant(Classifier):
 
     def _certified(self, task: Any, state: GaussianState) -> LikelihoodCertificate:
         certificate = certify_gaussian(task, state, float(self.tol))
-        if self.covariance != "shared" or self._is_boundary(state):
+        if not COVARIANCES[self.covariance].is_linear or self._is_boundary(state):
             return certificate
         fault = "coef_ and intercept_ are not those of the priors, means and covariance."
         return replace(certificate, value=np.inf, fault=fault)
 
     def _is_boundary(self, state: GaussianState) -> bool:
-        """Whether the scores that predict are those of the state."""
-        coef, intercept = _read(state.boundary())
-        return np.array_equal(coef, self.coef_) and np.array_equal(intercept, self.intercept_)
+        """Whether the scores that predict are those of the state, to the roundings of another machine's products."""
+        found, own = _read(state.boundary()), (self.coef_, self.intercept_)
+        with np.errstate(invalid="ignore"):  # of equal infinities: a prior of 0
+            agree = [
+                (a == b) | (np.abs(a - b) <= slack) for a, b, slack in zip(found, own, _roundings(state), strict=True)
+            ]
+        return all(bool(one.all()) for one in agree)
 
     def _log_joint(self, columns: Block) -> Array:
         state = self._state()
@@ -169,15 +175,24 @@ class GaussianDiscriminant(Classifier):
         return joint
 
     def _log_scores(self, columns: Block) -> Array:
-        if not hasattr(self, "coef_"):
+        if not hasattr(self, "coef_") or self._is_far():
             return self._log_joint(columns)
         scores: Array = core.linear_scores(columns.rows, self.coef_, self.intercept_, n_threads())
-        return np.hstack([np.zeros_like(scores), scores]) if scores.shape[1] == 1 else scores
+        if scores.shape[1] > 1:
+            return scores
+        return np.asarray(np.minimum(np.hstack([-scores, scores]), 0.0))  # log-odds may be infinite: a prior of 0
+
+    def _is_far(self) -> bool:
+        """Whether some of three classes or more are so far apart that linear scores of the others cancel."""
+        away = self.means_ - self.priors_ @ self.means_
+        return len(self.classes_) > 2 and bool((np.einsum("kj,kj->k", self.coef_, away) > FAR**2).any())
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.covariance not in COVARIANCES:
             raise ValueError(f"covariance must be one of {', '.join(map(repr, COVARIANCES))}. Got {self.covariance!r}.")
+        if not isinstance(self.standardize, bool | np.bool_):
+            raise TypeError(f"standardize must be True or False. Got {self.standardize!r}.")
         if self.singular not in ("raise", "warn"):
             raise ValueError(f"singular must be 'raise' or 'warn'. Got {self.singular!r}.")
         s = self.shrinkage
@@ -201,6 +216,41 @@ class FoldScatter:
         if self._twofold is None:
             self._twofold = class_grams(self.source, self.cells, twofold=True)
         return ClassScatter.of(self._twofold, times)
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """What a choice of the parameter means. task: of a statistic, and what all choices share.
+
+    has_products: its sums are products of columns. is_linear: boundaries are linear.
+    """
+
+    words: str
+    statistic: Callable[[Source, Cells], Any]
+    task: Callable[..., Any]
+    has_products: bool = True
+    is_linear: bool = False
+
+
+COVARIANCES = {
+    "shared": Covariance("one covariance S", class_scatter, partial(FullCovariance, is_shared=True), is_linear=True),
+    "class": Covariance("covariances S_k", class_scatter, partial(FullCovariance, is_shared=False)),
+    "diagonal": Covariance("diagonal S_k", cell_moments, DiagonalCovariance, has_products=False),
+}
+
+
+def _roundings(state: GaussianState) -> tuple[Array, Array]:
+    """What the roundings of the products of `boundary` add up to at most, for coefficients and intercepts as read."""
+    centre = state.priors @ state.means
+    root, d = np.abs(state.roots[0]), state.means.shape[1]
+    coef = np.abs(state.means - centre) @ root.T @ root
+    with np.errstate(divide="ignore"):
+        logs = np.abs(np.log(state.priors))
+    intercept = np.where(np.isfinite(logs), logs, 0.0) + (coef * (np.abs(state.means) + np.abs(centre))).sum(axis=1)
+    size = 4 * (d + len(state.priors)) * UNIT
+    if len(coef) == 2:
+        coef, intercept = coef.sum(axis=0, keepdims=True), intercept.sum(keepdims=True)
+    return size * coef, size * intercept
 
 
 def _read(boundary: tuple[Array, Array]) -> tuple[Array, Array]:

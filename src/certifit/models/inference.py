@@ -242,11 +242,11 @@ class InferenceMethods:
 
     def _interval(self, block: Block, level: float, kind: Literal["prediction", "confidence"]) -> Array:
         assert self.inference_ is not None
-        columns = self._columns(block)
+        columns = self.columns_of(block)
         columns = np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns, dtype=np.float64)
         if self.fit_intercept:
             columns = np.column_stack([np.ones(len(columns)), columns])
-        return self.inference_.interval(columns, self._scores(block), level, kind)
+        return self.inference_.interval(columns, self.scores(block), level, kind)
 
     def _why_no_inference(self, facts: RowFacts | None = None) -> str:
         """The reason, and the way out."""
@@ -273,11 +273,11 @@ class InferenceMethods:
         """The task on these rows, seen through the fitted encoder and basis."""
         raise NotImplementedError
 
-    def _columns(self, block: Block) -> Any:
+    def columns_of(self, block: Block) -> Any:
         """The columns that the model weighs."""
         raise NotImplementedError
 
-    def _scores(self, block: Block) -> Array:
+    def scores(self, block: Block) -> Array:
         """The predictions."""
         raise NotImplementedError
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, RowError, Source
@@ -15,7 +17,7 @@ from certifit.maps import Functions, Polynomial, TableEncoder
 from certifit.statistics.gram import ColumnRange
 
 
-class MappedRows:
+class MappedRows(BaseEstimator):
     """A model with an encoder and a basis, and their fitted copies encoder_ and basis_."""
 
     basis: Any = None
@@ -23,7 +25,7 @@ class MappedRows:
     encoder_: Any
     basis_: Any
 
-    def _fit_maps(self, source: Source) -> Source:
+    def fit_maps(self, source: Source) -> Source:
         """Fit the encoder and the basis; the mapped source."""
         self.encoder_ = self._fitted_encoder(source) if source.is_table else None
         self.basis_ = None if self.basis is None else fitted_basis(self.basis, self._encoded(source))
@@ -36,7 +38,8 @@ class MappedRows:
     def _encoded(self, source: Source) -> Source:
         return source if self.encoder_ is None else source.through(self.encoder_)
 
-    def _columns(self, block: Block) -> Any:
+    def columns_of(self, block: Block) -> Any:
+        """The columns that the fitted encoder and basis make of the rows of a block."""
         X = block.X
         try:
             for row_map in (self.encoder_, self.basis_):
@@ -44,6 +47,13 @@ class MappedRows:
         except RowError as error:
             raise error.moved(block.first_row) from None
         return X
+
+    def reader(self) -> Self:
+        """A copy that reads rows as this model was fitted to them; the gate may set its attributes."""
+        probe: Self = clone(self)
+        if self.encoder_ is not None and probe.encoder is None:
+            probe.encoder = self.encoder_  # a frame is then read as the table that the model was fitted to
+        return probe
 
     def _fitted_encoder(self, source: Source) -> Any:
         encoder = TableEncoder() if self.encoder is None else clone(self.encoder)
@@ -54,6 +64,23 @@ class MappedRows:
             raise TypeError(f"basis must be None, Polynomial(degree) or Functions([...]). Got {self.basis!r}.")
         if self.encoder is not None and not isinstance(self.encoder, TableEncoder):
             raise TypeError(f"encoder must be None or TableEncoder(...). Got {self.encoder!r}.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.basis is None
+        return tags
+
+
+@contextmanager
+def unchanged_on_error(model: Any) -> Iterator[None]:
+    """A fit that fails leaves the model as it was, not with some of its attributes new."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
 
 
 def check_number(name: str, value: Any) -> None:

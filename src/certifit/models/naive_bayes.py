@@ -1,29 +1,26 @@
-"""Naive Bayes: columns that are independent within a class. Gaussian, Bernoulli and multinomial ones."""
+"""Naive Bayes: columns that are independent within a class. What all kinds share, and Gaussian columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from certifit.certificates.certificate import Certificate
-from certifit.certificates.likelihood import certify_counts, certify_gaussian
+from certifit.certificates.likelihood import certify_gaussian
 from certifit.data.cells import ByLabel, Cells
-from certifit.data.columns import Array, Codes, Columns, Dense
-from certifit.data.gate import class_source, predict_rows, predict_source, refuse_nonfinite
-from certifit.data.source import Block, Memory, Source
-from certifit.models.classifier import Classifier, checked_priors, pieces_of
-from certifit.models.mapped import check_number
+from certifit.data.columns import Array
+from certifit.data.gate import class_source
+from certifit.data.labels import coded, read_labels
+from certifit.data.source import Block, Source
+from certifit.models.generative_classifier import GenerativeClassifier, checked_priors
+from certifit.models.mapped import check_number, unchanged_on_error
 from certifit.runtime import core, n_threads, one_blas_thread
-from certifit.statistics.cell_sums import CellCounts, CellMoments, cell_counts, cell_moments
-from certifit.tasks.counts import BernoulliTask, CountState, CountTask, MultinomialTask, log_not
-from certifit.tasks.gaussian_classes import DiagonalCovariance, GaussianState
+from certifit.statistics.cell_sums import CellMoments, cell_moments
+from certifit.tasks.gaussian_classes import DiagonalCovariance, GaussianState, Shrinkage
 
 
-class NaiveBayes(Classifier):
+class NaiveBayes(GenerativeClassifier):
     """A classifier whose statistic adds, so that rows can come in parts."""
 
     @one_blas_thread
@@ -36,27 +33,22 @@ class NaiveBayes(Classifier):
         is_first = not hasattr(self, "classes_")
         if is_first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit: all labels that y will hold.")
-        if not is_first and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+        known = self.classes_ if classes is None else coded(np.asarray(read_labels(classes)))[0]
+        if not is_first and not np.array_equal(known, self.classes_):
             raise ValueError(f"classes={list(classes)} is not the same as on the last call: {self.classes_.tolist()}.")
-        known = np.unique(classes) if is_first else self.classes_
-        source = self._part(X, y, sample_weight, known, is_first)
-        self.classes_ = known
-        if is_first:
-            self.target_name_ = source.target
-        mapped = self._fit_maps(source) if is_first else self._mapped(source)
-        self._settle(self._added(mapped, None if is_first else self._sums), mapped)
+        with unchanged_on_error(self):
+            if is_first:
+                source = class_source(self, X, y, sample_weight, known)[0]
+                self.classes_, self.target_name_ = known, source.target
+                mapped, sums = self.fit_maps(source), None
+            else:
+                mapped, sums = self._mapped(self.labelled(X, y, sample_weight)), self._sums
+            self._settle(self._added(mapped, sums), mapped)
         return self
-
-    def _part(self, X: Any, y: Any, sample_weight: Any, known: Array, is_first: bool) -> Source:
-        """Checked rows with codes among the known classes; what the first call set stays."""
-        if is_first:
-            return class_source(self, X, y, sample_weight, known)[0]
-        predict_source(self, X) if isinstance(X, Source) else predict_rows(self, X)
-        return class_source(self._reader(), X, y, sample_weight, known)[0]
 
     def _added(self, source: Source, sums: Any) -> Any:
         """The statistic of these rows and those before."""
-        own = self._statistic(source, ByLabel(len(self.classes_)))
+        own = self.statistic(source, ByLabel(len(self.classes_)))
         return own if sums is None else sums + own
 
     def _settle(self, statistic: Any, source: Source) -> None:
@@ -115,7 +107,8 @@ class GaussianNB(NaiveBayes):
         """What is maximised, in one line."""
         return "maximised: sum_i weight_i log(prior_k prod_j N(x_ij; theta_kj, var_kj)), k = y_i"
 
-    def _statistic(self, source: Source, cells: Cells) -> CellMoments:
+    def statistic(self, source: Source, cells: Cells) -> CellMoments:
+        """Means and squares about them, by cell."""
         return cell_moments(source, cells)
 
     def _added(self, source: Source, sums: Any) -> Any:
@@ -123,10 +116,10 @@ class GaussianNB(NaiveBayes):
         own = cell_moments(source, ByLabel(len(self.classes_)), scaling)
         return own if sums is None else sums.merged(own)
 
-    def _task(self, statistic: CellMoments, source: Source) -> DiagonalCovariance:
+    def _task_of(self, statistic: CellMoments, source: Source) -> DiagonalCovariance:
         priors = checked_priors("priors", self.priors, self.classes_)
         added = float(self.var_smoothing) * float(statistic.total_variances().max(initial=0.0))
-        return DiagonalCovariance(statistic, 0.0, priors, list(source.names), self.classes_, added=added)
+        return DiagonalCovariance(statistic, Shrinkage(), priors, list(source.names), self.classes_, added=added)
 
     def _store(self, task: DiagonalCovariance, state: GaussianState) -> None:
         self.class_count_, self.class_prior_ = task.moments.weights, state.priors
@@ -150,240 +143,3 @@ class GaussianNB(NaiveBayes):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("parameter var_smoothing", self.var_smoothing)
-
-
-class CountNB(NaiveBayes):
-    """Naive Bayes over counts, smoothed by alpha."""
-
-    alpha: float
-    fit_prior: bool
-    class_prior: Any
-    task: type[CountTask]
-
-    def candidates(self, source: Source) -> list[dict[str, Any]]:
-        """Smoothings from next to none to strong."""
-        return [{"alpha": float(10.0**power)} for power in np.arange(-3.0, 2.01, 0.5)]
-
-    def _make_task(self, kind: type[CountTask], statistic: CellCounts, source: Source) -> CountTask:
-        priors = checked_priors("class_prior", self.class_prior, self.classes_)
-        if priors is None and not self.fit_prior:
-            priors = np.full(len(self.classes_), 1.0 / len(self.classes_))
-        return kind(statistic, float(self.alpha), priors, list(source.names))
-
-    def _store(self, task: CountTask, state: CountState) -> None:
-        self.class_count_, self.feature_count_ = task.counts.weight, task.counts.counts
-        self.class_log_prior_, self.feature_log_prob_ = state.log_priors, state.log_p
-        self._refuse_impossible(task.names)
-
-    def _refuse_impossible(self, names: Sequence[str]) -> None:
-        """Chances of 0 make a row impossible in every class, and leave it without a prediction."""
-        bad = np.argwhere(~np.isfinite(self._finite_part()) & (self.class_count_ > 0)[:, None])
-        for k, j in bad[:1]:
-            raise ValueError(
-                f"alpha=0 gives column {names[j]!r} a chance of 0 or 1 in class {self.classes_.tolist()[k]!r}: rows "
-                "that say otherwise would be impossible. Use alpha > 0."
-            )
-
-    def _finite_part(self) -> Array:
-        return self.feature_log_prob_
-
-    def _state(self) -> CountState:
-        return CountState(self.class_log_prior_, self.feature_log_prob_)
-
-    def _certified(self, task: Any, state: CountState) -> Certificate:
-        return certify_counts(task, state, float(self.tol))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("alpha", self.alpha)
-        if not isinstance(self.fit_prior, bool | np.bool_):
-            raise TypeError(f"fit_prior must be True or False. Got {self.fit_prior!r}.")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
-        return tags
-
-
-class BernoulliNB(CountNB):
-    """Naive Bayes with columns that are there or not: p(x, k) = prior_k prod_j p_jk^x_j (1 - p_jk)^(1 - x_j).
-
-    p_jk = (n_jk + alpha) / (n_k + 2 alpha), n_jk the weight of the rows of class k that have column j
-
-    certificate:  shortfall of the mean (smoothed) log-likelihood, in nats a row
-
-    Parameters
-    ----------
-    alpha : float >= 0, default 1.0
-        Laplace smoothing. With 0 a chance of 0 or 1 is refused.
-    binarize : float or None, default 0.0
-        x_j is 1 where the entry is larger than this. None: X holds 0 and 1 already.
-    fit_prior : bool, default True
-        Priors are the classes' shares of the rows, or else equal.
-    class_prior : None or one number a class, default None
-    encoder : as for LinearRegression
-    tol : float >= 0, default 1e-8
-
-    Attributes
-    ----------
-    classes_, class_count_, class_log_prior_ : of every class
-    feature_count_, feature_log_prob_ : n_jk and log p_jk, classes x columns
-    certificate_ : see above
-
-    >>> import numpy as np
-    >>> import certifit as cf
-    >>> X = np.array([[1, 0], [1, 1], [0, 1], [0, 1]])
-    >>> np.exp(cf.BernoulliNB().fit(X, ["ham", "ham", "spam", "spam"]).feature_log_prob_).round(4)
-    array([[0.75, 0.5 ],
-           [0.25, 0.75]])
-    """
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        binarize: float | None = 0.0,
-        fit_prior: bool = True,
-        class_prior: Any = None,
-        encoder: Any = None,
-        tol: float = 1e-8,
-    ) -> None:
-        self.alpha = alpha
-        self.binarize = binarize
-        self.fit_prior = fit_prior
-        self.class_prior = class_prior
-        self.encoder = encoder
-        self.tol = tol
-
-    @property
-    def objective(self) -> str:
-        """What is maximised, in one line."""
-        return (
-            "maximised: sum_i weight_i log(prior_k prod_j p_jk^x_ij (1 - p_jk)^(1 - x_ij)), k = y_i, "
-            f"and {self.alpha:g} rows more of each class with and without each column"
-        )
-
-    def sums_key(self) -> Any:
-        """The threshold decides what is counted."""
-        return self.binarize
-
-    def _statistic(self, source: Source, cells: Cells) -> CellCounts:
-        counts = cell_counts(source, cells, None if self.binarize is None else float(self.binarize))
-        if self.binarize is None and (counts.lowest < 0 or (counts.counts > counts.weight[:, None]).any()):
-            raise ValueError("binarize=None needs X of 0 and 1. Use binarize=0.0, or another threshold.")
-        return counts
-
-    def _task(self, statistic: CellCounts, source: Source) -> CountTask:
-        return self._make_task(BernoulliTask, statistic, source)
-
-    def _finite_part(self) -> Array:
-        return self.feature_log_prob_ + log_not(self.feature_log_prob_)
-
-    def _log_joint(self, columns: Block) -> Array:
-        no = log_not(self.feature_log_prob_)
-        weights = np.ascontiguousarray(np.where(np.isfinite(no), self.feature_log_prob_ - no, 0.0))
-        constants = self.class_log_prior_ + no.sum(axis=1)
-        if self.binarize is None:
-            scores: Array = core.linear_scores(columns.rows, weights, constants, n_threads())
-            return scores
-        names = self.column_names_
-
-        def of_rows(X: Any) -> Array:
-            block = Block(binarized(X, float(self.binarize or 0.0), names), None, None)
-            part: Array = core.linear_scores(block.rows, weights, constants, n_threads())
-            return part
-
-        return pieces_of(columns.X, of_rows)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.binarize is not None and (not isinstance(self.binarize, Real) or not np.isfinite(float(self.binarize))):
-            raise ValueError(f"binarize must be None or a finite number. Got {self.binarize!r}.")
-
-
-class MultinomialNB(CountNB):
-    """Naive Bayes over counts of words: p(x, k) = prior_k prod_j p_jk^x_j, but for a factor without k.
-
-    p_jk = (n_jk + alpha) / (sum_j n_jk + alpha V), n_jk how often the rows of class k have word j, V words
-
-    certificate:  shortfall of the mean (smoothed) log-likelihood, in nats a row
-
-    Parameters
-    ----------
-    alpha : float >= 0, default 1.0
-        Laplace smoothing. With 0 a chance of 0 is refused.
-    fit_prior, class_prior, encoder, tol : as for BernoulliNB
-
-    Attributes
-    ----------
-    classes_, class_count_, class_log_prior_ : of every class
-    feature_count_, feature_log_prob_ : n_jk and log p_jk, classes x columns
-    certificate_ : see above
-
-    >>> import numpy as np
-    >>> import certifit as cf
-    >>> X = np.array([[2, 0], [1, 0], [0, 2]])
-    >>> np.exp(cf.MultinomialNB().fit(X, [0, 0, 1]).feature_log_prob_).round(4)
-    array([[0.8 , 0.2 ],
-           [0.25, 0.75]])
-    """
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        fit_prior: bool = True,
-        class_prior: Any = None,
-        encoder: Any = None,
-        tol: float = 1e-8,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_prior = fit_prior
-        self.class_prior = class_prior
-        self.encoder = encoder
-        self.tol = tol
-
-    @property
-    def objective(self) -> str:
-        """What is maximised, in one line."""
-        return (
-            "maximised: sum_i weight_i log(prior_k prod_j p_jk^x_ij), k = y_i, "
-            f"and each word {self.alpha:g} times more in each class"
-        )
-
-    def _statistic(self, source: Source, cells: Cells) -> CellCounts:
-        counts = cell_counts(source, cells)
-        if counts.lowest < 0:
-            raise ValueError(
-                f"Negative values in data passed to MultinomialNB (input X): {counts.lowest:g}. Counts are >= 0."
-            )
-        return counts
-
-    def _task(self, statistic: CellCounts, source: Source) -> CountTask:
-        return self._make_task(MultinomialTask, statistic, source)
-
-    def _log_joint(self, columns: Block) -> Array:
-        weights = np.ascontiguousarray(self.feature_log_prob_)
-        scores: Array = core.linear_scores(columns.rows, weights, self.class_log_prior_, n_threads())
-        return scores
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        return tags
-
-
-def binarized(X: Any, threshold: float, names: Sequence[str]) -> Any:
-    """1 where an entry is larger than the threshold, else 0; a category stays as it is coded."""
-    if isinstance(X, Columns):
-        parts = [
-            part if isinstance(part, Codes) else Dense(binarized(part.dense(X.shape[0]), threshold, names))
-            for part in X.segments
-        ]
-        return Columns(parts, X.shape[0])
-    values = X.data if sp.issparse(X) else X
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        refuse_nonfinite(Memory(X, None, names=list(names)))
-    if not sp.issparse(X):
-        return (threshold < X).view(np.uint8)
-    return sp.csr_array(((values > threshold).astype(np.float64), X.indices, X.indptr), shape=X.shape)

@@ -57,7 +57,7 @@ class SparseRegressor(LinearRegressor):
         """
         model = clone(self)
         model._check_parameters()
-        task = model._task(model._fit_maps(fit_source(model, X, y, sample_weight)), 1.0)
+        task = model._task(model.fit_maps(fit_source(model, X, y, sample_weight)), 1.0)
         chosen = _grid(task, _count(n_alphas)) if alphas is None else _checked_alphas(alphas)
         return elastic_path(task, chosen, float(self.tol), int(self.max_iter))
 
@@ -65,7 +65,7 @@ class SparseRegressor(LinearRegressor):
         """The hundred values of alpha of `path`: one pass."""
         model = clone(self)
         model._check_parameters()
-        task = model._task(model._fit_maps(source), 1.0)
+        task = model._task(model.fit_maps(source), 1.0)
         return [{"alpha": float(alpha)} for alpha in _grid(task, 100)]
 
     def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:

@@ -3,48 +3,80 @@
 from certifit.report import text
 from certifit.report.facts import Table
 
+# Classes that are named.
+FEW = 4
+
 
 def answer(context: Table) -> list[str]:
     """What was fitted, how good it is, how it does on new rows, whether it is proven."""
-    model, data, quality, certificate = (context[key] for key in ("model", "data", "quality", "certificate"))
-    target = text.visible(model["target"], 60)
+    parts = (_fitted, _kept, _explained, _new_rows, _classes, _proven)
+    return [sentence for part in parts for sentence in part(context)]
+
+
+def _fitted(context: Table) -> list[str]:
+    model = context["model"]
     columns = f"with a {model['basis']}" if model["basis"] else f"on {_used(context)}"
-    sentences = [f"{target} was fitted from {text.plural(data['n_rows'], 'row')} by {model['words']} {columns}."]
-    sentences += _kept(context)
+    rows = text.plural(context["data"]["n_rows"], "row")
+    return [f"{_target(context)} was fitted from {rows} by {model['words']} {columns}."]
+
+
+def _target(context: Table) -> str:
+    """Its name, and its classes where there are a few."""
+    classes = context["data"]["target"]["classes"]
+    name = text.visible(context["model"]["target"], 60)
+    if classes is None:
+        return name
+    labels = [one["label"] for one in classes]
+    return f"{name} ({text.joined(labels) if len(labels) <= FEW else text.plural(len(labels), 'class', 'classes')})"
+
+
+def _explained(context: Table) -> list[str]:
+    quality = context["quality"]
+    if quality is None:
+        return []
     if quality["exact"]:
-        sentences.append("The fit passes through every row, up to rounding.")
-    elif quality["r2"] is not None:
-        what = "variance" if quality["centered"] else "squared size"
-        error = text.number(quality["sigma"], 3)
-        sentences.append(
-            f"It explains {_percent(quality['r2'])} of the {what} of {target}; a typical error is {error}."
-        )
-    if context["validation"] is not None and context["validation"]["rows"]:
-        sentences.append(context["validation"]["sentences"][0])
-    if certificate["holds"]:
-        sentences.append(
-            "It converged, and this is proven: no other coefficients can make the "
-            f"{model['minimised']} smaller by more than {text.power(certificate['value'])} of its value."
-        )
-    else:
-        sentences.append("It did not converge: see above.")
-    return sentences
+        return ["The fit passes through every row, up to rounding."]
+    if quality["r2"] is None:
+        return []
+    what = "variance" if quality["centered"] else "squared size"
+    target, error = text.visible(context["model"]["target"], 60), text.number(quality["sigma"], 3)
+    return [f"It explains {_percent(quality['r2'])} of the {what} of {target}; a typical error is {error}."]
+
+
+def _new_rows(context: Table) -> list[str]:
+    validation = context["validation"]
+    if context["classes"] is not None or validation is None or not validation["rows"]:
+        return []
+    return [validation["sentences"][0]]
+
+
+def _classes(context: Table) -> list[str]:
+    return [] if context["classes"] is None else context["classes"]["sentences"][:2]
+
+
+def _proven(context: Table) -> list[str]:
+    certificate, what = context["certificate"], context["model"]["minimised"]
+    goal = certificate["goal"]
+    if not certificate["holds"]:
+        return [f"{goal['failed']}: see above."]
+    bound = f"{text.power(certificate['value'])} {goal['unit']}"
+    return [f"{goal['proven']} {goal['chosen']} can make the {what} {goal['better']} by more than {bound}."]
 
 
 def _used(context: Table) -> str:
     columns, n_made = context["data"]["columns"], context["model"]["n_columns"]
-    n_coefficients = n_made + context["model"]["intercept"]
     n_used = sum(column["kind"] != "set aside" for column in columns)
     words = text.plural(len(columns), "column")
     if n_used < len(columns):
         words = f"{text.count(n_used)} of {words}"
-    return words if n_made == n_used else f"{words} ({text.plural(n_coefficients, 'coefficient')})"
+    return words if n_made == n_used else f"{words} ({context['model']['made']})"
 
 
 def _kept(context: Table) -> list[str]:
-    chosen = context["coefficients"]["chosen"]
-    if chosen is None:
+    table = context["coefficients"]
+    if table is None or table["chosen"] is None:
         return []
+    chosen = table["chosen"]
     n_kept, n_dropped = len(chosen["kept"]), len(chosen["dropped"])
     if not n_dropped:
         return ["All columns kept a coefficient."]

@@ -6,7 +6,7 @@ Names come from data files, so every character that Markdown or HTML gives a mea
 import re
 from typing import Any
 
-from certifit.report import tables, text
+from certifit.report import class_tables, tables, text
 from certifit.report.page import environment
 
 # What Markdown (GitHub's too: tables, strike-through, mathematics, mentions) may read as markup.
@@ -40,12 +40,20 @@ def card(context: dict[str, Any]) -> str:
     """Markdown of a context made by `context.build`."""
     made = environment(is_html=False)
     made.filters.update(escaped=escaped, code=code)
-    rows = [row for row in context["coefficients"]["rows"] if row["estimate"] != 0]
-    rows = rows if len(rows) <= MOST_ROWS else tables.ranked(context["coefficients"], rows)[:MOST_ROWS]
+    table = context["coefficients"]
+    rows = [] if table is None else [row for row in table["rows"] if row["estimate"] != 0]
+    rows = rows if len(rows) <= MOST_ROWS else tables.ranked(table, rows)[:MOST_ROWS]
     return made.get_template("card.md").render(
         **context,
-        level=text.number(100 * context["coefficients"]["level"]),
+        level=text.number(100 * (table or context["classes"])["level"]),
+        task="regression" if context["classes"] is None else "classification",
         shown=tables.coefficient_rows(rows),
+        class_leaders=class_tables.leader_rows(context),
+        class_rows=class_tables.class_rows(context)[:MOST_ROWS],
+        lists=class_tables.deciding_lists(context),
+        grid=class_tables.deciding_grid(context)[:MOST_ROWS],
+        grid_labels=class_tables.grid_labels(context),
+        weighed=class_tables.weighed(context),
         leaders=tables.validation_rows(context),
         influential=tables.influence_rows(context),
     )

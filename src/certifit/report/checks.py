@@ -10,11 +10,19 @@ from certifit.report import text
 
 Table = dict[str, Any]
 
-# A column that alone explains more than this of the target is suspected to be made from it.
-KNOWS = 0.999
+# A column that alone explains more than this of the target is suspected to be made from it: of the variance of a
+# quantity, of the uncertainty about a class.
+KNOWS, KNOWS_CLASS = 0.999, 0.95
 FEW_ROWS = 10
 
-_WORDS = {"number": "number", "flag": "flag", "levels": "category", "date": "date", "set aside": "set aside"}
+_WORDS = {
+    "number": "number",
+    "flag": "flag",
+    "levels": "category",
+    "date": "date",
+    "text": "text",
+    "set aside": "set aside",
+}
 
 
 def find_checks(context: Table) -> list[Table]:
@@ -28,7 +36,14 @@ def suspects(context: Table) -> list[Table]:
     used = [column for column in data["columns"] if column["kind"] != "set aside"]
     if len(used) < 2 or data["n_rows"] < FEW_ROWS:
         return []
-    return [column for column in used if (column["alone"] or 0) > KNOWS]
+    least = KNOWS if data["target"]["classes"] is None else KNOWS_CLASS
+    return [column for column in used if (column["alone"] or 0) > least]
+
+
+def told(context: Table) -> str:
+    """What a column that knows the answer would tell."""
+    what = "variance of" if context["data"]["target"]["classes"] is None else "uncertainty about"
+    return f"{what} {text.visible(context['model']['target'], 40)}"
 
 
 def _types(context: Table) -> Table:
@@ -91,7 +106,7 @@ def _left_out(context: Table) -> Table | None:
 
 def _references(context: Table) -> Table | None:
     """A reference level of few rows makes every coefficient of its category uncertain."""
-    groups = context["coefficients"]["groups"]
+    groups = [] if context["coefficients"] is None else context["coefficients"]["groups"]
     rare = [group for group in groups if group["reference_rows"] < FEW_ROWS and group["n_levels"] > 2]
     if not groups:
         return None
@@ -109,11 +124,11 @@ def _references(context: Table) -> Table | None:
 
 def _knows(context: Table) -> Table | None:
     found = suspects(context)
-    target = text.visible(context["model"]["target"], 40)
     if found:
+        verb = "explains" if context["data"]["target"]["classes"] is None else "removes"
         details = [
-            f"{text.visible(column['name'], 60)}: suspect, knows the answer. Alone it explains "
-            f"{text.percent(column['alone'])} of the variance of {target}."
+            f"{text.visible(column['name'], 60)}: suspect, knows the answer. Alone it {verb} "
+            f"{text.percent(column['alone'])} of the {told(context)}."
             for column in found
         ]
         names = text.joined([column["name"] for column in found], 10)
@@ -124,6 +139,25 @@ def _knows(context: Table) -> Table | None:
     best = max(known, key=lambda column: column["alone"])
     words = f"None suspected. The strongest alone is {text.visible(best['name'], 60)}, {text.percent(best['alone'])}."
     return _check("Columns that know the answer", "ok", words)
+
+
+def _class_sizes(context: Table) -> Table | None:
+    """Classes of few rows cannot be learnt, and their rates are uncertain."""
+    classes = context["data"]["target"]["classes"]
+    if classes is None:
+        return None
+    few = [one for one in classes if one["rows"] < FEW_ROWS]
+    largest, smallest = (pick(classes, key=lambda one: one["rows"]) for pick in (max, min))
+    if few:
+        names = text.joined([one["label"] for one in few], 10)
+        details = [f"{text.visible(one['label'], 60)}: {text.plural(one['rows'], 'row')}." for one in few]
+        words = f"{names}: fewer than {FEW_ROWS} rows, too few to learn from or to measure."
+        return _check("Rows of each class", "warn", words, details)
+    if largest["rows"] == smallest["rows"]:
+        return _check("Rows of each class", "ok", f"{text.plural(largest['rows'], 'row')} in every class.")
+    words = f"{text.visible(smallest['label'], 40)} has {text.plural(smallest['rows'], 'row')}, the fewest"
+    share = f"{text.visible(largest['label'], 40)} {text.percent(largest['share'])} of all"
+    return _check("Rows of each class", "ok", f"{words}; {share}.")
 
 
 def _bad_rows(context: Table) -> Table | None:
@@ -148,7 +182,7 @@ def _checksums(context: Table) -> Table | None:
     return _check("Checksums", "note", "The files carry none, so a damaged byte can go unnoticed.")
 
 
-CHECKS = (_types, _missing, _constant, _repeated, _left_out, _references, _knows, _bad_rows, _checksums)
+CHECKS = (_types, _class_sizes, _missing, _constant, _repeated, _left_out, _references, _knows, _bad_rows, _checksums)
 
 
 def _check(name: str, level: str, words: str, details: list[str] | None = None) -> Table:

@@ -7,7 +7,7 @@ from scipy import linalg, special
 
 from certifit.report import text
 from certifit.report.facts import Fit, Table
-from certifit.report.passes import Survey
+from certifit.report.passes import Seen
 
 # Standard errors that hold for noise of unequal size too, with the best record in small samples.
 ROBUST = "HC3"
@@ -16,8 +16,10 @@ ROBUST_NUMBERS = {"robust_error": "standard_error", "robust_p": "p", "robust_low
 EFFECTS = ("effect", "effect_low", "effect_high")
 
 
-def coefficient_facts(fit: Fit) -> Table:
-    """Rows, and the groups of rows that are one category."""
+def coefficient_facts(fit: Fit) -> Table | None:
+    """Rows, and the groups of rows that are one category; None for a model of classes."""
+    if fit.errors is None:
+        return None
     model, level = fit.model, fit.level
     names = [str(name) for name in model.column_names_]
     rows: list[Table] = [
@@ -108,14 +110,14 @@ def why_no_inference(fit: Fit) -> str:
     )
 
 
-def _add_effects(rows: list[Table], seen: Survey) -> None:
+def _add_effects(rows: list[Table], seen: Seen) -> None:
     """Coefficient times the sd of its column: what one usual step of the column does to the target."""
     for row, sd in zip(rows, seen.columns.sd, strict=True):
         for key, value in zip(EFFECTS, ("estimate", "low", "high"), strict=True):
             row[key] = None if row[value] is None else row[value] * float(sd)
 
 
-def _name_columns(model: Any, rows: list[Table], seen: Survey) -> list[Table]:
+def _name_columns(model: Any, rows: list[Table], seen: Seen) -> list[Table]:
     """Give every row its column of the table, and its level; returns the categories."""
     encoder = getattr(model, "encoder_", None)
     if encoder is None:
@@ -137,7 +139,7 @@ def _name_columns(model: Any, rows: list[Table], seen: Survey) -> list[Table]:
     return groups
 
 
-def _group(model: Any, kind: Any, place: slice, seen: Survey) -> Table:
+def _group(model: Any, kind: Any, place: slice, seen: Seen) -> Table:
     """A category: its reference, how much it moves the prediction, and the test of all its levels together.
 
     effect is the sd over rows of its part of the prediction: sum_l p_l b_l^2 - (sum_l p_l b_l)^2, then the root.

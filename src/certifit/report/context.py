@@ -2,30 +2,51 @@
 
 The page, report.json, the model card and the pictures are all made from it, so they cannot tell different numbers.
 
-format        "certifit report"; version of this list of keys, 2; certifit: version of the package
-files         data, paths, scan, bad_rows: what was read and how; model, report, card, coefficients, selection (or
-              None): names as a reader types them; weight: its column or None
+format        "certifit report"; version of this list of keys, 3; certifit: version of the package
+files         data, paths, scan, bad_rows: what was read and how; model, report, card, coefficients, deciding,
+              selection (the last three or None): names as a reader types them; weight: its column or None
 sections      what the page shows, in order [{name, title, short, key (of this dictionary)}]
 figures       the pictures, in order [{name, section, title, caption, description, file}]
 answer        the result in a few sentences
-model         kind, words, minimised (what the proof speaks of), objective, target, intercept, alpha, parameters,
-              basis, n_features, n_columns, n_nonzero, is_sparse, monomials
+model         kind, words, minimised (the size that the proof speaks of), objective, target, intercept, alpha (None
+              without a penalty), parameters, basis, n_features, n_columns, made (what they became, in words),
+              n_nonzero, is_sparse, monomials
 data          named (columns came with names), is_table, n_rows, mass (sum of weights), weighted,
               skipped (bad rows) and checksummed (None when not a file), notes, file_notes: sentences,
-              target {name, mean, sd, low, high}, columns [{name, kind: number | flag | levels | date | set aside,
-              type, missing, distinct, mean, sd, low, high, first, last (dates), levels [[level, share of rows]],
-              reference, reason (why set aside), alone (share of the variance it explains by itself)}]
+              target {name, mean, sd, low, high (None for classes), classes (None, or [{label, rows, share}])},
+              columns [{name, kind: number | flag | levels | date | text | set aside, type, missing, distinct, mean,
+              sd, low, high, first, last (dates), levels [[level, share of rows]],
+              reference, reason (why set aside), alone (share of the variance of the target that it explains by
+              itself; for classes, of the uncertainty about the class that it removes)}]
 checks        [{name, level: ok | note | warn, text, details}]
-quality       r2, adjusted_r2, centered, sigma (typical error), sigma_words, rmse, mean_error, df, f, f_p, exact,
+quality       None for classes, or r2, adjusted_r2, centered, sigma (typical error), sigma_words, rmse, mean_error,
+              df, f, f_p, exact,
               outside95 (share of residuals beyond 1.96 sigma), largest (in sigma),
               spread_ratio (widest over narrowest middle half along the predictions),
               quartiles (of the residuals: low, 25, 50, 75 %, high)
-coefficients  level, has_inference, reason, notes, rows [{name, estimate, error, t, p, low, high, robust_error,
+coefficients  None for classes, or level, has_inference, reason, notes, rows [{name, estimate, error, t, p, low, high,
+              robust_error,
               robust_p, robust_low, robust_high, digits, column, level, effect, effect_low, effect_high}];
               effect = coefficient times the spread (sd) of its column; robust: None or {kind, holds, sentences};
               chosen: None, or where coefficients may be zero {n_nonzero, kept, dropped: columns};
               groups, one a category [{column, reference, reference_rows, n_levels, effect, f, p}], f and p of the test
               of all its levels together
+classes       None, or what predicted probabilities are worth: is_new (no model saw its rows; else rows of the fit),
+              n_rows, n_drawn (rows that curves are made of), level, labels, n_classes, positive (place of the label
+              that
+              precision and recall speak of; None with more than two), metrics {accuracy, log_loss, auc, f1,
+              balanced_accuracy: {value, low, high}}, baseline (the class shares alone) {label, accuracy, log_loss},
+              confidence (mean probability of what is predicted), matrix {labels, counts (truth in rows), rows,
+              n_left_out}, pairs (mistakes, most frequent first) [{truth, predicted, rows, share}], calibration {error,
+              is_even (bins are equally wide, else of equally many rows), bins [{count, predicted, observed, low,
+              high}]}, cuts (thresholds) [{cut, called, precision, recall,
+              accuracy}], rows [{label, rows, share, predicted, precision, recall, f1, auc: {value, low, high},
+              average_precision}], curves [{label, share, auc, average_precision, roc, precision_recall: points}],
+              sentences
+deciding      None, or what decides between classes: what: words | odds | spreads, labels, n_columns, rows, first those
+              that decide most [{name, column, is_share (mean is a share of rows), log_odds,
+              evidence, count, mean, sd: a number a class, or None}],
+              sentences; see report/deciding.py for the formulas
 path          None, or alphas (largest first), chosen, n_nonzero, n_columns, lines [{name, entered (the largest alpha
               with a weight), weights, effects}], n_other (columns that are not drawn), sentences
 influence     None, or n_coefficients, mean_leverage, grid (log10 leverage, studentised residual), high_leverage, far,
@@ -33,12 +54,16 @@ influence     None, or n_coefficients, mean_leverage, grid (log10 leverage, stud
               sentences
 outliers      None, or delta, scale, limit, n_beyond, share, rows [{row (from 0), residual, scales, pull}], sentences
 certificate   holds, value, tolerance, rounding, rank, n_columns, condition, dependent, claim, theorem, sentences,
-              prediction_moves (bound, root mean square; None: no bound), words
+              prediction_moves (bound, root mean square; None: no bound), fault (why there is no proof, or None),
+              goal (words: chosen, better, lower, unit, done, question, proven, failed), words
 history       None, or n_steps, rows [{iteration, objective, gap, step}], sentences
 validation    None, or the errors on rows that the fits did not see: n_splits, group (column that stays in one fold),
-              rule, best, chosen, rows [{name, is_baseline, is_best, is_chosen, error (root mean squared),
-              standard_error, train_error, r2, difference (to the best), difference_error, params, route, folds}],
-              sentences, notes, caution, curve None or {model, parameter, values, validation, validation_error, train,
+              rule, best, chosen, measure (what error is: root mean squared error, log loss, share of wrong rows),
+              rows [{name, is_baseline, is_best, is_chosen, error, standard_error, train_error, r2, difference (to the
+              best), difference_error, params, route, folds,
+              scores (None, or of classes as metrics)}],
+              sentences, notes, caution, curve None or {model, parameter, label, values, validation, validation_error,
+              train,
               train_error, best, chosen}, decomposition None or {values, error, variance, bias_and_noise, n_draws}
               of squared errors; no rows where it was not possible: sentences say why
 selection     None, or direction, wanted, fixed, features, chosen (place of its step), redundant: sentences,
@@ -46,7 +71,8 @@ selection     None, or direction, wanted, fixed, features, chosen (place of its 
               train_error, folds}]
 warnings      [{level: bad | warn | note, title, text, action}], worst first; notices: those that are not bad
 usage         python, shell: lines
-pictures      what they are drawn from: fit, spread: grids; bands; histogram; quantiles; curve or None
+pictures      None for classes, or what pictures of residuals are drawn from: fit, spread: grids; bands; histogram;
+              quantiles; curve or None
 """
 
 import math
@@ -66,7 +92,7 @@ from certifit.report.quality import picture_facts
 from certifit.report.sections import SECTIONS, shown
 from certifit.runtime import one_blas_thread
 
-VERSION = 2
+VERSION = 3
 
 
 @one_blas_thread
@@ -77,16 +103,17 @@ def build(
     level: float = 0.95,
     validation: Table | None = None,
     selection: Table | None = None,
+    positive: Any = None,
 ) -> Table:
     """The dictionary, from a fitted model and the data it was fitted on.
 
-    validation, selection: from `report.validation`.
+    validation, selection: from `report.validation`. positive: the label of two that precision and recall speak of.
     """
-    fit = Fit.of(model, source, files, level, validation, selection)
+    fit = Fit.of(model, source, files, level, validation, selection, positive)
     context: Table = {"format": "certifit report", "version": VERSION, "certifit": _version()}
     context |= {"files": dict(files), "model": model_facts(fit), "selection": selection}
     context |= {section.key: section.build(fit) for section in SECTIONS if section.build is not None}
-    context["pictures"] = picture_facts(fit, context["quality"]["sigma"])
+    context["pictures"] = picture_facts(fit, context["quality"])
     context = _plain(context)
     # From here on words, made from the facts alone.
     context["checks"] = find_checks(context)

@@ -1,20 +1,32 @@
-"""What every part of the report is made from: a fitted model, its data, and what two passes over them told."""
+"""What every part of the report is made from: a fitted model, its data, and what passes over them told."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from certifit.data.source import Source
-from certifit.report import passes
+from certifit.report import class_passes, passes
+from certifit.report.class_passes import ByClass
 from certifit.report.kinds import Kind, kind_of
-from certifit.report.passes import Shapes, Survey
+from certifit.report.passes import Seen, Shapes, Survey
 
 Table = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class Errors:
+    """Residuals of a fitted quantity, in two passes."""
+
+    seen: Survey
+    shapes: Shapes
+
+
+@dataclass(frozen=True)
 class Fit:
-    """A fit as the sections see it. validation, selection: tables of `report.validation`, or None."""
+    """A fit as the sections see it. validation, selection: tables of `report.validation`, or None.
+
+    seen: of the rows. errors: of a model of a quantity, by_class: of a model of classes; the other one is None.
+    """
 
     model: Any
     source: Source
@@ -23,13 +35,14 @@ class Fit:
     validation: Table | None
     selection: Table | None
     kind: Kind
-    seen: Survey
-    shapes: Shapes
+    seen: Seen
+    errors: Errors | None = None
+    by_class: ByClass | None = None
 
     @property
     def has_intercept(self) -> bool:
         """Whether the model has one."""
-        return bool(getattr(self.model, "fit_intercept", True))
+        return self.errors is not None and _has_intercept(self.model)
 
     @property
     def inference(self) -> Any:
@@ -44,10 +57,23 @@ class Fit:
         level: float,
         validation: Table | None,
         selection: Table | None,
+        positive: Any = None,
     ) -> "Fit":
-        """Two passes over the data."""
-        sd, mean = float(model.data_["target_sd"]), float(model.data_["target_mean"])
-        scale = sd if sd > 0 else max(abs(mean), 1.0)
-        seen = passes.survey(model, source, scale, mean if getattr(model, "fit_intercept", True) else 0.0)
-        shapes = passes.shapes(model, source, seen)
-        return Fit(model, source, files, level, validation, selection, kind_of(model), seen, shapes)
+        """Passes over the data: those of residuals, or those of classes. positive: one of two labels."""
+        given = (model, source, files, level, validation, selection, kind_of(model))
+        if hasattr(model, "classes_"):
+            seen, by_class = class_passes.survey(model, source, positive)
+            return Fit(*given, seen, by_class=by_class)
+        errors = _errors(model, source)
+        return Fit(*given, errors.seen, errors=errors)
+
+
+def _errors(model: Any, source: Source) -> Errors:
+    sd, mean = float(model.data_["target_sd"]), float(model.data_["target_mean"])
+    scale = sd if sd > 0 else max(abs(mean), 1.0)
+    seen = passes.survey(model, source, scale, mean if _has_intercept(model) else 0.0)
+    return Errors(seen, passes.shapes(model, source, seen))
+
+
+def _has_intercept(model: Any) -> bool:
+    return bool(getattr(model, "fit_intercept", True))

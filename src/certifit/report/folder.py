@@ -1,6 +1,7 @@
 """A fit on disk, all of its files or none: model.certifit, report.html, report.json, MODEL_CARD.md, coefficients.csv.
 
-Pictures are files in pictures/; a selection of features adds selection.csv. All but the model come from one context.
+A model of classes has deciding.csv in place of coefficients.csv. Pictures are files in pictures/; a selection of
+features adds selection.csv. All but the model come from one context.
 The files are written to a temporary folder first and moved when all are complete. A folder of other
 files is refused; files that certifit wrote there before are replaced.
 """
@@ -20,14 +21,16 @@ from typing import Any
 from certifit.report.text import joined, visible
 
 MODEL, REPORT, CONTEXT, COEFFICIENTS = "model.certifit", "report.html", "report.json", "coefficients.csv"
-SELECTION, CARD, PICTURES = "selection.csv", "MODEL_CARD.md", "pictures"
-FILES = (MODEL, REPORT, CONTEXT, CARD, COEFFICIENTS, SELECTION)
+SELECTION, DECIDING, CARD, PICTURES = "selection.csv", "deciding.csv", "MODEL_CARD.md", "pictures"
+FILES = (MODEL, REPORT, CONTEXT, CARD, COEFFICIENTS, DECIDING, SELECTION)
 TEMPORARY = ".certifit-"
 
 NUMBER_KEYS = ("estimate", "error", "t", "p", "low", "high", "digits")
 ROBUST_KEYS = ("robust_error", "robust_p", "robust_low", "robust_high")
 COEFFICIENT_HEAD = "name,coefficient,std_error,t,p_value,lower,upper,digits_proven"
 ROBUST_HEAD = "robust_error,robust_p_value,robust_lower,robust_upper"
+DECIDING_KEYS = ("log_odds", "evidence", "count", "mean", "sd")
+DECIDING_HEAD = f"name,column,class,{','.join(DECIDING_KEYS)}"
 SELECTION_HEAD = "step,n_features,change,error,standard_error,train_error,chosen,features"
 
 # How a file of each name begins, or what stands near its beginning, when certifit wrote it.
@@ -37,6 +40,7 @@ MARKS = {
     CONTEXT: b'{"format": "certifit report"',
     CARD: b"\nlibrary_name: certifit\n",
     COEFFICIENTS: COEFFICIENT_HEAD.encode(),
+    DECIDING: DECIDING_HEAD.encode(),
     SELECTION: SELECTION_HEAD.encode(),
 }
 PICTURE_MARK = b"<!-- Made by certifit -->"
@@ -51,20 +55,22 @@ def write(
     scan: str = "scan_csv",
     validation: dict[str, Any] | None = None,
     selection: dict[str, Any] | None = None,
+    positive: Any = None,
 ) -> dict[str, Any]:
     """Write the files for a fitted model and the source it was fitted on; returns the report's context.
 
     `data` is the name of the data file (or folder, or several), as the report should show it; `weight` its column of
     row weights; `scan` the function of certifit that reads it; `validation` and `selection` come from
-    `report.validation`.
+    `report.validation`; `positive` is the label of two that precision and recall speak of, the second where None.
     """
     from certifit.modelfile import save
     from certifit.report.context import build
 
     check(folder)
     files = _names([data] if isinstance(data, str) else list(data), selection is not None)
+    files |= {"coefficients": None, "deciding": DECIDING} if hasattr(model, "classes_") else {}
     files |= {"scan": scan, "bad_rows": getattr(source, "skipped", 0), "weight": weight}
-    context = build(model, source, files, validation=validation, selection=selection)
+    context = build(model, source, files, validation=validation, selection=selection, positive=positive)
     texts = _texts(context)
     with staged(Path(folder)) as stage:
         save(model, stage / MODEL)
@@ -83,6 +89,7 @@ def _names(paths: list[str], has_selection: bool) -> dict[str, Any]:
         "report": REPORT,
         "card": CARD,
         "coefficients": COEFFICIENTS,
+        "deciding": None,
         "selection": SELECTION if has_selection else None,
     }
 
@@ -100,10 +107,9 @@ def _texts(context: dict[str, Any]) -> dict[str, str]:
         REPORT: render(context),
         CONTEXT: json.dumps(context, allow_nan=False) + "\n",
         CARD: card(context),
-        COEFFICIENTS: coefficient_table(context),
     }
     texts |= {figure["file"]: standalone(drawn[figure["name"]], picture_style()) for figure in context["figures"]}
-    return texts if context["selection"] is None else texts | {SELECTION: selection_table(context)}
+    return texts | {name: table(context) for name, (key, table) in TABLES.items() if context[key] is not None}
 
 
 def check(folder: str | os.PathLike[str]) -> list[str]:
@@ -226,6 +232,26 @@ def selection_table(context: dict[str, Any]) -> str:
         row = [k + 1, step["n_features"], harmless(step["change"] or ""), *numbers, chosen, harmless(names)]
         writer.writerow([*row, *map(repr, step["folds"])])
     return text.getvalue()
+
+
+def deciding_table(context: dict[str, Any]) -> str:
+    """What decides as CSV with every digit, one line a column and class."""
+    deciding, text = context["deciding"], io.StringIO()
+    text.write(f"{DECIDING_HEAD}\n")
+    writer = csv.writer(text, lineterminator="\n")
+    for row in deciding["rows"]:
+        for k, label in enumerate(deciding["labels"]):
+            numbers = ["" if row[key] is None or row[key][k] is None else repr(row[key][k]) for key in DECIDING_KEYS]
+            writer.writerow([harmless(row["name"]), harmless(row["column"]), harmless(label), *numbers])
+    return text.getvalue()
+
+
+# file -> key of the context that it is made from, and how
+TABLES = {
+    COEFFICIENTS: ("coefficients", coefficient_table),
+    DECIDING: ("deciding", deciding_table),
+    SELECTION: ("selection", selection_table),
+}
 
 
 def harmless(name: str) -> str:

@@ -12,16 +12,21 @@ from types import ModuleType
 from certifit.report import text
 from certifit.report.facts import Table
 from certifit.report.pictures import (
+    calibration,
     curve,
+    deciding,
     effects,
     fit,
     gaps,
     histogram,
     influence,
+    matrix,
     names,
     penalty,
+    precision,
     quantiles,
     residuals,
+    roc,
     selection,
     validation,
     variance,
@@ -37,7 +42,7 @@ class Picture:
     name: str
     section: str
     module: ModuleType
-    title: str
+    title: str | Callable[[Table], str]
     caption: str | Callable[[Table], str]
 
     @property
@@ -45,9 +50,10 @@ class Picture:
         """Its name beside the report."""
         return f"{FOLDER}/{self.name}.svg"
 
-    def words(self, context: Table) -> str:
-        """The caption."""
-        return self.caption if isinstance(self.caption, str) else self.caption(context)
+    def words(self, context: Table) -> Table:
+        """Title and caption."""
+        said = {"title": self.title, "caption": self.caption}
+        return {key: one if isinstance(one, str) else one(context) for key, one in said.items()}
 
 
 def _selection(context: Table) -> str:
@@ -56,8 +62,59 @@ def _selection(context: Table) -> str:
 
 
 def _validation(context: Table) -> str:
-    model = text.visible(context["validation"]["curve"]["model"], 40)
-    return f"Of {model}. Too little penalty fits noise, too much flattens everything. The ring is the choice."
+    curve = context["validation"]["curve"]
+    what = curve["label"].removesuffix(" alpha")
+    return (
+        f"Of {text.visible(curve['model'], 40)}. Too little {what} fits noise, too much flattens everything. "
+        "The ring is the choice."
+    )
+
+
+def _against(context: Table) -> str:
+    return f"Error against the {context['validation']['curve']['label']}."
+
+
+def _matrix(context: Table) -> str:
+    left_out = context["classes"]["matrix"]["n_left_out"]
+    more = f" {text.plural(left_out, 'smaller class', 'smaller classes')} not drawn." if left_out else ""
+    words = "Each row is a class; the stronger the colour of a cell, the larger its share of the row."
+    return f"{words} The framed diagonal is right.{more}"
+
+
+def _calibration(context: Table) -> str:
+    found = context["classes"]
+    whiskers = any(one["low"] is not None for one in found["calibration"]["bins"])
+    interval = f" Whiskers: {text.number(100 * found['level'])} % intervals." if whiskers else ""
+    tenth = "a tenth of the scale" if found["calibration"]["is_even"] else "a tenth of the rows"
+    return f"On the line, what is given 70 % happens in 70 of 100 rows. Each dot is {tenth}.{interval}"
+
+
+def _roc(context: Table) -> str:
+    curves = context["classes"]["curves"]
+    if len(curves) > 1:
+        return f"{_each(context)}, with its area. The nearer to the upper left corner, the better."
+    return "The nearer to the upper left corner, the better; on the dotted line it guesses."
+
+
+def _precision(context: Table) -> str:
+    curves = context["classes"]["curves"]
+    if len(curves) > 1:
+        return f"{_each(context)}, with its average. The nearer to the upper right corner, the better."
+    return "The nearer to the upper right corner, the better; the dotted line is guessing."
+
+
+def _each(context: Table) -> str:
+    n_drawn, n_classes = len(context["classes"]["curves"]), context["classes"]["n_classes"]
+    which = "Each class" if n_drawn == n_classes else f"Each of the {n_drawn} largest classes"
+    return f"{which} against the rest"
+
+
+def _deciding(context: Table) -> str:
+    found, positive = context["deciding"], context["classes"]["positive"]
+    if found["what"] == "spreads" or positive is None:
+        return "Mean (dot) and standard deviation (line) of every class. The further apart, the more a column tells."
+    label, other = (text.visible(found["labels"][k], 30) for k in (positive, 1 - positive))
+    return f"To the right speaks for {label}, to the left for {other}. 0.69 doubles the odds, 2.3 is ten times."
 
 
 def _variance(context: Table) -> str:
@@ -97,8 +154,13 @@ PICTURES = (
     Picture("path", "validation", selection, "Error against the number of columns.",
             "The ring is the choice; the band is one standard error."),
     Picture("names", "validation", names, "Columns along the path.", _selection),
-    Picture("validation", "validation", validation, "Error against the penalty alpha.", _validation),
+    Picture("validation", "validation", validation, _against, _validation),
     Picture("variance", "validation", variance, "Bias and variance.", _variance),
+    Picture("matrix", "classes", matrix, "Confusion matrix.", _matrix),
+    Picture("calibration", "probabilities", calibration, "Calibration.", _calibration),
+    Picture("roc", "probabilities", roc, "ROC curve.", _roc),
+    Picture("precision", "probabilities", precision, "Precision and recall.", _precision),
+    Picture("deciding", "deciding", deciding, "What decides.", _deciding),
     Picture("penalty", "path", penalty, "Coefficients against the penalty alpha.", _penalty),
     Picture("curve", "fit", curve, "The fit.", "Dots are the rows; the line is the prediction."),
     Picture("fit", "fit", fit, "Predicted against actual.", _outside("fit", "The closer to the line, the better.")),
@@ -129,11 +191,10 @@ def figures(context: Table) -> list[Table]:
         {
             "name": picture.name,
             "section": picture.section,
-            "title": picture.title,
-            "caption": picture.words(context),
             "description": _description(found[picture.name]),
             "file": picture.file,
         }
+        | picture.words(context)
         for picture in PICTURES
         if picture.name in found
     ]

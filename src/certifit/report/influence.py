@@ -7,7 +7,7 @@ import numpy as np
 from certifit.certificates.influence import Influence
 from certifit.report import text
 from certifit.report.facts import Fit, Table
-from certifit.report.passes import Grid
+from certifit.report.passes import Grid, Survey
 
 MOST_ROWS = 10
 # Usual marks: leverage of twice the mean, a studentised residual of 3, a Cook's distance of 1.
@@ -16,13 +16,13 @@ HIGH_LEVERAGE, FAR, MUCH = 2.0, 3.0, 1.0
 
 def influence_facts(fit: Fit) -> Table | None:
     """Counts on a grid, and the rows of largest Cook's distance; None where rows have no such numbers."""
-    if fit.inference is None or fit.inference.is_exact:
+    if fit.errors is None or fit.inference is None or fit.inference.is_exact:
         return None
     try:
         parts = fit.model.influence_iter(fit.source)
     except ValueError:
         return None  # roundings leave no leverages, or the rows cannot be read twice
-    p, grid = len(fit.inference.names), _grid(fit)
+    p, grid = len(fit.inference.names), _grid(fit, fit.errors.seen)
     counts = dict.fromkeys(("high_leverage", "far", "much"), 0)
     best: Influence | None = None
     for part in parts:
@@ -36,9 +36,9 @@ def influence_facts(fit: Fit) -> Table | None:
     return facts | counts | {"sentences": _sentences(fit, facts | counts)}
 
 
-def _grid(fit: Fit) -> Grid:
+def _grid(fit: Fit, seen: Survey) -> Grid:
     """x: log10 of the leverage, which lies between 1 / N and 1 where there is an intercept; y: studentised."""
-    sigma, seen = float(fit.inference.sigma), fit.seen
+    sigma = float(fit.inference.sigma)
     low, high = (float(end) / sigma for end in seen.residual.window())
     fine = seen.n_rows <= 2000
     least = math.log10(1 / max(seen.mass, 2.0)) if fit.has_intercept else math.log10(0.01 / max(seen.mass, 2.0))

@@ -1,9 +1,11 @@
 """What the report says of each kind of model, one row a kind. A kind without a row speaks for itself by its objective.
 
-Everything else that a report shows is found by what a fitted model has (p-values, a path, a scale), not by its kind.
+Everything else that a report shows is found by what a fitted model has (p-values, a path, a scale, classes), not by its
+kind.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from certifit.report.text import number
@@ -24,6 +26,46 @@ _HUBER = (
 
 
 @dataclass(frozen=True)
+class Goal:
+    """How the proof speaks: what is chosen, which way is better, the unit of the bound, and a few words of its own."""
+
+    chosen: str
+    better: str
+    lower: str  # the verb of doing better
+    unit: str
+    done: str  # said of a fit that is proven
+    question: str
+    proven: str
+    failed: str
+
+
+SMALLEST = Goal(
+    "coefficients",
+    "smaller",
+    "lower",
+    "of its value",
+    "Converged",
+    "Did it converge?",
+    "It converged, and this is proven: no other",
+    "It did not converge",
+)
+LARGEST = Goal(
+    "parameters",
+    "larger",
+    "raise",
+    "nats a row",
+    "Best of its kind",
+    "Is it the best of its kind?",
+    "It is the best of its kind, and this is proven: no other",
+    "It is not proven to be the best of its kind",
+)
+
+
+# parameter that folds may choose -> what a curve of errors over it is called
+STRENGTHS = {"alpha": "penalty alpha", "shrinkage": "shrinkage"}
+
+
+@dataclass(frozen=True)
 class Kind:
     """words: with parameters of the model in braces; minimised: the size that the proof speaks of."""
 
@@ -33,13 +75,18 @@ class Kind:
     is_squared: bool = True  # its errors are squared: a small excess then means close predictions
     is_sparse: bool = False  # it sets coefficients to zero; its rank counts the others
     without_penalty: str | None = None  # what it is at alpha = 0
+    goal: Goal = SMALLEST
+    spelt: Mapping[str, str] = field(default_factory=dict)  # values of parameters that are words
+    strengths: Mapping[str, str] = field(default_factory=lambda: STRENGTHS)
 
     def named(self, parameters: dict[str, Any]) -> str:
         """The words, with the parameters filled in."""
         shown = {name: number(value, 6) for name, value in parameters.items() if isinstance(value, int | float)}
+        shown |= {name: self.spelt.get(value, value) for name, value in parameters.items() if isinstance(value, str)}
         return self.words.format_map(shown)
 
 
+_SMOOTHING = {"alpha": "smoothing alpha"}
 KINDS = {
     "LinearRegression": Kind("least squares", "squared error"),
     "Ridge": Kind(
@@ -50,12 +97,32 @@ KINDS = {
         "the elastic net (alpha = {alpha}, l1_ratio = {l1_ratio})", "penalised squared error", _CHOSEN, is_sparse=True
     ),
     "HuberRegressor": Kind("Huber regression (delta = {delta})", "Huber loss", _HUBER, is_squared=False),
+    "GaussianDiscriminant": Kind(
+        "Gaussian discriminant analysis ({covariance}, shrinkage {shrinkage})",
+        "likelihood",
+        goal=LARGEST,
+        spelt={"shared": "one covariance", "class": "a covariance for each class", "diagonal": "variances alone"},
+    ),
+    "GaussianNB": Kind("Gaussian naive Bayes", "likelihood", goal=LARGEST),
+    "BernoulliNB": Kind(
+        "Bernoulli naive Bayes (smoothing {alpha})", "smoothed likelihood", goal=LARGEST, strengths=_SMOOTHING
+    ),
+    "MultinomialNB": Kind(
+        "multinomial naive Bayes (smoothing {alpha})", "smoothed likelihood", goal=LARGEST, strengths=_SMOOTHING
+    ),
 }
 
 
 def kind_of(model: Any) -> Kind:
+    """The row of a fitted model; without a penalty, that of what it then is."""
+    found = kind_of_class(model)
+    return KINDS[found.without_penalty] if found.without_penalty and model.alpha_ == 0 else found
+
+
+def kind_of_class(model: Any) -> Kind:
     """The row of the model's class or of the nearest class it is made from."""
     found = next((KINDS[one.__name__] for one in type(model).__mro__ if one.__name__ in KINDS), None)
-    if found is None:
-        return Kind(type(model).__name__, "objective", is_squared=False)
-    return KINDS[found.without_penalty] if found.without_penalty and model.alpha_ == 0 else found
+    if found is not None:
+        return found
+    goal = LARGEST if str(getattr(model, "objective", "")).startswith("maximised") else SMALLEST
+    return Kind(type(model).__name__, "objective", is_squared=False, goal=goal)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from certifit.report import text
 from certifit.report.columns import column_facts
 from certifit.report.facts import Fit, Table
 
@@ -9,7 +10,9 @@ from certifit.report.facts import Fit, Table
 def model_facts(fit: Fit) -> Table:
     """What was fitted, and how it is called."""
     model = fit.model
-    parameters = model.get_params(deep=False) | {"alpha": float(model.alpha_)}
+    alpha = float(model.alpha_) if hasattr(model, "alpha_") else None
+    parameters = model.get_params(deep=False) | ({} if alpha is None else {"alpha": alpha})
+    n_columns = len(model.column_names_)
     return {
         "kind": type(model).__name__,
         "words": fit.kind.named(parameters),
@@ -17,21 +20,31 @@ def model_facts(fit: Fit) -> Table:
         "objective": str(model.objective),
         "target": str(model.target_name_),
         "intercept": fit.has_intercept,
-        "alpha": float(model.alpha_),
+        "alpha": alpha,
         "parameters": {name: value for name, value in parameters.items() if isinstance(value, int | float | str)},
         "basis": None if getattr(model, "basis_", None) is None else _basis_words(fit),
         "n_features": int(model.n_features_in_),
-        "n_columns": len(model.coef_),
-        "n_nonzero": int((model.coef_ != 0).sum()),
+        "n_columns": n_columns,
+        "made": _made(fit, n_columns),
+        "n_nonzero": n_columns if fit.errors is None else int((model.coef_ != 0).sum()),
         "is_sparse": fit.kind.is_sparse,
         "monomials": _monomials(model),
     }
 
 
+def _made(fit: Fit, n_columns: int) -> str:
+    """What the columns of the data became."""
+    if fit.errors is not None:
+        return text.plural(n_columns + fit.has_intercept, "coefficient")
+    encoder = getattr(fit.model, "encoder_", None)
+    n_used = 0 if encoder is None else sum(kind.kind != "set aside" for kind in encoder.columns_)
+    return f"{text.count(n_columns)} used" if n_used == n_columns else f"made into {text.count(n_columns)}"
+
+
 def _basis_words(fit: Fit) -> str:
     degree, n_features = getattr(fit.model.basis, "degree", None), fit.source.n_features
     if degree is None:
-        return f"sum of {len(fit.model.coef_)} functions of {n_features} columns"
+        return f"sum of {len(fit.model.column_names_)} functions of {n_features} columns"
     what = "one column" if n_features == 1 else f"{n_features} columns"
     return f"polynomial of degree {degree} in {what}"
 
@@ -58,12 +71,20 @@ def data_facts(fit: Fit) -> Table:
         "n_rows": seen.n_rows,
         "mass": seen.mass,
         "weighted": seen.mass != seen.n_rows,
-        "target": {
-            "name": str(model.target_name_),
-            "mean": float(model.data_["target_mean"]),
-            "sd": float(model.data_["target_sd"]),
-            "low": seen.target.low,
-            "high": seen.target.high,
-        },
-        "columns": column_facts(model, source, seen),
+        "target": _target(fit),
+        "columns": column_facts(fit),
     }
+
+
+def _target(fit: Fit) -> Table:
+    """Its range, mean and spread, or its classes."""
+    facts: Table = {"name": str(fit.model.target_name_)}
+    facts |= dict.fromkeys(("mean", "sd", "low", "high", "classes"))
+    if fit.errors is not None:
+        data, seen = fit.model.data_, fit.errors.seen.target
+        facts |= {"mean": float(data["target_mean"]), "sd": float(data["target_sd"])}
+        facts |= {"low": seen.low, "high": seen.high}
+    if fit.by_class is not None:
+        found = zip(fit.by_class.names, fit.by_class.weights, fit.by_class.shares, strict=True)
+        facts["classes"] = [{"label": label, "rows": rows, "share": share} for label, rows, share in found]
+    return facts

@@ -1,9 +1,10 @@
 """What a reader must know before using the numbers: worst first, each with what to do."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from certifit.report import text
-from certifit.report.checks import suspects
+from certifit.report.checks import FEW_ROWS, suspects, told
 
 Table = dict[str, Any]
 Notice = dict[str, str]
@@ -15,29 +16,57 @@ def find_notices(context: Table) -> list[Notice]:
 
 
 def _not_certified(context: Table) -> Notice | None:
-    certificate = context["certificate"]
+    certificate, what = context["certificate"], context["model"]["minimised"]
     if certificate["holds"]:
         return None
-    value, tolerance = certificate["value"], certificate["tolerance"]
+    if certificate["fault"] is not None:
+        return _notice(
+            "bad",
+            "The fit is not proven to be the best",
+            f"There is no bound on how far it is from that. {text.visible(certificate['fault'], 600)}",
+            "Leave out the columns that are named, or shrink the covariance (--shrinkage 0.1).",
+        )
+    short = SHORT[certificate["goal"]["better"]]
+    excess = short.excess.format(value=text.power(certificate["value"]), unit=certificate["goal"]["unit"])
     return _notice(
         "bad",
-        "The fit did not converge: it is not proven to be the best",
-        f"The {context['model']['minimised']} may exceed the smallest possible by {text.power(value)} of its size, "
-        f"and {text.power(tolerance)} was asked for. Coefficients, p-values and predictions may be wrong.",
+        f"{short.title}: it is not proven to be the best",
+        f"The {what} {excess}, and {text.power(certificate['tolerance'])} was asked for. {short.touched} may be wrong.",
         "Look for columns of very different size or nearly repeated columns, or ask for less (--tol).",
     )
+
+
+@dataclass(frozen=True)
+class Short:
+    """How a fit that falls short is told: its excess, and the numbers that it touches."""
+
+    title: str
+    excess: str
+    touched: str
+
+
+# which way is better -> words
+SHORT = {
+    "smaller": Short(
+        "The fit did not converge",
+        "may exceed the smallest possible by {value} of its size",
+        "Coefficients, p-values and predictions",
+    ),
+    "larger": Short(
+        "The fit stopped short", "may be {value} {unit} below the largest possible", "Probabilities and predictions"
+    ),
+}
 
 
 def _knows_the_answer(context: Table) -> Notice | None:
     found = suspects(context)
     if not found:
         return None
-    target = text.visible(context["model"]["target"], 40)
     shares = [f"{text.visible(column['name'], 40)} {text.percent(column['alone'])}" for column in found[:5]]
     return _notice(
         "warn",
         f"Suspect: {text.joined([column['name'] for column in found], 5)} may know the answer",
-        f"Alone, of the variance of {target}: {', '.join(shares)}. Such a column is often made from the target, or "
+        f"Alone, of the {told(context)}: {', '.join(shares)}. Such a column is often made from the target, or "
         "known only after it.",
         "Is it known when a prediction is needed? If not, the fit is worth nothing: leave it out (--columns).",
     )
@@ -67,9 +96,13 @@ def _dependent(context: Table) -> Notice | None:
     relations += f"; and {more} more" if more > 0 else ""
     constant = " A constant column repeats the intercept." if any(map(_is_constant, found)) else ""
     verb = "repeats" if missing == 1 else "repeat"
+    title = f"{text.plural(missing, 'column')} of {text.count(certificate['n_columns'])} {verb} what others say"
+    if context["coefficients"] is None:
+        done = "They were left out: they say nothing more about the class. Predictions are not affected."
+        return _notice("note", title, f"{relations}.", done)
     return _notice(
         "warn",
-        f"{text.plural(missing, 'column')} of {text.count(certificate['n_columns'])} {verb} what others say",
+        title,
         f"{relations}.{constant}" if relations else "The relation could not be written in small numbers.",
         "Predictions are not affected. The coefficients of these columns are one choice among many (the "
         "smallest). "
@@ -87,6 +120,8 @@ def _is_constant(relation: str) -> bool:
 
 
 def _few_digits(context: Table) -> Notice | None:
+    if context["coefficients"] is None:
+        return None
     # A coefficient that is zero but for rounding has no digits, and needs none.
     least = 1e-9 * (context["data"]["target"]["sd"] or 0)
     rows = [row for row in context["coefficients"]["rows"] if row["digits"] is not None and row["digits"] < 3]
@@ -103,7 +138,7 @@ def _few_digits(context: Table) -> Notice | None:
 
 
 def _after_selection(context: Table) -> Notice | None:
-    if context["selection"] is None or not context["coefficients"]["has_inference"]:
+    if context["selection"] is None or not _has_inference(context):
         return None
     return _notice(
         "note",
@@ -122,22 +157,32 @@ def _end_of_grid(context: Table) -> Notice | None:
         return None
     values = curve["values"]
     ends = {max(values): ("strongest", "stronger"), min(values): ("weakest", "weaker")}
-    if values[curve["chosen"]] not in ends:
+    if values[curve["chosen"]] not in ends or curve["label"] not in GRIDS:
         return None
     word, beyond = ends[values[curve["chosen"]]]
-    advice = "Give it with --alpha" + (", or fit with --model linear." if word == "weakest" else ".")
+    what, option, weakest = GRIDS[curve["label"]]
     return _notice(
         "note",
-        f"The best penalty is the {word} that was tried",
+        f"The best {what} is the {word} that was tried",
         f"The error on new rows may get smaller with a {beyond} one than alpha = "
         f"{text.number(values[curve['chosen']])}.",
-        advice,
+        f"Give it with {option}" + (f", or {weakest}." if weakest and word == "weakest" else "."),
     )
 
 
+# label of a curve -> what is tried, its option, what is weaker still
+GRIDS = {
+    "penalty alpha": ("penalty", "--alpha", "fit with --model linear"),
+    "smoothing alpha": ("smoothing", "--smoothing", None),
+}
+
+
 def _unequal_spread(context: Table) -> Notice | None:
-    ratio = context["quality"]["spread_ratio"]
-    if ratio is None or ratio < 3 or context["quality"]["exact"] or not context["coefficients"]["has_inference"]:
+    quality = context["quality"]
+    if not _has_inference(context) or quality["exact"] or quality["spread_ratio"] is None:
+        return None
+    ratio = quality["spread_ratio"]
+    if ratio < 3:
         return None
     return _notice(
         "note",
@@ -151,8 +196,10 @@ def _unequal_spread(context: Table) -> Notice | None:
 
 def _heavy_tails(context: Table) -> Notice | None:
     quality = context["quality"]
+    if not _has_inference(context) or quality["exact"] or quality["largest"] is None:
+        return None
     largest = quality["largest"]
-    if largest is None or largest < 6 or quality["exact"] or not context["coefficients"]["has_inference"]:
+    if largest < 6:
         return None
     return _notice(
         "note",
@@ -164,6 +211,89 @@ def _heavy_tails(context: Table) -> Notice | None:
     )
 
 
+def _has_inference(context: Table) -> bool:
+    return context["coefficients"] is not None and bool(context["coefficients"]["has_inference"])
+
+
+def _unequal_classes(context: Table) -> Notice | None:
+    """A model that always says the most frequent class is right in so many rows."""
+    classes, found = context["data"]["target"]["classes"], context["classes"]
+    if classes is None or found is None:
+        return None
+    largest = max(classes, key=lambda one: one["share"])
+    if largest["share"] < IMBALANCED:
+        return None
+    label = text.visible(largest["label"], 40)
+    return _notice(
+        "note",
+        f"{text.percent(largest['share'])} of the rows are {label}",
+        f"Always saying {label} is right as often, so the share of right rows says little here.",
+        "Look at precision and recall of the rare classes, and at the precision-recall curve.",
+    )
+
+
+def _small_classes(context: Table) -> Notice | None:
+    classes = context["data"]["target"]["classes"]
+    few = [one for one in classes or [] if one["rows"] < FEW_ROWS]
+    if not few:
+        return None
+    names = text.joined([one["label"] for one in few], 5)
+    return _notice(
+        "warn",
+        f"Fewer than {FEW_ROWS} rows of {names}",
+        "So few rows do not tell what the class looks like, nor how well it is predicted.",
+        "Collect more of them, join them with another class, or leave them out.",
+    )
+
+
+def _never_predicted(context: Table) -> Notice | None:
+    found = context["classes"]
+    never = [row for row in (found["rows"] if found else []) if row["rows"] > 0 and row["predicted"] == 0]
+    if not never:
+        return None
+    names = text.joined([row["label"] for row in never], 5)
+    n_rows, is_one = sum(row["rows"] for row in never), len(never) == 1
+    rows = "Its only row: another class was more probable."
+    if n_rows != 1:
+        whose = "it" if is_one else "them"
+        rows = f"{text.count(n_rows)} rows are of {whose}, and another class was more probable for every one."
+    its, it = ("its probability", "it") if is_one else ("their probabilities", "them")
+    return _notice(
+        "warn",
+        f"Never predicted: {names}",
+        rows,
+        f"Use {its} with a lower threshold, or look for columns that tell {it} apart.",
+    )
+
+
+def _bold(context: Table) -> Notice | None:
+    """Probabilities that differ from what happens, by more than chance gives in several of ten bins."""
+    found = context["classes"]
+    if found is None or found["calibration"]["error"] < BADLY:
+        return None
+    bins = found["calibration"]["bins"]
+    missed = [one for one in bins if one["low"] is not None and not one["low"] <= one["predicted"] <= one["high"]]
+    if len(missed) < max(2, len(bins) / 3):
+        return None
+    is_bold = found["confidence"] > found["metrics"]["accuracy"]["value"]
+    why = (
+        "The classes are not quite as the model takes them: what several columns say together may count more than once."
+        if is_bold
+        else "Its probabilities are nearer to the middle than they need to be."
+    )
+    return _notice(
+        "warn",
+        f"Its probabilities are too {'bold' if is_bold else 'timid'}",
+        f"They are off by {text.number(100 * found['calibration']['error'], 2)} percentage points on average. {why}",
+        "Which class is the most probable is hardly touched. Do not use the probabilities as they are: read off the "
+        "calibration curve what they mean.",
+    )
+
+
+# The share of one class, and the mean distance of probabilities from what happens, that are worth a word.
+IMBALANCED, BADLY = 0.8, 0.05
+
+
 def _notice(level: str, title: str, words: str, action: str) -> Notice:
     return {"level": level, "title": title, "text": words, "action": action}
 
@@ -171,6 +301,10 @@ def _notice(level: str, title: str, words: str, action: str) -> Notice:
 CHECKS = (
     _not_certified,
     _knows_the_answer,
+    _small_classes,
+    _never_predicted,
+    _bold,
+    _unequal_classes,
     _skipped_rows,
     _dependent,
     _few_digits,

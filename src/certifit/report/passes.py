@@ -61,17 +61,23 @@ def is_curve(model: Any, source: Source) -> bool:
 
 
 @dataclass
-class Survey:
+class Seen:
+    """What a pass tells of any rows: how many, their weights, and their columns as they are coded."""
+
+    n_rows: int = 0
+    mass: float = 0.0
+    columns: Moments = field(default_factory=Moments)
+
+
+@dataclass(kw_only=True)
+class Survey(Seen):
     """First pass. `scale` keeps squares finite: every square is of residual / scale."""
 
     scale: float
     center: float
-    n_rows: int = 0
-    mass: float = 0.0
     target: Sketch = field(default_factory=Sketch)
     prediction: Sketch = field(default_factory=Sketch)
     residual: Sketch = field(default_factory=Sketch)
-    columns: Moments = field(default_factory=Moments)
     squares: float = 0.0
     absolute: float = 0.0
     total: float = 0.0

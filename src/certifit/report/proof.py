@@ -1,6 +1,7 @@
 """The certificate and the way to it: how far the fit can be from the best one, in numbers and in words."""
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 from certifit.report import text
@@ -26,19 +27,23 @@ def certificate_facts(fit: Fit) -> Table:
         "theorem": str(certificate.theorem),
         "sentences": [str(words) for words in certificate.sentences()],
         "prediction_moves": moves,
+        "fault": certificate.fault or None,
+        "goal": asdict(fit.kind.goal),
         "words": _words(fit, certificate, moves),
     }
 
 
 def _words(fit: Fit, certificate: Any, moves: float | None) -> list[str]:
     """Answers to two questions: how far from the best fit, and how far predictions may still move."""
-    what, target = fit.kind.minimised, text.visible(fit.model.target_name_, 60)
-    share = text.power(float(certificate.value))
+    what, target, goal = fit.kind.minimised, text.visible(fit.model.target_name_, 60), fit.kind.goal
+    bound = f"{text.power(float(certificate.value))} {goal.unit}"
     if certificate.holds:
-        first = f"No coefficients can make the {what} smaller by more than {share} of its value."
+        first = f"No {goal.chosen} can make the {what} {goal.better} by more than {bound}."
+    elif certificate.fault:
+        first = f"There is no bound: {certificate.fault}"
     else:
         asked = text.power(float(certificate.tolerance))
-        first = f"Better coefficients may make the {what} smaller by up to {share} of its value; {asked} was asked for."
+        first = f"Better {goal.chosen} may make the {what} {goal.better} by up to {bound}; {asked} was asked for."
     if moves is None:
         second = f"For the {what} that says nothing certain about single predictions: there is no bound on them here."
         return [first, second]

@@ -6,16 +6,18 @@ import numpy as np
 from scipy import special
 
 from certifit.report import passes
-from certifit.report.facts import Fit, Table
+from certifit.report.facts import Errors, Fit, Table
 from certifit.report.passes import Survey
 
 # Two-sided 5 % point of the normal law; the middle half of a normal law is so many standard deviations wide.
 NORMAL_95, NORMAL_HALF = 1.959963984540054, 1.3489795003921634
 
 
-def quality_facts(fit: Fit) -> Table:
-    """Errors on the rows of the fit."""
-    model, seen, inference = fit.model, fit.seen, fit.inference
+def quality_facts(fit: Fit) -> Table | None:
+    """Errors on the rows of the fit; None for a model of classes."""
+    if fit.errors is None:
+        return None
+    model, seen, inference = fit.model, fit.errors.seen, fit.inference
     rss, tss = seen.squares, seen.total
     df = seen.mass - int(model.rank_) - fit.has_intercept if model.alpha_ == 0 and fit.kind.is_squared else 0.0
     rmse = math.sqrt(rss / seen.mass) * seen.scale
@@ -44,7 +46,7 @@ def quality_facts(fit: Fit) -> Table:
             "f_p": inference.f_pvalue,
             "exact": bool(inference.is_exact),
         }
-    return quality | _residual_facts(fit, quality["sigma"])
+    return quality | _residual_facts(fit.errors, quality["sigma"])
 
 
 def _middle_half(seen: Survey, rmse: float) -> Table:
@@ -55,11 +57,11 @@ def _middle_half(seen: Survey, rmse: float) -> Table:
     return {"sigma": float(high / NORMAL_HALF - low / NORMAL_HALF), "sigma_words": "from the middle half of residuals"}
 
 
-def _residual_facts(fit: Fit, sigma: float) -> Table:
+def _residual_facts(errors: Errors, sigma: float) -> Table:
     levels = np.arange(1, 2000) / 2000
-    residual = fit.seen.residual
+    residual = errors.seen.residual
     far = np.abs(residual.quantile(levels)) > NORMAL_95 * sigma
-    bands = fit.shapes.bands.to_dict()
+    bands = errors.shapes.bands.to_dict()
     widths = [q[3] - q[1] for q, mass in zip(bands["quantiles"], bands["mass"], strict=True) if mass >= 50]
     widths = [width for width in widths if width > 0]
     return {
@@ -70,9 +72,11 @@ def _residual_facts(fit: Fit, sigma: float) -> Table:
     }
 
 
-def picture_facts(fit: Fit, sigma: float) -> Table:
-    """Grids and curves of the pictures of the fit and its residuals; no rows."""
-    seen, shapes = fit.seen, fit.shapes
+def picture_facts(fit: Fit, quality: Table | None) -> Table | None:
+    """Grids and curves of the pictures of the fit and its residuals; no rows. None without residuals."""
+    if fit.errors is None or quality is None:
+        return None
+    seen, shapes, sigma = fit.errors.seen, fit.errors.shapes, quality["sigma"]
     return {
         "fit": shapes.fit.to_dict(),
         "spread": shapes.spread.to_dict(),
@@ -84,7 +88,7 @@ def picture_facts(fit: Fit, sigma: float) -> Table:
             "sigma": sigma,
         },
         "quantiles": _quantiles(seen, sigma),
-        "curve": None if shapes.curve is None else _curve(fit),
+        "curve": None if shapes.curve is None else _curve(fit, shapes.curve),
     }
 
 
@@ -110,9 +114,8 @@ def _quantiles(seen: Survey, sigma: float) -> Table:
     }
 
 
-def _curve(fit: Fit) -> Table:
-    model, source, shape = fit.model, fit.source, fit.shapes.curve
-    assert shape is not None
+def _curve(fit: Fit, shape: passes.Grid) -> Table:
+    model, source = fit.model, fit.source
     x = np.linspace(*shape.x, 161)
     curve: Table = {"grid": shape.to_dict(), "name": source.names[0], "level": fit.level, "x": x.tolist()}
     curve["y"] = passes.predict_block(model, source, x[:, None]).tolist()

@@ -6,7 +6,9 @@ A section is shown where its key of the context holds something: a model that ha
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from certifit.report.classes import class_facts, validation_table
 from certifit.report.coefficients import coefficient_facts
+from certifit.report.deciding import deciding_facts
 from certifit.report.facts import Fit, Table
 from certifit.report.influence import influence_facts
 from certifit.report.model import data_facts
@@ -24,13 +26,23 @@ class Section:
     name: str
     key: str
     title: str | Callable[[Table], str]
-    short: str
+    short: str | Callable[[Table], str]
     build: Callable[[Fit], Table | None] | None = None  # from the fit
     tell: Callable[[Table], Table] | None = None  # from the facts of all sections
 
-    def headed(self, context: Table) -> str:
-        """The title."""
-        return self.title if isinstance(self.title, str) else self.title(context)
+    def shown(self, context: Table) -> Table:
+        """What the page needs to know of it."""
+        said = {"title": self.title, "short": self.short}
+        words = {key: one if isinstance(one, str) else one(context) for key, one in said.items()}
+        return {"name": self.name, "key": self.key} | words
+
+
+def _proof(context: Table) -> str:
+    return f"{context['certificate']['goal']['question']} The proof"
+
+
+def _converged(context: Table) -> str:
+    return str(context["certificate"]["goal"]["question"])
 
 
 def _coefficients(context: Table) -> str:
@@ -38,7 +50,10 @@ def _coefficients(context: Table) -> str:
 
 
 SECTIONS = (
-    Section("validation", "validation", "How well does it predict new rows?", "New rows", lambda fit: fit.validation),
+    Section("validation", "validation", "How well does it predict new rows?", "New rows", validation_table),
+    Section("classes", "classes", "Which classes does it confuse?", "Classes", class_facts),
+    Section("probabilities", "classes", "How good are its probabilities?", "Probabilities"),
+    Section("deciding", "deciding", "What decides?", "What decides", deciding_facts),
     Section("data", "data", "Data", "Data", data_facts),
     Section("warnings", "notices", "Warnings", "Warnings"),
     Section("coefficients", "coefficients", _coefficients, "Coefficients", coefficient_facts),
@@ -47,7 +62,7 @@ SECTIONS = (
     Section("residuals", "quality", "Residuals", "Residuals"),
     Section("influence", "influence", "Which rows does it hang on?", "Influence", influence_facts),
     Section("outliers", "outliers", "Which rows are held back?", "Outliers", outlier_facts),
-    Section("proof", "certificate", "Did it converge? The proof", "Did it converge?", certificate_facts),
+    Section("proof", "certificate", _proof, _converged, certificate_facts),
     Section("steps", "history", "How did it get there?", "Steps", history_facts),
     Section("use", "usage", "Use the model", "Use the model", tell=usage),
     Section("words", "certificate", "Definitions", "Definitions"),
@@ -56,8 +71,4 @@ SECTIONS = (
 
 def shown(context: Table) -> list[Table]:
     """The sections that this fit has."""
-    return [
-        {"name": section.name, "title": section.headed(context), "short": section.short, "key": section.key}
-        for section in SECTIONS
-        if context[section.key]
-    ]
+    return [section.shown(context) for section in SECTIONS if context[section.key]]

@@ -150,6 +150,22 @@ class LogFrame(Frame):
 
 
 @dataclass(frozen=True)
+class StepFrame(Frame):
+    """A frame whose x are places 0, 1, ... with labels of their own."""
+
+    labels: tuple[tuple[float, str], ...] = ()
+
+    def x_ticks(self) -> list[tuple[float, str]]:
+        """All of them, or every second one and so on, as they fit."""
+        room = self.right - self.left
+        for step in range(1, len(self.labels) + 1):
+            found = list(self.labels[::step])
+            if sum(CHARACTER * len(label) + 14 for _, label in found) <= room:
+                return found
+        return []
+
+
+@dataclass(frozen=True)
 class PowerFrame(Frame):
     """A frame whose y are logarithms to base ten; ticks stand at powers of ten."""
 

@@ -22,7 +22,7 @@ def main_items(context: Table) -> list[Table]:
     The order is that of |t|; of the effect where there is no inference, or where categories are compared with numbers.
     """
     table = context["coefficients"]
-    if len(shown_rows(table)) <= LONG:
+    if table is None or len(shown_rows(table)) <= LONG:
         return []
     if not table["groups"]:
         return coefficient_rows(ranked(table, shown_rows(table))[:MAIN_ROWS])
@@ -45,6 +45,8 @@ def coefficient_items(context: Table) -> list[Table]:
     An item has a `role`: row, level (a row under a head), head, or more (how many levels are not shown).
     """
     table = context["coefficients"]
+    if table is None:
+        return []
     groups = {group["column"]: group for group in table["groups"]}
     items: list[Table] = []
     for own in _by_column(shown_rows(table)):
@@ -112,9 +114,10 @@ def coefficient_rows(rows: list[Table]) -> list[Table]:
 
 
 def validation_rows(context: Table) -> list[Table]:
-    """Cells of the leaderboard; R2 is of all validation rows together."""
+    """Cells of the leaderboard; R2 is of all validation rows together. Empty for models of classes."""
     validation = context["validation"]
     rows = [] if validation is None else validation["rows"]
+    rows = [] if any(row["scores"] for row in rows) else rows
     errors = [text.measured(row["error"], row["standard_error"]) for row in rows]
     columns = {
         "error": aligned([error for error, _ in errors]),
@@ -123,12 +126,13 @@ def validation_rows(context: Table) -> list[Table]:
         "r2": aligned([text.share(row["r2"]) for row in rows]),
         "difference": [(_difference(row), "") for row in rows],
     }
-    return [
-        {"name": row["name"], "is_baseline": row["is_baseline"], "is_chosen": row["is_chosen"]}
-        | {"params": ", ".join(f"{name} {parameter(value)}" for name, value in row["params"].items())}
-        | {key: cells[k] for key, cells in columns.items()}
-        for k, row in enumerate(rows)
-    ]
+    return [leader_names(row) | {key: cells[k] for key, cells in columns.items()} for k, row in enumerate(rows)]
+
+
+def leader_names(row: Table) -> Table:
+    """The words of a row of a leaderboard."""
+    params = ", ".join(f"{name} {parameter(value)}" for name, value in row["params"].items())
+    return {"params": params} | {key: row[key] for key in ("name", "is_baseline", "is_chosen")}
 
 
 def parameter(value: Any) -> str:
@@ -186,7 +190,13 @@ def _number_rows(rows: list[Table], name: str, digits: dict[str, int]) -> list[T
 def column_rows(context: Table) -> list[Table]:
     """Cells of the table of the data: the target, then the columns."""
     data = context["data"]
-    target = data["target"] | {"kind": "number", "missing": 0, "distinct": None, "alone": None, "reason": None}
+    target = data["target"] | {"kind": "number", "levels": []}
+    if target["classes"] is not None:
+        most = sorted(target["classes"], key=lambda one: -one["share"])
+        shares = [[one["label"], one["share"]] for one in most]
+        target |= {"kind": "classes", "levels": shares}
+    target |= {"missing": 0, "alone": None, "reason": None}
+    target |= {"distinct": None if target["classes"] is None else len(target["classes"])}
     rows = [target, *data["columns"][:MOST_ROWS]]
     columns = {key: [(_short(row[key]), "") for row in rows] for key in ("mean", "sd")}
     missing = aligned([f"{text.count(row['missing'])}" if row["missing"] else "–" for row in rows])

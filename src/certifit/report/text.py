@@ -34,9 +34,9 @@ def count(number: float) -> str:
     return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.2f}"
 
 
-def plural(number: float, noun: str) -> str:
-    """'1 column', '3 columns'."""
-    return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
+def plural(number: float, noun: str, nouns: str | None = None) -> str:
+    """'1 column', '3 columns'; `nouns` where an s does not do."""
+    return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {nouns or f'{noun}s'}"
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -92,9 +92,9 @@ def measured(value: float | None, error: float | None) -> tuple[str, str]:
     return next(shown), next(shown)
 
 
-def power(value: float) -> str:
+def power(value: float | None) -> str:
     """One significant digit: 3e-29; for bounds, so rounded up, never down."""
-    if value == 0 or not math.isfinite(value):
+    if value is None or value == 0 or not math.isfinite(value):
         return number(value)
     exponent = math.floor(math.log10(value))
     digit = math.ceil(value / 10.0**exponent - 1e-9) if exponent > -300 else 10

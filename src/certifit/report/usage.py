@@ -30,7 +30,9 @@ def python_lines(context: dict[str, Any]) -> list[str]:
         lines.append("names = list(model.feature_names_in_)")
         columns = ", columns=names"
     lines.append(f'predictions = model.predict({scan}("{new}"{columns}))')
-    if context["coefficients"]["has_inference"]:
+    if context["classes"] is not None:
+        lines.append(f'probabilities = model.predict_proba({scan}("{new}"{columns}))  # columns as model.classes_')
+    if _has_inference(context):
         lines.append("print(model.summary())  # coefficients, p-values, intervals")
     lines.append(f"print(cf.verify(model, {scan}({again}{columns})))")
     return lines
@@ -42,14 +44,19 @@ def shell_lines(context: dict[str, Any]) -> list[str]:
     model = shlex.quote(visible(files["model"]))
     quoted = [shlex.quote(visible(path)) for path in files["paths"]]
     data = " ".join(quoted if len(quoted) <= MOST_PATHS else [quoted[0], "...", quoted[-1]])
-    interval = " --interval 0.95" if context["coefficients"]["has_inference"] else ""
+    interval = " --interval 0.95" if _has_inference(context) else ""
+    proba = "" if context["classes"] is None else " --proba"
     weight = f" --weight {shlex.quote(visible(files['weight']))}" if files["weight"] else ""
     bad_rows = f" --bad-rows {files['bad_rows']}" if files["bad_rows"] else ""
     out = "predictions.parquet" if files["scan"] == "scan_parquet" else "predictions.csv"
     return [
-        f"certifit predict {model} {_new_file(context)} --out {out}{interval}",
+        f"certifit predict {model} {_new_file(context)} --out {out}{interval}{proba}",
         f"certifit verify {model} {data}{weight}{bad_rows}",
     ]
+
+
+def _has_inference(context: dict[str, Any]) -> bool:
+    return context["coefficients"] is not None and bool(context["coefficients"]["has_inference"])
 
 
 def _new_file(context: dict[str, Any]) -> str:

@@ -1,11 +1,13 @@
-"""What cross-validation and feature selection found, as plain tables of errors in the units of the target."""
+"""What cross-validation and feature selection found, as plain tables of errors: those of `MEASURES`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from certifit.report import text
+from certifit.report.kinds import STRENGTHS, kind_of_class
 from certifit.selection.curve_scores import CAUTION, standard_errors
 from certifit.selection.decomposition import Decomposition
 from certifit.selection.leaders import RMSE, Entry, Leaderboard
@@ -18,6 +20,51 @@ SAME_FOLDS = (
 )
 
 
+@dataclass(frozen=True)
+class Measure:
+    """An error made from a score, and how it is told: of the chosen model, and of the baseline.
+
+    rate, sign: sign times this rate of classes is the score.
+    """
+
+    words: str
+    of_score: Callable[[Any], Any]
+    own: str
+    baseline: str
+    no_better: str
+    rate: str = ""
+    sign: int = 1
+
+
+# scoring -> the error of the report
+MEASURES = {
+    RMSE: Measure(
+        "root mean squared error",
+        np.negative,
+        "predictions are off by {error} on average (root mean squared error; ±{plus_minus})",
+        "Always predicting the {name} is off by {error}.",
+        "That is no better than always predicting the {name}, which is off by {error}.",
+    ),
+    "neg_log_loss": Measure(
+        "log loss",
+        np.negative,
+        "the log loss is {error} (±{plus_minus})",
+        "With the {name} alone it is {error}.",
+        "That is no better than the {name} alone, with {error}.",
+        "log_loss",
+        -1,
+    ),
+    "accuracy": Measure(
+        "share of wrong rows",
+        lambda score: 1 - score,
+        "a share of {error} is put in the wrong class (±{plus_minus})",
+        "With the {name} alone it is {error}.",
+        "That is no better than the {name} alone, with {error}.",
+        "accuracy",
+    ),
+}
+
+
 def validation_facts(
     board: Leaderboard | None,
     notes: Sequence[str] = (),
@@ -26,22 +73,24 @@ def validation_facts(
 ) -> Table:
     """The leaderboard with sentences and curves. board None: `notes` say why there is none.
 
+    Rows of models of classes hold their predicted rows as `classes`, until the report is built.
     group: the column whose equal values stayed in one fold. decomposition: values of alpha, and what was found.
     """
     facts: Table = {"n_splits": 0, "group": group, "rule": None, "best": None, "chosen": None, "rows": []}
-    facts |= {"notes": list(notes), "caution": None, "curve": None, "decomposition": None}
+    facts |= {"notes": list(notes), "caution": None, "curve": None, "decomposition": None, "measure": None}
     if board is None:
         return facts | {"sentences": list(notes)}
-    _refuse_other_scores(board.scoring)
+    measure = _measure(board.scoring)
     facts |= {
+        "measure": measure.words,
         "n_splits": board.n_splits,
         "rule": board.rule,
         "best": board.best.name,
         "chosen": board.chosen.name,
-        "rows": [_row(board, entry) for entry in board.entries],
+        "rows": [_row(board, entry, measure) for entry in board.entries],
         "notes": [*notes, *board.notes],
         "caution": CAUTION,
-        "curve": _curve(board),
+        "curve": _curve(board, measure),
     }
     if decomposition is not None:
         values, found = decomposition
@@ -52,12 +101,12 @@ def validation_facts(
             "bias_and_noise": found.bias_and_noise,
             "n_draws": found.n_draws,
         }
-    return facts | {"sentences": [*_sentences(board), *facts["notes"]]}
+    return facts | {"sentences": [*_sentences(board, measure), *facts["notes"]]}
 
 
 def selection_facts(selector: Any, direction: str, wanted: Any, fixed: Sequence[str] = ()) -> Table:
     """The path of a fitted ForwardSelection or BackwardSelection, step by step as it went."""
-    _refuse_other_scores(selector.scoring)
+    measure = _measure(selector.scoring)
     steps: list[Step] = list(selector.steps_)
     chosen = set(selector.selected_features_)
     return {
@@ -66,7 +115,7 @@ def selection_facts(selector: Any, direction: str, wanted: Any, fixed: Sequence[
         "fixed": list(fixed),
         "features": list(selector.selected_features_),
         "chosen": next(k for k, step in enumerate(steps) if set(step.features) == chosen),
-        "steps": [_step(step, steps) for step in steps],
+        "steps": [_step(step, steps, measure) for step in steps],
         "redundant": list(selector.redundant_),
     }
 
@@ -79,53 +128,58 @@ def chosen_entry(selector: Any, name: str) -> Entry:
     return Entry(name, selector.estimator_, {}, step.fold_scores, train, "statistics")
 
 
-def _refuse_other_scores(scoring: Any) -> None:
-    if scoring != RMSE:
-        raise ValueError(f"The report shows errors in the units of the target: use scoring={RMSE!r}. Got {scoring!r}.")
+def _measure(scoring: Any) -> Measure:
+    if not isinstance(scoring, str) or scoring not in MEASURES:
+        legal = ", ".join(map(repr, MEASURES))
+        raise ValueError(f"The report shows errors of scoring {legal}. Got {scoring!r}.")
+    return MEASURES[scoring]
 
 
-def _row(board: Leaderboard, entry: Entry) -> Table:
+def _row(board: Leaderboard, entry: Entry, measure: Measure) -> Table:
     difference, error = board.difference(entry)
     return {
         "name": entry.name,
         "is_baseline": entry.model is None,
         "is_best": entry is board.best,
         "is_chosen": entry is board.chosen,
-        "error": -entry.score,
+        "error": measure.of_score(entry.score),
         "standard_error": entry.standard_error,
-        "train_error": -entry.train_score,
+        "train_error": None if entry.train_score is None else measure.of_score(entry.train_score),
         "r2": board.r2(entry),
         "difference": -difference,
         "difference_error": error,
         "params": entry.params,
         "route": entry.route,
-        "folds": -entry.fold_scores,
+        "folds": measure.of_score(entry.fold_scores),
+        "classes": entry.classes,
     }
 
 
-def _curve(board: Leaderboard) -> Table | None:
-    """Errors along alpha of the chosen model, or of another that was tuned."""
-    order = [board.chosen, *board.entries]
-    entry = next((one for one in order if len(set(one.candidates.get("param_alpha", []))) > 2), None)
+def _curve(board: Leaderboard, measure: Measure) -> Table | None:
+    """Errors along a parameter of the chosen model, or of another that was tuned."""
+    order = [(entry, name) for entry in [board.chosen, *board.entries] for name in STRENGTHS]
+    found = (one for one in order if len(set(one[0].candidates.get(f"param_{one[1]}", []))) > 2)
+    entry, name = next(found, (None, ""))
     if entry is None:
         return None
     table = entry.candidates
-    splits = [name for name in table if name.endswith("_train_score") and name.startswith("split")]
-    train = np.column_stack([table[name] for name in splits])
+    splits = [key for key in table if key.endswith("_train_score") and key.startswith("split")]
+    train = np.column_stack([table[key] for key in splits]) if splits else None
     return {
         "model": entry.name,
-        "parameter": "alpha",
-        "values": [float(value) for value in table["param_alpha"]],
-        "validation": -table["mean_test_score"],
+        "parameter": name,
+        "label": kind_of_class(entry.model).strengths.get(name, name),
+        "values": [float(value) for value in table[f"param_{name}"]],
+        "validation": measure.of_score(table["mean_test_score"]),
         "validation_error": table["standard_error"],
-        "train": -table["mean_train_score"],
-        "train_error": standard_errors(train),
-        "best": int(np.argmax(table["mean_test_score"])),
+        "train": None if train is None else measure.of_score(table["mean_train_score"]),
+        "train_error": None if train is None else standard_errors(train),
+        "best": int(np.nanargmax(table["mean_test_score"])),  # a candidate without a fit has none
         "chosen": next(k for k, params in enumerate(table["params"]) if params == entry.params),
     }
 
 
-def _step(step: Step, steps: Sequence[Step]) -> Table:
+def _step(step: Step, steps: Sequence[Step], measure: Measure) -> Table:
     smaller = [set(one.features) for one in steps if one.n_features < step.n_features]
     before = max(smaller, key=len, default=set())
     return {
@@ -133,20 +187,24 @@ def _step(step: Step, steps: Sequence[Step]) -> Table:
         "change": step.change,
         "added": [name for name in step.features if name not in before],
         "features": list(step.features),
-        "error": -step.mean_score,
+        "error": measure.of_score(step.mean_score),
         "standard_error": step.standard_error,
-        "train_error": -step.train_score,
-        "folds": -step.fold_scores,
+        "train_error": measure.of_score(step.train_score),
+        "folds": measure.of_score(step.fold_scores),
     }
 
 
-def _sentences(board: Leaderboard) -> list[str]:
-    error, plus_minus = text.measured(-board.chosen.score, board.chosen.standard_error)
-    return [
-        f"On rows it did not see, predictions are off by {error} on average (root mean squared error; ±{plus_minus}).",
-        *_why_chosen(board),
-        *_against_baseline(board),
-    ]
+def _error(entry: Entry, measure: Measure) -> float:
+    """The mean over the splits; of classes that of all rows together, as the table has it."""
+    if entry.classes is None:
+        return float(measure.of_score(entry.score))
+    return float(measure.of_score(measure.sign * entry.metrics[measure.rate]))
+
+
+def _sentences(board: Leaderboard, measure: Measure) -> list[str]:
+    error, plus_minus = text.measured(_error(board.chosen, measure), board.chosen.standard_error)
+    own = measure.own.format(error=error, plus_minus=plus_minus)
+    return [f"On rows it did not see, {own}.", *_why_chosen(board), _against_baseline(board, measure)]
 
 
 def _why_chosen(board: Leaderboard) -> list[str]:
@@ -164,11 +222,13 @@ def _why_chosen(board: Leaderboard) -> list[str]:
     return [f"{name} was taken: {board.prefer} has an error that is more than one standard error larger."]
 
 
-def _against_baseline(board: Leaderboard) -> list[str]:
-    error, _ = text.measured(-board.baseline.score, board.baseline.standard_error)
-    if board.chosen.score > board.baseline.score:
-        return [f"Always predicting the {board.baseline.name} is off by {error}."]
-    return [f"That is no better than always predicting the {board.baseline.name}, which is off by {error}."]
+def _against_baseline(board: Leaderboard, measure: Measure) -> str:
+    base = board.baseline
+    digits = base.standard_error if base.classes is None else board.chosen.standard_error
+    own, null = _error(board.chosen, measure), _error(base, measure)
+    error, _ = text.measured(null, digits)
+    words = measure.baseline if own < null else measure.no_better
+    return words.format(name=base.name, error=error)
 
 
 def _capital(name: str) -> str:

@@ -1,9 +1,9 @@
-"""The baseline of every comparison: predict the mean of the training rows for every row."""
+"""The baseline of every comparison: the mean of the training rows for every row, or the shares of their classes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -12,7 +12,12 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from certifit.data.cells import Cells, Splits
 from certifit.data.columns import Array
-from certifit.data.source import Block, Source
+from certifit.data.source import Block, Memory, Source, join
+from certifit.models.class_folds import FoldModel, FoldModels
+from certifit.models.class_refits import narrow, trained_classes
+from certifit.selection.class_engine import FoldScores, scores_of
+from certifit.selection.class_validation import ClassValidation, validated_by
+from certifit.selection.rows import Rows
 from certifit.solvers.fold_path import FoldPath
 
 
@@ -42,6 +47,46 @@ class MeanOfTarget(RegressorMixin, BaseEstimator):
         return FoldPath(
             train_total[None, :], null[None, :], train_total, validation_total, train_weight, validation_weight, null
         )
+
+
+@dataclass(frozen=True)
+class ClassShares:
+    """The shares of the classes among some rows, as the probabilities of every row."""
+
+    log_shares: Array
+
+    def mapped_scores(self, block: Block) -> Array:
+        """The logarithms of the shares, once a row."""
+        return np.tile(self.log_shares, (block.n_rows, 1))
+
+
+def class_shares(rows: Rows, rounds: Sequence[Splits], scoring: Any) -> tuple[FoldScores, ClassValidation]:
+    """Scores of the training shares on the validation rows of every split, and every row predicted by them."""
+    if rows.classes is None:
+        raise ValueError("Shares of classes need labels y.")
+    lean = replace(rows, source=without_columns(rows.source))
+    n_classes = len(rows.classes)
+    models: list[list[list[FoldModel | None]]] = []
+    for splits in rounds:
+        with np.errstate(divide="ignore"):
+            trained = trained_classes(lean.source, n_classes, splits)
+            logs = np.log(trained / trained.sum(axis=1, keepdims=True))
+        models.append([[FoldModel(ClassShares(own), np.arange(n_classes), n_classes) for own in logs]])
+    found = FoldModels(lean.source, rounds, models, {})
+    scores = scores_of(found, rows.classes, 1, scoring)
+    return scores, replace(validated_by(lean, found), is_constant=True)
+
+
+def without_columns(source: Source) -> Memory:
+    """Labels, weights and groups of all rows, in memory: a pass that reads no more columns than it must."""
+    whole = join(list(narrow(source).map(_without_columns)))
+    lean = Memory(whole.X, whole.y, whole.weight)
+    lean.block = whole
+    return lean
+
+
+def _without_columns(block: Block) -> Block:
+    return Block(np.zeros((block.n_rows, 1), dtype=np.uint8), block.y, block.weight, block.first_row, block.group)
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import LeaveOneOut, ParameterGrid
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
-from certifit.selection.engine import Rows, evaluate, refuse_units
+from certifit.selection.engine import evaluate, refuse_units
 from certifit.selection.intervals import FoldIntervals, fold_intervals
+from certifit.selection.rows import Rows
 from certifit.selection.rules import RULES, choose
 from certifit.selection.scoring import sufficient
 from certifit.selection.splits import counted_rows, rounds_of
@@ -35,8 +38,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
     """The parameters that predict held-out rows best, and the fit to all rows with them.
 
     Where a model's errors follow from sums over rows (LinearRegression, Ridge, Lasso, ElasticNet), one pass gives every
-    candidate on every fold, the fills of missing values included: the cost is about one fit. Other estimators are
-    refitted.
+    candidate on every fold, the fills of missing values included: the cost is about one fit. Discriminants and naive
+    Bayes take one pass for the sums of all folds and one for the scores. Other estimators are refitted.
 
     Parameters
     ----------
@@ -56,7 +59,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
 
     Attributes
     ----------
-    cv_results_ : dict of arrays as in scikit-learn's GridSearchCV, with standard_error
+    cv_results_ : dict of arrays as in scikit-learn's GridSearchCV, with standard_error; training scores where they cost
+        nothing. A candidate without a fit on the training rows of a split has NaN there
     best_index_, best_params_, best_score_, best_estimator_
     route_ : "statistics", "refits" or "leave-one-out"
     n_splits_ : int
@@ -98,6 +102,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         """
         if self.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}. Got {self.rule!r}.")
+        if self.intervals and is_classifier(self.estimator):
+            raise ValueError("intervals=True is for numbers. predict_proba says how sure a classifier is.")
         rows = Rows.of(self.estimator, X, y, sample_weight, groups)
         candidates = self._candidates(rows)
         if isinstance(self.cv, LeaveOneOut) or (isinstance(self.cv, str) and self.cv == "loo"):
@@ -122,6 +128,12 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         """Probabilities by the winner."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict_proba(X)
+
+    @available_if(_winner_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of probabilities by the winner."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict_log_proba(X)
 
     @available_if(_winner_has("decision_function"))
     def decision_function(self, X: Any) -> Any:
@@ -216,6 +228,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         self.route_, self.n_splits_, self.alone_ = scores.route, scores.validation.shape[1], ()
         self.fold_weight_ = scores.weight
         self.cv_results_ = results_table(candidates, scores.validation, scores.train)
+        for at, fault in scores.faults.items():
+            warnings.warn(f"{candidates[at]} has no score. {fault}", FitFailedWarning, stacklevel=3)
         mean, error = self.cv_results_["mean_test_score"], self.cv_results_["standard_error"]
         best = candidates[choose(mean, error, candidates, self.rule)]
         self.intervals_: FoldIntervals | None = None
@@ -232,7 +246,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         if score is not None and hasattr(self.estimator, "leave_one_out"):
             left = self.estimator.leave_one_out(rows.source, candidates)
         if left is None or score is None:
-            if self.scoring in (None, "r2"):
+            if self.scoring in (None, "r2") and not is_classifier(self.estimator):
                 raise ValueError(
                     f"{type(self.estimator).__name__} is refitted for every row here, and the R2 of one row has no "
                     "meaning. Use scoring='neg_mean_squared_error', or folds: cv=10."
@@ -273,17 +287,19 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def results_table(candidates: Sequence[Mapping[str, Any]], validation: Array, train: Array) -> dict[str, Any]:
-    """The table of scikit-learn's GridSearchCV, and the standard error of every mean."""
+def results_table(candidates: Sequence[Mapping[str, Any]], validation: Array, train: Array | None) -> dict[str, Any]:
+    """The table of scikit-learn's GridSearchCV, and the standard error of every mean. train None: without them."""
     splits: dict[str, Any] = {}
     for name, scores in (("test", validation), ("train", train)):
-        splits |= {f"split{k}_{name}_score": scores[:, k] for k in range(scores.shape[1])}
+        if scores is not None:
+            splits |= {f"split{k}_{name}_score": scores[:, k] for k in range(scores.shape[1])}
     n_splits = validation.shape[1]
     mean = validation.mean(axis=1)
     spread = validation.std(axis=1, ddof=1) if n_splits > 1 else np.full(len(validation), np.nan)
     table = _parameter_columns(candidates) | splits | _summary_columns(mean, spread / np.sqrt(n_splits))
     table["std_test_score"] = validation.std(axis=1)
-    table["mean_train_score"], table["std_train_score"] = train.mean(axis=1), train.std(axis=1)
+    if train is not None:
+        table["mean_train_score"], table["std_train_score"] = train.mean(axis=1), train.std(axis=1)
     return table
 
 
@@ -299,5 +315,6 @@ def _parameter_columns(candidates: Sequence[Mapping[str, Any]]) -> dict[str, Any
 
 
 def _summary_columns(mean: Array, error: Array) -> dict[str, Any]:
-    ranks = np.array([1 + int((mean > own).sum()) for own in mean], dtype=np.int32)
+    order = np.where(np.isnan(mean), -np.inf, mean)  # a candidate without a fit is the last
+    ranks = np.array([1 + int((order > own).sum()) for own in order], dtype=np.int32)
     return {"mean_test_score": mean, "standard_error": error, "rank_test_score": ranks}

@@ -15,8 +15,10 @@ from sklearn.model_selection import LeaveOneOut
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
+from certifit.selection.class_engine import FoldScores
 from certifit.selection.curve_scores import CrossValidationScores, LearningCurve, ValidationCurve
-from certifit.selection.engine import FoldScores, Rows, evaluate
+from certifit.selection.engine import evaluate
+from certifit.selection.rows import Rows
 from certifit.selection.scoring import sufficient
 from certifit.selection.splits import counted_rows, rounds_of
 from certifit.selection.stages import Growth, growing
@@ -59,10 +61,10 @@ def cross_validate(
     CrossValidationScores(R2 0.774 +- 0.034 over 10 splits, statistics)
     """
     rows, rounds = _prepared(estimator, X, y, cv, scoring, sample_weight, groups)
-    scores = evaluate(estimator, rows, rounds, [{}], scoring, n_jobs=n_jobs)
+    scores = evaluate(estimator, rows, rounds, [{}], scoring, n_jobs=n_jobs, with_training=True)
     _refuse_lone_rows(estimator, rows, scoring, scores)
     name = score_name(estimator, scoring)
-    return CrossValidationScores(scores.validation[0], scores.train[0], scores.weight, scores.route, name)
+    return CrossValidationScores(scores.validation[0], scores.training[0], scores.weight, scores.route, name)
 
 
 def validation_curve(
@@ -95,10 +97,12 @@ def validation_curve(
     values = _checked_range(estimator, param_name, param_range)
     candidates = [{param_name: value} for value in values]
     rows, rounds = _prepared(estimator, X, y, cv, scoring, sample_weight, groups)
-    scores = evaluate(estimator, rows, rounds, candidates, scoring, n_jobs=n_jobs, label="validation curve")
+    scores = evaluate(
+        estimator, rows, rounds, candidates, scoring, n_jobs=n_jobs, label="validation curve", with_training=True
+    )
     _refuse_lone_rows(estimator, rows, scoring, scores)
     name = score_name(estimator, scoring)
-    return ValidationCurve(scores.train, scores.validation, scores.route, name, param_name, values)
+    return ValidationCurve(scores.training, scores.validation, scores.route, name, param_name, values)
 
 
 def learning_curve(
@@ -146,10 +150,10 @@ def learning_curve(
     counts = _joined(growths, [growth.n_rows(rows.source, n_rows).ravel() for growth in passes])
     _refuse_empty(given, counts)
     every = [growth.splits for growth in passes]
-    scores = evaluate(estimator, rows, every, [{}], scoring, n_jobs=n_jobs, label="learning curve")
+    scores = evaluate(estimator, rows, every, [{}], scoring, n_jobs=n_jobs, label="learning curve", with_training=True)
     _refuse_lone_rows(estimator, rows, scoring, scores)
     ends = np.cumsum([splits.n_splits for splits in every])[:-1]
-    train, validation = (_joined(growths, np.split(part[0], ends)) for part in (scores.train, scores.validation))
+    train, validation = (_joined(growths, np.split(part[0], ends)) for part in (scores.training, scores.validation))
     return LearningCurve(train, validation, scores.route, score_name(estimator, scoring), counts)
 
 

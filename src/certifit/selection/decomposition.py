@@ -18,7 +18,7 @@ from sklearn.base import clone
 from certifit.data.cells import ByRow, Splits
 from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
-from certifit.selection.engine import Rows
+from certifit.selection.rows import Rows
 from certifit.solvers.fold_path import fold_path, fold_states
 from certifit.statistics.gram import Gram
 

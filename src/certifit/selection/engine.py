@@ -2,80 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.metrics import check_scoring
-from sklearn.utils import indexable
-from sklearn.utils.validation import column_or_1d, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.gate import checked_weight, class_source, fit_source, refuse_nonfinite
-from certifit.data.source import Block, Memory, Source
-from certifit.maps import TableEncoder
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.source import Block
+from certifit.models.class_refits import trained_classes
+from certifit.selection.class_engine import (
+    Candidate,
+    FoldScores,
+    RefittedClasses,
+    Result,
+    class_scores,
+    refuse_faulty,
+)
 from certifit.selection.progress import Bar
+from certifit.selection.rows import Rows, picked, reading_new_levels, reads_sources, times_of
 from certifit.selection.scoring import sufficient
-from certifit.selection.splits import group_numbers, targets
-
-Candidate = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Training data: a source of rows, and the arrays it came from where there are any."""
-
-    source: Source
-    X: Any = None
-    y: Any = None
-    weight: Array | None = None
-    groups: Any = None
-    labels: Array | None = None  # of a classifier
-
-    @staticmethod
-    def of(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Rows:
-        """Checked rows. An estimator of another library checks X itself."""
-        is_ours = hasattr(estimator, "fold_path") or hasattr(estimator, "fold_scores")
-        if isinstance(X, Source):
-            if not is_ours:
-                raise TypeError(f"{type(estimator).__name__} cannot read a scan. Give it arrays.")
-            if groups is not None:
-                raise ValueError("A scan names its groups: scan_csv(..., group='name of the column').")
-            scan = _checked(estimator, X, y, sample_weight)
-            return Rows(scan, labels=targets(scan).astype(np.int64) if is_classifier(estimator) else None)
-        source = _checked(estimator, X, y, sample_weight) if is_ours else None
-        X, y = indexable(X, y)
-        labels = None
-        if is_classifier(estimator) and y is not None:
-            labels = np.unique(column_or_1d(y, warn=True), return_inverse=True)[1]
-        weight = None if sample_weight is None else checked_weight(sample_weight, n_samples(X))
-        source = _numbered(X, y, labels, weight) if source is None else source
-        if groups is not None:
-            source = _Grouped(source, group_numbers(groups, n_samples(X)))
-        return Rows(source, X, y, weight, groups, labels)
-
-
-def _checked(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Source:
-    """The checked rows of one of our models, as its own fit has them: labels of a classifier are codes."""
-    if is_classifier(estimator):
-        return class_source(clone(estimator), X, y, sample_weight)[0]
-    return fit_source(clone(estimator), X, y, sample_weight)
-
-
-@dataclass(frozen=True)
-class FoldScores:
-    """train, validation: candidates x splits; weight: of the validation rows of a split; route: how they were found."""
-
-    train: Array
-    validation: Array
-    weight: Array
-    route: str
-    detail: Any = None  # what the model's path holds beside scores
+from certifit.selection.splits import targets
 
 
 def evaluate(
@@ -87,55 +39,53 @@ def evaluate(
     *,
     n_jobs: int | None = None,
     label: str = "cross-validation",
+    with_training: bool = False,
 ) -> FoldScores:
-    """Scores of every candidate on every split."""
-    if hasattr(estimator, "fold_scores"):
-        return _of_classes(estimator, rows, rounds, candidates, scoring, n_jobs, label)
-    score = sufficient(scoring)
-    path = None
-    if score is not None and hasattr(estimator, "fold_path"):
-        path = estimator.fold_path(rows.source, rounds, candidates)
-    if path is None or score is None:
-        return _refitted(estimator, rows, rounds, candidates, scoring, n_jobs, label)
-    refuse_units(path.in_units, scoring)
-    train = score(path.train, path.train_total, path.train_weight)
-    validation = score(path.validation, path.validation_total, path.validation_weight)
-    return FoldScores(train, validation, path.validation_weight, "statistics", path)
+    """Scores of every candidate on every split.
+
+    with_training: training scores of classifiers too, which cost as many passes over a row as there are splits; other
+    models have them for nothing.
+    """
+    scores = offered_scores(estimator, rows, rounds, candidates, scoring, with_training)
+    return _refitted(estimator, rows, rounds, candidates, scoring, n_jobs, label) if scores is None else scores
 
 
-def _of_classes(
+def offered_scores(
     estimator: Any,
     rows: Rows,
     rounds: Sequence[Splits],
     candidates: Sequence[Candidate],
     scoring: Any,
-    n_jobs: int | None,
-    label: str,
-) -> FoldScores:
-    """Scores of a classifier. From sums, only validation rows are scored: training scores are NaN."""
-    found = estimator.fold_scores(rows.source, rounds, candidates, scoring)
-    if found is not None:
-        return FoldScores(np.full_like(found.validation, np.nan), found.validation, found.weight, "statistics")
-    if rows.X is None:
-        raise ValueError(
-            f"{type(estimator).__name__} on a scan is cross-validated from sums, for scoring='accuracy' or "
-            "'neg_log_loss', without a basis and without gaps in the columns. Give arrays for the rest."
-        )
-    return _refitted(estimator, rows, rounds, candidates, scoring, n_jobs, label)
+    with_training: bool = False,
+) -> FoldScores | None:
+    """Scores that a model offers for all candidates and splits together; None where each needs a refit."""
+    if hasattr(estimator, "class_fold_models"):
+        return class_scores(estimator, rows, rounds, candidates, scoring, with_training)
+    score = sufficient(scoring)
+    if score is None or not hasattr(estimator, "fold_path"):
+        return None
+    path = estimator.fold_path(rows.source, rounds, candidates)
+    if path is None:
+        return None
+    refuse_units(path.in_units, scoring)
+    return path_scores(path, path.train, path.validation, score)
+
+
+def path_scores(path: Any, train: Array, validation: Array, score: Any) -> FoldScores:
+    """Scores of squared errors, candidates x splits, whose totals and weights are those of a path."""
+    return FoldScores(
+        score(train, path.train_total, path.train_weight),
+        score(validation, path.validation_total, path.validation_weight),
+        path.validation_weight,
+        "statistics",
+        path,
+    )
 
 
 def refuse_units(in_units: bool, scoring: Any) -> None:
     """Raise where squares of y leave float64's range and the score is not a ratio of them."""
     if not in_units and scoring not in (None, "r2"):
         raise ValueError(f"The squares of y leave the range of float64, so {scoring!r} has no value. Rescale y.")
-
-
-def reading_new_levels(estimator: Any, source: Source) -> Any:
-    """The estimator for refits: a level that only validation rows have is the reference, as in sums over rows."""
-    if not source.is_table or not hasattr(estimator, "encoder"):
-        return estimator
-    encoder = TableEncoder() if estimator.encoder is None else clone(estimator.encoder)
-    return clone(estimator).set_params(encoder=encoder.set_params(unseen="reference"))
 
 
 def _refitted(
@@ -152,29 +102,41 @@ def _refitted(
 
     estimator = reading_new_levels(estimator, rows.source)
     scorer = check_scoring(estimator, scoring)
-    if hasattr(estimator, "fold_path") and not rows.source.is_table:
+    if reads_sources(estimator) and not rows.source.is_table:
         refuse_nonfinite(rows.source)  # a refit would name the row by its number within a split
-    places = [(splits, s) for splits in rounds for s in range(splits.n_splits)]
-    work = _in_memory if rows.X is not None else _on_source
+    works = [(_work(estimator, rows, splits, scoring), splits) for splits in rounds]
+    places = [(work, splits, s) for work, splits in works for s in range(splits.n_splits)]
     jobs = [
         delayed(work)(clone(estimator).set_params(**candidate), rows, splits, s, scorer)
         for candidate in candidates
-        for splits, s in places
+        for work, splits, s in places
     ]
     results = []
     with Bar(label, len(jobs)) as bar:
         for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
             results.append(result)
             bar.advance()
-    table = np.array(results).reshape(len(candidates), len(places), 3)
-    return FoldScores(table[:, :, 0], table[:, :, 1], table[0, :, 2], "refits")
+    table = np.array([numbers for numbers, _ in results]).reshape(len(candidates), len(places), 3)
+    faults: dict[int, str] = {}
+    for at, (_, fault) in enumerate(results):
+        if fault:
+            faults.setdefault(at // len(places), fault)
+    refuse_faulty(faults, len(candidates))
+    weight = np.nan_to_num(table[:, :, 2]).max(axis=0)
+    return FoldScores(table[:, :, 0], table[:, :, 1], weight, "refits", faults=faults)
 
 
-def _in_memory(model: Any, rows: Rows, splits: Splits, split: int, scorer: Any) -> tuple[float, float, float]:
-    """(training score, validation score, validation weight) of a fit to rows picked from arrays."""
-    n_rows = n_samples(rows.X)
-    cells = splits.cells.of(rows.source.first_block() if n_rows == 0 else _all(rows.source, n_rows))
-    train, validation = (np.append(times, 0.0)[cells] for times in (splits.train[split], splits.validation[split]))
+def _work(estimator: Any, rows: Rows, splits: Splits, scoring: Any) -> Callable[..., Result]:
+    """What fits and scores a candidate on one of the splits."""
+    is_named = scoring is None or isinstance(scoring, str)
+    if hasattr(estimator, "class_fold_models") and rows.classes is not None and (rows.X is None or is_named):
+        return RefittedClasses(trained_classes(rows.source, len(rows.classes), splits), scoring)
+    return _in_memory if rows.X is not None else _on_source
+
+
+def _in_memory(model: Any, rows: Rows, splits: Splits, split: int, scorer: Any) -> Result:
+    """The scores of a fit to rows picked from arrays."""
+    train, validation = times_of(rows, splits, split)
     X, y, weight = picked(rows, train)
     takes_weight = has_fit_parameter(model, "sample_weight")
     if weight is not None and not takes_weight:
@@ -185,10 +147,10 @@ def _in_memory(model: Any, rows: Rows, splits: Splits, split: int, scorer: Any) 
         X, y, weight = picked(rows, part)
         scores.append(scorer(model, X, y, **({} if weight is None else {"sample_weight": weight})))
     total = float(validation.sum() if rows.weight is None else validation @ rows.weight)
-    return float(scores[0]), float(scores[1]), total
+    return (float(scores[0]), float(scores[1]), total), ""
 
 
-def _on_source(model: Any, rows: Rows, splits: Splits, split: int, scorer: Any) -> tuple[float, float, float]:
+def _on_source(model: Any, rows: Rows, splits: Splits, split: int, scorer: Any) -> Result:
     """The same for a scan: rows of the other sets have weight 0."""
     model.fit(splits.trained(rows.source, split))
     y = targets(rows.source)
@@ -200,7 +162,7 @@ def _on_source(model: Any, rows: Rows, splits: Splits, split: int, scorer: Any) 
         scores.append(
             scorer(_Predicted(predictions[seen]), np.zeros((seen.sum(), 1)), y[seen], sample_weight=weight[seen])
         )
-    return float(scores[0]), float(scores[1]), float(weight.sum())
+    return (float(scores[0]), float(scores[1]), float(weight.sum())), ""
 
 
 def _weights(cells: Any, times: Array, block: Block) -> Array:
@@ -220,64 +182,3 @@ class _Predicted(RegressorMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
-
-
-def picked(rows: Rows, times: Array) -> tuple[Any, Any, Array | None]:
-    """Rows taken as often as `times` says, their targets, their weights."""
-    numbers = np.repeat(np.arange(len(times)), times.astype(np.int64))
-    weight = None if rows.weight is None else rows.weight[numbers]
-    if weight is not None:
-        numbers, weight = numbers[weight > 0], weight[weight > 0]  # weight 0 is no row
-    y = None if rows.y is None else taken(rows.y, numbers)
-    return taken(rows.X, numbers), y, weight
-
-
-def taken(X: Any, numbers: Array) -> Any:
-    """Rows of an array, a sparse matrix, a frame or a list, by number."""
-    if hasattr(X, "iloc"):
-        return X.iloc[numbers]
-    if hasattr(X, "take") and hasattr(X, "schema"):  # pyarrow
-        return X.take(numbers)
-    if sp.issparse(X):
-        return X.tocsr()[numbers]
-    if hasattr(X, "shape") or hasattr(X, "__dataframe__"):
-        return X[numbers]
-    return [X[i] for i in numbers]
-
-
-def n_samples(X: Any) -> int:
-    """Number of rows of an array, frame or list."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def _numbered(X: Any, y: Any, labels: Array | None, weight: Array | None) -> Source:
-    """Row numbers and targets alone, for rows that only the estimator understands."""
-    n_rows = n_samples(X)
-    if n_rows == 0:
-        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-    target = labels if labels is not None or y is None else np.asarray(y)
-    if target is not None and (target.ndim != 1 or target.dtype.kind not in "fiub"):
-        target = None  # only a splitter that asks for it misses it
-    return Memory(np.zeros((n_rows, 1)), None if target is None else target.astype(np.float64), weight)
-
-
-def _all(source: Source, n_rows: int) -> Block:
-    """A block that numbers all rows, with their groups."""
-    groups = [run.group for run in source.runs()] if source.first_block().group is not None else []
-    group = np.concatenate([one for one in groups if one is not None]) if groups else None
-    return Block(np.zeros((n_rows, 0)), None, None, 0, group)
-
-
-class _Grouped(Memory):
-    """Rows in memory with a group each; runs as the source it wraps has them."""
-
-    def __init__(self, inner: Source, group: Array) -> None:
-        self.__dict__.update(inner.__dict__)
-        self.is_table = inner.is_table
-        self._inner, self._group = inner, group
-
-    def runs(self) -> Iterator[Block]:
-        """Runs of the inner source, with groups."""
-        inner = self._inner if self.run_rows is None else self._inner.resized(self.block_rows, self.run_rows)
-        for run in inner.runs():
-            yield replace(run, group=self._group[run.first_row : run.first_row + run.n_rows])

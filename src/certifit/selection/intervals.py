@@ -21,7 +21,8 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.gate import predict_rows
 from certifit.data.source import Block
-from certifit.selection.engine import Rows, n_samples, picked
+from certifit.data.user_rows import n_samples
+from certifit.selection.rows import Rows, picked
 
 KEPT = 100_000  # error sizes kept of a fold
 HALVINGS = 80

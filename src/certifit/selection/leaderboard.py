@@ -1,4 +1,4 @@
-"""Models side by side: each tuned and scored on the same splits, beside the mean of y."""
+"""Models side by side: each tuned and scored on the same splits, beside the mean of y or the shares of the classes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from sklearn.dummy import DummyRegressor
 from sklearn.model_selection import ParameterGrid
 
 from certifit.data.cells import GroupSizes, Splits
-from certifit.data.columns import Array
+from certifit.data.labels import with_codes
 from certifit.data.source import Source
-from certifit.selection.baseline import MeanOfTarget
+from certifit.data.target import label_counts
+from certifit.selection.baseline import MeanOfTarget, class_shares
+from certifit.selection.class_engine import FoldScores, NoFit
+from certifit.selection.class_validation import ClassValidation, validated
 from certifit.selection.cross_validated import CrossValidated, results_table
-from certifit.selection.engine import FoldScores, Rows, evaluate
-from certifit.selection.leaders import BASELINE, RMSE, Entry, Leaderboard
+from certifit.selection.engine import evaluate, offered_scores, path_scores
+from certifit.selection.leaders import BASELINE, CLASS_SCORE, RMSE, SHARES, Entry, Leaderboard
+from certifit.selection.rows import Rows
 from certifit.selection.rules import RULES, choose
 from certifit.selection.scoring import sufficient
 from certifit.selection.splits import Folds, counted_rows, rounds_of
@@ -33,7 +37,7 @@ def leaderboard(
     y: Any = None,
     *,
     cv: Any = 10,
-    scoring: Any = RMSE,
+    scoring: Any = None,
     rule: str = "min",
     sample_weight: Any = None,
     groups: Any = None,
@@ -41,23 +45,26 @@ def leaderboard(
     because: str = "it is preferred",
     most_refits: int | None = None,
 ) -> Leaderboard:
-    """Tune and score models on the same splits of the rows, beside the mean of y.
+    """Tune and score models on the same splits of the rows, beside the mean of y or the shares of the classes.
 
     Parameters
     ----------
-    models : dict {name: regressor}
+    models : dict {name: model}, all regressors or all classifiers
         A Ridge whose alpha is None is tuned over its own candidates, as in CrossValidated; one with an alpha is scored
         as it is. CrossValidated(model, param_grid, rule=...) brings its candidates and its rule; its cv and scoring
         give way to those here.
     X, y, sample_weight, groups : as for CrossValidated: arrays, frames, or a scan that carries its target
     cv : as for CrossValidated, but no "loo", default 10
-    scoring : name or callable, default "neg_root_mean_squared_error"
+        A number of folds keeps the shares of the classes in each, unless there are groups.
+    scoring : name, callable or None, default None
+        None is "neg_root_mean_squared_error" for regressors, "neg_log_loss" for classifiers.
     rule : {"min", "1se"}, default "min"
         Which candidate of a model is taken.
     prefer, because : name of the model that is chosen where it is within one standard error of the best; and why
     most_refits : int or None, default None
         A model that sums over rows do not determine is tried on fewer candidates, evenly taken, until it needs at most
-        so many refits; it is left out where fewer than 5 would remain. `notes` says so.
+        so many refits; it is left out where fewer than 5 would remain. `notes` says so. A model without a fit on the
+        training rows of some split is left out too.
 
     Returns
     -------
@@ -73,6 +80,8 @@ def leaderboard(
     ('mean of y', ['alpha'])
     """
     jobs = _jobs(models, rule, prefer)
+    is_of_classes = is_classifier(jobs[0].estimator)
+    scoring = (CLASS_SCORE if is_of_classes else RMSE) if scoring is None else scoring
     if isinstance(cv, str):
         raise ValueError(f"A leaderboard needs splits: a number of folds, Folds(...) or a splitter. Got cv={cv!r}.")
     first = Rows.of(jobs[0].estimator, X, y, sample_weight, groups)
@@ -82,7 +91,8 @@ def leaderboard(
     weight, path = np.zeros(0), None
     for job in jobs:
         started = time.perf_counter()
-        rows = first if job is jobs[0] else Rows.of(job.estimator, X, y, sample_weight, groups)
+        is_same = job is jobs[0] or isinstance(X, Source)
+        rows = first if is_same else Rows.of(job.estimator, X, y, sample_weight, groups)
         found = _scored(job, rows, rounds, scoring, most_refits, notes)
         if found is None:
             continue
@@ -90,24 +100,45 @@ def leaderboard(
         weight = scores.weight
         if path is None and getattr(job.estimator, "fit_intercept", False):
             path = scores.detail
-        entries.append(_entry(job, candidates, scores, time.perf_counter() - started))
+        entries.append(_entry(job, rows, rounds, candidates, scores, started))
     if not entries:
-        raise TooManyRefits(" ".join(notes))
-    entries.append(_baseline(first, rounds, scoring, path))
+        raise (TooManyRefits if most_refits is not None else NoFit)(" ".join(notes))
+    entries.append(_shares(first, rounds, scoring) if is_of_classes else _baseline(first, rounds, scoring, path))
     return Leaderboard.of(
         entries, scoring=scoring, rule=rule, weight=weight, prefer=prefer, because=because, notes=notes
     )
 
 
 class TooManyRefits(ValueError):
-    """Every model needs more refits than were allowed."""
+    """Every model was left out: needs more refits than were allowed, or has no fit on some training rows."""
 
 
-def folds_for(source: Source, n_splits: int = 10) -> tuple[Folds | None, str | None]:
+def folds_for(source: Source, n_splits: int = 10, *, is_classes: bool = False) -> tuple[Folds | None, str | None]:
     """Folds that the rows (or groups) of a scan allow, and a sentence where they are not `n_splits`.
 
     Fewer rows than folds: half as many folds as rows, so that a fold has two rows. None below 4 rows or 2 groups.
+    is_classes: every fold has the same share of each class, unless there are groups; None where only one class has
+    more than one row.
     """
+    source = with_codes(source)[0] if is_classes else source
+    folds, sentence = _folds_for(source, n_splits)
+    if not is_classes or folds is None:
+        return folds, sentence
+    counts = label_counts(source)
+    alone = [label for label, rows in counts.items() if rows < 2]
+    if len(counts) - len(alone) < 2:
+        shown = ", ".join(f"{label!r} has {rows}" for label, rows in list(counts.items())[:5])
+        return None, f"Folds need two classes of 2 rows at least. Of the rows, {shown}."
+    if alone:
+        shown = ", ".join(map(repr, alone[:5])) + (", ..." if len(alone) > 5 else "")
+        words = f"Class {shown} has 1 row" if len(alone) == 1 else f"Classes {shown} have 1 row each"
+        rare = f"{words}: the model that predicts it has not seen its class, so it counts as wrong."
+        sentence = rare if sentence is None else f"{sentence} {rare}"
+    is_grouped = source.first_block().group is not None
+    return (folds if is_grouped else Folds(folds.n_splits, stratify=True)), sentence
+
+
+def _folds_for(source: Source, n_splits: int) -> tuple[Folds | None, str | None]:
     if source.first_block().group is not None:
         n_groups = len(source.reduce(GroupSizes.of).keys)
         if n_groups >= n_splits:
@@ -138,19 +169,21 @@ class _Job:
 def _jobs(models: Mapping[str, Any], rule: str, prefer: str | None) -> list[_Job]:
     if not isinstance(models, Mapping) or not models:
         raise TypeError(f"models must be a dict {{name: model}} with at least one model. Got {models!r}.")
-    if BASELINE in models:
-        raise ValueError(f"The name {BASELINE!r} is that of the baseline. Choose another.")
+    for taken in (BASELINE, SHARES):
+        if taken in models:
+            raise ValueError(f"The name {taken!r} is that of the baseline. Choose another.")
     if prefer is not None and prefer not in models:
         raise ValueError(f"prefer={prefer!r} is none of the models: {list(models)}.")
-    jobs = []
+    jobs: list[_Job] = []
     for name, model in models.items():
         job = _Job(name, model, None, rule)
         if isinstance(model, CrossValidated):
             job = _Job(name, model.estimator, model.param_grid, model.rule, model.n_jobs, True)
         if job.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}. Got {job.rule!r}.")
-        if is_classifier(job.estimator):
-            raise TypeError(f"{name!r} is a classifier. A leaderboard compares regressors with the {BASELINE}.")
+        if jobs and is_classifier(job.estimator) != is_classifier(jobs[0].estimator):
+            names = (name, jobs[0].name) if is_classifier(job.estimator) else (jobs[0].name, name)
+            raise TypeError(f"{names[0]!r} is a classifier and {names[1]!r} is none. Compare models of one kind.")
         jobs.append(job)
     return jobs
 
@@ -172,7 +205,14 @@ def _scored(
     """Candidates and their scores; None where they would need too many refits."""
     candidates = _candidates(job, rows)
     if most_refits is not None:
-        scores = _from_sums(job.estimator, rows, rounds, candidates, scoring)
+        if _needs_refits(job.estimator, rows, rounds, most_refits):
+            notes.append(_note_on_refits(job.name, 0, 1, sum(splits.n_splits for splits in rounds)))
+            return None
+        try:
+            scores = offered_scores(job.estimator, rows, rounds, candidates, scoring)
+        except NoFit as error:
+            notes.append(_note_on_no_fit(job.name, error))
+            return None
         if scores is not None:
             return candidates, scores
         n_splits = sum(splits.n_splits for splits in rounds)
@@ -182,27 +222,18 @@ def _scored(
         if not thinned:
             return None
         candidates = thinned
-    return candidates, evaluate(job.estimator, rows, rounds, candidates, scoring, n_jobs=job.n_jobs, label=job.name)
-
-
-def _from_sums(
-    estimator: Any, rows: Rows, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]], scoring: Any
-) -> FoldScores | None:
-    score = sufficient(scoring)
-    if score is None or not hasattr(estimator, "fold_path"):
+    try:
+        scores = evaluate(job.estimator, rows, rounds, candidates, scoring, n_jobs=job.n_jobs, label=job.name)
+    except NoFit as error:
+        notes.append(_note_on_no_fit(job.name, error))
         return None
-    path = estimator.fold_path(rows.source, rounds, candidates)
-    return None if path is None else _path_scores(path, path.train, path.validation, score)
+    return candidates, scores
 
 
-def _path_scores(path: Any, train: Array, validation: Array, score: Any) -> FoldScores:
-    return FoldScores(
-        score(train, path.train_total, path.train_weight),
-        score(validation, path.validation_total, path.validation_weight),
-        path.validation_weight,
-        "statistics",
-        path,
-    )
+def _needs_refits(estimator: Any, rows: Rows, rounds: Sequence[Splits], most: int) -> bool:
+    """Whether a classifier needs more passes over training rows than `most`; all its candidates share them."""
+    is_many = hasattr(estimator, "class_fold_models") and sum(splits.n_splits for splits in rounds) > most
+    return is_many and not estimator.has_fold_sums(rows.source)
 
 
 def _thinned(candidates: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
@@ -217,16 +248,47 @@ def _thinned(candidates: list[dict[str, Any]], most: int) -> list[dict[str, Any]
 
 def _note_on_refits(name: str, n_tried: int, n_candidates: int, n_splits: int) -> str:
     n_refits = f"{n_candidates * n_splits:,} refits"
-    why = f"{name[:1].upper()}{name[1:]} needs a refit for every candidate and fold here ({n_refits})"
+    each = "candidate and fold" if n_candidates > 1 else "fold"
+    why = f"{name[:1].upper()}{name[1:]} needs a refit for every {each} here ({n_refits})"
     return f"{why}: left out." if not n_tried else f"{why}: {n_tried} of {n_candidates} candidates were tried."
 
 
-def _entry(job: _Job, candidates: list[dict[str, Any]], scores: FoldScores, seconds: float) -> Entry:
+def _note_on_no_fit(name: str, error: Exception) -> str:
+    return f"{name[:1].upper()}{name[1:]} is left out. {error}"
+
+
+def _entry(
+    job: _Job,
+    rows: Rows,
+    rounds: Sequence[Splits],
+    candidates: list[dict[str, Any]],
+    scores: FoldScores,
+    started: float,
+) -> Entry:
     table = results_table(candidates, scores.validation, scores.train)
     best = choose(table["mean_test_score"], table["standard_error"], candidates, job.rule)
     params = dict(candidates[best])
     model = clone(job.estimator).set_params(**params)
-    return Entry(job.name, model, params, scores.validation[best], scores.train[best], scores.route, seconds, table)
+    train = None if scores.train is None else scores.train[best]
+    classes = _classes(model, rows, rounds, scores, best) if is_classifier(model) else None
+    seconds = time.perf_counter() - started
+    return Entry(job.name, model, params, scores.validation[best], train, scores.route, seconds, table, classes)
+
+
+def _classes(model: Any, rows: Rows, rounds: Sequence[Splits], scores: FoldScores, best: int) -> ClassValidation | None:
+    """Every row predicted out of fold; None for a model that tells no probabilities."""
+    if not hasattr(model, "predict_proba"):
+        return None
+    models = None if scores.detail is None else scores.detail.of_candidate(best)
+    return validated(model, rows, rounds, models)
+
+
+def _shares(rows: Rows, rounds: Sequence[Splits], scoring: Any) -> Entry:
+    """The shares of the classes among the training rows, for every row."""
+    started = time.perf_counter()
+    scores, classes = class_shares(rows, rounds, scoring)
+    seconds = time.perf_counter() - started
+    return Entry(SHARES, None, {}, scores.validation[0], None, scores.route, seconds, classes=classes)
 
 
 def _baseline(rows: Rows, rounds: Sequence[Splits], scoring: Any, path: Any) -> Entry:
@@ -234,9 +296,9 @@ def _baseline(rows: Rows, rounds: Sequence[Splits], scoring: Any, path: Any) -> 
     started = time.perf_counter()
     score = sufficient(scoring)
     if path is not None and score is not None:
-        scores = _path_scores(path, path.train_total[None, :], path.validation_null[None, :], score)
+        scores = path_scores(path, path.train_total[None, :], path.validation_null[None, :], score)
     else:
         model = MeanOfTarget() if rows.X is None else DummyRegressor()
         scores = evaluate(model, rows, rounds, [{}], scoring, label=BASELINE)
     seconds = time.perf_counter() - started
-    return Entry(BASELINE, None, {}, scores.validation[0], scores.train[0], scores.route, seconds)
+    return Entry(BASELINE, None, {}, scores.validation[0], scores.training[0], scores.route, seconds)

@@ -1,4 +1,4 @@
-"""The table of a leaderboard: models and the mean of y by their scores on the same splits.
+"""The table of a leaderboard: models and their baseline by their scores on the same splits.
 
 Scores are scikit-learn's: higher is better, and errors are negative.
 """
@@ -13,10 +13,21 @@ from typing import Any
 import numpy as np
 
 from certifit.data.columns import Array
+from certifit.evaluation.intervals import Estimate
+from certifit.selection.class_metrics import METRICS as CLASS_METRICS
+from certifit.selection.class_validation import ClassValidation
 from certifit.selection.curve_scores import CAUTION
 
 BASELINE = "mean of y"
+SHARES = "class shares"
 RMSE = "neg_root_mean_squared_error"
+CLASS_SCORE = "neg_log_loss"
+METRICS = {
+    "accuracy": "accuracy",
+    "log_loss": "log loss",
+    "auc": "AUC",
+    "f1": "F1",
+}  # shown of classes, and their titles
 
 # scoring -> mean squared error from a score, so that R2 of all validation rows together can be told
 _SQUARES = {RMSE: np.square, "neg_mean_squared_error": np.negative}
@@ -28,20 +39,28 @@ class Entry:
 
     model : the estimator with its best parameters, not fitted; None for the baseline
     params : the parameters that were chosen
-    fold_scores, fold_train_scores : one a split, on the validation and on the training rows
+    fold_scores, fold_train_scores : one a split, on the validation and on the training rows; of classifiers from sums
+        the latter is None, for it would cost a pass over every row for every split
     route : "statistics" or "refits"
     seconds : what tuning and scoring took
     candidates : the table of all candidates, as `cv_results_` of CrossValidated
+    classes : of a classifier, every row predicted by a model that did not see it; None for regressors
     """
 
     name: str
     model: Any
     params: dict[str, Any]
     fold_scores: Array
-    fold_train_scores: Array
+    fold_train_scores: Array | None
     route: str
     seconds: float = 0.0
     candidates: Mapping[str, Any] = field(default_factory=dict)
+    classes: ClassValidation | None = None
+
+    @cached_property
+    def metrics(self) -> dict[str, Estimate]:
+        """Of a classifier: accuracy, log_loss, auc, f1, balanced_accuracy with their 95 % intervals; else none."""
+        return {} if self.classes is None else self.classes.metrics()
 
     @property
     def score(self) -> float:
@@ -54,20 +73,20 @@ class Entry:
         return _standard_error(self.fold_scores)
 
     @property
-    def train_score(self) -> float:
+    def train_score(self) -> float | None:
         """Mean over the splits of the scores on training rows."""
-        return float(self.fold_train_scores.mean())
+        return None if self.fold_train_scores is None else float(self.fold_train_scores.mean())
 
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Models and the mean of y, best first.
+    """Models and their baseline, best first.
 
     entries : list of Entry
     best : the model with the best mean score
     chosen : `best`; or the preferred model, where it is within one standard error of the best; or the one named by
         `joined(..., is_chosen=True)`
-    baseline : the mean of y
+    baseline : the mean of y, or the shares of the classes
     weight : of the validation rows of every split
     notes : sentences on what was left out
     """
@@ -108,8 +127,13 @@ class Leaderboard:
 
     @property
     def baseline(self) -> Entry:
-        """The mean of y."""
-        return self[BASELINE]
+        """The mean of y, or the shares of the classes."""
+        return next(entry for entry in self.entries if entry.model is None)
+
+    @property
+    def is_of_classes(self) -> bool:
+        """Whether the models are classifiers."""
+        return self.baseline.name == SHARES
 
     def __getitem__(self, name: str) -> Entry:
         for entry in self.entries:
@@ -144,21 +168,14 @@ class Leaderboard:
         rows = []
         for entry in self.entries:
             difference, error_of_it = self.difference(entry)
-            rows.append(
-                {
-                    "name": entry.name,
-                    "params": entry.params,
-                    "score": entry.score,
-                    "standard_error": entry.standard_error,
-                    "train_score": entry.train_score,
-                    "r2": self.r2(entry),
-                    "difference": difference,
-                    "difference_error": error_of_it,
-                    "route": entry.route,
-                    "seconds": entry.seconds,
-                    "chosen": entry is self.chosen,
-                }
-            )
+            row = {"name": entry.name, "params": entry.params, "score": entry.score}
+            row["standard_error"] = entry.standard_error
+            if self.is_of_classes:
+                row |= {name: _value(entry.metrics.get(name)) for name in CLASS_METRICS}
+            else:
+                row |= {"train_score": entry.train_score, "r2": self.r2(entry)}
+            row |= {"difference": difference, "difference_error": error_of_it}
+            rows.append(row | {"route": entry.route, "seconds": entry.seconds, "chosen": entry is self.chosen})
         return pd.DataFrame(rows)
 
     def sentences(self) -> list[str]:
@@ -167,12 +184,22 @@ class Leaderboard:
 
     def _how_good(self) -> str:
         size, error = abs(self.chosen.score), self.chosen.standard_error
+        if self.chosen.metrics:
+            return self._how_good_at_classes()
         if self.scoring == RMSE:
             return (
                 f"On rows it did not see, predictions of {self.chosen.name!r} are off by {size:.4g} on average "
                 f"(root mean squared error; +- {error:.2g})."
             )
         return f"On rows it did not see, {self.chosen.name!r} scores {self.chosen.score:.4g} (+- {error:.2g})."
+
+    def _how_good_at_classes(self) -> str:
+        own, null = self.chosen.metrics["accuracy"], self.baseline.metrics["accuracy"]
+        between = "" if own.low is None else f" (95 % interval {100 * own.low:.1f} to {100 * (own.high or 0):.1f} %)"
+        return (
+            f"On rows it did not see, {self.chosen.name!r} has {100 * own:.1f} % right{between}; "
+            f"the most frequent class for every row has {100 * null:.1f} %."
+        )
 
     def _why_chosen(self) -> list[str]:
         models = [entry for entry in self.entries if entry.model is not None]
@@ -188,10 +215,13 @@ class Leaderboard:
     def _against_baseline(self) -> list[str]:
         if self.chosen.score > self.baseline.score:
             return []
-        return [f"No better than the {BASELINE}: the columns say nothing about y that these models can use."]
+        null = self.baseline.name
+        return [f"No better than the {null}: the columns say nothing about y that these models can use."]
 
     def __str__(self) -> str:
-        head = ["", "score", "+-", "train", "difference", "+-", "R2", "parameters"]
+        last = list(METRICS.values()) if self.is_of_classes else ["R2"]
+        train = [] if self.is_of_classes else ["train"]
+        head = ["", "score", "+-", *train, "difference", "+-", *last, "parameters"]
         cells = [head, *(self._cells(entry) for entry in self.entries)]
         widths = [max(len(row[j]) for row in cells) for j in range(len(head))]
         lines = [
@@ -209,13 +239,28 @@ class Leaderboard:
     def _cells(self, entry: Entry) -> list[str]:
         mark = "* " if entry is self.chosen else "  "
         difference, error = self.difference(entry)
-        r2 = self.r2(entry)
+        if self.is_of_classes:
+            train, last = [], [_shown(entry.metrics.get(name), ".4f") for name in METRICS]
+        else:
+            train, last = [_shown(entry.train_score, ".5g")], [_shown(self.r2(entry), ".4f")]
         params = ", ".join(f"{name}={_short(value)}" for name, value in entry.params.items())
         numbers = [
-            f"{entry.score:.5g}", f"{entry.standard_error:.2g}", f"{entry.train_score:.5g}",
-            f"{difference:.3g}", f"{error:.2g}", "" if r2 is None else f"{r2:.4f}",
-        ]  # fmt: skip
+            f"{entry.score:.5g}",
+            f"{entry.standard_error:.2g}",
+            *train,
+            f"{difference:.3g}",
+            f"{error:.2g}",
+            *last,
+        ]
         return [mark + entry.name, *numbers, params]
+
+
+def _shown(value: float | None, form: str) -> str:
+    return "" if value is None else format(float(value), form)
+
+
+def _value(estimate: Estimate | None) -> float | None:
+    return None if estimate is None else float(estimate)
 
 
 def _standard_error(values: Array) -> float:

@@ -14,9 +14,10 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.maps import TableEncoder
-from certifit.selection.engine import Rows, evaluate, reading_new_levels
+from certifit.selection.engine import evaluate
 from certifit.selection.features import Feature
 from certifit.selection.progress import Bar
+from certifit.selection.rows import Rows, reading_new_levels
 from certifit.selection.search import Scores
 from certifit.selection.tables import take_columns, take_rows
 
@@ -129,5 +130,5 @@ def score_scan(
     """The same for a scan, whose rows stay where they are."""
     rows = replace(rows, source=take_columns(rows.source, columns))
     estimator = with_columns(estimator, rows.source.names)
-    found = evaluate(estimator, rows, rounds, [{}], scoring, n_jobs=n_jobs)
-    return found.train[0], found.validation[0]
+    found = evaluate(estimator, rows, rounds, [{}], scoring, n_jobs=n_jobs, with_training=True)
+    return found.training[0], found.validation[0]

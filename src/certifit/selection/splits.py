@@ -142,7 +142,8 @@ class Bootstrap:
 def rounds_of(cv: Any, source: Source, labels: Array | None = None, groups: Any = None) -> list[Splits]:
     """Splits of a source by anything that says how: a number of folds, ours, scikit-learn's, a list of pairs."""
     if isinstance(cv, Integral) and not isinstance(cv, bool):
-        return Folds(int(cv), stratify=labels is not None).rounds(source, labels)
+        is_stratified = labels is not None and source.first_block().group is None  # groups stay together
+        return Folds(int(cv), stratify=is_stratified).rounds(source, labels)
     if isinstance(cv, Folds | Bootstrap):
         return cv.rounds(source, labels)
     n_rows = counted_rows(source)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
-from certifit.selection.engine import Rows
+from certifit.selection.rows import Rows
 from certifit.selection.splits import rounds_of
 from certifit.solvers.fold_path import fold_path, safe_unit, spread
 from certifit.statistics.gram import Gram

@@ -9,7 +9,7 @@ from inspect import Parameter, signature
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.feature_selection import SelectorMixin
 from sklearn.metrics import check_scoring
 from sklearn.utils import get_tags
@@ -18,13 +18,13 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from certifit.data.columns import Array
 from certifit.data.frames import is_frame
-from certifit.data.gate import fit_source, predict_source
+from certifit.data.gate import class_source, fit_source, predict_source
 from certifit.data.source import Source
 from certifit.runtime import one_blas_thread
-from certifit.selection.engine import Rows
 from certifit.selection.features import Feature, features_of, fixed_of
 from certifit.selection.progress import Bar
 from certifit.selection.refits import RefitSearch, fold_estimator, row_numbers, score_scan, score_subset, with_columns
+from certifit.selection.rows import Rows
 from certifit.selection.scoring import Score, sufficient
 from certifit.selection.search import Search, StatisticsSearch, backward_path, forward_path
 from certifit.selection.splits import rounds_of
@@ -75,7 +75,7 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         if not hasattr(self.estimator, "fit"):
             raise TypeError(f"estimator must have a method fit. Got {self.estimator!r}.")
         if isinstance(X, Source):
-            fit_source(self, X, y, sample_weight)
+            (class_source if is_classifier(self.estimator) else fit_source)(self, X, y, sample_weight)
         else:
             X, y = checked_rows(self, X, y)
         features = features_of(self._names(), self.groups)

@@ -62,7 +62,8 @@ def _by_matrix(task: ColumnVariance | RowVariance, wanted: Any) -> tuple[Array, 
     task.refine_for(float(values[needed - 1]))
     if task.is_refined and task.total > 0:
         _, singular, right = scipy.linalg.svd(task.root(), full_matrices=False, lapack_driver="gesdd")
-        values, vectors = singular**2, right.T
+        values, vectors = np.zeros(len(task.held)), right.T
+        values[: len(singular)] = singular**2  # a dependent column has no row in the root
         level = _zero_level(task, values)
         count = choose_count(wanted, values, level, task)
     values = np.where(np.sqrt(values) > level, values, 0.0)
@@ -90,26 +91,31 @@ def choose_count(wanted: Any, values: Array, level: float, task: VarianceTask) -
     if wanted is None:
         return rank
     if wanted == "mle":
-        return min(rank, most_likely_count(values, task.sum_weight))
+        return rank if rank < len(values) else most_likely_count(values, task.sum_weight)
     if isinstance(wanted, int):
         return wanted
-    shares = np.cumsum(values) / max(float(values.sum()), np.finfo(float).tiny)
-    return min(rank, int(np.searchsorted(shares, float(wanted) * (1 - 1e-12))) + 1)
+    dropped = _tails(values[:rank])[1:]
+    is_enough = dropped <= (1 - float(wanted)) * float(values[:rank].sum()) * (1 + 1e-12)
+    return 1 + int(np.argmax(np.append(is_enough, True)))
 
 
-def most_likely_count(values: Array, n: float) -> int:
+def _tails(values: Array) -> Array:
+    """sum of values_j over j >= i, for every i: the small ones first, so that none is lost."""
+    return np.cumsum(values[::-1])[::-1]
+
+
+def most_likely_count(variances: Array, n: float) -> int:
     """Minka's Bayesian choice (2000): the k in 1 .. d - 1 of largest log evidence, by Laplace's method.
 
+    All variances are > 0: with some of 0 the evidence of the others' number is infinite.
     log p(k) = log p(U) - n/2 sum_{i<=k} log l_i - n (d-k)/2 log v + (m+k)/2 log 2 pi - log|A|/2 - k/2 log n,
     v the mean of the dropped variances, m = dk - k(k+1)/2.
     """
-    d = len(values)
-    if d < 2 or values[0] == 0:
+    d = len(variances)
+    if d < 2:
         return 1
-    lowest = 1e-15 * float(values[0])
-    variances = np.maximum(values, lowest)
     k = np.arange(1, d)
-    v = np.maximum((variances.sum() - np.cumsum(variances)[:-1]) / (d - k), lowest)
+    v = _tails(variances)[1:] / (d - k)
     dims = d - k + 1.0
     volume = -k * np.log(2.0) + np.cumsum(gammaln(dims / 2) - np.log(np.pi) * dims / 2)
     m = d * k - k * (k + 1) / 2

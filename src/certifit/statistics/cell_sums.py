@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from certifit.data.cells import Cells
-from certifit.data.columns import Array, Codes, Columns
+from certifit.data.columns import Array, Codes, Columns, Csr
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
@@ -49,7 +49,7 @@ class CellMoments:
         first, second = self._away() + self.shift, other._away() + other.shift
         step = np.where(other.weight[:, None] > 0, second - first, 0.0)
         shift = np.where(self.weight[:, None] > 0, first + share * step, second)
-        squares = self._scatter() + other._scatter() + step * step * share * self.weight[:, None]
+        squares = self.scatter() + other.scatter() + step * step * share * self.weight[:, None]
         zero = np.zeros_like(shift)
         return CellMoments(weight, zero, squares, shift, self.scaling, self.n_rows + other.n_rows)
 
@@ -57,7 +57,7 @@ class CellMoments:
         """Moments of unions of cells, about their means: union u holds cell c times[u, c] times. Nothing cancels."""
         held = times * self.weight
         weight = held.sum(axis=1)
-        centres, scatter = self._away() + self.shift, self._scatter()
+        centres, scatter = self._away() + self.shift, self.scatter()
         shift = held @ centres / np.where(weight > 0, weight, 1.0)[:, None]
         squares = times @ scatter + np.array(
             [own @ (centres - mean) ** 2 for own, mean in zip(held, shift, strict=True)]
@@ -74,7 +74,11 @@ class CellMoments:
     def variances(self) -> Array:
         """Mean square about the mean, in the user's units; what is within rounding of 0 is 0."""
         with np.errstate(over="ignore", under="ignore"):
-            return self._scatter() / self._divisor() / self.scaling.scale / self.scaling.scale
+            return self.scatter() / self._divisor() / self.scaling.scale / self.scaling.scale
+
+    def varies(self) -> Array:
+        """Whether a column varies within a cell, beyond rounding."""
+        return np.asarray(self.scatter() > 0)
 
     @property
     def weights(self) -> Array:
@@ -88,11 +92,11 @@ class CellMoments:
         centres = self._away() + self.shift
         spread = (share * (centres - (share * centres).sum(axis=0)) ** 2).sum(axis=0)
         with np.errstate(over="ignore", under="ignore"):
-            return np.asarray((self._scatter().sum(axis=0) / total + spread) / self.scaling.scale / self.scaling.scale)
+            return np.asarray((self.scatter().sum(axis=0) / total + spread) / self.scaling.scale / self.scaling.scale)
 
     def cancelled(self) -> Array:
         """Columns whose shifts lie so far from means that variances lose more than four digits."""
-        lost = self._divisor() * self._away() ** 2 > MOST_CANCELLED * self._scatter()
+        lost = self._divisor() * self._away() ** 2 > MOST_CANCELLED * self.scatter()
         return np.asarray(lost.any(axis=0))
 
     def _divisor(self) -> Array:
@@ -101,7 +105,8 @@ class CellMoments:
     def _away(self) -> Array:
         return np.asarray(self.sums / self._divisor())
 
-    def _scatter(self) -> Array:
+    def scatter(self) -> Array:
+        """Sums of w (z - mean of the cell)^2; what is within rounding of 0 is 0."""
         scatter = self.squares - self.sums * self._away()
         floor = self._divisor() * (16 * _UNIT * np.abs(self._away() + self.shift)) ** 2
         return np.where(scatter > floor, scatter, 0.0)
@@ -144,8 +149,9 @@ class CellCounts:
 
     weight: Array
     counts: Array  # cells x columns
-    lowest: float  # smallest entry
+    lowest: float  # smallest entry where some are negative, else 0
     is_finite: bool
+    n_rows: Array
 
     def __add__(self, other: CellCounts) -> CellCounts:
         return CellCounts(
@@ -153,21 +159,23 @@ class CellCounts:
             self.counts + other.counts,
             min(self.lowest, other.lowest),
             self.is_finite and other.is_finite,
+            self.n_rows + other.n_rows,
         )
 
     def combined(self, times: Array) -> CellCounts:
         """Counts of unions of cells: union u holds cell c times[u, c] times."""
-        return CellCounts(times @ self.weight, times @ self.counts, self.lowest, self.is_finite)
+        n_rows = (times > 0) @ self.n_rows
+        return CellCounts(times @ self.weight, times @ self.counts, self.lowest, self.is_finite, n_rows)
 
 
 def cell_counts(source: Source, cells: Cells, threshold: float | None = None) -> CellCounts:
     """Sums of x, or of (x > threshold), by cell: one pass."""
     first = source.first_block()
+    if threshold is not None and threshold < 0 and _is_sparse(first.X):
+        raise ValueError(f"binarize must be >= 0 for sparse X, or all that is not stored counts. Got {threshold}.")
     if sp.issparse(first.X):
-        if threshold is not None and threshold < 0:
-            raise ValueError(f"binarize must be >= 0 for sparse X, or all that is not stored counts. Got {threshold}.")
         # A block's sums are cells x columns, however few entries its rows have: blocks of more rows for more sums.
-        n_rows = max(source.block_rows, 1 << min(17, (cells.n_cells * source.n_features // 64).bit_length()))
+        n_rows = max(source.block_rows, 1 << min(17, (cells.n_cells * source.n_features // 4).bit_length()))
         source = source.blocked(n_rows)
     with np.errstate(over="ignore", invalid="ignore"):
         total = source.reduce(partial(_counts, cells=cells, threshold=threshold, block_rows=source.block_rows))
@@ -180,9 +188,11 @@ def cell_counts(source: Source, cells: Cells, threshold: float | None = None) ->
 def _counts(run: Block, cells: Cells, threshold: float | None, block_rows: int) -> CellCounts:
     d = run.X.shape[1]
     scales = (np.ones(d), np.zeros((cells.n_cells, d)), 1.0)
-    arguments = (run.rows, run.weight, cells.of(run), *scales, False, threshold)
+    numbers = cells.of(run)
+    arguments = (run.rows, run.weight, numbers, *scales, False, threshold)
     weight, sums, _, lowest, is_finite = core.cell_sums(*arguments, block_rows, n_threads())
-    return CellCounts(weight, sums, lowest, is_finite)
+    n_rows = np.bincount(numbers[numbers >= 0], minlength=cells.n_cells)
+    return CellCounts(weight, sums, lowest, is_finite, n_rows)
 
 
 def refuse_overflow(source: Source, *sums: Array) -> None:
@@ -191,6 +201,11 @@ def refuse_overflow(source: Source, *sums: Array) -> None:
         return
     refuse_nonfinite(source)
     raise ValueError("Sums of X leave the range of float64. Divide X by a large number.")
+
+
+def _is_sparse(X: Any) -> bool:
+    parts = X.segments if isinstance(X, Columns) else ()
+    return bool(sp.issparse(X)) or any(isinstance(part, Csr) for part in parts)
 
 
 def _thin_columns(X: Any) -> Array:

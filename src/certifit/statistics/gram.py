@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from certifit.data.cells import Cells
 from certifit.data.columns import Array, Codes, Columns, Csr, Segment
 from certifit.data.gate import refuse_nonfinite
-from certifit.data.source import Block, Source
+from certifit.data.source import Block, Source, rows_where
 from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
 
@@ -267,7 +267,7 @@ def counted(block: Block) -> Block:
     if block.weight is None or not 0 < np.count_nonzero(block.weight) < block.n_rows:
         return block
     seen = block.weight > 0
-    X = block.X.taken(seen) if isinstance(block.X, Columns) else block.X[seen]
+    X = rows_where(block.X, seen)
     return Block(X, None if block.y is None else block.y[seen], block.weight[seen], block.first_row)
 
 
@@ -277,7 +277,7 @@ def _largest_of_columns(X: Any) -> Array:
     if sp.issparse(X):
         largest = np.zeros(X.shape[1])
         with np.errstate(invalid="ignore"):  # a NaN stays, and is named later
-            np.maximum.at(largest, X.indices, np.abs(X.data).astype(np.float64, copy=False))
+            np.maximum.at(largest, X.indices, np.abs(X.data.astype(np.float64, copy=False)))
         return largest
     if X.dtype.kind == "b":
         X = X.view(np.uint8)

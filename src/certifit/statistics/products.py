@@ -1,7 +1,8 @@
 """Sums over rows of z z'V, for a matrix of columns too large to hold, and the moments that z needs.
 
 z = (x scale - shift) times. Blocks of global rows are summed in the tree of `Source.reduce`, so any chunking gives
-the same bits. Sparse rows are shifted by a correction of the sums and stay sparse.
+the same bits. Sparse rows are shifted by a correction of the sums and stay sparse, unless shifts are far larger than
+what they leave: then hardly an entry is 0.
 """
 
 from __future__ import annotations
@@ -63,6 +64,13 @@ def moments(source: Source, centred: bool) -> tuple[Moments, Scaling]:
         largest = source.reduce(ColumnSizes.of)
 
 
+def moments_about(source: Source, scaling: Scaling) -> Moments:
+    """The moments in a scaling that is known: one pass. Rows that are shifted are made dense, a block at a time."""
+    of_block = partial(_moments, scaling=scaling)
+    total: Moments = source.reduce(partial(_of_run, of_block=of_block, block_rows=source.block_rows))
+    return total
+
+
 def product(source: Source, scaling: Scaling, times: Array, directions: Array, is_near: bool) -> Array:
     """sum_i w_i z_i z_i'V for V in columns: one pass.
 
@@ -95,7 +103,7 @@ def _product(block: Block, scaling: Scaling, times: Array, directions: Array, is
     block = counted(block)
     weight = _weight(block, scaling)
     right = directions * times[:, None]
-    if not is_near and not sp.issparse(block.X):
+    if not is_near:
         z = _scaled(block, scaling)
         return Product((z.T @ ((z @ right) * weight[:, None])) * times[:, None])
     X = block.X if sp.issparse(block.X) else _plain(block)
@@ -110,8 +118,8 @@ def _weight(block: Block, scaling: Scaling) -> Array:
 
 
 def _scaled(block: Block, scaling: Scaling) -> Any:
-    """Rows times scale less shift; sparse rows are not shifted."""
-    if sp.issparse(block.X):
+    """Rows times scale less shift. Sparse rows stay so where there is no shift."""
+    if sp.issparse(block.X) and not scaling.shift.any():
         values = block.X.data.astype(np.float64) * scaling.scale[block.X.indices]
         return sp.csr_array((values, block.X.indices, block.X.indptr), shape=block.X.shape)
     z = np.array(_plain(block))
@@ -122,5 +130,5 @@ def _scaled(block: Block, scaling: Scaling) -> Any:
 
 def _plain(block: Block) -> Array:
     """The rows as float64 in C order: the order of BLAS's sums depends on the layout."""
-    X = block.X.toarray() if isinstance(block.X, Columns) else block.X
+    X = block.X.toarray() if isinstance(block.X, Columns) or sp.issparse(block.X) else block.X
     return np.ascontiguousarray(X, dtype=np.float64)

@@ -32,14 +32,17 @@ class CountTask:
 
     def log_priors(self) -> Array:
         """Logarithms of the priors."""
-        with np.errstate(divide="ignore"):
-            if self.given is not None:
-                return np.log(self.given)
-            return np.asarray(np.log(self.counts.weight) - np.log(self.counts.weight.sum()))
+        if self.given is None:
+            return log_quotient(self.counts.weight, self.counts.weight.sum())
+        return log_quotient(self.given, 1.0)
 
     def solve(self) -> CountState:
         """The state of largest (smoothed) likelihood."""
         raise NotImplementedError
+
+    def _of_rows(self, log_p: Array, n_outcomes: int) -> Array:
+        """The same; a class without rows says nothing, and all outcomes have the same chance."""
+        return np.where(self.counts.weight[:, None] > 0, log_p, -np.log(n_outcomes))
 
     def trials(self, k: int) -> float:
         """Trials a row of class k holds on average."""
@@ -55,9 +58,12 @@ class BernoulliTask(CountTask):
 
     def solve(self) -> CountState:
         """The closed form."""
+        weight = self.counts.weight[:, None]
+        counts = np.minimum(self.counts.counts, weight)  # sums of weights in another order may end beyond
+        log_p, log_no = (log_quotient(n + self.alpha, weight + 2 * self.alpha) for n in (counts, weight - counts))
         with np.errstate(divide="ignore"):
-            log_p = np.log(self.counts.counts + self.alpha) - np.log(self.counts.weight + 2 * self.alpha)[:, None]
-        return CountState(self.log_priors(), log_p)
+            log_p = np.where(log_no < log_p, np.log1p(-np.exp(log_no)), log_p)  # near 1 the rest has the digits
+        return CountState(self.log_priors(), self._of_rows(log_p, 2))
 
     def trials(self, k: int) -> float:
         """One a column: each is an outcome of its own."""
@@ -75,9 +81,8 @@ class MultinomialTask(CountTask):
     def solve(self) -> CountState:
         """The closed form."""
         smoothed = self.counts.counts + self.alpha
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_p = np.log(smoothed) - np.log(smoothed.sum(axis=1, keepdims=True))
-        return CountState(self.log_priors(), log_p)
+        log_p = log_quotient(smoothed, smoothed.sum(axis=1, keepdims=True))
+        return CountState(self.log_priors(), self._of_rows(log_p, log_p.shape[1]))
 
     def trials(self, k: int) -> float:
         """Words a row of class k."""
@@ -87,6 +92,14 @@ class MultinomialTask(CountTask):
     def outcomes(self, best: CountState, state: CountState, k: int) -> Iterator[tuple[Array, Array]]:
         """The words."""
         yield best.log_p[k], state.log_p[k]
+
+
+def log_quotient(part: Array, whole: Array | float) -> Array:
+    """log(part / whole). A quotient below the range of float64 is that of logarithms."""
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+        quotient = part / whole
+        apart = np.log(part) - np.log(whole)
+        return np.where(quotient > np.finfo(np.float64).tiny, np.log(quotient), apart)
 
 
 def log_not(log_p: Array) -> Array:

@@ -2,7 +2,8 @@
 
 p(x, k) = pi_k N(x; m_k, S_k). The likelihood is largest at pi_k = W_k / W, m_k the mean and S_k the mean of
 (x - m_k)(x - m_k)' over the rows of class k; with one S for all classes at the mean of those over all rows. Given
-priors weigh the classes as if they had those shares. shrinkage s: (1 - s) S + s (trace S / d) I.
+priors weigh the classes as if they had those shares. shrinkage s: (1 - s) S + s t U, U the identity, or the diagonal of
+the variances over all rows; t is the mean over columns of S_jj / U_jj.
 """
 
 from __future__ import annotations
@@ -57,11 +58,17 @@ class GaussianState:
         coef_k = S^-1 (m_k - m), intercept_k = log pi_k - coef_k (m_k + m) / 2.
         """
         centre = self.priors @ self.means
-        away = self.means - centre
-        root = self.roots[0] if self.roots.shape[1] > 1 else np.diag(self.roots[0, 0])
-        coef = away @ root.T @ root
+        coef = (self.means - centre) @ self.roots[0].T @ self.roots[0]
         with np.errstate(divide="ignore"):
             return coef, np.log(self.priors) - np.einsum("kj,kj->k", coef, self.means + centre) / 2
+
+
+@dataclass(frozen=True)
+class Shrinkage:
+    """share s; in_variances: towards variances in the ratio of the columns' own, not towards equal ones."""
+
+    share: float = 0.0
+    in_variances: bool = False
 
 
 class GaussianTask:
@@ -72,10 +79,11 @@ class GaussianTask:
     """
 
     def __init__(
-        self, moments: Any, shrinkage: float, priors: Array | None, names: Sequence[str], classes: Array,
+        self, moments: Any, shrinkage: Shrinkage, priors: Array | None, names: Sequence[str], classes: Array,
         is_mended: bool, added: float,
     ) -> None:  # fmt: skip
-        self.moments, self.shrinkage, self.names, self.classes = moments, shrinkage, names, classes
+        self.moments, self.names, self.classes = moments, names, classes
+        self.shrinkage, self.in_variances = shrinkage.share, shrinkage.in_variances
         self.priors = moments.weight / moments.weight.sum() if priors is None else priors
         self.is_mended, self.added = is_mended, added
         self.unbounded = ""
@@ -103,8 +111,8 @@ class FullCovariance(GaussianTask):
     """Classes with covariance matrices: one for all, or one each."""
 
     def __init__(
-        self, moments: ClassScatter, is_shared: bool, shrinkage: float, priors: Array | None,
-        names: Sequence[str], classes: Array, is_mended: bool = False,
+        self, moments: ClassScatter, shrinkage: Shrinkage, priors: Array | None, names: Sequence[str], classes: Array,
+        is_mended: bool = False, *, is_shared: bool,
     ) -> None:  # fmt: skip
         super().__init__(moments, shrinkage, priors, names, classes, is_mended, 0.0)
         self.is_shared = is_shared
@@ -140,6 +148,8 @@ class FullCovariance(GaussianTask):
                 root[factor.kept] = (factor.inverse_root() * scale[:, None]).T
         covariance = self._covariance()
         _refuse_range(self.names, covariance, roots)
+        used = np.diagonal(roots, axis1=1, axis2=2) != 0
+        _refuse_small(self.names, np.diagonal(covariance.reshape(-1, d, d), axis1=1, axis2=2), used)
         return GaussianState(self.priors, self.moments.means, covariance, roots, redundant)
 
     def _shares(self) -> Array:
@@ -152,14 +162,22 @@ class FullCovariance(GaussianTask):
         return out
 
     def _ridge(self, matrix: Array) -> Array:
-        """shrinkage (trace S / d), and what is added, in scaled units."""
+        """What shrinkage puts on the diagonal, and what is added, in scaled units."""
         if not self.shrinkage and not self.added:
             return np.zeros(len(matrix))
         scale = self.moments.scaling.scale
+        units = self._spreads() if self.in_variances else scale
         with np.errstate(over="ignore", under="ignore"):
-            size = np.max(1.0 / scale)  # the largest column counts most; relative to it nothing overflows
-            trace = np.sum(np.diagonal(matrix) * (1.0 / scale / size) ** 2)
-            return np.asarray(self.shrinkage * trace / len(scale) * (size * scale) ** 2 + self.added * scale * scale)
+            size = np.max(1.0 / units)  # the largest column counts most; relative to it nothing overflows
+            trace = np.sum(np.diagonal(matrix) * (1.0 / units / size) ** 2)
+            ridge = self.shrinkage * trace / len(scale) * (size * units) ** 2 + self.added * scale * scale
+        _refuse_range(self.names, ridge)
+        return np.asarray(ridge)
+
+    def _spreads(self) -> Array:
+        """Standard deviations over all rows, in scaled units; 1 for a constant column."""
+        spreads = np.sqrt(np.diagonal(about_mean(self.moments.total)[2]) / self.moments.weight.sum())
+        return np.where(spreads > 0, spreads, 1.0)
 
     def _factors(self) -> list[Factor]:
         plain = [] if self.moments.low is not None else self._plain_factors()
@@ -201,16 +219,20 @@ class FullCovariance(GaussianTask):
         return tuple(int(j) for j in everywhere.dependent), ""
 
     def _singular(self, columns: Array, k: int | None) -> str:
+        where = "within the classes" if k is None else f"within class {self.classes.tolist()[k]!r}"
+        less = "" if k is None else ", covariance='shared'"
+        n_rows = int(self.moments.n_rows.sum() if k is None else self.moments.n_rows[k])
+        if n_rows - (len(self.classes) if k is None else 1) < len(self.names):
+            return (
+                f"The covariance is singular {where}, which {'have' if k is None else 'has'} {n_rows} rows for "
+                f"{len(self.names)} columns: the likelihood has no maximum. Use shrinkage=0.1 or so{less}, "
+                "covariance='diagonal', or fewer columns (PCA)."
+            )
         shown = ", ".join(repr(self.names[j]) for j in columns[:10]) + (", ..." if len(columns) > 10 else "")
         noun, verb = ("column", "is") if len(columns) == 1 else ("columns", "are")
-        where = "within every class" if k is None else f"within class {self.classes.tolist()[k]!r}"
-        rows = ""
-        if k is not None and self.moments.n_rows[k] <= len(self.names):
-            rows = f", which has {int(self.moments.n_rows[k])} rows for {len(self.names)} columns"
         return (
-            f"The covariance is singular {where}{rows}: {len(columns)} {noun} {verb} constant there, or a combination "
-            f"of others: {shown}. The likelihood has no maximum. Use shrinkage=0.1 or so, or drop the {noun}"
-            + (", or use covariance='shared'." if k is not None else ".")
+            f"The covariance is singular {where}: {len(columns)} {noun} {verb} constant there, or a combination of "
+            f"others: {shown}. The likelihood has no maximum. Use shrinkage=0.1 or so{less}, or drop the {noun}."
         )
 
 
@@ -220,7 +242,7 @@ class DiagonalCovariance(GaussianTask):
     moments: CellMoments
 
     def __init__(
-        self, moments: CellMoments, shrinkage: float, priors: Array | None, names: Sequence[str], classes: Array,
+        self, moments: CellMoments, shrinkage: Shrinkage, priors: Array | None, names: Sequence[str], classes: Array,
         is_mended: bool = False, added: float = 0.0,
     ) -> None:  # fmt: skip
         super().__init__(moments, shrinkage, priors, names, classes, is_mended, added)
@@ -229,12 +251,16 @@ class DiagonalCovariance(GaussianTask):
         """The best variances, shrunk, in the user's units."""
         variances = self.moments.variances
         if self.shrinkage:
-            variances = (1 - self.shrinkage) * variances + self.shrinkage * variances.mean(axis=1, keepdims=True)
+            units = self.moments.total_variances() if self.in_variances else np.ones(variances.shape[1])
+            units = np.where(units > 0, units, 1.0)
+            target = (variances / units).mean(axis=1, keepdims=True) * units
+            variances = (1 - self.shrinkage) * variances + self.shrinkage * target
         return np.where(self._has_rows()[:, None], variances + self.added, 1.0)  # a class without rows has no chance
 
     def _solved(self) -> GaussianState:
         variances, means = self._covariance(), self.moments.means
         seen = self._has_rows()
+        _refuse_small(self.names, variances, self.moments.varies() & seen[:, None])
         is_constant = (variances[seen] <= 0).all(axis=0) & _is_equal(means[seen])
         flat = np.argwhere((variances <= 0) & ~is_constant)
         if len(flat):
@@ -260,13 +286,21 @@ def _is_equal(means: Array) -> Array:
     return np.asarray(np.ptp(means, axis=0) <= 1e-13 * np.abs(means).max(axis=0, initial=0.0))
 
 
-def _refuse_range(names: Sequence[str], covariance: Array, roots: Array) -> None:
-    if np.isfinite(covariance).all() and np.isfinite(roots).all():
-        return
-    sizes = np.abs(covariance).reshape(-1, len(names)).max(axis=0)
-    bad = ~np.isfinite(sizes) | ~np.isfinite(roots.reshape(-1, len(names))).all(axis=0)
-    j = int(np.flatnonzero(bad)[0]) if bad.any() else 0
-    raise ValueError(
-        f"The variance of feature {names[j]!r} leaves the range of float64. Multiply the column by a number that "
-        "brings its values near 1, or leave it out."
-    )
+def _refuse_range(names: Sequence[str], *values: Array) -> None:
+    """Refuse what is not finite; the last axis goes by the columns."""
+    for each in values:
+        bad = ~np.isfinite(each).reshape(-1, len(names)).all(axis=0)
+        if bad.any():
+            raise ValueError(
+                f"The variance of feature {names[int(np.argmax(bad))]!r} leaves the range of float64. {_RESCALE}"
+            )
+
+
+def _refuse_small(names: Sequence[str], variances: Array, used: Array) -> None:
+    """Refuse variances with no digits left: below the smallest normal number."""
+    bad = (used & (variances < np.finfo(np.float64).tiny)).any(axis=0)
+    if bad.any():
+        raise ValueError(f"The variance of feature {names[int(np.argmax(bad))]!r} is too small for float64. {_RESCALE}")
+
+
+_RESCALE = "Multiply the column by a number that brings its values near 1, or leave it out."

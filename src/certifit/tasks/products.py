@@ -9,8 +9,9 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.statistics import products
-from certifit.statistics.gram import refuse_no_weight
-from certifit.statistics.residual import MATRIX_ERROR
+from certifit.statistics.factor import DEPENDENT
+from certifit.statistics.gram import Scaling, refuse_no_weight
+from certifit.statistics.residual import MATRIX_ERROR, UNIT
 from certifit.tasks.components import VarianceTask
 
 FAR = 100.0  # squares about zero by squares about the mean: beyond it rows are centred first
@@ -23,21 +24,28 @@ class ProductVariance(VarianceTask):
         self.source, self.center, self.standardize, self.ddof = source, center, standardize, ddof
         total, scaling = products.moments(source, centred=center)
         refuse_no_weight(total.weight)
+        if center and self._is_far(total, scaling):
+            scaling = replace(scaling, shift=scaling.shift + total.sums / total.weight)
+            total = products.moments_about(source, scaling)
         self.n_rows, self._sum = total.n_rows, total.weight
         self.sum_weight = total.weight / scaling.weight_scale
         self._check_weight()
-        step = total.sums / total.weight
-        spread = np.maximum(total.squares / total.weight - step**2, 0.0)
-        about_zero = total.squares / total.weight + scaling.shift**2
-        spread[spread <= MATRIX_ERROR * about_zero] = 0.0
+        step, about_shift = total.sums / total.weight, total.squares / total.weight
+        mean = scaling.shift + step
+        spread = np.maximum(about_shift - step**2, 0.0)
+        about_zero = spread + mean**2
+        spread[spread <= MATRIX_ERROR * about_shift + DEPENDENT**2 * about_zero] = 0.0
         self._set_units(scaling.scale, spread)
-        self._scaling = replace(scaling, shift=scaling.shift + step if self.center else np.zeros(len(step)))
+        self._scaling = replace(scaling, shift=mean if self.center else np.zeros(len(mean)))
         self.mean = self._scaling.shift / scaling.scale
-        squares = spread if self.center else spread + (scaling.shift + step) ** 2
-        self.total = float(squares @ self._times**2)
-        self.error = MATRIX_ERROR * float(about_zero @ self._times**2)
-        self._is_near = float(((self._scaling.shift * self._times) ** 2).sum()) <= FAR * self.total
-        self.error = self.error if self.total > 0 else 0.0
+        squares = self._times**2
+        self.total = float((spread if self.center else about_zero) @ squares)
+        self._is_near = float((self._scaling.shift**2) @ squares) <= FAR * self.total
+        entered = about_zero if self._is_near else about_shift + UNIT * np.sqrt(about_shift * about_zero)
+        self.error = MATRIX_ERROR * float(entered @ squares) + (4 * UNIT) ** 2 * float(about_zero @ squares)
+        most = float((spread + MATRIX_ERROR * about_shift) @ squares) if self.center else self.total
+        if most <= DEPENDENT**2 * float(about_zero @ squares):  # rows that do not vary
+            self.total = self.error = 0.0
         self.noise = float(np.sqrt(self.error))
         self._refuse_range()
 
@@ -57,6 +65,13 @@ class ProductVariance(VarianceTask):
     def held(self) -> None:
         """There is no matrix."""
         return
+
+    def _is_far(self, total: products.Moments, scaling: Scaling) -> bool:
+        """Whether the shifts of the sums are so far from the means that variances cancel."""
+        times = 1.0 if self.standardize else scaling.scale.min() / scaling.scale
+        with np.errstate(under="ignore"):
+            step = total.sums / total.weight * times
+            return bool(step @ step > FAR * ((total.squares / total.weight * times**2).sum() - step @ step))
 
     def _set_units(self, powers: Array, spread: Array) -> None:
         if not self.standardize:

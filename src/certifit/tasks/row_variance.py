@@ -124,8 +124,11 @@ class RowVariance(VarianceTask):
                 return ((self._weight * power[0]) @ dense) / self._sum, np.ones(len(power))
         z = self._transposed(at) * power[:, None]
         mean = z @ self._weight / self._sum
-        sd = np.sqrt(((z - mean[:, None]) ** 2) @ self._weight / self._sum)
         size = np.abs(z).max(axis=1)
+        z -= mean[:, None]
+        step = z @ self._weight / self._sum  # what rounding left of the mean
+        mean += step
+        sd = np.sqrt(np.maximum((z**2) @ self._weight / self._sum - step**2, 0.0))
         return mean, np.where(sd > 8 * z.shape[1] * UNIT * size, sd, 0.0)
 
     def _places(self) -> list[slice]:
@@ -220,7 +223,7 @@ class RowVariance(VarianceTask):
             self.kernel_low = ((sums - product) - rest + low) / self._sum
         self.total = float(np.trace(self.kernel))
         about = self.total + (self._about_zero if self._is_near else 0.0)
-        self.error = (MATRIX_ERROR if low is None else 16 * UNIT) * about
+        self.error = (MATRIX_ERROR if low is None else 16 * UNIT) * about + (4 * UNIT) ** 2 * self._about_zero
         # Rows are centred before they are multiplied: their roundings stay whatever the sums.
         size = np.sqrt(self._about_zero + max(self.total, 0.0))
         self.noise = float(size * max(16 * UNIT * np.sqrt(self.block.n_rows), DEPENDENT))

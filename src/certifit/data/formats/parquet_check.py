@@ -116,12 +116,21 @@ def check_schema(schema: pa.Schema, metadata: Any) -> None:
 
 
 def _reads_as(written: pa.DataType, found: pa.DataType, version: str) -> bool:
-    """Whether a column written as one type may be found as the other: seconds become milliseconds, old files round."""
+    """Whether a column written as one type may be found as the other.
+
+    Seconds become milliseconds, old files round, and large text in a dictionary (a category of pandas) becomes text.
+    """
+    if pa.types.is_dictionary(written) and pa.types.is_dictionary(found):
+        return bool(_short(written.value_type) == _short(found.value_type))
     if written == found or pa.types.is_nested(written) or isinstance(written, pa.BaseExtensionType):
         return True
     if pa.types.is_temporal(written):
         return bool(pa.types.is_temporal(found)) and (getattr(written, "unit", "s") == "s" or version in ("1.0", "2.4"))
     return bool(pa.types.is_integer(written) and pa.types.is_integer(found) and version == "1.0")
+
+
+def _short(kind: pa.DataType) -> pa.DataType:
+    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(kind, kind)
 
 
 def _leaves(elements: Iterator[Struct]) -> Iterator[tuple[tuple[bytes, ...], int, bool]]:

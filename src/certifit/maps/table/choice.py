@@ -183,7 +183,8 @@ def _not_levels(texts: Levels) -> str | None:
     if texts.length > _LONG_TEXT * texts.count and 2 * texts.spaced > texts.count:
         return f"it is free text ({texts.length / texts.count:.0f} characters on average). Make numbers of it first"
     if distinct > _UNIQUE_SHARE * texts.count:
-        return f"it looks like an identifier ({distinct:,} different texts in {texts.count:,} rows)"
+        what = "free text or an identifier" if _is_prose(texts) else "an identifier"
+        return f"it looks like {what} ({distinct:,} different texts in {texts.count:,} rows)"
     return None
 
 

@@ -231,7 +231,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         encoder.columns_, encoder.notes_, encoder.survey_ = kinds, list(state["notes"]), None
         return encoder
 
-    def _learn(self, source: Source) -> Self:
+    def kinds(self, source: Source) -> dict[str, str]:
+        """What a fit would make of each column of a scan: number, flag, level, date, text or set aside. One pass."""
+        self._check_parameters()
+        return {kind.name: kind.kind for kind in self._chosen(source)[1]}
+
+    def _chosen(self, source: Source) -> tuple[Survey, list[Kind], list[str]]:
+        """The survey, the kinds of the columns in order, and notes."""
         cap = max(_LEAST_CAP, 2 * int(self.max_levels))
         unknown = [name for name in (*self.categories, *self._references()) if name not in source.names]
         if unknown:
@@ -247,7 +253,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.dates,
             self.texts is not None,
         )
-        kinds, notes = choose(survey, settings, getattr(source, "place", "row {}".format))
+        return survey, *choose(survey, settings, getattr(source, "place", "row {}".format))
+
+    def _learn(self, source: Source) -> Self:
+        survey, kinds, notes = self._chosen(source)
         kinds = [self._with_words(kind, source, notes) if isinstance(kind, Text) else kind for kind in kinds]
         self._refuse_references(kinds)
         if not any(kind.names_out("") for kind in kinds):
@@ -299,6 +308,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _names_out(self, labels: list[str] | None) -> list[str]:
         labels = [kind.name for kind in self.columns_] if labels is None else labels
         made = [name for kind, label in zip(self.columns_, labels, strict=True) for name in kind.names_out(label)]
+        if len(set(made)) == len(made):
+            return made
         unique: dict[str, None] = {}
         for name in made:  # "x missing" may also be a column of the table
             free = (f"{name} ({number})" for number in count(2))

@@ -18,7 +18,7 @@ from certifit.data.columns import Array
 from certifit.data.source import RowError, Source
 from certifit.maps.text.parameters import check_parameters
 from certifit.maps.text.reading import Texts, arrow_texts, n_texts, read_texts, refuse_invalid
-from certifit.maps.text.stop_words import stop_words
+from certifit.maps.text.stop_words import stop_words, warn_of_idle
 from certifit.maps.text.terms import Limits, Reading, Terms, count_texts, found
 from certifit.runtime import core, n_threads
 
@@ -116,7 +116,7 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the terms of a list, array, Series or Arrow array of texts."""
-        self._start(None)
+        self._begin(None)
         texts = _some(read_texts(X, self._reading.missing))
         if self._n_hash is None:
             return self._take(found(texts, self._reading, self._limits, with_matrix=False)[0])
@@ -126,7 +126,7 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
 
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_array:
         """`fit`, then `transform`, reading the texts once."""
-        self._start(None)
+        self._begin(None)
         texts = _some(read_texts(X, self._reading.missing))
         if self._n_hash is not None:
             self.n_texts_ = n_texts(texts)
@@ -146,7 +146,7 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
         column = source.names[0] if column is None else column
         if column not in source.names:
             raise ValueError(f"column must be one of {source.names}. Got {column!r}.")
-        self._start(column)
+        self._begin(column)
         about: dict[str, Any] = {"column": column, "reading": self._reading}
         try:
             if self._n_hash is not None:
@@ -237,6 +237,12 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
             made._take(Terms(letters, ends, documents, np.zeros_like(ends), made.n_texts_))
             made._compiled()
         return made
+
+    def _begin(self, column: str | None) -> None:
+        """Start a fit. What is odd about its settings is said here, and not again where it is saved or loaded."""
+        self._start(column)
+        if not isinstance(self.stop_words, str):
+            warn_of_idle(list(self._reading.stop_words))
 
     def _start(self, column: str | None) -> None:
         """Check the parameters. Those set after the fit must not change what was fitted."""

@@ -42,12 +42,10 @@ def stop_words(given: Any, lowercase: bool) -> list[str]:
     words = list(given)
     if wrong := [word for word in words if not isinstance(word, str)]:
         raise TypeError(f"stop_words must be texts. Got {wrong[0]!r}.")
-    words = sorted({word.lower() if lowercase else word for word in words})
-    _warn_of_idle(words)
-    return words
+    return sorted({word.lower() if lowercase else word for word in words})
 
 
-def _warn_of_idle(words: list[str]) -> None:
+def warn_of_idle(words: list[str]) -> None:
     """A stop word that is no single run of word characters ("don't") is never met."""
     read = core.words(words, (False, 1, 1, 1))
     idle = [word for word, own in zip(words, read, strict=True) if own != [word]]
@@ -57,5 +55,5 @@ def _warn_of_idle(words: list[str]) -> None:
             f"{len(idle)} of {len(words)} stop words are not one word and leave out nothing: {shown}. "
             "Give the words that their texts are cut into.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=4,
         )

@@ -47,12 +47,18 @@ class Limits:
 
     def bounds(self, n_rows: int) -> tuple[float, float]:
         """Least and largest number of texts."""
-        low, high = (limit if isinstance(limit, int) else limit * n_rows for limit in (self.min_df, self.max_df))
+        low, high = (limit if isinstance(limit, int) else _share(limit, n_rows) for limit in (self.min_df, self.max_df))
         if high < low:
             raise ValueError(
                 f"max_df={self.max_df} is {high:g} of {n_rows:,} texts, less than min_df={self.min_df} ({low:g})."
             )
         return low, high
+
+
+def _share(share: float, n_rows: int) -> float:
+    """share * n_rows; a whole number but for rounding is that number: 1/49 of 49 texts is one text."""
+    number = share * n_rows
+    return round(number) if abs(number - round(number)) <= 1e-12 * n_rows else number
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from certifit.report import svg, text
 
 def draw(context: dict[str, Any]) -> str:
     """Density of (x, target), the curve, and intervals when there are any."""
-    curve, target = context["pictures"]["curve"], context["model"]["target"]
+    curve, target = (context["pictures"] or {}).get("curve"), context["model"]["target"]
     if curve is None:
         return ""
     grid, x = curve["grid"], curve["x"]

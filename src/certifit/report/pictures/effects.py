@@ -13,7 +13,7 @@ ROW = 21
 
 def draw(context: dict[str, Any]) -> str:
     """Dots with whiskers, largest effect first; empty text when there are not two to compare."""
-    rows = _rows(context)
+    rows = [] if context["coefficients"] is None else _rows(context)
     rows = sorted(rows, key=lambda row: -abs(row["effect"]))[:MOST]
     if len(rows) < 2:
         return ""

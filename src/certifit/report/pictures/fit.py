@@ -7,6 +7,8 @@ from certifit.report import svg, text
 
 def draw(context: dict[str, Any]) -> str:
     """Density of (prediction, target), and the line target = prediction."""
+    if context["pictures"] is None:
+        return ""
     grid, target = context["pictures"]["fit"], context["model"]["target"]
     frame = svg.Frame.around(tuple(grid["x"]), tuple(grid["y"]))
     low, high = min(frame.x[0], frame.y[0]), max(frame.x[1], frame.y[1])

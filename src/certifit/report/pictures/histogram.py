@@ -8,6 +8,8 @@ from certifit.report import svg
 
 def draw(context: dict[str, Any]) -> str:
     """Bars are shares of rows; the curve is what normal residuals with spread sigma would give."""
+    if context["pictures"] is None:
+        return ""
     shape = context["pictures"]["histogram"]
     edges, mass, sigma = shape["edges"], shape["mass"] or 1.0, shape["sigma"]
     shares = [100 * n / mass for n in shape["counts"]]

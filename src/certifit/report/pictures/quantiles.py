@@ -7,6 +7,8 @@ from certifit.report import svg
 
 def draw(context: dict[str, Any]) -> str:
     """Quantiles of the residuals in units of sigma against those of the normal law."""
+    if context["pictures"] is None:
+        return ""
     shape = context["pictures"]["quantiles"]
     normal, found = shape["normal"], shape["found"]
     low, high = min([*normal, *found]), max([*normal, *found])

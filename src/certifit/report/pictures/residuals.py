@@ -7,6 +7,8 @@ from certifit.report import svg, text
 
 def draw(context: dict[str, Any]) -> str:
     """Density of (prediction, residual), with running quantiles."""
+    if context["pictures"] is None:
+        return ""
     grid, bands = context["pictures"]["spread"], context["pictures"]["bands"]
     target = context["model"]["target"]
     frame = svg.Frame.around(tuple(grid["x"]), tuple(grid["y"]))

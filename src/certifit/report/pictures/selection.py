@@ -29,8 +29,9 @@ def draw(context: dict[str, Any]) -> str:
         frame.clipped("path", marks),
         svg.legend(frame, keys),
     ]
+    measure = (context["validation"] or {}).get("measure") or "error"
     description = (
-        f"Root mean squared error against the number of columns; {chosen['n_features']} are chosen, "
+        f"{measure[:1].upper()}{measure[1:]} against the number of columns; {chosen['n_features']} are chosen, "
         f"with an error of {text.number(chosen['error'])}."
     )
     return svg.document("path", "Error against the number of columns", description, body)

@@ -1,0 +1,175 @@
+"""What is predicted, a quantity or classes; from which columns; by which models."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from certifit.cli.models import AUTO, CLASSES, KINDS, QUANTITY, Choice
+from certifit.cli.request import Request
+from certifit.report.text import joined, visible
+
+MOST_NAMED = 20  # so many labels of mostly one row each are names
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a fit starts from: the rows, the models to compare, how they read columns, and what there is to note.
+
+    rows: of the columns that are used, the target as it is stored; classes: the labels, None for a quantity.
+    """
+
+    rows: Any
+    kinds: tuple[str, ...]
+    encoder: Any
+    classes: Any = None
+    positive: Any = None
+    notes: list[str] = field(default_factory=list)
+
+    def folds(self, n_splits: int) -> tuple[Any, str | None]:
+        """The folds that the rows allow, stratified for classes; None where there are none. A sentence says why."""
+        from certifit.selection.leaderboard import folds_for
+
+        return folds_for(self.rows, n_splits, is_classes=self.classes is not None)
+
+
+def settle(request: Request, choice: Choice, source: Any, **shared: bool) -> Setting:
+    """Look at the target and, where words may matter, at the columns. shared: options that auto takes, if given."""
+    is_classes, notes = _is_classes(choice, source)
+    if not is_classes:
+        if str(source.schema.field(source.target).type) == "string":
+            request.data.open(**request.roles)  # read as numbers, which names the first line that holds none
+        if choice.positive is not None:
+            raise click.UsageError(f"--positive names one of two classes, and {source.target!r} is a quantity.")
+        return _of_quantity(request, choice, source, notes, shared)
+    from certifit.data.labels import with_codes
+    from certifit.data.target import label_counts
+
+    _refuse_no_classes(source.target, label_counts(source))
+    coded, classes = with_codes(source)
+    notes += [*_twins(classes), *_strays(classes)]
+    kinds_of = _column_kinds(request, coded)
+    reads_words = request.texts.is_asked or choice.kind == AUTO or KINDS[choice.kind].counts
+    texts = request.texts.chosen(kinds_of, source.names) if reads_words else []
+    if not texts:
+        request.texts.refuse_unused()
+    kinds = choice.kinds(CLASSES, bool(texts), **shared)
+    used, more = _used(request, choice, kinds, kinds_of, texts)
+    if request.texts.names is None and not texts and (prose := [name for name in used if kinds_of[name] == "text"]):
+        notes.append(f"Free text is not used: {joined(prose)}. To use its words, add --texts {','.join(prose)}.")
+    rows = source if used == source.names else source.select(used)
+    positive = None if choice.positive is None else _positive(choice.positive, classes)
+    encoder = request.encoder(rows.names, bool(texts))
+    return Setting(rows, kinds, encoder, classes, positive, [*notes, *more])
+
+
+def _of_quantity(
+    request: Request, choice: Choice, source: Any, notes: list[str], shared: Mapping[str, bool]
+) -> Setting:
+    kinds = choice.kinds(QUANTITY, **shared)
+    if not request.texts.is_asked:
+        request.texts.refuse_unused()
+        return Setting(source, kinds, request.encoder(source.names), notes=notes)
+    kinds_of = _column_kinds(request, source)
+    texts = request.texts.chosen(kinds_of, source.names)
+    used, more = _used(request, choice, kinds, kinds_of, texts)
+    rows = source if used == source.names else source.select(used)
+    return Setting(rows, kinds, request.encoder(used, with_words=True), notes=[*notes, *more])
+
+
+def _is_classes(choice: Choice, source: Any) -> tuple[bool, list[str]]:
+    if choice.task != AUTO:
+        return choice.task == CLASSES, []
+    from certifit.data.target import task_of
+
+    task = task_of(source)
+    is_doubtful = "--task" in task.sentence
+    return task.is_classes, [task.sentence] if is_doubtful else []
+
+
+def _column_kinds(request: Request, rows: Any) -> dict[str, str]:
+    found: dict[str, str] = request.encoder(rows.names, with_words=True).kinds(rows)
+    return found
+
+
+def _used(
+    request: Request, choice: Choice, kinds: Sequence[str], kinds_of: Mapping[str, str], texts: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """The columns that the models read, in order, and sentences on those left out."""
+    names = list(kinds_of)
+    prose = [name for name in names if kinds_of[name] == "text" and name not in texts] if texts else []
+    notes = [f"Free text that --texts does not name was left out: {joined(prose)}."] if prose else []
+    is_wanted = choice.kind != AUTO and request.roles["columns"] is not None
+    measured = []
+    if texts and not is_wanted and all(KINDS[kind].counts for kind in kinds):
+        measured = [name for name in names if kinds_of[name] in ("number", "date")]
+    if measured:
+        what = f"{joined(measured)} {'is' if len(measured) == 1 else 'are'} left out"
+        notes.append(
+            f"Numbers and dates: {what}. Naive Bayes of counts reads words, categories and flags. To predict from "
+            "numbers instead of words, add --texts none."
+        )
+    return [name for name in names if name not in (*prose, *measured)], notes
+
+
+def _refuse_no_classes(target: str, counts: Mapping[Any, int]) -> None:
+    """Refuse a target of one label, and one whose labels are names of rows."""
+    n_rows = sum(counts.values())
+    if len(counts) == 1:
+        raise ValueError(f"Column {target!r} holds one class, {next(iter(counts))!r}, in all {n_rows:,} rows.")
+    if max(counts.values(), default=0) == 1 or (len(counts) > MOST_NAMED and 2 * len(counts) > n_rows):
+        raise ValueError(
+            f"Column {target!r} has {len(counts):,} different labels in {n_rows:,} rows. It names rows rather than "
+            "classes: a class is learnt from several rows. Choose another target, or join labels."
+        )
+
+
+def _twins(classes: Any) -> list[str]:
+    """Labels that differ only by case or by spaces."""
+    alike: dict[str, list[str]] = {}
+    for label in classes.tolist():
+        if isinstance(label, str):
+            alike.setdefault(" ".join(label.split()).casefold(), []).append(label)
+    found = [" and ".join(map(repr, labels[:4])) for labels in alike.values() if len(labels) > 1]
+    if not found:
+        return []
+    more = f" ({len(found) - 3} more)" if len(found) > 3 else ""
+    shown = "; ".join(visible(labels) for labels in found[:3])
+    return [f"Labels that differ only by case or spaces are classes of their own: {shown}{more}. Were they meant so?"]
+
+
+def _strays(classes: Any) -> list[str]:
+    """Texts among labels that are numbers."""
+    labels = classes.tolist()
+    words = [label for label in labels if isinstance(label, str) and not _is_number(label)]
+    if not words or not isinstance(labels[0], str) or 2 * len(words) > len(labels):
+        return []
+    what = f"{joined(words, 3)} {'is' if len(words) == 1 else 'are'} not"
+    return [f"Most labels are numbers and {what}, so all are read as text. If that is no class, mend or remove it."]
+
+
+def _is_number(label: str) -> bool:
+    try:
+        float(label)
+    except ValueError:
+        return False
+    return True
+
+
+def _positive(wanted: str, classes: Any) -> Any:
+    """The label that `wanted` spells."""
+    labels = classes.tolist()
+    if len(labels) != 2:
+        raise click.UsageError(f"--positive is for two classes, and the target has {len(labels)}.")
+    found = {spelt(label): label for label in labels}
+    if wanted not in found and wanted.lower() not in found:
+        raise click.UsageError(f"--positive is one of {' and '.join(found)}. Got {wanted!r}.")
+    return found.get(wanted, found.get(wanted.lower()))
+
+
+def spelt(label: Any) -> str:
+    """As it stands in a file."""
+    if isinstance(label, bool):
+        return str(label).lower()
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

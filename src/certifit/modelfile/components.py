@@ -1,0 +1,222 @@
+"""Principal components in a file.
+
+    p   columns of the fit (see `maps`)    k   directions    m   steps of the search
+    state.components (k, p)    state.variances (k,)    state.dropped   variances of other directions, where known
+    state.mean, state.scale    (p,) what rows are centred and divided by
+    certificate.digits (k,)    history (m,) the residual after every step, where only products were made
+
+Shares, singular values and the variance of the noise follow from these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from certifit.modelfile.disk import ModelFileError
+from certifit.modelfile.family import Arrays, Family, Metadata, Parts, summed_size
+from certifit.modelfile.maps import Opened, close_maps, dump_maps, maps_spec, open_maps, set_maps
+from certifit.modelfile.schema import (
+    COUNT,
+    COUNT_FROM_1,
+    FLAG,
+    MAGNITUDE,
+    NUMBER,
+    NUMBER_FROM_0,
+    SETTING_FROM_0,
+    SHARE,
+    TEXT,
+    Array,
+    Check,
+    OrNull,
+    Spec,
+    check_arrays,
+    one_of,
+    refuse_any,
+)
+
+PARAMETERS: Mapping[str, Spec] = {
+    "center": FLAG,
+    "ddof": Check("a number from 0 to 1", lambda value: SETTING_FROM_0.accepts(value) and value <= 1),
+    "max_iter": COUNT_FROM_1,
+    "n_components": OrNull(
+        Check(
+            "an integer >= 1, a share above 0 and at most 1, or 'mle'",
+            lambda value: COUNT_FROM_1.accepts(value) or SHARE.accepts(value) or value == "mle",
+        )
+    ),
+    "random_state": COUNT,
+    "solver": one_of("auto", "exact", "randomized"),
+    "standardize": FLAG,
+    "tol": SETTING_FROM_0,
+    "whiten": FLAG,
+}
+_TEXTS = ("claim", "theorem")
+_SIZES = ("condition", "explained", "missed", "orthonormality", "placed", "projection_error", "residual", "rounding")
+FITTED: Mapping[str, Spec] = {
+    "certificate": {
+        **dict.fromkeys(_TEXTS, TEXT),
+        **dict.fromkeys(_SIZES, MAGNITUDE),
+        "gap": OrNull(NUMBER),
+        "outside": OrNull(NUMBER_FROM_0),
+        "rank": COUNT,
+        "tolerance": NUMBER_FROM_0,
+        "value": MAGNITUDE,
+    },
+    "data": {"n_rows": COUNT_FROM_1, "sum_weight": NUMBER_FROM_0},
+    "n_directions": COUNT_FROM_1,
+    "n_iterations": COUNT,
+    "route": one_of("columns", "rows", "products"),
+    "total_variance": NUMBER_FROM_0,
+}
+SAME = 1e-9
+UNIT_LENGTH = 1e-6
+MOST_DIGITS = 15.0
+
+
+def _fitted(metadata: Metadata) -> Mapping[str, Spec]:
+    return {**FITTED, **maps_spec(metadata)}
+
+
+def _dump(model: Any) -> tuple[Metadata, Arrays]:
+    maps, arrays = dump_maps(model)
+    certificate, k = model.certificate_, len(model.components_)
+    arrays |= {
+        "certificate.digits": np.array(certificate.digits, dtype=np.float64),
+        "state.components": model.components_,
+        "state.dropped": model.spectrum_[k:],
+        "state.mean": model.mean_,
+        "state.scale": model.scale_,
+        "state.variances": model.explained_variance_,
+    }
+    if model.route_ == "products":
+        arrays["history"] = np.array([row["residual"] for row in model.history_], dtype=np.float64)
+    metadata = {
+        **maps,
+        "certificate": {
+            **{key: getattr(certificate, key) for key in _TEXTS},
+            **{key: float(getattr(certificate, key)) for key in (*_SIZES, "tolerance", "value")},
+            **{key: _or_null(getattr(certificate, key)) for key in ("gap", "outside")},
+            "rank": int(certificate.rank),
+        },
+        "data": {"n_rows": int(model.data_["n_rows"]), "sum_weight": float(model.data_["sum_weight"])},
+        "n_directions": k,
+        "n_iterations": len(model.history_),
+        "route": model.route_,
+        "total_variance": float(model.total_variance_),
+    }
+    return metadata, arrays
+
+
+def _or_null(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _read(metadata: Metadata, arrays: Arrays) -> Parts:
+    opened = open_maps(metadata, arrays)
+    _check_arrays(metadata, opened)
+    _check_state(metadata, opened.rest, opened.p)
+    try:
+        maps = close_maps(opened, metadata)
+    except ValueError as error:
+        raise ModelFileError(f"its content does not fit together: {error}") from None
+    from certifit.certificates.components import ComponentsCertificate
+
+    certificate = ComponentsCertificate(
+        **metadata["certificate"],
+        n_columns=opened.p,
+        names=tuple(f"pca{i}" for i in range(metadata["n_directions"])),
+        digits=tuple(arrays["certificate.digits"].tolist()),
+    )
+    return Parts(maps, certificate)
+
+
+def _check_arrays(metadata: Metadata, opened: Opened) -> None:
+    specs = {
+        "certificate.digits": Array(("k",)),
+        "state.components": Array(("k", "p")),
+        "state.dropped": Array(("s",)),
+        "state.mean": Array(("p",)),
+        "state.scale": Array(("p",)),
+        "state.variances": Array(("k",)),
+        **({"history": Array(("m",), may_be_infinite=True)} if metadata["route"] == "products" else {}),
+        **opened.specs,
+    }
+    dropped = opened.rest.get("state.dropped", np.zeros(0))
+    sizes = {"k": metadata["n_directions"], "m": metadata["n_iterations"], "s": dropped.size}
+    check_arrays(specs, {"d": opened.d, "p": opened.p, **sizes}, opened.rest)
+
+
+def _check_state(metadata: Metadata, arrays: Arrays, p: int) -> None:
+    asked, k = metadata["parameters"]["n_components"], metadata["n_directions"]
+    kept, dropped, digits = arrays["state.variances"], arrays["state.dropped"], arrays["certificate.digits"]
+    with np.errstate(over="ignore"):
+        lengths = np.sqrt(np.einsum("ij,ij->i", arrays["state.components"], arrays["state.components"]))
+        explained, total = kept.sum(), metadata["total_variance"]
+    parameters = metadata["parameters"]
+    refuse_any(
+        {
+            f"{k} directions of {p} columns": k > p,
+            f"{asked} directions asked and {k} found": type(asked) is int and asked != k,
+            f"{len(dropped)} variances dropped with {k} of {p} kept": len(dropped) > p - k,
+            "a rank of more than all columns": metadata["certificate"]["rank"] > p,
+            "digits that are not in 0 to 15": not ((digits >= 0) & (digits <= MOST_DIGITS)).all(),
+            "a direction that is not of length 1": not (np.abs(lengths - 1) <= UNIT_LENGTH).all(),
+            "a variance below 0": (kept < 0).any() or (dropped < 0).any(),
+            "a variance dropped that is larger than one kept": (dropped > kept.min()).any(),
+            "variances that add up to more than the total": not explained <= total * (1 + SAME),
+            "a centre without center": not parameters["center"] and arrays["state.mean"].any(),
+            "a scale that is not above 0": (arrays["state.scale"] <= 0).any(),
+            "a scale without standardize": not parameters["standardize"] and (arrays["state.scale"] != 1).any(),
+            "a history of more than one step": metadata["route"] != "products" and metadata["n_iterations"] != 1,
+            "fewer rows than ddof": not metadata["data"]["sum_weight"] > float(parameters["ddof"]),
+        }
+    )
+
+
+def _build(cls: type[Any], metadata: Metadata, arrays: Arrays, parts: Parts) -> Any:
+    model = cls(**metadata["parameters"], basis=parts.maps.basis, encoder=parts.maps.encoder)
+    set_maps(model, metadata, parts.maps)
+    model.certificate_, model.route_ = parts.certificate, metadata["route"]
+    model.components_, model.explained_variance_ = arrays["state.components"], arrays["state.variances"]
+    model.mean_, model.scale_ = arrays["state.mean"], arrays["state.scale"]
+    model.spectrum_ = np.concatenate([model.explained_variance_, arrays["state.dropped"]])
+    model.total_variance_, model.data_ = metadata["total_variance"], dict(metadata["data"])
+    residuals = arrays["history"].tolist() if "history" in arrays else [None]
+    model.history_ = [
+        {"iteration": i, **({} if residual is None else {"residual": residual}), "seconds": math.nan}
+        for i, residual in enumerate(residuals, 1)
+    ]
+    model.derive()
+    return model
+
+
+def _settings(model: Any) -> dict[str, Any]:
+    return {}
+
+
+def _size(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[int, float]:
+    """Rows and sum of weights of the data of a verify."""
+    from certifit.data.gate import unlabelled_source
+
+    return summed_size(unlabelled_source(model.reader(), X, sample_weight))
+
+
+def _describe(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]:
+    """What an inspection shows: how much the directions explain, and how they were found."""
+    kept, total = arrays["state.variances"], metadata["total_variance"]
+    found = {
+        "count": len(kept),
+        "n_columns": arrays["state.mean"].size,
+        "variances": kept.tolist(),
+        "total_variance": total,
+        "explained": metadata["certificate"]["explained"],
+        "route": metadata["route"],
+    }
+    return {"components": found}
+
+
+COMPONENTS = Family(_fitted, _dump, _read, _build, _settings, _size, _describe)

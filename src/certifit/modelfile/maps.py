@@ -1,0 +1,108 @@
+"""What a model does to rows before it weighs them, in a file: columns of the data, encoder, basis.
+
+    c   columns of the data  d   features: these columns, or the numbers that an encoder makes of a table
+    p   columns of the fit: the features, or the functions of a basis
+
+Names of columns that follow from others are derived on load. A model without an encoder has no entry for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certifit.modelfile.bases import BASIS, BASIS_ARRAYS, build_basis, dump_basis, n_columns
+from certifit.modelfile.disk import ModelFileError
+from certifit.modelfile.encoders import build_encoder, dump_encoder, encoder_arrays, encoder_spec
+from certifit.modelfile.schema import COUNT_FROM_1, TEXTS, Array, OrNull, Spec
+
+FEATURES: Mapping[str, Spec] = {"count": COUNT_FROM_1, "names": OrNull(TEXTS)}
+
+Arrays = dict[str, NDArray[Any]]
+Metadata = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Maps:
+    """Encoder and basis, as given and as fitted, and the columns of the fit."""
+
+    encoder: Any
+    fitted_encoder: Any
+    basis: Any
+    fitted_basis: Any
+    columns: list[str]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The encoder of a file and the sizes that follow from it. rest: the arrays that are not the encoder's."""
+
+    encoder: Any
+    fitted_encoder: Any
+    names: list[str] | None
+    d: int
+    p: int
+    rest: Arrays
+    specs: Mapping[str, Array]  # arrays of the basis
+
+
+def maps_spec(metadata: Metadata, has_basis: bool = True) -> Mapping[str, Spec]:
+    """What the metadata says of the maps."""
+    basis: Mapping[str, Spec] = {"basis": OrNull(BASIS)} if has_basis else {}
+    encoder = {"encoder": encoder_spec(metadata["encoder"])} if "encoder" in metadata else {}
+    return {"features": FEATURES, **basis, **encoder}
+
+
+def dump_maps(model: Any, has_basis: bool = True) -> tuple[Metadata, Arrays]:
+    """Metadata and arrays of the columns, the encoder and the basis of a fitted model."""
+    basis, arrays = dump_basis(model.basis_)
+    encoder, own = dump_encoder(model.encoder, model.encoder_)
+    names = getattr(model, "feature_names_in_", None)
+    metadata: Metadata = {
+        "features": {
+            "count": int(model.n_features_in_),
+            "names": None if names is None else [str(name) for name in names],
+        },
+        **({"basis": basis} if has_basis else {}),
+        **({} if encoder is None else {"encoder": encoder}),
+    }
+    return metadata, {**arrays, **own}
+
+
+def open_maps(metadata: Metadata, arrays: Arrays) -> Opened:
+    """The encoder of checked metadata, and the sizes of the other arrays."""
+    names, c = metadata["features"]["names"], metadata["features"]["count"]
+    if names is not None and len(names) != c:
+        raise ModelFileError(f"it has {len(names)} names for {c} features.")
+    record, basis = metadata.get("encoder"), metadata.get("basis")
+    own = encoder_arrays(record, arrays)
+    rest = {name: array for name, array in arrays.items() if name not in own}
+    # Every column of a model has a number of its own in the file, which bounds what an encoder may make.
+    most_columns = max((array.size for array in rest.values()), default=0)
+    encoder, fitted = build_encoder(record, names, c, own, most_columns)
+    if fitted is not None:
+        names = [str(name) for name in fitted.get_feature_names_out()]
+    d = c if fitted is None or names is None else len(names)
+    return Opened(encoder, fitted, names, d, n_columns(basis, d), rest, {} if basis is None else BASIS_ARRAYS)
+
+
+def close_maps(opened: Opened, metadata: Metadata) -> Maps:
+    """The basis and the names of the columns, once the arrays are checked; a ValueError for a basis that is none."""
+    basis, fitted = build_basis(metadata.get("basis"), opened.rest, opened.names)
+    if fitted is not None:
+        columns = [str(name) for name in fitted.get_feature_names_out()]
+    else:
+        columns = [f"x{j}" for j in range(opened.d)] if opened.names is None else list(opened.names)
+    return Maps(opened.encoder, opened.fitted_encoder, basis, fitted, columns)
+
+
+def set_maps(model: Any, metadata: Metadata, maps: Maps) -> None:
+    """The attributes of a fitted model that speak of columns."""
+    model.encoder_, model.basis_, model.column_names_ = maps.fitted_encoder, maps.fitted_basis, maps.columns
+    model.n_features_in_ = metadata["features"]["count"]
+    if metadata["features"]["names"] is not None:
+        model.feature_names_in_ = np.array(metadata["features"]["names"], dtype=object)

@@ -1,0 +1,266 @@
+"""Naive Bayes over counts: columns that are there or not, and words that are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from certifit.certificates.certificate import Certificate
+from certifit.certificates.likelihood import certify_counts
+from certifit.data.cells import Cells
+from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.source import Block, Memory, Source
+from certifit.models.classifier import pieces_of
+from certifit.models.generative_classifier import checked_priors
+from certifit.models.mapped import check_number
+from certifit.models.naive_bayes import NaiveBayes
+from certifit.runtime import core, n_threads
+from certifit.statistics.cell_sums import CellCounts, cell_counts
+from certifit.tasks.counts import BernoulliTask, CountState, CountTask, MultinomialTask, log_not
+
+
+class CountNB(NaiveBayes):
+    """Naive Bayes over counts, smoothed by alpha."""
+
+    alpha: float
+    fit_prior: bool
+    class_prior: Any
+    task_type: type[CountTask]
+
+    def candidates(self, source: Source) -> list[dict[str, Any]]:
+        """Smoothings from next to none to strong."""
+        return [{"alpha": float(10.0**power)} for power in np.arange(-3.0, 2.01, 0.5)]
+
+    def _task_of(self, statistic: CellCounts, source: Source) -> CountTask:
+        priors = checked_priors("class_prior", self.class_prior, self.classes_)
+        if priors is None and not self.fit_prior:
+            priors = np.full(len(self.classes_), 1.0 / len(self.classes_))
+        return self.task_type(statistic, float(self.alpha), priors, list(source.names))
+
+    def _store(self, task: CountTask, state: CountState) -> None:
+        self.class_count_, self.feature_count_ = task.counts.weight, task.counts.counts
+        self.class_log_prior_, self.feature_log_prob_ = state.log_priors, state.log_p
+        self._refuse_impossible(task.names)
+
+    def _refuse_impossible(self, names: Sequence[str]) -> None:
+        """Chances of 0 make a row impossible in every class, and leave it without a prediction."""
+        for k, j in np.argwhere(~np.isfinite(self._finite_part()))[:1]:
+            advice = "Use alpha > 0." if self.alpha == 0 else "It leaves the range of float64: use alpha near 1."
+            raise ValueError(
+                f"alpha={self.alpha:g} gives column {names[j]!r} a chance of 0 or 1 in class "
+                f"{self.classes_.tolist()[k]!r}: rows that say otherwise would be impossible. {advice}"
+            )
+
+    def _finite_part(self) -> Array:
+        return self.feature_log_prob_
+
+    def _state(self) -> CountState:
+        return CountState(self.class_log_prior_, self.feature_log_prob_)
+
+    def _certified(self, task: Any, state: CountState) -> Certificate:
+        return certify_counts(task, state, float(self.tol))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("alpha", self.alpha)
+        if not isinstance(self.fit_prior, bool | np.bool_):
+            raise TypeError(f"fit_prior must be True or False. Got {self.fit_prior!r}.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+class BernoulliNB(CountNB):
+    """Naive Bayes with columns that are there or not: p(x, k) = prior_k prod_j p_jk^x_j (1 - p_jk)^(1 - x_j).
+
+    p_jk = (n_jk + alpha) / (n_k + 2 alpha), n_jk the weight of the rows of class k that have column j
+
+    certificate:  shortfall of the mean (smoothed) log-likelihood, in nats a row
+
+    Parameters
+    ----------
+    alpha : float >= 0, default 1.0
+        Laplace smoothing. With 0 a chance of 0 or 1 is refused.
+    binarize : float or None, default 0.0
+        x_j is 1 where the entry is larger than this. None: X holds 0 and 1 already.
+    fit_prior : bool, default True
+        Priors are the classes' shares of the rows, or else equal.
+    class_prior : None or one number a class, default None
+    encoder : as for LinearRegression
+    tol : float >= 0, default 1e-8
+
+    Attributes
+    ----------
+    classes_, class_count_, class_log_prior_ : of every class
+    feature_count_, feature_log_prob_ : n_jk and log p_jk, classes x columns
+    certificate_ : see above
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[1, 0], [1, 1], [0, 1], [0, 1]])
+    >>> np.exp(cf.BernoulliNB().fit(X, ["ham", "ham", "spam", "spam"]).feature_log_prob_).round(4)
+    array([[0.75, 0.5 ],
+           [0.25, 0.75]])
+    """
+
+    task_type = BernoulliTask
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        binarize: float | None = 0.0,
+        fit_prior: bool = True,
+        class_prior: Any = None,
+        encoder: Any = None,
+        tol: float = 1e-8,
+    ) -> None:
+        self.alpha = alpha
+        self.binarize = binarize
+        self.fit_prior = fit_prior
+        self.class_prior = class_prior
+        self.encoder = encoder
+        self.tol = tol
+
+    @property
+    def objective(self) -> str:
+        """What is maximised, in one line."""
+        return (
+            "maximised: sum_i weight_i log(prior_k prod_j p_jk^x_ij (1 - p_jk)^(1 - x_ij)), k = y_i, "
+            f"and {self.alpha:g} rows more of each class with and without each column"
+        )
+
+    def sums_key(self) -> Any:
+        """The threshold decides what is counted."""
+        return self.binarize
+
+    def statistic(self, source: Source, cells: Cells) -> CellCounts:
+        """Weight of the rows that have each column, by cell."""
+        counts = cell_counts(source, cells, None if self.binarize is None else float(self.binarize))
+        most = counts.weight[:, None] * (1 + 1e-9)  # weights are not added in the same order
+        if self.binarize is None and (counts.lowest < 0 or (counts.counts > most).any()):
+            raise ValueError("binarize=None needs X of 0 and 1. Use binarize=0.0, or another threshold.")
+        return counts
+
+    def _finite_part(self) -> Array:
+        return self.feature_log_prob_ + log_not(self.feature_log_prob_)
+
+    def _log_joint(self, columns: Block) -> Array:
+        no = log_not(self.feature_log_prob_)
+        weights = np.ascontiguousarray(np.where(np.isfinite(no), self.feature_log_prob_ - no, 0.0))
+        constants = self.class_log_prior_ + no.sum(axis=1)
+        if self.binarize is None:
+            scores: Array = core.linear_scores(columns.rows, weights, constants, n_threads())
+            return scores
+        names = self.column_names_
+
+        def of_rows(X: Any) -> Array:
+            block = Block(binarized(X, float(self.binarize or 0.0), names), None, None)
+            part: Array = core.linear_scores(block.rows, weights, constants, n_threads())
+            return part
+
+        return pieces_of(columns.X, of_rows)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.binarize is not None and (not isinstance(self.binarize, Real) or not np.isfinite(float(self.binarize))):
+            raise ValueError(f"binarize must be None or a finite number. Got {self.binarize!r}.")
+
+
+class MultinomialNB(CountNB):
+    """Naive Bayes over counts of words: p(x, k) = prior_k prod_j p_jk^x_j, but for a factor without k.
+
+    p_jk = (n_jk + alpha) / (sum_j n_jk + alpha V), n_jk how often the rows of class k have word j, V words
+
+    certificate:  shortfall of the mean (smoothed) log-likelihood, in nats a row
+
+    Parameters
+    ----------
+    alpha : float >= 0, default 1.0
+        Laplace smoothing. With 0 a chance of 0 is refused.
+    fit_prior, class_prior, encoder, tol : as for BernoulliNB
+
+    Attributes
+    ----------
+    classes_, class_count_, class_log_prior_ : of every class
+    feature_count_, feature_log_prob_ : n_jk and log p_jk, classes x columns
+    certificate_ : see above
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[2, 0], [1, 0], [0, 2]])
+    >>> np.exp(cf.MultinomialNB().fit(X, [0, 0, 1]).feature_log_prob_).round(4)
+    array([[0.8 , 0.2 ],
+           [0.25, 0.75]])
+    """
+
+    task_type = MultinomialTask
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_prior: bool = True,
+        class_prior: Any = None,
+        encoder: Any = None,
+        tol: float = 1e-8,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_prior = fit_prior
+        self.class_prior = class_prior
+        self.encoder = encoder
+        self.tol = tol
+
+    @property
+    def objective(self) -> str:
+        """What is maximised, in one line."""
+        return (
+            "maximised: sum_i weight_i log(prior_k prod_j p_jk^x_ij), k = y_i, "
+            f"and each word {self.alpha:g} times more in each class"
+        )
+
+    def statistic(self, source: Source, cells: Cells) -> CellCounts:
+        """How often the rows have each word, by cell."""
+        counts = cell_counts(source, cells)
+        if counts.lowest < 0:
+            raise ValueError(
+                f"Negative values in data passed to MultinomialNB (input X): {counts.lowest:g}. Counts are >= 0."
+            )
+        return counts
+
+    def _log_joint(self, columns: Block) -> Array:
+        weights = np.ascontiguousarray(self.feature_log_prob_)
+        scores: Array = core.linear_scores(columns.rows, weights, self.class_log_prior_, n_threads())
+        return scores
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
+
+
+def binarized(X: Any, threshold: float, names: Sequence[str]) -> Any:
+    """1 where an entry is larger than the threshold, else 0; a category stays coded, its entries being 1."""
+    if isinstance(X, Columns):
+        return Columns([_binarized_part(part, X.shape[0], threshold, names) for part in X.segments], X.shape[0])
+    values = X.data if sp.issparse(X) else X
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        refuse_nonfinite(Memory(X, None, names=list(names)))
+    if not sp.issparse(X):
+        return (threshold < X).view(np.uint8)
+    return sp.csr_array(((values > threshold).astype(np.float64), X.indices, X.indptr), shape=X.shape)
+
+
+def _binarized_part(part: Segment, n_rows: int, threshold: float, names: Sequence[str]) -> Segment:
+    if isinstance(part, Codes):
+        return part if threshold < 1 else Csr(sp.csr_array((n_rows, part.n_columns)))
+    if isinstance(part, Csr):
+        return Csr(binarized(part.rows, threshold, names))
+    return Dense(binarized(part.dense(n_rows), threshold, names))

@@ -1,0 +1,143 @@
+"""What models of p(x, k) with a closed form share.
+
+fit_codes: maps -> statistic by class -> closed form -> certify -> store. Sums by fold and class are the statistics of
+all training sets, so cross-validation needs no refits.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.data.cells import ByLabel, Cells, Splits
+from certifit.data.columns import Array
+from certifit.data.source import Block, Source
+from certifit.models.class_folds import FoldModels, fold_models
+from certifit.models.class_refits import refitted_models
+from certifit.models.classifier import Classifier, codes_of
+
+
+class GenerativeClassifier(Classifier):
+    """A model of p(x, k) whose parameters are a closed form of sums by class."""
+
+    class_count_: Array
+
+    def predict_joint_log_proba(self, X: Any) -> Array:
+        """log p(x, k) = log p(k) + log p(x | k)."""
+        check_is_fitted(self)
+        return self._whole(X, self._joint)
+
+    def joint_log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """sum_i weight_i log p(x_i, y_i), of labelled rows or of a scan that carries its target."""
+        check_is_fitted(self)
+        return float(self.labelled(X, y, sample_weight).reduce(self._row_likelihoods))
+
+    def fit_codes(self, source: Source, classes: Array) -> Self:
+        """Fit to checked rows whose y are places among the classes."""
+        self._check_parameters()
+        self.classes_ = classes
+        mapped = self.fit_maps(source)
+        self._settle(self.statistic(mapped, ByLabel(len(classes))), mapped)
+        return self
+
+    def class_fold_models(
+        self, source: Source, classes: Array, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
+    ) -> FoldModels | None:
+        """Models of all candidates on the training rows of all splits; None where they are too large.
+
+        From sums by fold; where these do not tell, from sums over the training rows of every split.
+        source: rows whose y are places among the classes, as the gate gives them.
+        """
+        probe = clone(self)
+        probe._check_parameters()
+        probe.classes_ = classes
+        found = fold_models(probe, source, rounds, candidates)
+        return refitted_models(probe, source, rounds, candidates) if found is None else found
+
+    def has_fold_sums(self, source: Source) -> bool:
+        """Whether sums by fold tell what the training rows of every split have, so that no split needs a pass."""
+        return clone(self).fold_columns(source) is not None
+
+    def fold_columns(self, source: Source) -> Source | None:
+        """The columns that sums by fold are made of; None where each training set has its own."""
+        if self.basis is not None:
+            return None
+        mapped = self.fit_maps(source)
+        self.column_names_ = list(mapped.names)
+        return None if self.encoder_ is not None and self.encoder_.opened()[1] else mapped
+
+    def fold_parts(self, source: Source, cells: Cells) -> Callable[[Array], Any]:
+        """The statistic of unions of cells, as a function of how often each union (row) holds each cell."""
+        combined: Callable[[Array], Any] = self.statistic(source, cells).combined
+        return combined
+
+    def sums_key(self) -> Any:
+        """What the sums depend on: models of equal keys share them."""
+        return None
+
+    def statistic_bytes(self, n_cells: int, n_columns: int) -> int:
+        """Size of the statistic of so many cells."""
+        return 24 * n_cells * n_columns
+
+    def statistic(self, source: Source, cells: Cells) -> Any:
+        """Sums of the mapped rows by cell."""
+        raise NotImplementedError
+
+    def solve(self, statistic: Any, source: Source) -> Any:
+        """Store the closed form of a statistic of the classes; the task that has it."""
+        task = self._task_of(statistic, source)
+        self._store(task, task.solve())
+        return task
+
+    def _settle(self, statistic: Any, source: Source) -> None:
+        """The closed form of a statistic, its certificate, both stored."""
+        self.column_names_ = list(source.names)
+        task = self.solve(statistic, source)
+        self.data_ = {"n_rows": int(statistic.n_rows.sum()), "sum_weight": float(self.class_count_.sum())}
+        self.certificate_ = self._certified(task, self._state())
+        if not self.certificate_.holds:
+            warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=5)
+
+    def _task(self, source: Source) -> Any:
+        return self._task_of(self.statistic(source, ByLabel(len(self.classes_))), source)
+
+    def _task_of(self, statistic: Any, source: Source) -> Any:
+        """What has a closed form."""
+        raise NotImplementedError
+
+    def _store(self, task: Any, state: Any) -> None:
+        raise NotImplementedError
+
+    def _log_joint(self, columns: Block) -> Array:
+        """log p(x, k) of mapped rows."""
+        raise NotImplementedError
+
+    def _log_scores(self, columns: Block) -> Array:
+        return self._log_joint(columns)
+
+    def _joint(self, block: Block) -> Array:
+        return self._finite(block, self._log_joint)
+
+    def _row_likelihoods(self, block: Block) -> Any:
+        joint, codes = self._joint(block), codes_of(block)
+        own = joint[np.arange(len(joint)), codes.clip(min=0)]
+        weight = np.ones(len(own)) if block.weight is None else block.weight
+        return np.float64(weight[codes >= 0] @ own[codes >= 0])
+
+
+def checked_priors(name: str, priors: Any, classes: Sequence[Any] | Array) -> Array | None:
+    """One number >= 0 a class, of sum 1; None stays None."""
+    if priors is None:
+        return None
+    values = np.asarray(priors, dtype=np.float64)
+    if values.shape != (len(classes),):
+        raise ValueError(f"{name} must have one number a class, {len(classes)}. Got shape {values.shape}.")
+    if not (np.isfinite(values).all() and (values >= 0).all() and abs(values.sum() - 1) <= 1e-8):
+        raise ValueError(f"{name} must be numbers >= 0 that add up to 1. Got {values.tolist()}.")
+    return values

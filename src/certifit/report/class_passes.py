@@ -1,0 +1,177 @@
+"""What the report of a model of classes needs of the data: moments of the columns by class, and a sample of the rows.
+
+The sample is used to measure what single columns tell, and is not kept.
+All counts are sums of weights: a row of weight 2 is the row twice.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from certifit.data.cells import ByLabel, mixed
+from certifit.data.columns import Array
+from certifit.data.labels import with_codes
+from certifit.data.source import Block, Source, rows_where
+from certifit.report.class_information import are_flags, of_levels, of_numbers
+from certifit.report.moments import Moments
+from certifit.report.passes import Seen
+from certifit.statistics.cell_sums import CellMoments, cell_moments
+
+# Rows and numbers of the sample.
+MOST_ROWS, MOST_NUMBERS = 20_000, 4_000_000
+_SEED = 21
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows drawn by their numbers, the same ones on every engine."""
+
+    X: Array
+    codes: Array
+    weight: Array | None
+
+    @staticmethod
+    def of(block: Block, share: float) -> "Sample":
+        """A share of the rows of a block that have a class and weight."""
+        numbers = np.arange(block.first_row, block.first_row + block.n_rows, dtype=np.uint64)
+        codes = np.zeros(0) if block.y is None else block.y
+        kept = (codes >= 0) & ((mixed(numbers, _SEED) >> np.uint64(11)) < np.uint64(share * 2.0**53))
+        kept &= True if block.weight is None else block.weight > 0
+        rows = rows_where(block.X, kept)
+        X = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
+        weight = None if block.weight is None else block.weight[kept]
+        return Sample(X.astype(np.float64), codes[kept].astype(np.int64), weight)
+
+    def __add__(self, other: "Sample") -> "Sample":
+        weight = None
+        if self.weight is not None and other.weight is not None:
+            weight = np.concatenate([self.weight, other.weight])
+        return Sample(np.vstack([self.X, other.X]), np.concatenate([self.codes, other.codes]), weight)
+
+
+@dataclass(frozen=True)
+class ByClass:
+    """Rows of every class and the moments of its columns.
+
+    coded: of the columns as a table's encoder makes them. fitted: the same after the basis, the columns of the model.
+    sample, fitted_sample: some rows of each.
+    positive: the place of the class that precision and recall speak of; None with more than two.
+    """
+
+    classes: Array
+    positive: int | None
+    coded: CellMoments
+    fitted: CellMoments
+    sample: Sample
+    fitted_sample: Sample
+
+    @property
+    def names(self) -> list[str]:
+        """The labels as text."""
+        return [str(label) for label in self.classes.tolist()]
+
+    @property
+    def weights(self) -> Array:
+        """Sum of weights of every class."""
+        return self.coded.weights
+
+    @property
+    def shares(self) -> Array:
+        """Share of the rows that each class has."""
+        return np.asarray(self.weights / self.weights.sum())
+
+    def told(self, places: list[int], is_category: bool) -> float | None:
+        """Share of the uncertainty about the class that a category of these coded columns, or one of them, removes."""
+        n_rows = float(self.coded.n_rows.sum())
+        if is_category:
+            return of_levels(self.coded.means[:, places], self.weights, n_rows)
+        found = [_told_by(self.coded, self.sample, j) for j in places]
+        return max((one for one in found if one is not None), default=None)
+
+    def told_by_fitted(self, j: int) -> float | None:
+        """The same of a column of the model."""
+        return _told_by(self.fitted, self.fitted_sample, j)
+
+
+def _told_by(moments: CellMoments, sample: Sample, j: int) -> float | None:
+    means, variances = moments.means[:, [j]], moments.variances[:, [j]]
+    if are_flags(means, variances):
+        return of_levels(means, moments.weights, float(moments.n_rows.sum()))
+    return of_numbers(sample.X[:, j], sample.codes, sample.weight, len(means)) if len(sample.codes) else None
+
+
+def survey(model: Any, source: Source, positive: Any = None) -> tuple[Seen, ByClass]:
+    """One pass over the data; one more where the model has a basis, or the columns are no table."""
+    rows, classes = with_codes(source, model.classes_)
+    encoder, basis = getattr(model, "encoder_", None), getattr(model, "basis_", None)
+    encoded = rows if encoder is None else rows.through(encoder)
+    cells = ByLabel(len(classes))
+    coded = cell_moments(encoded, cells)
+    fitted = coded if basis is None else cell_moments(encoded.through(basis), cells)
+    ends = None if encoder is not None else encoded.reduce(Ends.of)
+    sample = _sample(encoded, encoder, int(coded.n_rows.sum()))
+    own = sample if basis is None else replace(sample, X=np.asarray(basis.apply(sample.X)))
+    return _seen(coded, ends), ByClass(classes, positive_of(classes, positive), coded, fitted, sample, own)
+
+
+def _sample(encoded: Source, encoder: Any, n_rows: int) -> Sample:
+    """Some rows; none where no column is a number, for counts tell the rest."""
+    kinds = ["number"] if encoder is None else [kind.kind for kind in encoder.columns_]
+    if not {"number", "date"}.intersection(kinds):
+        return Sample(np.zeros((0, encoded.n_features)), np.zeros(0, dtype=np.int64), None)
+    share = min(1.0, MOST_ROWS / n_rows, MOST_NUMBERS / (n_rows * encoded.n_features))
+    return encoded.reduce(partial(Sample.of, share=share))
+
+
+def positive_of(classes: Array, positive: Any = None) -> int | None:
+    """The place of the positive one of two classes, the second where none is named; None with more than two."""
+    if len(classes) > 2:
+        if positive is None:
+            return None
+        raise ValueError(f"positive is for two classes. There are {len(classes)}.")
+    if positive is None:
+        return 1
+    labels = classes.tolist()
+    found = [k for k, label in enumerate(labels) if label == positive or str(label) == str(positive)]
+    if not found:
+        raise ValueError(f"positive must be one of the classes {labels}. Got {positive!r}.")
+    return found[0]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Smallest and largest entry of every column, of dense and sparse rows."""
+
+    low: Array
+    high: Array
+
+    @staticmethod
+    def of(block: Block) -> "Ends":
+        """Of the rows of one block that have weight."""
+        X = block.X if block.weight is None else block.X[block.weight > 0]
+        if not X.shape[0]:
+            nowhere = np.full(X.shape[1], np.inf)
+            return Ends(nowhere, -nowhere)
+        low, high = X.min(axis=0), X.max(axis=0)
+        low, high = (low.toarray().ravel(), high.toarray().ravel()) if sp.issparse(X) else (low, high)
+        return Ends(np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64))
+
+    def __add__(self, other: "Ends") -> "Ends":
+        return Ends(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
+
+
+def _seen(coded: CellMoments, ends: Ends | None) -> Seen:
+    mass = float(coded.weights.sum())
+    share = (coded.weights / mass)[:, None]
+    nothing = np.full(coded.means.shape[1], np.nan)
+    columns = Moments(
+        mass=mass,
+        mean=(share * coded.means).sum(axis=0),
+        squares=coded.total_variances() * mass,
+        low=nothing if ends is None else ends.low,
+        high=nothing if ends is None else ends.high,
+    )
+    return Seen(n_rows=int(coded.n_rows.sum()), mass=mass, columns=columns)

@@ -1,0 +1,270 @@
+"""How well classes are told apart, on rows that the models did not see: rates, curves, calibration, and words on them.
+
+Without cross-validation the rows of the fit take their place, and the sentences say so.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from scipy import special
+
+from certifit.data.columns import Array
+from certifit.evaluation.intervals import Estimate
+from certifit.evaluation.probabilities import calibration
+from certifit.evaluation.ranking import average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
+from certifit.report import text
+from certifit.report.class_tables import decimals
+from certifit.report.facts import Fit, Table
+from certifit.selection.class_validation import ClassValidation, class_training
+
+# Classes in the matrix, with curves of their own, and in the table of one class against the rest.
+MOST_IN_MATRIX, MOST_CURVES, MOST_RANKED = 20, 6, 100
+MOST_LABELS = 1000
+MOST_POINTS = 160
+N_BINS, N_PAIRS = 10, 10
+CUTS = (0.1, 0.25, 0.5, 0.75, 0.9)
+# Bins of equally many rows say little where nearly all probabilities are next to 0 or 1; then bins are equally wide.
+SURELY, FEWEST_BETWEEN = 0.05, 3
+# Confidence and accuracy are taken for equal where they differ by less than a tenth of the errors, or than two standard
+# errors.
+NEAR, N_ERRORS = 0.1, 2
+
+
+def class_facts(fit: Fit) -> Table | None:
+    """Of the rows that cross-validation predicted, or else of the rows of the fit; None for a quantity."""
+    if fit.by_class is None:
+        return None
+    leaders = (fit.validation or {}).get("rows", [])
+    rows, shares = (next((row["classes"] for row in leaders if row[key]), None) for key in ("is_chosen", "is_baseline"))
+    rows = class_training(fit.model, fit.source) if rows is None else rows
+    return judged(rows, fit.by_class.positive, fit.level, shares)
+
+
+def validation_table(fit: Fit) -> Table | None:
+    """The leaderboard; of models of classes with their rates on rows that they did not see."""
+    if fit.validation is None:
+        return None
+    rows = [_with_scores(row, fit) for row in fit.validation["rows"]]
+    return fit.validation | {"rows": rows}
+
+
+def _with_scores(row: Table, fit: Fit) -> Table:
+    classes = row["classes"]
+    scores = None
+    if classes is not None and fit.by_class is not None:
+        found = metrics(classes, fit.by_class.positive, fit.level)
+        scores = {name: _estimate(one) for name, one in found.items()}
+    return {key: value for key, value in row.items() if key != "classes"} | {"scores": scores}
+
+
+def judged(
+    rows: ClassValidation, positive: int | None, level: float = 0.95, shares: ClassValidation | None = None
+) -> Table:
+    """Everything that is measured of predicted probabilities. positive: the place of one of two classes.
+
+    shares: the same rows, predicted from the shares of the classes among others.
+    """
+    labels = [str(label) for label in rows.classes.tolist()]
+    size = rows.matrix.counts.sum(axis=1)
+    order = np.argsort(-size, kind="stable")
+    facts: Table = {
+        "is_new": not rows.is_seen,
+        "n_rows": rows.n_rows,
+        "n_drawn": len(rows.codes),
+        "level": level,
+        "labels": labels[:MOST_LABELS],
+        "n_classes": len(labels),
+        "positive": positive,
+        "metrics": {name: _estimate(found) for name, found in metrics(rows, positive, level).items()},
+        "baseline": _baseline(labels, size, shares),
+        "confidence": _mean(np.exp(rows.log_proba.max(axis=1)), rows.weight),
+        "matrix": _matrix(labels, rows.matrix.counts, order),
+        "pairs": _pairs(labels, rows.matrix.counts),
+        "calibration": _calibration(rows, positive, level),
+        "cuts": [] if positive is None else _cuts(rows, positive),
+    }
+    ranked = _ranked(rows, positive, order, level)
+    facts["rows"] = _class_rows(rows, ranked, level)
+    facts["curves"] = _curves(rows, labels, ranked, order)
+    return facts | {"sentences": _sentences(facts)}
+
+
+def metrics(rows: ClassValidation, positive: int | None, level: float = 0.95) -> dict[str, Estimate]:
+    """Accuracy, log loss, AUC, F1 of the positive class (or the mean over classes), balanced accuracy."""
+    return (_turned(rows) if positive == 0 else rows).metrics(level)
+
+
+def _turned(rows: ClassValidation) -> ClassValidation:
+    """Two classes in the other order, for F1 is that of the second."""
+    matrix = replace(rows.matrix, labels=rows.matrix.labels[::-1], counts=rows.matrix.counts[::-1, ::-1])
+    log_proba = np.ascontiguousarray(rows.log_proba[:, ::-1])
+    return replace(rows, classes=rows.classes[::-1], codes=1 - rows.codes, log_proba=log_proba, matrix=matrix)
+
+
+def _estimate(found: Estimate) -> Table:
+    return {"value": float(found), "low": found.low, "high": found.high}
+
+
+def _mean(values: Array, weight: Array | None) -> float:
+    return float(np.average(values, weights=weight))
+
+
+def _baseline(labels: list[str], size: Array, predicted: ClassValidation | None) -> Table:
+    """What knows the shares of the classes alone: it says the most frequent one."""
+    shares = size / size.sum()
+    loss = special.entr(shares).sum() if predicted is None else predicted.metrics()["log_loss"]
+    return {"label": labels[int(shares.argmax())], "accuracy": float(shares.max()), "log_loss": float(loss)}
+
+
+def _matrix(labels: list[str], counts: Array, order: Array) -> Table:
+    """Counts, truth in rows; of many classes those with most rows, in their own order."""
+    kept = np.sort(order[:MOST_IN_MATRIX])
+    return {
+        "labels": [labels[k] for k in kept],
+        "counts": counts[np.ix_(kept, kept)],
+        "rows": counts.sum(axis=1)[kept],
+        "n_left_out": len(labels) - len(kept),
+    }
+
+
+def _pairs(labels: list[str], counts: Array) -> list[Table]:
+    """The mistakes that are made most often."""
+    wrong = np.where(np.eye(len(counts), dtype=bool), 0, counts)
+    rows = counts.sum(axis=1)
+    first = np.argsort(-wrong, axis=None, kind="stable")[:N_PAIRS]
+    places = [divmod(int(k), len(counts)) for k in first]
+    return [
+        {"truth": labels[i], "predicted": labels[j], "rows": wrong[i, j], "share": wrong[i, j] / rows[i]}
+        for i, j in places
+        if wrong[i, j] > 0
+    ]
+
+
+def _ranked(rows: ClassValidation, positive: int | None, order: Array, level: float) -> dict[int, Table]:
+    """AUC and average precision of a class against the rest, where both have rows; of two, of the positive one."""
+    places = order[:MOST_RANKED].tolist() if positive is None else [positive]
+    found = {}
+    for k in places:
+        truth, scores = rows.codes == k, rows.log_odds(k)
+        if truth.all() or not truth.any():
+            continue
+        auc = roc_auc_score(truth, scores, sample_weight=rows.weight, level=level)
+        precision = average_precision_score(truth, scores, pos_label=True, sample_weight=rows.weight)
+        found[k] = {"auc": _estimate(auc), "average_precision": float(precision)}
+    return found
+
+
+def _class_rows(rows: ClassValidation, ranked: dict[int, Table], level: float) -> list[Table]:
+    """One row a class."""
+    total, predicted = rows.matrix.n, rows.matrix.counts.sum(axis=0)
+    found = []
+    for k, own in enumerate(rows.per_class(level)[:MOST_LABELS]):
+        rates = {name: _estimate(own[key]) for name, key in RATES.items()}
+        rank = ranked.get(k, {"auc": None, "average_precision": None})
+        size = {"rows": own["rows"], "share": own["rows"] / total, "predicted": predicted[k]}
+        found.append({"label": str(own["label"])} | size | rates | rank)
+    return found
+
+
+RATES = {"precision": "precision", "recall": "recall", "f1": "F_beta"}
+
+
+def _curves(rows: ClassValidation, labels: list[str], ranked: dict[int, Table], order: Array) -> list[Table]:
+    """ROC and precision-recall of the positive class, or of each of the largest classes against the rest."""
+    places = [k for k in order.tolist() if k in ranked][:MOST_CURVES]
+    found = []
+    for k in sorted(places):
+        truth, scores = rows.codes == k, rows.log_odds(k)
+        fpr, tpr, _ = roc_curve(truth, scores, sample_weight=rows.weight)
+        precision, recall, _ = precision_recall_curve(truth, scores, sample_weight=rows.weight, drop_intermediate=True)
+        own = {"label": labels[k], "share": _mean(truth, rows.weight)} | ranked[k]
+        found.append(own | {"roc": _thinned(fpr, tpr), "precision_recall": _thinned(recall[::-1], precision[::-1])})
+    return found
+
+
+def _thinned(x: Array, y: Array) -> list[list[float]]:
+    """Points of a line, evenly along its length where there are many."""
+    if len(x) > MOST_POINTS:
+        length = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
+        kept = np.unique(np.searchsorted(length, np.linspace(0.0, length[-1], MOST_POINTS)))
+        kept = np.unique(np.concatenate([[0], kept, [len(x) - 1]]))
+        x, y = x[kept], y[kept]
+    return [[round(float(a), 5), round(float(b), 5)] for a, b in zip(x, y, strict=True)]
+
+
+def _calibration(rows: ClassValidation, positive: int | None, level: float) -> Table:
+    """Of the probability of the positive class, or of the class that is predicted."""
+    if positive is None:
+        happened, p = rows.log_proba.argmax(axis=1) == rows.codes, np.exp(rows.log_proba.max(axis=1))
+    else:
+        happened, p = rows.codes == positive, np.exp(rows.log_proba[:, positive])
+    truth, p = happened.astype(np.float64), np.minimum(p, 1.0)
+    found = calibration(truth, p, N_BINS, level=level, sample_weight=rows.weight)
+    is_even = int(((found.mean_prediction > SURELY) & (found.mean_prediction < 1 - SURELY)).sum()) < FEWEST_BETWEEN
+    if is_even:
+        found = calibration(truth, p, N_BINS, "uniform", level, sample_weight=rows.weight)
+    bins = [{key: row[name] for key, name in BINS.items()} for row in found.table() if row["count"] > 0]
+    return {"error": found.expected_calibration_error, "is_even": is_even, "bins": bins}
+
+
+BINS = {"count": "count", "predicted": "mean_prediction", "observed": "observed_share", "low": "low", "high": "high"}
+
+
+def _cuts(rows: ClassValidation, positive: int) -> list[Table]:
+    """What other thresholds of the probability would do."""
+    truth, p = rows.codes == positive, np.exp(rows.log_proba[:, positive])
+    weight = np.ones(len(p)) if rows.weight is None else rows.weight
+    found = []
+    for cut in CUTS:
+        called = p >= cut
+        hits, n_called, n_true = (float(weight @ each) for each in (called & truth, called, truth))
+        right = float(weight @ (called == truth)) / weight.sum()
+        rates = {"precision": hits / n_called if n_called else None, "recall": hits / n_true if n_true else None}
+        found.append({"cut": cut, "accuracy": right, "called": n_called / weight.sum()} | rates)
+    return found
+
+
+# ---- in words -------------------------------------------------------------------------------------------------------
+
+
+def _sentences(facts: Table) -> list[str]:
+    return [_how_many(facts), *_how_ranked(facts), _how_sure(facts)]
+
+
+def _how_many(facts: Table) -> str:
+    which = "the rows it did not see" if facts["is_new"] else "the rows it was fitted to"
+    right, base = facts["metrics"]["accuracy"], facts["baseline"]
+    words = f"Of {which}, {text.percent(right['value'])}{_interval(facts, right, text.percent)} were put in the right"
+    always = f"always saying {text.visible(base['label'], 40)} is right in {text.percent(base['accuracy'])}"
+    return f"{words} class; {always}."
+
+
+def _how_ranked(facts: Table) -> list[str]:
+    found = facts["metrics"]["auc"]
+    auc = found["value"]
+    if np.isnan(auc):
+        return []
+    interval = _interval(facts, found, decimals)
+    if facts["positive"] is None:
+        return [f"One class against the rest, the area under the ROC curve (AUC) is {text.number(auc)} on average."]
+    label = text.visible(facts["labels"][facts["positive"]], 40)
+    return [
+        f"The area under the ROC curve (AUC) is {text.number(auc)}{interval}: how often a row of {label} gets a higher "
+        f"probability of {label} than a row of the other class."
+    ]
+
+
+def _how_sure(facts: Table) -> str:
+    sure, right = facts["confidence"], facts["metrics"]["accuracy"]["value"]
+    both = f"it gives the class it predicts {text.percent(sure)} on average, and is right in {text.percent(right)}"
+    noise = (right * (1 - right) / facts["n_rows"]) ** 0.5
+    if abs(sure - right) <= max(NEAR * (1 - right), N_ERRORS * noise):
+        return f"Its probabilities can be taken at their word: {both}."
+    return f"Its probabilities are too {'bold' if sure > right else 'timid'}: {both}."
+
+
+def _interval(facts: Table, found: Table, shown: Callable[[float], str]) -> str:
+    if found["low"] is None:
+        return ""
+    return f" ({text.number(100 * facts['level'])} % interval {shown(found['low'])} to {shown(found['high'])})"

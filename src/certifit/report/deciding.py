@@ -1,0 +1,150 @@
+"""What decides between the classes: log-odds of words and counts, of columns, or the means and spreads of each class.
+
+Which of them is found by what a fitted model has. All numbers are in the order of the classes.
+
+    words     log p_jk - log p_j(rest): how much one occurrence of column j speaks for class k; rest: the other classes,
+              in their shares; evidence: what it brings in a row of class k on average, n_jk / n_k times that
+    odds      w_jk - sum_l share_l w_jl, times the spread (sd) of column j; of two classes, w_j1 - w_j0
+    spreads   mean and sd of column j in class k; evidence: the share of the uncertainty that it alone removes
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from certifit.report import text
+from certifit.report.class_information import are_flags
+from certifit.report.class_passes import ByClass
+from certifit.report.facts import Fit, Table
+
+# Numbers that are kept: columns times classes. The others are in the model file.
+MOST_NUMBERS, MOST_ROWS = 40_000, 2000
+SPREADS_MADE = 2000  # columns whose information is worked out one by one
+
+
+def deciding_facts(fit: Fit) -> Table | None:
+    """The columns that decide most, first those that decide most; None where the model does not tell."""
+    if fit.by_class is None:
+        return None
+    way = next((way for name, way in WAYS if hasattr(fit.model, name)), None)
+    if way is None:
+        return None
+    found = way(fit.model, fit.by_class)
+    names, columns = _labels(fit.model)
+    size = np.nan_to_num(np.abs(found["evidence"])).max(axis=0)
+    n_classes = len(fit.by_class.classes)
+    kept = np.argsort(-size, kind="stable")[: max(1, min(MOST_ROWS, MOST_NUMBERS // n_classes))]
+    numbers = {key: values for key in KEYS if (values := found.get(key)) is not None}
+    rows = [
+        dict.fromkeys(KEYS)
+        | {"name": names[j], "column": columns[j], "is_share": _is_share(found, j)}
+        | {key: values[:, j] for key, values in numbers.items()}
+        for j in kept
+    ]
+    return {
+        "what": found["what"],
+        "labels": fit.by_class.names[: MOST_NUMBERS // 2],
+        "n_columns": len(names),
+        "rows": rows,
+        "sentences": [found["sentence"], *_left_out(len(names), len(rows))],
+    }
+
+
+KEYS = ("log_odds", "evidence", "count", "mean", "sd")
+
+
+def _is_share(found: Table, j: int) -> bool:
+    """Whether the means of a column are shares of rows."""
+    return "mean" in found and are_flags(found["mean"][:, j], found["sd"][:, j] ** 2)
+
+
+def _words(model: Any, by_class: ByClass) -> Table:
+    log_p, share = model.feature_log_prob_, by_class.shares
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = np.array(
+            [
+                special.logsumexp(np.delete(log_p, k, 0), axis=0, b=np.delete(share, k)[:, None] / (1 - share[k]))
+                for k in range(len(share))
+            ]
+        )
+        log_odds = log_p - rest
+        rate = model.feature_count_ / np.where(model.class_count_ > 0, model.class_count_, 1.0)[:, None]
+        evidence = np.where(rate > 0, rate * log_odds, 0.0)
+    sentence = (
+        "How much more often a word or level comes in one class than in the others is how much it speaks for it. First "
+        "those that tell most in a row of their class: much more often there, and often enough to matter."
+    )
+    return {"what": "words", "log_odds": log_odds, "evidence": evidence, "count": model.feature_count_} | {
+        "sentence": sentence
+    }
+
+
+def _odds(model: Any, by_class: ByClass) -> Table:
+    weights = np.vstack([-model.coef_, model.coef_]) if len(model.coef_) == 1 else model.coef_
+    if len(weights) > 2:
+        weights = weights - by_class.shares @ weights
+    sd = np.sqrt(by_class.fitted.total_variances())
+    sentence = (
+        "The log-odds of a class are a sum over the columns. Each one counts with its weight: how much the log-odds "
+        "change when it rises by one standard deviation and the others stay."
+    )
+    kinds = [] if model.encoder_ is None else [kind.kind for kind in model.encoder_.columns_]
+    if "level" in kinds:
+        sentence += " A level counts against the reference of its category."
+    return {"what": "odds", "log_odds": weights, "evidence": weights * sd, "sentence": sentence} | _moments(by_class)
+
+
+def _spreads(model: Any, by_class: ByClass) -> Table:
+    n_columns = by_class.fitted.means.shape[1]
+    told = [by_class.told_by_fitted(j) or 0.0 for j in range(min(n_columns, SPREADS_MADE))]
+    evidence = np.zeros((len(by_class.classes), n_columns))
+    evidence[:, : len(told)] = told
+    sentence = (
+        "Each class has its own mean and spread of every column; a row goes to the class whose bell curves hold it "
+        "best. First the columns that alone remove most of the uncertainty about the class."
+    )
+    return {"what": "spreads", "evidence": evidence, "sentence": sentence} | _moments(by_class)
+
+
+def _moments(by_class: ByClass) -> Table:
+    return {"mean": by_class.fitted.means, "sd": np.sqrt(by_class.fitted.variances)}
+
+
+# attribute of a fitted model -> what it tells; the first that is there
+WAYS: tuple[tuple[str, Callable[[Any, ByClass], Table]], ...] = (
+    ("feature_log_prob_", _words),
+    ("coef_", _odds),
+    ("means_", _spreads),
+    ("theta_", _spreads),
+)
+
+
+def _labels(model: Any) -> tuple[list[str], list[str]]:
+    """Name of every fitted column, a word without the name of its text where there is one text only; its column."""
+    names = [str(name) for name in model.column_names_]
+    encoder = getattr(model, "encoder_", None)
+    if encoder is None or getattr(model, "basis_", None) is not None:
+        return names, names
+    texts = [kind for kind in encoder.columns_ if kind.kind == "text"]
+    shown: list[str] = []
+    columns: list[str] = []
+    for kind in encoder.columns_:
+        made = kind.names_out(kind.name)
+        short = kind.kind == "text" and len(texts) == 1
+        shown += [name.removeprefix(f"{kind.name}: ") for name in made] if short else made
+        columns += [kind.name] * len(made)
+    return shown, columns
+
+
+def _left_out(n_columns: int, n_rows: int) -> list[str]:
+    if n_rows == n_columns:
+        return []
+    return [f"The first {text.count(n_rows)} of {text.count(n_columns)} are kept here; the model file has all of them."]
+
+
+def spoken(deciding: Table, k: int, most: int) -> list[Table]:
+    """The rows that speak most for class k."""
+    rows = [row for row in deciding["rows"] if (row["evidence"][k] or 0) > 0]
+    return sorted(rows, key=lambda row: -row["evidence"][k])[:most]

@@ -1,0 +1,44 @@
+"""ROC curve: the share found of a class against the share of the others taken for it, at every threshold."""
+
+from typing import Any
+
+from certifit.report import svg, text
+from certifit.report.class_tables import decimals
+
+NAME = 14
+
+
+def draw(context: dict[str, Any]) -> str:
+    """A line for the positive class, or for each of the largest classes; empty text without one."""
+    curves = [] if context["classes"] is None else context["classes"]["curves"]
+    if not curves:
+        return ""
+    frame = svg.Frame.around((0.0, 1.0), (0.0, 1.0))
+    marks = [frame.line([(0.0, 0.0), (1.0, 1.0)], "zero")]
+    marks += [frame.line([(x, y) for x, y in curve["roc"]], colour(k, len(curves))) for k, curve in enumerate(curves)]
+    label = curves[0]["label"] if len(curves) == 1 else "the class"
+    body = [
+        frame.axes("share of the others taken for it", f"share found of {text.visible(label, 18)}"),
+        frame.clipped("roc", marks),
+        names(frame, [(curve["label"], decimals(curve["auc"]["value"])) for curve in curves], "area"),
+    ]
+    words = ", ".join(f"{text.visible(one['label'], 40)} {decimals(one['auc']['value'])}" for one in curves)
+    return svg.document("roc", "ROC curve", f"Area under the curve: {words}; 0.5 is guessing.", body)
+
+
+def colour(k: int, n_lines: int) -> str:
+    """The class of a line: one alone is in the colour of the fit."""
+    return "line" if n_lines == 1 else f"line-many c{k + 1}"
+
+
+def names(frame: svg.Frame, entries: list[tuple[str, str]], alone: str, is_left: bool = False) -> str:
+    """Names and numbers of the lines in a lower corner of the frame; alone: what the number of one line is."""
+    x = frame.px(0.03) if is_left else frame.px(0.97)
+    anchor = "start" if is_left else "end"
+    parts = []
+    for k, (name, number) in enumerate(entries):
+        y = frame.py(0.04) - 16 * (len(entries) - 1 - k)
+        shown = f"{svg.escape(name, NAME)} {number}" if len(entries) > 1 else f"{alone} {number}"
+        kind = f"key c{k + 1} strong" if len(entries) > 1 else "key strong"
+        parts.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{shown}</text>')
+    return "".join(parts)

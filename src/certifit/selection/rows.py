@@ -1,0 +1,133 @@
+"""The rows that candidates are scored on: a source, and the arrays it came from where there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.utils import indexable
+from sklearn.utils.validation import column_or_1d
+
+from certifit.data.cells import Splits
+from certifit.data.columns import Array
+from certifit.data.gate import checked_weight, class_source, fit_source
+from certifit.data.source import Block, Memory, Source
+from certifit.data.user_rows import n_samples, taken
+from certifit.maps import TableEncoder
+from certifit.models.class_refits import narrow
+from certifit.selection.splits import group_numbers, targets
+
+SMALL = 64 << 20  # bytes of a file that is read once and held
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Training data: a source of rows, and the arrays it came from where there are any."""
+
+    source: Source
+    X: Any = None
+    y: Any = None
+    weight: Array | None = None
+    groups: Any = None
+    labels: Array | None = None  # of a classifier: the place of every row's class among the classes
+    classes: Array | None = None
+
+    @staticmethod
+    def of(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Rows:
+        """Checked rows. An estimator of another library checks X itself."""
+        is_ours = reads_sources(estimator)
+        if isinstance(X, Source):
+            if not is_ours:
+                raise TypeError(f"{type(estimator).__name__} cannot read a scan. Give it arrays.")
+            if groups is not None:
+                raise ValueError("A scan names its groups: scan_csv(..., group='name of the column').")
+            scan, classes = _checked(estimator, X, y, sample_weight)
+            if classes is not None:
+                scan = scan.held(SMALL)  # a classifier makes several passes
+            labels = None if classes is None else targets(narrow(scan)).astype(np.int64)
+            return Rows(scan, labels=labels, classes=classes)
+        source, classes = _checked(estimator, X, y, sample_weight) if is_ours else (None, None)
+        X, y = indexable(X, y)
+        labels = None
+        if is_classifier(estimator) and y is not None:
+            found, labels = np.unique(column_or_1d(y, warn=True), return_inverse=True)
+            classes = found if classes is None else classes
+        weight = None if sample_weight is None else checked_weight(sample_weight, n_samples(X))
+        source = _numbered(X, y, labels, weight) if source is None else source
+        if groups is not None:
+            source = _Grouped(source, group_numbers(groups, n_samples(X)))
+        return Rows(source, X, y, weight, groups, labels, classes)
+
+
+def _checked(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Source, Array | None]:
+    """The checked rows of one of our models, as its own fit has them, and the classes that y are codes of."""
+    if is_classifier(estimator):
+        return class_source(clone(estimator), X, y, sample_weight)
+    return fit_source(clone(estimator), X, y, sample_weight), None
+
+
+def reads_sources(estimator: Any) -> bool:
+    """Whether an estimator is one of ours, that takes checked rows from any engine."""
+    return hasattr(estimator, "fold_path") or hasattr(estimator, "class_fold_models")
+
+
+def reading_new_levels(estimator: Any, source: Source) -> Any:
+    """The estimator for refits: a level that only validation rows have is the reference, as in sums over rows."""
+    if not source.is_table or not hasattr(estimator, "encoder"):
+        return estimator
+    encoder = TableEncoder() if estimator.encoder is None else clone(estimator.encoder)
+    return clone(estimator).set_params(encoder=encoder.set_params(unseen="reference"))
+
+
+def times_of(rows: Rows, splits: Splits, split: int) -> tuple[Array, Array]:
+    """How often each row of arrays trains and validates a split."""
+    n_rows = n_samples(rows.X)
+    cells = splits.cells.of(rows.source.first_block() if n_rows == 0 else _all(rows.source, n_rows))
+    train, validation = (np.append(times, 0.0)[cells] for times in (splits.train[split], splits.validation[split]))
+    return train, validation
+
+
+def picked(rows: Rows, times: Array) -> tuple[Any, Any, Array | None]:
+    """Rows taken as often as `times` says, their targets, their weights."""
+    numbers = np.repeat(np.arange(len(times)), times.astype(np.int64))
+    weight = None if rows.weight is None else rows.weight[numbers]
+    if weight is not None:
+        numbers, weight = numbers[weight > 0], weight[weight > 0]  # weight 0 is no row
+    y = None if rows.y is None else taken(rows.y, numbers)
+    return taken(rows.X, numbers), y, weight
+
+
+def _numbered(X: Any, y: Any, labels: Array | None, weight: Array | None) -> Source:
+    """Row numbers and targets alone, for rows that only the estimator understands."""
+    n_rows = n_samples(X)
+    if n_rows == 0:
+        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+    target = labels if labels is not None or y is None else np.asarray(y)
+    if target is not None and (target.ndim != 1 or target.dtype.kind not in "fiub"):
+        target = None  # only a splitter that asks for it misses it
+    return Memory(np.zeros((n_rows, 1)), None if target is None else target.astype(np.float64), weight)
+
+
+def _all(source: Source, n_rows: int) -> Block:
+    """A block that numbers all rows, with their groups."""
+    groups = [run.group for run in source.runs()] if source.first_block().group is not None else []
+    group = np.concatenate([one for one in groups if one is not None]) if groups else None
+    return Block(np.zeros((n_rows, 0)), None, None, 0, group)
+
+
+class _Grouped(Memory):
+    """Rows in memory with a group each; runs as the source it wraps has them."""
+
+    def __init__(self, inner: Source, group: Array) -> None:
+        self.__dict__.update(inner.__dict__)
+        self.is_table = inner.is_table
+        self._inner, self._group = inner, group
+
+    def runs(self) -> Iterator[Block]:
+        """Runs of the inner source, with groups."""
+        inner = self._inner if self.run_rows is None else self._inner.resized(self.block_rows, self.run_rows)
+        for run in inner.runs():
+            yield replace(run, group=self._group[run.first_row : run.first_row + run.n_rows])
