@@ -123,6 +123,106 @@ void scale_rows(Panels& panels, std::span<const double> roots) {
     }
 }
 
+// The gradient alone, of dense columns read where they lie: scale and shift are folded into the weights and applied to
+// the sums at the end. For shifts that are not large: x times a weight must not cancel against them.
+template <class LossOf>
+class GradientOnly {
+ public:
+  static constexpr size_t tile_rows = 64;
+
+  GradientOnly(const Rows& rows, const double* y, const double* weight, const double* offset, const Scaling& scaling,
+               const State& state, LossOf loss)
+      : rows_(rows), y_(y), weight_(weight), offset_(offset), scaling_(scaling), loss_(loss), base_(state.intercept) {
+    const size_t d = rows.n_dense;
+    weights_.resize(d);
+    for (size_t j = 0; j < d; ++j) {
+      const size_t column = rows.dense_columns[j];
+      weights_[j] = state.weights[column] * scaling.scale[column];
+      base_ -= state.weights[column] * scaling.shift[column];
+    }
+  }
+
+  void add(size_t first, size_t count, BlockOracle& sums) {
+    const size_t d = rows_.n_dense;
+    const Tile tile = read_tile(rows_, first, count, scratch_);
+    Ahead next(rows_, first + count, tile_rows);
+    const size_t lines = lanes * d * sizeof(double) / 64 + 1;
+    double slopes[tile_rows];
+    for (size_t begin = 0; begin < count; begin += lanes) {
+      next.fetch(lines);
+      double z[lanes], y[lanes], w[lanes], value[lanes];
+      const double* x[lanes];  // a last row stands in for those that are missing
+      for (size_t k = 0; k < lanes; ++k) {
+        const size_t own = std::min(begin + k, count - 1), row = first + own;
+        x[k] = tile.row(own);
+        w[k] = begin + k < count ? (weight_ ? weight_[row] * scaling_.weight_scale : 1.0) : 0.0;
+        y[k] = y_[row];
+      }
+      scores(x, z);
+      if (offset_)
+        for (size_t k = 0; k < lanes; ++k) z[k] += offset_[first + std::min(begin + k, count - 1)];
+      const LossAt at = loss_(load(y), load(z));
+      const Vec own = load(w);
+      const Int counted = own > broadcast(0.0);
+      store(value, choose(counted, at.value * own, Vec{}));
+      store(slopes + begin, choose(counted, at.slope * own, Vec{}));
+      sums.value[0] += (value[0] + value[1]) + (value[2] + value[3]);
+    }
+    size_t j = 0;
+    for (; j + 4 * lanes <= d; j += 4 * lanes) add_columns<4>(tile, count, slopes, j, sums.gradient.data());
+    for (; j + lanes <= d; j += lanes) add_columns<1>(tile, count, slopes, j, sums.gradient.data());
+    for (; j < d; ++j)
+      for (size_t k = 0; k < count; ++k)
+        if (slopes[k] != 0) sums.gradient[j] = multiply_add(tile.row(k)[j], slopes[k], sums.gradient[j]);
+    for (size_t k = 0; k < count; ++k) sums.gradient[d] += slopes[k];
+  }
+
+  // Once for all rows of a block.
+  void finish(BlockOracle& sums) const {
+    for (size_t j = 0; j < rows_.n_dense; ++j) {
+      const size_t column = rows_.dense_columns[j];
+      sums.gradient[j] =
+          sums.gradient[j] * scaling_.scale[column] - sums.gradient[rows_.n_dense] * scaling_.shift[column];
+    }
+  }
+
+ private:
+  void scores(const double* const (&x)[lanes], double* z) const {
+    Vec sum[lanes] = {};
+    const size_t d = rows_.n_dense;
+    size_t j = 0;
+    for (; j + lanes <= d; j += lanes) {
+      const Vec w = load(&weights_[j]);
+      for (size_t k = 0; k < lanes; ++k) sum[k] = multiply_add(load(x[k] + j), w, sum[k]);
+    }
+    for (size_t k = 0; k < lanes; ++k) {
+      z[k] = base_ + ((sum[k][0] + sum[k][1]) + (sum[k][2] + sum[k][3]));
+      for (size_t c = j; c < d; ++c) z[k] = multiply_add(x[k][c], weights_[c], z[k]);
+    }
+  }
+
+  template <size_t n>
+  static void add_columns(const Tile& tile, size_t count, const double* slopes, size_t j, double* gradient) {
+    Vec sum[n];
+    for (size_t q = 0; q < n; ++q) sum[q] = load(gradient + j + q * lanes);
+    for (size_t k = 0; k < count; ++k) {
+      if (slopes[k] == 0) continue;  // no row, whatever stands in it
+      const Vec r = broadcast(slopes[k]);
+      for (size_t q = 0; q < n; ++q) sum[q] = multiply_add(load(tile.row(k) + j + q * lanes), r, sum[q]);
+    }
+    for (size_t q = 0; q < n; ++q) store(gradient + j + q * lanes, sum[q]);
+  }
+
+  const Rows& rows_;
+  const double* y_;
+  const double* weight_;
+  const double* offset_;
+  const Scaling& scaling_;
+  LossOf loss_;
+  double base_;
+  std::vector<double> weights_, scratch_;
+};
+
 }  // namespace
 
 OracleSums oracle(const Rows& rows, const double* y, const double* weight, const double* offset, const Cells& cells,
@@ -140,6 +240,17 @@ OracleSums oracle(const Rows& rows, const double* y, const double* weight, const
       sums.value.assign(cells.count, 0.0);
       sums.gradient.assign(cells.count * width, 0.0);
       sums.hessian.hi.assign(cells.count * square, 0.0);
+      if (!with_hessian && !cells.of_row && rows.thin.empty()) {
+        GradientOnly pass(rows, y, weight, offset, scaling, state, loss_of);
+        constexpr size_t step = GradientOnly<decltype(loss_of)>::tile_rows;
+        for (size_t i = begin; i < end; i += step) {
+          if (!crew.keep_going()) return;
+          pass.add(i, std::min(step, end - i), sums);
+        }
+        pass.finish(sums);
+        tree.add(block, std::move(sums));
+        return;
+      }
       Panels panels(layout.n_packed);
       Packer packer(rows, nullptr, scaling);
       Entries entries(rows, scaling, layout.first_thin);
