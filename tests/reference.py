@@ -298,3 +298,27 @@ def elastic_net_excess(X: Any, y: Any, weight: Any, penalty: tuple[Any, Any, Any
             break
     at = objective(coef, y - b - X @ coef)
     return (at - objective(best, t - Z @ best)) / at
+
+
+def huber_objective(model, X, y, coef, intercept, scale, weight=None) -> float:
+    """Huber's objective, term by term: of weights and a scale, with the loss and penalty of a model."""
+    weight = np.ones(len(y)) if weight is None else weight
+    z = (y - intercept - X @ coef) / scale
+    h = np.where(np.abs(z) <= model.delta, z * z / 2, model.delta * np.abs(z) - model.delta**2 / 2)
+    penalty = model.alpha / 2 * (coef @ coef)
+    if model.scale == "joint":
+        return scale * (weight @ h) / weight.sum() + scale / 2 + penalty
+    return scale**2 * (weight @ h) / weight.sum() + penalty
+
+
+def own_huber_objective(model, X, y, weight=None) -> float:
+    """Of the model's own weights and scale."""
+    return huber_objective(model, X, y, model.coef_, model.intercept_, model.scale_, weight)
+
+
+def exact_chebyshev(k, u):
+    """T_k(u) by its recurrence, in fractions."""
+    before, last = Fraction(1), u
+    for _ in range(k):
+        before, last = last, 2 * u * last - before
+    return before

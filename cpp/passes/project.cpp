@@ -73,16 +73,17 @@ std::vector<double> project(const Rows& rows, const Scaling& scaling, const doub
         for (size_t j = 0; j < d; ++j) z[k * d + j] = multiply_add(tile.row(k)[j], scale[j], -shift[j]);
       size_t k = 0;
       for (; k + 4 <= count; k += 4)
-        row_products<4>(&z[k * d], d, dense.data(), width, start.data(), &scores[k * width]);
-      for (; k < count; ++k) row_products<1>(&z[k * d], d, dense.data(), width, start.data(), &scores[k * width]);
+        row_products<4>(z.data() + k * d, d, dense.data(), width, start.data(), scores.data() + k * width);
+      for (; k < count; ++k)
+        row_products<1>(z.data() + k * d, d, dense.data(), width, start.data(), scores.data() + k * width);
       for (k = 0; k < count; ++k) {
-        double* to = &scores[k * width];
+        double* to = scores.data() + k * width;
         rows.for_each_entry(i + k, [&](size_t column, double value) {
           const double left = value * scaling.scale[column];
           const double* right = directions + column * n_directions;
           for (size_t c = 0; c < n_directions; ++c) to[c] = multiply_add(left, right[c], to[c]);
         });
-        std::copy_n(to, n_directions, &out[(i + k) * n_directions]);
+        std::copy_n(to, n_directions, out.data() + (i + k) * n_directions);
       }
     }
   });

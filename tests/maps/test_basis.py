@@ -1,19 +1,16 @@
 """Polynomial and Functions against mathematics, then against scikit-learn's contract."""
 
-import csv
 import doctest
 import json
-import math
-import pickle
 import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference import exact_chebyshev
 from scipy.sparse import csr_array
 from scipy.special import eval_chebyt
 from sklearn.base import clone
@@ -34,46 +31,6 @@ def square(X):
 
 def radius(X):
     return np.hypot(X[:, 0], X[:, -1])
-
-
-@pytest.fixture(scope="session")
-def nist():
-    """(x, y, certified) of a NIST set; the data folder stands beside a folder above this file."""
-    folders = [parent / "shared" / "data" / "nist" for parent in Path(__file__).resolve().parents]
-    folder = next((folder for folder in folders if folder.is_dir()), None)
-    if folder is None:
-        pytest.skip("shared/data/nist is not beside the project: no certified values to compare with")
-    certified = json.loads((folder / "certified.json").read_text())
-
-    def read(name):
-        with (folder / f"{name}.csv").open() as file:
-            rows = list(csv.DictReader(file))
-        x, y = (np.array([float(row[key]) for row in rows]) for key in ("x", "y"))
-        return x[:, None], y, certified[name]
-
-    return read
-
-
-def least_squares(columns, y):
-    """(b, w) and the inverse of [1 X]'[1 X], by QR of unit columns."""
-    design = np.column_stack([np.ones(len(y)), columns])
-    norms = np.linalg.norm(design, axis=0)
-    q, r = np.linalg.qr(design / norms)
-    half = np.linalg.inv(r) / norms[:, None]
-    return half @ (q.T @ y), half @ half.T
-
-
-def digits(estimates, exact):
-    pairs = zip(estimates, exact, strict=True)
-    errors = [abs((Fraction(float(a)) - Fraction(b)) / Fraction(b)) for a, b in pairs]
-    return -math.log10(max(*errors, Fraction(1, 10**17)))
-
-
-def exact_chebyshev(k, u):
-    before, last = Fraction(1), u
-    for _ in range(k):
-        before, last = last, 2 * u * last - before
-    return before
 
 
 def test_docstring_examples_print_what_they_say():
@@ -240,100 +197,6 @@ def test_the_recurrence_extrapolates():
     np.testing.assert_allclose(basis.transform(X)[:, 6], eval_chebyt(7, X[:, 0]), rtol=1e-13)
 
 
-# Powers of x
-
-
-@pytest.mark.parametrize("form", FORMS)
-@given(data=st.data())
-@settings(max_examples=60, deadline=None)
-def test_monomials_give_the_predictions_of_the_model(form, data):
-    n_features, degree = data.draw(st.sampled_from([(1, 7), (2, 4), (3, 2)]))
-    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    center, width = rng.normal(size=n_features) * 3, rng.uniform(0.1, 10, n_features)
-    X = center + width * rng.uniform(-1, 1, (12, n_features))
-    basis = Polynomial(degree, form=form).fit(X)
-    columns = basis.transform(X)
-    weights, intercept = rng.normal(size=columns.shape[1]), rng.normal()
-    found = basis.monomials(weights, intercept)
-    powers = np.hstack([np.ones((12, 1)), Polynomial(degree, form="powers").fit_transform(X)])
-    coefficients = np.array(list(found.values()))
-    allowed = 1e-14 * (np.abs(powers) @ np.abs(coefficients)) + 1e-12
-    assert (np.abs(powers @ coefficients - columns @ weights - intercept) <= allowed).all()
-    assert list(found) == ["1", *Polynomial(degree, form="powers").fit(X).get_feature_names_out()]
-
-
-def test_monomials_are_exact_in_rational_arithmetic():
-    basis = Polynomial(3).fit_range([-1.0], [1.0], names=["x"])
-    # 0.5 + 1 x + 2 (2x^2 - 1) + 3 (4x^3 - 3x)
-    assert basis.monomials([1.0, 2.0, 3.0], 0.5) == {"1": -1.5, "x": -8.0, "x^2": 4.0, "x^3": 12.0}
-
-
-def test_monomials_survive_cancellation_that_floats_do_not():
-    basis = Polynomial(8).fit_range([1000.1], [1000.83])
-    weights = np.zeros(8)
-    weights[7] = 1.0
-    slope, center = 1 / Fraction(float(basis.half_width_[0])), Fraction(float(basis.center_[0]))
-    constant = exact_chebyshev(8, -center * slope)
-    assert basis.monomials(weights)["1"] == float(constant)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_fitted_cubic_comes_back(form):
-    x = np.linspace(-2, 5, 40)
-    y = 4 - 3 * x + 0.5 * x**2 + 2 * x**3
-    basis = Polynomial(3, form=form).fit(x[:, None])
-    solution, _ = least_squares(basis.transform(x[:, None]), y)
-    np.testing.assert_allclose(list(basis.monomials(solution[1:], solution[0]).values()), [4, -3, 0.5, 2], rtol=1e-12)
-
-
-def test_monomial_matrix_maps_weights_to_monomials():
-    X = np.random.default_rng(5).normal(size=(20, 2))
-    basis = Polynomial(3).fit(X)
-    weights = np.random.default_rng(6).normal(size=9)
-    found = list(basis.monomials(weights, 2.5).values())
-    np.testing.assert_allclose(basis.monomial_matrix() @ [2.5, *weights], found, rtol=1e-12, atol=1e-13)
-    np.testing.assert_array_equal(Polynomial(3, form="powers").fit(X).monomial_matrix(), np.eye(10))
-
-
-def test_monomial_matrix_of_a_constant_column_has_no_powers():
-    matrix = Polynomial(2).fit([[7.0], [7.0]]).monomial_matrix()
-    np.testing.assert_array_equal(matrix, [[1, 0, -1], [0, 0, 0], [0, 0, 0]])
-
-
-def test_monomials_of_powers_are_the_weights():
-    basis = Polynomial(2, form="powers").fit(np.random.default_rng(7).normal(size=(9, 2)))
-    assert list(basis.monomials([1.1, 2.2, 3.3, 4.4, 5.5], 6.6).values()) == [6.6, 1.1, 2.2, 3.3, 4.4, 5.5]
-
-
-def test_filip_has_13_digits_by_plain_qr(nist):
-    X, y, certified = nist("Filip")
-    basis = Polynomial(10).fit(X)
-    solution, inverse = least_squares(basis.transform(X), y)
-    found = basis.monomials(solution[1:], solution[0], names=["x"])
-    assert list(found) == ["1", "x", *(f"x^{k}" for k in range(2, 11))]
-    assert digits(found.values(), certified["exact_estimate"]) >= 13
-
-    residual = y - solution[0] - basis.transform(X) @ solution[1:]
-    matrix = basis.monomial_matrix()
-    covariance = matrix @ inverse @ matrix.T * (residual @ residual) / certified["df_res"]
-    assert digits(np.sqrt(np.diag(covariance)), certified["exact_std_err"]) >= 12
-
-
-def test_filip_in_plain_powers_loses_half_the_digits(nist):
-    X, y, certified = nist("Filip")
-    solution, _ = least_squares(Polynomial(10, form="powers").fit_transform(X), y)
-    assert digits(solution, certified["exact_estimate"]) < 9
-
-
-@pytest.mark.parametrize("name", ["Wampler1", "Wampler2", "Wampler3", "Wampler4", "Wampler5"])
-def test_wampler_polynomials_come_back(nist, name):
-    X, y, certified = nist(name)
-    basis = Polynomial(certified["degree_or_p"]).fit(X)
-    solution, _ = least_squares(basis.transform(X), y)
-    found = basis.monomials(solution[1:], solution[0]).values()
-    assert digits(found, certified["exact_estimate"]) >= 7.5
-
-
 # Refusals
 
 
@@ -471,156 +334,6 @@ def test_state_gives_the_same_bits_back(form, columns):
 def test_functions_are_never_stored():
     with pytest.raises(ValueError, match="holds Python functions, which a model file never stores"):
         Functions([square]).fit([[1.0]]).to_state()
-
-
-# Functions
-
-
-def circle(X):
-    return X[:, 0] ** 2 + X[:, 1] ** 2
-
-
-@pytest.mark.parametrize(
-    "basis",
-    [
-        Polynomial(2, form="powers"),
-        Functions([lambda X: X[:, 0], lambda X: X[:, 1], lambda X: X[:, 0] ** 2, lambda X: X[:, 1] ** 2]),
-    ],
-)
-def test_the_unit_circle_is_the_boundary_of_its_weights(basis):
-    angle = np.linspace(0, 2 * np.pi, 50)
-    unit = np.column_stack([np.cos(angle), np.sin(angle)])
-    weights = {2: [0, 0, 1, 0, 1], 4: [0, 0, 1, 1]}[4 if isinstance(basis, Functions) else 2]
-
-    def score(X):
-        return -1 + basis.transform(X) @ np.array(weights, dtype=float)
-
-    basis.fit(unit)
-    np.testing.assert_allclose(score(unit), 0, atol=1e-15)
-    assert (score(1.01 * unit) > 0).all()
-    assert (score(0.99 * unit) < 0).all()
-    assert (score(np.array([[1.0, 0.0], [0.0, -1.0]])) >= 0).all()
-
-
-def test_the_unit_circle_has_its_monomials():
-    angle = np.linspace(0, 2 * np.pi, 50)
-    X = 3 * np.column_stack([np.cos(angle), np.sin(2 * angle)]) + 0.7
-    basis = Polynomial(2).fit(X)
-    solution, _ = least_squares(basis.transform(X), circle(X) - 1)
-    found = basis.monomials(solution[1:], solution[0], names=["x1", "x2"])
-    assert list(found) == ["1", "x1", "x2", "x1^2", "x1 x2", "x2^2"]
-    np.testing.assert_allclose(list(found.values()), [-1, 0, 0, 1, 0, 1], atol=1e-12)
-
-
-def test_functions_stand_side_by_side():
-    X = np.array([[3.0, 4.0], [0.0, 1.0]])
-    columns = Functions([radius, square, np.cos]).fit(X).transform(X)
-    np.testing.assert_array_equal(columns, np.column_stack([radius(X), X**2, np.cos(X)]))
-    assert columns.dtype == np.float64
-
-
-@pytest.mark.parametrize(
-    ("functions", "names", "expected"),
-    [
-        ([radius, square], None, ["radius", "square[0]", "square[1]"]),
-        ([radius, square], ["r", "s"], ["r", "s[0]", "s[1]"]),
-        ([radius, square], ["r", "x2", "z2"], ["r", "x2", "z2"]),
-        ([lambda X: X[:, 0], lambda X: X[:, 1]], None, ["f0", "f1"]),
-        ([radius, radius], None, ["radius0", "radius1"]),
-        ([lambda X: X > 0], ["flag"], ["flag[0]", "flag[1]"]),
-        ([lambda X: X > 0], ["x", "z"], ["x", "z"]),
-    ],
-)
-def test_functions_are_named_by_themselves_or_by_the_user(functions, names, expected):
-    basis = Functions(functions, names=names).fit([[3.0, 4.0], [0.0, 1.0]])
-    assert list(basis.get_feature_names_out()) == expected
-
-
-@pytest.mark.parametrize("names", [["a"], ["a", "b", "c", "d"]])
-def test_a_wrong_number_of_names_is_refused(names):
-    with pytest.raises(ValueError, match=r"names must have 2 entries .* or 3 .* Got"):
-        Functions([radius, square], names=names).fit([[3.0, 4.0]])
-
-
-def test_repeated_names_are_refused():
-    with pytest.raises(ValueError, match="names must differ"):
-        Functions([radius, radius], names=["a", "a"]).fit([[3.0, 4.0]])
-
-
-@pytest.mark.parametrize("functions", [[], square, "sin", None])
-def test_functions_must_be_a_list(functions):
-    with pytest.raises(TypeError, match="functions must be a list of one or more functions"):
-        Functions(functions).fit([[1.0]])
-
-
-def test_what_cannot_be_called_is_refused():
-    with pytest.raises(TypeError, match=r"functions\[1\] must be callable. Got 3"):
-        Functions([square, 3]).fit([[1.0]])
-
-
-@pytest.mark.parametrize(
-    ("function", "shape"),
-    [
-        (lambda X: 1.0, r"\(\)"),
-        (lambda X: X[:1], r"\(1, 2\)"),
-        (lambda X: X.T, r"\(2, 3\)"),
-        (lambda X: X[:, :0], r"\(3, 0\)"),
-        (lambda X: X[:, :, None], r"\(3, 2, 1\)"),
-    ],
-)
-def test_a_result_of_the_wrong_shape_names_its_function(function, shape):
-    with pytest.raises(ValueError, match=rf"Function 'f1' must give shape \(3,\) or \(3, m\). Got {shape}"):
-        Functions([square, function]).fit(np.ones((3, 2)))
-
-
-def test_complex_results_are_refused():
-    with pytest.raises(TypeError, match=r"Function 'f0' must give real numbers. Got dtype complex128"):
-        Functions([lambda X: X * 1j]).fit([[1.0]])
-
-
-def test_a_non_finite_result_names_function_and_row():
-    def logarithm(X):
-        with np.errstate(all="ignore"):
-            return np.log(X)
-
-    with pytest.raises(ValueError, match="Function 'logarithm' gives NaN at row 2, where X is finite"):
-        Functions([square, logarithm]).fit([[1.0], [2.0], [-1.0]])
-    with pytest.raises(ValueError, match="Function 'logarithm' gives -inf at row 0"):
-        Functions([logarithm]).fit([[1.0]]).transform([[0.0]])
-
-
-def test_a_function_that_mixes_rows_is_refused():
-    with pytest.raises(ValueError, match="Function 'f0' gives row 0 other values when it stands alone"):
-        Functions([lambda X: X - X.mean(axis=0)]).fit([[1.0], [2.0], [4.0]])
-
-
-def test_a_function_whose_width_changes_is_refused():
-    def one_hot(X):
-        return (np.arange(int(X.max()) + 1) == X).astype(float)
-
-    basis = Functions([one_hot]).fit([[2.0], [2.0]])
-    with pytest.raises(ValueError, match="Function 'one_hot' gave 3 columns in fit and 2 here"):
-        basis.transform([[1.0]])
-
-
-def test_a_function_cannot_write_into_the_rows_of_the_user():
-    def careless(X):
-        X[:, 0] = 0
-        return X
-
-    X = np.ones((3, 2))
-    with pytest.raises(ValueError, match="read-only"):
-        Functions([careless]).fit(X)
-    X[0, 0] = 5.0
-
-
-def test_functions_clone_and_pickle():
-    basis = Functions([square, radius], names=["s", "r"])
-    copy = clone(basis)
-    assert copy.get_params() == basis.get_params()
-    X = np.random.default_rng(10).normal(size=(5, 2))
-    fitted = clone(Functions([square, radius])).fit(X)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).transform(X), fitted.transform(X))
 
 
 # scikit-learn's contract

@@ -6,6 +6,12 @@ import hashlib
 import json
 from typing import Any
 
+import numpy as np
+import pytest
+
+from certifit.modelfile import ModelFileError, container
+from certifit.modelfile.files import from_bytes
+
 MAX_HEADER = 1024**2
 
 
@@ -50,3 +56,34 @@ def metadata(data: bytes) -> dict[str, Any]:
 
 def hexed(number: float) -> dict[str, str]:
     return {"hex": number.hex()}
+
+
+def edited(data: bytes, path: str, value: Any) -> bytes:
+    """The file with one entry of its metadata changed."""
+    tree = metadata(data)
+    *folders, last = path.split(".")
+    node = tree
+    for folder in folders:
+        node = node[folder]
+    node[last] = value
+    return with_text(data, dumps(tree))
+
+
+def with_array(data: bytes, name: str, array: Any) -> bytes:
+    """The file with another array."""
+    said, arrays = container.from_bytes(data)
+    return container.to_bytes(said, {**arrays, name: np.asarray(array)})
+
+
+def with_number(data: bytes, name: str, place: Any, number: float) -> bytes:
+    """The file with another number in one of its arrays."""
+    array = container.from_bytes(data)[1][name].copy()
+    array[place] = number
+    return with_array(data, name, array)
+
+
+def refuse(data: bytes, reason: str = ".") -> None:
+    """Claim that the file is refused, in words that a terminal can show."""
+    with pytest.raises(ModelFileError, match=reason) as caught:
+        from_bytes(data)
+    assert str(caught.value).isprintable()

@@ -17,7 +17,7 @@ from typing import Any
 import joblib
 import numpy as np
 import pytest
-from forge import dumps, frame, hexed, metadata, seal, split, with_text
+from forge import dumps, frame, hexed, metadata, refuse, seal, split, with_text
 from samples import NASTY_NAMES, samples
 
 import certifit as cf
@@ -181,12 +181,6 @@ ATTACKS: dict[int, tuple[str, dict[str, str]]] = {
 
 def fitted(name: str = "ridge") -> Any:
     return samples()[name].model
-
-
-def refuse(data: bytes, reason: str = ".") -> None:
-    with pytest.raises(ModelFileError, match=reason) as caught:
-        from_bytes(data)
-    assert str(caught.value).isprintable()
 
 
 def names_in(file: str) -> set[str]:

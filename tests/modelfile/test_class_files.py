@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forge import dumps, hexed, metadata, with_text
+from forge import edited, hexed, refuse, with_array, with_number
 from samples import CLASSES, samples
 
 import certifit as cf
@@ -18,35 +18,6 @@ from certifit.modelfile.files import from_bytes, to_bytes
 
 def fitted(name: str) -> Any:
     return copy.deepcopy(samples()[name].model)
-
-
-def refuse(data: bytes, reason: str) -> None:
-    with pytest.raises(ModelFileError, match=reason) as caught:
-        from_bytes(data)
-    assert str(caught.value).isprintable()
-
-
-def edited(data: bytes, path: str, value: Any) -> bytes:
-    """The file with one entry of its metadata changed, and right digests."""
-    tree = metadata(data)
-    *folders, last = path.split(".")
-    node = tree
-    for folder in folders:
-        node = node[folder]
-    node[last] = value
-    return with_text(data, dumps(tree))
-
-
-def with_array(data: bytes, name: str, array: Any) -> bytes:
-    """The file with another array, and right digests."""
-    said, arrays = container.from_bytes(data)
-    return container.to_bytes(said, {**arrays, name: np.asarray(array)})
-
-
-def with_number(data: bytes, name: str, place: Any, number: float) -> bytes:
-    array = container.from_bytes(data)[1][name].copy()
-    array[place] = number
-    return with_array(data, name, array)
 
 
 # ---- the same model comes back

@@ -7,40 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forge import dumps, hexed, metadata, with_text
+from forge import edited, hexed, refuse, with_number
 from samples import COMPONENTS, samples
 
 import certifit as cf
-from certifit.modelfile import ModelFileError, container
+from certifit.modelfile import ModelFileError
 from certifit.modelfile.files import from_bytes, to_bytes
 
 
 def fitted(name: str = "components") -> Any:
     return copy.deepcopy(samples()[name].model)
-
-
-def refuse(data: bytes, reason: str) -> None:
-    with pytest.raises(ModelFileError, match=reason) as caught:
-        from_bytes(data)
-    assert str(caught.value).isprintable()
-
-
-def edited(data: bytes, path: str, value: Any) -> bytes:
-    """The file with one entry of its metadata changed, and right digests."""
-    tree = metadata(data)
-    *folders, last = path.split(".")
-    node = tree
-    for folder in folders:
-        node = node[folder]
-    node[last] = value
-    return with_text(data, dumps(tree))
-
-
-def with_number(data: bytes, name: str, place: Any, number: float) -> bytes:
-    said, arrays = container.from_bytes(data)
-    array = arrays[name].copy()
-    array[place] = number
-    return container.to_bytes(said, {**arrays, name: array})
 
 
 @pytest.mark.parametrize("name", COMPONENTS)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forge import dumps, hexed, metadata, seal, split, with_text
+from forge import dumps, edited, hexed, metadata, refuse, seal, split, with_text
 from samples import EVERY, NAMES, NASTY_NAMES, samples
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression as ForeignRegression
@@ -27,23 +27,6 @@ def fitted(name: str = "least squares") -> Any:
 
 def bits(array: Any) -> bytes:
     return np.asarray(array).tobytes()
-
-
-def refuse(data: bytes, reason: str = ".") -> None:
-    with pytest.raises(ModelFileError, match=reason) as caught:
-        from_bytes(data)
-    assert str(caught.value).isprintable()
-
-
-def edited(data: bytes, path: str, value: Any) -> bytes:
-    """The file with one entry of its metadata changed, and right digests."""
-    tree = metadata(data)
-    *folders, last = path.split(".")
-    node = tree
-    for folder in folders:
-        node = node[folder]
-    node[last] = value
-    return with_text(data, dumps(tree))
 
 
 # ---- the same model comes back

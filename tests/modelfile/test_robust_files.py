@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forge import dumps, hexed, metadata, with_text
+from forge import dumps, hexed, metadata, refuse, with_text
 from samples import ROBUST, samples
 
 import certifit as cf
@@ -17,12 +17,6 @@ from certifit.modelfile.files import from_bytes, to_bytes
 
 def fitted(name: str = "huber") -> Any:
     return copy(samples()[name].model)
-
-
-def refuse(data: bytes, reason: str) -> None:
-    with pytest.raises(ModelFileError, match=reason) as caught:
-        from_bytes(data)
-    assert str(caught.value).isprintable()
 
 
 def edited(data: bytes, section: str, **changes: Any) -> bytes:

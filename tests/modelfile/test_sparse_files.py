@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forge import dumps, hexed, metadata, seal, split, with_text
+from forge import dumps, hexed, metadata, refuse, seal, split, with_text
 from samples import NASTY_NAMES, SPARSE, samples
 
 import certifit as cf
@@ -19,12 +19,6 @@ from certifit.models.sparse import Lasso
 
 def fitted(name: str) -> Any:
     return copy.deepcopy(samples()[name].model)
-
-
-def refuse(data: bytes, reason: str) -> None:
-    with pytest.raises(ModelFileError, match=reason) as caught:
-        from_bytes(data)
-    assert str(caught.value).isprintable()
 
 
 def edited(data: bytes, section: str, **changes: Any) -> bytes:

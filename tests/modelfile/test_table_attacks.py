@@ -7,22 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forge import dumps, metadata, seal, split, with_text
+from forge import dumps, metadata, refuse, seal, split, with_text
 from samples import samples
 
-from certifit.modelfile import ModelFileError, container
+from certifit.modelfile import container
 from certifit.modelfile.encoders import COLUMN, KINDS
-from certifit.modelfile.files import from_bytes, to_bytes
+from certifit.modelfile.files import to_bytes
 
 
 def fitted(name: str = "table") -> Any:
     return copy.deepcopy(samples()[name].model)
-
-
-def refuse(data: bytes, reason: str = ".") -> None:
-    with pytest.raises(ModelFileError, match=reason) as caught:
-        from_bytes(data)
-    assert str(caught.value).isprintable()
 
 
 def with_arrays(data: bytes, **changes: Any) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from forge import dumps, hexed, metadata, with_text
+from forge import dumps, hexed, metadata, refuse, with_array, with_number, with_text
 from samples import letters, samples
 
 import certifit as cf
@@ -24,28 +24,11 @@ def fitted(name: str = "words") -> Any:
     return copy.deepcopy(samples()[name].model)
 
 
-def refuse(data: bytes, reason: str) -> None:
-    with pytest.raises(ModelFileError, match=reason) as caught:
-        from_bytes(data)
-    assert str(caught.value).isprintable()
-
-
 def edited(data: bytes, **changes: Any) -> bytes:
     """The file with other parameters of its texts, and right digests."""
     tree = metadata(data)
     tree["encoder"]["texts"]["parameters"] |= changes
     return with_text(data, dumps(tree))
-
-
-def with_array(data: bytes, name: str, array: Any) -> bytes:
-    said, arrays = container.from_bytes(data)
-    return container.to_bytes(said, {**arrays, name: np.asarray(array)})
-
-
-def with_number(data: bytes, name: str, place: Any, number: int) -> bytes:
-    array = container.from_bytes(data)[1][name].copy()
-    array[place] = number
-    return with_array(data, name, array)
 
 
 def with_terms(data: bytes, terms: list[str]) -> bytes:

@@ -5,6 +5,7 @@ fit: gate -> labels as codes -> `fit_codes`. A fitted model holds no rows. Score
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
@@ -27,7 +28,7 @@ from certifit.runtime import one_blas_thread
 _PIECE = 1 << 16  # rows whose scores are made at a time
 
 
-class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
+class Classifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
     """A model of p(k | x) = exp(score_k) / sum_j exp(score_j), for rows x as its maps make them.
 
     A model writes `fit_codes`, `_task`, `_state`, `_certified` and `_log_scores`. One that has its folds cheaper than
@@ -87,9 +88,9 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
         source = self._mapped(self.labelled(X, y, sample_weight))
         return self._certified(self._task(source), self._state())
 
+    @abstractmethod
     def fit_codes(self, source: Source, classes: Array) -> Self:
         """Fit to checked rows whose y are places among the classes; the parameters are checked here."""
-        raise NotImplementedError
 
     def class_fold_models(
         self, source: Source, classes: Array, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
@@ -116,20 +117,21 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator):
         """Values of the parameters worth trying where the user names none."""
         return [{}]
 
+    @abstractmethod
     def _task(self, source: Source) -> Any:
         """What is optimised on mapped rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _state(self) -> Any:
         """The state that the attributes hold."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _certified(self, task: Any, state: Any) -> Certificate:
-        raise NotImplementedError
+        """The proof of a state."""
 
+    @abstractmethod
     def _log_scores(self, columns: Block) -> Array:
         """Scores of every class for mapped rows: log p(k | x), but for what is equal for all classes of a row."""
-        raise NotImplementedError
 
     def labelled(self, X: Any, y: Any = None, sample_weight: Any = None) -> Source:
         """Rows of the fitted classes, with codes as in the fit."""

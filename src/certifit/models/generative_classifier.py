@@ -7,6 +7,7 @@ all training sets, so cross-validation needs no refits.
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
@@ -85,9 +86,9 @@ class GenerativeClassifier(Classifier):
         """Size of the statistic of so many cells."""
         return 24 * n_cells * n_columns
 
+    @abstractmethod
     def statistic(self, source: Source, cells: Cells) -> Any:
         """Sums of the mapped rows by cell."""
-        raise NotImplementedError
 
     def solve(self, statistic: Any, source: Source) -> Any:
         """Store the closed form of a statistic of the classes; the task that has it."""
@@ -107,16 +108,17 @@ class GenerativeClassifier(Classifier):
     def _task(self, source: Source) -> Any:
         return self._task_of(self.statistic(source, ByLabel(len(self.classes_))), source)
 
+    @abstractmethod
     def _task_of(self, statistic: Any, source: Source) -> Any:
         """What has a closed form."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _store(self, task: Any, state: Any) -> None:
-        raise NotImplementedError
+        """Set the attributes of a state."""
 
+    @abstractmethod
     def _log_joint(self, columns: Block) -> Array:
         """log p(x, k) of mapped rows."""
-        raise NotImplementedError
 
     def _log_scores(self, columns: Block) -> Array:
         return self._log_joint(columns)

@@ -10,6 +10,7 @@ All sums are in units of `unit`, a power of two, so that no square of large or s
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,7 @@ class Directions:
     scale: Array
 
 
-class VarianceTask:
+class VarianceTask(ABC):
     """What a solver and a certificate need of the rows; A is never asked for as such.
 
     total: trace of A. error: how far A as held can be from the rows' own, in the spectral norm.
@@ -73,13 +74,13 @@ class VarianceTask:
         return square * (self.sum_weight / (self.sum_weight - self.ddof))
 
     @property
+    @abstractmethod
     def is_refined(self) -> bool:
         """Whether sums are as good as they get."""
-        raise NotImplementedError
 
+    @abstractmethod
     def refine(self) -> None:
         """Twofold sums in place of float64 ones."""
-        raise NotImplementedError
 
     def refine_for(self, smallest: float) -> None:
         """Refine where float64 sums do not know a variance of this size to eight digits, in units of A."""
@@ -87,14 +88,14 @@ class VarianceTask:
         if not (is_sharp or self.is_refined or self.total == 0):
             self.refine()
 
+    @abstractmethod
     def product(self, directions: Array) -> Array:
         """A V for directions in columns."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def held(self) -> Array | None:
         """A matrix with the eigenvalues of A that can differ from 0; None where there is none."""
-        raise NotImplementedError
 
     def eigenvalues(self) -> Array | None:
         """All eigenvalues of the matrix, the largest first; None where there is no matrix."""

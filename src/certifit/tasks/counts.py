@@ -6,6 +6,7 @@ Multinomial:  p_jk = (n_jk + alpha) / (sum_j n_jk + alpha V), n_jk how often cla
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ class CountState:
     log_p: Array
 
 
-class CountTask:
+class CountTask(ABC):
     """Counts by class, the smoothing and the priors: None is the classes' shares."""
 
     def __init__(self, counts: CellCounts, alpha: float, priors: Array | None, names: Sequence[str]) -> None:
@@ -36,21 +37,21 @@ class CountTask:
             return log_quotient(self.counts.weight, self.counts.weight.sum())
         return log_quotient(self.given, 1.0)
 
+    @abstractmethod
     def solve(self) -> CountState:
         """The state of largest (smoothed) likelihood."""
-        raise NotImplementedError
 
     def _of_rows(self, log_p: Array, n_outcomes: int) -> Array:
         """The same; a class without rows says nothing, and all outcomes have the same chance."""
         return np.where(self.counts.weight[:, None] > 0, log_p, -np.log(n_outcomes))
 
+    @abstractmethod
     def trials(self, k: int) -> float:
         """Trials a row of class k holds on average."""
-        raise NotImplementedError
 
+    @abstractmethod
     def outcomes(self, best: CountState, state: CountState, k: int) -> Iterator[tuple[Array, Array]]:
         """Logarithms of the chances of all outcomes of a trial, the best and the state's."""
-        raise NotImplementedError
 
 
 class BernoulliTask(CountTask):

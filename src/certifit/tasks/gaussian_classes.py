@@ -8,6 +8,7 @@ the variances over all rows; t is the mean over columns of S_jj / U_jj.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -71,7 +72,7 @@ class Shrinkage:
     in_variances: bool = False
 
 
-class GaussianTask:
+class GaussianTask(ABC):
     """What classes with covariances of any kind share.
 
     is_mended: where the likelihood has no maximum, a small number is added to every variance (`added`) and `unbounded`
@@ -96,8 +97,9 @@ class GaussianTask:
             self._best = self._solved()
         return self._best
 
+    @abstractmethod
     def _solved(self) -> GaussianState:
-        raise NotImplementedError
+        """The closed form."""
 
     def _mend(self, fault: str, variances: Array) -> None:
         """Refuse, or add to the variances; `variances` are those of all rows, in the user's units."""

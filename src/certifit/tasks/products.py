@@ -61,6 +61,9 @@ class ProductVariance(VarianceTask):
         """There are no better sums."""
         return True
 
+    def refine(self) -> None:
+        """Nothing is finer than it is."""
+
     @property
     def held(self) -> None:
         """There is no matrix."""
