@@ -111,9 +111,7 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     )
 
 
-def _decrement(
-    task: GeneralisedLinear, point: Array, sums: Oracle, at: Evaluated, curvature: Curvature
-) -> Decrement:
+def _decrement(task: GeneralisedLinear, point: Array, sums: Oracle, at: Evaluated, curvature: Curvature) -> Decrement:
     """lambda and the cheap R, with what rounding may have hidden."""
     assert sums.largest is not None and sums.hessian is not None
     largest, size = sums.largest, task.size

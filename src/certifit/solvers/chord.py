@@ -98,7 +98,7 @@ def descend(
         decrement = max(float(at.gradient @ step), 0.0)
         trace.add(at.value, decrement / 2, float(np.linalg.norm(step)))
         rate = decrement / last if last > 0 else 1.0
-        is_slow = SLOW < rate
+        is_slow = rate > SLOW
         slow = slow + 1 if at.hessian is not None and is_slow else 0
         if slow >= RUNAWAY or (is_slow and at.hessian is not None and decrement <= NOISE * at.value):
             return point

@@ -43,9 +43,12 @@ class RowLoss(Protocol):
     """A loss that the compiled core knows: its place there, and its parameter."""
 
     @property
-    def code(self) -> int | None: ...
+    def code(self) -> int | None:
+        """Place among the compiled losses."""
+
     @property
-    def parameter(self) -> float: ...
+    def parameter(self) -> float:
+        """Of the compiled formula."""
 
 
 @dataclass(frozen=True)

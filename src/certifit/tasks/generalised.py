@@ -87,7 +87,7 @@ class GeneralisedLinear:
     def sums(self, point: Array, hessian: bool = False, cells: Cells | None = None) -> Oracle:
         """Sums of the loss over the rows, not divided by the sum of weights."""
         found = oracle(self.source, self.at(point), hessian, cells)
-        if not np.isfinite(found.value).all() and not point.any():
+        if not np.isfinite(found.value).all() and not point[:-1].any():
             self._rescale()
             found = oracle(self.source, self.at(point), hessian, cells)
         return found
