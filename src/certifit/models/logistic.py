@@ -64,7 +64,7 @@ class LogisticRegression(ScoreModel, Classifier):
         solver: Any = "auto",
         basis: Any = None,
         encoder: Any = None,
-        tol: float = 1e-8,
+        tol: float | None = None,
         step_tol: float = 0.0,
         max_iter: int = 1000,
     ) -> None:
@@ -120,7 +120,7 @@ class LogisticRegression(ScoreModel, Classifier):
         return self._weights()
 
     def _certified(self, task: Any, state: Any) -> Certificate:
-        return certify(task, state, float(self.tol))
+        return certify(task, state, self._tolerance())
 
     def _log_scores(self, columns: Block) -> Array:
         z = self._column_scores(columns)
