@@ -72,6 +72,8 @@ def fold_intervals(model: Any, rows: Rows, rounds: Sequence[Splits]) -> FoldInte
     """A model a split and its errors on held-out rows: from the sums where the model offers that, else by refits."""
     if rows.weight is not None or rows.source.first_block().weight is not None:
         raise ValueError("CV+ intervals need rows of equal weight: they count rows. Leave the weights out.")
+    if rows.source.has_offset:
+        raise ValueError("CV+ intervals are for rows without an offset or exposure. Leave intervals=True out.")
     if len(rounds) != 1 or not ((rounds[0].train + rounds[0].validation) == 1).all():
         raise ValueError("CV+ intervals need one round of folds in which every row validates once, e.g. cv=10.")
     splits = rounds[0]
@@ -92,10 +94,9 @@ def _refitted(model: Any, rows: Rows, splits: Splits) -> tuple[list[Any], list[A
     cells = splits.cells.of(numbered)
     models, errors = [], []
     for s in range(splits.n_splits):
-        X, y, _ = picked(rows, splits.train[s][cells])
-        models.append(clone(model).fit(X, y))
-        X, y, _ = picked(rows, splits.validation[s][cells])
-        errors.append(np.abs(np.asarray(y, dtype=np.float64) - models[-1].predict(X)))
+        models.append(picked(rows, splits.train[s][cells]).fitted(clone(model)))
+        part = picked(rows, splits.validation[s][cells])
+        errors.append(np.abs(np.asarray(part.y, dtype=np.float64) - models[-1].predict(part.X)))
     return models, errors
 
 
