@@ -174,7 +174,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         model = with_offset(self.best_estimator_, X, offset, exposure)
         return float(scorer(model, X, y, **given(sample_weight=sample_weight)))
 
-    def predict_interval(self, X: Any, level: float = 0.9) -> Array:
+    def predict_interval(self, X: Any, level: float = 0.9, offset: Any = None, exposure: Any = None) -> Array:
         """Lower and upper end for every row (CV+): a new y lies between them with a probability of about `level`.
 
         Holds for rows drawn like the training rows, whatever the model: at least 2 level - 1 for sure, near `level` in
@@ -183,7 +183,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "best_estimator_")
         if self.intervals_ is None:
             raise ValueError("No intervals were kept. Use CrossValidated(..., intervals=True).")
-        return self.intervals_.at(X, level)
+        return self.intervals_.at(X, level, **given(offset=offset, exposure=exposure))
 
     @property
     def certificate_(self) -> Any:

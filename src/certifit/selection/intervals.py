@@ -41,10 +41,10 @@ class FoldIntervals:
     counts: Sequence[int]
     n_rows: int
 
-    def at(self, X: Any, level: float) -> Array:
-        """Lower and upper ends for rows X."""
+    def at(self, X: Any, level: float, **options: Any) -> Array:
+        """Lower and upper ends for rows X; options go to the models' predict."""
         _check_level(level)
-        centres = np.column_stack([model.predict(X) for model in self.models])
+        centres = np.column_stack([model.predict(X, **options) for model in self.models])
         upper = self._quantile(centres, level)
         lower = -self._quantile(-centres, level)
         return np.column_stack([lower, upper])
@@ -72,8 +72,6 @@ def fold_intervals(model: Any, rows: Rows, rounds: Sequence[Splits]) -> FoldInte
     """A model a split and its errors on held-out rows: from the sums where the model offers that, else by refits."""
     if rows.weight is not None or rows.source.first_block().weight is not None:
         raise ValueError("CV+ intervals need rows of equal weight: they count rows. Leave the weights out.")
-    if rows.source.has_offset:
-        raise ValueError("CV+ intervals are for rows without an offset or exposure. Leave intervals=True out.")
     if len(rounds) != 1 or not ((rounds[0].train + rounds[0].validation) == 1).all():
         raise ValueError("CV+ intervals need one round of folds in which every row validates once, e.g. cv=10.")
     splits = rounds[0]
@@ -96,7 +94,7 @@ def _refitted(model: Any, rows: Rows, splits: Splits) -> tuple[list[Any], list[A
     for s in range(splits.n_splits):
         models.append(picked(rows, splits.train[s][cells]).fitted(clone(model)))
         part = picked(rows, splits.validation[s][cells])
-        errors.append(np.abs(np.asarray(part.y, dtype=np.float64) - models[-1].predict(part.X)))
+        errors.append(np.abs(np.asarray(part.y, dtype=np.float64) - part.seen_by(models[-1]).predict(part.X)))
     return models, errors
 
 

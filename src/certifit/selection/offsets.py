@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, update_wrapper
 from inspect import signature
 from typing import Any
 
@@ -39,7 +39,7 @@ class WithOffset:
             return found
         if "offset" not in signature(found).parameters:
             raise TypeError(f"{name} of {type(self._model).__name__} takes no offset, so rows with one have no score.")
-        return partial(found, offset=self._offset)
+        return update_wrapper(partial(found, offset=self._offset), found)
 
     def __sklearn_tags__(self) -> Any:
         return get_tags(self._model)
