@@ -134,10 +134,12 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
     def _log_scores(self, columns: Block) -> Array:
         """Scores of every class for mapped rows: log p(k | x), but for what is equal for all classes of a row."""
 
-    def labelled(self, X: Any, y: Any = None, sample_weight: Any = None) -> Source:
+    def labelled(
+        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    ) -> Source:
         """Rows of the fitted classes, with codes as in the fit."""
         predict_source(self, X) if isinstance(X, Source) else predict_rows(self, X)
-        return class_source(self.reader(), X, y, sample_weight, self.classes_)[0]
+        return class_source(self.reader(), X, y, sample_weight, self.classes_, offset, exposure)[0]
 
     def _each(self, X: Any, f: Callable[[Block], Any]) -> Any:
         """f of every run of a scan, or of pieces of rows in memory."""
