@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.generalised import ScoreCertificate, certify
 from certifit.data.columns import Array
@@ -49,7 +50,8 @@ class ScoreModel(PenaltyParameters, MappedRows):
     @property
     def n_iter_(self) -> int:
         """Iterations of the solver."""
-        return len(self.history_)
+        check_is_fitted(self)
+        return max(int(self.history_[-1]["iteration"]), 1)
 
     def _fit_scores(self, source: Source, stacklevel: int) -> None:
         """Fit the maps and the weights to checked rows."""

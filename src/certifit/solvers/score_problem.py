@@ -1,7 +1,8 @@
 """A generalised linear model as a smooth function of a vector, for the solvers that take any.
 
-x is (weights, intercept where there is one), in the user's units: a step is then the course's, w -= step gradient. Or in
-units in which every column has curvature 1 at the start, where conjugate gradients and quasi-Newton methods go faster.
+x is (weights, intercept where there is one), in the user's units: a step is then the course's, w -= step gradient.
+Or in units in which every column has curvature 1 at the start, where conjugate gradients and quasi-Newton methods go
+faster.
 """
 
 from __future__ import annotations
