@@ -33,6 +33,11 @@ _MODULES = {
         "BernoulliNB",
         "MultinomialNB",
     ),
+    "solvers.stochastic": (
+        "SGD",
+        "AveragedSGD",
+        "MiniBatch",
+    ),
     "families": ("Gaussian",),
     "maps": (
         "Polynomial",
@@ -138,6 +143,8 @@ _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "PCA",
+    "SGD",
+    "AveragedSGD",
     "BackwardSelection",
     "BernoulliNB",
     "BiasVarianceDisplay",
@@ -165,6 +172,7 @@ __all__ = [
     "LearningCurveDisplay",
     "LinearRegression",
     "LogisticRegression",
+    "MiniBatch",
     "MultinomialNB",
     "MutualInformationDisplay",
     "MutualInformationFilter",
@@ -293,6 +301,7 @@ if TYPE_CHECKING:
     from certifit.selection.leaderboard import leaderboard
     from certifit.selection.splits import Bootstrap, Folds
     from certifit.selection.wrappers import BackwardSelection, ForwardSelection
+    from certifit.solvers.stochastic import SGD, AveragedSGD, MiniBatch
 
 
 def __getattr__(name: str) -> Any:

@@ -184,7 +184,7 @@ def test_offsets_and_starts_are_used(rng):
     source = Memory(X, y, offset=offset)
     problem = Rows(source, PoissonLog(), np.full(D, 0.05))
     best = problem.solved()
-    found = AveragedSGD().minimise(problem, np.zeros(D + 1), Stop(tol=1e-3, max_iter=500))
+    found = AveragedSGD().minimise(problem, np.zeros(D + 1), Stop(tol=1e-3, max_iter=3000))
     assert found.converged
     again = SGD(step=1e-9).minimise(problem, best, Stop(tol=0.0, max_iter=1))
     np.testing.assert_allclose(again.x, best, atol=1e-5)
