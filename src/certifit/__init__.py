@@ -21,6 +21,11 @@ _MODULES = {
         "ElasticNet",
     ),
     "models.robust": ("HuberRegressor",),
+    "models.glm": (
+        "GammaRegressor",
+        "PoissonRegressor",
+    ),
+    "models.logistic": ("LogisticRegression",),
     "models.components": ("PCA",),
     "models.generative": ("GaussianDiscriminant",),
     "models.naive_bayes": ("GaussianNB",),
@@ -150,6 +155,7 @@ __all__ = [
     "Folds",
     "ForwardSelection",
     "Functions",
+    "GammaRegressor",
     "Gaussian",
     "GaussianDiscriminant",
     "GaussianNB",
@@ -158,10 +164,12 @@ __all__ = [
     "Lasso",
     "LearningCurveDisplay",
     "LinearRegression",
+    "LogisticRegression",
     "MultinomialNB",
     "MutualInformationDisplay",
     "MutualInformationFilter",
     "PathDisplay",
+    "PoissonRegressor",
     "Polynomial",
     "PrecisionRecallDisplay",
     "Ridge",
@@ -267,7 +275,9 @@ if TYPE_CHECKING:
     from certifit.models.components import PCA
     from certifit.models.count_naive_bayes import BernoulliNB, MultinomialNB
     from certifit.models.generative import GaussianDiscriminant
+    from certifit.models.glm import GammaRegressor, PoissonRegressor
     from certifit.models.linear import LinearRegression, Ridge
+    from certifit.models.logistic import LogisticRegression
     from certifit.models.naive_bayes import GaussianNB
     from certifit.models.robust import HuberRegressor
     from certifit.models.sparse import ElasticNet, Lasso

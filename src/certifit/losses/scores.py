@@ -1,0 +1,293 @@
+"""Losses l(y, z) of a row's score z: half a deviance, so that the least over z is 0.
+
+Value, slope and curvature are l and its first two derivatives by z; the compiled core has the same formulas in
+cpp/losses.hpp, at the place `code`. mean(z) is E y of the model that the loss is the likelihood of.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, xlogy
+
+from certifit.data.columns import Array
+
+
+class ScoreLoss(ABC):
+    """A loss of a score. parameter: of the compiled formula, where it has one."""
+
+    name: str
+    code: int | None = None  # place among the compiled losses; None: a run at a time, in Python
+    is_convex: bool = True
+    concordance: float | None = None  # M with |l'''| <= M l'' everywhere; None: no such number is known
+    has_conjugate: bool = False
+    legal: str  # what a target may be, in words
+
+    @property
+    def parameter(self) -> float:
+        """Of the compiled formula."""
+        return 0.0
+
+    @abstractmethod
+    def value(self, y: Array, z: Array) -> Array:
+        """l(y, z)."""
+
+    @abstractmethod
+    def slope(self, y: Array, z: Array) -> Array:
+        """dl/dz."""
+
+    @abstractmethod
+    def curvature(self, y: Array, z: Array) -> Array:
+        """d^2 l/dz^2."""
+
+    @abstractmethod
+    def mean(self, z: Array) -> Array:
+        """E y at a score."""
+
+    @abstractmethod
+    def score(self, mean: float) -> float:
+        """The score of a mean: where a fit starts."""
+
+    def expected(self, y: Array, z: Array) -> Array:
+        """A curvature >= 0 to step by: l'' itself where the loss is convex."""
+        return self.curvature(y, z)
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """sup over z of u z - l(y, z); infinite where there is none."""
+        raise NotImplementedError(f"{self.name} has no conjugate here.")
+
+    @abstractmethod
+    def is_legal(self, y: Array) -> Array:
+        """Which targets are."""
+
+    def check_target(self, y: Array, first_row: int = 0, name: str = "y") -> None:
+        """Refuse a target that the loss does not know, naming the row."""
+        bad = np.flatnonzero(~self.is_legal(y))
+        if len(bad):
+            row = int(bad[0])
+            raise ValueError(f"{name} must be {self.legal} for {self.name}. Row {row + first_row} is {y[row]:g}.")
+
+
+@dataclass(frozen=True)
+class Logistic(ScoreLoss):
+    """l = log(1 + e^z) - y z, less what y alone decides: y is 0, 1 or a share between."""
+
+    name = "the logistic loss"
+    code = 0
+    concordance = 1.0  # l''' = l'' (1 - 2p)
+    has_conjugate = True
+    legal = "between 0 and 1"
+
+    def value(self, y: Array, z: Array) -> Array:
+        """max(z, 0) - y z without cancelling, and log(1 + e^-|z|); less the entropy of y."""
+        line = np.where(z > 0, (1 - y) * z, -y * z)
+        return np.asarray(line + np.log1p(np.exp(-np.abs(z))) + xlogy(y, y) + xlogy(1 - y, 1 - y))
+
+    def slope(self, y: Array, z: Array) -> Array:
+        """p - y."""
+        return np.asarray((1 - y) * expit(z) - y * expit(-z))
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """p (1 - p)."""
+        return np.asarray(expit(z) * expit(-z))
+
+    def mean(self, z: Array) -> Array:
+        """p = 1 / (1 + e^-z)."""
+        return np.asarray(expit(z))
+
+    def score(self, mean: float) -> float:
+        """log(p / (1 - p))."""
+        return float(np.log(mean) - np.log1p(-mean))
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """p log p + (1 - p) log(1 - p) at p = y + u, less the same of y; p must be in [0, 1]."""
+        p, q = y + u, (1 - y) - u
+        with np.errstate(invalid="ignore"):
+            inside = xlogy(p, p) + xlogy(q, q) - xlogy(y, y) - xlogy(1 - y, 1 - y)
+        return np.where((p >= 0) & (q >= 0), inside, np.inf)
+
+    def is_legal(self, y: Array) -> Array:
+        """0 <= y <= 1."""
+        return np.asarray((y >= 0) & (y <= 1))
+
+
+@dataclass(frozen=True)
+class PoissonLog(ScoreLoss):
+    """l = y (e^u - 1 - u), u = z - log y; e^z for y = 0."""
+
+    name = "the Poisson loss"
+    code = 1
+    concordance = 1.0  # l''' = l''
+    has_conjugate = True
+    legal = ">= 0"
+
+    def value(self, y: Array, z: Array) -> Array:
+        """e^z - y - y (z - log y)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            mu = np.exp(z)
+            return np.where(y > 0, (mu - y) - y * (z - np.log(np.where(y > 0, y, 1.0))), mu)
+
+    def slope(self, y: Array, z: Array) -> Array:
+        """e^z - y."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(z) - y)
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """e^z."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(z) + 0.0 * y)
+
+    def mean(self, z: Array) -> Array:
+        """e^z."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(z))
+
+    def score(self, mean: float) -> float:
+        """log mu."""
+        return float(np.log(mean))
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """m log m - y log y - u at m = y + u >= 0; infinite below."""
+        m = y + u
+        with np.errstate(invalid="ignore", divide="ignore"):
+            inside = xlogy(m, m) - xlogy(y, y) - u
+        return np.where(m >= 0, inside, np.inf)
+
+    def is_legal(self, y: Array) -> Array:
+        """y >= 0."""
+        return np.asarray(y >= 0)
+
+
+@dataclass(frozen=True)
+class GammaLog(ScoreLoss):
+    """l = e^u - 1 - u, u = log y - z."""
+
+    name = "the Gamma loss"
+    code = 2
+    concordance = 1.0  # l''' = -l''
+    has_conjugate = True
+    legal = "> 0"
+
+    def value(self, y: Array, z: Array) -> Array:
+        """y e^-z - 1 - log(y e^-z)."""
+        u = np.log(y) - z
+        with np.errstate(over="ignore"):
+            return np.asarray(np.expm1(u) - u)
+
+    def slope(self, y: Array, z: Array) -> Array:
+        """1 - y e^-z."""
+        with np.errstate(over="ignore"):
+            return np.asarray(-np.expm1(np.log(y) - z))
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """y e^-z."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(np.log(y) - z))
+
+    def mean(self, z: Array) -> Array:
+        """e^z."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(z))
+
+    def score(self, mean: float) -> float:
+        """log mu."""
+        return float(np.log(mean))
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """sup at t = log y - z = log(1 - u), u < 1: u log y - u log(1 - u) - (e^t - 1 - t)."""
+        r = 1 - u
+        with np.errstate(invalid="ignore", divide="ignore"):
+            inside = u * np.log(y) - xlogy(u, r) - (r - 1 - np.log(r))
+        return np.where(r > 0, inside, np.inf)
+
+    def is_legal(self, y: Array) -> Array:
+        """y > 0."""
+        return np.asarray(y > 0)
+
+
+@dataclass(frozen=True)
+class Squared(ScoreLoss):
+    """l = (y - z)^2 / 2."""
+
+    name = "the squared loss"
+    code = 3
+    concordance = 0.0  # l''' = 0
+    has_conjugate = True
+    legal = "a finite number"
+
+    def value(self, y: Array, z: Array) -> Array:
+        """(z - y)^2 / 2."""
+        return np.asarray(np.square(z - y) / 2)
+
+    def slope(self, y: Array, z: Array) -> Array:
+        """z - y."""
+        return np.asarray(z - y)
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """1."""
+        return np.ones_like(z)
+
+    def mean(self, z: Array) -> Array:
+        """z."""
+        return np.asarray(z)
+
+    def score(self, mean: float) -> float:
+        """The mean."""
+        return float(mean)
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """u y + u^2 / 2."""
+        return np.asarray(u * y + np.square(u) / 2)
+
+    def is_legal(self, y: Array) -> Array:
+        """Any finite number."""
+        return np.isfinite(y)
+
+
+@dataclass(frozen=True)
+class TweedieLog(ScoreLoss):
+    """l = y^(2-p)/((1-p)(2-p)) - y e^((1-p)z)/(1-p) + e^((2-p)z)/(2-p), the power p between 1 and 2."""
+
+    power: float
+
+    name = "the Tweedie loss"
+    code = 4
+    concordance = 1.0  # l'' = a e^(az) + b y e^(-bz), a, b < 1; l''' has a^2 and -b^2
+    legal = ">= 0"
+
+    @property
+    def parameter(self) -> float:
+        """The power."""
+        return float(self.power)
+
+    def value(self, y: Array, z: Array) -> Array:
+        """e^(az)/a + y e^(-bz)/b - y^a/(ab), a = 2 - p, b = p - 1."""
+        a, b = 2 - self.power, self.power - 1
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(a * z) / a + y * np.exp(-b * z) / b - np.power(y, a) / (a * b))
+
+    def slope(self, y: Array, z: Array) -> Array:
+        """e^(az) - y e^(-bz)."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp((2 - self.power) * z) - y * np.exp((1 - self.power) * z))
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """a e^(az) + b y e^(-bz)."""
+        a, b = 2 - self.power, self.power - 1
+        with np.errstate(over="ignore"):
+            return np.asarray(a * np.exp(a * z) + b * y * np.exp(-b * z))
+
+    def mean(self, z: Array) -> Array:
+        """e^z."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(z))
+
+    def score(self, mean: float) -> float:
+        """log mu."""
+        return float(np.log(mean))
+
+    def is_legal(self, y: Array) -> Array:
+        """y >= 0."""
+        return np.asarray(y >= 0)
