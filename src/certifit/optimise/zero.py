@@ -218,6 +218,6 @@ class _Search:
             self.reason, self.converged = "Converged: |f| is at its rounding, no step lowers it.", True
         else:
             self.reason = (
-                f"No zero is near: |f| = {now:.3g} has a minimum there, or f is not smooth. Start elsewhere; there may be "
-                "no zero."
+                f"No zero is near: |f| = {now:.3g} has a minimum there, or f is not smooth. Start elsewhere; there may "
+                "be no zero."
             )
