@@ -133,10 +133,22 @@ _MODULES = {
     "evaluation.displays.path": ("PathDisplay",),
     "evaluation.displays.influence": ("InfluenceDisplay",),
     "evaluation.displays.coefficients": ("CoefficientDisplay",),
+    "optimise.kkt": ("check_kkt",),
+    "optimise.minimise": ("minimize",),
+    "optimise.zero": ("find_zero",),
+    "solvers.conjugate_gradient": ("ConjugateGradient",),
+    "solvers.gradient_descent": ("GradientDescent",),
+    "solvers.newton": ("Newton",),
+    "solvers.quasi_newton": (
+        "BFGS",
+        "LBFGS",
+    ),
 }
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "BFGS",
+    "LBFGS",
     "PCA",
     "BackwardSelection",
     "BernoulliNB",
@@ -148,6 +160,7 @@ __all__ = [
     "CoefficientDisplay",
     "ConfusionMatrix",
     "ConfusionMatrixDisplay",
+    "ConjugateGradient",
     "ConvergenceDisplay",
     "CrossValidated",
     "ElasticNet",
@@ -159,6 +172,7 @@ __all__ = [
     "Gaussian",
     "GaussianDiscriminant",
     "GaussianNB",
+    "GradientDescent",
     "HuberRegressor",
     "InfluenceDisplay",
     "Lasso",
@@ -168,6 +182,7 @@ __all__ = [
     "MultinomialNB",
     "MutualInformationDisplay",
     "MutualInformationFilter",
+    "Newton",
     "PathDisplay",
     "PoissonRegressor",
     "Polynomial",
@@ -187,6 +202,7 @@ __all__ = [
     "bounds",
     "brier_score_loss",
     "calibration",
+    "check_kkt",
     "class_validation",
     "clopper_pearson",
     "compare_auc",
@@ -196,6 +212,7 @@ __all__ = [
     "explained_variance_score",
     "f1_score",
     "fbeta_score",
+    "find_zero",
     "from_arrow",
     "from_dask",
     "jackknife_plus",
@@ -208,6 +225,7 @@ __all__ = [
     "mean_poisson_deviance",
     "mean_squared_error",
     "mean_tweedie_deviance",
+    "minimize",
     "precision_recall_curve",
     "precision_score",
     "r2_score",
@@ -281,6 +299,9 @@ if TYPE_CHECKING:
     from certifit.models.naive_bayes import GaussianNB
     from certifit.models.robust import HuberRegressor
     from certifit.models.sparse import ElasticNet, Lasso
+    from certifit.optimise.kkt import check_kkt
+    from certifit.optimise.minimise import minimize
+    from certifit.optimise.zero import find_zero
     from certifit.runtime import threads
     from certifit.selection.class_validation import class_validation
     from certifit.selection.cross_validated import CrossValidated
@@ -293,6 +314,10 @@ if TYPE_CHECKING:
     from certifit.selection.leaderboard import leaderboard
     from certifit.selection.splits import Bootstrap, Folds
     from certifit.selection.wrappers import BackwardSelection, ForwardSelection
+    from certifit.solvers.conjugate_gradient import ConjugateGradient
+    from certifit.solvers.gradient_descent import GradientDescent
+    from certifit.solvers.newton import Newton
+    from certifit.solvers.quasi_newton import BFGS, LBFGS
 
 
 def __getattr__(name: str) -> Any:
