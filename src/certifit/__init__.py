@@ -33,6 +33,11 @@ _MODULES = {
         "BernoulliNB",
         "MultinomialNB",
     ),
+    "solvers.stochastic": (
+        "SGD",
+        "AveragedSGD",
+        "MiniBatch",
+    ),
     "families": ("Gaussian",),
     "maps": (
         "Polynomial",
@@ -150,6 +155,8 @@ __all__ = [
     "BFGS",
     "LBFGS",
     "PCA",
+    "SGD",
+    "AveragedSGD",
     "BackwardSelection",
     "BernoulliNB",
     "BiasVarianceDisplay",
@@ -179,6 +186,7 @@ __all__ = [
     "LearningCurveDisplay",
     "LinearRegression",
     "LogisticRegression",
+    "MiniBatch",
     "MultinomialNB",
     "MutualInformationDisplay",
     "MutualInformationFilter",
@@ -318,6 +326,7 @@ if TYPE_CHECKING:
     from certifit.solvers.gradient_descent import GradientDescent
     from certifit.solvers.newton import Newton
     from certifit.solvers.quasi_newton import BFGS, LBFGS
+    from certifit.solvers.stochastic import SGD, AveragedSGD, MiniBatch
 
 
 def __getattr__(name: str) -> Any:
