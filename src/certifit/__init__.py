@@ -28,7 +28,11 @@ _MODULES = {
         "BernoulliNB",
         "MultinomialNB",
     ),
-    "families": ("Gaussian",),
+    "families": (
+        "families",
+        "Gaussian",
+    ),
+    "losses.user": ("Loss",),
     "maps": (
         "Polynomial",
         "Functions",
@@ -158,6 +162,7 @@ __all__ = [
     "Lasso",
     "LearningCurveDisplay",
     "LinearRegression",
+    "Loss",
     "MultinomialNB",
     "MutualInformationDisplay",
     "MutualInformationFilter",
@@ -187,6 +192,7 @@ __all__ = [
     "d2_tweedie_score",
     "explained_variance_score",
     "f1_score",
+    "families",
     "fbeta_score",
     "from_arrow",
     "from_dask",
@@ -217,6 +223,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from certifit import families
     from certifit.data.engines.dask import from_dask
     from certifit.data.files import scan_csv, scan_parquet, scan_svmlight
     from certifit.data.streams import from_arrow
@@ -262,6 +269,7 @@ if TYPE_CHECKING:
         roc_curve,
     )
     from certifit.families import Gaussian
+    from certifit.losses.user import Loss
     from certifit.maps import Functions, Polynomial, TableEncoder, TextBinarizer
     from certifit.modelfile import load, save, verify
     from certifit.models.components import PCA

@@ -9,7 +9,7 @@
     exponential        mu^2              as gamma                                                  1          inverse
     inverse-gaussian   mu^3              (y - mu)^2 / (2 y mu^2)                                   estimated  inverse^2
     tweedie            mu^p, 1 < p < 2   y^(2-p)/((1-p)(2-p)) - y mu^(1-p)/(1-p) + mu^(2-p)/(2-p)  estimated  power 1-p
-    negative-binomial  mu + alpha mu^2   y log(y/mu) - (y + 1/alpha) log((1+alpha y)/(1+alpha mu)) 1          (none here)
+    negative-binomial  mu + alpha mu^2   y log(y/mu) - (y + 1/alpha) log((1+alpha y)/(1+alpha mu)) 1          none
 
 phi is the dispersion. Log-likelihoods hold all constants, as those of R and of statsmodels do. Where phi is estimated
 the two differ in the phi that they put in:
