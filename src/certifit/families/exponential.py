@@ -20,6 +20,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 
+_NEAR = 1e-10  # nats a row: Newton's full steps from here on
 _MOST_STEPS = 500  # of Newton's method; fewer than ten do for all but the strangest rows
 
 
@@ -123,17 +124,18 @@ class ExponentialFamily(ABC):
 
     def _matching(self, target: Array) -> Self:
         """The distribution with E T = target: Newton's method on the convex a(eta) - eta'target."""
-        here = self
+        here, last = self, np.inf
         for _ in range(_MOST_STEPS):
-            step = np.linalg.solve(here.statistic_covariance, target - here.statistic_mean)
-            gain = float(step @ (target - here.statistic_mean))  # twice what is to be gained
-            if not gain > 1e-28 * (1 + abs(float(here.log_partition))):
+            apart = target - here.statistic_mean
+            step = np.linalg.solve(here.statistic_covariance, apart)
+            gain = float(step @ apart)  # twice what is to be gained
+            if gain > _NEAR:
+                here = _lower(here, step, target)
+            elif gain < last / 4:  # a itself no longer tells; the gain falls by its square until it is rounding
+                here, last = type(here).from_natural(here.eta + step), gain
+            else:
                 return here
-            there = _lower(here, step, target)
-            if there is None:
-                return here
-            here = there
-        raise ValueError("No mean of T is as that of the rows: they are too much alike.")
+        raise ValueError(f"No mean of T is as that of the rows after {_MOST_STEPS} steps: they are too much alike.")
 
     @property
     def mean(self) -> Any:
@@ -210,7 +212,7 @@ def has(eta: Array, k: int) -> bool:
 
 
 def _lower(here: Any, step: Array, target: Array) -> Any:
-    """The distribution after the step, halved until a(eta) - eta'target falls; None: it falls no more."""
+    """The distribution after the step, halved until a(eta) - eta'target falls."""
     value = here.log_partition - here.eta @ target
     for _ in range(60):
         eta = here.eta + step
@@ -219,7 +221,7 @@ def _lower(here: Any, step: Array, target: Array) -> Any:
             if there.log_partition - eta @ target < value:
                 return there
         step = step / 2
-    return None
+    raise ValueError("No mean of T is as that of the rows, up to rounding: they are too much alike.")
 
 
 def plain(value: Any) -> Any:
