@@ -38,7 +38,10 @@ _MODULES = {
         "AveragedSGD",
         "MiniBatch",
     ),
-    "families": ("Gaussian",),
+    "families": (
+        "Gaussian",
+        "families",
+    ),
     "maps": (
         "Polynomial",
         "Functions",
@@ -148,6 +151,7 @@ _MODULES = {
         "BFGS",
         "LBFGS",
     ),
+    "losses.user": ("Loss",),
 }
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -186,6 +190,7 @@ __all__ = [
     "LearningCurveDisplay",
     "LinearRegression",
     "LogisticRegression",
+    "Loss",
     "MiniBatch",
     "MultinomialNB",
     "MutualInformationDisplay",
@@ -219,6 +224,7 @@ __all__ = [
     "d2_tweedie_score",
     "explained_variance_score",
     "f1_score",
+    "families",
     "fbeta_score",
     "find_zero",
     "from_arrow",
@@ -251,11 +257,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from certifit import families
     from certifit.data.engines.dask import from_dask
     from certifit.data.files import scan_csv, scan_parquet, scan_svmlight
     from certifit.data.streams import from_arrow
-    from certifit.evaluation import bounds
-    from certifit.evaluation.bias_variance import bias_variance
+    from certifit.evaluation import bias_variance, bounds
     from certifit.evaluation.class_scores import (
         accuracy_score,
         balanced_accuracy_score,
@@ -296,6 +302,7 @@ if TYPE_CHECKING:
         roc_curve,
     )
     from certifit.families import Gaussian
+    from certifit.losses.user import Loss
     from certifit.maps import Functions, Polynomial, TableEncoder, TextBinarizer
     from certifit.modelfile import load, save, verify
     from certifit.models.components import PCA
@@ -311,7 +318,7 @@ if TYPE_CHECKING:
     from certifit.optimise.minimise import minimize
     from certifit.optimise.zero import find_zero
     from certifit.runtime import threads
-    from certifit.selection.class_validation import class_validation
+    from certifit.selection import class_validation, leaderboard
     from certifit.selection.cross_validated import CrossValidated
     from certifit.selection.curves import cross_validate, learning_curve, validation_curve
     from certifit.selection.display_path import SelectionPathDisplay
@@ -319,7 +326,6 @@ if TYPE_CHECKING:
     from certifit.selection.information import MutualInformationFilter
     from certifit.selection.information_display import MutualInformationDisplay
     from certifit.selection.intervals import jackknife_plus
-    from certifit.selection.leaderboard import leaderboard
     from certifit.selection.splits import Bootstrap, Folds
     from certifit.selection.wrappers import BackwardSelection, ForwardSelection
     from certifit.solvers.conjugate_gradient import ConjugateGradient
