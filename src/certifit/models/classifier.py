@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -153,7 +154,7 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
         """f of the mapped rows; a row without a finite score is refused."""
         if block.X.shape[0] == 0:
             return np.zeros((0, len(self.classes_)))
-        columns = Block(self.columns_of(block), None, None, block.first_row)
+        columns = replace(block, X=self.columns_of(block), y=None, weight=None)
         scores = f(columns)
         if np.isfinite(scores).all():
             return scores

@@ -86,7 +86,7 @@ def without_columns(source: Source) -> Memory:
 
 
 def _without_columns(block: Block) -> Block:
-    return Block(np.zeros((block.n_rows, 1), dtype=np.uint8), block.y, block.weight, block.first_row, block.group)
+    return replace(block, X=np.zeros((block.n_rows, 1), dtype=np.uint8))
 
 
 @dataclass(frozen=True)

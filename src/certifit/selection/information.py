@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from certifit.data.columns import Array
 from certifit.data.frames import frame_table, is_frame
-from certifit.data.gate import refuse_kinds, refuse_nonfinite
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.kinds import refuse_kinds
 from certifit.data.source import Memory, Source
 from certifit.maps.rows import input_names, set_names
 from certifit.runtime import n_threads
