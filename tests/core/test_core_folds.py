@@ -62,7 +62,7 @@ def test_a_column_is_the_oracle_of_its_rows(core, problem, rng):
     for k in range(K):
         own = np.where(cells >= 0, weight * train[k, cells], 0.0)
         state = (1.0, weights[:, k].copy(), intercepts[k], LOGISTIC, POWER, True, 256, 1)
-        value, g, _ = core.oracle(Block(X, None, None).rows, y, own, offset, scale, shift, *state)
+        value, g, *_ = core.oracle(Block(X, None, None).rows, y, own, offset, scale, shift, *state)
         np.testing.assert_allclose(values[k], value[0], rtol=1e-12)
         np.testing.assert_allclose(gradient[:, k], g[0], rtol=1e-11, atol=1e-10)
 
