@@ -100,6 +100,8 @@ def descend(
         rate = decrement / last if last > 0 else 1.0
         is_slow = rate > SLOW
         slow = slow + 1 if at.hessian is not None and is_slow else 0
+        if slow >= RUNAWAY and at.value > task.null_value:  # a start worse than none is left for it
+            return descend(task, task.start(), max_iter, trace, step_tol, enough)
         if slow >= RUNAWAY or (is_slow and at.hessian is not None and decrement <= NOISE * at.value):
             return point
         if decrement * (min(rate, 1.0) if last < np.inf else 1.0) <= enough * at.value:
