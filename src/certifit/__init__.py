@@ -33,7 +33,11 @@ _MODULES = {
         "BernoulliNB",
         "MultinomialNB",
     ),
-    "families": ("Gaussian",),
+    "families": (
+        "families",
+        "Gaussian",
+    ),
+    "losses.user": ("Loss",),
     "maps": (
         "Polynomial",
         "Functions",
@@ -165,6 +169,7 @@ __all__ = [
     "LearningCurveDisplay",
     "LinearRegression",
     "LogisticRegression",
+    "Loss",
     "MultinomialNB",
     "MutualInformationDisplay",
     "MutualInformationFilter",
@@ -195,6 +200,7 @@ __all__ = [
     "d2_tweedie_score",
     "explained_variance_score",
     "f1_score",
+    "families",
     "fbeta_score",
     "from_arrow",
     "from_dask",
@@ -225,6 +231,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from certifit import families
     from certifit.data.engines.dask import from_dask
     from certifit.data.files import scan_csv, scan_parquet, scan_svmlight
     from certifit.data.streams import from_arrow
@@ -270,6 +277,7 @@ if TYPE_CHECKING:
         roc_curve,
     )
     from certifit.families import Gaussian
+    from certifit.losses.user import Loss
     from certifit.maps import Functions, Polynomial, TableEncoder, TextBinarizer
     from certifit.modelfile import load, save, verify
     from certifit.models.components import PCA
