@@ -53,11 +53,15 @@ def inverse_gaussian(y: Array, mu: Array) -> Array:
 
 
 def tweedie(y: Array, mu: Array, power: float) -> Array:
-    """y^(2-p) / ((1-p)(2-p)) - y mu^(1-p) / (1-p) + mu^(2-p) / (2-p), p other than 1 and 2."""
-    a, b = 1 - power, 2 - power
+    """y^(2-p) / ((1-p)(2-p)) - y mu^(1-p) / (1-p) + mu^(2-p) / (2-p), 1 < p < 2.
+
+    It is y^a [(e^(a u) - 1) / a + (e^(-b u) - 1) / b], u = log(mu / y), a = 2 - p, b = p - 1; mu^a / a where y is 0.
+    """
+    a, b = 2 - power, power - 1
     with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
-        half = np.maximum(y, 0) ** b / (a * b) - y * mu**a / a + mu**b / b
-    return np.maximum(half, 0.0)
+        u = np.log(mu) - np.log(y)
+        half = np.power(y, a) * (np.expm1(a * u) / a + np.expm1(-b * u) / b)
+        return np.maximum(np.where(y > 0, half, np.power(mu, a) / a), 0.0)
 
 
 def negative_binomial(y: Array, mu: Array, alpha: float) -> Array:

@@ -179,7 +179,8 @@ class Probit(Link):
 
     def slope(self, z: Array) -> Array:
         """phi(z), the normal density."""
-        return np.asarray(np.exp(-np.square(z) / 2) / math.sqrt(2 * math.pi))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(-np.square(z) / 2) / math.sqrt(2 * math.pi))
 
     def curvature(self, z: Array) -> Array:
         """-z phi(z)."""
@@ -236,11 +237,12 @@ class CLogLog(Link):
 
     def log_mean(self, z: Array) -> Derivatives:
         """log(1 - e^-t), r = t / (e^t - 1) and r (1 - t - r)."""
-        t = np.exp(np.minimum(z, 50.0))
-        # log t - t / 2 + ... is z where t rounds away, so that z = -800 is not log 0
-        value = np.where(z < -40, z, np.log(-np.expm1(-np.maximum(t, math.exp(-40)))))
-        with np.errstate(over="ignore", invalid="ignore"):
-            r = np.where(z < -40, 1.0, t / np.expm1(t))
+        t = np.exp(np.clip(z, -40.0, 50.0))
+        with np.errstate(over="ignore", divide="ignore"):
+            value = np.where(t < math.log(2), np.log(-np.expm1(-t)), np.log1p(-np.exp(-t)))
+            r = t / np.expm1(t)
+        # Below -40 log(1 - e^-t) = log t - t / 2 is z, and r is 1, to the last digit
+        value, t = np.where(z < -40, z, value), np.exp(np.minimum(z, 50.0))
         return Derivatives(value, r, r * _below_line(t, r))
 
     def log_rest(self, z: Array) -> Derivatives:
