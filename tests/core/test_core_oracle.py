@@ -135,7 +135,7 @@ def test_derivatives_given_by_row_are_summed(core, rng, is_sparse):
     rows = Block(sp.csr_array(X) if is_sparse else X, None, None).rows
     ones = np.column_stack([X * scale - shift, np.ones(N)])
     for given in (curvatures, None):
-        gradient, hessian = core.weighted_sums(rows, slopes, given, weight, scale, shift, 1.0, 256, 2)
+        gradient, hessian, _, _ = core.weighted_sums(rows, slopes, given, weight, scale, shift, 1.0, 256, 2)
         np.testing.assert_allclose(gradient[0], ones.T @ (weight * slopes), rtol=1e-11, atol=1e-10)
         if given is None:
             assert hessian is None
