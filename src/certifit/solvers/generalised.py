@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from certifit.solvers import chord
+from certifit.solvers import chord, prox_newton
 from certifit.solvers.direct import Run
 from certifit.tasks.generalised import GeneralisedLinear
 
@@ -20,5 +20,5 @@ def check_solver(solver: Any) -> None:
 def solve(task: GeneralisedLinear, solver: Any, tol: float, max_iter: int, step_tol: float) -> Run:
     """The minimiser by a solver, or by the one that suits the task."""
     if not task.is_smooth:
-        raise NotImplementedError("An L1 penalty and bounds have no solver yet.")
+        return prox_newton.solve(task, max_iter, step_tol)
     return chord.solve(task, max_iter, step_tol)
