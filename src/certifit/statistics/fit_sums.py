@@ -1,8 +1,8 @@
 """What inference for a generalised linear model sums over the rows of its fit: one pass.
 
-    information   sum w W (x, 1)(x, 1)',   W = E l'' = h'^2 / V: what Fisher scoring (IRLS) weighs rows by
-    deviance      2 sum w l(y, z),         Pearson's sum of w (y - mu)^2 / V = w l'^2 / W
-    saturated     log-likelihood of means equal to the targets, at dispersion 1
+information   sum w W (x, 1)(x, 1)',   W = E l'' = h'^2 / V: what Fisher scoring (IRLS) weighs rows by
+deviance      2 sum w l(y, z),         Pearson's sum of w (y - mu)^2 / V = w l'^2 / W
+saturated     log-likelihood of means equal to the targets, at dispersion 1
 """
 
 from __future__ import annotations

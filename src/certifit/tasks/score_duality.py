@@ -109,7 +109,9 @@ def _gap_from(task: GeneralisedLinear, at: _Point) -> Gap:
     there = _evaluated(task, target, bool(_must_vanish(task.penalty).any()))
     gap = _gap_at(task, there)
     rounding = gap.rounding + _objective_error(task, at) + _objective_error(task, there)
-    return Gap(max(at.objective - there.objective, 0.0) + gap.value, rounding, at.objective, scale_of(task, at.objective))
+    return Gap(
+        max(at.objective - there.objective, 0.0) + gap.value, rounding, at.objective, scale_of(task, at.objective)
+    )
 
 
 def _gap_at(task: GeneralisedLinear, at: _Point) -> Gap:
