@@ -150,9 +150,7 @@ class GlmInferenceMethods:
         return self.inference_
 
     @one_blas_thread
-    def _fit_on(
-        self, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any, redundant: Redundant
-    ) -> _SeenFit:
+    def _fit_on(self, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any, redundant: Redundant) -> _SeenFit:
         """The fit on rows that are its own, and its inference."""
         may_drop = redundant == "drop" and self._is_free() and bool(self.certificate_.dependent)
         family = self._family()

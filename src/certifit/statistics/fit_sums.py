@@ -1,8 +1,8 @@
 """What inference for a generalised linear model sums over the rows of its fit: one pass.
 
-    information   sum w W (x, 1)(x, 1)',   W = E l'' = h'^2 / V: what Fisher scoring (IRLS) weighs rows by
-    deviance      2 sum w l(y, z),         Pearson's sum of w (y - mu)^2 / V = w l'^2 / W
-    saturated     log-likelihood of means equal to the targets, at dispersion 1
+information   sum w W (x, 1)(x, 1)',   W = E l'' = h'^2 / V: what Fisher scoring (IRLS) weighs rows by
+deviance      2 sum w l(y, z),         Pearson's sum of w (y - mu)^2 / V = w l'^2 / W
+saturated     log-likelihood of means equal to the targets, at dispersion 1
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Likelihood = Callable[[Array, Array, Array | None], float]  # of targets, means 
 
 @dataclass(frozen=True)
 class FitSums:
-    """Sums over the rows of positive weight, in the units of the weights. half: of the deviance, at the fit and null."""
+    """Sums over rows of positive weight, in the units of the weights. half: half the deviance, of the fit and null."""
 
     information: Array
     half: float
@@ -62,7 +62,7 @@ class Fit:
 
 
 def expected_curvature(loss: Any, y: Array, z: Array) -> Array:
-    """E l'' over targets of the mean of a score. A compiled loss has l'' linear in y, so that it is l'' at that mean."""
+    """E l'' over targets of the mean of a score; where l'' is linear in y, l'' at that mean."""
     found = loss.expected(y, z) if loss.code is None and hasattr(loss, "link") else loss.curvature(loss.mean(z), z)
     return np.asarray(found)
 
