@@ -89,12 +89,12 @@ def _of_run(run: Block, fit: Fit, null: float, saturated: Likelihood | None, blo
     def of_block(begin: int) -> FitSums:
         part = slice(begin, begin + block_rows)
         w = None if run.weight is None else run.weight[part]
-        own = [_total(rows[part], w) for rows in (found.values, null_values, pearson)]
+        half, null_half, chi2 = (_total(rows[part], w) for rows in (found.values, null_values, pearson))
         counted = slice(None) if w is None else w > 0
         target = y[part][counted]
         with np.errstate(all="ignore"):
             full = np.nan if saturated is None else saturated(target, target, None if w is None else w[counted])
-        return FitSums(np.zeros(0), *own, full, len(target))
+        return FitSums(np.zeros(0), half, null_half, chi2, full, len(target))
 
     rest = tree_sum(map(of_block, range(0, max(run.n_rows, 1), block_rows)))
     return replace(rest, information=information[0])
