@@ -23,7 +23,8 @@ from certifit.statistics.gram import Scaling
 class Oracle:
     """sum_i w_i l_i, its gradient, and its Hessian where that was asked for: one entry a cell.
 
-    With a Hessian, of all rows: largest, of every scaled and shifted column and 1; slopes, the sum of w_i |l'_i|.
+    Of all rows: slopes, the sum of w_i |l'_i|; curvatures, that of w_i l''_i; with a Hessian largest, of every scaled
+    and shifted column and 1.
     """
 
     value: Array
@@ -31,13 +32,15 @@ class Oracle:
     hessian: Array | None
     largest: Array | None
     slopes: float
+    curvatures: float
 
     def __add__(self, other: Oracle) -> Oracle:
         value, gradient = self.value + other.value, self.gradient + other.gradient
+        slopes, curvatures = self.slopes + other.slopes, self.curvatures + other.curvatures
         if self.hessian is None or other.hessian is None or self.largest is None or other.largest is None:
-            return Oracle(value, gradient, None, None, 0.0)
+            return Oracle(value, gradient, None, None, slopes, curvatures)
         largest = np.maximum(self.largest, other.largest)
-        return Oracle(value, gradient, self.hessian + other.hessian, largest, self.slopes + other.slopes)
+        return Oracle(value, gradient, self.hessian + other.hessian, largest, slopes, curvatures)
 
 
 class RowLoss(Protocol):
