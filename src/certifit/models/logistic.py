@@ -14,11 +14,14 @@ from certifit.certificates.generalised import certify
 from certifit.data.columns import Array
 from certifit.data.gate import class_source
 from certifit.data.source import Block, Source, tree_sum
+from certifit.families.response import Response
+from certifit.families.responses import Bernoulli
 from certifit.losses.scores import Logistic, ScoreLoss
 from certifit.models.classifier import Classifier, codes_of
 from certifit.models.mapped import check_number, unchanged_on_error
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
+from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 
 
@@ -155,6 +158,18 @@ class LogisticRegression(ScoreModel, Classifier):
 
     def _loss(self) -> ScoreLoss:
         return Logistic()
+
+    def _family(self) -> tuple[Response, str] | None:
+        return (Bernoulli(), "logit") if len(self.classes_) == 2 and self.class_weight_ is None else None
+
+    def _why_no_inference(self) -> str:
+        if self.alpha_ == 0 and self.class_weight_ is not None:
+            return "class_weight changes what is estimated, so that it is no maximum likelihood. Fit without it."
+        return super()._why_no_inference()
+
+    def _task_on(self, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any) -> GeneralisedLinear:
+        source = self.labelled(X, y, sample_weight, offset, exposure)
+        return self._score_task(self._weighted(self._mapped(source)), self.alpha_)
 
     def _task(self, source: Source) -> Any:
         return self._score_task(self._weighted(source), self.alpha_)
