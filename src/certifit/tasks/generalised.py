@@ -7,7 +7,8 @@ A point is (weights of scaled, shifted columns, their intercept last). Here the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +18,7 @@ from certifit.data.columns import Array
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
 from certifit.losses.scores import ScoreLoss
+from certifit.penalties import ElasticPenalty
 from certifit.statistics import twofold as tf
 from certifit.statistics.gram import ColumnSizes, Scaling, refuse_no_weight
 from certifit.statistics.oracle import At, Oracle, oracle
@@ -37,7 +39,9 @@ class Evaluated:
 
 
 class GeneralisedLinear:
-    """What solver and certificate need of the rows."""
+    """What solver and certificate need of the rows. last_hessian: the last one made, of the loss, not divided."""
+
+    last_hessian: Array | None = None
 
     def __init__(self, source: Source, loss: ScoreLoss, strengths: Strengths, fit_intercept: bool) -> None:
         self.source, self.loss, self.strengths, self.fit_intercept = source, loss, strengths, fit_intercept
@@ -73,6 +77,22 @@ class GeneralisedLinear:
             strength = np.minimum(own * self.scaling.scale**2, LARGEST_PENALTY)
         return np.append(np.where(own > 0, strength, 0.0), 0.0)
 
+    @cached_property
+    def penalty(self) -> ElasticPenalty:
+        """The penalty on scaled weights."""
+        s, scale = self.strengths, self.scaling.scale
+        with np.errstate(over="ignore", under="ignore"):
+            l1 = np.minimum(s.alpha * s.l1_ratio * s.factors * scale, LARGEST_PENALTY)
+            return ElasticPenalty(l1, self.l2[:-1], s.lower / scale, s.upper / scale)
+
+    def at_strength(self, alpha: float) -> GeneralisedLinear:
+        """The same rows with another alpha."""
+        other = copy(self)
+        other.strengths = replace(self.strengths, alpha=alpha)
+        for name in ("l2", "penalty"):
+            other.__dict__.pop(name, None)
+        return other
+
     @property
     def is_smooth(self) -> bool:
         """Whether there is neither an l1 penalty nor a bound."""
@@ -90,6 +110,9 @@ class GeneralisedLinear:
         if not np.isfinite(found.value).all() and not point[:-1].any():
             self._rescale()
             found = oracle(self.source, self.at(point), hessian, cells)
+        if found.largest is not None:
+            self.__dict__["largest"] = found.largest
+            self.last_hessian = None if found.hessian is None else found.hessian[0]
         return found
 
     def evaluate(self, point: Array, hessian: bool = False) -> Evaluated:
@@ -126,6 +149,12 @@ class GeneralisedLinear:
     def null_value(self) -> float:
         """The objective without weights."""
         return self.evaluate(self.start()).value
+
+    @cached_property
+    def largest(self) -> Array:
+        """At least the largest entries of all rows, in size, of every scaled and shifted column, and 1."""
+        sizes: ColumnSizes = self.source.reduce(ColumnSizes.of)
+        return np.append(sizes.columns * self.scaling.scale + np.abs(self.scaling.shift), 1.0)
 
     @cached_property
     def largest_offset(self) -> float:
@@ -169,7 +198,8 @@ class GeneralisedLinear:
         refuse_nonfinite(self.source)
         largest = self.source.reduce(ColumnSizes.of)
         self.scaling = Scaling.of(self.source, centred=self.fit_intercept, exact=False, largest=largest)
-        self.__dict__.pop("l2", None)
+        for name in ("l2", "penalty", "largest"):
+            self.__dict__.pop(name, None)
 
     def _refuse_overflow(self, coef: Array) -> None:
         if np.isfinite(coef).all():
