@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +24,9 @@ from certifit.losses.user import Loss
 from certifit.models.mapped import unchanged_on_error
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
+from certifit.statistics.fit_sums import null_score
 from certifit.statistics.gram import counted
+from certifit.statistics.targets import target_sums
 from certifit.tasks.generalised import GeneralisedLinear
 
 
@@ -69,6 +72,31 @@ class GeneralisedRegressor(RegressorMixin, ScoreModel):
         check_is_fitted(self)
         task = self._task_on(X, y, sample_weight, offset, exposure)
         return certify(task, self._weights(), self._tolerance())
+
+    @one_blas_thread
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    ) -> float:
+        """The share of the deviance that is explained: 1 - deviance / deviance of the best constant (D2).
+
+        With an offset the constant is added to it. Of a scan that carries its target too.
+        """
+        check_is_fitted(self)
+        source = fit_source(self.reader(), X, y, sample_weight, offset, exposure)
+        predict_source(self, source)
+        loss = self._loss()
+        with np.errstate(divide="ignore", invalid="ignore"):  # no event at all: the score of the mean 0
+            start = float(loss.score(target_sums(source).mean))
+            null = null_score(source, loss, start) if source.has_offset else start
+            own, other = source.reduce(partial(self._half_deviances, null=null))
+        return float(1 - own / other) if other > 0 else float(own == 0)
+
+    def _half_deviances(self, block: Block, null: float) -> Array:
+        """Of the model, and of the constant `null` in its place."""
+        weight = np.ones(block.n_rows) if block.weight is None else block.weight
+        constant = np.full(block.n_rows, null) if block.offset is None else null + block.offset
+        loss, y = self._loss(), np.asarray(block.y)
+        return np.array([weight @ loss.value(y, z) for z in (self._row_scores(block), constant)])
 
     def scores(self, block: Block) -> Array:
         """E y of the rows of a block of the source that the model was fitted to."""
