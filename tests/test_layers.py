@@ -26,6 +26,7 @@ LAYERS = {
     "certificates": 7,
     "models": 8,
     "evaluation": 9,
+    "optimise": 10,  # the solvers on a user's own functions
     "selection": 10,
     "modelfile": 11,
     "report": 12,

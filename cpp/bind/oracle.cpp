@@ -23,9 +23,11 @@ nb::object oracle_py(nb::list x, Vector y, std::optional<Vector> weight, std::op
     return oracle(held.rows, y.data(), data_of(weight), data_of(offset), checked, scaling, {weights.data(), intercept},
                   static_cast<Loss>(loss), parameter, with_hessian, block_rows, crew);
   });
-  nb::object hessian = nb::none();
-  if (with_hessian) hessian = nb::cast(to_numpy<3>(std::move(sums.hessian), cubes));
-  return nb::make_tuple(to_numpy(std::move(sums.value)), to_numpy<2>(std::move(sums.gradient), shape), hessian);
+  nb::object value = nb::cast(to_numpy(std::move(sums.value)));
+  nb::object gradient = nb::cast(to_numpy<2>(std::move(sums.gradient), shape));
+  if (!with_hessian) return nb::make_tuple(value, gradient, nb::none(), nb::none(), 0.0);
+  return nb::make_tuple(value, gradient, to_numpy<3>(std::move(sums.hessian), cubes), to_numpy(std::move(sums.largest)),
+                        sums.slopes);
 }
 
 }  // namespace

@@ -8,11 +8,15 @@ namespace {
 struct BlockOracle {
   std::vector<double> value, gradient;  // gradient: cells x (places of SquareLayout)
   BlockSums hessian;
+  std::vector<double> largest;  // places of SquareLayout
+  double slopes = 0;
 
   void add(const BlockOracle& other) {
     for (size_t i = 0; i < value.size(); ++i) value[i] += other.value[i];
     for (size_t i = 0; i < gradient.size(); ++i) gradient[i] += other.gradient[i];
     hessian.add(other.hessian);
+    for (size_t i = 0; i < largest.size(); ++i) largest[i] = std::max(largest[i], other.largest[i]);
+    slopes += other.slopes;
   }
 };
 
@@ -59,6 +63,13 @@ class Evaluator {
       total += (value[0] + value[1]) + (value[2] + value[3]);
     }
     return total;
+  }
+
+  void add_largest(size_t row, double* largest) const {
+    rows_.for_each_entry(row, [&](size_t j, double value) {
+      double& most = largest[layout_.places[j]];
+      most = std::max(most, std::fabs(value * scaling_.scale[j]));
+    });
   }
 
   void add_gradient(std::span<const size_t> tile, Panels& panels, const double* slopes, double* gradient) {
@@ -114,13 +125,18 @@ class Evaluator {
   std::vector<double> weights_;
 };
 
-// Each row of the panels times the root of its curvature.
-void scale_rows(Panels& panels, std::span<const double> roots) {
-  for (size_t p = 0; p < panels.n_panels; ++p)
+// Each row of the panels times the root of its curvature; the largest entries before that.
+void scale_rows(Panels& panels, std::span<const double> roots, double* largest) {
+  for (size_t p = 0; p < panels.n_panels; ++p) {
+    Vec most = load(largest + p * lanes);
     for (size_t k = 0; k < roots.size(); ++k) {
       double* x = panels.at(p, k);
-      store(x, load(x) * broadcast(roots[k]));
+      const Vec own = load(x), size = absolute(own);
+      most = choose(size > most, size, most);
+      store(x, own * broadcast(roots[k]));
     }
+    store(largest + p * lanes, most);
+  }
 }
 
 // The gradient alone, of dense columns read where they lie: scale and shift are folded into the weights and applied to
@@ -240,6 +256,7 @@ OracleSums oracle(const Rows& rows, const double* y, const double* weight, const
       sums.value.assign(cells.count, 0.0);
       sums.gradient.assign(cells.count * width, 0.0);
       sums.hessian.hi.assign(cells.count * square, 0.0);
+      if (with_hessian) sums.largest.assign(width, 0.0);
       if (!with_hessian && !cells.of_row && rows.thin.empty()) {
         GradientOnly pass(rows, y, weight, offset, scaling, state, loss_of);
         constexpr size_t step = GradientOnly<decltype(loss_of)>::tile_rows;
@@ -272,14 +289,19 @@ OracleSums oracle(const Rows& rows, const double* y, const double* weight, const
             sums.value[c] += evaluator.evaluate(tile, panels, slopes.data(), roots.data());
             evaluator.add_gradient(tile, panels, slopes.data(), &sums.gradient[c * width]);
             if (!with_hessian) continue;
-            for (size_t k = 0; k < count; ++k) roots[k] = std::sqrt(roots[k]);
-            scale_rows(panels, {roots.data(), count});
+            for (size_t k = 0; k < count; ++k) {
+              roots[k] = std::sqrt(roots[k]);
+              sums.slopes += std::fabs(slopes[k]);
+            }
+            scale_rows(panels, {roots.data(), count}, sums.largest.data());
             add_tile(
                 panels, count, sums.hessian, c * square, layout.stride,
                 Ahead(rows, at < by_cell.rows.size() ? by_cell.rows[at] : std::min(i + chunk, end), panels.capacity));
             if (layout.n_thin == 0) continue;
-            for (size_t k = 0; k < count; ++k)
+            for (size_t k = 0; k < count; ++k) {
               entries.add(tile[k], roots[k], panels, k, sums.hessian, c * square, layout.stride);
+              if (evaluator.weight(tile[k]) > 0) evaluator.add_largest(tile[k], sums.largest.data());
+            }
           }
         }
       }
@@ -296,7 +318,12 @@ OracleSums oracle(const Rows& rows, const double* y, const double* weight, const
     for (size_t c = 0; c < cells.count; ++c)
       for (size_t j = 0; j < layout.places.size(); ++j)
         out.gradient[c * layout.places.size() + j] = root.gradient[c * width + layout.places[j]];
-  if (with_hessian) out.hessian = layout.unfolded(root.hessian.hi, cells.count, n_blocks > 0);
+  if (!with_hessian) return out;
+  out.hessian = layout.unfolded(root.hessian.hi, cells.count, n_blocks > 0);
+  out.largest.assign(layout.places.size(), 0.0);
+  out.slopes = root.slopes;
+  if (n_blocks > 0)
+    for (size_t j = 0; j < layout.places.size(); ++j) out.largest[j] = root.largest[layout.places[j]];
   return out;
 }
 

@@ -21,6 +21,11 @@ _MODULES = {
         "ElasticNet",
     ),
     "models.robust": ("HuberRegressor",),
+    "models.glm": (
+        "GammaRegressor",
+        "PoissonRegressor",
+    ),
+    "models.logistic": ("LogisticRegression",),
     "models.components": ("PCA",),
     "models.generative": ("GaussianDiscriminant",),
     "models.naive_bayes": ("GaussianNB",),
@@ -132,10 +137,22 @@ _MODULES = {
     "evaluation.displays.path": ("PathDisplay",),
     "evaluation.displays.influence": ("InfluenceDisplay",),
     "evaluation.displays.coefficients": ("CoefficientDisplay",),
+    "optimise.kkt": ("check_kkt",),
+    "optimise.minimise": ("minimize",),
+    "optimise.zero": ("find_zero",),
+    "solvers.conjugate_gradient": ("ConjugateGradient",),
+    "solvers.gradient_descent": ("GradientDescent",),
+    "solvers.newton": ("Newton",),
+    "solvers.quasi_newton": (
+        "BFGS",
+        "LBFGS",
+    ),
 }
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "BFGS",
+    "LBFGS",
     "PCA",
     "BackwardSelection",
     "BernoulliNB",
@@ -147,6 +164,7 @@ __all__ = [
     "CoefficientDisplay",
     "ConfusionMatrix",
     "ConfusionMatrixDisplay",
+    "ConjugateGradient",
     "ConvergenceDisplay",
     "CrossValidated",
     "ElasticNet",
@@ -154,19 +172,24 @@ __all__ = [
     "Folds",
     "ForwardSelection",
     "Functions",
+    "GammaRegressor",
     "Gaussian",
     "GaussianDiscriminant",
     "GaussianNB",
+    "GradientDescent",
     "HuberRegressor",
     "InfluenceDisplay",
     "Lasso",
     "LearningCurveDisplay",
     "LinearRegression",
+    "LogisticRegression",
     "Loss",
     "MultinomialNB",
     "MutualInformationDisplay",
     "MutualInformationFilter",
+    "Newton",
     "PathDisplay",
+    "PoissonRegressor",
     "Polynomial",
     "PrecisionRecallDisplay",
     "Ridge",
@@ -184,6 +207,7 @@ __all__ = [
     "bounds",
     "brier_score_loss",
     "calibration",
+    "check_kkt",
     "class_validation",
     "clopper_pearson",
     "compare_auc",
@@ -194,6 +218,7 @@ __all__ = [
     "f1_score",
     "families",
     "fbeta_score",
+    "find_zero",
     "from_arrow",
     "from_dask",
     "jackknife_plus",
@@ -206,6 +231,7 @@ __all__ = [
     "mean_poisson_deviance",
     "mean_squared_error",
     "mean_tweedie_deviance",
+    "minimize",
     "precision_recall_curve",
     "precision_score",
     "r2_score",
@@ -275,10 +301,15 @@ if TYPE_CHECKING:
     from certifit.models.components import PCA
     from certifit.models.count_naive_bayes import BernoulliNB, MultinomialNB
     from certifit.models.generative import GaussianDiscriminant
+    from certifit.models.glm import GammaRegressor, PoissonRegressor
     from certifit.models.linear import LinearRegression, Ridge
+    from certifit.models.logistic import LogisticRegression
     from certifit.models.naive_bayes import GaussianNB
     from certifit.models.robust import HuberRegressor
     from certifit.models.sparse import ElasticNet, Lasso
+    from certifit.optimise.kkt import check_kkt
+    from certifit.optimise.minimise import minimize
+    from certifit.optimise.zero import find_zero
     from certifit.runtime import threads
     from certifit.selection.class_validation import class_validation
     from certifit.selection.cross_validated import CrossValidated
@@ -291,6 +322,10 @@ if TYPE_CHECKING:
     from certifit.selection.leaderboard import leaderboard
     from certifit.selection.splits import Bootstrap, Folds
     from certifit.selection.wrappers import BackwardSelection, ForwardSelection
+    from certifit.solvers.conjugate_gradient import ConjugateGradient
+    from certifit.solvers.gradient_descent import GradientDescent
+    from certifit.solvers.newton import Newton
+    from certifit.solvers.quasi_newton import BFGS, LBFGS
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from certifit.data.columns import Array, Bits
 from certifit.data.labels import codes_of, label_column
-from certifit.data.roles import features
+from certifit.data.offsets import added, refuse_no_exposure
+from certifit.data.roles import Roles, features
 from certifit.data.source import Block, Source, block_rows
 
 
@@ -39,8 +40,10 @@ class ArrowSource(Source):
         place: Callable[[int], str] = "row {}".format,
         n_rows: int | None = None,
         group: str | None = None,
+        offset: str | None = None,
+        exposure: str | None = None,
     ) -> None:
-        taken = [name for name in (target, weight, group) if name is not None]
+        taken = Roles(target, weight, group, offset, exposure).columns()
         self.open_batches = open_batches
         self.schema = schema
         self.names = [name for name in schema.names if name not in taken] if columns is None else list(columns)
@@ -49,15 +52,26 @@ class ArrowSource(Source):
         self.has_target = target is not None
         self.weight = weight
         self.group = group
+        self.offset, self.exposure = offset, exposure
         self.place = place
         self.n_rows = n_rows
         self.n_features = len(self.names)
         self.block_rows = block_rows(self.n_features)
 
+    @property
+    def roles(self) -> Roles:
+        """The columns that are read beside the features."""
+        return Roles(self.target if self.has_target else None, self.weight, self.group, self.offset, self.exposure)
+
+    @property
+    def has_offset(self) -> bool:
+        """Whether a column is an offset or an exposure."""
+        return self.offset is not None or self.exposure is not None
+
     def select(self, columns: Sequence[str]) -> ArrowSource:
         """The same rows with only these feature columns."""
         other = copy(self)
-        other.names = features(self.names, None, None, columns, "The table")
+        other.names = features(self.names, Roles(), columns, "The table")
         other.n_features, other.block_rows = len(other.names), block_rows(len(other.names))
         return other
 
@@ -68,6 +82,7 @@ class ArrowSource(Source):
         other = copy(self)
         other.names, other.n_features, other.block_rows, other.run_rows = [self.target], 1, block_rows(1), None
         other.has_target = False
+        other.offset = other.exposure = None
         return other
 
     def without_target(self) -> ArrowSource:
@@ -90,25 +105,30 @@ class ArrowSource(Source):
             first_row += table.num_rows
 
     def block(self, table: pa.Table, first_row: int) -> Block:
-        """Rows of the schema as a block, target and weight checked."""
+        """Rows of the schema as a block; target, weight, offset and exposure checked."""
         y = self._target(table, first_row) if self.has_target else None
-        weight = None if self.weight is None else self._numbers(table, self.weight, first_row)
+        weight, offset, exposure = (
+            None if name is None else self._numbers(table, name, first_row, role)
+            for role, name in (("weight", self.weight), ("offset", self.offset), ("exposure", self.exposure))
+        )
         if weight is not None and (weight < 0).any():
             at = int(np.flatnonzero(weight < 0)[0])
             raise ValueError(f"Weight {self.weight!r} is negative at {self.place(first_row + at)}: {weight[at]:g}.")
+        if exposure is not None:
+            refuse_no_exposure(exposure, f"Exposure {self.exposure!r}", lambda at: self.place(first_row + at))
         group = None if self.group is None else group_keys(table.column(self.group))
-        return Block(table.select(self.names), y, weight, first_row, group)
+        return Block(table.select(self.names), y, weight, first_row, group, added(offset, exposure))
 
     def _tables(self, size: int) -> Iterator[pa.Table]:
         return rebatched(self.open_batches(), size)
 
     def _target(self, table: pa.Table, first_row: int) -> Array:
         if self.classes is None:
-            return self._numbers(table, self.target, first_row)
+            return self._numbers(table, self.target, first_row, "target")
         return codes_of(label_column(table.column(self.target), self.target, self.place, first_row), self.classes)
 
-    def _numbers(self, table: pa.Table, name: str, first_row: int) -> Array:
-        """A target or weight column as float64; every entry must be a finite number."""
+    def _numbers(self, table: pa.Table, name: str, first_row: int, role: str) -> Array:
+        """A column with a role as float64; every entry must be a finite number."""
         column = one_chunk(table.column(name))
         if not (
             pa.types.is_integer(column.type)
@@ -116,7 +136,7 @@ class ArrowSource(Source):
             or pa.types.is_boolean(column.type)
             or pa.types.is_decimal(column.type)
         ):
-            raise TypeError(f"Column {name!r} is {column.type}, but a target or weight must be numbers.")
+            raise TypeError(f"Column {name!r} is {column.type}, but the {role} must be numbers.")
         if column.null_count:
             at = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
             raise ValueError(f"Column {name!r} is empty at {self.place(first_row + at)}. Remove such rows first.")

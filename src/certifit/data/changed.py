@@ -1,4 +1,4 @@
-"""Sources whose runs are changed as they are read: other weights, labels as codes."""
+"""Sources whose runs are changed as they are read: other columns, other weights, labels as codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,43 @@ from typing import Any
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.data.source import Block, Result, Source, Statistic, itself
+from certifit.data.source import Block, Result, RowError, RowMap, Source, Statistic, block_rows, itself
+
+
+class Mapped(Source):
+    """A source seen through a map, run by run; an array in memory is cut so that no mapped copy of all rows exists."""
+
+    def __init__(self, inner: Source, row_map: RowMap) -> None:
+        self.inner = inner
+        self.row_map = row_map
+        self.names = [str(name) for name in row_map.get_feature_names_out(inner.names)]
+        self.named = inner.named
+        self.target = inner.target
+        self.n_features = len(self.names)
+        self.block_rows = block_rows(self.n_features)
+
+    @property
+    def has_offset(self) -> bool:
+        """Whether the rows have an offset."""
+        return self.inner.has_offset
+
+    def runs(self) -> Iterator[Block]:
+        """Mapped runs."""
+        return map(_Through(self.row_map, itself), self._cut().runs())
+
+    def map(self, f: Callable[[Block], Result]) -> Iterable[Result]:
+        """f of every mapped run, where the engine of the inner source has its rows."""
+        return self._cut().map(_Through(self.row_map, f))
+
+    def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
+        """Sum of f over the mapped runs, summed where the engine of the inner source sums."""
+        total: Statistic = self._cut().reduce(_Through(self.row_map, f))
+        return total
+
+    def _cut(self) -> Source:
+        """The inner source in runs that suit the mapped columns: no mapped copy of all rows exists."""
+        rows = min(self.rows_of_run(), self.inner.rows_of_run())  # a wide table mapped to few columns is held too
+        return self.inner.resized(self.block_rows, max(self.block_rows, rows))
 
 
 class Changed(Source):
@@ -26,6 +62,11 @@ class Changed(Source):
         if name.startswith("_") or name == "inner":
             raise AttributeError(name)
         return getattr(self.inner, name)
+
+    @property
+    def has_offset(self) -> bool:
+        """Whether the rows have an offset."""
+        return self.inner.has_offset
 
     def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
         """f of the changed run, as a function that can be sent to a worker."""
@@ -86,6 +127,21 @@ class Coded(Changed):
     def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
         """f of the run with codes."""
         return _Recoded(self.classes, f)
+
+
+@dataclass(frozen=True)
+class _Through:
+    """f of the mapped run: a function that can be sent to a worker."""
+
+    row_map: RowMap
+    f: Callable[[Block], Any]
+
+    def __call__(self, run: Block) -> Any:
+        try:
+            rows = self.row_map.apply(run.X)
+        except RowError as error:
+            raise error.moved(run.first_row) from None
+        return self.f(replace(run, X=rows))
 
 
 @dataclass(frozen=True)

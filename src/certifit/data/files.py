@@ -22,7 +22,7 @@ import pyarrow as pa
 from certifit.data.arrow import ArrowSource, rebatched
 from certifit.data.columns import Array
 from certifit.data.formats.paths import listed
-from certifit.data.roles import features
+from certifit.data.roles import Roles, features
 from certifit.data.source import Batches
 
 AnyPath = str | PathLike[str]
@@ -43,6 +43,8 @@ def scan_csv(
     delimiter: str | None = None,
     encoding: str = "utf8",
     group: str | None = None,
+    offset: str | None = None,
+    exposure: str | None = None,
 ) -> FileSource:
     """CSV with a header line, to give to `fit` or `predict`: a file, a glob, a folder, a list; .gz and .zst too.
 
@@ -53,6 +55,7 @@ def scan_csv(
     bad_rows: how many rows with too few or too many cells, or with a cell of another type, may be skipped and counted
     in `skipped`. delimiter: found from the header line by default.
     group: the column whose equal values cross-validation keeps in one fold (a customer, a patient).
+    offset: the column that is added to the score of a row. exposure: a column > 0 (time, people) whose log is added.
     """
     from certifit.data.formats.csv import CsvFiles, Text
 
@@ -60,10 +63,11 @@ def scan_csv(
         raise ValueError(f"bad_rows must be a whole number >= 0. Got {bad_rows!r}.")
     paths = listed(path, (".csv", ".tsv", ".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst"))
     text = Text.of(paths[0], delimiter, encoding, tuple(missing))
-    chosen = features(text.header, target, weight, columns, repr(paths[0]), group)
-    numbers = [] if weight is None else [weight]
+    roles = Roles(target, weight, group, offset, exposure)
+    chosen = features(text.header, roles, columns, repr(paths[0]))
+    numbers = [name for name in (weight, offset, exposure) if name is not None]
     read = [*chosen, *(name for name in (group, target) if name is not None)]
-    return FileSource(CsvFiles(paths, text, read, numbers, types or {}, bad_rows), target, weight, chosen, group)
+    return FileSource(CsvFiles(paths, text, read, numbers, types or {}, bad_rows), roles, chosen)
 
 
 def scan_parquet(
@@ -73,18 +77,21 @@ def scan_parquet(
     columns: Sequence[str] | None = None,
     *,
     group: str | None = None,
+    offset: str | None = None,
+    exposure: str | None = None,
 ) -> FileSource:
     """Parquet to give to `fit` or `predict`: a file, a glob, a folder, a list. Only the footers are read here.
 
     target, weight: the columns that hold y and the sample weight. columns: the features; default all others.
     group: the column whose equal values cross-validation keeps in one fold (a customer, a patient).
+    offset: the column that is added to the score of a row. exposure: a column > 0 (time, people) whose log is added.
     Page checksums are verified on every pass; `checksummed` says whether the files have them.
     """
     from certifit.data.formats.parquet import ParquetFiles
 
     files = ParquetFiles(listed(path, (".parquet", ".pq")))
-    chosen = features(files.schema.names, target, weight, columns, repr(files.paths[0]), group)
-    return FileSource(files, target, weight, chosen, group)
+    roles = Roles(target, weight, group, offset, exposure)
+    return FileSource(files, roles, features(files.schema.names, roles, columns, repr(files.paths[0])))
 
 
 def scan_svmlight(path: AnyPath, *, zero_based: bool = False, n_features: int | None = None) -> Batches:
@@ -136,18 +143,10 @@ class FileSource(ArrowSource):
     skipped: bad rows left out. checksummed: whether damage to the files is noticed. notes: sentences for a report.
     """
 
-    def __init__(
-        self,
-        files: Files,
-        target: str | None,
-        weight: str | None,
-        columns: Sequence[str],
-        group: str | None = None,
-    ) -> None:
-        wanted = [name for name in (*columns, target, weight, group) if name is not None]
-        open_batches = partial(files.batches, wanted, _BATCH_ROWS)
-        facts = (files.place, files.n_rows, group)
-        super().__init__(open_batches, files.schema, target, weight, list(columns), *facts)
+    def __init__(self, files: Files, roles: Roles, columns: Sequence[str]) -> None:
+        open_batches = partial(files.batches, [*columns, *roles.columns()], _BATCH_ROWS)
+        facts: dict[str, Any] = {"columns": list(columns), "place": files.place, "n_rows": files.n_rows}
+        super().__init__(open_batches, files.schema, **roles.named(), **facts)
         self.files = files
 
     @property
@@ -167,9 +166,7 @@ class FileSource(ArrowSource):
 
     def select(self, columns: Sequence[str]) -> FileSource:
         """The same rows with only these feature columns; the others are not read."""
-        target = self.target if self.has_target else None
-        chosen = features(self.names, None, None, columns, "The scan")
-        other = FileSource(self.files, target, self.weight, chosen, self.group)
+        other = FileSource(self.files, self.roles, features(self.names, Roles(), columns, "The scan"))
         other.classes = self.classes
         return other
 
@@ -184,17 +181,17 @@ class FileSource(ArrowSource):
             batches += table.to_batches()
         if not batches:
             return self
-        target, n_rows = self.target if self.has_target else None, sum(batch.num_rows for batch in batches)
-        other = ArrowSource(
-            batches.copy, batches[0].schema, target, self.weight, self.names, self.place, n_rows, self.group
-        )
+        facts: dict[str, Any] = {
+            "columns": self.names,
+            "place": self.place,
+            "n_rows": sum(batch.num_rows for batch in batches),
+        }
+        other = ArrowSource(batches.copy, batches[0].schema, **self.roles.named(), **facts)
         other.classes = self.classes
         return other
 
     def _tables(self, size: int) -> Iterator[pa.Table]:
-        roles = (self.target if self.has_target else None, self.weight, self.group)
-        wanted = [*self.names, *(name for name in roles if name is not None)]
-        return ahead(rebatched(self.files.batches(wanted, size), size))
+        return ahead(rebatched(self.files.batches([*self.names, *self.roles.columns()], size), size))
 
 
 class SvmlightSource(Batches):
@@ -203,6 +200,11 @@ class SvmlightSource(Batches):
     def __init__(self, file: Any, names: list[str]) -> None:
         super().__init__(file.blocks, names, named=False)
         self.file = file
+
+    @property
+    def has_offset(self) -> bool:
+        """The format has no column for an offset."""
+        return False
 
     @property
     def notes(self) -> list[str]:

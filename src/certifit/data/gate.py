@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_array, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, column_or_1d, has_fit_parameter, validate_data
 
 from certifit.data.arrow import ArrowSource
 from certifit.data.columns import Array, Columns
 from certifit.data.frames import frame_table, is_frame
+from certifit.data.kinds import refuse_kinds
 from certifit.data.labels import coded, read_labels, with_codes
+from certifit.data.offsets import checked_offset
 from certifit.data.source import Block, Memory, Source
 from certifit.runtime import core, n_threads
 
@@ -28,16 +30,17 @@ _SEARCH_ROWS = 65_536
 _COUNTS = (np.float32, np.float64, np.int32, np.int64)  # what sparse counts come as
 
 
-def fit_source(model: Any, X: Any, y: Any, sample_weight: Any) -> Source:
+def fit_source(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any = None, exposure: Any = None) -> Source:
     """The checked training rows. Sets n_features_in_ and feature_names_in_ on the model."""
     if isinstance(X, Source):
-        _refuse_extra(y, sample_weight)
+        _refuse_extra(y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
+        refuse_offset(model, X)
         if X.first_block().y is None:
             raise ValueError("The scan has no target. Use scan_csv(path, target='name of the column').")
         _set_columns(model, X)
         return X
     if getattr(model, "encoder", None) is not None:
-        return _fit_table(model, _table(X), y, sample_weight)
+        return _fit_table(model, _table(X), y, sample_weight, (offset, exposure))
     refuse_kinds(X)
     X, y = validate_data(model, _canonical(X), y, **_ROWS, y_numeric=True, multi_output=False)
     y = np.ascontiguousarray(y, dtype=np.float64)
@@ -45,8 +48,7 @@ def fit_source(model: Any, X: Any, y: Any, sample_weight: Any) -> Source:
         row = int(np.flatnonzero(~np.isfinite(y))[0])
         raise ValueError(f"Input y contains NaN or a missing value: row {row}. Remove such rows.")
     weight = None if sample_weight is None else checked_weight(sample_weight, len(y))
-    names = getattr(model, "feature_names_in_", None)
-    return Memory(_core_array(X), y, weight, None if names is None else [str(name) for name in names])
+    return Memory(_core_array(X), y, weight, _names_of(model), checked_offset(offset, exposure, len(y)))
 
 
 def unlabelled_source(model: Any, X: Any, sample_weight: Any) -> Source:
@@ -54,6 +56,7 @@ def unlabelled_source(model: Any, X: Any, sample_weight: Any) -> Source:
     if isinstance(X, Source):
         if sample_weight is not None:
             raise ValueError("A scan carries its weight. Pass it as scan_csv(..., weight=), not to fit.")
+        refuse_offset(model, X)
         model.n_features_in_ = X.n_features
         _set_names(model, X.names if X.named else None)
         return X
@@ -62,43 +65,53 @@ def unlabelled_source(model: Any, X: Any, sample_weight: Any) -> Source:
     refuse_kinds(X)
     X = validate_data(model, _canonical(X), **_ROWS)
     weight = None if sample_weight is None else checked_weight(sample_weight, X.shape[0])
-    names = getattr(model, "feature_names_in_", None)
-    return Memory(_core_array(X), None, weight, None if names is None else [str(name) for name in names])
+    return Memory(_core_array(X), None, weight, _names_of(model))
 
 
-def class_source(model: Any, X: Any, y: Any, sample_weight: Any, known: Array | None = None) -> tuple[Source, Array]:
+def class_source(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    known: Array | None = None,
+    offset: Any = None,
+    exposure: Any = None,
+) -> tuple[Source, Array]:
     """The checked training rows of a classifier with their labels as codes, and the classes.
 
     known: the classes that there are; None is those of the rows.
     """
     if isinstance(X, Source):
-        _refuse_extra(y, sample_weight)
+        _refuse_extra(y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
+        refuse_offset(model, X)
         source, classes = with_codes(X, known)
         _set_columns(model, X)
         return source, classes
     y = None if y is None else read_labels(y)
     if getattr(model, "encoder", None) is not None:
-        return _class_table(model, _table(X), y, sample_weight, known)
+        return _class_table(model, _table(X), y, sample_weight, known, (offset, exposure))
     refuse_kinds(X)
     X, y = validate_data(model, _canonical(X), y, **_ROWS, multi_output=False)
     weight = None if sample_weight is None else checked_weight(sample_weight, len(y))
     classes, codes = coded(y, weight, known)
-    names = getattr(model, "feature_names_in_", None)
-    names = None if names is None else [str(name) for name in names]
-    return Memory(_core_array(X, _COUNTS), codes, weight, names), classes
+    own = checked_offset(offset, exposure, len(codes))
+    return Memory(_core_array(X, _COUNTS), codes, weight, _names_of(model), own), classes
 
 
-def predict_rows(model: Any, X: Any) -> Block:
-    """The checked rows to predict; the columns must be those of the fit."""
+def predict_rows(model: Any, X: Any, offset: Any = None, exposure: Any = None) -> Block:
+    """The checked rows to predict; the columns must be those of the fit. No offset is 0: with a log link, a rate."""
     if getattr(model, "encoder_", None) is not None:
-        return Block(_table(X), None, None)
-    refuse_kinds(X)
-    X = validate_data(model, _canonical(X), reset=False, ensure_min_samples=0, **_ROWS)
-    return Block(_core_array(X, _COUNTS), None, None)
+        rows = _table(X)
+    else:
+        refuse_kinds(X)
+        rows = _core_array(validate_data(model, _canonical(X), reset=False, ensure_min_samples=0, **_ROWS), _COUNTS)
+    return Block(rows, None, None, offset=checked_offset(offset, exposure, rows.shape[0]))
 
 
-def predict_source(model: Any, source: Source) -> Source:
+def predict_source(model: Any, source: Source, offset: Any = None, exposure: Any = None) -> Source:
     """A scan to predict. A table's columns are found by name; others must be those of the fit, in order."""
+    _refuse_extra(offset=offset, exposure=exposure)
+    refuse_offset(model, source)
     if source.is_table:
         if hasattr(model, "encoder_") and model.encoder_ is None:  # a selector leaves tables to its model
             raise TypeError(
@@ -115,14 +128,30 @@ def predict_source(model: Any, source: Source) -> Source:
     return source
 
 
-def _fit_table(model: Any, table: Any, y: Any, sample_weight: Any) -> Source:
-    """A frame with its target and weight beside it, for a model with an encoder."""
+def takes_offset(model: Any) -> bool:
+    """Whether `fit` of a model has an offset among its arguments."""
+    return bool(has_fit_parameter(model, "offset"))
+
+
+def refuse_offset(model: Any, source: Source) -> None:
+    """Refuse a source with an offset for a model that would not read it."""
+    if not takes_offset(model) and source.has_offset:
+        raise ValueError(
+            f"The scan has an offset or exposure, and {type(model).__name__} takes none. Scan without offset= and "
+            "exposure=, or use a model that takes them: GLM, PoissonRegressor, LogisticRegression."
+        )
+
+
+def _fit_table(model: Any, table: Any, y: Any, sample_weight: Any, offsets: tuple[Any, Any]) -> Source:
+    """A frame with its target, weight and offset beside it, for a model with an encoder."""
     _refuse_empty(model, table, y)
     target = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=np.float64, input_name="y")
-    return _joined_table(model, table, y, target, sample_weight)
+    return _joined_table(model, table, y, target, sample_weight, offsets)
 
 
-def _class_table(model: Any, table: Any, y: Any, sample_weight: Any, known: Array | None) -> tuple[Source, Array]:
+def _class_table(
+    model: Any, table: Any, y: Any, sample_weight: Any, known: Array | None, offsets: tuple[Any, Any]
+) -> tuple[Source, Array]:
     """The same for a classifier."""
     _refuse_empty(model, table, y)
     values = column_or_1d(y, warn=True)
@@ -130,7 +159,7 @@ def _class_table(model: Any, table: Any, y: Any, sample_weight: Any, known: Arra
         raise ValueError(f"y has {len(values)} rows but X has {table.num_rows}.")
     weight = None if sample_weight is None else checked_weight(sample_weight, len(values))
     classes, codes = coded(values, weight, known)
-    return _joined_table(model, table, y, codes, weight), classes
+    return _joined_table(model, table, y, codes, weight, offsets), classes
 
 
 def _refuse_empty(model: Any, table: Any, y: Any) -> None:
@@ -142,18 +171,25 @@ def _refuse_empty(model: Any, table: Any, y: Any) -> None:
         raise ValueError(f"{type(model).__name__} requires y to be passed, but the target y is None.")
 
 
-def _joined_table(model: Any, table: Any, y: Any, target: Array, sample_weight: Any) -> Source:
+def _joined_table(
+    model: Any, table: Any, y: Any, target: Array, sample_weight: Any, offsets: tuple[Any, Any]
+) -> Source:
     if len(target) != table.num_rows:
         raise ValueError(f"y has {len(target)} rows but X has {table.num_rows}.")
     model.n_features_in_ = table.num_columns
     _set_names(model, table.column_names)
     name = _free_name(str(getattr(y, "name", None) or "y"), table.column_names)
     table = table.append_column(name, [target])
-    weight = None
-    if sample_weight is not None:
-        weight = _free_name("weight", table.column_names)
-        table = table.append_column(weight, [checked_weight(sample_weight, len(target))])
-    return ArrowSource(table.to_batches, table.schema, name, weight, n_rows=table.num_rows)
+    beside = {
+        "weight": None if sample_weight is None else checked_weight(sample_weight, len(target)),
+        "offset": checked_offset(*offsets, len(target)),
+    }
+    roles: dict[str, Any] = {
+        role: _free_name(role, table.column_names) for role, values in beside.items() if values is not None
+    }
+    for role, column in roles.items():
+        table = table.append_column(column, [beside[role]])
+    return ArrowSource(table.to_batches, table.schema, name, n_rows=table.num_rows, **roles)
 
 
 def _unlabelled_table(model: Any, table: Any, sample_weight: Any) -> Source:
@@ -171,11 +207,11 @@ def _unlabelled_table(model: Any, table: Any, sample_weight: Any) -> Source:
     return ArrowSource(table.to_batches, table.schema, None, weight, n_rows=table.num_rows)
 
 
-def _refuse_extra(y: Any, sample_weight: Any) -> None:
-    if y is not None or sample_weight is not None:
-        raise ValueError(
-            "A scan carries its target and weight. Pass them as scan_csv(..., target=, weight=), not to fit."
-        )
+def _refuse_extra(**given: Any) -> None:
+    """Refuse arrays beside a scan."""
+    roles = {"y": "target", "sample_weight": "weight"}
+    for name in (roles.get(name, name) for name, values in given.items() if values is not None):
+        raise ValueError(f"A scan carries its {name}. Pass it as scan_csv(..., {name}='name of the column').")
 
 
 def _set_columns(model: Any, source: Source) -> None:
@@ -237,53 +273,6 @@ _ROWS: dict[str, Any] = {
     "order": None,
     "copy": False,
 }
-
-
-def refuse_kinds(X: Any) -> None:
-    """Refuse masks, dates and categories, which would become numbers in silence."""
-    if isinstance(X, np.ma.MaskedArray):
-        raise TypeError(
-            "X is a masked array, whose mask would be lost. Fill it (X.filled(...)) or drop the masked rows."
-        )
-    dtype = getattr(X, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype.kind in "mM":
-        raise TypeError(
-            f"X has dtype {dtype}: dates and durations are not numbers. Convert them, e.g. to days since a date."
-        )
-    for name, kind in _column_kinds(X):
-        for word, advice in _REFUSED_KINDS.items():
-            if word in kind:
-                raise TypeError(f"Column {name!r} of X has dtype {kind}. {advice}")
-
-
-_ENCODE = (
-    "Give the model encoder=TableEncoder(), or encode it as numbers first (for example "
-    "sklearn.preprocessing.OneHotEncoder)."
-)
-_DATE = "Give the model encoder=TableEncoder(), or convert it to numbers first, e.g. days since a date."
-_REFUSED_KINDS = {
-    "categor": _ENCODE,
-    "dictionary": _ENCODE,
-    "enum": _ENCODE,
-    "string": _ENCODE,
-    "utf8": _ENCODE,
-    "date": _DATE,
-    "time": _DATE,
-    "duration": _DATE,
-}
-
-
-def _column_kinds(X: Any) -> list[tuple[str, str]]:
-    """(name, lower-case dtype) of the columns of a pandas, polars or Arrow table; none for arrays."""
-    schema = getattr(X, "schema", None)
-    if schema is not None and hasattr(schema, "types"):  # pyarrow
-        return [(name, str(kind).lower()) for name, kind in zip(schema.names, schema.types, strict=True)]
-    dtypes = getattr(X, "dtypes", None)
-    columns = getattr(X, "columns", None)
-    if dtypes is None or columns is None:
-        return []
-    kinds = [str(kind).lower() for kind in dtypes]
-    return [(str(name), "string" if kind == "str" else kind) for name, kind in zip(columns, kinds, strict=True)]
 
 
 def _canonical(X: Any) -> Any:
@@ -349,6 +338,11 @@ def checked_weight(sample_weight: Any, n_rows: int) -> Array:
     if not (weight > 0).any():
         raise ValueError("sample_weight is zero for every row: no row is left to fit.")
     return np.ascontiguousarray(weight)
+
+
+def _names_of(model: Any) -> list[str] | None:
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
 
 
 def _set_names(model: Any, names: list[str] | None) -> None:

@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from itertools import combinations
+from typing import Any
 
 
-def features(
-    names: Sequence[str],
-    target: str | None,
-    weight: str | None,
-    columns: Sequence[str] | None,
-    where: str,
-    group: str | None = None,
-) -> list[str]:
-    """The feature columns, in order: the given ones, or all but target, weight and group. Every name is checked."""
+@dataclass(frozen=True)
+class Roles:
+    """Columns that are no features: the name of each, None where there is none."""
+
+    target: str | None = None
+    weight: str | None = None
+    group: str | None = None
+    offset: str | None = None
+    exposure: str | None = None
+
+    def named(self) -> dict[str, Any]:
+        """Those that there are."""
+        return {role: name for role, name in asdict(self).items() if name is not None}
+
+    def columns(self) -> list[str]:
+        """Their names."""
+        return list(self.named().values())
+
+
+def features(names: Sequence[str], roles: Roles, columns: Sequence[str] | None, where: str) -> list[str]:
+    """The feature columns, in order: the given ones, or all without another role. Every name is checked."""
     repeated = sorted({name for name in names if list(names).count(name) > 1})
     if repeated:
         raise ValueError(f"{where} has more than one column named {repeated}. Rename them.")
-    taken = [name for name in (target, weight, group) if name is not None]
+    taken = roles.columns()
     chosen = [name for name in names if name not in taken] if columns is None else list(columns)
     for name in [*taken, *chosen]:
         refuse_unknown(name, names, where)
-    if overlap := set(taken) & set(chosen):
-        raise ValueError(f"{sorted(overlap)} cannot be a feature and the target, weight or group at once.")
-    for a, b in combinations((("target", target), ("weight", weight), ("group", group)), 2):
-        if a[1] is not None and a[1] == b[1]:
-            raise ValueError(f"{a[1]!r} cannot be the {a[0]} and the {b[0]} at once.")
+    for role, name in roles.named().items():
+        if name in chosen:
+            raise ValueError(f"{name!r} cannot be a feature and the {role} at once.")
+    for (a, name), (b, other) in combinations(roles.named().items(), 2):
+        if name == other:
+            raise ValueError(f"{name!r} cannot be the {a} and the {b} at once.")
     if len(set(chosen)) < len(chosen):
         raise ValueError(f"columns names a column twice: {chosen}.")
     if not chosen:

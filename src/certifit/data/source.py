@@ -34,6 +34,7 @@ class Block:
     """Consecutive rows: X (array or CSR), y and weight (float64 or None), the global number of the first.
 
     group: a key a row (uint64), equal for rows that belong together; None where no column says so.
+    offset: what is added to a row's score b + x'w, log exposure in it (float64); None is 0 everywhere.
     """
 
     X: Any
@@ -41,6 +42,7 @@ class Block:
     weight: Array | None
     first_row: int = 0
     group: Array | None = None
+    offset: Array | None = None
 
     @property
     def n_rows(self) -> int:
@@ -64,7 +66,14 @@ class Block:
             None if self.weight is None else self.weight[begin:end],
             self.first_row + begin,
             None if self.group is None else self.group[begin:end],
+            None if self.offset is None else self.offset[begin:end],
         )
+
+    def where(self, seen: Array) -> Block:
+        """The rows whose flag is set; first_row stays that of this block."""
+        columns = (None if one is None else one[seen] for one in (self.y, self.weight, self.group, self.offset))
+        y, weight, group, offset = columns
+        return Block(rows_where(self.X, seen), y, weight, self.first_row, group, offset)
 
 
 def _part(X: Any, begin: int, end: int) -> Any:
@@ -144,6 +153,12 @@ class Source:
         """All rows in order, in runs of blocks (or one run of all rows)."""
         raise NotImplementedError
 
+    @property
+    def has_offset(self) -> bool:
+        """Whether the rows have an offset; the first ones tell, where no name of a column does."""
+        run = next(self.runs(), None)
+        return run is not None and run.offset is not None
+
     def map(self, f: Callable[[Block], Result]) -> Iterable[Result]:
         """f of every run, in the order of the runs."""
         return (f(run) for run in self.runs())
@@ -184,7 +199,9 @@ class Source:
 
     def through(self, row_map: RowMap) -> Source:
         """This source with every run mapped when it is read."""
-        return _Mapped(self, row_map)
+        from certifit.data.changed import Mapped
+
+        return Mapped(self, row_map)
 
     def weighted(self, times: Callable[[Block], Array]) -> Source:
         """This source with every weight multiplied by `times`, a number a row; weight 0 is no row."""
@@ -234,8 +251,15 @@ def _plain_names(n_columns: int) -> tuple[str, ...]:
 class Memory(Source):
     """Rows in memory: an array of any numeric type and layout, or CSR. No copy is made."""
 
-    def __init__(self, X: Any, y: Array | None, weight: Array | None = None, names: list[str] | None = None) -> None:
-        self.block = Block(X, y, weight)
+    def __init__(
+        self,
+        X: Any,
+        y: Array | None,
+        weight: Array | None = None,
+        names: list[str] | None = None,
+        offset: Array | None = None,
+    ) -> None:
+        self.block = Block(X, y, weight, offset=offset)
         self.n_features = int(X.shape[1])
         self.named = names is not None
         self.names = names if names is not None else list(_plain_names(self.n_features))
@@ -275,6 +299,12 @@ class Batches(Source):
         self.n_features = len(names)
         self.block_rows = block_rows(self.n_features)
 
+    @property
+    def has_offset(self) -> bool:
+        """Whether the first batch has an offset."""
+        batch = next(iter(self.open_batches()), None)
+        return batch is not None and batch.offset is not None
+
     def runs(self) -> Iterator[Block]:
         """The batches cut and joined to runs of blocks."""
         size = self.rows_of_run()
@@ -296,52 +326,6 @@ class Batches(Source):
             yield join(held, first_row)
 
 
-class _Mapped(Source):
-    """A source seen through a map, run by run; an array in memory is cut so that no mapped copy of all rows exists."""
-
-    def __init__(self, inner: Source, row_map: RowMap) -> None:
-        self.inner = inner
-        self.row_map = row_map
-        self.names = [str(name) for name in row_map.get_feature_names_out(inner.names)]
-        self.named = inner.named
-        self.target = inner.target
-        self.n_features = len(self.names)
-        self.block_rows = block_rows(self.n_features)
-
-    def runs(self) -> Iterator[Block]:
-        """Mapped runs."""
-        return map(_Through(self.row_map, itself), self._cut().runs())
-
-    def map(self, f: Callable[[Block], Result]) -> Iterable[Result]:
-        """f of every mapped run, where the engine of the inner source has its rows."""
-        return self._cut().map(_Through(self.row_map, f))
-
-    def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
-        """Sum of f over the mapped runs, summed where the engine of the inner source sums."""
-        total: Statistic = self._cut().reduce(_Through(self.row_map, f))
-        return total
-
-    def _cut(self) -> Source:
-        """The inner source in runs that suit the mapped columns: no mapped copy of all rows exists."""
-        rows = min(self.rows_of_run(), self.inner.rows_of_run())  # a wide table mapped to few columns is held too
-        return self.inner.resized(self.block_rows, max(self.block_rows, rows))
-
-
-@dataclass(frozen=True)
-class _Through:
-    """f of the mapped run: a function that can be sent to a worker."""
-
-    row_map: RowMap
-    f: Callable[[Block], Any]
-
-    def __call__(self, run: Block) -> Any:
-        try:
-            rows = self.row_map.apply(run.X)
-        except RowError as error:
-            raise error.moved(run.first_row) from None
-        return self.f(replace(run, X=rows))
-
-
 def itself(run: Block) -> Block:
     """The run."""
     return run
@@ -355,8 +339,9 @@ def join(blocks: list[Block], first_row: int = 0) -> Block:
         return replace(blocks[0], first_row=first_row)
     rows = [block.X.toarray() if isinstance(block.X, Columns) else block.X for block in blocks]
     X = _stacked(rows)
-    y, weight, group = (_joined([getattr(block, name) for block in blocks]) for name in ("y", "weight", "group"))
-    return Block(X, y, weight, first_row, group)
+    columns = (_joined([getattr(block, name) for block in blocks]) for name in ("y", "weight", "group", "offset"))
+    y, weight, group, offset = columns
+    return Block(X, y, weight, first_row, group, offset)
 
 
 def _joined(parts: list[Array | None]) -> Array | None:

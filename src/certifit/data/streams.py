@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from certifit.data.arrow import ArrowSource
-from certifit.data.roles import features
+from certifit.data.roles import Roles, features
 
 _BATCH_ROWS = 65_536
 
@@ -21,18 +21,22 @@ def from_arrow(
     columns: Sequence[str] | None = None,
     *,
     group: str | None = None,
+    offset: str | None = None,
+    exposure: str | None = None,
 ) -> ArrowSource:
     """A table to give to `fit` or `predict`: pyarrow, polars, pandas, a DuckDB relation, any `__arrow_c_stream__`.
 
     target, weight: the columns that hold y and the sample weight. columns: the features; default all others.
     group: the column whose equal values cross-validation keeps in one fold (a customer, a patient).
+    offset: the column that is added to the score of a row. exposure: a column > 0 (time, people) whose log is added.
     The rows are read once a pass and must come in the same order each time: give a DuckDB query an ORDER BY.
     A polars LazyFrame is computed anew in batches on every pass. The index of a pandas frame is left out.
     """
     what = type(data).__name__
     schema, open_batches, n_rows = _opened(data, what)
-    chosen = features(schema.names, target, weight, columns, what, group)
-    return ArrowSource(Repeated(open_batches, what), schema, target, weight, chosen, n_rows=n_rows, group=group)
+    roles = Roles(target, weight, group, offset, exposure)
+    chosen = features(schema.names, roles, columns, what)
+    return ArrowSource(Repeated(open_batches, what), schema, columns=chosen, n_rows=n_rows, **roles.named())
 
 
 class Repeated:

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from certifit.data.columns import Columns
-from certifit.data.gate import refuse_kinds
+from certifit.data.kinds import refuse_kinds
 
 Array = NDArray[np.float64]
 

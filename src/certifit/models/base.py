@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -253,7 +254,7 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
         """b + x'w for the rows of a block of the source that the model was fitted to."""
         if block.X.shape[0] == 0:
             return np.zeros(0)
-        columns = Block(self.columns_of(block), None, None, block.first_row)
+        columns = replace(block, X=self.columns_of(block), y=None, weight=None)
         scores: Array = core.scores(columns.rows, self.coef_, self.intercept_, n_threads())
         if not np.isfinite(scores).all():
             refuse_nonfinite(Memory(columns.X, None, names=self.column_names_))

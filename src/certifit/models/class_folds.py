@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from certifit.data.cells import ByLabel, Splits
 from certifit.data.columns import Array
-from certifit.data.source import Block, Source, rows_where
+from certifit.data.source import Block, Source
 
 MOST_BYTES = 256 << 20  # of sums by fold and class, and of the models of all candidates
 LEAST_LOG = float(np.log(np.finfo(np.float64).eps))  # a logarithm of a probability counts as this, as in scikit-learn
@@ -71,7 +71,7 @@ class FoldModel:
         if self.maps is None:
             return rows
         if id(self.maps) not in known:
-            known[id(self.maps)] = Block(self.maps.columns_of(rows), None, None, rows.first_row)
+            known[id(self.maps)] = replace(rows, X=self.maps.columns_of(rows))
         return known[id(self.maps)]
 
 
@@ -283,4 +283,4 @@ def counted_rows_of(run: Block, times: Array) -> tuple[Block | None, Array, Arra
 
 def block_where(run: Block, seen: Array) -> Block:
     """Some rows of a run, without their labels."""
-    return Block(run.X if seen.all() else rows_where(run.X, seen), None, None, run.first_row)
+    return replace(run if seen.all() else run.where(seen), y=None, weight=None)

@@ -14,30 +14,27 @@ from certifit.certificates.elastic import certify
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.gate import fit_source
-from certifit.data.roles import refuse_unknown
 from certifit.data.source import Source
 from certifit.maps import Polynomial
 from certifit.models.base import LinearRegressor
 from certifit.models.mapped import check_number
+from certifit.models.penalties import PenaltyParameters
 from certifit.solvers.coordinate import ElasticPath, alpha_max, elastic_path, solve
 from certifit.solvers.direct import Run
 from certifit.solvers.elastic_folds import column_fold_path, gram_fold_path
 from certifit.solvers.fold_path import FoldPath
-from certifit.tasks.elastic import ElasticTask, Strengths
+from certifit.tasks.elastic import ElasticTask
 from certifit.tasks.elastic_columns import ColumnElastic, elastic_task, works_on_columns
 from certifit.tasks.fold_equations import FoldEquations
 from certifit.tasks.normal_equations import Weights
 
 LEAST_SHARE = {False: 1e-3, True: 1e-2}  # of the largest alpha; fewer rows than columns are fitted exactly sooner
-DIRECTIONS = {"increasing": (0.0, np.inf), "decreasing": (-np.inf, 0.0)}
 
 
-class SparseRegressor(LinearRegressor):
+class SparseRegressor(PenaltyParameters, LinearRegressor):
     """Least squares with an L1 and L2 penalty, factors of single columns and bounds."""
 
     alpha: float
-    penalty_factors: Any
-    bounds: Any
     standardize: bool
     max_iter: int
 
@@ -126,69 +123,8 @@ class SparseRegressor(LinearRegressor):
         self.inference_ = None
         self.data_ = task.facts()
 
-    def _strengths(self, names: Sequence[str], alpha: float) -> Strengths:
-        lower, upper = self._bounds(names)
-        factors = self._factors(names)
-        if factors.max(initial=0.0) > np.finfo(float).max / max(float(alpha), 1.0):
-            raise ValueError(
-                f"alpha times the largest of penalty_factors exceeds float64: {alpha:g} times {factors.max():g}."
-            )
-        return Strengths(float(alpha), self._l1_ratio(), factors, lower, upper)
-
     def _l1_ratio(self) -> float:
         return 1.0
-
-    def _factors(self, names: Sequence[str]) -> Array:
-        given = self.penalty_factors
-        if given is None:
-            return np.ones(len(names))
-        if isinstance(given, Mapping):
-            factors = np.ones(len(names))
-            for name, factor in given.items():
-                check_number(f"penalty_factors[{name!r}]", factor)
-                factors[self._places(name, names, "penalty_factors")] = float(factor)
-            return factors
-        factors = np.asarray(given, dtype=np.float64)
-        if factors.shape != (len(names),) or not (np.isfinite(factors) & (factors >= 0)).all():
-            raise ValueError(f"penalty_factors must be {len(names)} finite numbers >= 0, one a column, or a dict.")
-        return factors
-
-    def _bounds(self, names: Sequence[str]) -> tuple[Array, Array]:
-        lower, upper = np.full(len(names), -np.inf), np.full(len(names), np.inf)
-        if isinstance(self.bounds, Mapping):
-            for name, bound in self.bounds.items():
-                places = self._places(name, names, "bounds")
-                lower[places], upper[places] = _pair(name, bound)
-        elif self.bounds is not None:
-            lower, upper = self._bound_pair(len(names))
-        if not (lower <= 0).all() or not (upper >= 0).all():  # NaN fails too
-            j = int(np.flatnonzero(~((lower <= 0) & (upper >= 0)))[0])
-            raise ValueError(
-                f"The bounds of {names[j]!r} must have 0 between them: a penalty pulls weights to 0. "
-                f"Got {lower[j]:g} to {upper[j]:g}."
-            )
-        return lower, upper
-
-    def _bound_pair(self, d: int) -> tuple[Array, Array]:
-        try:
-            lower, upper = (np.array(np.broadcast_to(np.asarray(end, float), d)) for end in self.bounds)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"bounds must be a dict {{column: (low, high)}} or a pair (low, high) of numbers or of arrays with "
-                f"{d} entries. Got {self.bounds!r}."
-            ) from None
-        return lower, upper
-
-    def _places(self, name: Any, names: Sequence[str], what: str) -> list[int]:
-        """Places of the columns that a name means: one of them, or all that a table's column became."""
-        if name in names:
-            return [list(names).index(name)]
-        encoder = getattr(self, "encoder_", None)
-        groups = {} if encoder is None else dict(encoder.groups_)
-        if name in groups:
-            return [list(names).index(made) for made in groups[name] if made in names]
-        refuse_unknown(name, list(groups) or list(names), f"{what} names a column that is not there: the data")
-        raise ValueError(f"{what} names {name!r}, and no column was made of it.")
 
     def _penalty_strength(self) -> float | None:
         return float(self.alpha)
@@ -338,17 +274,6 @@ class ElasticNet(SparseRegressor):
         check_number("l1_ratio", self.l1_ratio)
         if not 0 < float(self.l1_ratio) <= 1:
             raise ValueError(f"l1_ratio must be above 0 and at most 1. Got {self.l1_ratio}. For 0 use Ridge.")
-
-
-def _pair(name: Any, bound: Any) -> tuple[float, float]:
-    """(low, high) of what a user gave for a column; None is no bound."""
-    try:
-        low, high = DIRECTIONS[bound] if isinstance(bound, str) else bound
-        return -np.inf if low is None else float(low), np.inf if high is None else float(high)
-    except (KeyError, TypeError, ValueError):
-        raise ValueError(
-            f"bounds[{name!r}] must be (low, high), 'increasing' or 'decreasing'. Got {bound!r}."
-        ) from None
 
 
 _SQUARES = "sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)"

@@ -180,9 +180,8 @@ def _used(block: Block) -> tuple[Block, Array]:
     rows = np.arange(block.first_row, block.first_row + block.n_rows)
     if block.weight is None or (block.weight > 0).all():
         return block, rows
-    used = np.flatnonzero(block.weight > 0)
-    assert block.y is not None
-    return Block(block.X.take(pa.array(used)), block.y[used], block.weight[used], block.first_row), rows[used]
+    used = block.weight > 0
+    return block.where(used), rows[used]
 
 
 def _column_counts(

@@ -13,7 +13,8 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from certifit.data.columns import Array
 from certifit.data.frames import frame_table, is_frame
-from certifit.data.gate import refuse_kinds, refuse_nonfinite
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.kinds import refuse_kinds
 from certifit.data.source import Memory, Source
 
 

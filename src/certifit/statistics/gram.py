@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from certifit.data.cells import Cells
 from certifit.data.columns import Array, Codes, Columns, Csr, Segment
 from certifit.data.gate import refuse_nonfinite
-from certifit.data.source import Block, Source, rows_where
+from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
 
@@ -266,9 +266,7 @@ def counted(block: Block) -> Block:
     """The rows of positive weight: a row of weight 0 is no row. All rows where none has weight."""
     if block.weight is None or not 0 < np.count_nonzero(block.weight) < block.n_rows:
         return block
-    seen = block.weight > 0
-    X = rows_where(block.X, seen)
-    return Block(X, None if block.y is None else block.y[seen], block.weight[seen], block.first_row)
+    return block.where(block.weight > 0)
 
 
 def _largest_of_columns(X: Any) -> Array:

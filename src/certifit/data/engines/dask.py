@@ -20,7 +20,8 @@ import pyarrow as pa
 from certifit.data.arrow import ArrowSource
 from certifit.data.columns import Array
 from certifit.data.labels import codes_of, label_column
-from certifit.data.roles import features
+from certifit.data.offsets import added, refuse_no_exposure
+from certifit.data.roles import Roles, features
 from certifit.data.source import Batches, Block, Result, Statistic, block_rows, join, tree_sum
 from certifit.runtime import threads
 
@@ -28,11 +29,19 @@ _TASKS_AT_ONCE = 64
 
 
 def from_dask(
-    data: Any, target: Any = None, weight: Any = None, columns: Sequence[str] | None = None, *, group: str | None = None
+    data: Any,
+    target: Any = None,
+    weight: Any = None,
+    columns: Sequence[str] | None = None,
+    *,
+    group: str | None = None,
+    offset: Any = None,
+    exposure: Any = None,
 ) -> DaskSource:
-    """Rows in a Dask data frame (target, weight, columns are names) or a Dask array (target, weight are arrays).
+    """Rows in a Dask data frame (columns are given by name) or a Dask array (target, weight, ... are Dask arrays).
 
     group: the column of a data frame whose equal values cross-validation keeps in one fold (a customer, a patient).
+    offset: what is added to the score of a row. exposure: numbers > 0 (time, people) whose log is added.
     One pass here counts the rows of every partition. A fit computes the partitions anew on every pass over the rows,
     unless you persist() them.
     """
@@ -43,12 +52,12 @@ def from_dask(
     if not is_dask_collection(data) or not hasattr(data, "to_delayed"):
         raise TypeError(f"from_dask needs a Dask data frame or array. Got {type(data).__name__}.")
     if hasattr(data, "columns"):
-        return _of_frame(data, target, weight, columns, group)
+        return _of_frame(data, Roles(target, weight, group, offset, exposure), columns)
     if group is not None:
         raise ValueError("group= names a column of a data frame. Got a Dask array.")
     if columns is not None:
         raise ValueError("columns= is for data frames. Select the columns of the array: X[:, [0, 3]].")
-    return _of_array(data, target, weight)
+    return _of_array(data, {"y": target, "weight": weight, "offset": offset, "exposure": exposure})
 
 
 class DaskSource(Batches):
@@ -65,6 +74,12 @@ class DaskSource(Batches):
         if table is not None:
             self.is_table, self.schema, self.weight = True, table.schema, table.weight
             self.has_target, self.group = table.has_target, table.group
+            self.offset, self.exposure = table.offset, table.exposure
+
+    @property
+    def has_offset(self) -> bool:
+        """Whether a column or an array is an offset or an exposure."""
+        return self.chunks.has_offset
 
     def target_column(self) -> DaskSource:
         """The same rows with the target as their only column, of whatever type it is."""
@@ -141,17 +156,14 @@ def _nothing(part: Any) -> None:
     return None
 
 
-def _of_frame(
-    frame: Any, target: str | None, weight: str | None, columns: Sequence[str] | None, group: str | None
-) -> DaskSource:
+def _of_frame(frame: Any, roles: Roles, columns: Sequence[str] | None) -> DaskSource:
     from dask.delayed import delayed
 
     named = {str(name): name for name in frame.columns}
-    chosen = features([str(name) for name in frame.columns], target, weight, columns, "The data frame", group)
-    wanted = [name for name in (*chosen, target, weight, group) if name is not None]
-    frames = frame[[named[name] for name in wanted]].to_delayed()
+    chosen = features([str(name) for name in frame.columns], roles, columns, "The data frame")
+    frames = frame[[named[name] for name in (*chosen, *roles.columns())]].to_delayed()
     facts = _computed([delayed(_rows_and_schema)(one) for one in frames], frames)
-    table = ArrowSource(tuple, _common([schema for _, schema in facts]), target, weight, chosen, group=group)
+    table = ArrowSource(tuple, _common([schema for _, schema in facts]), columns=chosen, **roles.named())
     return DaskSource(_FrameChunks(frames, table), [n_rows for n_rows, _ in facts], chosen, table)
 
 
@@ -161,6 +173,11 @@ class _FrameChunks:
 
     frames: Sequence[Any]
     table: ArrowSource
+
+    @property
+    def has_offset(self) -> bool:
+        """Whether a column is an offset or an exposure."""
+        return self.table.has_offset
 
     def parts(self) -> list[Any]:
         """Delayed blocks."""
@@ -187,8 +204,7 @@ def _rows_and_schema(frame: Any) -> tuple[int, pa.Schema]:
 
 
 def _frame_block(frame: Any, table: ArrowSource) -> Block:
-    roles = (table.target if table.has_target else None, table.weight, table.group)
-    read = [*table.names, *(name for name in roles if name is not None)]
+    read = [*table.names, *table.roles.columns()]
     wanted = frame.loc[:, [str(name) in read for name in frame.columns]]
     rows = pa.Table.from_pandas(wanted, preserve_index=False).replace_schema_metadata(None)
     return table.block(rows.cast(pa.schema([table.schema.field(name) for name in rows.column_names])), 0)
@@ -211,41 +227,52 @@ def _wide(schema: pa.Schema) -> pa.Schema:
     return pa.schema(list(zip(schema.names, types, strict=True)))
 
 
-def _of_array(X: Any, y: Any, weight: Any) -> DaskSource:
+def _of_array(X: Any, beside: dict[str, Any]) -> DaskSource:
+    """beside: y, weight, offset and exposure, each a Dask array or None."""
     from dask.delayed import delayed
 
     if X.ndim != 2:
         raise ValueError(f"X must have 2 dimensions. Got {X.ndim}.")
     X = X.rechunk({1: -1})
-    columns = [X.to_delayed()[:, 0], _chunks(y, X, "y"), _chunks(weight, X, "weight")]
+    rows = X.to_delayed()[:, 0]
+    columns = {name: _chunks(values, X, name) for name, values in beside.items() if values is not None}
     n_rows = X.chunks[0]
     if np.isnan(sum(n_rows)):
-        n_rows = _computed([delayed(len)(chunk) for chunk in columns[0]], columns[0])
-    return DaskSource(_ArrayChunks(columns), n_rows, [f"x{j}" for j in range(X.shape[1])], None)
+        n_rows = _computed([delayed(len)(chunk) for chunk in rows], rows)
+    return DaskSource(_ArrayChunks(rows, columns), n_rows, [f"x{j}" for j in range(X.shape[1])], None)
 
 
 @dataclass(frozen=True)
 class _ArrayChunks:
-    """Chunks of X, y and weights, and how the target is read."""
+    """Chunks of X and of what there is of y, weight, offset and exposure, and how the target is read."""
 
-    columns: Sequence[Sequence[Any]]
+    rows: Sequence[Any]
+    columns: dict[str, list[Any]]
     classes: Array | None = None
     is_target: bool = False
+
+    @property
+    def has_offset(self) -> bool:
+        """Whether there is an offset or an exposure."""
+        return "offset" in self.columns or "exposure" in self.columns
 
     def parts(self) -> list[Any]:
         """Delayed blocks."""
         from dask.delayed import delayed
 
         of = _target_block if self.is_target else _array_block
-        return [delayed(of)(*each, self.classes) for each in zip(*self.columns, strict=True)]
+        beside = [dict(zip(self.columns, each, strict=True)) for each in zip(*self.columns.values(), strict=True)]
+        beside = beside or [{} for _ in self.rows]
+        return [delayed(of)(X, self.classes, **own) for X, own in zip(self.rows, beside, strict=True)]
 
     def of_target(self) -> _ArrayChunks:
         """Read as the target alone."""
-        return replace(self, is_target=True)
+        kept = {name: chunks for name, chunks in self.columns.items() if name in ("y", "weight")}
+        return replace(self, columns=kept, is_target=True)
 
     def without_target(self) -> _ArrayChunks:
         """Read without the target."""
-        return replace(self, columns=[self.columns[0], [None] * len(self.columns[0]), self.columns[2]])
+        return replace(self, columns={name: chunks for name, chunks in self.columns.items() if name != "y"})
 
     def coded(self, classes: Array) -> _ArrayChunks:
         """Read with labels as codes."""
@@ -253,9 +280,7 @@ class _ArrayChunks:
 
 
 def _chunks(values: Any, X: Any, name: str) -> list[Any]:
-    """The chunks of a target or weight, cut like the rows of X."""
-    if values is None:
-        return [None] * X.numblocks[0]
+    """The chunks of a column, cut like the rows of X."""
     if getattr(values, "ndim", None) != 1 or not hasattr(values, "to_delayed"):
         raise ValueError(f"{name} must be a Dask array of one number a row. Got {type(values).__name__}.")
     if not np.isnan(X.shape[0] + values.shape[0]):
@@ -265,7 +290,7 @@ def _chunks(values: Any, X: Any, name: str) -> list[Any]:
     return list(values.to_delayed())
 
 
-def _target_block(X: Any, y: Any, weight: Any, classes: Array | None) -> Block:
+def _target_block(X: Any, classes: Array | None, y: Any = None, weight: Any = None) -> Block:
     """The labels as a table of one column."""
     if y is None:
         raise ValueError("The Dask array has no target. Use from_dask(X, target=y).")
@@ -274,12 +299,18 @@ def _target_block(X: Any, y: Any, weight: Any, classes: Array | None) -> Block:
     return Block(pa.table([column], names=["y"]), None, _numbers(weight, "weight", len(values)))
 
 
-def _array_block(X: Any, y: Any, weight: Any, classes: Array | None) -> Block:
+def _array_block(
+    X: Any, classes: Array | None, y: Any = None, weight: Any = None, offset: Any = None, exposure: Any = None
+) -> Block:
     if X.dtype.kind not in "fiub":
         raise TypeError(f"X has dtype {X.dtype}, but every entry must be a number.")
     X = X.astype(np.float64) if X.dtype == np.float16 else X
     target = _numbers(y, "y", len(X)) if classes is None else _labels(y, classes, len(X))
-    return Block(X, target, _numbers(weight, "weight", len(X)))
+    times = _numbers(exposure, "exposure", len(X))
+    if times is not None:
+        refuse_no_exposure(times, "exposure", "row {} of the chunk".format)
+    own = added(_numbers(offset, "offset", len(X)), times)
+    return Block(X, target, _numbers(weight, "weight", len(X)), offset=own)
 
 
 def _labels(y: Any, classes: Array, n_rows: int) -> Array:

@@ -19,7 +19,7 @@ __all__ = ["CsvFiles", "Text"]
 class CsvFiles:
     """Files of one header, in order. The look at all rows that settles the types is made once, here.
 
-    numbers: columns beside the others that are numbers whatever their cells look like: the weight.
+    numbers: columns beside the others that are numbers whatever their cells look like: weight, offset, exposure.
     """
 
     checksummed = False

@@ -1,0 +1,176 @@
+"""The certificate of a generalised linear model: how far its objective can be above the minimum.
+
+For losses with |l'''| <= M l'' the objective f has, along any line, a curvature that changes by no more than a factor
+e^(M |change of a score|). With g and H at the state, lambda^2 = g'H^-1 g, R = M max_i |(x_i, 1)|_{H^-1}, q = R lambda:
+
+    q < 1  =>  a minimum exists, and f - min f <= [q + (1 - q) log(1 - q)] / R^2 = lambda^2 / 2 (1 + q/3 + ...)
+
+Any larger R or lambda proves as well. R <= M sum_j max_i |x_ij| sqrt((H^-1)_jj) costs no pass; the exact R one more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from certifit.certificates.certificate import Certificate
+from certifit.certificates.least_squares import certify as certify_squares
+from certifit.data.columns import Array, Columns
+from certifit.data.source import Block
+from certifit.runtime import one_blas_thread
+from certifit.statistics.curvature import Curvature
+from certifit.statistics.oracle import Oracle
+from certifit.statistics.residual import EXACT_FIT, MATRIX_ERROR, TINY, UNIT
+from certifit.tasks.generalised import Evaluated, GeneralisedLinear
+from certifit.tasks.normal_equations import Weights
+
+CLAIM = "relative excess of the objective"
+THEOREM = "self-concordance: the curvature at the state bounds the objective below, and proves that a minimum exists"
+LOCAL = "the Newton decrement at the state: a local estimate, no proof"
+PIECE_ROWS = 4096
+SERIES = 0.1  # below it the bound is summed as a series, where nothing cancels
+
+
+@dataclass(frozen=True)
+class ScoreCertificate(Certificate):
+    """The proof that goes with a loss of scores. fault: why there is none; is_local: an estimate near the state."""
+
+    fault: str = ""
+    is_local: bool = False
+
+    def sentences(self) -> list[str]:
+        """The certificate in words."""
+        if self.fault:
+            return [f"NOT certified: {self.fault}", *self._rank_sentences()]
+        if self.is_local:
+            reached = "Stationary" if self.holds else "NOT stationary"
+            first = (
+                f"{reached}: the objective is about {self.value:.1e} (relative) above the nearest minimum; asked was "
+                f"{self.tolerance:.0e}. This is a local estimate: there may be better minima elsewhere."
+            )
+            return [first, *self._rank_sentences()]
+        return super().sentences()
+
+
+@dataclass(frozen=True)
+class Decrement:
+    """lambda and R at a state, both at least what they are, and what rounding adds to lambda."""
+
+    value: float
+    rounding: float
+    reach: float
+
+    @property
+    def q(self) -> float:
+        """R lambda."""
+        return self.reach * (self.value + self.rounding)
+
+    def excess(self) -> float:
+        """The bound on f - min f; infinite where it proves nothing."""
+        size = self.value + self.rounding
+        if not self.q < 1:
+            return np.inf
+        if self.q < SERIES:  # sum over k >= 2 of q^k / (k (k - 1)), over R^2; what is left after q^12 is below 1e-12
+            return size**2 * sum(self.q ** (k - 2) / (k * (k - 1)) for k in range(2, 14)) * (1 + 1e-11)
+        return (self.q + (1 - self.q) * float(np.log1p(-self.q))) / self.reach**2
+
+
+@one_blas_thread
+def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreCertificate:
+    """How far the objective at the state can be above its minimum."""
+    point = task.to_point(state)
+    sums = task.sums(point, hessian=True)
+    at = task.of_sums(sums, point)
+    assert at.hessian is not None
+    curvature = Curvature(at.hessian)
+    decrement = _decrement(task, point, sums, at, curvature)
+    is_local = task.loss.concordance is None or not task.loss.is_convex
+    scale = _scale(task, at.value)
+    excess = (decrement.value + decrement.rounding) ** 2 / 2 if is_local else decrement.excess()
+    if not is_local and not excess <= tolerance * scale and decrement.value < np.inf:
+        exact = _exact_reach(task, curvature)
+        decrement = Decrement(decrement.value, decrement.rounding, min(exact, decrement.reach))
+        excess = decrement.excess()
+    dependent = _relations(task, state) if curvature.n_flat else ()
+    rounding = (decrement.value * decrement.rounding + decrement.rounding**2 / 2) / scale + TINY
+    return ScoreCertificate(
+        claim=CLAIM,
+        theorem=LOCAL if is_local else THEOREM,
+        value=float(excess / scale) + TINY,
+        tolerance=tolerance,
+        rounding=float(rounding),
+        rank=len(state.coef) - len(dependent),
+        n_columns=len(state.coef),
+        condition=float(f"{curvature.condition:.6g}"),
+        dependent=dependent,
+        names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
+        fault="" if np.isfinite(excess) else _fault(task, curvature, dependent),
+        is_local=is_local,
+    )
+
+
+def _decrement(task: GeneralisedLinear, point: Array, sums: Oracle, at: Evaluated, curvature: Curvature) -> Decrement:
+    """lambda and the cheap R, with what rounding may have hidden."""
+    assert sums.largest is not None and sums.hessian is not None
+    largest, size = sums.largest, task.size
+    inverse = np.sqrt(np.maximum(np.diagonal(curvature.inverse), 0.0))
+    curved = float(sums.hessian[0][-1, -1]) / task.sum_weight  # the mean of l''
+    scores = float(largest @ np.abs(point)) + task.largest_offset
+    moved = (size + 4) * UNIT * scores  # of a score
+    slope = float(sums.slopes) / task.sum_weight
+    error = largest * (MATRIX_ERROR * slope + 8 * UNIT * (curved + 1 + abs(task.targets.mean) + slope) + moved * curved)
+    error = error + 4 * UNIT * (np.abs(at.gradient) + task.l2 * np.abs(point))
+    # Entries of H are known to MATRIX_ERROR of the roots of its diagonal: a share of every quadratic form.
+    loose = size * MATRIX_ERROR * curvature.condition**2 + moved
+    if not (loose < 0.5 and _is_flat_alone(task, curvature)):
+        return Decrement(np.inf, 0.0, np.inf)
+    loose = 1 / np.sqrt(1 - loose)
+    value = np.sqrt(max(float(at.gradient @ curvature.solve(at.gradient)), 0.0)) * loose
+    concordance = task.loss.concordance or 0.0
+    return Decrement(float(value), float(error @ inverse) * loose, concordance * float(largest @ inverse) * loose)
+
+
+def _is_flat_alone(task: GeneralisedLinear, curvature: Curvature) -> bool:
+    """Whether every direction without curvature is one that changes no score."""
+    return curvature.n_flat == 0 or len(task.columns.factor.dependent) >= curvature.n_flat
+
+
+def _exact_reach(task: GeneralisedLinear, curvature: Curvature) -> float:
+    """M max_i |(x_i, 1)|_{H^-1}: one pass."""
+    inverse = curvature.inverse
+    values = task.source.map(partial(_reach_of_run, inverse=inverse, task=task.row_units))
+    return float(task.loss.concordance or 0.0) * max(values, default=0.0) * (1 + 1e-6)
+
+
+def _reach_of_run(run: Block, inverse: Array, task: tuple[Array, Array, bool]) -> float:
+    scale, shift, fit_intercept = task
+    most = 0.0
+    for begin in range(0, run.n_rows, PIECE_ROWS):
+        part = run.part(begin, begin + PIECE_ROWS)
+        X = part.X.toarray() if isinstance(part.X, Columns) or hasattr(part.X, "toarray") else part.X
+        rows = np.asarray(X, dtype=np.float64) * scale - shift
+        if part.weight is not None:
+            rows = rows[part.weight > 0]
+        rows = np.column_stack([rows, np.full(len(rows), float(fit_intercept))])
+        most = max(most, float(np.einsum("ij,ij->i", rows @ inverse, rows).max(initial=0.0)))
+    return float(np.sqrt(most))
+
+
+def _scale(task: GeneralisedLinear, objective: float) -> float:
+    """What an excess is relative to: the objective, or where it is an exact fit to rounding, a floor below it."""
+    floor = EXACT_FIT * task.null_value if objective < 1e-6 else 0.0
+    return max(objective, floor, TINY)
+
+
+def _relations(task: GeneralisedLinear, state: Weights) -> tuple[str, ...]:
+    """One sentence a redundant column: they are those of least squares."""
+    return certify_squares(task.columns, state, 1.0).dependent if len(task.columns.factor.dependent) else ()
+
+
+def _fault(task: GeneralisedLinear, curvature: Curvature, dependent: tuple[str, ...]) -> str:
+    return (
+        "no minimum is proven: the objective is nearly flat in some direction "
+        f"(condition number {curvature.condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
+    )

@@ -1,0 +1,69 @@
+"""Offsets: what is added to the score b + x'w of a row, before any weight is fitted.
+
+An exposure e > 0 (time at risk, people asked) adds log e: with a log link the mean is e exp(b + x'w), and y stays a
+count. Offset and exposure add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.labels import is_missing
+
+
+def checked_offset(offset: Any, exposure: Any, n_rows: int) -> Array | None:
+    """offset + log exposure of rows in memory, one number a row each; None where neither is given."""
+    own = None if offset is None else _numbers(offset, "offset", n_rows)
+    times = None if exposure is None else _numbers(exposure, "exposure", n_rows)
+    if times is not None:
+        refuse_no_exposure(times, "exposure", "row {}".format)
+    return added(own, times)
+
+
+def added(offset: Array | None, exposure: Array | None) -> Array | None:
+    """offset + log exposure; either may be None."""
+    if exposure is None:
+        return offset
+    return np.log(exposure) if offset is None else offset + np.log(exposure)
+
+
+def refuse_no_exposure(exposure: Array, name: str, place: Callable[[int], str]) -> None:
+    """Refuse a row whose exposure is not above 0, saying where it stands."""
+    if (exposure > 0).all():
+        return
+    at = int(np.flatnonzero(~(exposure > 0))[0])
+    raise ValueError(f"{name} must be > 0. It is {exposure[at]:g} at {place(at)}. Remove rows without exposure.")
+
+
+def _numbers(values: Any, name: str, n_rows: int) -> Array:
+    """One finite number a row as float64."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, whose mask would be lost. Drop the masked rows.")
+    found = np.full(n_rows, values) if isinstance(values, Number) else np.asarray(values)
+    if found.ndim != 1:
+        raise ValueError(f"{name} must be 1-D, one number a row. Got {found.ndim} dimensions.")
+    if len(found) != n_rows:
+        raise ValueError(f"{name} has {len(found)} entries but X has {n_rows} rows.")
+    if found.dtype.kind == "O":
+        found = _of_objects(found, name)
+    if found.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be numbers. Got dtype {found.dtype}.")
+    found = np.ascontiguousarray(found, dtype=np.float64)
+    if not np.isfinite(found).all():
+        row = int(np.flatnonzero(~np.isfinite(found))[0])
+        raise ValueError(f"{name} must be finite. It is {found[row]:g} at row {row}. Remove such rows.")
+    return found
+
+
+def _of_objects(values: Array, name: str) -> Array:
+    """Python numbers as an array of numbers; what is missing becomes NaN."""
+    cells = values.tolist()
+    for row, cell in enumerate(cells):
+        if not is_missing(cell) and (not isinstance(cell, Number) or isinstance(cell, complex)):
+            raise TypeError(f"{name} must be numbers. It is {cell!r} at row {row}.")
+    return np.array([np.nan if is_missing(cell) else float(cell) for cell in cells])

@@ -1,0 +1,131 @@
+"""What models of a row's score z = offset + b + x'w share: logistic regression and every generalised linear model.
+
+fit: gate -> maps -> task -> solve -> certify -> store. A fitted model holds no rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.certificates.generalised import ScoreCertificate, certify
+from certifit.data.columns import Array
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.source import Block, Memory, Source
+from certifit.losses.scores import ScoreLoss
+from certifit.models.mapped import MappedRows, check_number
+from certifit.models.penalties import PenaltyParameters
+from certifit.runtime import core, n_threads
+from certifit.solvers.generalised import check_solver, is_stochastic, solve
+from certifit.tasks.generalised import GeneralisedLinear
+from certifit.tasks.normal_equations import Weights
+
+TOL = 1e-8
+STOCHASTIC_TOL = 1e-3  # steps after single rows end near the minimum, not at it
+
+
+class ScoreModel(PenaltyParameters, MappedRows):
+    """Parameters and the fit of a loss of scores."""
+
+    alpha: float | None
+    l1_ratio: float
+    fit_intercept: bool
+    solver: Any
+    tol: float | None
+    step_tol: float
+    max_iter: int
+    coef_: Array
+    intercept_: Any
+    certificate_: ScoreCertificate
+
+    @abstractmethod
+    def _loss(self) -> ScoreLoss:
+        """The loss of a score."""
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the solver."""
+        check_is_fitted(self)
+        return max(int(self.history_[-1]["iteration"]), 1)
+
+    def _fit_scores(self, source: Source, stacklevel: int) -> None:
+        """Fit the maps and the weights to checked rows."""
+        mapped = self.fit_maps(source)
+        self.column_names_ = list(mapped.names)
+        task = self._score_task(mapped, self.alpha)
+        self._check_target(task)
+        run = solve(task, self.solver, self._tolerance(), int(self.max_iter), float(self.step_tol))
+        self.history_ = run.history
+        self.certificate_ = certify(task, run.state, self._tolerance())
+        self._store(task, run.state)
+        if not self.certificate_.holds:
+            sentence = " ".join([self.certificate_.sentences()[0], run.reason]).rstrip()
+            warnings.warn(sentence, ConvergenceWarning, stacklevel=stacklevel)
+
+    def _tolerance(self) -> float:
+        """tol, or what suits the solver."""
+        if self.tol is not None:
+            return float(self.tol)
+        return STOCHASTIC_TOL if is_stochastic(self.solver) else TOL
+
+    def _score_task(self, source: Source, alpha: float | None) -> GeneralisedLinear:
+        """What is minimised on mapped rows; alpha None is 1 / sum of weights."""
+        task = GeneralisedLinear(source, self._loss(), self._strengths(source.names, 0.0), bool(self.fit_intercept))
+        strength = 1.0 / task.targets.weight if alpha is None else float(alpha)
+        task.strengths = self._strengths(source.names, strength)
+        return task
+
+    def _check_target(self, task: GeneralisedLinear) -> None:
+        ends = np.array([task.targets.low, task.targets.high])
+        if not task.loss.is_legal(ends).all():
+            for run in task.source.runs():
+                y = np.asarray(run.y)
+                own = y if run.weight is None else np.where(run.weight > 0, y, task.targets.high)
+                task.loss.check_target(own, run.first_row, self.target_name_)
+
+    def _store(self, task: GeneralisedLinear, state: Weights) -> None:
+        self.coef_, self.intercept_ = state.coef, state.intercept
+        self.alpha_ = float(task.strengths.alpha)
+        self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
+        self.data_ = task.facts()
+
+    def _weights(self) -> Weights:
+        return Weights(self.coef_, float(self.intercept_))
+
+    def _column_scores(self, columns: Block) -> Array:
+        """offset + b + x'w of mapped rows."""
+        state = self._weights()
+        z: Array = core.scores(columns.rows, state.coef, state.intercept, n_threads())
+        return z if columns.offset is None else z + columns.offset
+
+    def _row_scores(self, block: Block) -> Array:
+        """offset + b + x'w of the rows of a block of the source that the model was fitted to."""
+        if block.X.shape[0] == 0:
+            return np.zeros(0)
+        columns = Block(self.columns_of(block), None, None, block.first_row, offset=block.offset)
+        z = self._column_scores(columns)
+        if not np.isfinite(z).all():
+            refuse_nonfinite(Memory(columns.X, None, names=self.column_names_))
+        return z
+
+    def _l1_ratio(self) -> float:
+        return float(self.l1_ratio)
+
+    def _check_parameters(self) -> None:
+        for name in ("alpha", "tol", "step_tol", "l1_ratio"):
+            value = getattr(self, name)
+            if value is not None or name not in ("alpha", "tol"):
+                check_number(name, value)
+        if not float(self.l1_ratio) <= 1:
+            raise ValueError(f"l1_ratio must be a number from 0 to 1. Got {self.l1_ratio}.")
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise TypeError(f"fit_intercept must be True or False. Got {self.fit_intercept!r}.")
+        if not isinstance(self.max_iter, int | np.integer) or isinstance(self.max_iter, bool) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be a whole number >= 1. Got {self.max_iter!r}.")
+        check_solver(self.solver)
+        self._check_maps()

@@ -1,0 +1,69 @@
+"""Sums of the target and the weights alone: what a fit starts from, and what is remembered of the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.source import Block, Source, tree_sum
+
+
+@dataclass(frozen=True)
+class TargetSums:
+    """Number of rows that have a weight, sums of w, w y and w y^2, and the ends of y."""
+
+    n_rows: int
+    weight: float
+    first: float
+    second: float
+    low: float
+    high: float
+
+    @property
+    def mean(self) -> float:
+        """Of the target."""
+        return self.first / self.weight
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the target."""
+        return float(np.sqrt(max(self.second / self.weight - self.mean**2, 0.0)))
+
+    def __add__(self, other: TargetSums) -> TargetSums:
+        return TargetSums(
+            self.n_rows + other.n_rows,
+            self.weight + other.weight,
+            self.first + other.first,
+            self.second + other.second,
+            min(self.low, other.low),
+            max(self.high, other.high),
+        )
+
+
+def target_sums(source: Source) -> TargetSums:
+    """One pass over the target; blocks are summed in the tree of all sums, so that any engine gives the same bits."""
+    total: TargetSums = source.reduce(partial(_of_run, block_rows=source.block_rows))
+    return total
+
+
+def _of_run(run: Block, block_rows: int) -> TargetSums:
+    return tree_sum(_of_block(run, begin, begin + block_rows) for begin in range(0, max(run.n_rows, 1), block_rows))
+
+
+def _of_block(run: Block, begin: int, end: int) -> TargetSums:
+    if run.y is None:
+        raise ValueError("The rows carry no target.")
+    y = run.y[begin:end]
+    if run.weight is None:
+        weight, n_rows, total = None, len(y), float(len(y))
+    else:
+        weight = run.weight[begin:end]
+        y, weight = y[weight > 0], weight[weight > 0]
+        n_rows, total = len(y), float(weight.sum())
+    own: Array = y if weight is None else y * weight
+    return TargetSums(
+        n_rows, total, float(own.sum()), float((own * y).sum()), y.min(initial=np.inf), y.max(initial=-np.inf)
+    )

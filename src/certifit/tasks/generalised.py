@@ -1,0 +1,185 @@
+"""Generalised linear models: a loss of scores, a penalty on weights.
+
+minimise  sum_i w_i l(y_i, z_i) / sum_i w_i + sum_j l1_j |w_j| + l2_j/2 w_j^2,   z_i = offset_i + b + x_i'w
+
+A point is (weights of scaled, shifted columns, their intercept last). Here the smooth part: loss and l2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from certifit.data.cells import Cells
+from certifit.data.columns import Array
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.source import Block, Source
+from certifit.losses.scores import ScoreLoss
+from certifit.statistics import twofold as tf
+from certifit.statistics.gram import ColumnSizes, Scaling, refuse_no_weight
+from certifit.statistics.oracle import At, Oracle, oracle
+from certifit.statistics.targets import TargetSums, target_sums
+from certifit.tasks.elastic import Strengths
+from certifit.tasks.least_squares import LeastSquares
+from certifit.tasks.normal_equations import LARGEST_PENALTY, Weights
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The smooth part of the objective at a point: value, gradient and, where asked for, Hessian; loss: without l2."""
+
+    value: float
+    gradient: Array
+    hessian: Array | None
+    loss: float
+
+
+class GeneralisedLinear:
+    """What solver and certificate need of the rows."""
+
+    def __init__(self, source: Source, loss: ScoreLoss, strengths: Strengths, fit_intercept: bool) -> None:
+        self.source, self.loss, self.strengths, self.fit_intercept = source, loss, strengths, fit_intercept
+        self.scaling = Scaling.of(source, centred=fit_intercept, exact=False)
+
+    @cached_property
+    def targets(self) -> TargetSums:
+        """Sums of the target."""
+        sums = target_sums(self.source)
+        refuse_no_weight(sums.weight)
+        return sums
+
+    def has_target(self) -> bool:
+        """Whether an intercept alone has a finite best value on these rows."""
+        t = self.targets
+        return t.weight > 0 and np.isfinite(self.loss.score(t.mean)) if t.n_rows else False
+
+    @property
+    def size(self) -> int:
+        """Entries of a point."""
+        return len(self.scaling.scale) + 1
+
+    @cached_property
+    def sum_weight(self) -> float:
+        """Sum of weights, scaled."""
+        return self.targets.weight * self.scaling.weight_scale
+
+    @cached_property
+    def l2(self) -> Array:
+        """Strength of the squares of scaled weights, 0 for the intercept."""
+        with np.errstate(over="ignore", under="ignore"):
+            own = self.strengths.alpha * (1 - self.strengths.l1_ratio) * self.strengths.factors
+            strength = np.minimum(own * self.scaling.scale**2, LARGEST_PENALTY)
+        return np.append(np.where(own > 0, strength, 0.0), 0.0)
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether there is neither an l1 penalty nor a bound."""
+        s = self.strengths
+        has_l1 = s.alpha * s.l1_ratio > 0 and bool(s.factors.any())
+        return not has_l1 and bool(np.isinf(s.lower).all() and np.isinf(s.upper).all())
+
+    def at(self, point: Array) -> At:
+        """Where to evaluate the loss."""
+        return At(self.loss, self.scaling, np.ascontiguousarray(point[:-1]), float(point[-1]))
+
+    def sums(self, point: Array, hessian: bool = False, cells: Cells | None = None) -> Oracle:
+        """Sums of the loss over the rows, not divided by the sum of weights."""
+        found = oracle(self.source, self.at(point), hessian, cells)
+        if not np.isfinite(found.value).all() and not point[:-1].any():
+            self._rescale()
+            found = oracle(self.source, self.at(point), hessian, cells)
+        return found
+
+    def evaluate(self, point: Array, hessian: bool = False) -> Evaluated:
+        """The smooth part of the objective at a point: one pass."""
+        return self.of_sums(self.sums(point, hessian), point)
+
+    def of_sums(self, sums: Oracle, point: Array) -> Evaluated:
+        """The smooth part of the objective from sums of the loss."""
+        total = self.sum_weight
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss = float(sums.value[0]) / total
+            pull = self.l2 * point
+            gradient = sums.gradient[0] / total + pull
+            matrix = None if sums.hessian is None else sums.hessian[0] / total
+        if matrix is not None:
+            matrix[np.diag_indices(self.size)] += self.l2
+        if not self.fit_intercept:
+            gradient[-1] = 0.0
+            if matrix is not None:
+                matrix[-1], matrix[:, -1] = 0.0, 0.0
+        return Evaluated(loss + float(pull @ point) / 2, gradient, matrix, loss)
+
+    @cached_property
+    def columns(self) -> LeastSquares:
+        """The columns as least squares sees them: which are combinations of others, and of which."""
+        return LeastSquares(self.source, 0.0, self.fit_intercept)
+
+    @property
+    def row_units(self) -> tuple[Array, Array, bool]:
+        """What makes a row of the system of a row of X: scale, shift, and whether 1 is appended."""
+        return self.scaling.scale, self.scaling.shift, self.fit_intercept
+
+    @cached_property
+    def null_value(self) -> float:
+        """The objective without weights."""
+        return self.evaluate(self.start()).value
+
+    @cached_property
+    def largest_offset(self) -> float:
+        """Of all rows, in size."""
+        return max(self.source.map(_largest_offset), default=0.0)
+
+    def start(self) -> Array:
+        """No weights; the intercept that the mean of the target has."""
+        point, loss = np.zeros(self.size), self.loss
+        if self.fit_intercept:
+            point[-1] = loss.score(self.targets.mean)
+        return point
+
+    def to_state(self, point: Array) -> Weights:
+        """In the user's units."""
+        s = self.scaling
+        with np.errstate(over="ignore", under="ignore"):
+            coef = point[:-1] * s.scale
+        coef[self.l2[:-1] >= LARGEST_PENALTY] = 0.0
+        self._refuse_overflow(coef)
+        intercept = 0.0
+        if self.fit_intercept:  # b = b' - sum_j w_j shift_j: large terms that cancel, so in twofold precision
+            hi, lo = tf.dot(point[:-1], s.shift)
+            total, rest = tf.two_sum(np.float64(point[-1]), np.float64(-hi))
+            intercept = float(total + (rest - lo))
+        return Weights(coef, intercept)
+
+    def to_point(self, state: Weights) -> Array:
+        """Inverse of `to_state`."""
+        weights = state.coef / self.scaling.scale
+        hi, lo = tf.dot(weights, self.scaling.shift)
+        return np.append(weights, float(np.float64(state.intercept) + hi + lo))
+
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+        t = self.targets
+        return {"n_rows": t.n_rows, "sum_weight": t.weight, "target_mean": t.mean, "target_sd": t.deviation}
+
+    def _rescale(self) -> None:
+        """Scales from all rows, where those of block 0 overflowed."""
+        refuse_nonfinite(self.source)
+        largest = self.source.reduce(ColumnSizes.of)
+        self.scaling = Scaling.of(self.source, centred=self.fit_intercept, exact=False, largest=largest)
+        self.__dict__.pop("l2", None)
+
+    def _refuse_overflow(self, coef: Array) -> None:
+        if np.isfinite(coef).all():
+            return
+        j = int(np.flatnonzero(~np.isfinite(coef))[0])
+        raise ValueError(
+            f"The coefficient of feature {self.source.names[j]!r} exceeds the largest float64: its values are about "
+            f"{1.0 / self.scaling.scale[j]:.0e}. Multiply the column by 1e200 or so, or leave it out."
+        )
+
+
+def _largest_offset(run: Block) -> float:
+    return 0.0 if run.offset is None else float(np.abs(run.offset).max(initial=0.0))
