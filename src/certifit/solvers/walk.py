@@ -106,8 +106,12 @@ class Walk:
     def stand_still(self, decrement: float) -> None:
         """End where no step lowers the function."""
         self.decrement = decrement
+        size = norm(self.at.gradient)
         if self.trusts_model and decrement <= NOISE * abs(self.at.value):
             self.end("No step lowers the value any more: what is left is below its rounding.", True)
+            return
+        if not self.knows_gap and size <= self.stop.tol * self.first_norm:
+            self.end(f"{self._met(self.trace[-1], size)} No step lowers the value any more.", True)
             return
         self.end(
             "No step lowers the value any more, but the gradient is not small: rounding stops this solver, or the "
