@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
@@ -19,6 +19,7 @@ from certifit.losses.scores import GammaLog, PoissonLog, ScoreLoss
 from certifit.models.mapped import unchanged_on_error
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
+from certifit.solvers.coordinate import ElasticPath
 
 
 class GeneralisedRegressor(RegressorMixin, ScoreModel):
@@ -65,6 +66,29 @@ class GeneralisedRegressor(RegressorMixin, ScoreModel):
         predict_source(self, source)
         task = self._score_task(self._mapped(source), self.alpha_)
         return certify(task, self._weights(), self._tolerance())
+
+    @one_blas_thread
+    def path(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
+        *,
+        alphas: Any = None,
+        n_alphas: int = 100,
+    ) -> ElasticPath:
+        """Solutions along alphas: coef, intercept and the number of weights of each.
+
+        alphas: by default `n_alphas` of them, evenly spaced on a logarithmic scale, from the least that gives no weight
+        down to 1e-3 of it.
+        """
+        model = clone(self)
+        source = fit_source(model, X, y, sample_weight, offset, exposure)
+        model.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
+        found: ElasticPath = model._score_path(source, alphas, n_alphas)
+        return found
 
     def scores(self, block: Block) -> Array:
         """E y of the rows of a block of the source that the model was fitted to."""
