@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
@@ -24,6 +24,7 @@ from certifit.losses.user import Loss
 from certifit.models.mapped import unchanged_on_error
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
+from certifit.solvers.coordinate import ElasticPath
 from certifit.statistics.fit_sums import null_score
 from certifit.statistics.gram import counted
 from certifit.statistics.targets import target_sums
@@ -97,6 +98,29 @@ class GeneralisedRegressor(RegressorMixin, ScoreModel):
         constant = np.full(block.n_rows, null) if block.offset is None else null + block.offset
         loss, y = self._loss(), np.asarray(block.y)
         return np.array([weight @ loss.value(y, z) for z in (self._row_scores(block), constant)])
+
+    @one_blas_thread
+    def path(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
+        *,
+        alphas: Any = None,
+        n_alphas: int = 100,
+    ) -> ElasticPath:
+        """Solutions along alphas: coef, intercept and the number of weights of each.
+
+        alphas: by default `n_alphas` of them, evenly spaced on a logarithmic scale, from the least that gives no weight
+        down to 1e-3 of it.
+        """
+        model = clone(self)
+        source = fit_source(model, X, y, sample_weight, offset, exposure)
+        model.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
+        found: ElasticPath = model._score_path(source, alphas, n_alphas)
+        return found
 
     def scores(self, block: Block) -> Array:
         """E y of the rows of a block of the source that the model was fitted to."""

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
@@ -21,6 +22,7 @@ from certifit.models.classifier import Classifier, codes_of
 from certifit.models.mapped import check_number, unchanged_on_error
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
+from certifit.solvers.coordinate import ElasticPath
 from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 
@@ -118,6 +120,32 @@ class LogisticRegression(ScoreModel, Classifier):
         """The score z of the second class for every row; for more than two classes, of every class."""
         check_is_fitted(self)
         return np.concatenate([*self._each(X, self._row_scores, offset), np.zeros(0)])
+
+    @one_blas_thread
+    def path(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+        *,
+        alphas: Any = None,
+        n_alphas: int = 100,
+    ) -> ElasticPath:
+        """For two classes, solutions along alphas: coef, intercept and the number of weights of each.
+
+        alphas: by default `n_alphas` of them, evenly spaced on a logarithmic scale, from the least that gives no weight
+        down to 1e-3 of it.
+        """
+        model = clone(self)
+        source, classes = class_source(model, X, y, sample_weight, offset=offset)
+        if len(classes) != 2:
+            raise ValueError(f"A path needs two classes. Got {len(classes)}.")
+        model.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
+        model.classes_ = classes
+        model.class_weight_ = model._class_weights(source)
+        found: ElasticPath = model._score_path(model._weighted(source), alphas, n_alphas)
+        return found
 
     def fit_codes(self, source: Source, classes: Array) -> Self:
         """Fit to checked rows whose y are places among the classes."""

@@ -20,13 +20,16 @@ from certifit.data.source import Block, Memory, Source
 from certifit.losses.scores import ScoreLoss
 from certifit.models.glm_inference import GlmInferenceMethods
 from certifit.models.mapped import MappedRows, check_number
-from certifit.models.penalties import PenaltyParameters
+from certifit.models.penalties import PenaltyParameters, alpha_count, checked_alphas
 from certifit.runtime import core, n_threads
+from certifit.solvers.coordinate import ElasticPath
 from certifit.solvers.generalised import check_solver, is_stochastic, solve
+from certifit.solvers.score_path import alpha_max, solve_path
 from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 
 TOL = 1e-8
+LEAST_SHARE = 1e-3  # of the largest alpha of a path
 STOCHASTIC_TOL = 1e-3  # steps after single rows end near the minimum, not at it
 
 
@@ -80,6 +83,19 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
         strength = 1.0 / task.targets.weight if alpha is None else float(alpha)
         task.strengths = self._strengths(source.names, strength)
         return task
+
+    def _score_path(self, source: Source, alphas: Any, n_alphas: Any) -> ElasticPath:
+        """Solutions along alphas, on checked rows of a model that is not kept."""
+        self._check_parameters()
+        given = None if alphas is None else checked_alphas(alphas)
+        task = self._score_task(self.fit_maps(source), 1.0)
+        self._check_target(task)
+        if given is None:
+            largest = alpha_max(task)
+            if np.isinf(largest):
+                raise ValueError("alphas must be given for l1_ratio=0: no alpha leaves all weights out.")
+            given = (largest or 1.0) * np.geomspace(1.0, LEAST_SHARE, alpha_count(n_alphas))
+        return solve_path(task, given, self._tolerance(), int(self.max_iter))
 
     def _check_target(self, task: GeneralisedLinear) -> None:
         ends = np.array([task.targets.low, task.targets.high])
