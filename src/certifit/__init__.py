@@ -22,6 +22,7 @@ _MODULES = {
     ),
     "models.robust": ("HuberRegressor",),
     "models.glm": (
+        "GLM",
         "GammaRegressor",
         "PoissonRegressor",
     ),
@@ -38,7 +39,10 @@ _MODULES = {
         "AveragedSGD",
         "MiniBatch",
     ),
-    "families": ("Gaussian",),
+    "families": (
+        "Gaussian",
+        "families",
+    ),
     "maps": (
         "Polynomial",
         "Functions",
@@ -138,10 +142,24 @@ _MODULES = {
     "evaluation.displays.path": ("PathDisplay",),
     "evaluation.displays.influence": ("InfluenceDisplay",),
     "evaluation.displays.coefficients": ("CoefficientDisplay",),
+    "optimise.kkt": ("check_kkt",),
+    "optimise.minimise": ("minimize",),
+    "optimise.zero": ("find_zero",),
+    "solvers.conjugate_gradient": ("ConjugateGradient",),
+    "solvers.gradient_descent": ("GradientDescent",),
+    "solvers.newton": ("Newton",),
+    "solvers.quasi_newton": (
+        "BFGS",
+        "LBFGS",
+    ),
+    "losses.user": ("Loss",),
 }
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "BFGS",
+    "GLM",
+    "LBFGS",
     "PCA",
     "SGD",
     "AveragedSGD",
@@ -155,6 +173,7 @@ __all__ = [
     "CoefficientDisplay",
     "ConfusionMatrix",
     "ConfusionMatrixDisplay",
+    "ConjugateGradient",
     "ConvergenceDisplay",
     "CrossValidated",
     "ElasticNet",
@@ -166,16 +185,19 @@ __all__ = [
     "Gaussian",
     "GaussianDiscriminant",
     "GaussianNB",
+    "GradientDescent",
     "HuberRegressor",
     "InfluenceDisplay",
     "Lasso",
     "LearningCurveDisplay",
     "LinearRegression",
     "LogisticRegression",
+    "Loss",
     "MiniBatch",
     "MultinomialNB",
     "MutualInformationDisplay",
     "MutualInformationFilter",
+    "Newton",
     "PathDisplay",
     "PoissonRegressor",
     "Polynomial",
@@ -195,6 +217,7 @@ __all__ = [
     "bounds",
     "brier_score_loss",
     "calibration",
+    "check_kkt",
     "class_validation",
     "clopper_pearson",
     "compare_auc",
@@ -203,7 +226,9 @@ __all__ = [
     "d2_tweedie_score",
     "explained_variance_score",
     "f1_score",
+    "families",
     "fbeta_score",
+    "find_zero",
     "from_arrow",
     "from_dask",
     "jackknife_plus",
@@ -216,6 +241,7 @@ __all__ = [
     "mean_poisson_deviance",
     "mean_squared_error",
     "mean_tweedie_deviance",
+    "minimize",
     "precision_recall_curve",
     "precision_score",
     "r2_score",
@@ -233,11 +259,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from certifit import families
     from certifit.data.engines.dask import from_dask
     from certifit.data.files import scan_csv, scan_parquet, scan_svmlight
     from certifit.data.streams import from_arrow
-    from certifit.evaluation import bounds
-    from certifit.evaluation.bias_variance import bias_variance
+    from certifit.evaluation import bias_variance, bounds
     from certifit.evaluation.class_scores import (
         accuracy_score,
         balanced_accuracy_score,
@@ -278,19 +304,23 @@ if TYPE_CHECKING:
         roc_curve,
     )
     from certifit.families import Gaussian
+    from certifit.losses.user import Loss
     from certifit.maps import Functions, Polynomial, TableEncoder, TextBinarizer
     from certifit.modelfile import load, save, verify
     from certifit.models.components import PCA
     from certifit.models.count_naive_bayes import BernoulliNB, MultinomialNB
     from certifit.models.generative import GaussianDiscriminant
-    from certifit.models.glm import GammaRegressor, PoissonRegressor
+    from certifit.models.glm import GLM, GammaRegressor, PoissonRegressor
     from certifit.models.linear import LinearRegression, Ridge
     from certifit.models.logistic import LogisticRegression
     from certifit.models.naive_bayes import GaussianNB
     from certifit.models.robust import HuberRegressor
     from certifit.models.sparse import ElasticNet, Lasso
+    from certifit.optimise.kkt import check_kkt
+    from certifit.optimise.minimise import minimize
+    from certifit.optimise.zero import find_zero
     from certifit.runtime import threads
-    from certifit.selection.class_validation import class_validation
+    from certifit.selection import class_validation, leaderboard
     from certifit.selection.cross_validated import CrossValidated
     from certifit.selection.curves import cross_validate, learning_curve, validation_curve
     from certifit.selection.display_path import SelectionPathDisplay
@@ -298,9 +328,12 @@ if TYPE_CHECKING:
     from certifit.selection.information import MutualInformationFilter
     from certifit.selection.information_display import MutualInformationDisplay
     from certifit.selection.intervals import jackknife_plus
-    from certifit.selection.leaderboard import leaderboard
     from certifit.selection.splits import Bootstrap, Folds
     from certifit.selection.wrappers import BackwardSelection, ForwardSelection
+    from certifit.solvers.conjugate_gradient import ConjugateGradient
+    from certifit.solvers.gradient_descent import GradientDescent
+    from certifit.solvers.newton import Newton
+    from certifit.solvers.quasi_newton import BFGS, LBFGS
     from certifit.solvers.stochastic import SGD, AveragedSGD, MiniBatch
 
 
