@@ -24,6 +24,10 @@ def _has_probabilities(model: OneVsRestClassifier) -> bool:
     return hasattr(model.estimators_[0] if hasattr(model, "estimators_") else model.estimator, "predict_proba")
 
 
+def _has_scores(model: OneVsRestClassifier) -> bool:
+    return hasattr(model.estimators_[0] if hasattr(model, "estimators_") else model.estimator, "decision_function")
+
+
 class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier of two classes for every class against the rest; the class of the largest score is predicted.
 
@@ -70,7 +74,7 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError("OneVsRestClassifier requires y to be passed, but the target y is None.")
         weight = given.get("sample_weight")
         values = column_or_1d(np.asarray(read_labels(y)), warn=True)
-        self.classes_, codes = coded(values, None if weight is None else np.asarray(weight, dtype=np.float64))
+        self.classes_, codes = _classes_of(values, weight)
         self.estimators_ = Parallel(n_jobs=self.n_jobs)(
             delayed(_fitted)(self.estimator, X, (codes == code).astype(np.int64), given) for code in self._codes()
         )
@@ -103,18 +107,24 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             if hasattr(self.estimators_[0], name):
                 setattr(self, name, getattr(self.estimators_[0], name))
 
+    @available_if(_has_scores)
     def decision_function(self, X: Any) -> Array:
-        """The scores, rows x classes; of two classes one number a row, that of the second."""
+        """decision_function of the estimators, rows x classes; of two classes that of the second."""
         check_is_fitted(self)
-        scores = np.column_stack([_scores(model, X) for model in self.estimators_])
+        scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> Array:
         """The class of the largest score."""
-        scores = self.decision_function(X)
-        if scores.ndim == 2:
+        check_is_fitted(self)
+        scores = self._scores(X)
+        if len(self.classes_) > 2:
             return np.asarray(self.classes_[scores.argmax(axis=1)])
-        return np.asarray(self.classes_[(scores > _threshold(self.estimators_[0])).astype(np.int64)])
+        is_second = scores[:, 0] > (0.0 if _has_scores(self) else 0.5)
+        return np.asarray(self.classes_[is_second.astype(np.int64)])
+
+    def _scores(self, X: Any) -> Array:
+        return np.column_stack([_scores(model, X) for model in self.estimators_])
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
@@ -131,8 +141,8 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if not isinstance(X, Source):
             return float(super().score(X, one_type(np.asarray(read_labels(y))), sample_weight))
         hits = self.classes_[np.concatenate(list(X.coded(self.classes_).map(_codes_of)))] == self.predict(X)
-        weights = [run.weight for run in X.runs()]
-        return float(np.average(hits, weights=None if weights[0] is None else np.concatenate(weights)))
+        weights = np.concatenate(list(X.map(_weights_of)))
+        return float(weights @ hits / weights.sum())
 
     @property
     def certificates_(self) -> list[Any]:
@@ -170,10 +180,19 @@ def _scores(model: Any, X: Any) -> Array:
     return np.asarray(model.predict_proba(X)[:, 1])
 
 
-def _threshold(model: Any) -> float:
-    """The score above which an estimator of two classes predicts the second."""
-    return 0.0 if hasattr(model, "decision_function") else 0.5
+def _classes_of(values: Array, weight: Any) -> tuple[Array, Array]:
+    """The classes of rows with a weight, and the code of every row."""
+    if weight is None:
+        return coded(values)
+    try:
+        return coded(values, np.asarray(weight, dtype=np.float64))
+    except ValueError as error:
+        raise ValueError(f"{error} Rows of sample_weight 0 are no rows.") from None
 
 
 def _codes_of(run: Any) -> Array:
     return np.asarray(run.y, dtype=np.int64)
+
+
+def _weights_of(run: Any) -> Array:
+    return np.ones(run.n_rows) if run.weight is None else np.asarray(run.weight)
