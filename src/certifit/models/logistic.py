@@ -187,6 +187,11 @@ class LogisticRegression(ScoreModel, Classifier):
     def _loss(self) -> ScoreLoss:
         return Logistic()
 
+    def _term(self) -> str:
+        if len(getattr(self, "classes_", ())) > 2:
+            return "[ log sum_k e^z_ik - z_ik of its own class ]"
+        return "[ log(1 + e^z_i) - y_i z_i ]"
+
     def _family(self) -> tuple[Response, str] | None:
         return (Bernoulli(), "logit") if len(self.classes_) == 2 and self.class_weight_ is None else None
 
