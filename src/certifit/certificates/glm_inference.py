@@ -145,7 +145,7 @@ class GlmInference:
     @property
     def standard_errors(self) -> Array:
         """Roots of the diagonal of the covariance, shape (p,)."""
-        return np.sqrt(np.diagonal(self.covariance))
+        return np.asarray(np.sqrt(np.diagonal(self.covariance)))
 
     @property
     def t_values(self) -> Array:

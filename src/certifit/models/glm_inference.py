@@ -77,7 +77,8 @@ class GlmInferenceMethods:
             None: 1 for Bernoulli, binomial, Poisson and negative binomial targets, else "pearson": Pearson's sum over
             the residual degrees of freedom. For counts that spread more than Poisson's use "pearson" (quasi-Poisson).
         covariance : "nonrobust", "HC0" or "HC1"
-            HC0 and HC1 hold whatever the variance of the targets, given their means; they test with z.
+            HC0 and HC1 hold whatever the variance of the targets, given their means; they test with z. HC1 is
+            N / (N - p) HC0; what statsmodels calls HC1 of a GLM is HC0.
         redundant : "refuse" or "drop"
             What to do where columns are combinations of others: "drop" leaves the last column of each relation out, as
             R does. The table names it, and the others are those of a fit without it.
@@ -89,7 +90,8 @@ class GlmInferenceMethods:
         check_choice("redundant", redundant, get_args(Redundant))
         _check_dispersion(dispersion)
         rules = (weights, convention, dispersion)
-        certificate, dropped = self.certificate_, ()
+        certificate = self.certificate_
+        dropped: tuple[Dropped, ...] = ()
         if X is None:
             given = [name for name, value in _named(y, sample_weight, offset, exposure) if value is not None]
             fit = self._stored_fit(given, covariance, redundant).with_options(*rules)
@@ -150,9 +152,7 @@ class GlmInferenceMethods:
         return self.inference_
 
     @one_blas_thread
-    def _fit_on(
-        self, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any, redundant: Redundant
-    ) -> _SeenFit:
+    def _fit_on(self, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any, redundant: Redundant) -> _SeenFit:
         """The fit on rows that are its own, and its inference."""
         may_drop = redundant == "drop" and self._is_free() and bool(self.certificate_.dependent)
         family = self._family()

@@ -1,8 +1,8 @@
 """What inference for a generalised linear model sums over the rows of its fit: one pass.
 
-    information   sum w W (x, 1)(x, 1)',   W = E l'' = h'^2 / V: what Fisher scoring (IRLS) weighs rows by
-    deviance      2 sum w l(y, z),         Pearson's sum of w (y - mu)^2 / V = w l'^2 / W
-    saturated     log-likelihood of means equal to the targets, at dispersion 1
+information   sum w W (x, 1)(x, 1)',   W = E l'' = h'^2 / V: what Fisher scoring (IRLS) weighs rows by
+deviance      2 sum w l(y, z),         Pearson's sum of w (y - mu)^2 / V = w l'^2 / W
+saturated     log-likelihood of means equal to the targets, at dispersion 1
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Likelihood = Callable[[Array, Array, Array | None], float]  # of targets, means 
 
 @dataclass(frozen=True)
 class FitSums:
-    """Sums over the rows of positive weight, in the units of the weights. half: of the deviance, at the fit and null."""
+    """Sums over rows of positive weight, in the units of the weights. half: half the deviance, of the fit and null."""
 
     information: Array
     half: float
@@ -62,7 +62,7 @@ class Fit:
 
 
 def expected_curvature(loss: Any, y: Array, z: Array) -> Array:
-    """E l'' over targets of the mean of a score. A compiled loss has l'' linear in y, so that it is l'' at that mean."""
+    """E l'' over targets of the mean of a score; where l'' is linear in y, l'' at that mean."""
     found = loss.expected(y, z) if loss.code is None and hasattr(loss, "link") else loss.curvature(loss.mean(z), z)
     return np.asarray(found)
 
@@ -89,12 +89,12 @@ def _of_run(run: Block, fit: Fit, null: float, saturated: Likelihood | None, blo
     def of_block(begin: int) -> FitSums:
         part = slice(begin, begin + block_rows)
         w = None if run.weight is None else run.weight[part]
-        own = [_total(rows[part], w) for rows in (found.values, null_values, pearson)]
+        half, null_half, chi2 = (_total(rows[part], w) for rows in (found.values, null_values, pearson))
         counted = slice(None) if w is None else w > 0
         target = y[part][counted]
         with np.errstate(all="ignore"):
             full = np.nan if saturated is None else saturated(target, target, None if w is None else w[counted])
-        return FitSums(np.zeros(0), *own, full, len(target))
+        return FitSums(np.zeros(0), half, null_half, chi2, full, len(target))
 
     rest = tree_sum(map(of_block, range(0, max(run.n_rows, 1), block_rows)))
     return replace(rest, information=information[0])
