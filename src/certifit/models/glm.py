@@ -83,8 +83,8 @@ class GeneralisedRegressor(RegressorMixin, ScoreModel):
         With an offset the constant is added to it. Of a scan that carries its target too.
         """
         check_is_fitted(self)
+        predict_source(self, X) if isinstance(X, Source) else predict_rows(self, X)
         source = fit_source(self.reader(), X, y, sample_weight, offset, exposure)
-        predict_source(self, source)
         loss = self._loss()
         with np.errstate(divide="ignore", invalid="ignore"):  # no event at all: the score of the mean 0
             start = float(loss.score(target_sums(source).mean))

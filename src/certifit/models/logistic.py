@@ -14,6 +14,7 @@ from certifit.certificates.certificate import Certificate
 from certifit.certificates.generalised import certify
 from certifit.data.columns import Array
 from certifit.data.gate import class_source
+from certifit.data.labels import one_type, read_labels
 from certifit.data.source import Block, Source, tree_sum
 from certifit.families.response import Response
 from certifit.families.responses import Bernoulli
@@ -120,6 +121,13 @@ class LogisticRegression(ScoreModel, Classifier):
         """The score z of the second class for every row; for more than two classes, of every class."""
         check_is_fitted(self)
         return np.concatenate([*self._each(X, self._row_scores, offset), np.zeros(0)])
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> float:
+        """The share of rows that are predicted right; of a scan with its own target too."""
+        if offset is None:
+            return super().score(X, y, sample_weight)
+        is_right = self.predict(X, offset=offset) == one_type(np.asarray(read_labels(y)))
+        return float(np.average(is_right, weights=sample_weight))
 
     @one_blas_thread
     def path(
