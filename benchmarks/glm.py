@@ -208,10 +208,19 @@ def sparse(quick: bool) -> Iterator[Compared]:
                 f"snapml {name}": (
                     "snapml",
                     peer(
-                        "snapml", "LogisticRegression", sp.csr_matrix(X), y, regularizer=1 / C, n_jobs=2,
-                        penalty=name.lower(), fit_intercept=True, tol=1e-4, max_iter=1000, normalize=False,
+                        "snapml",
+                        "LogisticRegression",
+                        sp.csr_matrix(X),
+                        y,
+                        regularizer=1 / C,
+                        n_jobs=2,
+                        penalty=name.lower(),
+                        fit_intercept=True,
+                        tol=1e-4,
+                        max_iter=1000,
+                        normalize=False,
                         dual=name == "L2",
-                    ),  # fmt: skip
+                    ),
                 ),
             }
         )
