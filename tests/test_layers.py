@@ -18,9 +18,9 @@ LAYERS = {
     "data": 1,
     "statistics": 2,
     "maps": 3,
+    "families": 3.5,  # losses are those of families
     "losses": 4,
     "penalties": 4,
-    "families": 4,
     "tasks": 5,
     "solvers": 6,
     "certificates": 7,

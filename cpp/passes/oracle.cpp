@@ -9,7 +9,7 @@ struct BlockOracle {
   std::vector<double> value, gradient;  // gradient: cells x (places of SquareLayout)
   BlockSums hessian;
   std::vector<double> largest;  // places of SquareLayout
-  double slopes = 0;
+  double slopes = 0, curvatures = 0;
 
   void add(const BlockOracle& other) {
     for (size_t i = 0; i < value.size(); ++i) value[i] += other.value[i];
@@ -17,6 +17,7 @@ struct BlockOracle {
     hessian.add(other.hessian);
     for (size_t i = 0; i < largest.size(); ++i) largest[i] = std::max(largest[i], other.largest[i]);
     slopes += other.slopes;
+    curvatures += other.curvatures;
   }
 };
 
@@ -164,6 +165,7 @@ class GradientOnly {
     Ahead next(rows_, first + count, tile_rows);
     const size_t lines = lanes * d * sizeof(double) / 64 + 1;
     double slopes[tile_rows];
+    Vec steepness{}, curvature{};
     for (size_t begin = 0; begin < count; begin += lanes) {
       next.fetch(lines);
       double z[lanes], y[lanes], w[lanes], value[lanes];
@@ -181,9 +183,14 @@ class GradientOnly {
       const Vec own = load(w);
       const Int counted = own > broadcast(0.0);
       store(value, choose(counted, at.value * own, Vec{}));
-      store(slopes + begin, choose(counted, at.slope * own, Vec{}));
+      const Vec slope = choose(counted, at.slope * own, Vec{});
+      store(slopes + begin, slope);
       sums.value[0] += (value[0] + value[1]) + (value[2] + value[3]);
+      steepness = steepness + absolute(slope);
+      curvature = curvature + choose(counted, at.curvature * own, Vec{});
     }
+    sums.slopes += (steepness[0] + steepness[1]) + (steepness[2] + steepness[3]);
+    sums.curvatures += (curvature[0] + curvature[1]) + (curvature[2] + curvature[3]);
     size_t j = 0;
     for (; j + 4 * lanes <= d; j += 4 * lanes) add_columns<4>(tile, count, slopes, j, sums.gradient.data());
     for (; j + lanes <= d; j += lanes) add_columns<1>(tile, count, slopes, j, sums.gradient.data());
@@ -239,74 +246,77 @@ class GradientOnly {
   std::vector<double> weights_, scratch_;
 };
 
-}  // namespace
+// Derivatives that are known: the slope stands for the target, the curvature for the offset of a score of 0.
+struct Known {
+  LossAt operator()(Vec slope, Vec curvature) const { return {Vec{}, slope, curvature}; }
+};
 
-OracleSums oracle(const Rows& rows, const double* y, const double* weight, const double* offset, const Cells& cells,
-                  const Scaling& scaling, const State& state, Loss loss, double parameter, bool with_hessian,
-                  size_t block_rows, Crew& crew) {
+template <class LossOf>
+OracleSums summed(const Rows& rows, const double* y, const double* weight, const double* offset, const Cells& cells,
+                  const Scaling& scaling, const State& state, LossOf loss_of, bool with_hessian, size_t block_rows,
+                  Crew& crew) {
   const SquareLayout layout(rows, false);
   const size_t width = layout.first_thin + layout.n_thin, square = with_hessian ? layout.size() : 0;
   const size_t n_blocks = (rows.n_rows + block_rows - 1) / block_rows;
   SumTree<BlockOracle> tree(n_blocks);
 
-  with_loss(loss, parameter, [&](auto loss_of) {
-    crew.for_each_block(n_blocks, [&](size_t block) {
-      const size_t begin = block * block_rows, end = std::min(begin + block_rows, rows.n_rows);
-      BlockOracle sums;
-      sums.value.assign(cells.count, 0.0);
-      sums.gradient.assign(cells.count * width, 0.0);
-      sums.hessian.hi.assign(cells.count * square, 0.0);
-      if (with_hessian) sums.largest.assign(width, 0.0);
-      if (!with_hessian && !cells.of_row && rows.thin.empty()) {
-        GradientOnly pass(rows, y, weight, offset, scaling, state, loss_of);
-        constexpr size_t step = GradientOnly<decltype(loss_of)>::tile_rows;
-        for (size_t i = begin; i < end; i += step) {
-          if (!crew.keep_going()) return;
-          pass.add(i, std::min(step, end - i), sums);
-        }
-        pass.finish(sums);
-        tree.add(block, std::move(sums));
-        return;
+  crew.for_each_block(n_blocks, [&](size_t block) {
+    const size_t begin = block * block_rows, end = std::min(begin + block_rows, rows.n_rows);
+    BlockOracle sums;
+    sums.value.assign(cells.count, 0.0);
+    sums.gradient.assign(cells.count * width, 0.0);
+    sums.hessian.hi.assign(cells.count * square, 0.0);
+    if (with_hessian) sums.largest.assign(width, 0.0);
+    if (!with_hessian && !cells.of_row && rows.thin.empty()) {
+      GradientOnly pass(rows, y, weight, offset, scaling, state, loss_of);
+      constexpr size_t step = GradientOnly<LossOf>::tile_rows;
+      for (size_t i = begin; i < end; i += step) {
+        if (!crew.keep_going()) return;
+        pass.add(i, std::min(step, end - i), sums);
       }
-      Panels panels(layout.n_packed);
-      Packer packer(rows, nullptr, scaling);
-      Entries entries(rows, scaling, layout.first_thin);
-      Evaluator evaluator(rows, y, weight, offset, scaling, state, layout, loss_of);
-      ByCell by_cell;
-      std::vector<double> ones(panels.capacity), slopes(panels.capacity + lanes), roots(panels.capacity + lanes);
-      const size_t chunk = 32 * panels.capacity;
-      for (size_t i = begin; i < end; i += chunk) {
-        packer.open(i, std::min(i + chunk, end));
-        by_cell.sort(cells, i, std::min(i + chunk, end));
-        for (size_t c = 0, at = 0; c < cells.count; ++c) {
-          for (const size_t last = by_cell.starts[c + 1]; at < last;) {
-            if (!crew.keep_going()) return;
-            const size_t count = std::min(panels.capacity, last - at);
-            const std::span<const size_t> tile(&by_cell.rows[at], count);
-            for (size_t k = 0; k < count; ++k) ones[k] = evaluator.weight(tile[k]) > 0 ? 1.0 : 0.0;
-            packer.pack(tile, {ones.data(), count}, panels);
-            at += count;
-            sums.value[c] += evaluator.evaluate(tile, panels, slopes.data(), roots.data());
-            evaluator.add_gradient(tile, panels, slopes.data(), &sums.gradient[c * width]);
-            if (!with_hessian) continue;
-            for (size_t k = 0; k < count; ++k) {
-              roots[k] = std::sqrt(roots[k]);
-              sums.slopes += std::fabs(slopes[k]);
-            }
-            scale_rows(panels, {roots.data(), count}, sums.largest.data());
-            add_tile(
-                panels, count, sums.hessian, c * square, layout.stride,
-                Ahead(rows, at < by_cell.rows.size() ? by_cell.rows[at] : std::min(i + chunk, end), panels.capacity));
-            if (layout.n_thin == 0) continue;
-            for (size_t k = 0; k < count; ++k) {
-              entries.add(tile[k], roots[k], panels, k, sums.hessian, c * square, layout.stride);
-              if (evaluator.weight(tile[k]) > 0) evaluator.add_largest(tile[k], sums.largest.data());
-            }
+      pass.finish(sums);
+      tree.add(block, std::move(sums));
+      return;
+    }
+    Panels panels(layout.n_packed);
+    Packer packer(rows, nullptr, scaling);
+    Entries entries(rows, scaling, layout.first_thin);
+    Evaluator evaluator(rows, y, weight, offset, scaling, state, layout, loss_of);
+    ByCell by_cell;
+    std::vector<double> ones(panels.capacity), slopes(panels.capacity + lanes), roots(panels.capacity + lanes);
+    const size_t chunk = 32 * panels.capacity;
+    for (size_t i = begin; i < end; i += chunk) {
+      packer.open(i, std::min(i + chunk, end));
+      by_cell.sort(cells, i, std::min(i + chunk, end));
+      for (size_t c = 0, at = 0; c < cells.count; ++c) {
+        for (const size_t last = by_cell.starts[c + 1]; at < last;) {
+          if (!crew.keep_going()) return;
+          const size_t count = std::min(panels.capacity, last - at);
+          const std::span<const size_t> tile(&by_cell.rows[at], count);
+          for (size_t k = 0; k < count; ++k) ones[k] = evaluator.weight(tile[k]) > 0 ? 1.0 : 0.0;
+          packer.pack(tile, {ones.data(), count}, panels);
+          at += count;
+          sums.value[c] += evaluator.evaluate(tile, panels, slopes.data(), roots.data());
+          evaluator.add_gradient(tile, panels, slopes.data(), &sums.gradient[c * width]);
+          for (size_t k = 0; k < count; ++k) {
+            sums.slopes += std::fabs(slopes[k]);
+            sums.curvatures += roots[k];
+            roots[k] = std::sqrt(roots[k]);
+          }
+          if (!with_hessian) continue;
+          scale_rows(panels, {roots.data(), count}, sums.largest.data());
+          add_tile(
+              panels, count, sums.hessian, c * square, layout.stride,
+              Ahead(rows, at < by_cell.rows.size() ? by_cell.rows[at] : std::min(i + chunk, end), panels.capacity));
+          if (layout.n_thin == 0) continue;
+          for (size_t k = 0; k < count; ++k) {
+            entries.add(tile[k], roots[k], panels, k, sums.hessian, c * square, layout.stride);
+            if (evaluator.weight(tile[k]) > 0) evaluator.add_largest(tile[k], sums.largest.data());
           }
         }
       }
-      tree.add(block, std::move(sums));
-    });
+    }
+    tree.add(block, std::move(sums));
   });
 
   OracleSums out;
@@ -318,13 +328,31 @@ OracleSums oracle(const Rows& rows, const double* y, const double* weight, const
     for (size_t c = 0; c < cells.count; ++c)
       for (size_t j = 0; j < layout.places.size(); ++j)
         out.gradient[c * layout.places.size() + j] = root.gradient[c * width + layout.places[j]];
+  out.slopes = root.slopes;
+  out.curvatures = root.curvatures;
   if (!with_hessian) return out;
   out.hessian = layout.unfolded(root.hessian.hi, cells.count, n_blocks > 0);
   out.largest.assign(layout.places.size(), 0.0);
-  out.slopes = root.slopes;
   if (n_blocks > 0)
     for (size_t j = 0; j < layout.places.size(); ++j) out.largest[j] = root.largest[layout.places[j]];
   return out;
+}
+
+}  // namespace
+
+OracleSums oracle(const Rows& rows, const double* y, const double* weight, const double* offset, const Cells& cells,
+                  const Scaling& scaling, const State& state, Loss loss, double parameter, bool with_hessian,
+                  size_t block_rows, Crew& crew) {
+  return with_loss(loss, parameter, [&](auto loss_of) {
+    return summed(rows, y, weight, offset, cells, scaling, state, loss_of, with_hessian, block_rows, crew);
+  });
+}
+
+OracleSums weighted_sums(const Rows& rows, const double* slopes, const double* curvatures, const double* weight,
+                         const Cells& cells, const Scaling& scaling, size_t block_rows, Crew& crew) {
+  const std::vector<double> zeros(rows.n_columns, 0.0);
+  return summed(rows, slopes, weight, curvatures, cells, scaling, {zeros.data(), 0.0}, Known{}, curvatures != nullptr,
+                block_rows, crew);
 }
 
 }  // namespace certifit

@@ -22,6 +22,7 @@ _MODULES = {
     ),
     "models.robust": ("HuberRegressor",),
     "models.glm": (
+        "GLM",
         "GammaRegressor",
         "PoissonRegressor",
     ),
@@ -33,7 +34,15 @@ _MODULES = {
         "BernoulliNB",
         "MultinomialNB",
     ),
-    "families": ("Gaussian",),
+    "solvers.stochastic": (
+        "SGD",
+        "AveragedSGD",
+        "MiniBatch",
+    ),
+    "families": (
+        "Gaussian",
+        "families",
+    ),
     "maps": (
         "Polynomial",
         "Functions",
@@ -143,13 +152,17 @@ _MODULES = {
         "BFGS",
         "LBFGS",
     ),
+    "losses.user": ("Loss",),
 }
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "BFGS",
+    "GLM",
     "LBFGS",
     "PCA",
+    "SGD",
+    "AveragedSGD",
     "BackwardSelection",
     "BernoulliNB",
     "BiasVarianceDisplay",
@@ -179,6 +192,8 @@ __all__ = [
     "LearningCurveDisplay",
     "LinearRegression",
     "LogisticRegression",
+    "Loss",
+    "MiniBatch",
     "MultinomialNB",
     "MutualInformationDisplay",
     "MutualInformationFilter",
@@ -211,6 +226,7 @@ __all__ = [
     "d2_tweedie_score",
     "explained_variance_score",
     "f1_score",
+    "families",
     "fbeta_score",
     "find_zero",
     "from_arrow",
@@ -243,11 +259,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from certifit import families
     from certifit.data.engines.dask import from_dask
     from certifit.data.files import scan_csv, scan_parquet, scan_svmlight
     from certifit.data.streams import from_arrow
-    from certifit.evaluation import bounds
-    from certifit.evaluation.bias_variance import bias_variance
+    from certifit.evaluation import bias_variance, bounds
     from certifit.evaluation.class_scores import (
         accuracy_score,
         balanced_accuracy_score,
@@ -288,12 +304,13 @@ if TYPE_CHECKING:
         roc_curve,
     )
     from certifit.families import Gaussian
+    from certifit.losses.user import Loss
     from certifit.maps import Functions, Polynomial, TableEncoder, TextBinarizer
     from certifit.modelfile import load, save, verify
     from certifit.models.components import PCA
     from certifit.models.count_naive_bayes import BernoulliNB, MultinomialNB
     from certifit.models.generative import GaussianDiscriminant
-    from certifit.models.glm import GammaRegressor, PoissonRegressor
+    from certifit.models.glm import GLM, GammaRegressor, PoissonRegressor
     from certifit.models.linear import LinearRegression, Ridge
     from certifit.models.logistic import LogisticRegression
     from certifit.models.naive_bayes import GaussianNB
@@ -303,7 +320,7 @@ if TYPE_CHECKING:
     from certifit.optimise.minimise import minimize
     from certifit.optimise.zero import find_zero
     from certifit.runtime import threads
-    from certifit.selection.class_validation import class_validation
+    from certifit.selection import class_validation, leaderboard
     from certifit.selection.cross_validated import CrossValidated
     from certifit.selection.curves import cross_validate, learning_curve, validation_curve
     from certifit.selection.display_path import SelectionPathDisplay
@@ -311,13 +328,13 @@ if TYPE_CHECKING:
     from certifit.selection.information import MutualInformationFilter
     from certifit.selection.information_display import MutualInformationDisplay
     from certifit.selection.intervals import jackknife_plus
-    from certifit.selection.leaderboard import leaderboard
     from certifit.selection.splits import Bootstrap, Folds
     from certifit.selection.wrappers import BackwardSelection, ForwardSelection
     from certifit.solvers.conjugate_gradient import ConjugateGradient
     from certifit.solvers.gradient_descent import GradientDescent
     from certifit.solvers.newton import Newton
     from certifit.solvers.quasi_newton import BFGS, LBFGS
+    from certifit.solvers.stochastic import SGD, AveragedSGD, MiniBatch
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
@@ -14,11 +15,15 @@ from certifit.certificates.generalised import certify
 from certifit.data.columns import Array
 from certifit.data.gate import class_source
 from certifit.data.source import Block, Source, tree_sum
+from certifit.families.response import Response
+from certifit.families.responses import Bernoulli
 from certifit.losses.scores import Logistic, ScoreLoss
 from certifit.models.classifier import Classifier, codes_of
 from certifit.models.mapped import check_number, unchanged_on_error
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
+from certifit.solvers.coordinate import ElasticPath
+from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 
 
@@ -116,6 +121,32 @@ class LogisticRegression(ScoreModel, Classifier):
         check_is_fitted(self)
         return np.concatenate([*self._each(X, self._row_scores, offset), np.zeros(0)])
 
+    @one_blas_thread
+    def path(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+        *,
+        alphas: Any = None,
+        n_alphas: int = 100,
+    ) -> ElasticPath:
+        """For two classes, solutions along alphas: coef, intercept and the number of weights of each.
+
+        alphas: by default `n_alphas` of them, evenly spaced on a logarithmic scale, from the least that gives no weight
+        down to 1e-3 of it.
+        """
+        model = clone(self)
+        source, classes = class_source(model, X, y, sample_weight, offset=offset)
+        if len(classes) != 2:
+            raise ValueError(f"A path needs two classes. Got {len(classes)}.")
+        model.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
+        model.classes_ = classes
+        model.class_weight_ = model._class_weights(source)
+        found: ElasticPath = model._score_path(model._weighted(source), alphas, n_alphas)
+        return found
+
     def fit_codes(self, source: Source, classes: Array) -> Self:
         """Fit to checked rows whose y are places among the classes."""
         self._check_parameters()
@@ -155,6 +186,18 @@ class LogisticRegression(ScoreModel, Classifier):
 
     def _loss(self) -> ScoreLoss:
         return Logistic()
+
+    def _family(self) -> tuple[Response, str] | None:
+        return (Bernoulli(), "logit") if len(self.classes_) == 2 and self.class_weight_ is None else None
+
+    def _why_no_inference(self) -> str:
+        if self.alpha_ == 0 and self.class_weight_ is not None:
+            return "class_weight changes what is estimated, so that it is no maximum likelihood. Fit without it."
+        return super()._why_no_inference()
+
+    def _task_on(self, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any) -> GeneralisedLinear:
+        source = self.labelled(X, y, sample_weight, offset, exposure)
+        return self._score_task(self._weighted(self._mapped(source)), self.alpha_)
 
     def _task(self, source: Source) -> Any:
         return self._score_task(self._weighted(source), self.alpha_)
