@@ -30,6 +30,28 @@ nb::object oracle_py(nb::list x, Vector y, std::optional<Vector> weight, std::op
                         sums.slopes);
 }
 
+nb::object weighted_sums_py(nb::list x, Vector slopes, std::optional<Vector> curvatures, std::optional<Vector> weight,
+                            Vector scale, Vector shift, double weight_scale, size_t block_rows, int threads,
+                            std::optional<CellNumbers> cells, size_t n_cells) {
+  HeldRows held(x);
+  check_rows(held.rows, slopes, weight, block_rows);
+  if (curvatures) {
+    check_size("curvatures", curvatures->shape(0), held.rows.n_rows);
+    for (size_t row = 0; row < held.rows.n_rows; ++row)
+      check(curvatures->data()[row] >= 0 || (weight && weight->data()[row] == 0), "a curvature is not >= 0");
+  }
+  const Scaling scaling = checked_scaling(held.rows, scale, shift, 1.0, 0.0, weight_scale);
+  const Cells checked = checked_cells(held.rows, cells, n_cells);
+  const size_t size = held.rows.n_columns + 1, shape[2] = {checked.count, size}, cubes[3] = {checked.count, size, size};
+  OracleSums sums = run(threads, [&](Crew& crew) {
+    return weighted_sums(held.rows, slopes.data(), data_of(curvatures), data_of(weight), checked, scaling, block_rows,
+                         crew);
+  });
+  nb::object hessian = nb::none();
+  if (curvatures) hessian = nb::cast(to_numpy<3>(std::move(sums.hessian), cubes));
+  return nb::make_tuple(to_numpy<2>(std::move(sums.gradient), shape), hessian);
+}
+
 }  // namespace
 
 void bind_oracle(nb::module_& m) {
@@ -37,6 +59,9 @@ void bind_oracle(nb::module_& m) {
         "scale"_a.noconvert(), "shift"_a.noconvert(), "weight_scale"_a, "weights"_a.noconvert(), "intercept"_a,
         "loss"_a, "parameter"_a, "with_hessian"_a, "block_rows"_a, "threads"_a,
         "cells"_a.noconvert().none() = nb::none(), "n_cells"_a = 1);
+  m.def("weighted_sums", weighted_sums_py, "x"_a, "slopes"_a.noconvert(), "curvatures"_a.noconvert().none(),
+        "weight"_a.noconvert().none(), "scale"_a.noconvert(), "shift"_a.noconvert(), "weight_scale"_a, "block_rows"_a,
+        "threads"_a, "cells"_a.noconvert().none() = nb::none(), "n_cells"_a = 1);
 }
 
 }  // namespace certifit

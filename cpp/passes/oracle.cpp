@@ -239,74 +239,76 @@ class GradientOnly {
   std::vector<double> weights_, scratch_;
 };
 
-}  // namespace
+// Derivatives that are known: the slope stands for the target, the curvature for the offset of a score of 0.
+struct Known {
+  LossAt operator()(Vec slope, Vec curvature) const { return {Vec{}, slope, curvature}; }
+};
 
-OracleSums oracle(const Rows& rows, const double* y, const double* weight, const double* offset, const Cells& cells,
-                  const Scaling& scaling, const State& state, Loss loss, double parameter, bool with_hessian,
-                  size_t block_rows, Crew& crew) {
+template <class LossOf>
+OracleSums summed(const Rows& rows, const double* y, const double* weight, const double* offset, const Cells& cells,
+                  const Scaling& scaling, const State& state, LossOf loss_of, bool with_hessian, size_t block_rows,
+                  Crew& crew) {
   const SquareLayout layout(rows, false);
   const size_t width = layout.first_thin + layout.n_thin, square = with_hessian ? layout.size() : 0;
   const size_t n_blocks = (rows.n_rows + block_rows - 1) / block_rows;
   SumTree<BlockOracle> tree(n_blocks);
 
-  with_loss(loss, parameter, [&](auto loss_of) {
-    crew.for_each_block(n_blocks, [&](size_t block) {
-      const size_t begin = block * block_rows, end = std::min(begin + block_rows, rows.n_rows);
-      BlockOracle sums;
-      sums.value.assign(cells.count, 0.0);
-      sums.gradient.assign(cells.count * width, 0.0);
-      sums.hessian.hi.assign(cells.count * square, 0.0);
-      if (with_hessian) sums.largest.assign(width, 0.0);
-      if (!with_hessian && !cells.of_row && rows.thin.empty()) {
-        GradientOnly pass(rows, y, weight, offset, scaling, state, loss_of);
-        constexpr size_t step = GradientOnly<decltype(loss_of)>::tile_rows;
-        for (size_t i = begin; i < end; i += step) {
-          if (!crew.keep_going()) return;
-          pass.add(i, std::min(step, end - i), sums);
-        }
-        pass.finish(sums);
-        tree.add(block, std::move(sums));
-        return;
+  crew.for_each_block(n_blocks, [&](size_t block) {
+    const size_t begin = block * block_rows, end = std::min(begin + block_rows, rows.n_rows);
+    BlockOracle sums;
+    sums.value.assign(cells.count, 0.0);
+    sums.gradient.assign(cells.count * width, 0.0);
+    sums.hessian.hi.assign(cells.count * square, 0.0);
+    if (with_hessian) sums.largest.assign(width, 0.0);
+    if (!with_hessian && !cells.of_row && rows.thin.empty()) {
+      GradientOnly pass(rows, y, weight, offset, scaling, state, loss_of);
+      constexpr size_t step = GradientOnly<LossOf>::tile_rows;
+      for (size_t i = begin; i < end; i += step) {
+        if (!crew.keep_going()) return;
+        pass.add(i, std::min(step, end - i), sums);
       }
-      Panels panels(layout.n_packed);
-      Packer packer(rows, nullptr, scaling);
-      Entries entries(rows, scaling, layout.first_thin);
-      Evaluator evaluator(rows, y, weight, offset, scaling, state, layout, loss_of);
-      ByCell by_cell;
-      std::vector<double> ones(panels.capacity), slopes(panels.capacity + lanes), roots(panels.capacity + lanes);
-      const size_t chunk = 32 * panels.capacity;
-      for (size_t i = begin; i < end; i += chunk) {
-        packer.open(i, std::min(i + chunk, end));
-        by_cell.sort(cells, i, std::min(i + chunk, end));
-        for (size_t c = 0, at = 0; c < cells.count; ++c) {
-          for (const size_t last = by_cell.starts[c + 1]; at < last;) {
-            if (!crew.keep_going()) return;
-            const size_t count = std::min(panels.capacity, last - at);
-            const std::span<const size_t> tile(&by_cell.rows[at], count);
-            for (size_t k = 0; k < count; ++k) ones[k] = evaluator.weight(tile[k]) > 0 ? 1.0 : 0.0;
-            packer.pack(tile, {ones.data(), count}, panels);
-            at += count;
-            sums.value[c] += evaluator.evaluate(tile, panels, slopes.data(), roots.data());
-            evaluator.add_gradient(tile, panels, slopes.data(), &sums.gradient[c * width]);
-            if (!with_hessian) continue;
-            for (size_t k = 0; k < count; ++k) {
-              roots[k] = std::sqrt(roots[k]);
-              sums.slopes += std::fabs(slopes[k]);
-            }
-            scale_rows(panels, {roots.data(), count}, sums.largest.data());
-            add_tile(
-                panels, count, sums.hessian, c * square, layout.stride,
-                Ahead(rows, at < by_cell.rows.size() ? by_cell.rows[at] : std::min(i + chunk, end), panels.capacity));
-            if (layout.n_thin == 0) continue;
-            for (size_t k = 0; k < count; ++k) {
-              entries.add(tile[k], roots[k], panels, k, sums.hessian, c * square, layout.stride);
-              if (evaluator.weight(tile[k]) > 0) evaluator.add_largest(tile[k], sums.largest.data());
-            }
+      pass.finish(sums);
+      tree.add(block, std::move(sums));
+      return;
+    }
+    Panels panels(layout.n_packed);
+    Packer packer(rows, nullptr, scaling);
+    Entries entries(rows, scaling, layout.first_thin);
+    Evaluator evaluator(rows, y, weight, offset, scaling, state, layout, loss_of);
+    ByCell by_cell;
+    std::vector<double> ones(panels.capacity), slopes(panels.capacity + lanes), roots(panels.capacity + lanes);
+    const size_t chunk = 32 * panels.capacity;
+    for (size_t i = begin; i < end; i += chunk) {
+      packer.open(i, std::min(i + chunk, end));
+      by_cell.sort(cells, i, std::min(i + chunk, end));
+      for (size_t c = 0, at = 0; c < cells.count; ++c) {
+        for (const size_t last = by_cell.starts[c + 1]; at < last;) {
+          if (!crew.keep_going()) return;
+          const size_t count = std::min(panels.capacity, last - at);
+          const std::span<const size_t> tile(&by_cell.rows[at], count);
+          for (size_t k = 0; k < count; ++k) ones[k] = evaluator.weight(tile[k]) > 0 ? 1.0 : 0.0;
+          packer.pack(tile, {ones.data(), count}, panels);
+          at += count;
+          sums.value[c] += evaluator.evaluate(tile, panels, slopes.data(), roots.data());
+          evaluator.add_gradient(tile, panels, slopes.data(), &sums.gradient[c * width]);
+          if (!with_hessian) continue;
+          for (size_t k = 0; k < count; ++k) {
+            roots[k] = std::sqrt(roots[k]);
+            sums.slopes += std::fabs(slopes[k]);
+          }
+          scale_rows(panels, {roots.data(), count}, sums.largest.data());
+          add_tile(
+              panels, count, sums.hessian, c * square, layout.stride,
+              Ahead(rows, at < by_cell.rows.size() ? by_cell.rows[at] : std::min(i + chunk, end), panels.capacity));
+          if (layout.n_thin == 0) continue;
+          for (size_t k = 0; k < count; ++k) {
+            entries.add(tile[k], roots[k], panels, k, sums.hessian, c * square, layout.stride);
+            if (evaluator.weight(tile[k]) > 0) evaluator.add_largest(tile[k], sums.largest.data());
           }
         }
       }
-      tree.add(block, std::move(sums));
-    });
+    }
+    tree.add(block, std::move(sums));
   });
 
   OracleSums out;
@@ -325,6 +327,23 @@ OracleSums oracle(const Rows& rows, const double* y, const double* weight, const
   if (n_blocks > 0)
     for (size_t j = 0; j < layout.places.size(); ++j) out.largest[j] = root.largest[layout.places[j]];
   return out;
+}
+
+}  // namespace
+
+OracleSums oracle(const Rows& rows, const double* y, const double* weight, const double* offset, const Cells& cells,
+                  const Scaling& scaling, const State& state, Loss loss, double parameter, bool with_hessian,
+                  size_t block_rows, Crew& crew) {
+  return with_loss(loss, parameter, [&](auto loss_of) {
+    return summed(rows, y, weight, offset, cells, scaling, state, loss_of, with_hessian, block_rows, crew);
+  });
+}
+
+OracleSums weighted_sums(const Rows& rows, const double* slopes, const double* curvatures, const double* weight,
+                         const Cells& cells, const Scaling& scaling, size_t block_rows, Crew& crew) {
+  const std::vector<double> zeros(rows.n_columns, 0.0);
+  return summed(rows, slopes, weight, curvatures, cells, scaling, {zeros.data(), 0.0}, Known{}, curvatures != nullptr,
+                block_rows, crew);
 }
 
 }  // namespace certifit

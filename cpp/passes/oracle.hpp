@@ -25,4 +25,9 @@ OracleSums oracle(const Rows& rows, const double* y, const double* weight, const
                   const Scaling& scaling, const State& state, Loss loss, double parameter, bool with_hessian,
                   size_t block_rows, Crew& crew);
 
+// Slopes and curvatures (>= 0) of the rows given, times their weights: gradient sum_i w_i (x_i, 1) slope_i and Hessian
+// sum_i w_i curvature_i (x_i, 1)(x_i, 1)', for losses that are evaluated elsewhere. Without curvatures no Hessian.
+OracleSums weighted_sums(const Rows& rows, const double* slopes, const double* curvatures, const double* weight,
+                         const Cells& cells, const Scaling& scaling, size_t block_rows, Crew& crew);
+
 }  // namespace certifit

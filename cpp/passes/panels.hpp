@@ -32,14 +32,19 @@ struct Panels {
   size_t n_columns, n_panels, capacity, panel_stride;
   std::vector<double> data;
 
-  explicit Panels(size_t columns) : n_columns(columns), n_panels((columns + lanes - 1) / lanes) {
-    // 60 rows of 50 columns fit the first-level cache; wide tiles stay in the second.
-    size_t rows = 192 * 1024 / (sizeof(double) * lanes * n_panels);
-    capacity = std::clamp<size_t>(rows / 4 * 4, 16, 60);
+  explicit Panels(size_t columns) : Panels(columns, fitting(columns)) {}
+  Panels(size_t columns, size_t rows) : n_columns(columns), n_panels((columns + lanes - 1) / lanes), capacity(rows) {
     panel_stride = capacity * lanes;
     data.assign(n_panels * panel_stride, 0.0);
   }
   double* at(size_t panel, size_t row) { return data.data() + panel * panel_stride + row * lanes; }
+  const double* at(size_t panel, size_t row) const { return data.data() + panel * panel_stride + row * lanes; }
+
+  // 60 rows of 50 columns fit the first-level cache; wide tiles stay in the second.
+  static size_t fitting(size_t columns) {
+    const size_t rows = 192 * 1024 / (sizeof(double) * lanes * ((columns + lanes - 1) / lanes));
+    return std::clamp<size_t>(rows / 4 * 4, 16, 60);
+  }
 };
 
 // Reads rows, scales and shifts them, and packs (x scale - shift, 1, y y_scale - y_shift).

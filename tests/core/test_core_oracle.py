@@ -125,3 +125,21 @@ def test_a_logistic_loss_keeps_its_digits_far_out(core, z):
         expected = 4 * np.logaddexp(0, -z), -4 * np.exp(-np.logaddexp(0, z))
     np.testing.assert_allclose([value[0], gradient[0, 1]], expected, rtol=1e-14)
     np.testing.assert_allclose(hessian[0, 1, 1], 4 * np.exp(-np.logaddexp(0, z) - np.logaddexp(0, -z)), rtol=1e-13)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
+def test_derivatives_given_by_row_are_summed(core, rng, is_sparse):
+    X = np.hstack([rng.normal(size=(N, D)) * (rng.random((N, D)) < 0.3)] * 6)
+    slopes, curvatures, weight = rng.normal(size=N), rng.random(N), rng.integers(0, 3, N).astype(float)
+    scale, shift = 2.0 ** rng.integers(-3, 3, 6 * D), np.zeros(6 * D) if is_sparse else rng.normal(size=6 * D)
+    rows = Block(sp.csr_array(X) if is_sparse else X, None, None).rows
+    ones = np.column_stack([X * scale - shift, np.ones(N)])
+    for given in (curvatures, None):
+        gradient, hessian = core.weighted_sums(rows, slopes, given, weight, scale, shift, 1.0, 256, 2)
+        np.testing.assert_allclose(gradient[0], ones.T @ (weight * slopes), rtol=1e-11, atol=1e-10)
+        if given is None:
+            assert hessian is None
+        else:
+            np.testing.assert_allclose(hessian[0], (ones.T * (weight * given)) @ ones, rtol=1e-11, atol=1e-10)
+    with pytest.raises(ValueError, match="a curvature is not >= 0"):
+        core.weighted_sums(rows, slopes, -np.ones(N), weight, scale, shift, 1.0, 256, 2)
