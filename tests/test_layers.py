@@ -18,14 +18,15 @@ LAYERS = {
     "data": 1,
     "statistics": 2,
     "maps": 3,
+    "families": 3.5,  # losses are those of families
     "losses": 4,
     "penalties": 4,
-    "families": 4,
     "tasks": 5,
     "solvers": 6,
     "certificates": 7,
     "models": 8,
     "evaluation": 9,
+    "optimise": 10,  # the solvers on a user's own functions
     "selection": 10,
     "modelfile": 11,
     "report": 12,

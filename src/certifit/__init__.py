@@ -33,7 +33,15 @@ _MODULES = {
         "BernoulliNB",
         "MultinomialNB",
     ),
-    "families": ("Gaussian",),
+    "solvers.stochastic": (
+        "SGD",
+        "AveragedSGD",
+        "MiniBatch",
+    ),
+    "families": (
+        "Gaussian",
+        "families",
+    ),
     "maps": (
         "Polynomial",
         "Functions",
@@ -133,11 +141,26 @@ _MODULES = {
     "evaluation.displays.path": ("PathDisplay",),
     "evaluation.displays.influence": ("InfluenceDisplay",),
     "evaluation.displays.coefficients": ("CoefficientDisplay",),
+    "optimise.kkt": ("check_kkt",),
+    "optimise.minimise": ("minimize",),
+    "optimise.zero": ("find_zero",),
+    "solvers.conjugate_gradient": ("ConjugateGradient",),
+    "solvers.gradient_descent": ("GradientDescent",),
+    "solvers.newton": ("Newton",),
+    "solvers.quasi_newton": (
+        "BFGS",
+        "LBFGS",
+    ),
+    "losses.user": ("Loss",),
 }
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "BFGS",
+    "LBFGS",
     "PCA",
+    "SGD",
+    "AveragedSGD",
     "BackwardSelection",
     "BernoulliNB",
     "BiasVarianceDisplay",
@@ -148,6 +171,7 @@ __all__ = [
     "CoefficientDisplay",
     "ConfusionMatrix",
     "ConfusionMatrixDisplay",
+    "ConjugateGradient",
     "ConvergenceDisplay",
     "CrossValidated",
     "ElasticNet",
@@ -159,15 +183,19 @@ __all__ = [
     "Gaussian",
     "GaussianDiscriminant",
     "GaussianNB",
+    "GradientDescent",
     "HuberRegressor",
     "InfluenceDisplay",
     "Lasso",
     "LearningCurveDisplay",
     "LinearRegression",
     "LogisticRegression",
+    "Loss",
+    "MiniBatch",
     "MultinomialNB",
     "MutualInformationDisplay",
     "MutualInformationFilter",
+    "Newton",
     "PathDisplay",
     "PoissonRegressor",
     "Polynomial",
@@ -187,6 +215,7 @@ __all__ = [
     "bounds",
     "brier_score_loss",
     "calibration",
+    "check_kkt",
     "class_validation",
     "clopper_pearson",
     "compare_auc",
@@ -195,7 +224,9 @@ __all__ = [
     "d2_tweedie_score",
     "explained_variance_score",
     "f1_score",
+    "families",
     "fbeta_score",
+    "find_zero",
     "from_arrow",
     "from_dask",
     "jackknife_plus",
@@ -208,6 +239,7 @@ __all__ = [
     "mean_poisson_deviance",
     "mean_squared_error",
     "mean_tweedie_deviance",
+    "minimize",
     "precision_recall_curve",
     "precision_score",
     "r2_score",
@@ -225,11 +257,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from certifit import families
     from certifit.data.engines.dask import from_dask
     from certifit.data.files import scan_csv, scan_parquet, scan_svmlight
     from certifit.data.streams import from_arrow
-    from certifit.evaluation import bounds
-    from certifit.evaluation.bias_variance import bias_variance
+    from certifit.evaluation import bias_variance, bounds
     from certifit.evaluation.class_scores import (
         accuracy_score,
         balanced_accuracy_score,
@@ -270,6 +302,7 @@ if TYPE_CHECKING:
         roc_curve,
     )
     from certifit.families import Gaussian
+    from certifit.losses.user import Loss
     from certifit.maps import Functions, Polynomial, TableEncoder, TextBinarizer
     from certifit.modelfile import load, save, verify
     from certifit.models.components import PCA
@@ -281,8 +314,11 @@ if TYPE_CHECKING:
     from certifit.models.naive_bayes import GaussianNB
     from certifit.models.robust import HuberRegressor
     from certifit.models.sparse import ElasticNet, Lasso
+    from certifit.optimise.kkt import check_kkt
+    from certifit.optimise.minimise import minimize
+    from certifit.optimise.zero import find_zero
     from certifit.runtime import threads
-    from certifit.selection.class_validation import class_validation
+    from certifit.selection import class_validation, leaderboard
     from certifit.selection.cross_validated import CrossValidated
     from certifit.selection.curves import cross_validate, learning_curve, validation_curve
     from certifit.selection.display_path import SelectionPathDisplay
@@ -290,9 +326,13 @@ if TYPE_CHECKING:
     from certifit.selection.information import MutualInformationFilter
     from certifit.selection.information_display import MutualInformationDisplay
     from certifit.selection.intervals import jackknife_plus
-    from certifit.selection.leaderboard import leaderboard
     from certifit.selection.splits import Bootstrap, Folds
     from certifit.selection.wrappers import BackwardSelection, ForwardSelection
+    from certifit.solvers.conjugate_gradient import ConjugateGradient
+    from certifit.solvers.gradient_descent import GradientDescent
+    from certifit.solvers.newton import Newton
+    from certifit.solvers.quasi_newton import BFGS, LBFGS
+    from certifit.solvers.stochastic import SGD, AveragedSGD, MiniBatch
 
 
 def __getattr__(name: str) -> Any:

@@ -46,7 +46,7 @@ def test_other_numbers_are_a_quantity(name):
     assert not task.is_classes and words in task.sentence
 
 
-def test_fractions_are_known_without_a_pass_over_all_rows(tmp_path):
+def test_numbers_below_zero_are_a_quantity_without_a_pass_over_all_rows(tmp_path):
     class Counted:
         """A target column that counts the runs that are read."""
 
@@ -65,7 +65,7 @@ def test_fractions_are_known_without_a_pass_over_all_rows(tmp_path):
             column.runs = counted
             return column
 
-    wide = Counted(scan(np.arange(50_000) / 7))
+    wide = Counted(scan(np.arange(-3, 49_997) / 7))
     assert not task_of(wide).is_classes and wide.read == 1
     codes = Counted(scan(np.arange(50_000) % 2))
     assert task_of(codes).is_classes and codes.read == 49

@@ -39,6 +39,7 @@ def fit_source(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any = Non
             raise ValueError("The scan has no target. Use scan_csv(path, target='name of the column').")
         _set_columns(model, X)
         return X
+    _set_offsets(model, offset=offset, exposure=exposure)
     if getattr(model, "encoder", None) is not None:
         return _fit_table(model, _table(X), y, sample_weight, (offset, exposure))
     refuse_kinds(X)
@@ -87,6 +88,7 @@ def class_source(
         source, classes = with_codes(X, known)
         _set_columns(model, X)
         return source, classes
+    _set_offsets(model, offset=offset, exposure=exposure)
     y = None if y is None else read_labels(y)
     if getattr(model, "encoder", None) is not None:
         return _class_table(model, _table(X), y, sample_weight, known, (offset, exposure))
@@ -217,6 +219,18 @@ def _refuse_extra(**given: Any) -> None:
 def _set_columns(model: Any, source: Source) -> None:
     model.n_features_in_ = source.n_features
     _set_names(model, source.names if source.named else None)
+    if takes_offset(model):
+        named = {role: getattr(source, role, None) for role in ("offset", "exposure")}
+        is_unnamed = source.has_offset and not any(named.values())
+        model.offset_name_, model.exposure_name_ = "offset" if is_unnamed else named["offset"], named["exposure"]
+
+
+def _set_offsets(model: Any, **given: Any) -> None:
+    """offset_name_ and exposure_name_ of a model that takes them: what they are called, None where not given."""
+    if takes_offset(model):
+        for role, values in given.items():
+            name = None if values is None else str(getattr(values, "name", None) or role)
+            setattr(model, f"{role}_name_", name)
 
 
 def _table(X: Any) -> Any:

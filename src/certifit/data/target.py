@@ -1,87 +1,169 @@
-"""What a target asks for: classes to tell apart, or a quantity; and how many rows each label has."""
+"""What a target asks for: classes to tell apart, counts, a positive quantity or any; and the rows of each label.
+
+Of numbers, with s the skewness m_3 / m_2^(3/2) of all rows of positive weight, the first rule that holds decides:
+
+    whole numbers >= 0, and an exposure column                    counts
+    two distinct whole numbers                                    classes
+    whole numbers whose smallest is 0 or 1, s > 1/2               counts
+    numbers > 0, s > 1, the largest >= 10 times the smallest      a positive quantity
+    others                                                        a quantity
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from certifit.data.labels import LabelSet
 from certifit.data.source import Block, Source
 
+QUANTITY, COUNTS, POSITIVE, CLASSES = "quantity", "counts", "positive", "classes"
+
 MOST_CODES = 20  # whole numbers of so few values may be classes
+SKEWED_COUNTS, SKEWED = 0.5, 1.0  # skewness above which whole numbers from 0 or 1 up are counts, others positive
+LEAST_RATIO = 10.0  # of the largest to the smallest value of a positive quantity
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a model of a target is to do: tell classes apart, or predict a quantity; and the sentence that says so."""
+    """What a model of a target is to do: "quantity", "counts", "positive" or "classes"; and a sentence that says so."""
 
-    is_classes: bool
+    name: str
     sentence: str
+
+    @property
+    def is_classes(self) -> bool:
+        """Whether labels are told apart."""
+        return self.name == CLASSES
 
 
 def task_of(source: Source) -> Task:
     """What the target of a scan asks for. Its column alone is read, and no further than the answer needs.
 
-    Text, categories, flags, and two distinct whole numbers are classes; other numbers are a quantity. Text that is
-    mostly numbers, of more than 20 values, is a quantity with a fault in it.
+    Text, categories and flags are classes. Text that is mostly numbers, of more than 20 values, is a quantity with a
+    fault in it. Numbers: see above.
     """
     column = source.target_column()
     values: set[Any] = set()
-    kind = "number"
+    kind, shapes = "number", []
     for run in column.runs():
-        found = _column_of(run)
+        found = _column_of(run).drop_null()
         kind = "text" if _is_text(found.type) else "flag" if pa.types.is_boolean(found.type) else kind
-        values |= set(pc.unique(found.drop_null()).to_pylist())
-        if kind != "number" or len(values) > MOST_CODES or any(_has_fraction(value) for value in values):
+        if len(values) <= MOST_CODES:
+            values |= set(pc.unique(found).to_pylist())
+        if kind != "number":
             break
-    return _TASKS[kind](f"{column.target!r}", values)
+        shapes.append(Shape.of(found))
+        if shapes[-1].low < 0 and (len(values) > MOST_CODES or not shapes[-1].is_whole):
+            break
+    if kind != "number":
+        return _TASKS[kind](f"{column.target!r}", values)
+    return _task_of_numbers(f"{column.target!r}", values, reduce(add, shapes, Shape()), _has_exposure(source))
 
 
 def _task_of_text(name: str, values: set[Any]) -> Task:
     words = sorted(value for value in values if not _is_number(value))
     if len(values) > MOST_CODES and 2 * len(words) < len(values):
         shown = ", ".join(map(repr, words[:3])) + (", ..." if len(words) > 3 else "")
-        return Task(False, f"{name} is numbers but for {shown}: taken as a quantity. Mend or remove those rows.")
-    return Task(True, f"{name} is text: its values are classes.")
+        return Task(QUANTITY, f"{name} is numbers but for {shown}: taken as a quantity. Mend or remove those rows.")
+    return Task(CLASSES, f"{name} is text: its values are classes.")
 
 
 def _task_of_flags(name: str, values: set[Any]) -> Task:
-    return Task(True, f"{name} is true or false: two classes.")
+    return Task(CLASSES, f"{name} is true or false: two classes.")
 
 
-def _task_of_numbers(name: str, values: set[Any]) -> Task:
-    if len(values) > MOST_CODES or any(_has_fraction(value) for value in values):
-        return Task(False, f"{name} is a number on a scale: a quantity.")
-    if len(values) == 2:
-        first, second = (int(value) for value in sorted(values))
-        return Task(True, f"{name} is {first} or {second}: two classes. If it is a quantity, say so: --task quantity.")
-    if len(values) < 2:
-        return Task(False, f"{name} has {len(values)} distinct value{'s' * (len(values) != 1)}.")
-    shown = f"{name} has {len(values)} distinct whole numbers and is taken as a quantity."
-    return Task(False, f"{shown} If they are classes, say so: --task classes.")
+_TASKS: dict[str, Callable[[str, set[Any]], Task]] = {"text": _task_of_text, "flag": _task_of_flags}
 
 
-_TASKS: dict[str, Callable[[str, set[Any]], Task]] = {
-    "text": _task_of_text,
-    "flag": _task_of_flags,
-    "number": _task_of_numbers,
-}
+def _task_of_numbers(name: str, values: set[Any], shape: Shape, has_exposure: bool) -> Task:
+    """The rules above, in their order."""
+    is_few = shape.is_whole and len(values) <= MOST_CODES
+    pair = " or ".join(str(int(value)) for value in sorted(values)) if is_few else ""
+    skewed = f"skewed to the right (skewness {shape.skewness:.2g})"
+    or_classes = " If they are classes, say so: --task classes." if is_few else ""
+    is_counts = shape.is_whole and shape.low in (0, 1) and shape.skewness > SKEWED_COUNTS
+    is_positive = shape.low > 0 and shape.skewness > SKEWED and shape.high >= LEAST_RATIO * shape.low
+    rules = (
+        (len(values) < 2, QUANTITY, f"has {len(values)} distinct value{'s' * (len(values) != 1)}."),
+        (
+            has_exposure and shape.is_whole and shape.low >= 0,
+            COUNTS,
+            f"is whole numbers >= 0 and has an exposure: counts.{or_classes or _OR_QUANTITY}",
+        ),
+        (is_few and len(values) == 2, CLASSES, f"is {pair}: two classes.{_OR_QUANTITY}"),
+        (is_counts, COUNTS, f"is whole numbers from {shape.low:g} up, {skewed}: counts.{_OR_QUANTITY}{or_classes}"),
+        (is_positive, POSITIVE, f"is positive and {skewed}: its spread grows with its mean.{_OR_QUANTITY}"),
+        (is_few, QUANTITY, f"has {len(values)} distinct whole numbers and is taken as a quantity.{or_classes}"),
+        (True, QUANTITY, "is a number on a scale: a quantity."),
+    )
+    return next(Task(task, f"{name} {sentence}") for holds, task, sentence in rules if holds)
+
+
+_OR_QUANTITY = " If it is a quantity, say so: --task quantity."
+
+
+def _has_exposure(source: Source) -> bool:
+    return getattr(source, "exposure", None) is not None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Of some numbers: how many, mean, sums of (y - mean)^2 and (y - mean)^3, smallest, largest, whether all whole."""
+
+    n: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+    cubes: float = 0.0
+    low: float = np.inf
+    high: float = -np.inf
+    is_whole: bool = True
+
+    @staticmethod
+    def of(column: pa.Array) -> Shape:
+        """Of a column; what is no number (a date) has no shape and is not whole."""
+        try:
+            y = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
+        except pa.ArrowException:
+            return Shape(low=-np.inf, is_whole=False)
+        if not len(y):
+            return Shape()
+        with np.errstate(over="ignore", invalid="ignore"):
+            is_whole = bool((y - np.floor(y) == 0).all())  # infinity is not
+            mean = float(y.mean())
+            squares, cubes = (float(((y - mean) ** power).sum()) for power in (2, 3))
+        return Shape(len(y), mean, squares, cubes, float(y.min()), float(y.max()), is_whole)
+
+    @property
+    def skewness(self) -> float:
+        """m_3 / m_2^(3/2); 0 of equal numbers, and where the sums leave float64."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            found = np.sqrt(float(self.n)) * np.float64(self.cubes) / np.float64(self.squares) ** 1.5
+        return float(found) if np.isfinite(found) else 0.0
+
+    def __add__(self, other: Shape) -> Shape:
+        """Central sums of both, from the means of each (Chan, Golub and LeVeque; Terriberry for cubes)."""
+        n = self.n + other.n
+        a, b = (self.n / n, other.n / n) if n else (0.0, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            d = np.float64(other.mean) - self.mean
+            squares = self.squares + other.squares + n * a * b * d**2
+            cubes = self.cubes + other.cubes + n * a * b * (a - b) * d**3
+            cubes += 3 * d * (a * other.squares - b * self.squares)
+        ends = min(self.low, other.low), max(self.high, other.high)
+        is_whole = self.is_whole and other.is_whole
+        return Shape(n, float(self.mean + b * d), float(squares), float(cubes), *ends, is_whole)
 
 
 def _is_text(kind: pa.DataType) -> bool:
     return kind in (pa.string(), pa.large_string(), pa.string_view())
-
-
-def _has_fraction(value: Any) -> bool:
-    """A number that is not whole; what is no number (a date) is none."""
-    try:
-        return not float(value).is_integer()
-    except (TypeError, ValueError):
-        return True
 
 
 def _is_number(word: str) -> bool:

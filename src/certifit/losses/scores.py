@@ -22,6 +22,7 @@ class ScoreLoss(ABC):
     code: int | None = None  # place among the compiled losses; None: a run at a time, in Python
     is_convex: bool = True
     concordance: float | None = None  # M with |l'''| <= M l'' everywhere; None: no such number is known
+    has_curvature: bool = True
     has_conjugate: bool = False
     legal: str  # what a target may be, in words
 

@@ -17,6 +17,7 @@ from os import PathLike
 from typing import Any
 
 from certifit.certificates.certificate import Certificate
+from certifit.data.gate import takes_offset
 from certifit.modelfile.files import load
 from certifit.modelfile.registry import entry_of
 
@@ -48,7 +49,9 @@ class Verification:
         return "\n".join(["NOT verified.", *(f"- {reason}" for reason in self.reasons)])
 
 
-def verify(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
+def verify(
+    model: Any, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+) -> Verification:
     """Recompute the certificate of a model, or of the model file at a path, on the data of its fit.
 
     >>> import certifit as cf
@@ -62,7 +65,10 @@ def verify(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Veri
     """
     if isinstance(model, str | PathLike):
         model = load(model)
-    certificate = model.certify(X, y, sample_weight)
+    beside = {name: one for name, one in (("offset", offset), ("exposure", exposure)) if one is not None}
+    if beside and not takes_offset(model):
+        raise ValueError(f"{type(model).__name__} takes no {' and no '.join(beside)}: leave them out.")
+    certificate = model.certify(X, y, sample_weight, **beside)
     stored = model.certificate_
     reasons = (
         *_data_reasons(model, X, y, sample_weight),

@@ -36,7 +36,7 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
     by refits writes `class_fold_models` too.
     """
 
-    tol: float
+    tol: Any
     classes_: Array
     data_: dict[str, float]  # n_rows, of those that have a class, and sum_weight
 
@@ -57,8 +57,11 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
 
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
         """
+        return self._predicted(X, out)
+
+    def _predicted(self, X: Any, out: Any, offset: Any = None) -> Any:
         check_is_fitted(self)
-        parts = self._each(X, self._labels)
+        parts = self._each(X, self._labels, offset)
         if out is not None:
             write_predictions(parts, out, kind=_arrow_type(self.classes_))
             return None
@@ -134,20 +137,22 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
     def _log_scores(self, columns: Block) -> Array:
         """Scores of every class for mapped rows: log p(k | x), but for what is equal for all classes of a row."""
 
-    def labelled(self, X: Any, y: Any = None, sample_weight: Any = None) -> Source:
+    def labelled(
+        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    ) -> Source:
         """Rows of the fitted classes, with codes as in the fit."""
         predict_source(self, X) if isinstance(X, Source) else predict_rows(self, X)
-        return class_source(self.reader(), X, y, sample_weight, self.classes_)[0]
+        return class_source(self.reader(), X, y, sample_weight, self.classes_, offset, exposure)[0]
 
-    def _each(self, X: Any, f: Callable[[Block], Any]) -> Any:
+    def _each(self, X: Any, f: Callable[[Block], Any], offset: Any = None) -> Any:
         """f of every run of a scan, or of pieces of rows in memory."""
         if isinstance(X, Source):
-            return predict_source(self, X).without_target().map(f)
-        block = predict_rows(self, X)
+            return predict_source(self, X, offset).without_target().map(f)
+        block = predict_rows(self, X, offset)
         return (f(block.part(begin, begin + _PIECE)) for begin in range(0, max(_rows_of(block), 1), _PIECE))
 
-    def _whole(self, X: Any, f: Callable[[Block], Array]) -> Array:
-        whole = list(self._each(X, f))
+    def _whole(self, X: Any, f: Callable[[Block], Array], offset: Any = None) -> Array:
+        whole = list(self._each(X, f, offset))
         return np.concatenate(whole) if whole else np.zeros((0, len(self.classes_)))
 
     def _finite(self, block: Block, f: Callable[[Block], Array]) -> Array:

@@ -64,7 +64,7 @@ class GeneralisedRegressor(RegressorMixin, ScoreModel):
         source = fit_source(self.reader(), X, y, sample_weight, offset, exposure)
         predict_source(self, source)
         task = self._score_task(self._mapped(source), self.alpha_)
-        return certify(task, self._weights(), float(self.tol))
+        return certify(task, self._weights(), self._tolerance())
 
     def scores(self, block: Block) -> Array:
         """E y of the rows of a block of the source that the model was fitted to."""
@@ -103,8 +103,9 @@ class PoissonRegressor(GeneralisedRegressor):
     penalty_factors, bounds : as for Lasso
     solver : "auto" or the name of a solver
     basis, encoder : as for LinearRegression
-    tol : float >= 0, default 1e-8
-        Largest relative excess of the objective that counts as converged.
+    tol : float >= 0 or None, default None
+        Largest relative excess of the objective that counts as converged; None is 1e-8, or 1e-3 for a solver that
+        learns row by row.
     step_tol : float >= 0, default 0
         Stop also where a step is shorter than this.
     max_iter : int >= 1, default 1000
@@ -132,7 +133,7 @@ class PoissonRegressor(GeneralisedRegressor):
         solver: Any = "auto",
         basis: Any = None,
         encoder: Any = None,
-        tol: float = 1e-8,
+        tol: float | None = None,
         step_tol: float = 0.0,
         max_iter: int = 1000,
     ) -> None:

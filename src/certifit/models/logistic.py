@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,10 +13,10 @@ from certifit.certificates.certificate import Certificate
 from certifit.certificates.generalised import certify
 from certifit.data.columns import Array
 from certifit.data.gate import class_source
-from certifit.data.source import Block, Source
+from certifit.data.source import Block, Source, tree_sum
 from certifit.losses.scores import Logistic, ScoreLoss
-from certifit.models.classifier import Classifier
-from certifit.models.mapped import unchanged_on_error
+from certifit.models.classifier import Classifier, codes_of
+from certifit.models.mapped import check_number, unchanged_on_error
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
 from certifit.tasks.normal_equations import Weights
@@ -64,7 +66,7 @@ class LogisticRegression(ScoreModel, Classifier):
         solver: Any = "auto",
         basis: Any = None,
         encoder: Any = None,
-        tol: float = 1e-8,
+        tol: float | None = None,
         step_tol: float = 0.0,
         max_iter: int = 1000,
     ) -> None:
@@ -93,6 +95,27 @@ class LogisticRegression(ScoreModel, Classifier):
             self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
             return self.fit_codes(source, classes)
 
+    def predict(self, X: Any, out: Any = None, *, offset: Any = None) -> Any:
+        """The most probable class of every row of an array, a frame or a scan. offset: one number a row; none is 0.
+
+        out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
+        """
+        return self._predicted(X, out, offset)
+
+    def predict_proba(self, X: Any, *, offset: Any = None) -> Array:
+        """p(k | x): rows x classes, in the order of classes_."""
+        return np.exp(self.predict_log_proba(X, offset=offset))
+
+    def predict_log_proba(self, X: Any, *, offset: Any = None) -> Array:
+        """log p(k | x)."""
+        check_is_fitted(self)
+        return self._whole(X, self._log_posterior, offset)
+
+    def decision_function(self, X: Any, *, offset: Any = None) -> Array:
+        """The score z of the second class for every row; for more than two classes, of every class."""
+        check_is_fitted(self)
+        return np.concatenate([*self._each(X, self._row_scores, offset), np.zeros(0)])
+
     def fit_codes(self, source: Source, classes: Array) -> Self:
         """Fit to checked rows whose y are places among the classes."""
         self._check_parameters()
@@ -101,26 +124,46 @@ class LogisticRegression(ScoreModel, Classifier):
         if len(classes) > 2:
             raise NotImplementedError("Softmax is not here yet.")
         self.classes_ = classes
-        self._fit_scores(source, stacklevel=5)
+        self.class_weight_ = self._class_weights(source)
+        self._fit_scores(self._weighted(source), stacklevel=5)
         self.coef_, self.intercept_ = self.coef_[None, :], np.array([self.intercept_])
+        if self.class_weight_ is not None:  # the rows' own weights are what a later look at the data compares
+            self.data_ = self.data_ | {"sum_weight": class_sums(source, len(classes)).sum()}
         return self
 
-    def decision_function(self, X: Any) -> Array:
-        """The score z of the second class for every row; for more than two classes, of every class."""
-        check_is_fitted(self)
-        return np.concatenate([*self._each(X, self._row_scores), np.zeros(0)])
+    def _weighted(self, source: Source) -> Source:
+        """The rows with their weights times those of their classes."""
+        factors = self.class_weight_
+        return source if factors is None else source.weighted(partial(_of_class, factors=factors))
+
+    def _class_weights(self, source: Source) -> Array | None:
+        """A factor a class; None where all are 1."""
+        given = self.class_weight
+        if given is None:
+            return None
+        if given == "balanced":
+            sums = class_sums(source, len(self.classes_))
+            return np.asarray(sums.sum() / (len(sums) * sums))
+        if not isinstance(given, Mapping):
+            raise ValueError(f"class_weight must be a dict {{label: weight}}, 'balanced' or None. Got {given!r}.")
+        labels = self.classes_.tolist()
+        for label, factor in given.items():
+            if label not in labels:
+                raise ValueError(f"class_weight names {label!r}, and the classes are {labels}.")
+            check_number(f"class_weight[{label!r}]", factor)
+        return np.array([float(given.get(label, 1.0)) for label in labels])
 
     def _loss(self) -> ScoreLoss:
         return Logistic()
 
     def _task(self, source: Source) -> Any:
-        return self._score_task(source, self.alpha_)
+        return self._score_task(self._weighted(source), self.alpha_)
 
     def _state(self) -> Weights:
         return self._weights()
 
     def _certified(self, task: Any, state: Any) -> Certificate:
-        return certify(task, state, float(self.tol))
+        return certify(task, state, self._tolerance())
 
     def _log_scores(self, columns: Block) -> Array:
         z = self._column_scores(columns)
@@ -128,3 +171,22 @@ class LogisticRegression(ScoreModel, Classifier):
 
     def _weights(self) -> Weights:
         return Weights(np.ravel(self.coef_), float(np.ravel(self.intercept_)[0]))
+
+
+def class_sums(source: Source, n_classes: int) -> Array:
+    """Sum of the weights of every class, in the tree of all sums."""
+    return np.asarray(source.reduce(partial(_sums_of_run, n_classes=n_classes, block_rows=source.block_rows)))
+
+
+def _sums_of_run(run: Block, n_classes: int, block_rows: int) -> Array:
+    codes = codes_of(run)
+    weight = np.ones(len(codes)) if run.weight is None else run.weight
+    starts = range(0, max(len(codes), 1), block_rows)
+    parts = ((codes[begin : begin + block_rows], weight[begin : begin + block_rows]) for begin in starts)
+    return tree_sum(np.bincount(code[code >= 0], own[code >= 0], n_classes) for code, own in parts)
+
+
+def _of_class(run: Block, factors: Array) -> Array:
+    """The factor of every row; 0 for a row without a class."""
+    codes = codes_of(run)
+    return np.where(codes >= 0, factors[codes], 0.0)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.generalised import ScoreCertificate, certify
 from certifit.data.columns import Array
@@ -20,9 +21,12 @@ from certifit.losses.scores import ScoreLoss
 from certifit.models.mapped import MappedRows, check_number
 from certifit.models.penalties import PenaltyParameters
 from certifit.runtime import core, n_threads
-from certifit.solvers.generalised import check_solver, solve
+from certifit.solvers.generalised import check_solver, is_stochastic, solve
 from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
+
+TOL = 1e-8
+STOCHASTIC_TOL = 1e-3  # steps after single rows end near the minimum, not at it
 
 
 class ScoreModel(PenaltyParameters, MappedRows):
@@ -32,7 +36,7 @@ class ScoreModel(PenaltyParameters, MappedRows):
     l1_ratio: float
     fit_intercept: bool
     solver: Any
-    tol: float
+    tol: float | None
     step_tol: float
     max_iter: int
     coef_: Array
@@ -46,7 +50,8 @@ class ScoreModel(PenaltyParameters, MappedRows):
     @property
     def n_iter_(self) -> int:
         """Iterations of the solver."""
-        return len(self.history_)
+        check_is_fitted(self)
+        return max(int(self.history_[-1]["iteration"]), 1)
 
     def _fit_scores(self, source: Source, stacklevel: int) -> None:
         """Fit the maps and the weights to checked rows."""
@@ -54,12 +59,19 @@ class ScoreModel(PenaltyParameters, MappedRows):
         self.column_names_ = list(mapped.names)
         task = self._score_task(mapped, self.alpha)
         self._check_target(task)
-        run = solve(task, self.solver, float(self.tol), int(self.max_iter), float(self.step_tol))
+        run = solve(task, self.solver, self._tolerance(), int(self.max_iter), float(self.step_tol))
         self.history_ = run.history
-        self.certificate_ = certify(task, run.state, float(self.tol))
+        self.certificate_ = certify(task, run.state, self._tolerance())
         self._store(task, run.state)
         if not self.certificate_.holds:
-            warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=stacklevel)
+            sentence = " ".join([self.certificate_.sentences()[0], run.reason]).rstrip()
+            warnings.warn(sentence, ConvergenceWarning, stacklevel=stacklevel)
+
+    def _tolerance(self) -> float:
+        """tol, or what suits the solver."""
+        if self.tol is not None:
+            return float(self.tol)
+        return STOCHASTIC_TOL if is_stochastic(self.solver) else TOL
 
     def _score_task(self, source: Source, alpha: float | None) -> GeneralisedLinear:
         """What is minimised on mapped rows; alpha None is 1 / sum of weights."""
@@ -105,10 +117,10 @@ class ScoreModel(PenaltyParameters, MappedRows):
         return float(self.l1_ratio)
 
     def _check_parameters(self) -> None:
-        for name in ("tol", "step_tol", "l1_ratio"):
-            check_number(name, getattr(self, name))
-        if self.alpha is not None:
-            check_number("alpha", self.alpha)
+        for name in ("alpha", "tol", "step_tol", "l1_ratio"):
+            value = getattr(self, name)
+            if value is not None or name not in ("alpha", "tol"):
+                check_number(name, value)
         if not float(self.l1_ratio) <= 1:
             raise ValueError(f"l1_ratio must be a number from 0 to 1. Got {self.l1_ratio}.")
         if not isinstance(self.fit_intercept, bool | np.bool_):

@@ -49,6 +49,38 @@ class MeanOfTarget(RegressorMixin, BaseEstimator):
         )
 
 
+class MeanRate(RegressorMixin, BaseEstimator):
+    """The mean of y for each unit of exposure: rate exp(offset) for every row of a scan.
+
+    rate = sum of w y / sum of w exp(offset)
+    """
+
+    def fit(self, X: Source, y: None = None) -> Self:
+        """The rate of a scan with an offset."""
+        total, exposure = X.reduce(_of_exposure)
+        if not (exposure > 0 and np.isfinite(exposure)):
+            raise ValueError(f"The exposures, exp(offset), sum up to {exposure:g}, so there is no mean rate.")
+        self.rate_ = float(total / exposure)
+        return self
+
+    def predict(self, X: Source) -> Array:
+        """rate exp(offset) of every row."""
+        return self.rate_ * np.concatenate(list(X.map(_exposures)))
+
+
+def _exposures(block: Block) -> Array:
+    if block.offset is None:
+        raise ValueError("The mean rate needs an offset or exposure.")
+    return np.exp(block.offset)
+
+
+def _of_exposure(block: Block) -> Array:
+    if block.y is None:
+        raise ValueError("The mean rate needs a target.")
+    weight = np.ones(block.n_rows) if block.weight is None else block.weight
+    return np.array([weight @ block.y, weight @ _exposures(block)])
+
+
 @dataclass(frozen=True)
 class ClassShares:
     """The shares of the classes among some rows, as the probabilities of every row."""
@@ -78,7 +110,7 @@ def class_shares(rows: Rows, rounds: Sequence[Splits], scoring: Any) -> tuple[Fo
 
 
 def without_columns(source: Source) -> Memory:
-    """Labels, weights and groups of all rows, in memory: a pass that reads no more columns than it must."""
+    """Targets, weights, groups and offsets of all rows, in memory: a pass that reads no more columns than it must."""
     whole = join(list(narrow(source).map(_without_columns)))
     lean = Memory(whole.X, whole.y, whole.weight)
     lean.block = whole

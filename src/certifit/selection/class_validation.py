@@ -16,7 +16,6 @@ from sklearn.base import clone, is_classifier
 from certifit.data.cells import ByRow, Splits, mixed
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, tree_sum
-from certifit.data.user_rows import taken
 from certifit.evaluation.confusion import MOST_CLASSES, ConfusionMatrix
 from certifit.evaluation.errors import Spread
 from certifit.evaluation.intervals import Estimate
@@ -93,12 +92,21 @@ class ClassValidation:
 
 
 def class_validation(
-    model: Any, X: Any, y: Any = None, *, cv: Any = 10, sample_weight: Any = None, groups: Any = None
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    cv: Any = 10,
+    sample_weight: Any = None,
+    groups: Any = None,
+    offset: Any = None,
+    exposure: Any = None,
 ) -> ClassValidation:
     """Predict every row by a model that was not fitted to it.
 
     model : a classifier, not fitted; of another library with predict_proba, for arrays
-    X, y, sample_weight, groups, cv : as for CrossValidated; a number of folds keeps the shares of the classes in each
+    X, y, sample_weight, groups, offset, exposure : as for CrossValidated
+    cv : as for CrossValidated; a number of folds keeps the shares of the classes in each
 
     >>> import numpy as np
     >>> import certifit as cf
@@ -111,7 +119,7 @@ def class_validation(
     """
     if not is_classifier(model):
         raise TypeError(f"class_validation needs a classifier. Got {type(model).__name__}.")
-    rows = Rows.of(model, X, y, sample_weight, groups)
+    rows = Rows.of(model, X, y, sample_weight, groups, offset, exposure)
     rounds = rounds_of(cv, rows.source, rows.labels, rows.groups)
     return validated(model, rows, rounds)
 
@@ -138,9 +146,11 @@ def validated_by(rows: Rows, models: FoldModels) -> ClassValidation:
     return _collected(_classes(rows), jobs, models.source, counted_rows(rows.source))
 
 
-def class_training(model: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> ClassValidation:
+def class_training(
+    model: Any, X: Any, y: Any = None, *, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+) -> ClassValidation:
     """The rows predicted by a fitted classifier of this library, which may have seen them: no interval holds."""
-    source = model.labelled(X, y, sample_weight)
+    source = model.labelled(X, y, sample_weight, offset, exposure)
     one = FoldModel(model, np.arange(len(model.classes_)), len(model.classes_), model)
     whole = Splits(ByRow(1, 0), np.ones((1, 1)), np.ones((1, 1)))
     return replace(_collected(model.classes_, [(whole, [one])], source, counted_rows(source)), is_seen=True)
@@ -284,10 +294,10 @@ def _of_arrays(model: Any, rows: Rows, rounds: Sequence[Splits]) -> ClassValidat
             here = (validation > 0) & ~done & is_row
             if not here.any():
                 continue
-            X, y, weight = picked(rows, train)
-            fitted = clone(model).fit(X, y, **({} if weight is None else {"sample_weight": weight}))
+            fitted = picked(rows, train).fitted(clone(model))
             places = np.searchsorted(classes, fitted.classes_)
-            log_proba[np.ix_(here, places)] = _log_proba(fitted, taken(rows.X, np.flatnonzero(here)))
+            held_out = picked(rows, here)
+            log_proba[np.ix_(here, places)] = _log_proba(held_out.seen_by(fitted), held_out.X)
             done |= here
     weight = None if rows.weight is None else rows.weight[done]
     codes, found = labels[done], log_proba[done]

@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.selection.engine import evaluate, refuse_units
 from certifit.selection.intervals import FoldIntervals, fold_intervals
-from certifit.selection.rows import Rows
+from certifit.selection.offsets import with_offset
+from certifit.selection.rows import Rows, given
 from certifit.selection.rules import RULES, choose
 from certifit.selection.scoring import sufficient
 from certifit.selection.splits import counted_rows, rounds_of
@@ -95,16 +96,25 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         self.intervals = intervals
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
+    ) -> Self:
         """Score all candidates on all splits of the rows, then fit the winner to all of them.
 
-        groups: one label a row; rows of a group stay in one fold.
+        groups: one label a row; rows of a group stay in one fold. offset, exposure: one number a row, for an estimator
+        that takes them.
         """
         if self.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}. Got {self.rule!r}.")
         if self.intervals and is_classifier(self.estimator):
             raise ValueError("intervals=True is for numbers. predict_proba says how sure a classifier is.")
-        rows = Rows.of(self.estimator, X, y, sample_weight, groups)
+        rows = Rows.of(self.estimator, X, y, sample_weight, groups, offset, exposure)
         candidates = self._candidates(rows)
         if isinstance(self.cv, LeaveOneOut) or (isinstance(self.cv, str) and self.cv == "loo"):
             mean, error = self._leave_one_out(rows, candidates)
@@ -114,32 +124,32 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         self.best_params_ = dict(candidates[self.best_index_])
         self.best_score_ = float(mean[self.best_index_])
         self.best_estimator_ = clone(self.estimator).set_params(**self.best_params_)
-        self.best_estimator_.fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+        self.best_estimator_.fit(X, y, **given(sample_weight=sample_weight, offset=offset, exposure=exposure))
         return self
 
     @available_if(_winner_has("predict"))
-    def predict(self, X: Any, **options: Any) -> Any:
-        """Predictions of the winner."""
+    def predict(self, X: Any, offset: Any = None, exposure: Any = None, **options: Any) -> Any:
+        """Predictions of the winner; options go to its predict."""
         check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.predict(X, **options)
+        return self.best_estimator_.predict(X, **given(offset=offset, exposure=exposure), **options)
 
     @available_if(_winner_has("predict_proba"))
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Any, offset: Any = None, exposure: Any = None) -> Any:
         """Probabilities by the winner."""
         check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.predict_proba(X)
+        return self.best_estimator_.predict_proba(X, **given(offset=offset, exposure=exposure))
 
     @available_if(_winner_has("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> Any:
+    def predict_log_proba(self, X: Any, offset: Any = None, exposure: Any = None) -> Any:
         """Logarithms of probabilities by the winner."""
         check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.predict_log_proba(X)
+        return self.best_estimator_.predict_log_proba(X, **given(offset=offset, exposure=exposure))
 
     @available_if(_winner_has("decision_function"))
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Any, offset: Any = None, exposure: Any = None) -> Any:
         """Scores by the winner."""
         check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.decision_function(X)
+        return self.best_estimator_.decision_function(X, **given(offset=offset, exposure=exposure))
 
     @available_if(_winner_has("transform"))
     def transform(self, X: Any) -> Any:
@@ -153,15 +163,18 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.summary(**options)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    ) -> float:
         """The score that chose the winner, on these rows."""
         from sklearn.metrics import check_scoring
 
         check_is_fitted(self, "best_estimator_")
-        options = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return float(check_scoring(self.best_estimator_, self.scoring)(self.best_estimator_, X, y, **options))
+        scorer = check_scoring(self.best_estimator_, self.scoring)
+        model = with_offset(self.best_estimator_, X, offset, exposure)
+        return float(scorer(model, X, y, **given(sample_weight=sample_weight)))
 
-    def predict_interval(self, X: Any, level: float = 0.9) -> Array:
+    def predict_interval(self, X: Any, level: float = 0.9, offset: Any = None, exposure: Any = None) -> Array:
         """Lower and upper end for every row (CV+): a new y lies between them with a probability of about `level`.
 
         Holds for rows drawn like the training rows, whatever the model: at least 2 level - 1 for sure, near `level` in
@@ -170,7 +183,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "best_estimator_")
         if self.intervals_ is None:
             raise ValueError("No intervals were kept. Use CrossValidated(..., intervals=True).")
-        return self.intervals_.at(X, level)
+        return self.intervals_.at(X, level, **given(offset=offset, exposure=exposure))
 
     @property
     def certificate_(self) -> Any:

@@ -35,6 +35,8 @@ def cross_validate(
     scoring: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
+    offset: Any = None,
+    exposure: Any = None,
     n_jobs: int | None = None,
 ) -> CrossValidationScores:
     """Scores of an estimator on rows that its fits have not seen, split by split.
@@ -49,6 +51,7 @@ def cross_validate(
         "neg_root_mean_squared_error" of LinearRegression and Ridge; others need refits.
     sample_weight : one number a row, in fits and in scores; weight 2 is the row twice
     groups : one label a row; rows of a group stay in one fold. A scan names its group itself.
+    offset, exposure : one number a row, for an estimator whose fit takes them. A scan names their columns itself.
     n_jobs : int or None, default None
         Refits at the same time. Sums need none.
 
@@ -60,7 +63,7 @@ def cross_validate(
     >>> cross_validate(cf.LinearRegression(), X, y)
     CrossValidationScores(R2 0.774 +- 0.034 over 10 splits, statistics)
     """
-    rows, rounds = _prepared(estimator, X, y, cv, scoring, sample_weight, groups)
+    rows, rounds = _prepared(estimator, X, y, cv, scoring, sample_weight, groups, offset, exposure)
     scores = evaluate(estimator, rows, rounds, [{}], scoring, n_jobs=n_jobs, with_training=True)
     _refuse_lone_rows(estimator, rows, scoring, scores)
     name = score_name(estimator, scoring)
@@ -78,6 +81,8 @@ def validation_curve(
     scoring: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
+    offset: Any = None,
+    exposure: Any = None,
     n_jobs: int | None = None,
 ) -> ValidationCurve:
     """Scores against the values of one parameter: training scores show the fit, validation scores what it is worth.
@@ -96,7 +101,7 @@ def validation_curve(
     """
     values = _checked_range(estimator, param_name, param_range)
     candidates = [{param_name: value} for value in values]
-    rows, rounds = _prepared(estimator, X, y, cv, scoring, sample_weight, groups)
+    rows, rounds = _prepared(estimator, X, y, cv, scoring, sample_weight, groups, offset, exposure)
     scores = evaluate(
         estimator, rows, rounds, candidates, scoring, n_jobs=n_jobs, label="validation curve", with_training=True
     )
@@ -115,6 +120,8 @@ def learning_curve(
     scoring: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
+    offset: Any = None,
+    exposure: Any = None,
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> LearningCurve:
@@ -142,7 +149,7 @@ def learning_curve(
     if not isinstance(random_state, Integral) or isinstance(random_state, bool) or random_state < 0:
         raise ValueError(f"random_state must be a whole number >= 0. Got {random_state!r}.")
     given = _checked_sizes(train_sizes)
-    rows, rounds = _prepared(estimator, X, y, cv, scoring, sample_weight, groups)
+    rows, rounds = _prepared(estimator, X, y, cv, scoring, sample_weight, groups, offset, exposure)
     n_rows = counted_rows(rows.source)
     n_columns = _summed_columns(estimator, rows, scoring)
     growths = [_growths(splits, given, rows, n_rows, n_columns, int(random_state)) for splits in rounds]
@@ -165,7 +172,7 @@ def score_name(estimator: Any, scoring: Any) -> str:
 
 
 def _prepared(
-    estimator: Any, X: Any, y: Any, cv: Any, scoring: Any, sample_weight: Any, groups: Any
+    estimator: Any, X: Any, y: Any, cv: Any, scoring: Any, sample_weight: Any, groups: Any, offset: Any, exposure: Any
 ) -> tuple[Rows, list[Splits]]:
     """Checked rows and their splits."""
     if not hasattr(estimator, "fit"):
@@ -176,7 +183,7 @@ def _prepared(
         raise ValueError(
             "Curves and scores by fold need more than one row a fold. For leave-one-out use CrossValidated."
         )
-    rows = Rows.of(estimator, X, y, sample_weight, groups)
+    rows = Rows.of(estimator, X, y, sample_weight, groups, offset, exposure)
     return rows, rounds_of(cv, rows.source, rows.labels, rows.groups)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.metrics import check_scoring
-from sklearn.utils.validation import has_fit_parameter
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
@@ -137,17 +136,11 @@ def _work(estimator: Any, rows: Rows, splits: Splits, scoring: Any) -> Callable[
 def _in_memory(model: Any, rows: Rows, splits: Splits, split: int, scorer: Any) -> Result:
     """The scores of a fit to rows picked from arrays."""
     train, validation = times_of(rows, splits, split)
-    X, y, weight = picked(rows, train)
-    takes_weight = has_fit_parameter(model, "sample_weight")
-    if weight is not None and not takes_weight:
-        raise ValueError(f"{type(model).__name__} takes no sample_weight. Leave the weights out.")
-    model.fit(X, y, **({} if weight is None else {"sample_weight": weight}))
-    scores = []
-    for part in (train, validation):
-        X, y, weight = picked(rows, part)
-        scores.append(scorer(model, X, y, **({} if weight is None else {"sample_weight": weight})))
+    parts = [picked(rows, times) for times in (train, validation)]
+    model = parts[0].fitted(model)
+    scores = [part.scored(model, scorer) for part in parts]
     total = float(validation.sum() if rows.weight is None else validation @ rows.weight)
-    return (float(scores[0]), float(scores[1]), total), ""
+    return (scores[0], scores[1], total), ""
 
 
 def _on_source(model: Any, rows: Rows, splits: Splits, split: int, scorer: Any) -> Result:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from certifit.data.columns import Array
 from certifit.data.frames import frame_table, is_frame
-from certifit.data.gate import refuse_nonfinite
+from certifit.data.gate import refuse_nonfinite, refuse_offset
 from certifit.data.kinds import refuse_kinds
 from certifit.data.source import Memory, Source
 from certifit.maps.rows import input_names, set_names
@@ -130,6 +130,7 @@ class MutualInformationFilter(SelectorMixin, BaseEstimator):
     def _of_source(self, source: Source, y: Any) -> Scores:
         if y is not None:
             raise ValueError("A scan carries its target. Pass it as scan_csv(..., target=), not to fit.")
+        refuse_offset(self, source)
         set_names(self, source.names if source.named else None, source.n_features)
         if source.is_table:
             return table_scores(source, self.target, self.discrete_features, int(self.n_neighbors))

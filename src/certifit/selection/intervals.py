@@ -41,10 +41,10 @@ class FoldIntervals:
     counts: Sequence[int]
     n_rows: int
 
-    def at(self, X: Any, level: float) -> Array:
-        """Lower and upper ends for rows X."""
+    def at(self, X: Any, level: float, **options: Any) -> Array:
+        """Lower and upper ends for rows X; options go to the models' predict."""
         _check_level(level)
-        centres = np.column_stack([model.predict(X) for model in self.models])
+        centres = np.column_stack([model.predict(X, **options) for model in self.models])
         upper = self._quantile(centres, level)
         lower = -self._quantile(-centres, level)
         return np.column_stack([lower, upper])
@@ -92,10 +92,9 @@ def _refitted(model: Any, rows: Rows, splits: Splits) -> tuple[list[Any], list[A
     cells = splits.cells.of(numbered)
     models, errors = [], []
     for s in range(splits.n_splits):
-        X, y, _ = picked(rows, splits.train[s][cells])
-        models.append(clone(model).fit(X, y))
-        X, y, _ = picked(rows, splits.validation[s][cells])
-        errors.append(np.abs(np.asarray(y, dtype=np.float64) - models[-1].predict(X)))
+        models.append(picked(rows, splits.train[s][cells]).fitted(clone(model)))
+        part = picked(rows, splits.validation[s][cells])
+        errors.append(np.abs(np.asarray(part.y, dtype=np.float64) - part.seen_by(models[-1]).predict(part.X)))
     return models, errors
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from certifit.data.cells import GroupSizes, Splits
 from certifit.data.labels import with_codes
 from certifit.data.source import Source
 from certifit.data.target import label_counts
-from certifit.selection.baseline import MeanOfTarget, class_shares
+from certifit.selection.baseline import MeanOfTarget, MeanRate, class_shares, without_columns
 from certifit.selection.class_engine import FoldScores, NoFit
 from certifit.selection.class_validation import ClassValidation, validated
 from certifit.selection.cross_validated import CrossValidated, results_table
@@ -41,6 +41,8 @@ def leaderboard(
     rule: str = "min",
     sample_weight: Any = None,
     groups: Any = None,
+    offset: Any = None,
+    exposure: Any = None,
     prefer: str | None = None,
     because: str = "it is preferred",
     most_refits: int | None = None,
@@ -53,7 +55,7 @@ def leaderboard(
         A Ridge whose alpha is None is tuned over its own candidates, as in CrossValidated; one with an alpha is scored
         as it is. CrossValidated(model, param_grid, rule=...) brings its candidates and its rule; its cv and scoring
         give way to those here.
-    X, y, sample_weight, groups : as for CrossValidated: arrays, frames, or a scan that carries its target
+    X, y, sample_weight, groups, offset, exposure : as for CrossValidated: arrays, frames, or a scan that carries them
     cv : as for CrossValidated, but no "loo", default 10
         A number of folds keeps the shares of the classes in each, unless there are groups.
     scoring : name, callable or None, default None
@@ -84,7 +86,8 @@ def leaderboard(
     scoring = (CLASS_SCORE if is_of_classes else RMSE) if scoring is None else scoring
     if isinstance(cv, str):
         raise ValueError(f"A leaderboard needs splits: a number of folds, Folds(...) or a splitter. Got cv={cv!r}.")
-    first = Rows.of(jobs[0].estimator, X, y, sample_weight, groups)
+    beside = {"sample_weight": sample_weight, "groups": groups, "offset": offset, "exposure": exposure}
+    first = Rows.of(jobs[0].estimator, X, y, **beside)
     rounds = rounds_of(cv, first.source, first.labels, first.groups)
     entries: list[Entry] = []
     notes: list[str] = []
@@ -92,7 +95,7 @@ def leaderboard(
     for job in jobs:
         started = time.perf_counter()
         is_same = job is jobs[0] or isinstance(X, Source)
-        rows = first if is_same else Rows.of(job.estimator, X, y, sample_weight, groups)
+        rows = first if is_same else Rows.of(job.estimator, X, y, **beside)
         found = _scored(job, rows, rounds, scoring, most_refits, notes)
         if found is None:
             continue
@@ -292,11 +295,17 @@ def _shares(rows: Rows, rounds: Sequence[Splits], scoring: Any) -> Entry:
 
 
 def _baseline(rows: Rows, rounds: Sequence[Splits], scoring: Any, path: Any) -> Entry:
-    """The mean of y: from the sums of a model with an intercept where there are some, else from the targets."""
+    """The mean of y: from the sums of a model with an intercept where there are some, else from the targets.
+
+    Where rows have an offset it is the mean of y for each unit of exposure, exp(offset).
+    """
     started = time.perf_counter()
     score = sufficient(scoring)
     if path is not None and score is not None:
         scores = path_scores(path, path.train_total[None, :], path.validation_null[None, :], score)
+    elif rows.source.has_offset:
+        lean = replace(rows, source=without_columns(rows.source), X=None)
+        scores = evaluate(MeanRate(), lean, rounds, [{}], scoring, label=BASELINE)
     else:
         model = MeanOfTarget() if rows.X is None else DummyRegressor()
         scores = evaluate(model, rows, rounds, [{}], scoring, label=BASELINE)

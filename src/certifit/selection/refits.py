@@ -17,7 +17,7 @@ from certifit.maps import TableEncoder
 from certifit.selection.engine import evaluate
 from certifit.selection.features import Feature
 from certifit.selection.progress import Bar
-from certifit.selection.rows import Rows, reading_new_levels
+from certifit.selection.rows import Part, Rows, reading_new_levels
 from certifit.selection.search import Scores
 from certifit.selection.tables import take_columns, take_rows
 
@@ -107,20 +107,19 @@ def _counts(weight: Array | None) -> Any:
 
 def score_subset(
     estimator: Any,
-    rows: tuple[Any, Any, Array | None],
+    rows: Rows,
     pairs: list[tuple[Array, Array]],
     scorer: Callable[..., float],
     columns: list[int],
 ) -> Scores:
     """Fit on the training rows of every split and score both parts, with only these columns."""
-    X, y, weight = take_columns(rows[0], columns), rows[1], rows[2]
+    X = take_columns(rows.X, columns)
     estimator = with_columns(estimator, getattr(X, "columns", ()))
     scores = np.empty((2, len(pairs)))
     for k, pair in enumerate(pairs):
-        parts = [(take_rows(X, numbers), take_rows(y, numbers)) for numbers in pair]
-        weights: list[dict[str, Any]] = [{} if weight is None else {"sample_weight": weight[one]} for one in pair]
-        model = clone(estimator).fit(*parts[0], **weights[0])
-        scores[:, k] = [scorer(model, *part, **own) for part, own in zip(parts, weights, strict=True)]
+        parts = [Part(*(take_rows(one, numbers) for one in (X, rows.y, rows.weight, rows.offset))) for numbers in pair]
+        model = parts[0].fitted(clone(estimator))
+        scores[:, k] = [part.scored(model, scorer) for part in parts]
     return scores[0], scores[1]
 
 

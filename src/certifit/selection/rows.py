@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils import indexable
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.gate import checked_weight, class_source, fit_source
+from certifit.data.gate import checked_weight, class_source, fit_source, takes_offset
+from certifit.data.offsets import checked_offset
 from certifit.data.source import Block, Memory, Source
 from certifit.data.user_rows import n_samples, taken
 from certifit.maps import TableEncoder
 from certifit.models.class_refits import narrow
+from certifit.selection.offsets import WithOffset
 from certifit.selection.splits import group_numbers, targets
 
 SMALL = 64 << 20  # bytes of a file that is read once and held
@@ -34,39 +36,88 @@ class Rows:
     groups: Any = None
     labels: Array | None = None  # of a classifier: the place of every row's class among the classes
     classes: Array | None = None
+    offset: Array | None = None  # log exposure in it
 
     @staticmethod
-    def of(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Rows:
+    def of(
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
+    ) -> Rows:
         """Checked rows. An estimator of another library checks X itself."""
         is_ours = reads_sources(estimator)
+        beside = {"offset": offset, "exposure": exposure}
+        if not takes_offset(estimator):
+            refuse_given(estimator, **beside)
         if isinstance(X, Source):
             if not is_ours:
                 raise TypeError(f"{type(estimator).__name__} cannot read a scan. Give it arrays.")
             if groups is not None:
                 raise ValueError("A scan names its groups: scan_csv(..., group='name of the column').")
-            scan, classes = _checked(estimator, X, y, sample_weight)
+            scan, classes = _checked(estimator, X, y, sample_weight, **beside)
             if classes is not None:
                 scan = scan.held(SMALL)  # a classifier makes several passes
             labels = None if classes is None else targets(narrow(scan)).astype(np.int64)
             return Rows(scan, labels=labels, classes=classes)
-        source, classes = _checked(estimator, X, y, sample_weight) if is_ours else (None, None)
+        source, classes = _checked(estimator, X, y, sample_weight, **beside) if is_ours else (None, None)
         X, y = indexable(X, y)
         labels = None
         if is_classifier(estimator) and y is not None:
             found, labels = np.unique(column_or_1d(y, warn=True), return_inverse=True)
             classes = found if classes is None else classes
         weight = None if sample_weight is None else checked_weight(sample_weight, n_samples(X))
-        source = _numbered(X, y, labels, weight) if source is None else source
+        own = checked_offset(offset, exposure, n_samples(X))
+        source = _numbered(X, y, labels, weight, own) if source is None else source
         if groups is not None:
             source = _Grouped(source, group_numbers(groups, n_samples(X)))
-        return Rows(source, X, y, weight, groups, labels, classes)
+        return Rows(source, X, y, weight, groups, labels, classes, own)
 
 
-def _checked(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Source, Array | None]:
+@dataclass(frozen=True)
+class Part:
+    """Some rows of arrays, as an estimator is given them."""
+
+    X: Any
+    y: Any
+    weight: Array | None
+    offset: Array | None
+
+    def fitted(self, model: Any) -> Any:
+        """The model fitted to these rows."""
+        if not has_fit_parameter(model, "sample_weight"):
+            refuse_given(model, sample_weight=self.weight)
+        beside = {"sample_weight": self.weight, "offset": self.offset}
+        return model.fit(self.X, self.y, **given(**beside))
+
+    def scored(self, model: Any, scorer: Any) -> float:
+        """The score of a fitted model on these rows."""
+        return float(scorer(self.seen_by(model), self.X, self.y, **given(sample_weight=self.weight)))
+
+    def seen_by(self, model: Any) -> Any:
+        """The model as it predicts these rows: with their offsets."""
+        return model if self.offset is None else WithOffset(model, self.offset)
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def refuse_given(estimator: Any, **options: Any) -> None:
+    """Refuse options that an estimator does not take."""
+    for name in given(**options):
+        raise ValueError(f"{type(estimator).__name__} takes no {name}. Leave it out, or use another model.")
+
+
+def _checked(estimator: Any, X: Any, y: Any, sample_weight: Any, **beside: Any) -> tuple[Source, Array | None]:
     """The checked rows of one of our models, as its own fit has them, and the classes that y are codes of."""
     if is_classifier(estimator):
-        return class_source(clone(estimator), X, y, sample_weight)
-    return fit_source(clone(estimator), X, y, sample_weight), None
+        return class_source(clone(estimator), X, y, sample_weight, **beside)
+    return fit_source(clone(estimator), X, y, sample_weight, **beside), None
 
 
 def reads_sources(estimator: Any) -> bool:
@@ -90,17 +141,17 @@ def times_of(rows: Rows, splits: Splits, split: int) -> tuple[Array, Array]:
     return train, validation
 
 
-def picked(rows: Rows, times: Array) -> tuple[Any, Any, Array | None]:
-    """Rows taken as often as `times` says, their targets, their weights."""
+def picked(rows: Rows, times: Array) -> Part:
+    """Rows taken as often as `times` says."""
     numbers = np.repeat(np.arange(len(times)), times.astype(np.int64))
-    weight = None if rows.weight is None else rows.weight[numbers]
-    if weight is not None:
-        numbers, weight = numbers[weight > 0], weight[weight > 0]  # weight 0 is no row
+    if rows.weight is not None:
+        numbers = numbers[rows.weight[numbers] > 0]  # weight 0 is no row
     y = None if rows.y is None else taken(rows.y, numbers)
-    return taken(rows.X, numbers), y, weight
+    weight, offset = (None if column is None else column[numbers] for column in (rows.weight, rows.offset))
+    return Part(taken(rows.X, numbers), y, weight, offset)
 
 
-def _numbered(X: Any, y: Any, labels: Array | None, weight: Array | None) -> Source:
+def _numbered(X: Any, y: Any, labels: Array | None, weight: Array | None, offset: Array | None) -> Source:
     """Row numbers and targets alone, for rows that only the estimator understands."""
     n_rows = n_samples(X)
     if n_rows == 0:
@@ -108,7 +159,8 @@ def _numbered(X: Any, y: Any, labels: Array | None, weight: Array | None) -> Sou
     target = labels if labels is not None or y is None else np.asarray(y)
     if target is not None and (target.ndim != 1 or target.dtype.kind not in "fiub"):
         target = None  # only a splitter that asks for it misses it
-    return Memory(np.zeros((n_rows, 1)), None if target is None else target.astype(np.float64), weight)
+    target = None if target is None else target.astype(np.float64)
+    return Memory(np.zeros((n_rows, 1)), target, weight, offset=offset)
 
 
 def _all(source: Source, n_rows: int) -> Block:

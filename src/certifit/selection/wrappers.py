@@ -24,7 +24,7 @@ from certifit.runtime import one_blas_thread
 from certifit.selection.features import Feature, features_of, fixed_of
 from certifit.selection.progress import Bar
 from certifit.selection.refits import RefitSearch, fold_estimator, row_numbers, score_scan, score_subset, with_columns
-from certifit.selection.rows import Rows
+from certifit.selection.rows import Rows, given
 from certifit.selection.scoring import Score, sufficient
 from certifit.selection.search import Search, StatisticsSearch, backward_path, forward_path
 from certifit.selection.splits import rounds_of
@@ -67,49 +67,53 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         self.groups = groups
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> Self:
         """Choose features of X (an array, a sparse array, a frame), or of a scan that carries its target.
 
         sample_weight: one number a row, in fits and in scores; weight 2 is the row twice.
+        offset, exposure: one number a row, for an estimator that takes them.
         """
         if not hasattr(self.estimator, "fit"):
             raise TypeError(f"estimator must have a method fit. Got {self.estimator!r}.")
+        beside = {"offset": offset, "exposure": exposure}
         if isinstance(X, Source):
-            (class_source if is_classifier(self.estimator) else fit_source)(self, X, y, sample_weight)
+            (class_source if is_classifier(self.estimator) else fit_source)(self, X, y, sample_weight, **beside)
         else:
             X, y = checked_rows(self, X, y)
         features = features_of(self._names(), self.groups)
-        self._select(X, y, sample_weight, features)
+        self._select(Rows.of(self.estimator, X, y, sample_weight, **beside), features)
         chosen = take_columns(X, np.flatnonzero(self.support_).tolist())
-        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
         estimator = with_columns(self.estimator, np.array(self._names(), dtype=object)[self.support_])
-        self.estimator_ = estimator.fit(chosen, **({} if isinstance(X, Source) else {"y": y}), **weight)
+        options = given(sample_weight=sample_weight, **beside)
+        self.estimator_ = estimator.fit(chosen, **({} if isinstance(X, Source) else {"y": y}), **options)
         return self
 
     @_if_estimator_has("predict")
-    def predict(self, X: Any, **options: Any) -> Any:
+    def predict(self, X: Any, offset: Any = None, exposure: Any = None, **options: Any) -> Any:
         """Predictions of `estimator_`. X has all the columns of the fit; options go to its predict."""
         chosen = self._chosen(X)
-        return self.estimator_.predict(chosen, **options)
+        return self.estimator_.predict(chosen, **given(offset=offset, exposure=exposure), **options)
 
     @_if_estimator_has("predict_proba")
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Any, offset: Any = None, exposure: Any = None) -> Any:
         """Probabilities of the classes by `estimator_`."""
         chosen = self._chosen(X)
-        return self.estimator_.predict_proba(chosen)
+        return self.estimator_.predict_proba(chosen, **given(offset=offset, exposure=exposure))
 
     @_if_estimator_has("decision_function")
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Any, offset: Any = None, exposure: Any = None) -> Any:
         """Scores of the classes by `estimator_`."""
         chosen = self._chosen(X)
-        return self.estimator_.decision_function(chosen)
+        return self.estimator_.decision_function(chosen, **given(offset=offset, exposure=exposure))
 
     @_if_estimator_has("score")
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    ) -> float:
         """The score of `estimator_` on rows with all the columns of the fit."""
         chosen = self._chosen(X)
-        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return float(self.estimator_.score(chosen, y, **weight))
+        options = given(sample_weight=sample_weight, offset=offset, exposure=exposure)
+        return float(self.estimator_.score(chosen, y, **options))
 
     def transform(self, X: Any) -> Any:
         """X reduced to the selected columns; of a scan, a scan."""
@@ -137,11 +141,10 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         """Subsets that a path scores by refits."""
         raise NotImplementedError
 
-    def _select(self, X: Any, y: Any, sample_weight: Any, features: list[Feature]) -> None:
+    def _select(self, rows: Rows, features: list[Feature]) -> None:
         if isinstance(self.cv, str):
             raise TypeError(f"cv must be a number of folds, a splitter or a list of pairs of rows. Got {self.cv!r}.")
         cv = self.cv if hasattr(self.cv, "split") or not isinstance(self.cv, Iterable) else list(self.cv)
-        rows = Rows.of(self.estimator, X, y, sample_weight)
         score = sufficient(self.scoring)
         systems = None if score is None else fold_systems(self.estimator, rows, cv)
         if systems is None or score is None or not self._is_told_by(systems):
@@ -187,7 +190,7 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
             refuse_gaps(self, rows.X, self._names())
             scorer = self._scorer(rows.weight is not None)
             pairs = row_numbers(rounds, rows.source, rows.weight)
-            work = partial(score_subset, estimator, (rows.X, rows.y, rows.weight), pairs, scorer)
+            work = partial(score_subset, estimator, rows, pairs, scorer)
         n_jobs = 1 if rows.X is None else self.n_jobs
         with Bar(f"{type(self).__name__}, refits", self._n_subsets(len(usable), len(fixed), wish)) as bar:
             search = RefitSearch(usable, work, n_jobs, bar)

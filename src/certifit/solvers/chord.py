@@ -63,14 +63,14 @@ class Chord:
 
 @dataclass
 class Trace:
-    """Rows of a history."""
+    """Rows of a history; row 0 is the start."""
 
     started: float = field(default_factory=time.perf_counter)
     rows: list[dict[str, float]] = field(default_factory=list)
 
     def add(self, objective: float, gap: float, step: float) -> None:
         """One more iteration."""
-        row = {"iteration": len(self.rows) + 1, "objective": objective, "gap": gap, "step": step}
+        row = {"iteration": len(self.rows), "objective": objective, "gap": gap, "step": step}
         self.rows.append(row | {"seconds": time.perf_counter() - self.started})
 
 

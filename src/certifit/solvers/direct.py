@@ -22,10 +22,11 @@ FLOOR = 2.0**-54  # relative size of a step that no longer changes a float64
 
 @dataclass(frozen=True)
 class Run:
-    """What a solver hands back: the state and its trace, one row an iteration."""
+    """What a solver hands back: the state and its trace, one row an iteration; reason: why it did not converge."""
 
     state: Weights
     history: list[dict[str, float]]
+    reason: str = ""
 
 
 def solve(task: LeastSquares | DualLeastSquares) -> Run:

@@ -6,19 +6,42 @@ from typing import Any
 
 from certifit.solvers import chord
 from certifit.solvers.direct import Run
+from certifit.solvers.gradient_descent import GradientDescent
+from certifit.solvers.problem import Solver, Stop
+from certifit.solvers.score_problem import ScoreProblem
+from certifit.solvers.table import SOLVERS, solver_of
 from certifit.tasks.generalised import GeneralisedLinear
 
-NAMES = ("auto",)
+AUTO = "auto"
 
 
 def check_solver(solver: Any) -> None:
     """Refuse what is no solver."""
-    if solver not in NAMES:
-        raise ValueError(f"solver must be one of {', '.join(NAMES)}. Got {solver!r}.")
+    if isinstance(solver, str) and solver != AUTO and solver not in SOLVERS:
+        names = ", ".join(map(repr, (AUTO, *SOLVERS)))
+        raise ValueError(f"solver must be one of {names}, or an instance of a solver. Got {solver!r}.")
+    if solver != AUTO:
+        solver_of(solver)
+
+
+def is_stochastic(solver: Any) -> bool:
+    """Whether a solver learns row by row."""
+    return solver != AUTO and "rows" in solver_of(solver).needs
 
 
 def solve(task: GeneralisedLinear, solver: Any, tol: float, max_iter: int, step_tol: float) -> Run:
     """The minimiser by a solver, or by the one that suits the task."""
+    if solver == AUTO:
+        if not task.is_smooth:
+            raise NotImplementedError("An L1 penalty and bounds have no solver yet.")
+        return chord.solve(task, max_iter, step_tol)
     if not task.is_smooth:
-        raise NotImplementedError("An L1 penalty and bounds have no solver yet.")
-    return chord.solve(task, max_iter, step_tol)
+        raise ValueError(f"solver={solver!r} takes no L1 penalty and no bounds. Use solver='auto'.")
+    return _smooth(task, solver_of(solver), Stop(tol, step_tol, max_iter))
+
+
+def _smooth(task: GeneralisedLinear, solver: Solver, stop: Stop) -> Run:
+    in_user_units = isinstance(solver, GradientDescent) or "rows" in solver.needs
+    problem = ScoreProblem(task, in_user_units)
+    found = solver.minimise(problem, problem.start(), stop)
+    return Run(task.to_state(problem.to_point(found.x)), found.trace, "" if found.converged else found.reason)

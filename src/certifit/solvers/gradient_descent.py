@@ -77,7 +77,8 @@ def decrement_along(before: Point, after: Point) -> float:
 
 
 def _with_fixed_step(walk: Walk, step: float, schedule: Schedule) -> Minimised:
-    rises, limit, bound = 0, RISES, None
+    rises, limit, is_told = 0, RISES, False
+    bound: float | None = None
     while not walk.is_over:
         now = step * factor_at(schedule, walk.iteration + 1)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -85,6 +86,7 @@ def _with_fixed_step(walk: Walk, step: float, schedule: Schedule) -> Minimised:
         if not point.is_inside:
             bound = largest_stable_step(walk.problem, walk.best.x)
             walk.end(_diverged(now, bound, walk, "it left the numbers or the domain of the function"), False)
+            is_told = True
             break
         rises = rises + 1 if point.value > walk.at.value else 0
         walk.move(point, decrement_along(walk.at, point))
@@ -92,9 +94,10 @@ def _with_fixed_step(walk: Walk, step: float, schedule: Schedule) -> Minimised:
             bound, limit, rises = largest_stable_step(walk.problem, walk.best.x), limit * CHECKED_AGAIN, 0
             if now >= bound:
                 walk.end(_diverged(now, bound, walk, "the objective rises step by step"), False)
+                is_told = True
     if walk.converged:
         return walk.result()
-    if bound is None:  # out of iterations: too large a step, or too few of them?
+    if not is_told:  # out of iterations: too large a step, or too few of them?
         bound = largest_stable_step(walk.problem, walk.best.x)
         last = step * factor_at(schedule, max(walk.iteration, 1))
         walk.end(f"{walk.reason} {_judged(last, bound)}", False)

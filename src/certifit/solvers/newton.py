@@ -27,12 +27,12 @@ FLAT = 1e-4  # of the first gradient: a point so flat where a curvature is negat
 class Newton:
     """Second-order steps with a line search: quadratic convergence, a d x d system a step. Needs a Hessian.
 
-    One step more is made after tol is met: it costs little and squares the error. The trace's gap is half the squared Newton decrement, g' H^-1 g / 2, where the problem knows none: an estimate.
+    Where the problem knows no gap, the trace shows half the squared Newton decrement, g' H^-1 g / 2: an estimate. One
+    step more is then made after tol is met: it costs little and squares the error.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian"})
 
-    @one_blas_thread
     def minimise(self, problem: Problem, start: Array, stop: Stop) -> Minimised:
         """Walk from `start` until `stop` says so."""
         walk = Walk(problem, start, stop, trusts_model=True, in_a_row=2)
@@ -69,7 +69,10 @@ def _moved(walk: Walk, found: Found, direction: Array) -> _Model | None:
         walk.stand_still(walk.decrement)
     elif walk.knows_gap:
         walk.move(found.point, np.nan)
-        return None if walk.is_over else _model(walk, walk.at)
+        if not walk.is_over:
+            model = _model(walk, found.point)
+            walk.estimate_gap(model.decrement)
+            return model
     else:
         model = _model(walk, found.point)
         walk.move(found.point, model.decrement, may_end=model.downward is None)
@@ -87,12 +90,16 @@ def _model(walk: Walk, at: Point) -> _Model:
         ) from None
     if not np.isfinite(H).all():
         return _Model(np.full(len(at.x), np.nan), np.nan)
-    H = (H + H.T) / 2
+    return _quadratic((H + H.T) / 2, at.gradient)
+
+
+@one_blas_thread
+def _quadratic(H: Array, g: Array) -> _Model:
     try:
-        step = -cho_solve(cho_factor(H, lower=True), at.gradient)
+        step = -cho_solve(cho_factor(H, lower=True), g)
     except LinAlgError:
-        return _indefinite(H, at.gradient)
-    return _Model(step, -float(at.gradient @ step) / 2)
+        return _indefinite(H, g)
+    return _Model(step, -float(g @ step) / 2)
 
 
 def _indefinite(H: Array, g: Array) -> _Model:

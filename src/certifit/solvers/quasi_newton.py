@@ -42,7 +42,6 @@ class BFGS:
 
     needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
 
-    @one_blas_thread
     def minimise(self, problem: Problem, start: Array, stop: Stop) -> Minimised:
         """Walk from `start` until `stop` says so."""
         return _minimise(Walk(problem, start, stop, trusts_model=True), _Dense(problem.size), FLATTER["bfgs"])
@@ -99,9 +98,11 @@ class _Dense:
     def is_empty(self) -> bool:
         return self.inverse is None
 
+    @one_blas_thread
     def times(self, g: Array) -> Array:
         return g.copy() if self.inverse is None else np.asarray(self.inverse @ g)
 
+    @one_blas_thread
     def learn(self, s: Array, y: Array) -> None:
         along = float(s @ y)
         if self.inverse is None:  # the size of the curvature, from the first step

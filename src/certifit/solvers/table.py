@@ -1,4 +1,4 @@
-"""The smooth solvers by name, and what each needs of a problem."""
+"""The solvers by name, and what each needs of a problem."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from certifit.solvers.gradient_descent import GradientDescent
 from certifit.solvers.newton import Newton
 from certifit.solvers.problem import Solver
 from certifit.solvers.quasi_newton import BFGS, LBFGS
+from certifit.solvers.stochastic import SGD, AveragedSGD, MiniBatch
 
 SOLVERS: dict[str, Solver] = {
     "gradient-descent": GradientDescent(),
@@ -16,6 +17,9 @@ SOLVERS: dict[str, Solver] = {
     "bfgs": BFGS(),
     "lbfgs": LBFGS(),
     "newton": Newton(),
+    "sgd": SGD(),
+    "mini-batch": MiniBatch(),
+    "averaged-sgd": AveragedSGD(),
 }
 _WORDS = {"gradient": "a gradient", "hessian": "a Hessian", "rows": "rows"}
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
 from certifit.evaluation.displays import new_axes
+from certifit.evaluation.displays.runs import RunsDisplay
 
 Across = Literal["iteration", "seconds"]
 Up = Literal["gap", "objective"]
@@ -60,6 +61,16 @@ class ConvergenceDisplay:
             iteration, seconds, objective, _relative_gaps(model), model.certificate_, explanation(model.certificate_)
         )
         return shown.plot(ax, x=x, y=y)
+
+    @staticmethod
+    def from_runs(
+        runs: Mapping[str, Any], *, x: str = "iteration", y: str = "excess", best: float | None = None, ax: Any = None
+    ) -> RunsDisplay:
+        """Draw several runs side by side, by name: fitted models, results of `minimize`, or histories.
+
+        y: "excess" (the objective above `best`, or above the lowest of all), "objective", "gap" or "step".
+        """
+        return RunsDisplay.from_runs(runs, x=x, y=y, best=best, ax=ax)
 
     def plot(self, ax: Any = None, *, x: Across = "iteration", y: Up = "gap") -> ConvergenceDisplay:
         """Draw on `ax`, or on a new figure."""

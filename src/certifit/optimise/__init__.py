@@ -1,0 +1,1 @@
+"""The solvers on a user's own functions: minima, zeros, and the conditions of Karush, Kuhn and Tucker."""

@@ -1,0 +1,165 @@
+"""One pass over rows, a step after every batch: w -= step_t (mean of l'(y, z) x over the batch + strengths w)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from certifit.data.columns import Array, Columns
+from certifit.data.source import Block, Source
+from certifit.losses.scores import ScoreLoss
+from certifit.runtime import core, n_threads
+
+SCHEDULES = ("constant", "inverse", "inverse-root")  # in the order of cpp/stochastic.hpp
+SMOOTHNESS = {0: 0.25, 3: 1.0}  # largest l'' of the compiled losses that have one
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Step sizes and batches. After t steps: step, step / (1 + decay t) or step / sqrt(1 + decay t)."""
+
+    step: float
+    schedule: str = "constant"
+    decay: float = 0.0
+    batch_rows: int = 1
+
+    def at(self, t: int) -> float:
+        """The size of the step after t steps."""
+        passed = 1 + self.decay * t
+        return self.step / {"constant": 1.0, "inverse": passed, "inverse-root": math.sqrt(passed)}[self.schedule]
+
+
+@dataclass(frozen=True)
+class RowState:
+    """What is learned so far. sums: of the states after each of the last n_summed steps, where they are averaged."""
+
+    weights: Array
+    intercept: float
+    pace: Pace
+    n_steps: int = 0
+    sums: Array | None = None
+    sum_intercept: float = 0.0
+    n_summed: int = 0
+    is_finite: bool = True
+
+    def averaged(self) -> tuple[Array, float]:
+        """The mean of the summed states; the last state where there are none."""
+        if self.sums is None or self.n_summed == 0:
+            return self.weights, self.intercept
+        return self.sums / self.n_summed, self.sum_intercept / self.n_summed
+
+    def summing(self) -> RowState:
+        """The same state with its sums begun anew."""
+        return replace(self, sums=np.zeros_like(self.weights), sum_intercept=0.0, n_summed=0)
+
+
+def one_pass(
+    run: Block, loss: ScoreLoss, strengths: Array, fit_intercept: bool, state: RowState, visits: Array | None
+) -> RowState:
+    """The state after one pass over the rows of a run, in the order of `visits` (None: as they stand)."""
+    y = target_of(run)
+    if loss.code is None:
+        return _python_pass(run, y, loss, strengths, fit_intercept, state, visits)
+    weights, intercept, sums, sum_intercept, n_steps, is_finite = core.stochastic_pass(
+        run.rows,
+        y,
+        run.offset,
+        visits,
+        strengths,
+        fit_intercept,
+        loss.code,
+        loss.parameter,
+        state.pace.batch_rows,
+        SCHEDULES.index(state.pace.schedule),
+        state.pace.step,
+        state.pace.decay,
+        state.weights,
+        state.intercept,
+        state.sums,
+        state.sum_intercept,
+        state.n_steps,
+    )
+    n_summed = 0 if sums is None else state.n_summed + n_steps - state.n_steps
+    return RowState(weights, intercept, state.pace, n_steps, sums, sum_intercept, n_summed, is_finite)
+
+
+def _python_pass(
+    run: Block, y: Array, loss: ScoreLoss, strengths: Array, fit_intercept: bool, state: RowState, visits: Array | None
+) -> RowState:
+    """The same for a loss that is written in Python."""
+    X = run.X.toarray() if isinstance(run.X, Columns) else run.X
+    order = np.arange(run.n_rows) if visits is None else visits
+    w, b = state.weights.copy(), state.intercept
+    sums = None if state.sums is None else state.sums.copy()
+    sum_intercept, n_steps, size = state.sum_intercept, state.n_steps, state.pace.batch_rows
+    for begin in range(0, len(order), size):
+        rows = order[begin : begin + size]
+        x = X[rows]
+        z = b + x @ w + (0.0 if run.offset is None else run.offset[rows])
+        slope = loss.slope(y[rows], z)
+        if not np.isfinite(slope).all():
+            return replace(state, weights=w, intercept=b, n_steps=n_steps, sums=sums, is_finite=False)
+        step = state.pace.at(n_steps)
+        w = w * (1 - step * strengths) - step / len(rows) * (x.T @ slope)
+        b -= step * float(slope.mean()) if fit_intercept else 0.0
+        n_steps += 1
+        if sums is not None:
+            sums += w
+            sum_intercept += b
+    n_summed = 0 if sums is None else state.n_summed + n_steps - state.n_steps
+    return RowState(w, float(b), state.pace, n_steps, sums, sum_intercept, n_summed)
+
+
+@dataclass(frozen=True)
+class RowFacts:
+    """n_visits: of an epoch. curvature: of the steepest row's loss, l'' |(x, 1)|^2; sum_curvature: over the visits."""
+
+    n_visits: float
+    curvature: float
+    sum_curvature: float
+
+    def __add__(self, other: RowFacts) -> RowFacts:
+        steepest = max(self.curvature, other.curvature)
+        return RowFacts(self.n_visits + other.n_visits, steepest, self.sum_curvature + other.sum_curvature)
+
+    def of_batch(self, batch_rows: int) -> float:
+        """The expected smoothness of a random batch: that of the mean for large ones, of the steepest row for one row.
+
+        Gower and others, "SGD: general analysis and improved rates", ICML 2019; the mean's by its trace.
+        """
+        mean = self.sum_curvature / max(self.n_visits, 1)
+        return mean + (self.curvature - mean) / batch_rows
+
+
+def row_facts(source: Source, loss: ScoreLoss, fit_intercept: bool, weights: Array, intercept: float) -> RowFacts:
+    """One pass: how many rows an epoch visits, and how steep the steepest is at these weights."""
+    return source.reduce(
+        partial(_facts_of, loss=loss, fit_intercept=fit_intercept, weights=weights, intercept=intercept)
+    )
+
+
+def _facts_of(run: Block, loss: ScoreLoss, fit_intercept: bool, weights: Array, intercept: float) -> RowFacts:
+    squares = core.row_squares(run.rows, n_threads()) + float(fit_intercept)
+    weight = np.ones(run.n_rows) if run.weight is None else run.weight
+    counted = weight > 0
+    if not counted.any():
+        return RowFacts(0.0, 0.0, 0.0)
+    if loss.code in SMOOTHNESS:
+        bend = np.full(run.n_rows, SMOOTHNESS[loss.code])
+    else:
+        y = target_of(run)
+        z = core.scores(run.rows, weights, intercept, n_threads()) + (0.0 if run.offset is None else run.offset)
+        bend = np.maximum(loss.expected(y, z), np.abs(loss.slope(y, z)))
+    visits = weight if (weight == np.floor(weight)).all() else weight * (counted.sum() / weight.sum())
+    steep = np.where(counted, bend * squares, 0.0)
+    return RowFacts(float(visits.sum()), float(steep.max()), float(visits @ steep))
+
+
+def target_of(run: Block) -> Array:
+    """The target of every row."""
+    if run.y is None:
+        raise ValueError("Learning row by row needs a target. Got rows without one.")
+    return run.y
