@@ -20,12 +20,13 @@ from certifit.runtime import one_blas_thread
 from certifit.solvers import chord
 from certifit.solvers.chord import ARMIJO, SURE, Chord, Trace
 from certifit.statistics.curvature import Curvature
+from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.score_folds import FoldLosses, task_of
 
-ENOUGH = 1e-16  # decrement relative to the objective that a fit may end with: coefficients to some 1e-8
-SLOW = 0.02  # a decrement (a square) that shrinks by less renews the Hessians
-CALM = 1e-18  # relative to the objective: a decrement that no longer shrinks is rounding
+ENOUGH = 1e-17  # decrement relative to the objective that a fit may end with: coefficients to some 1e-9 of their scale
+SLOW = 0.003  # a decrement (a square) that shrinks by less renews the Hessians
+CALM = 1e-17  # relative to the objective: a decrement that no longer shrinks is rounding
 MOST_PASSES = 40  # for one alpha; a set that needs more is fitted by itself
 SHORTEST = 2.0**-12  # of a step
 START = 1e-6  # relative decrement of the fit to all rows that the first alpha starts from
@@ -40,6 +41,7 @@ class _Fit:
         self.step, self.length, self.decrement, self.last = np.zeros_like(point), 1.0, np.inf, np.inf
         self.trial = point
         self.is_done = self.is_lost = self.is_slow = False
+        self.rate, self.is_first = 1.0, True
         self._pairs: list[tuple[Array, Array]] = []
         self._chord: Chord | None = None
 
@@ -47,7 +49,7 @@ class _Fit:
         """A new penalty: the loss stays, the step is as long as the penalty's change asks for."""
         self.l2, self.last, self.decrement = l2, np.inf, np.inf
         self.is_done = self.is_lost = self.is_slow = False
-        self._chord = None
+        self.is_first, self._chord = True, None
         self.trial = self.point
         if np.isfinite(self.loss):
             self.aim()
@@ -55,6 +57,7 @@ class _Fit:
     def renew(self, matrix: Array) -> None:
         """Another data part of the Hessian."""
         self.matrix, self._pairs, self._chord, self.is_slow = matrix, [], None, False
+        self.rate, self.last = 1.0, np.inf
 
     def value(self, loss: float, point: Array) -> float:
         """The objective."""
@@ -84,9 +87,13 @@ class _Fit:
         self.step, self.length = solve.solve(gradient), 1.0
         self.decrement = max(float(gradient @ self.step), 0.0)
         here = abs(self.value(self.loss, self.point))
-        rate = min(self.decrement / self.last, 1.0) if 0 < self.last < np.inf else 1.0
-        self.is_slow = rate > SLOW and self.last < np.inf
-        self.is_done = self.decrement * rate <= ENOUGH * here or (self.is_slow and self.decrement <= CALM * here)
+        if 0 < self.last < np.inf:
+            # What is left of another alpha's fit spoils the first rate of a new one.
+            self.rate = min(self.decrement / self.last, self.rate if self.is_first else 1.0)
+            self.is_first = False
+        self.is_done = self.decrement * self.rate <= ENOUGH * here
+        self.is_slow = self.rate > SLOW and self.last < np.inf and self.decrement * self.rate**2 > ENOUGH * here
+        self.is_done |= self.rate > SLOW and self.decrement <= CALM * here
         self.trial = self.point - self.step
         if self.is_done:
             # What the loss and its gradient are there, to the accuracy of the fit: the gradient of the whole is 0.
@@ -109,13 +116,19 @@ class _Fit:
 
 
 @one_blas_thread
-def fold_fits(folds: FoldLosses, alphas: Array, max_iter: int) -> list[list[Weights]]:
-    """The fit of every row of alphas (candidates x splits) to every training set."""
-    order = np.argsort(-alphas.mean(axis=1), kind="stable")
-    whole = task_of(folds.task, folds.task.source, float(alphas[order[0]].mean()))
-    whole.scaling = folds.task.scaling
+def common_start(task: GeneralisedLinear, alphas: Array, max_iter: int) -> Array:
+    """A rough fit of the largest alpha to all rows, where the paths of all rounds start."""
+    whole = task_of(task, task.source, float(alphas.mean(axis=1).max()))
+    whole.scaling = task.scaling
     start = chord.descend(whole, chord.sampled_start(whole, max_iter), max_iter, Trace(), enough=START)
-    folds.task.scaling = whole.scaling
+    task.scaling = whole.scaling  # another where the first rows had misled
+    return start
+
+
+@one_blas_thread
+def fold_fits(folds: FoldLosses, alphas: Array, start: Array, max_iter: int) -> list[list[Weights]]:
+    """The fit of every row of alphas (candidates x splits) to every training set, largest alpha first."""
+    order = np.argsort(-alphas.mean(axis=1), kind="stable")
     at_start = folds.at(start)
     fits = [_Fit(start, *parts) for parts in zip(*at_start, strict=True)]
     found: list[list[Weights]] = [[] for _ in order]
