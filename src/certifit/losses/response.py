@@ -93,7 +93,9 @@ class ResponseLoss(ScoreLoss):
         with np.errstate(all="ignore"):
             V = self.family.variance(mu)
             of_slope = (self.link.curvature(at) - slope * (slope * (self.family.variance_slope(mu) / V))) / V
-            return np.where(inside, slope * (slope / V) + (mu - y) * of_slope, np.nan)
+            found = slope * (slope / V) + (mu - y) * of_slope
+        least = 0.0 if self.is_convex else -np.inf  # rounding of what is 0 is not a dent
+        return np.where(inside, np.maximum(found, least), np.nan)
 
     def expected(self, y: Array, z: Array) -> Array:
         """h'^2 / V."""
@@ -107,12 +109,14 @@ class ResponseLoss(ScoreLoss):
         return self.link.mean(z)
 
     def score(self, mean: float) -> float:
-        """g(mu)."""
-        return float(self.link.score(np.asarray(mean, dtype=np.float64)))
+        """g(mu); infinite where mu is not a mean of the link."""
+        return float(self.link.score(np.clip(np.asarray(mean, dtype=np.float64), *self.link.means)))
 
     def start(self, y: Array) -> Array:
-        """Scores of legal means near y."""
-        return self.link.score(self.family.start(y))
+        """Scores of legal means near y; where the link knows none, as for y < 0 with the log link, of a usual size."""
+        mu, (low, high) = self.family.start(y), self.link.means
+        usual = float(np.mean(np.abs(y))) or 1.0
+        return self.link.score(np.where((mu > low) & (mu < high), mu, usual))
 
     def is_legal(self, y: Array) -> Array:
         """Which targets the family knows."""

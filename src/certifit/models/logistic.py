@@ -16,6 +16,8 @@ from certifit.data.cells import ByLabel, Splits
 from certifit.data.columns import Array
 from certifit.data.gate import class_source
 from certifit.data.source import Block, Source, tree_sum
+from certifit.families.response import Response
+from certifit.families.responses import Bernoulli
 from certifit.losses.scores import Logistic, ScoreLoss
 from certifit.models.class_folds import FoldModel, FoldModels, present
 from certifit.models.class_refits import trained_classes
@@ -25,6 +27,7 @@ from certifit.models.score_folds import default_alphas, fold_columns, score_fits
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
 from certifit.statistics.fold_oracle import cell_targets
+from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 
 
@@ -192,6 +195,18 @@ class LogisticRegression(ScoreModel, Classifier):
 
     def _loss(self) -> ScoreLoss:
         return Logistic()
+
+    def _family(self) -> tuple[Response, str] | None:
+        return (Bernoulli(), "logit") if len(self.classes_) == 2 and self.class_weight_ is None else None
+
+    def _why_no_inference(self) -> str:
+        if self.alpha_ == 0 and self.class_weight_ is not None:
+            return "class_weight changes what is estimated, so that it is no maximum likelihood. Fit without it."
+        return super()._why_no_inference()
+
+    def _task_on(self, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any) -> GeneralisedLinear:
+        source = self.labelled(X, y, sample_weight, offset, exposure)
+        return self._score_task(self._weighted(self._mapped(source)), self.alpha_)
 
     def _task(self, source: Source) -> Any:
         return self._score_task(self._weighted(source), self.alpha_)

@@ -18,6 +18,7 @@ from certifit.data.columns import Array
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.losses.scores import ScoreLoss
+from certifit.models.glm_inference import GlmInferenceMethods
 from certifit.models.mapped import MappedRows, check_number
 from certifit.models.penalties import PenaltyParameters
 from certifit.runtime import core, n_threads
@@ -29,7 +30,7 @@ TOL = 1e-8
 STOCHASTIC_TOL = 1e-3  # steps after single rows end near the minimum, not at it
 
 
-class ScoreModel(PenaltyParameters, MappedRows):
+class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
     """Parameters and the fit of a loss of scores."""
 
     alpha: float | None
@@ -93,6 +94,7 @@ class ScoreModel(PenaltyParameters, MappedRows):
         self.alpha_ = float(task.strengths.alpha)
         self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
         self.data_ = task.facts()
+        self.inference_ = self._inferred(task, state)
 
     def _weights(self) -> Weights:
         return Weights(self.coef_, float(self.intercept_))

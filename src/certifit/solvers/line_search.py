@@ -109,6 +109,7 @@ class _Line:
         """The next step to try after one that was not taken."""
         if not trial.point.is_inside:
             return self._back_inside(trial)
+        self.outside = 0
         if self.is_high(trial) or trial.slope > 0:
             self.high = trial
         else:

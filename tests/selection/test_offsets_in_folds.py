@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
-from sklearn.metrics import log_loss, mean_poisson_deviance, r2_score
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.linear_model import PoissonRegressor as SklearnPoisson
+from sklearn.metrics import d2_tweedie_score, log_loss, mean_poisson_deviance, r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.model_selection import cross_validate as sklearn_cross_validate
 from sklearn.pipeline import Pipeline
@@ -97,6 +99,10 @@ class Odds(ClassifierMixin, BaseEstimator):
 
 
 MODELS = [Rate, ScannedRate]
+
+
+def poisson() -> Any:
+    return cf.PoissonRegressor(alpha=0.0)
 
 
 @pytest.fixture
@@ -329,3 +335,66 @@ def test_routing_carries_offsets_through_scikit_learns_folds(model, data):
     np.testing.assert_allclose(found["test_score"], fold_scores(data, r2_score), rtol=1e-12)
     means = [fold_scores(data, r2_score, shrink=shrink).mean() for shrink in (0.5, 1.0)]
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], means, rtol=1e-12)
+
+
+def glm_scores(data: Any, splits: Any) -> Any:
+    """D2 of scikit-learn on held-out rows, of fits to rates weighted by their exposure: the same optimum."""
+    X, y, offset, exposure = data
+    times = exposure * np.exp(offset)
+    scores = []
+    for train, test in splits:
+        model = SklearnPoisson(alpha=0.0, tol=1e-10, max_iter=10_000)
+        model.fit(X[train], y[train] / times[train], sample_weight=times[train])
+        scores.append(model.score(X[test], y[test] / times[test], sample_weight=times[test]))
+    return np.array(scores)
+
+
+def test_the_score_of_a_glm_is_the_share_of_deviance_explained(data, tmp_path):
+    X, y, offset, exposure = data
+    model = poisson().fit(X, y, offset=offset, exposure=exposure)
+    found = model.score(X, y, offset=offset, exposure=exposure)
+    assert found == pytest.approx(glm_scores(data, [(np.arange(N), np.arange(N))])[0], rel=1e-7)
+    for name, scan in scans(data, tmp_path).items():
+        own = poisson().fit(scan)
+        assert own.score(scan) == pytest.approx(found, rel=1e-12), name
+    plain = poisson().fit(X, y)
+    assert plain.score(X, y) == pytest.approx(d2_tweedie_score(y, plain.predict(X), power=1), rel=1e-12)
+    assert poisson().fit(X, y).score(X, np.zeros(N)) == 0.0
+
+
+def test_a_glm_is_scored_on_folds_with_its_offsets(data):
+    X, y, offset, exposure = data
+    found = cf.cross_validate(poisson(), X, y, cv=5, offset=offset, exposure=exposure)
+    np.testing.assert_allclose(found.validation, glm_scores(data, cf.Folds(5).split(X)), rtol=1e-6)
+
+
+def test_routing_carries_offsets_to_a_glm(data):
+    X, y, offset, exposure = data
+    params = {"offset": offset, "exposure": exposure}
+    splits = list(cf.Folds(5).split(X))
+    truth = glm_scores(data, splits)
+    with config_context(enable_metadata_routing=True):
+        model = routed(poisson()).set_predict_request(offset=True, exposure=True)
+        pipe = Pipeline([("scale", StandardScaler()), ("model", model)])
+        found = sklearn_cross_validate(pipe, X, y, cv=splits, params=params)["test_score"]
+        search = GridSearchCV(pipe, {"model__alpha": [0.0, 10.0]}, cv=splits).fit(X, y, **params)
+        predicted = clone(pipe).fit(X, y, **params).predict(X, **params)
+    np.testing.assert_allclose(found, truth, rtol=1e-6)
+    assert search.cv_results_["mean_test_score"][0] == pytest.approx(truth.mean(), rel=1e-6)
+    alone = poisson().fit(X, y, **params)
+    np.testing.assert_allclose(predicted, alone.predict(X, **params), rtol=1e-6)
+
+
+def test_without_routing_offsets_reach_the_last_step_by_its_name(data):
+    X, y, _, exposure = data
+    pipe = Pipeline([("scale", StandardScaler()), ("model", poisson())]).fit(X, y, model__exposure=exposure)
+    alone = poisson().fit(X, y, exposure=exposure)
+    np.testing.assert_allclose(pipe.predict(X, exposure=exposure), alone.predict(X, exposure=exposure), rtol=1e-6)
+
+
+def test_a_forgotten_request_is_an_error_of_scikit_learn(data):
+    X, y, _, exposure = data
+    with config_context(enable_metadata_routing=True):
+        pipe = Pipeline([("scale", StandardScaler()), ("model", poisson())])
+        with pytest.raises(UnsetMetadataPassedError, match="exposure"):
+            pipe.fit(X, y, exposure=exposure)
