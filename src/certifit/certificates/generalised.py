@@ -10,13 +10,15 @@ Any larger R or lambda proves as well. R <= M sum_j max_i |x_ij| sqrt((H^-1)_jj)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.least_squares import certify as certify_squares
+from certifit.certificates.separation import Separation, separation
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block
 from certifit.runtime import one_blas_thread
@@ -25,12 +27,14 @@ from certifit.statistics.oracle import Oracle
 from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
+from certifit.tasks.recession import sides_of
 from certifit.tasks.score_duality import scale_of, score_gap
 
 CLAIM = "relative excess of the objective"
 THEOREM = "self-concordance: the curvature at the state bounds the objective below, and proves that a minimum exists"
 GAP = "weak duality: the dual objective at any feasible point is a lower bound"
 LOCAL = "the Newton decrement at the state: a local estimate, no proof"
+ESTIMATE = "the Newton decrement of a convex objective: an estimate, no proof"
 PIECE_ROWS = 4096
 MOST_COLUMNS = 3000  # that a Hessian is made of
 SERIES = 0.1  # below it the bound is summed as a series, where nothing cancels
@@ -38,10 +42,18 @@ SERIES = 0.1  # below it the bound is summed as a series, where nothing cancels
 
 @dataclass(frozen=True)
 class ScoreCertificate(Certificate):
-    """The proof that goes with a loss of scores. fault: why there is none; is_local: an estimate near the state."""
+    """The proof that goes with a loss of scores. fault: why there is none; is_local: an estimate near the state.
+
+    separation: the direction that shows that there is no minimum, where one was found; not kept in a file.
+    """
 
     fault: str = ""
     is_local: bool = False
+    separation: Separation | None = field(default=None, compare=False, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types, without the direction."""
+        return {name: value for name, value in super().to_dict().items() if name != "separation"}
 
     def sentences(self) -> list[str]:
         """The certificate in words."""
@@ -49,9 +61,10 @@ class ScoreCertificate(Certificate):
             return [f"NOT certified: {self.fault}", *self._rank_sentences()]
         if self.is_local:
             reached = "Stationary" if self.holds else "NOT stationary"
+            where, more = ("nearest ", " There may be better minima elsewhere.") if self.theorem == LOCAL else ("", "")
             first = (
-                f"{reached}: the objective is about {self.value:.1e} (relative) above the nearest minimum; asked was "
-                f"{self.tolerance:.0e}. This is a local estimate: there may be better minima elsewhere."
+                f"{reached}: the objective is about {self.value:.1e} (relative) above the {where}minimum; asked was "
+                f"{self.tolerance:.0e}. This is an estimate, no proof.{more}"
             )
             return [first, *self._rank_sentences()]
         return super().sentences()
@@ -99,10 +112,11 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
         decrement = Decrement(decrement.value, decrement.rounding, min(exact, decrement.reach))
         excess = decrement.excess()
     dependent = _relations(task, state) if curvature.n_flat else ()
+    found = None if np.isfinite(excess) else _separation(task, state)
     rounding = (decrement.value * decrement.rounding + decrement.rounding**2 / 2) / scale + TINY
     return ScoreCertificate(
         claim=CLAIM,
-        theorem=LOCAL if is_local else THEOREM,
+        theorem=(ESTIMATE if task.loss.is_convex else LOCAL) if is_local else THEOREM,
         value=float(excess / scale) + TINY,
         tolerance=tolerance,
         rounding=float(rounding),
@@ -111,8 +125,9 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
         condition=float(f"{curvature.condition:.6g}"),
         dependent=dependent,
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
-        fault="" if np.isfinite(excess) else _fault(task, curvature, dependent),
+        fault="" if np.isfinite(excess) else fault_of(found, curvature),
         is_local=is_local,
+        separation=found,
     )
 
 
@@ -195,8 +210,21 @@ def _relations(task: GeneralisedLinear, state: Weights) -> tuple[str, ...]:
     return certify_squares(task.columns, state, 1.0).dependent if len(task.columns.factor.dependent) else ()
 
 
-def _fault(task: GeneralisedLinear, curvature: Curvature, dependent: tuple[str, ...]) -> str:
-    return (
-        "no minimum is proven: the objective is nearly flat in some direction "
-        f"(condition number {curvature.condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
+def _separation(task: GeneralisedLinear, state: Weights) -> Separation | None:
+    """What is known of a direction in which the loss falls for ever; None where a penalty or the loss forbids one."""
+    sides = sides_of(task.loss)
+    if sides is None or task.l2.any():
+        return None
+    candidate = np.append(state.coef, state.intercept) if task.fit_intercept else state.coef
+    return separation(task.source, sides, task.fit_intercept, candidate)
+
+
+def fault_of(found: Separation | None, curvature: Curvature) -> str:
+    """Why no minimum is proven: a direction that shows that there is none, or a flat objective."""
+    if found is not None and found.exists:
+        return found.sentence()
+    flat = (
+        "no minimum is proven: the objective is nearly flat in some direction (condition number "
+        f"{curvature.condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
     )
+    return flat if found is None else f"{flat} {found.sentence()}"

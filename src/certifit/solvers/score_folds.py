@@ -135,7 +135,7 @@ def fold_fits(folds: FoldLosses, alphas: Array, start: Array, max_iter: int) -> 
     for at in order:
         lost = _settle(folds, fits, folds.l2(alphas[at]))
         found[at] = [folds.task.to_state(fit.point) for fit in fits]
-        for s in np.flatnonzero(lost):
+        for s in np.flatnonzero(lost).tolist():
             found[at][s] = chord.solve(folds.alone(s, float(alphas[at, s])), max_iter).state
             fits[s].point, fits[s].loss = folds.task.to_point(found[at][s]), np.inf  # seen by the next pass
     return found
