@@ -174,8 +174,9 @@ class Walk:
         lower, as_low = self.at.value < self.best.value - noise, self.at.value <= self.best.value + noise
         if lower or (as_low and size < norm(self.best.gradient)):
             self.best = self.at
-        self.stuck = 0 if self.at.value < before.value - noise or size < 0.9 * self.least_norm else self.stuck + 1
-        self.least_norm = min(self.least_norm, size)
+        is_flatter = size < 0.9 * self.least_norm
+        self.stuck = 0 if is_flatter or self.at.value < before.value - noise else self.stuck + 1
+        self.least_norm = size if is_flatter else self.least_norm
 
     def _judge_end(self, row: dict[str, float], decrement: float, change: Array) -> None:
         stop, size = self.stop, norm(self.at.gradient)
