@@ -201,7 +201,10 @@ def test_the_function_never_sees_the_solvers_own_array():
 @pytest.mark.parametrize(
     "arguments, error, message",
     [
-        ({"x0": "a"}, TypeError, "x0 must be a number or an array of numbers"),
+        ({"x0": "a"}, TypeError, "must be a number or an array of numbers"),
+        ({"x0": [1j, 2.0]}, TypeError, "must be a number or an array of numbers"),
+        ({"f": lambda x: None}, TypeError, "f must give numbers. Got None"),
+        ({"f": lambda x: "much"}, TypeError, "f must give numbers. Got 'much'"),
         ({"x0": []}, ValueError, "at least one number"),
         ({"x0": [1.0, np.inf]}, ValueError, "Entry 1 is not"),
         ({"method": "adam"}, ValueError, "method must be one of 'auto', .*'newton', or an instance"),

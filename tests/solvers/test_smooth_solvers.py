@@ -121,6 +121,13 @@ def test_a_function_without_end_is_told_with_its_direction(name):
     np.testing.assert_allclose(found.direction, [1.0, 0.0], atol=1e-12)
 
 
+def test_a_fall_that_only_slows_down_is_hinted_at():
+    """-log x has no minimum, and no end that numbers show."""
+    problem = Function(lambda x: -np.log(x[0]), lambda x: -1 / x, lambda x: [[1 / x[0] ** 2]], [1.0], [np.inf])
+    found = Newton().minimise(problem, problem.start, Stop(max_iter=40))
+    assert not found.converged and "there may be no minimum" in found.reason
+
+
 @pytest.mark.parametrize("name", FIRST_ORDER)
 def test_a_start_at_the_minimum_is_the_end(name):
     problem = quadratic(3, 10)

@@ -100,7 +100,8 @@ class Walk:
             self._judge_end(row, decrement, change)
         if not self.is_over:
             self._judge_limits(row)
-        if self.stop.callback is not None and self.stop.callback(row, point.x) is True and not self.is_over:
+        asked = self.stop.callback(row, point.x) if self.stop.callback is not None else False
+        if isinstance(asked, bool | np.bool_) and asked and not self.is_over:
             self.end("The callback asked to stop.", False)
 
     def stand_still(self, decrement: float) -> None:
@@ -114,8 +115,8 @@ class Walk:
             self.end(f"{self._met(self.trace[-1], size)} No step lowers the value any more.", True)
             return
         self.end(
-            "No step lowers the value any more, but the gradient is not small: rounding stops this solver, or the "
-            "gradient is not that of the function.",
+            f"No step lowers the value any more, though {self._left(self.trace[-1], size)}: rounding stops this "
+            "solver, or the gradient is not that of the function.",
             False,
         )
 
