@@ -86,9 +86,11 @@ FITTED: Mapping[str, Spec] = {
         "value": MAGNITUDE,
     },
     "data": {"n_rows": COUNT_FROM_1, "sum_weight": MAGNITUDE, "target_mean": NUMBER, "target_sd": MAGNITUDE},
+    "exposure": OrNull(TEXT),  # what it was called; null: there was none
     "inference": OrNull({key: OrNull(NUMBER) for key in INFERENCE}),
     "n_rows_of_weights": COUNT_FROM_1,
     "n_trace": COUNT,
+    "offset": OrNull(TEXT),
     "penalty": PENALTY,
     "solution": {"alpha": NUMBER_FROM_0},
     "target": TEXT,
@@ -143,9 +145,11 @@ def _dump(model: Any) -> tuple[Metadata, Arrays]:
             "n_rows": int(model.data_["n_rows"]),
             **{key: float(model.data_[key]) for key in ("sum_weight", "target_mean", "target_sd")},
         },
+        "exposure": model.exposure_name_,
         "inference": None if inference is None else {key: _number(getattr(inference, key)) for key in INFERENCE},
         "n_rows_of_weights": len(arrays["coef"]),
         "n_trace": len(history),
+        "offset": model.offset_name_,
         "penalty": penalty,
         "solution": {"alpha": float(model.alpha_)},
         "target": model.target_name_,
@@ -258,6 +262,7 @@ def _build(cls: type[Any], metadata: Metadata, arrays: Arrays, parts: Parts) -> 
     model = cls(**metadata["parameters"], **own, basis=parts.maps.basis, encoder=parts.maps.encoder)
     set_maps(model, metadata, parts.maps)
     model.certificate_, model.target_name_ = parts.certificate, metadata["target"]
+    model.offset_name_, model.exposure_name_ = metadata["offset"], metadata["exposure"]
     model.coef_, model.intercept_ = arrays["coef"], arrays["intercept"]
     if parts.extra is None:
         model.coef_, model.intercept_ = arrays["coef"][0], float(arrays["intercept"][0])
