@@ -95,6 +95,7 @@ def test_a_score_without_a_legal_mean_has_an_infinite_loss(family, link, rng):
     ends = [end for end in (low, high) if math.isfinite(end)]
     outside = np.array([end + (step if end == high else -step) for end in ends for step in (0.0, 0.5)])
     assert np.isinf(loss.value(np.full_like(outside, 1.0), outside)).all()
+    assert np.isnan(loss.mean(outside)).all()
     y = targets(family, 20, rng)
     start = loss.start(y) if isinstance(loss, ResponseLoss) else np.array([loss.score(0.5)])
     assert ((start > low) & (start < high)).all()

@@ -6,7 +6,7 @@
     expected   h'^2 / V: the mean of the curvature over targets of mean mu (Fisher's)
 
 loss_of gives the loss written for a pair where there is one: compiled, or keeping its digits far out. ResponseLoss is
-right for every pair. Scores that no legal mean belongs to have the value inf.
+right for every pair. Scores that no legal mean belongs to have the value inf and no slope.
 """
 
 from __future__ import annotations
@@ -105,8 +105,9 @@ class ResponseLoss(ScoreLoss):
             return np.where(inside, slope * (slope / self.family.variance(self.link.mean(at))), np.nan)
 
     def mean(self, z: Array) -> Array:
-        """h(z)."""
-        return self.link.mean(z)
+        """h(z); NaN where that is no legal mean."""
+        inside, at = self._inside(z)
+        return np.where(inside, self.link.mean(at), np.nan)
 
     def score(self, mean: float) -> float:
         """g(mu); infinite where mu is not a mean of the link."""
