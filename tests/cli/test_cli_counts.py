@@ -104,7 +104,10 @@ FAULTS = {
     "a feature": (["--offset", "o", "--columns", "a,o"], "'o' cannot be a feature and the offset at once"),
     "text": (["--exposure", "word"], "line 3: column 'word' is 'long', not a"),
     "a task of no such model": (["--task", "positive", "--model", "lasso"], "--model lasso predicts a quantity"),
-    "a class of counts": (["--task", "counts", "--positive", "1"], "--positive names one of two classes, and counts"),
+    "a class of counts": (
+        ["--task", "counts", "--positive", "1"],
+        "--positive names one of two classes, and the target is counts",
+    ),
 }
 
 
