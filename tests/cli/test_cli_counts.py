@@ -178,7 +178,9 @@ def test_a_fit_is_proven_with_its_own_offsets_alone(case, cli, fitted):
     assert ("Did you mean 'years'" in result.stderr) == (code == 2)
 
 
-def test_a_model_file_keeps_the_names_of_offset_and_exposure(fitted, tmp_path):
+def test_a_model_file_keeps_the_names_of_offset_and_exposure(fitted, cli, tmp_path):
+    shown = cli("inspect", "model.certifit").stdout
+    assert "offset: o" in shown and "exposure: years" in shown
     model = cf.load(tmp_path / "model.certifit")
     assert (model.offset_name_, model.exposure_name_) == ("o", "years")
 

@@ -358,6 +358,7 @@ def describe(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]
     """What an inspection shows: the weights of two classes or a quantity, or the classes of softmax."""
     alpha = metadata["solution"]["alpha"]
     model = {"alpha": alpha, "has_standard_errors": metadata["inference"] is not None}
+    model |= {role: metadata[role] for role in ("offset", "exposure")}
     found: dict[str, Any] = {"model": model}
     if parts.extra is not None:
         found["classes"] = {"labels": parts.extra.tolist(), "dtype": metadata["labels"]["dtype"]}
