@@ -130,9 +130,7 @@ def test_a_convex_loss_has_a_concordance_on_every_interval(family, link, rng):
             at = np.full_like(z, y)
             third = (loss.curvature(at, z + step) - loss.curvature(at, z - step)) / (2 * step)
             second = loss.curvature(at, z)
-            known = second > (
-                1e-12 if type(loss) is ResponseLoss else 1e-60
-            )  # the general formula has terms that cancel
+            known = second > (1e-12 if type(loss) is ResponseLoss else 1e-60)  # its terms cancel
             ratios.append(float(np.max(np.abs(third[known]) / second[known], initial=0.0)))
         assert max(ratios) <= loss.concordance_on(*ends) * (1 + 1e-4) + 1e-6
         assert loss.concordance_on(*ends) <= 3 * max(ratios) + 2
