@@ -43,7 +43,7 @@ CASES = {
         lambda x: x[0] ** 2 + 2 * x[1] ** 2 + 3 * x[2] ** 2,
         [0.0, 0.6, 0.4],
         1.2,
-        a=[2.4],  # of -x_0 <= 0 after the sign below
+        a=[2.4],
         b=[-2.4],
         constraints={"inequality": lambda x: x[0], "equality": lambda x: x.sum() - 1},
     ),

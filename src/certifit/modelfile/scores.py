@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,10 +66,20 @@ PARAMETERS: Mapping[str, Spec] = {
 }
 CLASS_PARAMETERS: Mapping[str, Spec] = {**PARAMETERS, "alpha": OrNull(SETTING_FROM_0)}
 WEIGHTED: Mapping[str, Spec] = {"class_weight": OrNull(one_of("balanced", "given"))}
-NAMES = ("gaussian", "bernoulli", "binomial", "poisson", "gamma", "exponential", "inverse-gaussian", "tweedie")
+DEFAULT_LINKS = {
+    "gaussian": "identity",
+    "bernoulli": "logit",
+    "binomial": "logit",
+    "poisson": "log",
+    "gamma": "log",
+    "exponential": "log",
+    "inverse-gaussian": "log",
+    "tweedie": "log",
+    "negative-binomial": "log",
+}
 LAW: Mapping[str, Spec] = {
     "link": OrNull(TEXT),
-    "name": one_of(*NAMES, "negative-binomial"),
+    "name": one_of(*DEFAULT_LINKS),
     "parameter": OrNull(NUMBER),
 }
 INFERENCE = ("deviance", "null_deviance", "pearson", "saturated", "n_rows", "sum_weight", "mean_information")
@@ -90,6 +101,7 @@ FITTED: Mapping[str, Spec] = {
     "n_rows_of_weights": COUNT_FROM_1,
     "n_trace": COUNT,
     "penalty": PENALTY,
+    "offset": {"exposure": OrNull(TEXT), "offset": OrNull(TEXT)},  # what they were called, null where not given
     "solution": {"alpha": NUMBER_FROM_0},
     "target": TEXT,
 }
@@ -147,6 +159,7 @@ def _dump(model: Any) -> tuple[Metadata, Arrays]:
         "n_rows_of_weights": len(arrays["coef"]),
         "n_trace": len(history),
         "penalty": penalty,
+        "offset": {"exposure": model.exposure_name_, "offset": model.offset_name_},
         "solution": {"alpha": float(model.alpha_)},
         "target": model.target_name_,
     }
@@ -264,6 +277,7 @@ def _build(cls: type[Any], metadata: Metadata, arrays: Arrays, parts: Parts) -> 
     else:
         model.classes_, model.class_weight_ = parts.extra, arrays.get("class_weight")
     model.alpha_ = metadata["solution"]["alpha"]
+    model.exposure_name_, model.offset_name_ = metadata["offset"]["exposure"], metadata["offset"]["offset"]
     model.rank_, model.condition_ = parts.certificate.rank, parts.certificate.condition
     model.data_ = dict(metadata["data"])
     model.history_ = [
@@ -285,11 +299,11 @@ def _given_law(law: Metadata) -> dict[str, Any]:
     """The parameters family and link; a family with a parameter comes back as the object."""
     from certifit.families.responses import FAMILIES
 
-    found = FAMILIES[law["name"]]
+    found: Any = FAMILIES[law["name"]]
     key = next((key for key in ("power", "alpha") if hasattr(found, key)), None)
     refuse_any({f"a parameter of the family {law['name']!r}": (key is None) != (law["parameter"] is None)})
     try:
-        given = law["name"] if key is None else type(found)(law["parameter"])
+        given = law["name"] if key is None else replace(found, **{key: law["parameter"]})
         found.link(law["link"])
     except ValueError as error:
         raise ModelFileError(f"its content does not fit together: {error}") from None
@@ -301,7 +315,7 @@ def _build_inference(model: Any, stored: Metadata | None, arrays: Arrays, parts:
         return None
     from certifit.certificates.glm_inference import GlmInference
 
-    numbers = {key: math.nan if value is None else value for key, value in stored.items()}
+    numbers: dict[str, Any] = {key: math.nan if value is None else value for key, value in stored.items()}
     family, link = model._family()
     first = [np.ravel(model.intercept_)[0]] * bool(model.fit_intercept)
     try:

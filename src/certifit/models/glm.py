@@ -83,8 +83,8 @@ class GeneralisedRegressor(RegressorMixin, ScoreModel):
         With an offset the constant is added to it. Of a scan that carries its target too.
         """
         check_is_fitted(self)
+        predict_source(self, X) if isinstance(X, Source) else predict_rows(self, X)
         source = fit_source(self.reader(), X, y, sample_weight, offset, exposure)
-        predict_source(self, source)
         loss = self._loss()
         with np.errstate(divide="ignore", invalid="ignore"):  # no event at all: the score of the mean 0
             start = float(loss.score(target_sums(source).mean))
@@ -213,6 +213,9 @@ class PoissonRegressor(GeneralisedRegressor):
     def _loss(self) -> ScoreLoss:
         return PoissonLog()
 
+    def _term(self) -> str:
+        return "[ e^z_i - y_i z_i ]"
+
     def _family(self) -> tuple[Response, str] | None:
         return Poisson(), "log"
 
@@ -237,6 +240,9 @@ class GammaRegressor(PoissonRegressor):
 
     def _loss(self) -> ScoreLoss:
         return GammaLog()
+
+    def _term(self) -> str:
+        return "[ y_i e^-z_i + z_i ]"
 
     def _family(self) -> tuple[Response, str] | None:
         return Gamma(), "log"
@@ -325,6 +331,12 @@ class GLM(GeneralisedRegressor):
                 "Use a link that takes any score, as link='log'."
             )
         return mu
+
+    def _term(self) -> str:
+        law = self._family()
+        if law is None:
+            return f"[ {self._loss().name} ](y_i, z_i)"
+        return f"d(y_i, h(z_i)) / 2, d the {law[0].name} deviance, h of the {law[1]} link,"
 
     def _loss(self) -> ScoreLoss:
         if not isinstance(self.family, ScoreLoss):

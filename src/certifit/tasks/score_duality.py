@@ -221,7 +221,7 @@ def _gradient_error(task: GeneralisedLinear, at: _Point) -> Array:
     total = task.sum_weight
     slope, curved, moved = at.sums.slopes / total, at.sums.curvatures / total, _score_error(task, at)
     each = MATRIX_ERROR * slope + 8 * UNIT * (curved + 1 + abs(task.targets.mean) + slope) + moved * curved
-    return np.asarray(at.reach * each) + 4 * UNIT * np.abs(at.sums.gradient[0]) / total
+    return np.asarray(at.reach * each + 4 * UNIT * np.abs(at.sums.gradient[0]) / total)
 
 
 def _objective_error(task: GeneralisedLinear, at: _Point) -> float:
