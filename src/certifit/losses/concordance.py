@@ -53,7 +53,7 @@ CONCORDANCE: dict[tuple[str, str], Bound] = {
     ("poisson", "identity"): _inverse,  # y / z^2
     ("poisson", "sqrt"): _inverse,  # 2 + 2 y / z^2
     ("gamma", "inverse"): _inverse,  # 1 / z^2
-    ("inverse-gaussian", "inverse"): lambda low, high: 0.0,  # y
+    ("inverse-gaussian", "inverse"): lambda low, high: 0.0 if low > 0 else math.inf,  # y
     ("inverse-gaussian", "inverse-squared"): _inverse,  # z^(-3/2) / 4: 1.5 / z
 }
 CONCORDANCE |= {("binomial", link): bound for (family, link), bound in CONCORDANCE.items() if family == "bernoulli"}
