@@ -75,4 +75,22 @@ PathAnswers gram_lasso_gaps(const std::vector<GramSystem>& systems, const Penalt
   return out;
 }
 
+StepAnswer gram_lasso_step(size_t n_columns, const double* gram, const double* slope, const double* weights,
+                           double square, const std::vector<Penalty>& penalty, size_t max_iter, Crew& crew) {
+  std::vector<double> moment(n_columns);
+  for (size_t j = 0; j < n_columns; ++j) moment[j] = -slope[j];
+  const std::vector<double> origin(weights, weights + n_columns);
+  GramSystem system{n_columns, n_columns, gram, moment.data(), origin.data(), square};
+  system.diagonal.resize(n_columns);
+  system.is_dead.resize(n_columns);
+  for (size_t j = 0; j < n_columns; ++j) {
+    system.diagonal[j] = gram[j * n_columns + j];
+    system.is_dead[j] = !(system.diagonal[j] > 0);
+  }
+  PathSolver solver(system, crew);
+  solver.set_weights(origin);
+  solver.solve(penalty, 0, max_iter);
+  return {solver.weights(), static_cast<int64_t>(solver.iterations()), solver.status()};
+}
+
 }  // namespace certifit

@@ -42,4 +42,17 @@ std::vector<double> gram_alpha_max(const std::vector<GramSystem>& systems, const
 PathAnswers gram_lasso_gaps(const std::vector<GramSystem>& systems, const PenaltyPath& path, const double* weights,
                             Crew& crew);
 
+// A quadratic with slope g and curvature G at `weights`, and penalties of single columns: where it is least with them.
+//   minimise over w   g'(w - weights) + 1/2 (w - weights)'G(w - weights) + sum_j h_j(w_j)
+// A column without curvature keeps its weight. Goes on to the rounding floor, for at most max_iter rounds; `square` is
+// twice the value that this floor is relative to.
+struct StepAnswer {
+  std::vector<double> weights;
+  int64_t iterations;
+  PathStatus status;
+};
+
+StepAnswer gram_lasso_step(size_t n_columns, const double* gram, const double* slope, const double* weights,
+                           double square, const std::vector<Penalty>& penalty, size_t max_iter, Crew& crew);
+
 }  // namespace certifit

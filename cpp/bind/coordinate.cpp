@@ -125,6 +125,32 @@ nb::object alpha_max_py(Cube gram, Matrix moment, Vector square, double ratio, V
   return nb::cast(to_numpy(run(threads, [&](Crew& crew) { return gram_alpha_max(systems, path, max_iter, crew); })));
 }
 
+nb::object step_py(Matrix gram, Vector slope, Vector weights, double square, Vector l1, Vector lower, Vector upper,
+                   size_t max_iter, int threads) {
+  const size_t d = gram.shape(0);
+  check(gram.shape(1) == d, "gram must be columns x columns");
+  check_size("slope", slope.shape(0), d);
+  check_size("weights", weights.shape(0), d);
+  check_size("l1", l1.shape(0), d);
+  check_size("lower", lower.shape(0), d);
+  check_size("upper", upper.shape(0), d);
+  check(max_iter >= 1, "max_iter must be >= 1");
+  check(all_finite(gram.data(), d * d) && all_finite(slope.data(), d), "gram and slope must be finite");
+  check(square >= 0 && std::isfinite(square), "square must be >= 0");
+  std::vector<Penalty> penalty(d);
+  for (size_t j = 0; j < d; ++j) {
+    penalty[j] = {l1.data()[j], 0, lower.data()[j], upper.data()[j]};
+    check(penalty[j].l1 >= 0, "l1 must be >= 0");
+    check(penalty[j].lower <= 0 && penalty[j].upper >= 0, "bounds must hold 0: lower <= 0 <= upper");
+    check(weights.data()[j] >= penalty[j].lower && weights.data()[j] <= penalty[j].upper,
+          "weights must lie within their bounds");
+  }
+  StepAnswer out = run(threads, [&](Crew& crew) {
+    return gram_lasso_step(d, gram.data(), slope.data(), weights.data(), square, penalty, max_iter, crew);
+  });
+  return nb::make_tuple(to_numpy(std::move(out.weights)), out.iterations, static_cast<int64_t>(out.status));
+}
+
 }  // namespace
 
 void bind_coordinate(nb::module_& m) {
@@ -136,6 +162,8 @@ void bind_coordinate(nb::module_& m) {
         "upper"_a.noconvert(), "threads"_a);
   m.def("gram_alpha_max", alpha_max_py, "gram"_a.noconvert(), "moment"_a.noconvert(), "square"_a.noconvert(), "ratio"_a,
         "factors"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(), "max_iter"_a, "threads"_a);
+  m.def("gram_lasso_step", step_py, "gram"_a.noconvert(), "slope"_a.noconvert(), "weights"_a.noconvert(), "square"_a,
+        "l1"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(), "max_iter"_a, "threads"_a);
 }
 
 }  // namespace certifit

@@ -9,7 +9,7 @@ struct BlockOracle {
   std::vector<double> value, gradient;  // gradient: cells x (places of SquareLayout)
   BlockSums hessian;
   std::vector<double> largest;  // places of SquareLayout
-  double slopes = 0;
+  double slopes = 0, curvatures = 0;
 
   void add(const BlockOracle& other) {
     for (size_t i = 0; i < value.size(); ++i) value[i] += other.value[i];
@@ -17,6 +17,7 @@ struct BlockOracle {
     hessian.add(other.hessian);
     for (size_t i = 0; i < largest.size(); ++i) largest[i] = std::max(largest[i], other.largest[i]);
     slopes += other.slopes;
+    curvatures += other.curvatures;
   }
 };
 
@@ -164,6 +165,7 @@ class GradientOnly {
     Ahead next(rows_, first + count, tile_rows);
     const size_t lines = lanes * d * sizeof(double) / 64 + 1;
     double slopes[tile_rows];
+    Vec steepness{}, curvature{};
     for (size_t begin = 0; begin < count; begin += lanes) {
       next.fetch(lines);
       double z[lanes], y[lanes], w[lanes], value[lanes];
@@ -181,9 +183,14 @@ class GradientOnly {
       const Vec own = load(w);
       const Int counted = own > broadcast(0.0);
       store(value, choose(counted, at.value * own, Vec{}));
-      store(slopes + begin, choose(counted, at.slope * own, Vec{}));
+      const Vec slope = choose(counted, at.slope * own, Vec{});
+      store(slopes + begin, slope);
       sums.value[0] += (value[0] + value[1]) + (value[2] + value[3]);
+      steepness = steepness + absolute(slope);
+      curvature = curvature + choose(counted, at.curvature * own, Vec{});
     }
+    sums.slopes += (steepness[0] + steepness[1]) + (steepness[2] + steepness[3]);
+    sums.curvatures += (curvature[0] + curvature[1]) + (curvature[2] + curvature[3]);
     size_t j = 0;
     for (; j + 4 * lanes <= d; j += 4 * lanes) add_columns<4>(tile, count, slopes, j, sums.gradient.data());
     for (; j + lanes <= d; j += lanes) add_columns<1>(tile, count, slopes, j, sums.gradient.data());
@@ -291,11 +298,12 @@ OracleSums summed(const Rows& rows, const double* y, const double* weight, const
           at += count;
           sums.value[c] += evaluator.evaluate(tile, panels, slopes.data(), roots.data());
           evaluator.add_gradient(tile, panels, slopes.data(), &sums.gradient[c * width]);
-          if (!with_hessian) continue;
           for (size_t k = 0; k < count; ++k) {
-            roots[k] = std::sqrt(roots[k]);
             sums.slopes += std::fabs(slopes[k]);
+            sums.curvatures += roots[k];
+            roots[k] = std::sqrt(roots[k]);
           }
+          if (!with_hessian) continue;
           scale_rows(panels, {roots.data(), count}, sums.largest.data());
           add_tile(
               panels, count, sums.hessian, c * square, layout.stride,
@@ -320,10 +328,11 @@ OracleSums summed(const Rows& rows, const double* y, const double* weight, const
     for (size_t c = 0; c < cells.count; ++c)
       for (size_t j = 0; j < layout.places.size(); ++j)
         out.gradient[c * layout.places.size() + j] = root.gradient[c * width + layout.places[j]];
+  out.slopes = root.slopes;
+  out.curvatures = root.curvatures;
   if (!with_hessian) return out;
   out.hessian = layout.unfolded(root.hessian.hi, cells.count, n_blocks > 0);
   out.largest.assign(layout.places.size(), 0.0);
-  out.slopes = root.slopes;
   if (n_blocks > 0)
     for (size_t j = 0; j < layout.places.size(); ++j) out.largest[j] = root.largest[layout.places[j]];
   return out;

@@ -9,10 +9,10 @@ namespace certifit {
 
 struct OracleSums {  // one entry a cell
   std::vector<double> value;
-  std::vector<double> gradient;  // cells x (n_columns + 1)
-  std::vector<double> hessian;   // cells x (n_columns + 1)^2; empty unless wanted, as what follows
-  std::vector<double> largest;   // n_columns + 1: the largest |x scale - shift| of all rows, then 1
-  double slopes = 0;             // sum_i w_i |l'_i| of all rows
+  std::vector<double> gradient;       // cells x (n_columns + 1)
+  std::vector<double> hessian;        // cells x (n_columns + 1)^2; empty unless wanted, as the next
+  std::vector<double> largest;        // n_columns + 1: the largest |x scale - shift| of all rows, then 1
+  double slopes = 0, curvatures = 0;  // sum_i w_i |l'_i| and sum_i w_i l''_i of all rows
 };
 
 struct State {

@@ -22,14 +22,17 @@ from certifit.data.source import Block
 from certifit.runtime import one_blas_thread
 from certifit.statistics.curvature import Curvature
 from certifit.statistics.oracle import Oracle
-from certifit.statistics.residual import EXACT_FIT, MATRIX_ERROR, TINY, UNIT
+from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
+from certifit.tasks.score_duality import scale_of, score_gap
 
 CLAIM = "relative excess of the objective"
 THEOREM = "self-concordance: the curvature at the state bounds the objective below, and proves that a minimum exists"
+GAP = "weak duality: the dual objective at any feasible point is a lower bound"
 LOCAL = "the Newton decrement at the state: a local estimate, no proof"
 PIECE_ROWS = 4096
+MOST_COLUMNS = 3000  # that a Hessian is made of
 SERIES = 0.1  # below it the bound is summed as a series, where nothing cancels
 
 
@@ -80,6 +83,8 @@ class Decrement:
 @one_blas_thread
 def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreCertificate:
     """How far the objective at the state can be above its minimum."""
+    if not task.is_smooth or len(state.coef) > MOST_COLUMNS:
+        return _certify_gap(task, state, tolerance)
     point = task.to_point(state)
     sums = task.sums(point, hessian=True)
     at = task.of_sums(sums, point)
@@ -87,7 +92,7 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     curvature = Curvature(at.hessian)
     decrement = _decrement(task, point, sums, at, curvature)
     is_local = task.loss.concordance is None or not task.loss.is_convex
-    scale = _scale(task, at.value)
+    scale = scale_of(task, at.value)
     excess = (decrement.value + decrement.rounding) ** 2 / 2 if is_local else decrement.excess()
     if not is_local and not excess <= tolerance * scale and decrement.value < np.inf:
         exact = _exact_reach(task, curvature)
@@ -109,6 +114,33 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
         fault="" if np.isfinite(excess) else _fault(task, curvature, dependent),
         is_local=is_local,
     )
+
+
+def _certify_gap(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreCertificate:
+    """By the duality gap: with an L1 penalty or bounds, and where columns are too many for a Hessian."""
+    gap = score_gap(task, task.to_point(state), tolerance)
+    active = np.flatnonzero(state.coef)
+    return ScoreCertificate(
+        claim=CLAIM,
+        theorem=GAP,
+        value=gap.relative,
+        tolerance=tolerance,
+        rounding=gap.rounding / gap.scale + TINY,
+        rank=len(active),
+        n_columns=len(state.coef),
+        condition=_active_condition(task, state, active),
+        names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
+    )
+
+
+def _active_condition(task: GeneralisedLinear, state: Weights, active: Array) -> float:
+    """Of the Hessian of the columns with a weight, at the last point it was made at."""
+    if len(state.coef) > MOST_COLUMNS:
+        return np.inf if len(active) else 1.0
+    if task.last_hessian is None:
+        task.sums(task.to_point(state), hessian=True)
+    assert task.last_hessian is not None
+    return float(f"{Curvature(task.last_hessian[np.ix_(active, active)]).condition:.6g}") if len(active) else 1.0
 
 
 def _decrement(task: GeneralisedLinear, point: Array, sums: Oracle, at: Evaluated, curvature: Curvature) -> Decrement:
@@ -156,12 +188,6 @@ def _reach_of_run(run: Block, inverse: Array, task: tuple[Array, Array, bool]) -
         rows = np.column_stack([rows, np.full(len(rows), float(fit_intercept))])
         most = max(most, float(np.einsum("ij,ij->i", rows @ inverse, rows).max(initial=0.0)))
     return float(np.sqrt(most))
-
-
-def _scale(task: GeneralisedLinear, objective: float) -> float:
-    """What an excess is relative to: the objective, or where it is an exact fit to rounding, a floor below it."""
-    floor = EXACT_FIT * task.null_value if objective < 1e-6 else 0.0
-    return max(objective, floor, TINY)
 
 
 def _relations(task: GeneralisedLinear, state: Weights) -> tuple[str, ...]:

@@ -111,6 +111,8 @@ def descend(
         rate = decrement / last if last > 0 else 1.0
         is_slow = rate > SLOW
         slow = slow + 1 if at.hessian is not None and is_slow else 0
+        if slow >= RUNAWAY and at.value > task.null_value:  # a start worse than none is left for it
+            return descend(task, task.start(), max_iter, trace, step_tol, enough)
         if slow >= RUNAWAY or (is_slow and at.hessian is not None and decrement <= NOISE * at.value):
             return point
         if decrement * (min(rate, 1.0) if last < np.inf else 1.0) <= enough * at.value:
@@ -143,15 +145,21 @@ def _lower(
 
 def sampled_start(task: GeneralisedLinear, max_iter: int) -> Array:
     """The fit to every so many-th row, where rows are many; else no weights."""
+    sample = sampled(task)
+    if sample is None:
+        return task.start()
+    return descend(sample, sample.start(), max_iter, Trace(), enough=ROUGH)
+
+
+def sampled(task: GeneralisedLinear) -> GeneralisedLinear | None:
+    """The task on every so many-th row; None where rows are few, or those tell too little."""
     stride = min(SHARE, task.targets.n_rows // (FEWEST * task.size))
     if stride < LEAST_SHARE:
-        return task.start()
+        return None
     parts = list(task.source.map(partial(_every, stride=stride)))
     sample = GeneralisedLinear(_joined(parts, task.source), task.loss, task.strengths, task.fit_intercept)
     sample.scaling = task.scaling
-    if not sample.has_target():
-        return task.start()
-    return descend(sample, sample.start(), max_iter, Trace(), enough=ROUGH)
+    return sample if sample.has_target() else None
 
 
 def _every(run: Block, stride: int) -> Block:

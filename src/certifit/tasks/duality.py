@@ -65,7 +65,7 @@ def duality_gap(task: ElasticTask, state: Weights, enough: float = 0.0) -> Gap:
     for make, all_columns in ((_residuals, False), (_settled, False), (_residuals, True)):
         dual = _dual(task, state, make(task, state), all_columns)
         if dual is not None:
-            brackets = _brackets(penalty, weights, dual.q)
+            brackets = brackets_of(penalty, weights, dual.q)
             reach = np.abs(weights) + np.abs(penalty.maximiser(dual.q))
             rounding = float(dual.error @ reach) + 2.0**-50 * float(np.abs(dual.q) @ reach)
             found = Gap(dual.distance / 2 + float(brackets.sum()), rounding, objective, scale)
@@ -104,7 +104,7 @@ def _dual(task: ElasticTask, state: Weights, start: _Dual, all_columns: bool) ->
     if made is None:
         return None
     q, error, moved = made
-    share = _share(task.penalty, q, error)
+    share = finite_share(task.penalty, q, error)
     squares = max(at.squares / total - level * level, 0.0)
     # r - share (r - level - moves), the level orthogonal to the rest
     moves = np.sqrt(start.distance) + np.sqrt(moved)
@@ -185,7 +185,7 @@ def _newton(products: Array, slope: Array) -> Array:
     return np.asarray(inverse @ (slope / units) / units)
 
 
-def _share(penalty: ElasticPenalty, q: Array, error: Array) -> float:
+def finite_share(penalty: ElasticPenalty, q: Array, error: Array) -> float:
     """The largest multiple of q, at most 1, at which every conjugate is finite."""
     above = np.where(np.isinf(penalty.upper), q + error, -np.inf)
     below = np.where(np.isinf(penalty.lower), error - q, -np.inf)
@@ -196,7 +196,7 @@ def _share(penalty: ElasticPenalty, q: Array, error: Array) -> float:
     return float(np.min(penalty.l1[binding] / size[binding])) * (1 - 2.0**-50)  # roundings stay inside
 
 
-def _brackets(penalty: ElasticPenalty, w: Array, q: Array) -> Array:
+def brackets_of(penalty: ElasticPenalty, w: Array, q: Array) -> Array:
     """h_j(w_j) + h*_j(q_j) - q_j w_j >= 0."""
     own = penalty.l1 * np.abs(w) + (penalty.l2 / 2 * w) * w
     return np.asarray(np.maximum(own + penalty.conjugate(q) - q * w, 0.0))

@@ -7,8 +7,10 @@ A point is (weights of scaled, shifted columns, their intercept last). Here the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +19,10 @@ from certifit.data.columns import Array
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
 from certifit.losses.scores import ScoreLoss
+from certifit.penalties import ElasticPenalty
+from certifit.statistics import row_losses
 from certifit.statistics import twofold as tf
+from certifit.statistics.curvature import Curvature
 from certifit.statistics.gram import ColumnSizes, Scaling, refuse_no_weight
 from certifit.statistics.oracle import At, Oracle, oracle
 from certifit.statistics.targets import TargetSums, target_sums
@@ -37,7 +42,9 @@ class Evaluated:
 
 
 class GeneralisedLinear:
-    """What solver and certificate need of the rows."""
+    """What solver and certificate need of the rows. last_hessian: the last one made, of the loss, not divided."""
+
+    last_hessian: Array | None = None
 
     def __init__(self, source: Source, loss: ScoreLoss, strengths: Strengths, fit_intercept: bool) -> None:
         self.source, self.loss, self.strengths, self.fit_intercept = source, loss, strengths, fit_intercept
@@ -73,6 +80,22 @@ class GeneralisedLinear:
             strength = np.minimum(own * self.scaling.scale**2, LARGEST_PENALTY)
         return np.append(np.where(own > 0, strength, 0.0), 0.0)
 
+    @cached_property
+    def penalty(self) -> ElasticPenalty:
+        """The penalty on scaled weights."""
+        s, scale = self.strengths, self.scaling.scale
+        with np.errstate(over="ignore", under="ignore"):
+            l1 = np.minimum(s.alpha * s.l1_ratio * s.factors * scale, LARGEST_PENALTY)
+            return ElasticPenalty(l1, self.l2[:-1], s.lower / scale, s.upper / scale)
+
+    def at_strength(self, alpha: float) -> GeneralisedLinear:
+        """The same rows with another alpha."""
+        other = copy(self)
+        other.strengths = replace(self.strengths, alpha=alpha)
+        for name in ("l2", "penalty"):
+            other.__dict__.pop(name, None)
+        return other
+
     @property
     def is_smooth(self) -> bool:
         """Whether there is neither an l1 penalty nor a bound."""
@@ -90,6 +113,9 @@ class GeneralisedLinear:
         if not np.isfinite(found.value).all() and not point[:-1].any():
             self._rescale()
             found = oracle(self.source, self.at(point), hessian, cells)
+        if found.largest is not None:
+            self.__dict__["largest"] = found.largest
+            self.last_hessian = None if found.hessian is None else found.hessian[0]
         return found
 
     def evaluate(self, point: Array, hessian: bool = False) -> Evaluated:
@@ -128,6 +154,12 @@ class GeneralisedLinear:
         return self.evaluate(self.start()).value
 
     @cached_property
+    def largest(self) -> Array:
+        """At least the largest entries of all rows, in size, of every scaled and shifted column, and 1."""
+        sizes: ColumnSizes = self.source.reduce(ColumnSizes.of)
+        return np.append(sizes.columns * self.scaling.scale + np.abs(self.scaling.shift), 1.0)
+
+    @cached_property
     def largest_offset(self) -> float:
         """Of all rows, in size."""
         return max(self.source.map(_largest_offset), default=0.0)
@@ -137,7 +169,24 @@ class GeneralisedLinear:
         point, loss = np.zeros(self.size), self.loss
         if self.fit_intercept:
             point[-1] = loss.score(self.targets.mean)
-        return point
+        low, high = getattr(loss, "scores", (-np.inf, np.inf))
+        return point if np.isinf(low) and np.isinf(high) else self._legal_start(point)
+
+    def _legal_start(self, point: Array) -> Array:
+        """For links that do not take any score: the point, or weighted least squares of scores near the targets."""
+        if np.isfinite(self.evaluate(point).value):
+            return point
+        f = partial(_working_sums, loss=self.loss, scaling=self.scaling, block_rows=self.source.block_rows)
+        sums = self.source.reduce(f)
+        own = slice(self.size - int(not self.fit_intercept))
+        found = np.zeros(self.size)
+        found[own] = Curvature(sums[own, own]).solve(np.ascontiguousarray(sums[own, -1]))
+        if not np.isfinite(self.evaluate(found).value):
+            raise ValueError(
+                f"No start was found whose scores are all legal for {self.loss.name}. Use a link that takes any score, "
+                "as link='log', or fit an intercept."
+            )
+        return found
 
     def to_state(self, point: Array) -> Weights:
         """In the user's units."""
@@ -169,7 +218,8 @@ class GeneralisedLinear:
         refuse_nonfinite(self.source)
         largest = self.source.reduce(ColumnSizes.of)
         self.scaling = Scaling.of(self.source, centred=self.fit_intercept, exact=False, largest=largest)
-        self.__dict__.pop("l2", None)
+        for name in ("l2", "penalty", "largest"):
+            self.__dict__.pop(name, None)
 
     def _refuse_overflow(self, coef: Array) -> None:
         if np.isfinite(coef).all():
@@ -179,6 +229,17 @@ class GeneralisedLinear:
             f"The coefficient of feature {self.source.names[j]!r} exceeds the largest float64: its values are about "
             f"{1.0 / self.scaling.scale[j]:.0e}. Multiply the column by 1e200 or so, or leave it out."
         )
+
+
+def _working_sums(run: Block, loss: Any, scaling: Scaling, block_rows: int) -> Array:
+    """Sums of w W (x, 1)(x, 1)' and, as a last column, of w W (x, 1) times the score of a mean near the target."""
+    y = np.asarray(run.y)
+    z = loss.start(y)
+    curvature = loss.expected(y, z)
+    slopes = curvature * (z if run.offset is None else z - run.offset)
+    right, matrix, _, _ = row_losses.sums_of(run, scaling, slopes, curvature, block_rows, (None, 1))
+    assert matrix is not None
+    return np.column_stack([matrix[0], right[0]])
 
 
 def _largest_offset(run: Block) -> float:
