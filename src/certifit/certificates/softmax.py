@@ -8,7 +8,8 @@ Every term is >= 0, so nothing cancels. q: the chances at the state with the int
 share of one distribution for all rows that the sums by class are right to the last digit.
 
 Where the Hessian can be had, self-concordance, as for any generalised linear model: the curvature along a line changes
-by no more than e^(largest difference of two scores' changes), so R = max_i max_kl |(e_k - e_l) (x_i, 1)|_{H^-1}.
+by no more than e^(largest difference of two scores' changes), so R = max_i max_kl |(e_k - e_l) (x_i, 1)|_{H^-1}. Both
+are for weights whose sum over the classes is 0; what a common part costs is known and added.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ SHARE_OF_TOL = 1e-3  # of the tolerance that may go to class sums that are not r
 @one_blas_thread
 def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) -> ScoreCertificate:
     """How far the objective at the state can be above its minimum."""
-    point = task.to_point(state)
+    point, common = _parted(task, state)
     at = task.evaluate(point)
-    scale = _scale(task, at.value)
+    scale = _scale(task, at.value + common)
     excess, rounding, theorem, condition = np.inf, 0.0, DUALITY, 1.0
     if task.alpha > 0 and task.size > SMALL:
         excess, rounding = _duality_gap(task, point, at, tolerance * scale)
@@ -64,7 +65,7 @@ def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) ->
     return ScoreCertificate(
         claim=CLAIM,
         theorem=theorem,
-        value=float(excess / scale) + TINY,
+        value=float((excess + common) / scale) + TINY,
         tolerance=tolerance,
         rounding=float(rounding / scale) + TINY,
         rank=state.coef.shape[1],
@@ -74,6 +75,13 @@ def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) ->
         fault=fault if not np.isfinite(excess) else "",
         separation=apart,
     )
+
+
+def _parted(task: SoftmaxRegression, state: SoftmaxWeights) -> tuple[Array, float]:
+    """The point about the mean of the classes, and what that mean costs: it changes no chance, only the penalty."""
+    at = task.to_point(state).reshape(task.shape)
+    mean = at.mean(axis=1, keepdims=True)
+    return (at - mean).ravel(), float(task.n_classes / 2 * (task.l2 @ np.square(mean[:, 0]))) * (1 + 8 * UNIT)
 
 
 def _scale(task: SoftmaxRegression, objective: float) -> float:
