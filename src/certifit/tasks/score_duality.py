@@ -10,8 +10,8 @@ they lack is mended so that the price is known without another pass:
 
     u_i = t l'_i, 0 <= t <= 1    costs at most (1 - t) l(y_i, z_i): a bracket is convex in u, and at u = 0 it is
                                  l(y_i, z_i) - min l <= l(y_i, z_i), since losses are >= 0
-    sum_i w_i u_i = 0            the slopes of the heavier sign are shrunk; q_j then moves by at most |sum_i w_i l'_i| / W
-                                 times the largest |x_ij|
+    sum_i w_i u_i = 0            the slopes of the heavier sign are shrunk; q_j then moves by at most
+                                 |sum_i w_i l'_i| / W times the largest |x_ij|
     q_U = 0 for columns without penalty: u_i = l'_i + l''_i dz_i, dz_i = -x_iU' v, H_UU v = (sum_i w_i x_iU l'_i) / W.
                                  With |l'''| <= M l'' the curvature on the way from l'_i to u_i is at least
                                  l''_i (1 - M |dz_i|), so with m = M max_i |dz_i| < 1 the brackets add up to at most
@@ -68,7 +68,7 @@ def score_gap(task: GeneralisedLinear, point: Array, enough: float = 0.0) -> Gap
     if not ((point[:-1] >= penalty.lower) & (point[:-1] <= penalty.upper)).all():
         return Gap(np.inf, 0.0, np.inf, 1.0)
     bears_hessian = len(penalty.l1) <= MOST_SETTLED
-    at = _evaluated(task, point, bears_hessian and _must_vanish(penalty).any())
+    at = _evaluated(task, point, bears_hessian and bool(_must_vanish(penalty).any()))
     gap = _gap_at(task, at)
     if gap.relative <= enough or not bears_hessian or not np.isfinite(at.objective):
         return gap
@@ -109,7 +109,9 @@ def _gap_from(task: GeneralisedLinear, at: _Point) -> Gap:
     there = _evaluated(task, target, bool(_must_vanish(task.penalty).any()))
     gap = _gap_at(task, there)
     rounding = gap.rounding + _objective_error(task, at) + _objective_error(task, there)
-    return Gap(max(at.objective - there.objective, 0.0) + gap.value, rounding, at.objective, scale_of(task, at.objective))
+    return Gap(
+        max(at.objective - there.objective, 0.0) + gap.value, rounding, at.objective, scale_of(task, at.objective)
+    )
 
 
 def _gap_at(task: GeneralisedLinear, at: _Point) -> Gap:
@@ -146,7 +148,8 @@ def _dual(task: GeneralisedLinear, at: _Point) -> _Dual | None:
 
 def _must_vanish(penalty: ElasticPenalty) -> Array:
     """Columns whose conjugate is finite for one sign of q at most: no penalty, and no bound on a side."""
-    return (penalty.l1 == 0) & (penalty.l2 == 0) & (np.isinf(penalty.upper) | np.isinf(penalty.lower))
+    is_open = np.isinf(penalty.upper) | np.isinf(penalty.lower)
+    return np.asarray((penalty.l1 == 0) & (penalty.l2 == 0) & is_open)
 
 
 def _orthogonal(task: GeneralisedLinear, at: _Point, gradient: Array, error: Array) -> _Dual | None:
@@ -218,7 +221,7 @@ def _gradient_error(task: GeneralisedLinear, at: _Point) -> Array:
     total = task.sum_weight
     slope, curved, moved = at.sums.slopes / total, at.sums.curvatures / total, _score_error(task, at)
     each = MATRIX_ERROR * slope + 8 * UNIT * (curved + 1 + abs(task.targets.mean) + slope) + moved * curved
-    return at.reach * each + 4 * UNIT * np.abs(at.sums.gradient[0]) / total
+    return np.asarray(at.reach * each + 4 * UNIT * np.abs(at.sums.gradient[0]) / total)
 
 
 def _objective_error(task: GeneralisedLinear, at: _Point) -> float:
