@@ -162,6 +162,8 @@ def _decrement(task: GeneralisedLinear, point: Array, sums: Oracle, at: Evaluate
     """lambda and the cheap R, with what rounding may have hidden."""
     assert sums.largest is not None and sums.hessian is not None
     largest, size = sums.largest, task.size
+    if not task.fit_intercept:
+        largest = np.append(largest[:-1], 0.0)
     inverse = np.sqrt(np.maximum(np.diagonal(curvature.inverse), 0.0))
     curved = float(sums.hessian[0][-1, -1]) / task.sum_weight  # the mean of l''
     scores = float(largest @ np.abs(point)) + task.largest_offset
