@@ -24,7 +24,7 @@ from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.score_folds import FoldLosses, task_of
 
-ENOUGH = 1e-17  # decrement relative to the objective that a fit may end with: coefficients to some 1e-9 of their scale
+ENOUGH = 1e-18  # decrement relative to the objective that a fit may end with: coefficients to some 1e-9 of their scale
 SLOW = 0.003  # a decrement (a square) that shrinks by less renews the Hessians
 CALM = 1e-17  # relative to the objective: a decrement that no longer shrinks is rounding
 MOST_PASSES = 40  # for one alpha; a set that needs more is fitted by itself
