@@ -22,12 +22,12 @@ RowError = Callable[[Array, Array], Array]  # (y, E y) -> a number a row
 
 def squared_errors(y: Array, mean: Array) -> Array:
     """(y - E y)^2."""
-    return np.square(y - mean)
+    return np.asarray(np.square(y - mean))
 
 
 def absolute_errors(y: Array, mean: Array) -> Array:
     """|y - E y|."""
-    return np.abs(y - mean)
+    return np.asarray(np.abs(y - mean))
 
 
 def poisson_deviances(y: Array, mean: Array) -> Array:
