@@ -227,9 +227,8 @@ class LogisticRegression(ScoreModel, Classifier):
         if found is None:
             return None
         places = np.arange(2)
-        models: list[list[list[FoldModel | None]]] = [
-            [[FoldModel(fit, places, 2) for fit in own] for own in fits] for fits in found.fits
-        ]
+        models: list[list[list[FoldModel | None]]]
+        models = [[[FoldModel(fit, places, 2) for fit in own] for own in fits] for fits in found.fits]
         return FoldModels(found.source, rounds, models, {})
 
     def has_fold_sums(self, source: Source) -> bool:
