@@ -23,7 +23,7 @@ is off by squares of what the first is off by.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -116,18 +116,20 @@ def _gap_from(task: GeneralisedLinear, at: _Point) -> Gap:
 
 def _gap_at(task: GeneralisedLinear, at: _Point) -> Gap:
     """The proof from the slopes at a point."""
-    gap = Gap(np.inf, 0.0, at.objective, scale_of(task, at.objective))
+    scale = scale_of(task, at.objective)
     if not np.isfinite(at.objective):
-        return gap
-    none = np.zeros(len(at.weights))
-    dual = _dual(task, at) or _Dual(none, none, at.loss)  # u = 0 is legal always
+        return Gap(np.inf, 0.0, at.objective, scale)
+    nothing = Gap(at.objective, _objective_error(task, at), at.objective, scale)  # u = 0: losses are not negative
+    dual = _dual(task, at)
+    if dual is None:
+        return nothing
     penalty, w = task.penalty, at.weights
     part = finite_share(penalty, dual.q, dual.error)
     q, error = part * dual.q, part * dual.error
     reach = np.abs(w) + np.abs(penalty.maximiser(q))
     rounding = float(error @ reach) + 2.0**-50 * float(np.abs(q) @ reach)
     value = part * dual.rows + (1 - part) * at.loss + float(brackets_of(penalty, w, q).sum())
-    return replace(gap, value=value, rounding=rounding)
+    return _better(nothing, Gap(value, rounding, at.objective, scale))
 
 
 def _dual(task: GeneralisedLinear, at: _Point) -> _Dual | None:
@@ -221,7 +223,7 @@ def _gradient_error(task: GeneralisedLinear, at: _Point) -> Array:
     total = task.sum_weight
     slope, curved, moved = at.sums.slopes / total, at.sums.curvatures / total, _score_error(task, at)
     each = MATRIX_ERROR * slope + 8 * UNIT * (curved + 1 + abs(task.targets.mean) + slope) + moved * curved
-    return np.asarray(at.reach * each) + 4 * UNIT * np.abs(at.sums.gradient[0]) / total
+    return np.asarray(at.reach * each + 4 * UNIT * np.abs(at.sums.gradient[0]) / total)
 
 
 def _objective_error(task: GeneralisedLinear, at: _Point) -> float:
