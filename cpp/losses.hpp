@@ -2,6 +2,8 @@
 // a time; slope and curvature are the first two derivatives by z.
 #pragma once
 
+#include <cmath>
+
 #include "elementary.hpp"
 
 namespace certifit {
@@ -62,8 +64,25 @@ struct TweedieLog {
   }
 };
 
-enum class Loss { logistic, poisson_log, gamma_log, squared, tweedie_log };
-inline constexpr int n_losses = 5;
+// Negative binomial deviance, mean e^z, k = 1 / alpha: with t = z + log alpha and the odds of s and q alpha e^z and
+// alpha y, l = (y + k) log(1 + e^t) - y t + y log q + k log(1 - q).
+struct NegativeBinomialLog {
+  double alpha, log_alpha;
+  LossAt operator()(Vec y, Vec z) const {
+    const Vec zero = broadcast(0.0), one = broadcast(1.0), k = broadcast(1 / alpha), m = y + k;
+    const Vec t = z + broadcast(log_alpha), a = exponential(-absolute(t));
+    const Vec near = one / (one + a), far = a * near;  // s and 1 - s, the larger first
+    const Int positive = t > zero, counted = y > zero;
+    const Vec s = choose(positive, near, far), rest = choose(positive, far, near);
+    const Vec line = choose(positive, k * t, -y * t);
+    const Vec own = choose(counted, y * logarithm(choose(counted, y / m, one)), zero);
+    const Vec value = line + m * logarithm_of_one_plus(a) + own - k * logarithm_of_one_plus(y / k);
+    return {value, k * s - y * rest, m * near * far};
+  }
+};
+
+enum class Loss { logistic, poisson_log, gamma_log, squared, tweedie_log, negative_binomial_log };
+inline constexpr int n_losses = 6;
 
 template <class Use>
 auto with_loss(Loss loss, double parameter, Use use) {
@@ -72,6 +91,7 @@ auto with_loss(Loss loss, double parameter, Use use) {
     case Loss::gamma_log: return use(GammaLog{});
     case Loss::squared: return use(Squared{});
     case Loss::tweedie_log: return use(TweedieLog{parameter});
+    case Loss::negative_binomial_log: return use(NegativeBinomialLog{parameter, std::log(parameter)});
     default: return use(Logistic{});
   }
 }

@@ -322,3 +322,30 @@ def exact_chebyshev(k, u):
     for _ in range(k):
         before, last = last, 2 * u * last - before
     return before
+
+
+def glm_objective(loss: Any, X: Any, y: Any, coef: Any, b: float, alpha: float, weight: Any, offset: Any) -> float:
+    """mean of w l(y, offset + b + Xw) + alpha/2 |w|^2."""
+    z = offset + b + X @ coef
+    return float(weight @ loss.value(y, z) / weight.sum() + alpha / 2 * (coef @ coef))
+
+
+def glm_newton(loss: Any, X: Any, y: Any, alpha: float, weight: Any, offset: Any) -> tuple[Any, float]:
+    """Newton's method with halved steps on the objective above; (weights, intercept)."""
+    rows = np.column_stack([X, np.ones(len(X))])
+    pull = np.append(np.full(X.shape[1], alpha), 0.0)
+
+    def value(point: Any) -> float:
+        return glm_objective(loss, X, y, point[:-1], point[-1], alpha, weight, offset)
+
+    point = np.append(np.zeros(X.shape[1]), loss.score(float(weight @ y / weight.sum())))
+    for _ in range(60):
+        z, share = offset + rows @ point, weight / weight.sum()
+        gradient = rows.T @ (share * loss.slope(y, z)) + pull * point
+        hessian = (rows.T * (share * loss.curvature(y, z))) @ rows + np.diag(pull)
+        step = np.linalg.solve(hessian, gradient)
+        length = 1.0
+        while not value(point - length * step) <= value(point) + 1e-15 and length > 1e-12:
+            length /= 2
+        point = point - length * step
+    return point[:-1], float(point[-1])

@@ -47,9 +47,10 @@ nb::object weighted_sums_py(nb::list x, Vector slopes, std::optional<Vector> cur
     return weighted_sums(held.rows, slopes.data(), data_of(curvatures), data_of(weight), checked, scaling, block_rows,
                          crew);
   });
-  nb::object hessian = nb::none();
-  if (curvatures) hessian = nb::cast(to_numpy<3>(std::move(sums.hessian), cubes));
-  return nb::make_tuple(to_numpy<2>(std::move(sums.gradient), shape), hessian);
+  nb::object gradient = nb::cast(to_numpy<2>(std::move(sums.gradient), shape));
+  if (!curvatures) return nb::make_tuple(gradient, nb::none(), nb::none(), 0.0);
+  return nb::make_tuple(gradient, to_numpy<3>(std::move(sums.hessian), cubes), to_numpy(std::move(sums.largest)),
+                        sums.slopes);
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ _MODULES = {
     ),
     "models.robust": ("HuberRegressor",),
     "models.glm": (
+        "GLM",
         "GammaRegressor",
         "PoissonRegressor",
     ),
@@ -157,6 +158,7 @@ _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "BFGS",
+    "GLM",
     "LBFGS",
     "PCA",
     "SGD",
@@ -308,7 +310,7 @@ if TYPE_CHECKING:
     from certifit.models.components import PCA
     from certifit.models.count_naive_bayes import BernoulliNB, MultinomialNB
     from certifit.models.generative import GaussianDiscriminant
-    from certifit.models.glm import GammaRegressor, PoissonRegressor
+    from certifit.models.glm import GLM, GammaRegressor, PoissonRegressor
     from certifit.models.linear import LinearRegression, Ridge
     from certifit.models.logistic import LogisticRegression
     from certifit.models.naive_bayes import GaussianNB

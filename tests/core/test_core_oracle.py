@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from certifit.data.source import Block
 
 N, D = 1003, 7
-LOGISTIC, POISSON, GAMMA, SQUARED, TWEEDIE = range(5)
-POWER = 1.5
+LOGISTIC, POISSON, GAMMA, SQUARED, TWEEDIE, NEGATIVE_BINOMIAL = range(6)
+POWER = 1.5  # of Tweedie, and the negative binomial's alpha
 
 
 def formulas(loss, y, z):
@@ -25,6 +25,10 @@ def formulas(loss, y, z):
         return y / mu - 1 - np.log(y / mu), 1 - y / mu, y / mu
     if loss == SQUARED:
         return (y - z) ** 2 / 2, z - y, np.ones_like(z)
+    if loss == NEGATIVE_BINOMIAL:
+        own, other = 1 + POWER * y, 1 + POWER * mu
+        value = y * np.log(np.where(y > 0, y, 1) / np.where(y > 0, mu, 1)) - (y + 1 / POWER) * np.log(own / other)
+        return value, (mu - y) / other, own * mu / other**2
     a, b = 2 - POWER, POWER - 1
     value = mu**a / a + y * mu**-b / b - y**a / (a * b)
     return value, mu**a - y * mu**-b, a * mu**a + b * y * mu**-b
@@ -37,6 +41,7 @@ def targets(loss, z, rng):
         POISSON: lambda: rng.poisson(mu).astype(float),
         GAMMA: lambda: rng.gamma(2.0, mu / 2),
         SQUARED: lambda: z + rng.normal(size=N),
+        NEGATIVE_BINOMIAL: lambda: rng.poisson(mu * rng.gamma(1.0, 1.0, N)).astype(float),
         TWEEDIE: lambda: np.where(rng.random(N) < 0.3, 0.0, rng.gamma(2.0, mu / 2)),
     }
     return drawn[loss]()
@@ -56,7 +61,7 @@ def problem(rng):
 
 
 @pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
-@pytest.mark.parametrize("loss", range(5))
+@pytest.mark.parametrize("loss", range(6))
 def test_sums_are_the_formulas(core, problem, rng, loss, is_sparse):
     X, beta, b, weight, offset = problem
     if is_sparse:
@@ -135,7 +140,7 @@ def test_derivatives_given_by_row_are_summed(core, rng, is_sparse):
     rows = Block(sp.csr_array(X) if is_sparse else X, None, None).rows
     ones = np.column_stack([X * scale - shift, np.ones(N)])
     for given in (curvatures, None):
-        gradient, hessian = core.weighted_sums(rows, slopes, given, weight, scale, shift, 1.0, 256, 2)
+        gradient, hessian, _, _ = core.weighted_sums(rows, slopes, given, weight, scale, shift, 1.0, 256, 2)
         np.testing.assert_allclose(gradient[0], ones.T @ (weight * slopes), rtol=1e-11, atol=1e-10)
         if given is None:
             assert hessian is None

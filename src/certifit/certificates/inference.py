@@ -268,29 +268,11 @@ class Inference:
 
     @cached_property
     def _factor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Centre m, scale d and lower factor L with S = diag(d) L L' diag(d), S the block of A for X."""
-        first = int(self.has_intercept)
-        block = self.inverse[first:, first:]
-        scale = np.sqrt(np.diagonal(block))
-        try:
-            factor = np.linalg.cholesky(block / scale / scale[:, None])
-            # Entries of A are rounded: S has so many digits less, and a small pivot need not show it.
-            lost = len(block) * EPSILON * float(_inflation(factor).max(initial=0.0))
-        except np.linalg.LinAlgError:
-            lost = math.inf
-        if not lost <= FEWEST_DIGITS:
-            raise ValueError("the columns are too close to dependent to tell them apart in float64. Drop some.")
-        # A = [1/N + m'Sm, -m'S; -Sm, S] with m the mean of X, so m solves Sm = -A[1:, 0].
-        side = -self.inverse[1:, 0] / scale if first else np.zeros(len(block))
-        return linalg.cho_solve((factor, True), side) / scale, scale, factor
+        return centred_factor(self.inverse, self.has_intercept)
 
     def _leverage(self, rows: np.ndarray) -> np.ndarray:
         """x'Ax of each row."""
-        # x'Ax = 1/N + (x - m)'S(x - m): nothing cancels for columns far from 0, and no term is negative.
-        centre, scale, factor = self._factor
-        first = int(self.has_intercept)
-        parts = ((rows[:, first:].astype(np.float64) - centre) * scale) @ factor
-        return np.asarray(first / self._mass + np.einsum("ij,ij->i", parts, parts))
+        return leverage_of(rows, self._factor, self.has_intercept, self._mass)
 
     def _assumption(self) -> str:
         spread = "equal variance" if self.sum_weight is None else "variance proportional to 1 / weight"
@@ -318,6 +300,35 @@ class Inference:
             yield "F is undefined: there is no column besides the intercept."
         if np.any(np.isnan(self.t_values)):
             yield "t is undefined where the coefficient and its standard error are both 0."
+
+
+def centred_factor(inverse: np.ndarray, has_intercept: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Centre m, scale d and lower factor L with S = diag(d) L L' diag(d), S the block of A = `inverse` for X."""
+    first = int(has_intercept)
+    block = inverse[first:, first:]
+    scale = np.sqrt(np.diagonal(block))
+    try:
+        factor = np.linalg.cholesky(block / scale / scale[:, None])
+        # Entries of A are rounded: S has so many digits less, and a small pivot need not show it.
+        lost = len(block) * EPSILON * float(_inflation(factor).max(initial=0.0))
+    except np.linalg.LinAlgError:
+        lost = math.inf
+    if not lost <= FEWEST_DIGITS:
+        raise ValueError("the columns are too close to dependent to tell them apart in float64. Drop some.")
+    # A = [1/N + m'Sm, -m'S; -Sm, S] with m the (weighted) mean of X, so m solves Sm = -A[1:, 0].
+    side = -inverse[1:, 0] / scale if first else np.zeros(len(block))
+    return linalg.cho_solve((factor, True), side) / scale, scale, factor
+
+
+def leverage_of(
+    rows: np.ndarray, parts: tuple[np.ndarray, np.ndarray, np.ndarray], has_intercept: bool, mass: float
+) -> np.ndarray:
+    """x'Ax of each row, parts those of A, mass the sum of weights that A is of."""
+    # x'Ax = 1/N + (x - m)'S(x - m): nothing cancels for columns far from 0, and no term is negative.
+    centre, scale, factor = parts
+    first = int(has_intercept)
+    own = ((rows[:, first:].astype(np.float64) - centre) * scale) @ factor
+    return np.asarray(first / mass + np.einsum("ij,ij->i", own, own))
 
 
 def _inflation(factor: np.ndarray) -> np.ndarray:

@@ -76,6 +76,18 @@ def prove(task: GeneralisedLinear, point: Array, tolerance: float) -> Proof:
     return Proof(gap, Curvature(face.matrix).condition)
 
 
+def estimate(task: GeneralisedLinear, point: Array) -> Proof:
+    """What the curvature at the point tells, for losses that nothing is proven of."""
+    at = ScorePoint.of(task, point, hessian=False)
+    face = _face(at) if at.is_feasible else None
+    if face is None:
+        return Proof(Gap(np.inf, 0.0, at.objective, 1.0), np.inf)
+    found = _decrement(face)
+    value = found.value**2 / 2
+    rounding = (found.value + found.rounding) ** 2 / 2 - value
+    return Proof(Gap(value, rounding, at.objective, at.scale), Curvature(face.matrix).condition)
+
+
 def _condition(task: GeneralisedLinear, point: Array) -> float:
     """Of the Hessian of the columns with a weight, at the last point that one was made at."""
     active = np.flatnonzero(point[:-1])

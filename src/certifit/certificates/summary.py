@@ -1,4 +1,4 @@
-"""The table of a least squares fit: text for a terminal, HTML for a page, a dict and a data frame for programs."""
+"""The table of a fit: text for a terminal, HTML for a page, a dict and a data frame for programs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -45,14 +45,17 @@ class Summary:
     notes: tuple[str, ...]
     dropped: tuple[Dropped, ...] = ()
 
+    title: ClassVar[str] = TITLE
+    scalars: ClassVar[tuple[str, ...]] = SCALARS
+
     def __str__(self) -> str:
         heads = ["", *self._heads()]
-        cells = [[_cut(_plain(name), NAME_WIDTH), *texts] for name, texts in self._rows()]
+        cells = [[cut(plain_text(name), NAME_WIDTH), *texts] for name, texts in self._rows()]
         widths = [max(11, *(_width(row[j]) + 2 for row in [heads, *cells])) for j in range(len(heads))]
         width = max(78, sum(widths))
         widths[0] += width - sum(widths)
         rule, half = "=" * width, width // 2 - 1
-        lines = [TITLE.center(width).rstrip(), rule]
+        lines = [self.title.center(width).rstrip(), rule]
         for a, b, c, d in self._header():
             lines.append(f"{_spread(a, b, half)}  {_spread(c, d, width - half - 2)}")
         lines.append(rule)
@@ -61,7 +64,7 @@ class Summary:
             lines += ["-" * width] if row is heads else []
         lines += [rule, "", "Notes:"]
         for i, note in enumerate(self.notes, 1):
-            lines += textwrap.wrap(f"[{i}] {_plain(note)}", width, subsequent_indent="    ")
+            lines += textwrap.wrap(f"[{i}] {plain_text(note)}", width, subsequent_indent="    ")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -82,7 +85,7 @@ class Summary:
             "level": self.level,
             "covariance": fit.covariance_type,
             "weights": fit.weights,
-            **defined(SCALARS, [getattr(fit, name) for name in SCALARS]),
+            **defined(self.scalars, [getattr(fit, name) for name in self.scalars]),
             "coefficients": [{"name": name, **defined(keys, row), **relations.get(i, {})} for i, (name, row) in rows],
             "notes": list(self.notes),
         }
@@ -95,10 +98,10 @@ class Summary:
         """Two tables and the notes as a piece of HTML; all text is escaped."""
         top = "".join(_html_row(line) for line in self._header())
         head = _html_row(["", *self._heads()], "th")
-        body = "".join(_html_row([_plain(name), *texts]) for name, texts in self._rows())
-        notes = "".join(f"<li>{html.escape(_plain(note))}</li>" for note in self.notes)
+        body = "".join(_html_row([plain_text(name), *texts]) for name, texts in self._rows())
+        notes = "".join(f"<li>{html.escape(plain_text(note))}</li>" for note in self.notes)
         return (
-            f"<table><caption>{TITLE}</caption><tbody>{top}</tbody></table>"
+            f"<table><caption>{self.title}</caption><tbody>{top}</tbody></table>"
             f"<table><thead>{head}</thead><tbody>{body}</tbody></table><p>Notes:</p><ol>{notes}</ol>"
         )
 
@@ -133,26 +136,26 @@ class Summary:
     def _rows(self) -> Iterator[tuple[str, list[str]]]:
         rows = zip(self._names(), self._values(), self._kept(), strict=True)
         for name, (estimate, error, t, p, *ends), is_kept in rows:
-            texts = [_number(estimate, 4), _number(error, 3), _number(t, 3), _format("%.3f", p)]
+            texts = [_number(estimate, 4), _number(error, 3), _number(t, 3), format_number("%.3f", p)]
             yield name, texts + [_number(end, 3) for end in ends] if is_kept else ["dropped", *[""] * 5]
 
     def _header(self) -> list[tuple[str, str, str, str]]:
         """Lines of label, value, label, value."""
         fit = self.inference
         kind = "" if fit.has_intercept else " (uncentered)"
-        r2, adjusted = _format("%.3f", fit.r_squared), _format("%.3f", fit.adjusted_r_squared)
-        f, f_pvalue = _format("%#.4g", fit.f_statistic), _format("%#.3g", fit.f_pvalue)
+        r2, adjusted = format_number("%.3f", fit.r_squared), format_number("%.3f", fit.adjusted_r_squared)
+        f, f_pvalue = format_number("%#.4g", fit.f_statistic), format_number("%#.3g", fit.f_pvalue)
         likelihood, aic, bic = (
-            _format("%#.5g", fit.log_likelihood),
-            _format("%#.4g", fit.aic),
-            _format("%#.4g", fit.bic),
+            format_number("%#.5g", fit.log_likelihood),
+            format_number("%#.4g", fit.aic),
+            format_number("%#.4g", fit.bic),
         )
         return [
-            ("Dep. Variable:", _cut(_plain(self.target), 22), f"R-squared{kind}:", r2),
-            ("Model:", _cut(_plain(self.model), 22), f"Adj. R-squared{kind}:", adjusted),
-            ("No. Observations:", _count(fit.n_obs), "F-statistic:", f),
-            ("Df Residuals:", _count(fit.df_resid), "Prob (F-statistic):", f_pvalue),
-            ("Df Model:", _count(fit.df_model), "Log-Likelihood:", likelihood),
+            ("Dep. Variable:", cut(plain_text(self.target), 22), f"R-squared{kind}:", r2),
+            ("Model:", cut(plain_text(self.model), 22), f"Adj. R-squared{kind}:", adjusted),
+            ("No. Observations:", count_text(fit.n_obs), "F-statistic:", f),
+            ("Df Residuals:", count_text(fit.df_resid), "Prob (F-statistic):", f_pvalue),
+            ("Df Model:", count_text(fit.df_model), "Log-Likelihood:", likelihood),
             ("Covariance Type:", fit.covariance_type, "AIC:", aic),
             ("Sigma:", f"{fit.sigma:#.4g}", "BIC:", bic),
         ]
@@ -176,20 +179,22 @@ def data_frame(values: Any, index: Sequence[Any], columns: Sequence[str]) -> pan
     return pandas.DataFrame(values, index=index, columns=list(columns))
 
 
-def _format(pattern: str, value: float) -> str:
+def format_number(pattern: str, value: float) -> str:
+    """In a format; "undefined" for nan."""
     return "undefined" if math.isnan(value) else pattern % value
 
 
 def _number(value: float, digits: int) -> str:
     fixed = value == 0 or 1e-4 <= abs(value) < 1e4
-    return _format(f"%.{digits}{'f' if fixed else 'g'}", value)
+    return format_number(f"%.{digits}{'f' if fixed else 'g'}", value)
 
 
-def _count(value: float) -> str:
+def count_text(value: float) -> str:
+    """A whole number without a point."""
     return f"{value:.0f}" if value % 1 == 0 else f"{value:.6g}"
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Terminal codes, line breaks and invisible characters as visible escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
@@ -199,7 +204,7 @@ def _width(text: str) -> int:
     return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
 
 
-def _cut(text: str, limit: int) -> str:
+def cut(text: str, limit: int) -> str:
     """At most `limit` columns: the middle gives way to "..."."""
     if _width(text) <= limit:
         return text

@@ -8,11 +8,12 @@ import click
 
 from certifit.cli import models
 from certifit.cli.errors import say
-from certifit.cli.models import QUANTITY, Choice, unwrapped
+from certifit.cli.models import AUTO, Choice, unwrapped
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
 from certifit.cli.task import settle
 from certifit.cli.validation import decomposed, validated
+from certifit.data.tasks import CLASSES
 
 
 @click.command(short_help="Fit CSV or Parquet files; write the model and a report.")
@@ -31,9 +32,9 @@ from certifit.cli.validation import decomposed, validated
 def fit(*, kind: str, degree: int | None, rule: str, **given: Any) -> int:
     """Fit DATA, one or more CSV or Parquet files or folders of them, and write a report and the model to DIR.
 
-    The target may be a quantity or classes: labels of any type. Columns may be numbers, true/false, categories, dates
-    and, for classes, free text, with missing values; the report says what became of each, and how well the model
-    predicts rows that it did not see.
+    The target may be a quantity, counts, or classes: labels of any type. Columns may be numbers, true/false,
+    categories, dates and, for classes, free text, with missing values; the report says what became of each, and how
+    well the model predicts rows that it did not see.
 
     report.html opens in a browser, model.certifit is for predict and verify, coefficients.csv has standard
     errors and p-values (for classes: deciding.csv, what speaks for each class), report.json all numbers of the report,
@@ -46,6 +47,7 @@ def fit(*, kind: str, degree: int | None, rule: str, **given: Any) -> int:
     certifit fit houses.csv -t price -o houses --columns area,rooms --degree 2
     certifit fit flights/*.parquet -t delay -o flights --reference carrier=UA
     certifit fit messages.csv -t label -o messages --positive spam
+    certifit fit policies.csv -t claims -o claims --exposure years
     """
     own = {name: given.pop(name) for name in (*models.OWN, "task", "positive")}
     choice = Choice.of(kind, **own)
@@ -57,7 +59,7 @@ def fit(*, kind: str, degree: int | None, rule: str, **given: Any) -> int:
 def run(request: Request, choice: Choice | None = None, degree: int | None = None, rule: str = "min") -> int:
     """Scan, tune, fit, write, print; the exit code."""
     choice = choice or Choice()
-    return carry_out(request, partial(_fit, request, choice, degree, rule), labels=choice.task != QUANTITY)
+    return carry_out(request, partial(_fit, request, choice, degree, rule), labels=choice.task in (AUTO, CLASSES))
 
 
 def _fit(request: Request, choice: Choice, degree: int | None, rule: str, source: Any, display: Display) -> Done:

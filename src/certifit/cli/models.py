@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from certifit.cli.paths import listed_names
+from certifit.data.tasks import CLASSES, COUNTS, POSITIVE, QUANTITY, TASKS
 
 LINEAR = "least squares"
-QUANTITY, CLASSES = "quantity", "classes"
 AUTO = "auto"
 
 
@@ -124,9 +124,12 @@ KINDS = {
         "multinomial naive Bayes", _multinomial_nb, ("smoothing",), CLASSES, counts=True, tunes="smoothing"
     ),
 }
-# What auto compares: of a quantity, of classes, and of classes where a column is free text.
-COMPARED = {
+# What auto compares for every task, and for classes where a column is free text. A task without models of its own is
+# recognised as a quantity.
+COMPARED: dict[str, tuple[str, ...]] = {
     QUANTITY: ("linear", "ridge", "lasso"),
+    COUNTS: (),
+    POSITIVE: (),
     CLASSES: ("discriminant", "quadratic", "gaussian-nb"),
     "texts": ("bernoulli-nb", "multinomial-nb"),
 }
@@ -135,14 +138,17 @@ GOES_WITH = {
     option: tuple(kind for kind, row in KINDS.items() if option in row.takes)
     for option in dict.fromkeys(option for row in KINDS.values() for option in row.takes)
 }
-# Options that auto takes too, where every model it compares has them.
+# Options that auto takes too: the first where every model it compares has them, columns for those models that do.
 SHARED = ("degree", "no_intercept")
-OWN = tuple(option for option in GOES_WITH if option not in SHARED)
+OFFSETS = ("offset", "exposure")
+OWN = tuple(option for option in GOES_WITH if option not in (*SHARED, *OFFSETS))
 
 options: tuple[Callable[[Any], Any], ...] = (
     click.option(
-        "--task", type=click.Choice([AUTO, QUANTITY, CLASSES]), default=AUTO, show_default=True,
-        help="What the target is. auto: text, true/false and two whole numbers are classes, other numbers a quantity.",
+        "--task", type=click.Choice([AUTO, *TASKS]), default=AUTO, show_default=True,
+        help="What the target is. auto: text, true/false and two whole numbers are classes; whole numbers >= 0 with an "
+        "exposure, or from 0 or 1 up and skewed to the right, are counts; skewed numbers > 0 are positive; others a "
+        "quantity.",
     ),
     click.option(
         "--model", "kind", type=click.Choice([AUTO, *KINDS]), default=AUTO, show_default=True,
@@ -200,23 +206,32 @@ class Choice:
         predicts = task if kind == AUTO else KINDS[kind].predicts
         if task not in (AUTO, predicts):
             legal = ", ".join(name for name, row in KINDS.items() if row.predicts == task)
-            what = "classes" if predicts == CLASSES else "a quantity"
-            raise click.UsageError(f"--model {kind} predicts {what}, and --task is {task}. Its models are {legal}.")
-        if positive is not None and predicts == QUANTITY:
-            raise click.UsageError("--positive names one of two classes, and a quantity has none.")
+            models = f"Its models are {legal}." if legal else "No model is made for it."
+            raise click.UsageError(f"--model {kind} predicts {TASKS[predicts]}, and --task is {task}. {models}")
+        if positive is not None and predicts not in (AUTO, CLASSES):
+            raise click.UsageError(f"--positive names one of two classes, and {TASKS[predicts]} has none.")
         return Choice(kind, predicts, given, positive)
 
     def kinds(self, task: str, has_texts: bool = False, **shared: bool) -> tuple[str, ...]:
         """The models to compare. shared: which of the options that auto takes too are given."""
-        compared = COMPARED["texts" if has_texts and task == CLASSES else task] if self.kind == AUTO else (self.kind,)
+        compared = self._compared("texts" if has_texts and task == CLASSES else task, shared)
         for name in (name for name, is_given in shared.items() if is_given):
             lacking = [kind for kind in compared if name not in KINDS[kind].takes]
             if lacking:
-                legal = ", ".join(kind for kind in GOES_WITH[name] if KINDS[kind].predicts == task)
+                legal = ", ".join(kind for kind in GOES_WITH.get(name, ()) if _may_be(kind, task, name))
                 instead = f" It is for --model {legal}." if legal else " Leave it out."
                 why = f", and the target {task}" if task == CLASSES and self.kind == AUTO else ""
                 raise click.UsageError(f"--{_option(name)} does not go with {', '.join(lacking)}{why}.{instead}")
         return compared
+
+    def _compared(self, task: str, shared: Mapping[str, bool]) -> tuple[str, ...]:
+        """The models of a task, of those that auto compares the ones that read the columns which are given."""
+        if self.kind != AUTO:
+            return (self.kind,)
+        if not COMPARED[task]:
+            raise click.UsageError(f"No model is made for {TASKS[task]}. Use --task {QUANTITY}.")
+        given = {name for name in OFFSETS if shared.get(name)}
+        return tuple(kind for kind in COMPARED[task] if given.issubset(KINDS[kind].takes)) or COMPARED[task]
 
     def refuse_rule(self, kinds: Sequence[str], cv: int | None) -> None:
         """Raise where nothing is left for folds to choose, so that a rule of the choice says nothing."""
@@ -249,6 +264,16 @@ def unwrapped(model: Any, kind: str, notes: Sequence[str]) -> Any:
         return inner
     why = " ".join(notes) or "--cv is 0."
     raise click.UsageError(f"--model {kind} needs folds to choose the penalty, or --alpha A. {why}")
+
+
+def recognised(task: str) -> str:
+    """A task that was found, where models are made for it; else a quantity."""
+    return task if COMPARED[task] else QUANTITY
+
+
+def _may_be(kind: str, task: str, option: str) -> bool:
+    """Whether a model that has an option suits the task; an offset or exposure says itself what the target is."""
+    return option in OFFSETS or KINDS[kind].predicts == task
 
 
 def _option(name: str) -> str:

@@ -41,13 +41,14 @@ class Data:
         return list(Text.of(self.files[0], options.get("delimiter"), options.get("encoding", "utf8"), ()).header)
 
     def open(self, types: dict[str, str] | None = None, labels: bool = False, **roles: Any) -> Any:
-        """The scan; roles: target, weight, columns. `types` are wishes for CSV: those of the user come first.
+        """The scan; roles: target, weight, columns, ... `types` are wishes for CSV: those of the user come first.
 
         labels: the target may be text; else it is numbers.
         """
         wished = {name: kind for name, kind in (types or {}).items() if name in self.names()}
         source = self._scanned(self.files, wished, **roles)
-        for name in (None if labels else roles.get("target"), roles.get("weight")):
+        numbers = ("weight", "offset", "exposure") if labels else ("target", "weight", "offset", "exposure")
+        for name in map(roles.get, numbers):
             if name is not None and self.scan == "scan_csv" and str(source.schema.field(name).type) == "string":
                 return self._of_numbers(name, wished, **roles)
         return source

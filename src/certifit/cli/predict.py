@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from certifit.cli.errors import readable_file, say
+from certifit.cli.offsets import offset_options, offsets_there
 from certifit.cli.paths import CSV_TYPES, PARQUET, Data, find_data, reading, reading_options, refuse_inside
 from certifit.cli.progress import Display
 from certifit.report.text import joined, plural, visible
@@ -31,10 +32,19 @@ MOST_NUMBERS = 1 << 22  # probabilities that are held at a time
     help="Add columns lower and upper that hold a new row with this probability, such as 0.95.",
 )
 @click.option("--proba", is_flag=True, help="Of classes: add a column p(LABEL) with the probability of each.")
+@offset_options
 @reading_options
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
 def predict(
-    model: str, data: tuple[str, ...], out: str, interval: float | None, proba: bool, quiet: bool, **others: Any
+    model: str,
+    data: tuple[str, ...],
+    out: str,
+    interval: float | None,
+    proba: bool,
+    offset: str | None,
+    exposure: str | None,
+    quiet: bool,
+    **others: Any,
 ) -> int:
     """Predict every row of DATA with MODEL, a file that `certifit fit` wrote, in constant memory.
 
@@ -52,9 +62,10 @@ def predict(
 
     fitted = load(model_path)
     _refuse_options(fitted, interval, proba)
+    beside = offsets_there(fitted, found.names(), quiet, offset=offset, exposure=exposure)
     with Display(quiet or out == "-") as display:
         display.step("reading types")
-        source, ignored = matched(fitted, found, display)
+        source, ignored = matched(fitted, found, display, **beside)
         if ignored and not quiet:
             say(f"Ignored {plural(len(ignored), 'column')} that the model does not use: {joined(ignored, 10)}.")
         display.step("predicting")
@@ -89,7 +100,7 @@ def _refuse_options(fitted: Any, interval: float | None, proba: bool) -> None:
 def matched(fitted: Any, data: Data, display: Display, **roles: Any) -> tuple[Any, list[str]]:
     """The files as a source of the columns the model uses, in its order; and the columns it does not use.
 
-    roles: target and weight, as for a scan.
+    roles: target, weight, offset and exposure, as for a scan.
     """
     names = getattr(fitted, "feature_names_in_", None)
     taken = [name for name in roles.values() if name is not None]
@@ -176,7 +187,7 @@ def _numbers_of(fitted: Any, source: Any, interval: float | None) -> Predicted:
     schema = pa.schema([(name, pa.float64()) for name in names])
 
     def of(run: Any) -> Any:
-        columns = [predict_block(fitted, source, run.X, run.first_row)]
+        columns = [predict_block(fitted, source, run.X, run.first_row, run.offset)]
         if interval is not None:
             columns += list(fitted.predict_interval(named(source, run.X), interval).T)
         return record_batch(columns, schema)
@@ -195,7 +206,7 @@ def _labels(fitted: Any, source: Any, proba: bool) -> Predicted:
     from certifit.cli.task import spelt
     from certifit.data.files import record_batch
     from certifit.data.source import RowError
-    from certifit.report.passes import named
+    from certifit.report.passes import with_offset
 
     classes = fitted.classes_
     kind = pa.array(classes.tolist()).type
@@ -204,10 +215,10 @@ def _labels(fitted: Any, source: Any, proba: bool) -> Predicted:
     schema = pa.schema(columns)
 
     def of(run: Any) -> Any:
-        rows = named(source, run.X)
+        rows, options = with_offset(source, run.X, run.offset)
         try:
-            labels = fitted.predict(rows).tolist()
-            return record_batch([labels, *(fitted.predict_proba(rows).T if proba else ())], schema)
+            labels = fitted.predict(rows, **options).tolist()
+            return record_batch([labels, *(fitted.predict_proba(rows, **options).T if proba else ())], schema)
         except RowError as error:
             raise error.moved(run.first_row) from None
 

@@ -164,6 +164,11 @@ def _watched(source: Any, display: Display) -> Any:
                 return lambda columns: _watched(select(columns), display)
             return getattr(source, name)
 
+        @property
+        def has_offset(self) -> bool:
+            """Whether the rows have an offset."""
+            return bool(source.has_offset)
+
         def target_column(self) -> Any:
             """The rows with nothing but their target, watched too."""
             return _watched(source.target_column(), display)

@@ -26,8 +26,13 @@ _BEFORE: tuple[Callable[[Any], Any], ...] = (
 )
 _AFTER: tuple[Callable[[Any], Any], ...] = (
     click.option("--weight", metavar="NAME", help="Column of row weights; weight 2 is the row twice."),
+    click.option(
+        "--exposure", metavar="NAME",
+        help="Column > 0 that the target is proportional to (time at risk, people asked); the target stays a count.",
+    ),
+    click.option("--offset", metavar="NAME", help="Column that is added to the score of a row, with weight 1."),
     click.option("--group", metavar="NAME", help="Column whose equal values stay in one fold (customer, patient)."),
-    click.option("--columns", metavar="A,B,C", help="Columns to fit from. Default: all but target, weight and group."),
+    click.option("--columns", metavar="A,B,C", help="Columns to fit from. Default: all that have no other part."),
     click.option("--categories", metavar="A,B,C", help="Columns of whole numbers that are codes of categories."),
     click.option(
         "--reference", multiple=True, metavar="COLUMN=LEVEL",
@@ -88,6 +93,8 @@ class Request:
         target: str,
         weight: str | None,
         group: str | None,
+        offset: str | None,
+        exposure: str | None,
         columns: str | None,
         no_intercept: bool,
         tol: float,
@@ -106,6 +113,7 @@ class Request:
         found = find_data(data, **reading(**others))
         refuse_inside(out, data)
         roles = {"target": target, "weight": weight, "columns": listed_names(columns), "group": group}
+        roles |= {"offset": offset, "exposure": exposure}
         model = {"fit_intercept": not no_intercept, "tol": tol}
         return Request(found, out, roles, encoding, model, cv, quiet, words)
 

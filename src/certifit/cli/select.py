@@ -7,12 +7,13 @@ from typing import Any
 import click
 
 from certifit.cli.errors import say
-from certifit.cli.models import AUTO, CLASSES, KINDS, QUANTITY, Choice
+from certifit.cli.models import AUTO, KINDS, Choice
 from certifit.cli.paths import listed_names
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
 from certifit.cli.task import Setting, settle
 from certifit.cli.validation import validated
+from certifit.data.tasks import CLASSES, TASKS
 
 MODELS = ("linear", "ridge", *(kind for kind, row in KINDS.items() if row.predicts == CLASSES))
 
@@ -29,7 +30,7 @@ MODELS = ("linear", "ridge", *(kind for kind, row in KINDS.items() if row.predic
     ),
     click.option("--fixed", metavar="A,B,C", help="Columns that are always in."),
     click.option(
-        "--task", type=click.Choice([AUTO, QUANTITY, CLASSES]), default=AUTO, show_default=True,
+        "--task", type=click.Choice([AUTO, *TASKS]), default=AUTO, show_default=True,
         help="What the target is; auto: as for `certifit fit`.",
     ),
     click.option(
@@ -67,7 +68,7 @@ def select(*, direction: str, wanted: str, fixed: str | None, kind: str, task: s
         raise click.UsageError("--cv 0: a selection compares errors on folds. Give 2 or more.")
     request = Request.of(**given)
     work = partial(_select, request, choice, direction, _wanted(wanted), listed_names(fixed) or [])
-    return carry_out(request, work, labels=choice.task != QUANTITY)
+    return carry_out(request, work, labels=choice.task in (AUTO, CLASSES))
 
 
 _FASTER = "Fewer columns (--columns) or a small number of --features is faster."

@@ -1,4 +1,4 @@
-"""What is predicted, a quantity or classes; from which columns; by which models."""
+"""What is predicted, a quantity, counts or classes; from which columns; by which models."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from certifit.cli.models import AUTO, CLASSES, KINDS, QUANTITY, Choice
+from certifit.cli.models import AUTO, KINDS, OFFSETS, Choice, recognised
 from certifit.cli.request import Request
+from certifit.data.tasks import CLASSES, QUANTITY, TASKS
 from certifit.report.text import joined, visible
 
 MOST_NAMED = 20  # so many labels of mostly one row each are names
@@ -17,12 +18,14 @@ MOST_NAMED = 20  # so many labels of mostly one row each are names
 class Setting:
     """What a fit starts from: the rows, the models to compare, how they read columns, and what there is to note.
 
-    rows: of the columns that are used, the target as it is stored; classes: the labels, None for a quantity.
+    rows: of the columns that are used, the target as it is stored; task: what the target is; classes: the labels, None
+    for numbers.
     """
 
     rows: Any
     kinds: tuple[str, ...]
     encoder: Any
+    task: str = QUANTITY
     classes: Any = None
     positive: Any = None
     notes: list[str] = field(default_factory=list)
@@ -36,13 +39,14 @@ class Setting:
 
 def settle(request: Request, choice: Choice, source: Any, **shared: bool) -> Setting:
     """Look at the target and, where words may matter, at the columns. shared: options that auto takes, if given."""
-    is_classes, notes = _is_classes(choice, source)
-    if not is_classes:
+    task, notes = _task(choice, source)
+    shared |= {role: request.roles.get(role) is not None for role in OFFSETS}
+    if task != CLASSES:
         if str(source.schema.field(source.target).type) == "string":
             request.data.open(**request.roles)  # read as numbers, which names the first line that holds none
         if choice.positive is not None:
-            raise click.UsageError(f"--positive names one of two classes, and {source.target!r} is a quantity.")
-        return _of_quantity(request, choice, source, notes, shared)
+            raise click.UsageError(f"--positive names one of two classes, and {source.target!r} is {TASKS[task]}.")
+        return _of_numbers(request, choice, source, task, notes, shared)
     from certifit.data.labels import with_codes
     from certifit.data.target import label_counts
 
@@ -61,31 +65,33 @@ def settle(request: Request, choice: Choice, source: Any, **shared: bool) -> Set
     rows = source if used == source.names else source.select(used)
     positive = None if choice.positive is None else _positive(choice.positive, classes)
     encoder = request.encoder(rows.names, bool(texts))
-    return Setting(rows, kinds, encoder, classes, positive, [*notes, *more])
+    return Setting(rows, kinds, encoder, CLASSES, classes, positive, [*notes, *more])
 
 
-def _of_quantity(
-    request: Request, choice: Choice, source: Any, notes: list[str], shared: Mapping[str, bool]
+def _of_numbers(
+    request: Request, choice: Choice, source: Any, task: str, notes: list[str], shared: Mapping[str, bool]
 ) -> Setting:
-    kinds = choice.kinds(QUANTITY, **shared)
+    kinds = choice.kinds(task, **shared)
     if not request.texts.is_asked:
         request.texts.refuse_unused()
-        return Setting(source, kinds, request.encoder(source.names), notes=notes)
+        return Setting(source, kinds, request.encoder(source.names), task, notes=notes)
     kinds_of = _column_kinds(request, source)
     texts = request.texts.chosen(kinds_of, source.names)
     used, more = _used(request, choice, kinds, kinds_of, texts)
     rows = source if used == source.names else source.select(used)
-    return Setting(rows, kinds, request.encoder(used, with_words=True), notes=[*notes, *more])
+    return Setting(rows, kinds, request.encoder(used, with_words=True), task, notes=[*notes, *more])
 
 
-def _is_classes(choice: Choice, source: Any) -> tuple[bool, list[str]]:
+def _task(choice: Choice, source: Any) -> tuple[str, list[str]]:
+    """What the target is, and a sentence on it where it may be meant otherwise."""
     if choice.task != AUTO:
-        return choice.task == CLASSES, []
+        return choice.task, []
     from certifit.data.target import task_of
 
-    task = task_of(source)
-    is_doubtful = "--task" in task.sentence
-    return task.is_classes, [task.sentence] if is_doubtful else []
+    found = task_of(source)
+    task = recognised(found.name)
+    is_doubtful = "--task" in found.sentence and task == found.name
+    return task, [found.sentence] if is_doubtful else []
 
 
 def _column_kinds(request: Request, rows: Any) -> dict[str, str]:

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from certifit.cli.errors import NOT_PROVEN, readable_file
+from certifit.cli.offsets import offset_options, offset_roles
 from certifit.cli.paths import find_data, reading, reading_options
 from certifit.cli.predict import matched
 from certifit.cli.progress import Display
@@ -16,10 +17,18 @@ from certifit.report.text import count, joined, visible
 @click.argument("data", metavar="DATA...", nargs=-1, required=True)
 @click.option("--target", "-t", metavar="NAME", help="Column that was predicted. Default: as in the model file.")
 @click.option("--weight", metavar="NAME", help="Column of row weights, when the fit had one.")
+@offset_options
 @reading_options
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing; the exit code says it.")
 def verify(
-    model: str, data: tuple[str, ...], target: str | None, weight: str | None, quiet: bool, **others: Any
+    model: str,
+    data: tuple[str, ...],
+    target: str | None,
+    weight: str | None,
+    offset: str | None,
+    exposure: str | None,
+    quiet: bool,
+    **others: Any,
 ) -> int:
     """Prove that MODEL is the best fit to DATA, the data it was fitted on; no solver takes part.
 
@@ -36,9 +45,10 @@ def verify(
     own = getattr(fitted, "target_name_", None)  # a model of rows alone has none
     if target is not None and own is None:
         raise ValueError(f"--target: a {type(fitted).__name__} has none. Leave it out.")
+    beside = offset_roles(fitted, offset=offset, exposure=exposure)
     with Display(quiet) as display:
         display.step("reading types")
-        source, _ = matched(fitted, found, display, target=target or own, weight=weight)
+        source, _ = matched(fitted, found, display, target=target or own, weight=weight, **beside)
         display.step("verifying")
         result = check(fitted, source)
     if not quiet:

@@ -23,8 +23,7 @@ import pyarrow.compute as pc
 
 from certifit.data.labels import LabelSet
 from certifit.data.source import Block, Source
-
-QUANTITY, COUNTS, POSITIVE, CLASSES = "quantity", "counts", "positive", "classes"
+from certifit.data.tasks import CLASSES, COUNTS, POSITIVE, QUANTITY
 
 MOST_CODES = 20  # whole numbers of so few values may be classes
 SKEWED_COUNTS, SKEWED = 0.5, 1.0  # skewness above which whole numbers from 0 or 1 up are counts, others positive

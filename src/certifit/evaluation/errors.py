@@ -21,6 +21,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.evaluation.intervals import HELD_OUT, Estimate, bootstrap, drawn_rows
 from certifit.evaluation.rows import check_lengths, numbers, row_weights
+from certifit.families import deviances
 
 Deviance = Callable[[Array, Array], Array]
 NOT_ASKED = f"No interval asked for. n_resamples=1000 gives one by the bootstrap, valid {HELD_OUT}."
@@ -28,7 +29,6 @@ UNDEFINED = "No interval: the score is undefined or beyond float64 (one row, con
 CONSTANT = "No interval: y is constant, so there is no spread to explain, and the value is a convention."
 _SAFE = 300  # exponents of two whose squares, summed, stay in range
 _LOWEST = -2000  # the exponent of zeros: any other block sets the unit of a sum
-_NEAR = 0.1  # relative distance below which a deviance is summed as a series
 
 
 # ---- what is added --------------------------------------------------------------------------------------------------
@@ -340,34 +340,13 @@ def unit_deviance(y: Array, p: Array, power: float) -> Array:
         return np.maximum(2.0 * _DEVIANCES.get(power, partial(_tweedie, power=power))(y, p), 0.0)
 
 
-def _poisson(y: Array, p: Array) -> Array:
-    """y log(y / p) - y + p = y (u - log(1 + u)), u = p / y - 1."""
-    apart = p - y
-    far = np.where(y > 0, y * (np.log(y) - np.log(p)), 0.0) + apart
-    return np.where(np.abs(apart) < _NEAR * y, y * _excess(apart / y), far)
-
-
-def _gamma(y: Array, p: Array) -> Array:
-    """log(p / y) + y / p - 1 = v - log(1 + v), v = y / p - 1."""
-    v = (y - p) / p
-    return np.where(np.abs(v) < _NEAR, _excess(v), v - (np.log(y) - np.log(p)))
-
-
 def _tweedie(y: Array, p: Array, power: float) -> Array:
     a, b = 1 - power, 2 - power
     return np.asarray(np.maximum(y, 0) ** b / (a * b) - y * p**a / a + p**b / b)
 
 
 _FAMILIES = {1.0: "Poisson", 2.0: "Gamma", 3.0: "inverse Gaussian"}
-_DEVIANCES: dict[float, Deviance] = {0.0: lambda y, p: (y - p) ** 2 / 2, 1.0: _poisson, 2.0: _gamma}
-
-
-def _excess(u: Array) -> Array:
-    """u - log(1 + u) for small u, without cancellation: log(1 + u) = 2 (r + r^3/3 + r^5/5 + ...), r = u / (2 + u)."""
-    r = u / (2 + u)
-    s = r * r
-    tail = 1 / 3 + s * (1 / 5 + s * (1 / 7 + s * (1 / 9 + s * (1 / 11 + s / 13))))
-    return np.asarray(u * r - 2 * r * s * tail)
+_DEVIANCES: dict[float, Deviance] = {0.0: deviances.squared, 1.0: deviances.relative, 2.0: deviances.gamma}
 
 
 def _explained(y: Array, r: Array, weight: Array | None, *, unit: int, centred: bool, force_finite: bool) -> float:

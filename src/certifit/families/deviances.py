@@ -12,11 +12,14 @@ from certifit.data.columns import Array
 _NEAR = 0.1  # of y: closer means are taken by the series
 
 
-def relative(y: Array, mu: Array) -> Array:
-    """y log(y / mu) - y + mu = y (u - log(1 + u)), u = mu / y - 1; mu where y is 0. Poisson's half deviance."""
+def relative(y: Array, mu: Array, apart: Array | None = None) -> Array:
+    """y log(y / mu) - y + mu = y (u - log(1 + u)), u = mu / y - 1; mu where y is 0. Poisson's half deviance.
+
+    apart: mu - y, where that is known better than as the difference of the two.
+    """
     y, mu = np.asarray(y, dtype=np.float64), np.asarray(mu, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-        apart = mu - y
+        apart = mu - y if apart is None else apart
         far = np.where(y > 0, y * (np.log(y) - np.log(mu)), 0.0) + apart
         return np.maximum(np.where(np.abs(apart) < _NEAR * y, y * excess(apart / y), far), 0.0)
 
@@ -37,19 +40,19 @@ def squared(y: Array, mu: Array) -> Array:
 
 def bernoulli(y: Array, mu: Array) -> Array:
     """y log(y / mu) + (1 - y) log((1 - y) / (1 - mu))."""
-    return relative(y, mu) + relative(1 - y, 1 - mu)
+    return relative(y, mu) + relative(1 - y, 1 - mu, y - mu)
 
 
 def gamma(y: Array, mu: Array) -> Array:
     """y / mu - 1 - log(y / mu)."""
-    with np.errstate(over="ignore"):
-        return np.asarray(relative(np.ones_like(mu), y / mu))
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
+        return np.asarray(relative(mu, y) / mu)
 
 
 def inverse_gaussian(y: Array, mu: Array) -> Array:
     """(y - mu)^2 / (2 y mu^2)."""
     with np.errstate(over="ignore", divide="ignore"):
-        return np.asarray(np.square(y / mu - 1) / (2 * y))
+        return np.asarray(np.square((y - mu) / mu) / (2 * y))
 
 
 def tweedie(y: Array, mu: Array, power: float) -> Array:
@@ -70,5 +73,6 @@ def negative_binomial(y: Array, mu: Array, alpha: float) -> Array:
     It is (y + 1/alpha) times the Bernoulli one of q = alpha y / (1 + alpha y) and s = alpha mu / (1 + alpha mu).
     """
     own, other = 1 + alpha * y, 1 + alpha * mu
-    both = relative(alpha * y / own, alpha * mu / other) + relative(1 / own, 1 / other)
+    apart = alpha * (mu - y) / own / other
+    both = relative(alpha * y / own, alpha * mu / other, apart) + relative(1 / own, 1 / other, -apart)
     return np.asarray((y + 1 / alpha) * both)

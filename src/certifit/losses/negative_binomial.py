@@ -24,6 +24,7 @@ class NegativeBinomialLog(ScoreLoss):
     alpha: float
 
     name = "the negative binomial loss"
+    code = 5
     concordance = 1.0  # a multiple of the logistic loss, which has 1
     has_conjugate = True
     legal = ">= 0"

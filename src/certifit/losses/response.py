@@ -6,7 +6,7 @@
     expected   h'^2 / V: the mean of the curvature over targets of mean mu (Fisher's)
 
 loss_of gives the loss written for a pair where there is one: compiled, or keeping its digits far out. ResponseLoss is
-right for every pair. Scores that no legal mean belongs to have the value inf.
+right for every pair. Scores that no legal mean belongs to have the value inf and no slope.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ class ResponseLoss(ScoreLoss):
         with np.errstate(all="ignore"):
             V = self.family.variance(mu)
             of_slope = (self.link.curvature(at) - slope * (slope * (self.family.variance_slope(mu) / V))) / V
-            return np.where(inside, slope * (slope / V) + (mu - y) * of_slope, np.nan)
+            found = slope * (slope / V) + (mu - y) * of_slope
+        least = 0.0 if self.is_convex else -np.inf  # rounding of what is 0 is not a dent
+        return np.where(inside, np.maximum(found, least), np.nan)
 
     def expected(self, y: Array, z: Array) -> Array:
         """h'^2 / V."""
@@ -103,16 +105,19 @@ class ResponseLoss(ScoreLoss):
             return np.where(inside, slope * (slope / self.family.variance(self.link.mean(at))), np.nan)
 
     def mean(self, z: Array) -> Array:
-        """h(z)."""
-        return self.link.mean(z)
+        """h(z); NaN where that is no legal mean."""
+        inside, at = self._inside(z)
+        return np.where(inside, self.link.mean(at), np.nan)
 
     def score(self, mean: float) -> float:
-        """g(mu)."""
-        return float(self.link.score(np.asarray(mean, dtype=np.float64)))
+        """g(mu); infinite where mu is not a mean of the link."""
+        return float(self.link.score(np.clip(np.asarray(mean, dtype=np.float64), *self.link.means)))
 
     def start(self, y: Array) -> Array:
-        """Scores of legal means near y."""
-        return self.link.score(self.family.start(y))
+        """Scores of legal means near y; where the link knows none, as for y < 0 with the log link, of a usual size."""
+        mu, (low, high) = self.family.start(y), self.link.means
+        usual = float(np.mean(np.abs(y))) or 1.0
+        return self.link.score(np.where((mu > low) & (mu < high), mu, usual))
 
     def is_legal(self, y: Array) -> Array:
         """Which targets the family knows."""

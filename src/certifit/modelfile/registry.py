@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from certifit.modelfile import components, counts, gaussian
+from certifit.modelfile import components, counts, gaussian, scores
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.family import Family
 from certifit.modelfile.linear import LINEAR
@@ -58,6 +58,12 @@ REGISTRY: Mapping[str, Entry] = {
     "multinomial_nb": Entry(
         "count_naive_bayes", "MultinomialNB", counts.MULTINOMIAL_PARAMETERS, family=counts.MULTINOMIAL
     ),
+    "logistic_regression": Entry(
+        "logistic", "LogisticRegression", scores.CLASS_PARAMETERS, family=scores.family(has_classes=True)
+    ),
+    "poisson_regressor": Entry("glm", "PoissonRegressor", scores.PARAMETERS, family=scores.family()),
+    "gamma_regressor": Entry("glm", "GammaRegressor", scores.PARAMETERS, family=scores.family()),
+    "glm": Entry("glm", "GLM", scores.PARAMETERS, family=scores.family(has_law=True)),
     "pca": Entry("components", "PCA", components.PARAMETERS, family=components.COMPONENTS),
 }
 

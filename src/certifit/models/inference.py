@@ -79,9 +79,9 @@ class InferenceMethods:
             fit without it.
         """
         check_is_fitted(self)
-        _check_choice("weights", weights, tuple(WEIGHTS))
-        _check_choice("covariance", covariance, get_args(Covariance))
-        _check_choice("redundant", redundant, get_args(Redundant))
+        check_choice("weights", weights, tuple(WEIGHTS))
+        check_choice("covariance", covariance, get_args(Covariance))
+        check_choice("redundant", redundant, get_args(Redundant))
         dropped: tuple[Dropped, ...] = ()
         certificate = self.certificate_
         if X is None:
@@ -157,7 +157,7 @@ class InferenceMethods:
     ) -> Iterator[Influence]:
         """`influence` run by run, in the order of the rows: constant memory for a scan."""
         check_is_fitted(self)
-        _check_choice("weights", weights, tuple(WEIGHTS))
+        check_choice("weights", weights, tuple(WEIGHTS))
         seen = self._fit_on("influence", X, y, sample_weight, weights, "drop")
         return influence_iter(seen.task, seen.state, seen.fit)
 
@@ -217,15 +217,7 @@ class InferenceMethods:
 
     def _refuse_other_rows(self, task: LeastSquares) -> None:
         """Refuse rows that the model was not fitted to: their number, weights and target, and the optimum, tell."""
-        found, known = task.facts(), self.data_
-        size = abs(known["target_mean"]) + known["target_sd"]
-        slack = {"n_rows": 0.0, "sum_weight": SAME_ROWS * known["sum_weight"]}
-        for name in ("n_rows", "sum_weight", "target_mean", "target_sd"):
-            if not abs(found[name] - known[name]) <= slack.get(name, SAME_ROWS * size):
-                raise ValueError(
-                    f"These rows are not those of the fit: {name.replace('_', ' ')} is {found[name]:.6g}, "
-                    f"the fit had {known[name]:.6g}. Pass the rows, target and weights that were given to fit."
-                )
+        refuse_other_facts(task.facts(), self.data_)
         excess = certify(task, self._state(), SAME_ROWS).value
         if not excess <= max(SAME_ROWS, 2 * self.certificate_.value):
             raise ValueError(
@@ -282,6 +274,18 @@ class InferenceMethods:
         raise NotImplementedError
 
 
+def refuse_other_facts(found: dict[str, float], known: dict[str, float]) -> None:
+    """Refuse rows whose number, weights or target are not those of the fit."""
+    size = abs(known["target_mean"]) + known["target_sd"]
+    slack = {"n_rows": 0.0, "sum_weight": SAME_ROWS * known["sum_weight"]}
+    for name in ("n_rows", "sum_weight", "target_mean", "target_sd"):
+        if not abs(found[name] - known[name]) <= slack.get(name, SAME_ROWS * size):
+            raise ValueError(
+                f"These rows are not those of the fit: {name.replace('_', ' ')} is {found[name]:.6g}, "
+                f"the fit had {known[name]:.6g}. Pass the rows, target and weights that were given to fit."
+            )
+
+
 @dataclass(frozen=True)
 class _SeenFit:
     """A fit beside its rows: of all columns, or without the redundant ones."""
@@ -293,7 +297,7 @@ class _SeenFit:
 
 
 @dataclass(frozen=True)
-class _KeptColumns:
+class KeptColumns:
     """A map of rows to those of their columns that no others determine."""
 
     names: tuple[str, ...]
@@ -313,7 +317,7 @@ def _without(task: LeastSquares) -> LeastSquares:
     """The task on the columns that its factor keeps."""
     first = int(task.fit_intercept)
     places = tuple(int(place) - first for place in task.factor.kept if place >= first)
-    kept = _KeptColumns(tuple(task.source.names[place] for place in places), places)
+    kept = KeptColumns(tuple(task.source.names[place] for place in places), places)
     return LeastSquares(task.source.through(kept), 0.0, bool(task.fit_intercept))
 
 
@@ -334,6 +338,7 @@ _BOUNDED = (
 )
 
 
-def _check_choice(name: str, value: Any, legal: tuple[str, ...]) -> None:
+def check_choice(name: str, value: Any, legal: tuple[str, ...]) -> None:
+    """Refuse what is not one of the legal words."""
     if not isinstance(value, str) or value not in legal:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, legal))}. Got {value!r}.")

@@ -18,6 +18,7 @@ from certifit.data.columns import Array
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.losses.scores import ScoreLoss
+from certifit.models.glm_inference import GlmInferenceMethods
 from certifit.models.mapped import MappedRows, check_number
 from certifit.models.penalties import PenaltyParameters, alpha_count, checked_alphas
 from certifit.runtime import core, n_threads
@@ -32,7 +33,7 @@ LEAST_SHARE = 1e-3  # of the largest alpha of a path
 STOCHASTIC_TOL = 1e-3  # steps after single rows end near the minimum, not at it
 
 
-class ScoreModel(PenaltyParameters, MappedRows):
+class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
     """Parameters and the fit of a loss of scores."""
 
     alpha: float | None
@@ -49,6 +50,25 @@ class ScoreModel(PenaltyParameters, MappedRows):
     @abstractmethod
     def _loss(self) -> ScoreLoss:
         """The loss of a score."""
+
+    @property
+    def objective(self) -> str:
+        """What is minimised, in one line."""
+        return f"minimised: sum_i weight_i {self._term()} / sum_i weight_i{self._penalty_words()}"
+
+    @abstractmethod
+    def _term(self) -> str:
+        """What a row adds to the objective, in words."""
+
+    def _penalty_words(self) -> str:
+        alpha, ratio = self.alpha, float(self.l1_ratio)
+        strength = "1/sum_i weight_i" if alpha is None else f"{alpha:g}"
+        factors = "" if self.penalty_factors is None else "factors * "
+        parts = {f"{ratio:g} {factors}|w|_1": ratio, f"{1 - ratio:g}/2 {factors}|w|^2": 1 - ratio}
+        mixed = " + ".join(part for part, share in parts.items() if share)
+        penalty = "" if alpha == 0 else f" + {strength} ({mixed})"
+        ends = ("" if self.bounds is None else " within bounds") + ("" if self.fit_intercept else " with b = 0")
+        return f"{penalty}{ends}"
 
     @property
     def n_iter_(self) -> int:
@@ -109,6 +129,7 @@ class ScoreModel(PenaltyParameters, MappedRows):
         self.alpha_ = float(task.strengths.alpha)
         self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
         self.data_ = task.facts()
+        self.inference_ = self._inferred(task, state)
 
     def _weights(self) -> Weights:
         return Weights(self.coef_, float(self.intercept_))

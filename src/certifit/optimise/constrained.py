@@ -52,6 +52,11 @@ class Constrained:
         for part in self.parts:
             part.check(self.x)
 
+    @property
+    def has_derivatives(self) -> bool:
+        """Whether all derivatives are the user's own."""
+        return all(part.own is not None for part in self.parts if part.functions)
+
     def shaped(self, x: Array) -> Any:
         """A flat vector as the user's functions see it."""
         return float(x[0]) if not self.shape else x.reshape(self.shape).copy()

@@ -237,7 +237,7 @@ def _dual(
         found = minimize(
             lambda x: problem.lagrangian(x, a, b),
             start,
-            gradient=lambda x: problem.lagrangian_gradient(x, a, b),
+            gradient=(lambda x: problem.lagrangian_gradient(x, a, b)) if problem.has_derivatives else None,
             check=False,
             max_iter=1000,
         )

@@ -4,7 +4,8 @@ The page, report.json, the model card and the pictures are all made from it, so 
 
 format        "certifit report"; version of this list of keys, 3; certifit: version of the package
 files         data, paths, scan, bad_rows: what was read and how; model, report, card, coefficients, deciding,
-              selection (the last three or None): names as a reader types them; weight: its column or None
+              selection (the last three or None): names as a reader types them; weight, offset,
+              exposure: their columns or None
 sections      what the page shows, in order [{name, title, short, key (of this dictionary)}]
 figures       the pictures, in order [{name, section, title, caption, description, file}]
 answer        the result in a few sentences

@@ -70,6 +70,7 @@ def write(
     files = _names([data] if isinstance(data, str) else list(data), selection is not None)
     files |= {"coefficients": None, "deciding": DECIDING} if hasattr(model, "classes_") else {}
     files |= {"scan": scan, "bad_rows": getattr(source, "skipped", 0), "weight": weight}
+    files |= {role: getattr(model, f"{role}_name_", None) for role in ("offset", "exposure")}
     context = build(model, source, files, validation=validation, selection=selection, positive=positive)
     texts = _texts(context)
     with staged(Path(folder)) as stage:

@@ -6,7 +6,7 @@ Residual = target - prediction. All counts are sums of weights: a row of weight 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,14 @@ def predicted(model: Any, source: Source) -> Iterator[tuple[Block, Array, Array]
         if block.X.shape[0] == 0:
             continue
         weight = np.ones(block.X.shape[0]) if block.weight is None else block.weight
-        yield block, predict_block(model, source, block.X, block.first_row), weight
+        yield block, predict_block(model, source, block.X, block.first_row, block.offset), weight
 
 
-def predict_block(model: Any, source: Source, X: Any, first_row: int = 0) -> Array:
+def predict_block(model: Any, source: Source, X: Any, first_row: int = 0, offset: Array | None = None) -> Array:
     """Predictions for one block, with the names of its source so that the model can match columns."""
+    rows, options = with_offset(source, X, offset)
     try:
-        return np.asarray(model.predict(named(source, X)), dtype=np.float64)
+        return np.asarray(model.predict(rows, **options), dtype=np.float64)
     except RowError as error:
         raise error.moved(first_row) from None
 
@@ -45,6 +46,17 @@ def named(source: Source, X: Any) -> Any:
     if source.is_table:
         return pa.table({name: X[:, j] for j, name in enumerate(source.names)})
     return Memory(X, None, names=list(source.names) if source.named else None)
+
+
+def with_offset(source: Source, X: Any, offset: Array | None) -> tuple[Any, dict[str, Any]]:
+    """`named` rows, and the options of their prediction; an array carries its offset itself."""
+    rows = named(source, X)
+    if offset is None:
+        return rows, {}
+    if isinstance(rows, Memory):
+        rows.block = replace(rows.block, offset=offset)
+        return rows, {}
+    return rows, {"offset": offset}
 
 
 def encoded(model: Any, X: Any) -> Any:

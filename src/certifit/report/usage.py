@@ -21,6 +21,7 @@ def python_lines(context: dict[str, Any]) -> list[str]:
     again = f"{paths[0]!r}" if len(paths) == 1 else "paths"
     again += f", target={target!r}"
     again += f", weight={files['weight']!r}" if files["weight"] else ""
+    offsets = "".join(f", {role}={files[role]!r}" for role in ("offset", "exposure") if files.get(role))
     again += f", bad_rows={files['bad_rows']}" if files["bad_rows"] else ""
     lines = ["import certifit as cf", f"model = cf.load({files['model']!r})"]
     if len(paths) > 1:
@@ -29,6 +30,7 @@ def python_lines(context: dict[str, Any]) -> list[str]:
     if context["data"]["named"]:
         lines.append("names = list(model.feature_names_in_)")
         columns = ", columns=names"
+    columns += offsets
     lines.append(f'predictions = model.predict({scan}("{new}"{columns}))')
     if context["classes"] is not None:
         lines.append(f'probabilities = model.predict_proba({scan}("{new}"{columns}))  # columns as model.classes_')

@@ -96,14 +96,20 @@ def _model(walk: Walk, at: Point) -> _Model:
 @one_blas_thread
 def _quadratic(H: Array, g: Array) -> _Model:
     try:
-        step = -cho_solve(cho_factor(H, lower=True), g)
+        factor = cho_factor(H, lower=True)
     except LinAlgError:
         return _indefinite(H, g)
+    if (np.diag(factor[0]) ** 2 <= len(g) * EPS * np.diag(H)).any():  # singular to rounding
+        return _indefinite(H, g)
+    step = -cho_solve(factor, g)
     return _Model(step, -float(g @ step) / 2)
 
 
 def _indefinite(H: Array, g: Array) -> _Model:
-    """-|H|^-1 g: the eigenvalues by their size, of the Hessian in units that make its diagonal 1."""
+    """-|H|^-1 g: the eigenvalues by their size, of the Hessian in units that make its diagonal 1.
+
+    No step along what neither curves nor slopes: of all minima of a flat valley the nearest.
+    """
     rows = np.max(np.abs(H), axis=0)
     diagonal = np.abs(np.diag(H))
     size = np.where(diagonal > EPS * rows, diagonal, np.where(rows > 0, rows, 1.0))
@@ -112,8 +118,10 @@ def _indefinite(H: Array, g: Array) -> _Model:
     largest = float(np.max(np.abs(values)))
     if largest == 0:
         return _Model(-g, float(g @ g) / 2)
-    sizes = np.maximum(np.abs(values), len(g) * EPS * largest)
-    step = -unit * (vectors @ ((vectors.T @ (unit * g)) / sizes))
+    rounding = len(g) * EPS
+    along = vectors.T @ (unit * g)
+    along[(np.abs(values) <= rounding * largest) & (np.abs(along) <= 10 * rounding * norm(along))] = 0.0
+    step = -unit * (vectors @ (along / np.maximum(np.abs(values), rounding * largest)))
     downward = None
     if values[0] < -NEGATIVE * largest:
         downward = unit * vectors[:, 0]

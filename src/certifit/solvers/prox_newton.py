@@ -46,6 +46,10 @@ class ProxNewton:
             self.left = decrement * (min(rate, 1.0) if last < np.inf else 1.0) / max(value, TINY)
             last = decrement
             slow = slow + 1 if at.hessian is not None and is_slow else 0
+            if slow >= RUNAWAY and value > task.null_value:  # a start worse than none is left for it
+                self.point, last, slow = task.start(), np.inf, 0
+                at = task.evaluate(self.point, hessian=True)
+                continue
             if slow >= RUNAWAY or (is_slow and at.hessian is not None and decrement <= NOISE * value):
                 return
             if self.left <= enough:

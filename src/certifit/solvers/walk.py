@@ -90,6 +90,7 @@ class Walk:
         """
         before, self.at = self.at, point
         change = point.x - before.x
+        self.first_norm = self.first_norm or norm(point.gradient)  # a start at a saddle
         self._note_progress(before)
         row = self._record(norm(change))
         self.decrement = decrement
@@ -105,8 +106,12 @@ class Walk:
     def stand_still(self, decrement: float) -> None:
         """End where no step lowers the function."""
         self.decrement = decrement
+        size = norm(self.at.gradient)
         if self.trusts_model and decrement <= NOISE * abs(self.at.value):
             self.end("No step lowers the value any more: what is left is below its rounding.", True)
+            return
+        if not self.knows_gap and size <= self.stop.tol * self.first_norm:
+            self.end(f"{self._met(self.trace[-1], size)} No step lowers the value any more.", True)
             return
         self.end(
             "No step lowers the value any more, but the gradient is not small: rounding stops this solver, or the "
@@ -181,16 +186,25 @@ class Walk:
         elif stop.step_tol > 0 and row["step"] <= stop.step_tol:
             self.end(f"The last step, {row['step']:.2e}, is within step_tol = {stop.step_tol:g}.", True)
         elif (np.abs(change) <= EPS * np.abs(self.at.x)).all():
-            self.end("The last step is below the rounding of x.", self.trusts_model)
+            is_small = self.trusts_model or size <= stop.tol * self.first_norm
+            self.end("The last step is below the rounding of x.", is_small)
         elif self.stuck >= PATIENCE[self.trusts_model]:
             self.stand_still(decrement)
 
     def _judge_limits(self, row: dict[str, float]) -> None:
         stop, size = self.stop, norm(self.at.gradient)
+        left = f"{self._left(row, size)}.{self._still_falling()}"
         if self.iteration >= stop.max_iter:
-            self.end(f"Not converged after {stop.max_iter} iterations (max_iter): {self._left(row, size)}.", False)
+            self.end(f"Not converged after {stop.max_iter} iterations (max_iter): {left}", False)
         elif stop.max_time is not None and row["seconds"] >= stop.max_time:
-            self.end(f"Not converged after {row['seconds']:.3g} s (max_time): {self._left(row, size)}.", False)
+            self.end(f"Not converged after {row['seconds']:.3g} s (max_time): {left}", False)
+
+    def _still_falling(self) -> str:
+        """A hint where the second half of the way lowered the value about as much as the first."""
+        first, middle, last = (self.trace[k]["objective"] for k in (0, len(self.trace) // 2, -1))
+        if self.iteration >= 10 and middle - last > 0.25 * (first - last) > 0:
+            return " The value still falls as fast as at first: there may be no minimum."
+        return ""
 
     def _is_near(self, row: dict[str, float], size: float, decrement: float) -> bool:
         """Whether tol is met: see `Stop`."""

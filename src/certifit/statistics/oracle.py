@@ -5,7 +5,7 @@ Columns are scaled and shifted as for the Gram statistic; the order of a gradien
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from certifit.data.cells import Cells
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
+from certifit.statistics import row_losses
 from certifit.statistics.gram import Scaling
 
 
@@ -43,11 +44,11 @@ class Oracle:
 
 
 class RowLoss(Protocol):
-    """A loss that the compiled core knows: its place there, and its parameter."""
+    """A loss of a score: its place among the compiled ones and its parameter, or its formulas in Python."""
 
     @property
     def code(self) -> int | None:
-        """Place among the compiled losses."""
+        """Place among the compiled losses; None: in Python."""
 
     @property
     def parameter(self) -> float:
@@ -66,9 +67,12 @@ class At:
 
 def oracle(source: Source, at: At, hessian: bool = False, cells: Cells | None = None) -> Oracle:
     """The statistic of a source: one pass."""
-    f = partial(_of_run, at=at, hessian=hessian, cells=cells, block_rows=source.block_rows)
+    of_run = _of_run if at.loss.code is not None else _of_run_in_python
+    f = partial(of_run, at=at, hessian=hessian, cells=cells, block_rows=source.block_rows)
     with np.errstate(over="ignore", invalid="ignore"):
         total: Oracle = source.reduce(f)
+    if total.hessian is not None and total.hessian.ndim == 4:
+        total = replace(total, hessian=row_losses.chosen(total.hessian))
     return total
 
 
@@ -94,3 +98,18 @@ def _of_run(run: Block, at: At, hessian: bool, cells: Cells | None, block_rows: 
             *by_cell,
         )
     )
+
+
+def _of_run_in_python(run: Block, at: At, hessian: bool, cells: Cells | None, block_rows: int) -> Oracle:
+    """The same of a loss that is not compiled; with two Hessians, shape (2, cells, size, size), where it needs both."""
+    s = at.scaling
+    by_cell: tuple[Any, ...] = (None, 1) if cells is None else (cells.of(run), cells.n_cells)
+    z = row_losses.scores_of(run, s, at.weights, at.intercept)
+    found = row_losses.derivatives_of(run, at.loss, z, hessian)
+    value = row_losses.value_sums(run, found.values, s.weight_scale, block_rows, by_cell)
+    first = found.curvatures[0] if hessian else None
+    gradient, matrix, largest, slopes = row_losses.sums_of(run, s, found.slopes, first, block_rows, by_cell)
+    curvatures = 0.0 if matrix is None else float(matrix[..., -1, -1].sum())
+    if len(found.curvatures) > 1:
+        matrix = np.stack(row_losses.hessians_of(run, s, found.curvatures, block_rows, by_cell))
+    return Oracle(value, gradient, matrix, largest, slopes, curvatures)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,9 @@ from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
 from certifit.losses.scores import ScoreLoss
 from certifit.penalties import ElasticPenalty
+from certifit.statistics import row_losses
 from certifit.statistics import twofold as tf
+from certifit.statistics.curvature import Curvature
 from certifit.statistics.gram import ColumnSizes, Scaling, refuse_no_weight
 from certifit.statistics.oracle import At, Oracle, oracle
 from certifit.statistics.targets import TargetSums, target_sums
@@ -166,7 +169,24 @@ class GeneralisedLinear:
         point, loss = np.zeros(self.size), self.loss
         if self.fit_intercept:
             point[-1] = loss.score(self.targets.mean)
-        return point
+        low, high = getattr(loss, "scores", (-np.inf, np.inf))
+        return point if np.isinf(low) and np.isinf(high) else self._legal_start(point)
+
+    def _legal_start(self, point: Array) -> Array:
+        """For links that do not take any score: the point, or weighted least squares of scores near the targets."""
+        if np.isfinite(self.evaluate(point).value):
+            return point
+        f = partial(_working_sums, loss=self.loss, scaling=self.scaling, block_rows=self.source.block_rows)
+        sums = self.source.reduce(f)
+        own = slice(self.size - int(not self.fit_intercept))
+        found = np.zeros(self.size)
+        found[own] = Curvature(sums[own, own]).solve(np.ascontiguousarray(sums[own, -1]))
+        if not np.isfinite(self.evaluate(found).value):
+            raise ValueError(
+                f"No start was found whose scores are all legal for {self.loss.name}. Use a link that takes any score, "
+                "as link='log', or fit an intercept."
+            )
+        return found
 
     def to_state(self, point: Array) -> Weights:
         """In the user's units."""
@@ -209,6 +229,17 @@ class GeneralisedLinear:
             f"The coefficient of feature {self.source.names[j]!r} exceeds the largest float64: its values are about "
             f"{1.0 / self.scaling.scale[j]:.0e}. Multiply the column by 1e200 or so, or leave it out."
         )
+
+
+def _working_sums(run: Block, loss: Any, scaling: Scaling, block_rows: int) -> Array:
+    """Sums of w W (x, 1)(x, 1)' and, as a last column, of w W (x, 1) times the score of a mean near the target."""
+    y = np.asarray(run.y)
+    z = loss.start(y)
+    curvature = loss.expected(y, z)
+    slopes = curvature * (z if run.offset is None else z - run.offset)
+    right, matrix, _, _ = row_losses.sums_of(run, scaling, slopes, curvature, block_rows, (None, 1))
+    assert matrix is not None
+    return np.column_stack([matrix[0], right[0]])
 
 
 def _largest_offset(run: Block) -> float:

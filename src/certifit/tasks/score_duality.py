@@ -41,8 +41,8 @@ class ScorePoint:
 
     @staticmethod
     def of(task: GeneralisedLinear, point: Array, hessian: bool) -> ScorePoint:
-        """One pass."""
-        sums = task.sums(point, hessian)
+        """One pass. A loss that is not compiled tells its curvature only with a Hessian."""
+        sums = task.sums(point, hessian or task.loss.code is None)
         reach = task.largest if sums.largest is None else sums.largest
         if sums.largest is None:  # such a pass takes the shift off its sums
             reach = reach + 2 * np.append(np.abs(task.scaling.shift), 0.0)

@@ -1,0 +1,292 @@
+"""What a fitted generalised linear model says beyond its coefficients: the summary and intervals of means.
+
+A fitted model holds no rows. What needs them takes them again, and refuses rows that are not those of the fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Literal, get_args
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.certificates.generalised import ScoreCertificate, certify
+from certifit.certificates.glm_fit import infer, robust, with_likelihood
+from certifit.certificates.glm_inference import Dispersion, GlmInference, Rules
+from certifit.certificates.glm_summary import GlmSummary
+from certifit.certificates.inference import WEIGHTS, Convention
+from certifit.certificates.summary import Dropped
+from certifit.data.columns import Array
+from certifit.data.gate import predict_rows, predict_source
+from certifit.data.source import Block, Source
+from certifit.families.response import Response
+from certifit.models.inference import KeptColumns, Redundant, check_choice, refuse_other_facts
+from certifit.runtime import one_blas_thread
+from certifit.solvers.generalised import solve
+from certifit.tasks.elastic import Strengths
+from certifit.tasks.generalised import GeneralisedLinear
+from certifit.tasks.normal_equations import Weights
+
+Covariance = Literal["nonrobust", "HC0", "HC1"]
+SAME_ROWS = 1e-6  # relative: beyond it the coefficients are not the best ones for the rows
+
+
+class GlmInferenceMethods:
+    """Methods of a generalised linear model that explain its fit."""
+
+    fit_intercept: bool
+    bounds: Any
+    alpha_: float
+    target_name_: str
+    data_: dict[str, float]
+    certificate_: ScoreCertificate
+    inference_: GlmInference | None
+
+    def summary(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        offset: Any = None,
+        exposure: Any = None,
+        level: float = 0.95,
+        weights: Convention = "frequency",
+        convention: Rules = "R",
+        dispersion: Dispersion = None,
+        covariance: Covariance = "nonrobust",
+        redundant: Redundant = "refuse",
+    ) -> GlmSummary:
+        """Coefficients with standard errors, tests, p-values and confidence intervals, deviances and AIC.
+
+        Parameters
+        ----------
+        X, y, sample_weight, offset, exposure : the rows of the fit, as given to `fit` (or the scan)
+            Needed for a robust covariance, for redundant="drop", and for the log-likelihood, AIC and BIC of a Tweedie
+            family and of weights="variance" with an estimated dispersion.
+        level : of the confidence intervals
+        weights : "frequency" or "variance"
+            "frequency": weight 2 is the row twice, N is the sum of weights (statsmodels' freq_weights). "variance": N
+            is the number of rows (its var_weights, R's weights).
+        convention : "R" or "statsmodels"
+            Where the dispersion is estimated (Gaussian, Gamma, inverse Gaussian, Tweedie): R tests with Student's t and
+            counts the dispersion in AIC, statsmodels tests with z and does not. Elsewhere they agree.
+        dispersion : None, "pearson", "deviance" or a number > 0
+            None: 1 for Bernoulli, binomial, Poisson and negative binomial targets, else "pearson": Pearson's sum over
+            the residual degrees of freedom. For counts that spread more than Poisson's use "pearson" (quasi-Poisson).
+        covariance : "nonrobust", "HC0" or "HC1"
+            HC0 and HC1 hold whatever the variance of the targets, given their means; they test with z. HC1 is
+            N / (N - p) HC0; what statsmodels calls HC1 of a GLM is HC0.
+        redundant : "refuse" or "drop"
+            What to do where columns are combinations of others: "drop" leaves the last column of each relation out, as
+            R does. The table names it, and the others are those of a fit without it.
+        """
+        check_is_fitted(self)
+        check_choice("weights", weights, tuple(WEIGHTS))
+        check_choice("convention", convention, get_args(Rules))
+        check_choice("covariance", covariance, get_args(Covariance))
+        check_choice("redundant", redundant, get_args(Redundant))
+        _check_dispersion(dispersion)
+        rules = (weights, convention, dispersion)
+        certificate = self.certificate_
+        dropped: tuple[Dropped, ...] = ()
+        if X is None:
+            given = [name for name, value in _named(y, sample_weight, offset, exposure) if value is not None]
+            fit = self._stored_fit(given, covariance, redundant).with_options(*rules)
+        else:
+            seen = self._fit_on(X, y, sample_weight, offset, exposure, redundant)
+            dropped, certificate = seen.dropped, seen.certificate
+            fit = with_likelihood(seen.task, seen.state, seen.fit.with_options(*rules))
+            if covariance != "nonrobust":
+                fit = robust(seen.task, seen.state, fit, covariance)
+        if fit.is_estimated and not fit.df_resid > 0:
+            raise ValueError(
+                f"No summary: {fit.n_obs:g} observations leave no residual degree of freedom to estimate the "
+                f"dispersion beside {len(fit.names)} coefficients. Use more rows or fewer columns, or dispersion=1."
+            )
+        return fit.summary(type(self).__name__, self.target_name_, level, certificate.sentences(), dropped)
+
+    def predict_interval(
+        self, X: Any, level: float = 0.95, *, offset: Any = None, exposure: Any = None, convention: Rules = "R"
+    ) -> Array:
+        """Lower and upper end of E y for every row: the interval of its score, through the link.
+
+        convention: as for `summary`.
+        """
+        check_is_fitted(self)
+        check_choice("convention", convention, get_args(Rules))
+        if self.inference_ is None:
+            raise ValueError(f"No intervals: {self._why_no_inference()}")
+        fit = self.inference_.with_options("frequency", convention, None)
+        if isinstance(X, Source):
+            parts = [self._interval(run, fit, level) for run in predict_source(self, X, offset, exposure).runs()]
+            return np.concatenate(parts) if parts else np.zeros((0, 2))
+        return self._interval(predict_rows(self, X, offset, exposure), fit, level)
+
+    def _inferred(self, task: GeneralisedLinear, state: Weights) -> GlmInference | None:
+        """What is kept at a fit; None where single coefficients are not determined, or pulled by a penalty."""
+        family = self._family()
+        is_free = self.alpha_ == 0 and self.bounds is None
+        if family is None or not is_free or self.certificate_.dependent or not np.isfinite(self.certificate_.value):
+            return None
+        return infer(task, state, *family)
+
+    def _stored_fit(self, given: list[str], covariance: str, redundant: str) -> GlmInference:
+        """The inference that needs no rows."""
+        if given:
+            raise ValueError(f"{given[0]} comes with X: summary(X, y, {given[-1]}=...).")
+        if redundant == "drop" and self._is_free() and self.certificate_.dependent:
+            raise ValueError(
+                "redundant='drop' needs the rows, and a fitted model holds none. Pass the rows of the fit: "
+                "summary(X, y, redundant='drop'), or the scan."
+            )
+        if self.inference_ is None:
+            raise ValueError(f"No summary: {self._why_no_inference()}")
+        if covariance != "nonrobust":
+            raise ValueError(
+                f"covariance={covariance!r} needs the rows, and a fitted model holds none. Pass the rows of the fit: "
+                f"summary(X, y, covariance={covariance!r}), or the scan."
+            )
+        return self.inference_
+
+    @one_blas_thread
+    def _fit_on(self, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any, redundant: Redundant) -> _SeenFit:
+        """The fit on rows that are its own, and its inference."""
+        may_drop = redundant == "drop" and self._is_free() and bool(self.certificate_.dependent)
+        family = self._family()
+        if (self.inference_ is None and not may_drop) or family is None:
+            raise ValueError(f"No summary: {self._why_no_inference()}")
+        task, state = self._task_on(X, y, sample_weight, offset, exposure), self._weights()
+        refuse_other_facts(task.facts(), self.data_)
+        certificate = certify(task, state, self.certificate_.tolerance)
+        if not certificate.value <= max(SAME_ROWS, 2 * self.certificate_.value):
+            raise ValueError(
+                "These rows are not those of the fit: the coefficients are not the best ones for them (relative excess "
+                f"{certificate.value:.1e}). Pass the rows, target, weights and offset that were given to fit."
+            )
+        dropped: tuple[Dropped, ...] = ()
+        if may_drop:
+            dropped = self._dropped(task)
+            task = _without(task)
+            state = solve(task, "auto", self.certificate_.tolerance, MOST_STEPS, 0.0).state
+            certificate = certify(task, state, self.certificate_.tolerance)
+        fit = infer(task, state, *family)
+        if fit is None:
+            raise ValueError(f"No summary: {self._why_no_inference()}")
+        return _SeenFit(task, state, fit, certificate, dropped)
+
+    def _dropped(self, task: GeneralisedLinear) -> tuple[Dropped, ...]:
+        """The redundant columns of a task: their places in its table, names and relations."""
+        names = ["intercept"] * int(self.fit_intercept) + list(task.source.names)
+        places = task.columns.factor.dependent.tolist()
+        relations = dict(zip(places, self.certificate_.dependent, strict=False))
+        return tuple(Dropped(at, names[at], relations.get(at, f"{names[at]} is redundant")) for at in places)
+
+    def _interval(self, block: Block, fit: GlmInference, level: float) -> Array:
+        columns = self.columns_of(block)
+        columns = np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns, dtype=np.float64)
+        if self.fit_intercept:
+            columns = np.column_stack([np.ones(len(columns)), columns])
+        ends = self._loss().mean(fit.interval(columns, self._row_scores(block), level))
+        return np.sort(ends, axis=1)  # a link may fall
+
+    def _is_free(self) -> bool:
+        """Whether the estimates are those of maximum likelihood."""
+        return self.alpha_ == 0 and self.bounds is None
+
+    def _why_no_inference(self) -> str:
+        """The reason, and the way out."""
+        if self.alpha_ > 0:
+            return _PENALISED.format(self._unpenalised())
+        if self.bounds is not None:
+            return _BOUNDED
+        if self._family() is None:
+            return _NO_FAMILY
+        dependent = self.certificate_.dependent
+        if dependent:
+            more = f"; and {len(dependent) - 5} more" if len(dependent) > 5 else ""
+            return (
+                "the columns are redundant, so single coefficients are not determined: "
+                f"{'; '.join(dependent[:5])}{more}. Drop a column of each relation; "
+                "summary(X, y, redundant='drop') does so for its table."
+            )
+        if not np.isfinite(self.certificate_.value):
+            return f"a maximum of the likelihood is not proven. {self.certificate_.sentences()[0]}"
+        return (
+            "the information matrix cannot be inverted in float64: columns are nearly combinations of others, or their "
+            "scales are extreme. Rescale or drop columns."
+        )
+
+    def _unpenalised(self) -> str:
+        """How to fit the same model without a penalty."""
+        return f"{type(self).__name__}(alpha=0)"
+
+    def _family(self) -> tuple[Response, str] | None:
+        """The family of the targets and the name of the link; None where the loss is not of a family."""
+        raise NotImplementedError
+
+    def _task_on(self, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any) -> GeneralisedLinear:
+        """The task on these rows, seen through the fitted encoder and basis."""
+        raise NotImplementedError
+
+    def _weights(self) -> Weights:
+        raise NotImplementedError
+
+    def _loss(self) -> Any:
+        raise NotImplementedError
+
+    def _row_scores(self, block: Block) -> Array:
+        raise NotImplementedError
+
+    def columns_of(self, block: Block) -> Any:
+        """The columns that the model weighs."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _SeenFit:
+    """A fit beside its rows: of all columns, or without the redundant ones."""
+
+    task: GeneralisedLinear
+    state: Weights
+    fit: GlmInference
+    certificate: ScoreCertificate
+    dropped: tuple[Dropped, ...]
+
+
+MOST_STEPS = 1000
+
+
+def _without(task: GeneralisedLinear) -> GeneralisedLinear:
+    """The task on the columns that the factor of its Gram matrix keeps, without a penalty."""
+    first = int(task.fit_intercept)
+    places = tuple(int(place) - first for place in task.columns.factor.kept if place >= first)
+    kept = KeptColumns(tuple(task.source.names[place] for place in places), places)
+    d = len(places)
+    free = Strengths(0.0, 0.0, np.ones(d), np.full(d, -np.inf), np.full(d, np.inf))
+    return GeneralisedLinear(task.source.through(kept), task.loss, free, task.fit_intercept)
+
+
+def _named(y: Any, sample_weight: Any, offset: Any, exposure: Any) -> list[tuple[str, Any]]:
+    return [("y", y), ("sample_weight", sample_weight), ("offset", offset), ("exposure", exposure)]
+
+
+def _check_dispersion(given: Any) -> None:
+    if given is None or (isinstance(given, str) and given in ("pearson", "deviance")):
+        return
+    if isinstance(given, Real) and not isinstance(given, bool) and 0 < float(given) < np.inf:
+        return
+    raise ValueError(f"dispersion must be None, 'pearson', 'deviance' or a number > 0. Got {given!r}.")
+
+
+_PENALISED = (
+    "standard errors and p-values do not hold under a penalty: it pulls the estimates towards 0 on purpose, so they "
+    "are not centred on the truth. Use {0} for p-values, refits on Bootstrap rows for the spread of the weights."
+)
+_BOUNDED = "this model may hold weights at bounds, where standard errors do not exist. Fit without bounds."
+_NO_FAMILY = (
+    "a loss of your own has no likelihood, so there is neither a dispersion nor a test. Use a family, or refits on "
+    "Bootstrap rows for the spread of the weights."
+)

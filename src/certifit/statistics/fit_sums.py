@@ -1,0 +1,188 @@
+"""What inference for a generalised linear model sums over the rows of its fit: one pass.
+
+information   sum w W (x, 1)(x, 1)',   W = E l'' = h'^2 / V: what Fisher scoring (IRLS) weighs rows by
+deviance      2 sum w l(y, z),         Pearson's sum of w (y - mu)^2 / V = w l'^2 / W
+saturated     log-likelihood of means equal to the targets, at dispersion 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.source import Block, Source, tree_sum
+from certifit.statistics import row_losses
+
+Likelihood = Callable[[Array, Array, Array | None], float]  # of targets, means and weights
+
+
+@dataclass(frozen=True)
+class FitSums:
+    """Sums over rows of positive weight, in the units of the weights. half: half the deviance, of the fit and null."""
+
+    information: Array
+    half: float
+    null_half: float
+    pearson: float
+    saturated: float
+    n_rows: int
+
+    def __add__(self, other: FitSums) -> FitSums:
+        return FitSums(
+            self.information + other.information,
+            self.half + other.half,
+            self.null_half + other.null_half,
+            self.pearson + other.pearson,
+            self.saturated + other.saturated,
+            self.n_rows + other.n_rows,
+        )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted point: loss, scaling, weights of scaled, shifted columns and their intercept."""
+
+    loss: Any
+    scaling: Any
+    weights: Array
+    intercept: float
+
+    def scores(self, run: Block) -> Array:
+        """offset + b + x'w of the rows."""
+        return row_losses.scores_of(run, self.scaling, self.weights, self.intercept)
+
+    def only_intercept(self, intercept: float) -> Fit:
+        """No weights."""
+        return replace(self, weights=np.zeros_like(self.weights), intercept=intercept)
+
+
+def expected_curvature(loss: Any, y: Array, z: Array) -> Array:
+    """E l'' over targets of the mean of a score; where l'' is linear in y, l'' at that mean."""
+    found = loss.expected(y, z) if loss.code is None and hasattr(loss, "link") else loss.curvature(loss.mean(z), z)
+    return np.asarray(found)
+
+
+def fit_sums(source: Source, fit: Fit, null: float, saturated: Likelihood | None) -> FitSums:
+    """All sums. null: the score, but for the offset, of the model without columns."""
+    f = partial(_of_run, fit=fit, null=null, saturated=saturated, block_rows=source.block_rows)
+    total: FitSums = source.reduce(f)
+    return replace(total, information=total.information / fit.scaling.weight_scale)
+
+
+def _of_run(run: Block, fit: Fit, null: float, saturated: Likelihood | None, block_rows: int) -> FitSums:
+    z = fit.scores(run)
+    found = row_losses.derivatives_of(run, fit.loss, z, hessian=False)
+    y = np.asarray(run.y)
+    with np.errstate(all="ignore"):
+        weights = np.where(np.isfinite(found.values), expected_curvature(fit.loss, y, z), 0.0)
+        pearson = np.where(found.slopes == 0, 0.0, np.square(found.slopes) / weights)
+        alone = np.full(run.n_rows, null) if run.offset is None else null + run.offset
+        null_values = row_losses.derivatives_of(run, fit.loss, alone, hessian=False).values
+    information = row_losses.sums_of(run, fit.scaling, found.slopes, weights, block_rows, (None, 1))[1]
+    assert information is not None
+
+    def of_block(begin: int) -> FitSums:
+        part = slice(begin, begin + block_rows)
+        w = None if run.weight is None else run.weight[part]
+        half, null_half, chi2 = (_total(rows[part], w) for rows in (found.values, null_values, pearson))
+        counted = slice(None) if w is None else w > 0
+        target = y[part][counted]
+        with np.errstate(all="ignore"):
+            full = np.nan if saturated is None else saturated(target, target, None if w is None else w[counted])
+        return FitSums(np.zeros(0), half, null_half, chi2, full, len(target))
+
+    rest = tree_sum(map(of_block, range(0, max(run.n_rows, 1), block_rows)))
+    return replace(rest, information=information[0])
+
+
+def _total(rows: Array, weight: Array | None) -> float:
+    return float(rows.sum() if weight is None else (np.where(weight > 0, rows, 0.0) * weight).sum())
+
+
+def likelihood_sum(source: Source, fit: Fit, likelihood: Likelihood) -> float:
+    """Log-likelihood of the rows at the fitted means: one pass."""
+    return float(source.reduce(partial(_likelihood_of_run, fit=fit, f=likelihood, block_rows=source.block_rows)))
+
+
+def _likelihood_of_run(run: Block, fit: Fit, f: Likelihood, block_rows: int) -> Array:
+    mu, y = fit.loss.mean(fit.scores(run)), np.asarray(run.y)
+
+    def of_block(begin: int) -> Array:
+        part = slice(begin, begin + block_rows)
+        w = None if run.weight is None else run.weight[part]
+        counted = slice(None) if w is None else w > 0
+        return np.array(f(y[part][counted], mu[part][counted], None if w is None else w[counted]))
+
+    return tree_sum(map(of_block, range(0, max(run.n_rows, 1), block_rows)))
+
+
+def sandwich_sums(source: Source, fit: Fit, is_frequency: bool) -> tuple[Array, Array]:
+    """sum w l'' (x, 1)(x, 1)' and sum w l'^2 (x, 1)(x, 1)', of inverse variances sum w^2 l'^2: one pass."""
+    f = partial(_sandwich_of_run, fit=fit, is_frequency=is_frequency, block_rows=source.block_rows)
+    bread, meat = source.reduce(f).matrices
+    return bread / fit.scaling.weight_scale, meat / fit.scaling.weight_scale
+
+
+@dataclass(frozen=True)
+class _Pair:
+    matrices: Array
+
+    def __add__(self, other: _Pair) -> _Pair:
+        return _Pair(self.matrices + other.matrices)
+
+
+def _sandwich_of_run(run: Block, fit: Fit, is_frequency: bool, block_rows: int) -> _Pair:
+    z, y = fit.scores(run), np.asarray(run.y)
+    slopes = row_losses.derivatives_of(run, fit.loss, z, hessian=False).slopes
+    with np.errstate(all="ignore"):
+        curvatures = row_losses.curvature_of(fit.loss, y, z)
+    squares = np.square(slopes) * (1.0 if is_frequency or run.weight is None else run.weight)
+    both = row_losses.hessians_of(run, fit.scaling, (curvatures, squares), block_rows, (None, 1))
+    return _Pair(np.stack([one[0] for one in both]))
+
+
+def null_score(source: Source, loss: Any, start: float) -> float:
+    """The b that minimises sum w l(y, offset + b): Newton's method on one number, each step a pass over the targets."""
+    b = start
+    at = _null_sums(source, loss, b)
+    for _ in range(MOST_STEPS):
+        step = at[1] / at[2] if at[2] > 0 else 0.0
+        if not abs(step) > NULL_STEP * max(abs(b), 1.0):
+            break
+        while abs(step) > NULL_STEP * max(abs(b), 1.0):
+            trial = _null_sums(source, loss, b - step)
+            if trial[0] <= at[0] + 1e-13 * abs(at[0]):
+                break
+            step /= 2
+        else:
+            break
+        b, at = b - step, trial
+    return float(b)
+
+
+NULL_STEP = 1e-10
+MOST_STEPS = 100
+
+
+def _null_sums(source: Source, loss: Any, b: float) -> Array:
+    sums: Array = source.reduce(partial(_null_of_run, loss=loss, b=b, block_rows=source.block_rows))
+    return sums
+
+
+def _null_of_run(run: Block, loss: Any, b: float, block_rows: int) -> Array:
+    z = np.full(run.n_rows, b) if run.offset is None else b + run.offset
+    found = row_losses.derivatives_of(run, loss, z, hessian=False)
+    with np.errstate(all="ignore"):
+        curved = expected_curvature(loss, np.asarray(run.y), z)
+
+    def of_block(begin: int) -> Array:
+        part = slice(begin, begin + block_rows)
+        w = None if run.weight is None else run.weight[part]
+        return np.array([_total(rows[part], w) for rows in (found.values, found.slopes, curved)])
+
+    return tree_sum(map(of_block, range(0, max(run.n_rows, 1), block_rows)))

@@ -1,0 +1,123 @@
+"""The oracle statistic of losses in Python, a run at a time: derivatives by row in NumPy, their sums compiled.
+
+A loss without a curvature gets differences of its slope. Where a loss is not convex both Hessians are summed, the
+true one and the expected one (Fisher's, >= 0); the true one is used where it is positive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.source import Block, tree_sum
+from certifit.runtime import core, n_threads
+
+STEP = 6e-6  # of differences of a slope: the cube root of the rounding unit
+INDEFINITE = 1e-10  # of the largest eigenvalue, in units of unit diagonal: a lower one is negative
+
+
+@dataclass(frozen=True)
+class RowDerivatives:
+    """Loss and derivatives of the rows of a run. curvatures: one, or the true and the expected one; none: not asked."""
+
+    values: Array
+    slopes: Array
+    curvatures: tuple[Array, ...]
+
+
+def scores_of(run: Block, scaling: Any, weights: Array, intercept: float) -> Array:
+    """offset + b + x'w of the rows, in scaled and shifted columns."""
+    directions = np.ascontiguousarray(weights[:, None])
+    if len(weights):
+        z = core.project(run.rows, scaling.scale, scaling.shift, directions, n_threads())[:, 0] + intercept
+    else:
+        z = np.full(run.n_rows, intercept)
+    return np.asarray(z if run.offset is None else z + run.offset)
+
+
+def derivatives_of(run: Block, loss: Any, z: Array, hessian: bool) -> RowDerivatives:
+    """Of the rows; those of weight 0 have none."""
+    if run.y is None:
+        raise ValueError("The rows carry no target.")
+    counted = None if run.weight is None else run.weight > 0
+    y = run.y if counted is None or not counted.any() else np.where(counted, run.y, run.y[counted][0])
+    z = z if counted is None else np.where(counted, z, z[counted][0] if counted.any() else 0.0)
+    with np.errstate(all="ignore"):
+        values, slopes = loss.value(y, z), loss.slope(y, z)
+        curvatures: tuple[Array, ...] = ()
+        if hessian:
+            curvatures = (curvature_of(loss, y, z),)
+            if not loss.is_convex:
+                curvatures = (*curvatures, np.maximum(loss.expected(y, z), 0.0)) if loss.has_curvature else curvatures
+    if counted is not None:
+        values, slopes = np.where(counted, values, 0.0), np.where(counted, slopes, 0.0)
+    return RowDerivatives(np.asarray(values), np.ascontiguousarray(slopes), curvatures)
+
+
+def curvature_of(loss: Any, y: Array, z: Array) -> Array:
+    """l'', by differences of the slope where the loss gives none."""
+    if loss.has_curvature:
+        return np.asarray(loss.curvature(y, z))
+    step = STEP * np.maximum(np.abs(z), 1.0)
+    return np.asarray((loss.slope(y, z + step) - loss.slope(y, z - step)) / (2 * step))
+
+
+def sums_of(
+    run: Block, scaling: Any, slopes: Array, curvatures: Array | None, block_rows: int, by_cell: tuple[Any, ...]
+) -> tuple[Array, Array | None, Array | None, float]:
+    """Sums of w slope (x, 1) and w curvature (x, 1)(x, 1)'; the largest entries, and the sum of w |slope|."""
+    usable = None if curvatures is None else np.where(np.isfinite(curvatures), np.maximum(curvatures, 0.0), 0.0)
+    finite = np.where(np.isfinite(slopes), slopes, 0.0)
+    settings = (scaling.scale, scaling.shift, scaling.weight_scale, block_rows, n_threads())
+    found: tuple[Array, Array | None, Array | None, float] = core.weighted_sums(
+        run.rows, finite, usable, run.weight, *settings, *by_cell
+    )
+    return found
+
+
+def hessians_of(
+    run: Block, scaling: Any, curvatures: tuple[Array, ...], block_rows: int, by_cell: tuple[Any, ...]
+) -> list[Array]:
+    """A sum of w curvature (x, 1)(x, 1)' for each; parts below 0 are summed by themselves."""
+    nothing = np.zeros(run.n_rows)
+    found = []
+    for curvature in curvatures:
+        total = sums_of(run, scaling, nothing, curvature, block_rows, by_cell)[1]
+        assert total is not None
+        if (curvature < 0).any():
+            below = sums_of(run, scaling, nothing, -curvature, block_rows, by_cell)[1]
+            assert below is not None
+            total = total - below
+        found.append(total)
+    return found
+
+
+def value_sums(run: Block, values: Array, weight_scale: float, block_rows: int, by_cell: tuple[Any, ...]) -> Array:
+    """Sums of w value: one entry a cell, blocks in the tree of all sums."""
+    cells, n_cells = by_cell
+    weighted = values * weight_scale if run.weight is None else values * (run.weight * weight_scale)
+
+    def of_block(begin: int) -> Array:
+        part = weighted[begin : begin + block_rows]
+        if cells is None:
+            return np.array([part.sum()])
+        return np.bincount(cells[begin : begin + block_rows], weights=part, minlength=n_cells)[:n_cells]
+
+    return tree_sum(map(of_block, range(0, max(run.n_rows, 1), block_rows)))
+
+
+def chosen(pairs: Array) -> Array:
+    """Of true Hessians beside expected ones, shape (2, cells, size, size): the true ones where they are positive."""
+    return np.stack([true if _is_positive(true) else expected for true, expected in zip(*pairs, strict=True)])
+
+
+def _is_positive(matrix: Array) -> bool:
+    diagonal = np.diagonal(matrix)
+    if not (np.isfinite(matrix).all() and (diagonal >= 0).all()):
+        return False
+    units = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    values = np.linalg.eigvalsh(matrix * units * units[:, None])
+    return bool(values[0] >= -INDEFINITE * max(values[-1], 0.0))
