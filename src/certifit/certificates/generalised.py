@@ -1,11 +1,7 @@
 """The certificate of a generalised linear model: how far its objective can be above the minimum.
 
-For losses with |l'''| <= M l'' the objective f has, along any line, a curvature that changes by no more than a factor
-e^(M |change of a score|). With g and H at the state, lambda^2 = g'H^-1 g, R = M max_i |(x_i, 1)|_{H^-1}, q = R lambda:
-
-    q < 1  =>  a minimum exists, and f - min f <= [q + (1 - q) log(1 - q)] / R^2 = lambda^2 / 2 (1 + q/3 + ...)
-
-Any larger R or lambda proves as well. R <= M sum_j max_i |x_ij| sqrt((H^-1)_jj) costs no pass; the exact R one more.
+By self-concordance (certificates/concordance.py). R <= M sum_j max_i |x_ij| sqrt((H^-1)_jj) costs no pass; the exact
+R = M max_i |(x_i, 1)|_{H^-1} one more. With an L1 penalty or bounds by certificates/kinked.py.
 """
 
 from __future__ import annotations
@@ -17,10 +13,13 @@ from typing import Any
 import numpy as np
 
 from certifit.certificates.certificate import Certificate
+from certifit.certificates.concordance import Decrement
+from certifit.certificates.kinked import MOST_COLUMNS, estimate, prove
 from certifit.certificates.least_squares import certify as certify_squares
 from certifit.certificates.separation import Separation, separation
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block
+from certifit.losses.user import Loss
 from certifit.runtime import one_blas_thread
 from certifit.statistics.curvature import Curvature
 from certifit.statistics.oracle import Oracle
@@ -28,16 +27,14 @@ from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.recession import sides_of
-from certifit.tasks.score_duality import scale_of, score_gap
+from certifit.tasks.score_duality import scale_of
 
 CLAIM = "relative excess of the objective"
 THEOREM = "self-concordance: the curvature at the state bounds the objective below, and proves that a minimum exists"
-GAP = "weak duality: the dual objective at any feasible point is a lower bound"
+GAP = "weak duality, or self-concordance with the slopes of the penalty: both bound the objective below"
 LOCAL = "the Newton decrement at the state: a local estimate, no proof"
 ESTIMATE = "the Newton decrement of a convex objective: an estimate, no proof"
 PIECE_ROWS = 4096
-MOST_COLUMNS = 3000  # that a Hessian is made of
-SERIES = 0.1  # below it the bound is summed as a series, where nothing cancels
 
 
 @dataclass(frozen=True)
@@ -68,29 +65,6 @@ class ScoreCertificate(Certificate):
             )
             return [first, *self._rank_sentences()]
         return super().sentences()
-
-
-@dataclass(frozen=True)
-class Decrement:
-    """lambda and R at a state, both at least what they are, and what rounding adds to lambda."""
-
-    value: float
-    rounding: float
-    reach: float
-
-    @property
-    def q(self) -> float:
-        """R lambda."""
-        return self.reach * (self.value + self.rounding)
-
-    def excess(self) -> float:
-        """The bound on f - min f; infinite where it proves nothing."""
-        size = self.value + self.rounding
-        if not self.q < 1:
-            return np.inf
-        if self.q < SERIES:  # sum over k >= 2 of q^k / (k (k - 1)), over R^2; what is left after q^12 is below 1e-12
-            return size**2 * sum(self.q ** (k - 2) / (k * (k - 1)) for k in range(2, 14)) * (1 + 1e-11)
-        return (self.q + (1 - self.q) * float(np.log1p(-self.q))) / self.reach**2
 
 
 @one_blas_thread
@@ -132,30 +106,24 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
 
 
 def _certify_gap(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreCertificate:
-    """By the duality gap: with an L1 penalty or bounds, and where columns are too many for a Hessian."""
-    gap = score_gap(task, task.to_point(state), tolerance)
-    active = np.flatnonzero(state.coef)
+    """With an L1 penalty or bounds, and where columns are too many for a Hessian."""
+    point = task.to_point(state)
+    # That a loss of the user's own is convex was not refuted; it is not proven.
+    is_local = not task.loss.is_convex or isinstance(task.loss, Loss)
+    proof = estimate(task, point) if is_local else prove(task, point, tolerance)
+    gap = proof.gap
     return ScoreCertificate(
         claim=CLAIM,
-        theorem=GAP,
+        theorem=LOCAL if is_local else GAP,
         value=gap.relative,
         tolerance=tolerance,
         rounding=gap.rounding / gap.scale + TINY,
-        rank=len(active),
+        rank=int(np.count_nonzero(state.coef)),
         n_columns=len(state.coef),
-        condition=_active_condition(task, state, active),
+        condition=float(f"{proof.condition:.6g}"),
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
+        is_local=is_local,
     )
-
-
-def _active_condition(task: GeneralisedLinear, state: Weights, active: Array) -> float:
-    """Of the Hessian of the columns with a weight, at the last point it was made at."""
-    if len(state.coef) > MOST_COLUMNS:
-        return np.inf if len(active) else 1.0
-    if task.last_hessian is None:
-        task.sums(task.to_point(state), hessian=True)
-    assert task.last_hessian is not None
-    return float(f"{Curvature(task.last_hessian[np.ix_(active, active)]).condition:.6g}") if len(active) else 1.0
 
 
 def _decrement(task: GeneralisedLinear, point: Array, sums: Oracle, at: Evaluated, curvature: Curvature) -> Decrement:

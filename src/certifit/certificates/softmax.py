@@ -18,7 +18,8 @@ from functools import partial
 
 import numpy as np
 
-from certifit.certificates.generalised import CLAIM, PIECE_ROWS, THEOREM, Decrement, ScoreCertificate, fault_of
+from certifit.certificates.concordance import Decrement
+from certifit.certificates.generalised import CLAIM, PIECE_ROWS, THEOREM, ScoreCertificate, fault_of
 from certifit.certificates.separation import Separation, softmax_separation
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block
