@@ -16,6 +16,7 @@ from certifit.certificates.certificate import Certificate
 from certifit.certificates.concordance import Decrement
 from certifit.certificates.kinked import MOST_COLUMNS, estimate, prove
 from certifit.certificates.least_squares import certify as certify_squares
+from certifit.certificates.near_scores import near_scores
 from certifit.certificates.separation import Separation, separation
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block
@@ -77,14 +78,15 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     at = task.of_sums(sums, point)
     assert at.hessian is not None
     curvature = Curvature(at.hessian)
-    decrement = _decrement(task, point, sums, at, curvature)
-    is_local = task.loss.concordance is None or not task.loss.is_convex
+    near = near_scores(task, point)
+    concordance = 0.0 if near is None else near.concordance
+    decrement = _decrement(task, point, sums, at, curvature, concordance)
     scale = scale_of(task, at.value)
-    excess = (decrement.value + decrement.rounding) ** 2 / 2 if is_local else decrement.excess()
-    if not is_local and not excess <= tolerance * scale and decrement.value < np.inf:
-        exact = _exact_reach(task, curvature)
+    if near is not None and not decrement.excess() <= tolerance * scale and decrement.value < np.inf:
+        exact = concordance * _exact_reach(task, curvature)
         decrement = Decrement(decrement.value, decrement.rounding, min(exact, decrement.reach))
-        excess = decrement.excess()
+    is_local = near is None or (decrement.q < 1 and not near.covers(decrement.q))
+    excess = (decrement.value + decrement.rounding) ** 2 / 2 if is_local else decrement.excess()
     dependent = _relations(task, state) if curvature.n_flat else ()
     found = None if np.isfinite(excess) else _separation(task, state)
     rounding = (decrement.value * decrement.rounding + decrement.rounding**2 / 2) / scale + TINY
@@ -126,7 +128,9 @@ def _certify_gap(task: GeneralisedLinear, state: Weights, tolerance: float) -> S
     )
 
 
-def _decrement(task: GeneralisedLinear, point: Array, sums: Oracle, at: Evaluated, curvature: Curvature) -> Decrement:
+def _decrement(
+    task: GeneralisedLinear, point: Array, sums: Oracle, at: Evaluated, curvature: Curvature, concordance: float
+) -> Decrement:
     """lambda and the cheap R, with what rounding may have hidden."""
     assert sums.largest is not None and sums.hessian is not None
     largest, size = sums.largest, task.size
@@ -145,7 +149,6 @@ def _decrement(task: GeneralisedLinear, point: Array, sums: Oracle, at: Evaluate
         return Decrement(np.inf, 0.0, np.inf)
     loose = 1 / np.sqrt(1 - loose)
     value = np.sqrt(max(float(at.gradient @ curvature.solve(at.gradient)), 0.0)) * loose
-    concordance = task.loss.concordance or 0.0
     return Decrement(float(value), float(error @ inverse) * loose, concordance * float(largest @ inverse) * loose)
 
 
@@ -155,10 +158,10 @@ def _is_flat_alone(task: GeneralisedLinear, curvature: Curvature) -> bool:
 
 
 def _exact_reach(task: GeneralisedLinear, curvature: Curvature) -> float:
-    """M max_i |(x_i, 1)|_{H^-1}: one pass."""
+    """max_i |(x_i, 1)|_{H^-1}: one pass."""
     inverse = curvature.inverse
     values = task.source.map(partial(_reach_of_run, inverse=inverse, task=task.row_units))
-    return float(task.loss.concordance or 0.0) * max(values, default=0.0) * (1 + 1e-6)
+    return max(values, default=0.0) * (1 + 1e-6)
 
 
 def _reach_of_run(run: Block, inverse: Array, task: tuple[Array, Array, bool]) -> float:

@@ -35,7 +35,8 @@ class NearScores:
 
     def covers(self, q: float) -> bool:
         """Whether a proof with this M stays where it holds."""
-        return bool(0 <= q < 1) and -math.log1p(-q) <= self.concordance * self.room
+        is_near = math.isinf(self.room) or (q < 1 and -math.log1p(-q) <= self.concordance * self.room)
+        return bool(0 <= q < 1) and is_near
 
 
 def near_scores(task: GeneralisedLinear, point: Array) -> NearScores | None:

@@ -192,7 +192,7 @@ class LogisticRegression(ScoreModel, Classifier):
         self.coef_, self.intercept_ = run.state.coef, run.state.intercept
         self.alpha_, self.data_ = float(task.alpha), softmax.facts(task)
         self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
-        self._warn(run.reason, stacklevel)
+        self._warn(run.reason, stacklevel + 1)
 
     def relative_to(self, label: Any) -> tuple[Array, Array]:
         """Weights and intercepts that predict the same with 0 for one class: logarithms of odds against it.
