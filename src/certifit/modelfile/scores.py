@@ -103,7 +103,6 @@ FITTED: Mapping[str, Spec] = {
     "n_trace": COUNT,
     "offset": OrNull(TEXT),
     "penalty": PENALTY,
-    "offset": {"exposure": OrNull(TEXT), "offset": OrNull(TEXT)},  # what they were called, null where not given
     "solution": {"alpha": NUMBER_FROM_0},
     "target": TEXT,
 }
@@ -163,7 +162,6 @@ def _dump(model: Any) -> tuple[Metadata, Arrays]:
         "n_trace": len(history),
         "offset": model.offset_name_,
         "penalty": penalty,
-        "offset": {"exposure": model.exposure_name_, "offset": model.offset_name_},
         "solution": {"alpha": float(model.alpha_)},
         "target": model.target_name_,
     }
@@ -282,7 +280,6 @@ def _build(cls: type[Any], metadata: Metadata, arrays: Arrays, parts: Parts) -> 
     else:
         model.classes_, model.class_weight_ = parts.extra, arrays.get("class_weight")
     model.alpha_ = metadata["solution"]["alpha"]
-    model.exposure_name_, model.offset_name_ = metadata["offset"]["exposure"], metadata["offset"]["offset"]
     model.rank_, model.condition_ = parts.certificate.rank, parts.certificate.condition
     model.data_ = dict(metadata["data"])
     model.history_ = [
