@@ -102,7 +102,6 @@ def task_of(task: GeneralisedLinear, source: Source, alpha: float) -> Generalise
 
 
 def fits_in_memory(loss: ScoreLoss, n_columns: int, splits: Splits) -> bool:
-    """Whether the loss is compiled and Hessians of all cells and splits are not too large."""
-    return (
-        loss.code is not None and 8 * (splits.cells.n_cells + 2 * splits.n_splits) * (n_columns + 1) ** 2 <= MOST_BYTES
-    )
+    """Whether the loss is compiled and convex, and Hessians of all cells and splits are not too large."""
+    size = 8 * (splits.cells.n_cells + 2 * splits.n_splits) * (n_columns + 1) ** 2
+    return loss.code is not None and loss.is_convex and size <= MOST_BYTES
