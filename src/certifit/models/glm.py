@@ -22,6 +22,7 @@ from certifit.losses.response import loss_of
 from certifit.losses.scores import GammaLog, PoissonLog, ScoreLoss
 from certifit.losses.user import Loss
 from certifit.models.mapped import unchanged_on_error
+from certifit.models.mean_folds import MeanFoldMethods
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
 from certifit.solvers.coordinate import ElasticPath
@@ -31,7 +32,7 @@ from certifit.statistics.targets import target_sums
 from certifit.tasks.generalised import GeneralisedLinear
 
 
-class GeneralisedRegressor(RegressorMixin, ScoreModel):
+class GeneralisedRegressor(MeanFoldMethods, RegressorMixin, ScoreModel):
     """E y = mean(z), z = offset + b + x'w."""
 
     @one_blas_thread
@@ -83,8 +84,8 @@ class GeneralisedRegressor(RegressorMixin, ScoreModel):
         With an offset the constant is added to it. Of a scan that carries its target too.
         """
         check_is_fitted(self)
+        predict_source(self, X) if isinstance(X, Source) else predict_rows(self, X)
         source = fit_source(self.reader(), X, y, sample_weight, offset, exposure)
-        predict_source(self, source)
         loss = self._loss()
         with np.errstate(divide="ignore", invalid="ignore"):  # no event at all: the score of the mean 0
             start = float(loss.score(target_sums(source).mean))
@@ -213,6 +214,9 @@ class PoissonRegressor(GeneralisedRegressor):
     def _loss(self) -> ScoreLoss:
         return PoissonLog()
 
+    def _term(self) -> str:
+        return "[ e^z_i - y_i z_i ]"
+
     def _family(self) -> tuple[Response, str] | None:
         return Poisson(), "log"
 
@@ -237,6 +241,9 @@ class GammaRegressor(PoissonRegressor):
 
     def _loss(self) -> ScoreLoss:
         return GammaLog()
+
+    def _term(self) -> str:
+        return "[ y_i e^-z_i + z_i ]"
 
     def _family(self) -> tuple[Response, str] | None:
         return Gamma(), "log"
@@ -312,6 +319,10 @@ class GLM(GeneralisedRegressor):
         self.step_tol = step_tol
         self.max_iter = max_iter
 
+    def candidates(self, source: Source) -> list[dict[str, Any]]:
+        """Nothing to choose: the model has no penalty unless one is asked for."""
+        return [{}]
+
     def means(self, block: Block) -> Array:
         """E y of the rows of a block of the source that the model was fitted to."""
         z = self._row_scores(block)
@@ -325,6 +336,12 @@ class GLM(GeneralisedRegressor):
                 "Use a link that takes any score, as link='log'."
             )
         return mu
+
+    def _term(self) -> str:
+        law = self._family()
+        if law is None:
+            return f"[ {self._loss().name} ](y_i, z_i)"
+        return f"d(y_i, h(z_i)) / 2, d the {law[0].name} deviance, h of the {law[1]} link,"
 
     def _loss(self) -> ScoreLoss:
         if not isinstance(self.family, ScoreLoss):

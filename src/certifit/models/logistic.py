@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -12,19 +12,27 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.generalised import certify
+from certifit.data.cells import ByLabel, Splits
 from certifit.data.columns import Array
 from certifit.data.gate import class_source
+from certifit.data.labels import one_type, read_labels
 from certifit.data.source import Block, Source, tree_sum
 from certifit.families.response import Response
 from certifit.families.responses import Bernoulli
 from certifit.losses.scores import Logistic, ScoreLoss
+from certifit.models import softmax
+from certifit.models.class_folds import FoldModel, FoldModels, present
+from certifit.models.class_refits import trained_classes
 from certifit.models.classifier import Classifier, codes_of
 from certifit.models.mapped import check_number, unchanged_on_error
+from certifit.models.score_folds import default_alphas, fold_columns, score_fits
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
 from certifit.solvers.coordinate import ElasticPath
+from certifit.statistics.fold_oracle import cell_targets
 from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
+from certifit.tasks.softmax import SoftmaxWeights
 
 
 class LogisticRegression(ScoreModel, Classifier):
@@ -119,7 +127,16 @@ class LogisticRegression(ScoreModel, Classifier):
     def decision_function(self, X: Any, *, offset: Any = None) -> Array:
         """The score z of the second class for every row; for more than two classes, of every class."""
         check_is_fitted(self)
+        if len(self.classes_) > 2:
+            return self._whole(X, self.scores, offset)
         return np.concatenate([*self._each(X, self._row_scores, offset), np.zeros(0)])
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> float:
+        """The share of rows that are predicted right; of a scan with its own target too."""
+        if offset is None:
+            return super().score(X, y, sample_weight)
+        is_right = self.predict(X, offset=offset) == one_type(np.asarray(read_labels(y)))
+        return float(np.average(is_right, weights=sample_weight))
 
     @one_blas_thread
     def path(
@@ -152,15 +169,76 @@ class LogisticRegression(ScoreModel, Classifier):
         self._check_parameters()
         if len(classes) < 2:
             raise ValueError(f"y has one class only, {classes.tolist()}. A classifier needs at least two.")
-        if len(classes) > 2:
-            raise NotImplementedError("Softmax is not here yet.")
         self.classes_ = classes
         self.class_weight_ = self._class_weights(source)
-        self._fit_scores(self._weighted(source), stacklevel=5)
-        self.coef_, self.intercept_ = self.coef_[None, :], np.array([self.intercept_])
+        if len(classes) > 2:
+            self._fit_softmax(self._weighted(source), stacklevel=5)
+        else:
+            self._fit_scores(self._weighted(source), stacklevel=5)
+            self.coef_, self.intercept_ = self.coef_[None, :], np.array([self.intercept_])
         if self.class_weight_ is not None:  # the rows' own weights are what a later look at the data compares
             self.data_ = self.data_ | {"sum_weight": class_sums(source, len(classes)).sum()}
         return self
+
+    def _fit_softmax(self, source: Source, stacklevel: int) -> None:
+        """Fit the maps and the weights of more than two classes."""
+        mapped = self.fit_maps(source)
+        self.column_names_ = list(mapped.names)
+        task = softmax.softmax_task(self, mapped, self.alpha)
+        stop = (self._tolerance(), int(self.max_iter), float(self.step_tol))
+        run = softmax.solve_softmax(task, self.solver, *stop)
+        self.history_, self.inference_ = run.history, None
+        self.certificate_ = softmax.certify_softmax(task, run.state, self._tolerance())
+        self.coef_, self.intercept_ = run.state.coef, run.state.intercept
+        self.alpha_, self.data_ = float(task.alpha), softmax.facts(task)
+        self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
+        self._warn(run.reason, stacklevel + 1)
+
+    def relative_to(self, label: Any) -> tuple[Array, Array]:
+        """Weights and intercepts that predict the same with 0 for one class: logarithms of odds against it.
+
+        Adding one vector to the weights of all classes changes no prediction, so k classes have k - 1 rows of weights.
+        """
+        check_is_fitted(self)
+        labels = self.classes_.tolist()
+        if label not in labels:
+            raise ValueError(f"There is no class {label!r}. The classes are {labels}.")
+        coef, intercept = self.coef_, self.intercept_
+        if len(labels) == 2:
+            coef, intercept = np.vstack([np.zeros_like(coef), coef]), np.append(0.0, intercept)
+        place = labels.index(label)
+        return coef - coef[place], intercept - intercept[place]
+
+    def class_fold_models(
+        self, source: Source, classes: Array, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
+    ) -> FoldModels | None:
+        """Fits of all candidates to the training rows of all splits, a path for all of them at once.
+
+        None where each is to be fitted by itself: more than two classes, and where `score_fits` says so.
+        """
+        if len(classes) != 2:
+            return None
+        for splits in rounds:
+            for s, sums in enumerate(trained_classes(source, 2, splits)):
+                present(sums, classes, s)
+        probe = clone(self)
+        probe.classes_ = classes
+        found = score_fits(probe, source, rounds, candidates, _class_weighted)
+        if found is None:
+            return None
+        places = np.arange(2)
+        models: list[list[list[FoldModel | None]]]
+        models = [[[FoldModel(fit, places, 2) for fit in own] for own in fits] for fits in found.fits]
+        return FoldModels(found.source, rounds, models, {})
+
+    def has_fold_sums(self, source: Source) -> bool:
+        """Whether all splits share passes, as far as can be told without one over all rows."""
+        probe = clone(self)
+        return fold_columns(probe, source) is not None and float(self.l1_ratio) == 0 and self.bounds is None
+
+    def candidates(self, source: Source) -> list[dict[str, Any]]:
+        """Fifty values of alpha where the user names none."""
+        return default_alphas(self, source)
 
     def _weighted(self, source: Source) -> Source:
         """The rows with their weights times those of their classes."""
@@ -169,11 +247,12 @@ class LogisticRegression(ScoreModel, Classifier):
 
     def _class_weights(self, source: Source) -> Array | None:
         """A factor a class; None where all are 1."""
+        return None if self.class_weight is None else self._factors_of(class_sums(source, len(self.classes_)))
+
+    def _factors_of(self, sums: Array) -> Array:
+        """A factor a class; sums: weights of the classes."""
         given = self.class_weight
-        if given is None:
-            return None
         if given == "balanced":
-            sums = class_sums(source, len(self.classes_))
             return np.asarray(sums.sum() / (len(sums) * sums))
         if not isinstance(given, Mapping):
             raise ValueError(f"class_weight must be a dict {{label: weight}}, 'balanced' or None. Got {given!r}.")
@@ -186,6 +265,11 @@ class LogisticRegression(ScoreModel, Classifier):
 
     def _loss(self) -> ScoreLoss:
         return Logistic()
+
+    def _term(self) -> str:
+        if len(getattr(self, "classes_", ())) > 2:
+            return "[ log sum_k e^z_ik - z_ik of its own class ]"
+        return "[ log(1 + e^z_i) - y_i z_i ]"
 
     def _family(self) -> tuple[Response, str] | None:
         return (Bernoulli(), "logit") if len(self.classes_) == 2 and self.class_weight_ is None else None
@@ -200,20 +284,37 @@ class LogisticRegression(ScoreModel, Classifier):
         return self._score_task(self._weighted(self._mapped(source)), self.alpha_)
 
     def _task(self, source: Source) -> Any:
+        if len(self.classes_) > 2:
+            return softmax.softmax_task(self, self._weighted(source), self.alpha_)
         return self._score_task(self._weighted(source), self.alpha_)
 
-    def _state(self) -> Weights:
-        return self._weights()
+    def _state(self) -> Any:
+        return SoftmaxWeights(self.coef_, self.intercept_) if len(self.classes_) > 2 else self._weights()
 
     def _certified(self, task: Any, state: Any) -> Certificate:
-        return certify(task, state, self._tolerance())
+        prove: Any = softmax.certify_softmax if len(self.classes_) > 2 else certify
+        found: Certificate = prove(task, state, self._tolerance())
+        return found
 
     def _log_scores(self, columns: Block) -> Array:
+        if len(self.classes_) > 2:
+            return softmax.class_scores(columns, self.coef_, self.intercept_)
         z = self._column_scores(columns)
         return np.column_stack([np.zeros(len(z)), z])
 
     def _weights(self) -> Weights:
         return Weights(np.ravel(self.coef_), float(np.ravel(self.intercept_)[0]))
+
+
+def _class_weighted(model: LogisticRegression, source: Source, splits: Splits) -> Splits:
+    """The splits with cells by class, each counted as often as the class's weight on the training set says."""
+    if model.class_weight is None:
+        return splits
+    cells = ByLabel(2, splits.cells)
+    sums = splits.train @ cell_targets(source, cells).weight.reshape(-1, 2)
+    factors = np.array([model._factors_of(own) for own in sums])
+    train = splits.train[:, :, None] * factors[:, None, :]
+    return Splits(cells, train.reshape(splits.n_splits, -1), np.repeat(splits.validation, 2, axis=1))
 
 
 def class_sums(source: Source, n_classes: int) -> Array:

@@ -52,6 +52,25 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
         """The loss of a score."""
 
     @property
+    def objective(self) -> str:
+        """What is minimised, in one line."""
+        return f"minimised: sum_i weight_i {self._term()} / sum_i weight_i{self._penalty_words()}"
+
+    @abstractmethod
+    def _term(self) -> str:
+        """What a row adds to the objective, in words."""
+
+    def _penalty_words(self) -> str:
+        alpha, ratio = self.alpha, float(self.l1_ratio)
+        strength = "1/sum_i weight_i" if alpha is None else f"{alpha:g}"
+        factors = "" if self.penalty_factors is None else "factors * "
+        parts = {f"{ratio:g} {factors}|w|_1": ratio, f"{1 - ratio:g}/2 {factors}|w|^2": 1 - ratio}
+        mixed = " + ".join(part for part, share in parts.items() if share)
+        penalty = "" if alpha == 0 else f" + {strength} ({mixed})"
+        ends = ("" if self.bounds is None else " within bounds") + ("" if self.fit_intercept else " with b = 0")
+        return f"{penalty}{ends}"
+
+    @property
     def n_iter_(self) -> int:
         """Iterations of the solver."""
         check_is_fitted(self)
@@ -67,8 +86,11 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
         self.history_ = run.history
         self.certificate_ = certify(task, run.state, self._tolerance())
         self._store(task, run.state)
+        self._warn(run.reason, stacklevel + 1)
+
+    def _warn(self, reason: str, stacklevel: int) -> None:
         if not self.certificate_.holds:
-            sentence = " ".join([self.certificate_.sentences()[0], run.reason]).rstrip()
+            sentence = " ".join([self.certificate_.sentences()[0], reason]).rstrip()
             warnings.warn(sentence, ConvergenceWarning, stacklevel=stacklevel)
 
     def _tolerance(self) -> float:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, join, rows_where
 from certifit.solvers.direct import Run
 from certifit.statistics.curvature import Curvature
+from certifit.statistics.residual import EXACT_FIT
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
 
 SHARE = 20  # every so many-th row, at most, is in the sample that gives the start
@@ -34,6 +36,20 @@ ARMIJO = 1e-4
 SHORTEST = 2.0**-40  # of a step
 ROUGH = 1e-5  # relative decrement that ends the fit to the sample
 RUNAWAY = 12  # Newton steps, one after the other, that leave the decrement slow: weights grow without end
+
+
+class Descends(Protocol):
+    """A function to descend: where it starts, and its value, gradient and Hessian at a point."""
+
+    @property
+    def null_value(self) -> float:
+        """The value at the start."""
+
+    def start(self) -> Array:
+        """The point to fall back on."""
+
+    def evaluate(self, point: Array, hessian: bool = False) -> Evaluated:
+        """At a point; the Hessian where it is asked for."""
 
 
 class Chord:
@@ -82,7 +98,7 @@ def solve(task: GeneralisedLinear, max_iter: int, step_tol: float = 0.0) -> Run:
 
 
 def descend(
-    task: GeneralisedLinear, point: Array, max_iter: int, trace: Trace, step_tol: float = 0.0, enough: float = FLOOR
+    task: Descends, point: Array, max_iter: int, trace: Trace, step_tol: float = 0.0, enough: float = FLOOR
 ) -> Array:
     """Chord steps from a point until the decrement is rounding, or `enough` relative to the objective."""
     at = task.evaluate(point, hessian=True)
@@ -119,7 +135,7 @@ def descend(
 
 
 def _lower(
-    task: GeneralisedLinear, point: Array, at: Evaluated, step: Array, decrement: float, hessian: bool
+    task: Descends, point: Array, at: Evaluated, step: Array, decrement: float, hessian: bool
 ) -> tuple[Array, Evaluated] | None:
     """The first of point - step, point - step/2, ... that lowers the objective enough; None where none does."""
     length = 1.0
@@ -127,6 +143,9 @@ def _lower(
         trial = point - length * step
         found = task.evaluate(trial, hessian)
         if found.value <= at.value - ARMIJO * length * decrement + SURE * abs(at.value):
+            return trial, found
+        # Near an exact fit values are roundings of the terms that cancel in them.
+        if decrement <= EXACT_FIT * task.null_value and found.value <= at.value + EXACT_FIT * task.null_value:
             return trial, found
         length /= 2
     return None

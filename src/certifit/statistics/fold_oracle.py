@@ -1,0 +1,110 @@
+"""The oracle statistic of many training sets at once: a point each, one pass over the rows for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from certifit.data.cells import Cells, Splits
+from certifit.data.columns import Array
+from certifit.data.source import Block, Source, tree_sum
+from certifit.runtime import core, n_threads
+from certifit.statistics.gram import Scaling
+from certifit.statistics.oracle import RowLoss
+
+
+@dataclass(frozen=True)
+class FoldSums:
+    """Of every training set: the sum of the loss and its gradient; of its validation rows: sums of loss and weight."""
+
+    train: Array
+    gradient: Array  # (columns + 1) x sets
+    validation: Array
+    weight: Array
+
+    def __add__(self, other: FoldSums) -> FoldSums:
+        return FoldSums(
+            self.train + other.train,
+            self.gradient + other.gradient,
+            self.validation + other.validation,
+            self.weight + other.weight,
+        )
+
+
+@dataclass(frozen=True)
+class FoldsAt:
+    """Where a loss is evaluated: a point a split, (weights of scaled, shifted columns, intercept)."""
+
+    loss: RowLoss
+    scaling: Scaling
+    splits: Splits
+    points: Array  # splits x (columns + 1)
+
+
+def fold_oracle(source: Source, at: FoldsAt) -> FoldSums:
+    """The sums of all splits: one pass."""
+    f = partial(_of_run, at=at, block_rows=source.block_rows)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total: FoldSums = source.reduce(f)
+    return total
+
+
+def _of_run(run: Block, at: FoldsAt, block_rows: int) -> FoldSums:
+    s, splits = at.scaling, at.splits
+    return FoldSums(
+        *core.fold_oracle(
+            run.rows,
+            run.y,
+            run.weight,
+            run.offset,
+            s.scale,
+            s.shift,
+            s.weight_scale,
+            np.ascontiguousarray(at.points[:, :-1].T),
+            np.ascontiguousarray(at.points[:, -1]),
+            splits.cells.of(run),
+            np.ascontiguousarray(splits.train),
+            np.ascontiguousarray(splits.validation),
+            at.loss.code,
+            at.loss.parameter,
+            True,
+            block_rows,
+            n_threads(),
+        )
+    )
+
+
+@dataclass(frozen=True)
+class CellTargets:
+    """Of every cell: sum of weights, and of weights times the target."""
+
+    weight: Array
+    first: Array
+
+    def __add__(self, other: CellTargets) -> CellTargets:
+        return CellTargets(self.weight + other.weight, self.first + other.first)
+
+
+def cell_targets(source: Source, cells: Cells) -> CellTargets:
+    """One pass over the target; blocks are summed in the tree of all sums, so that any engine gives the same bits."""
+    total: CellTargets = source.reduce(partial(_targets_of_run, cells=cells, block_rows=source.block_rows))
+    return total
+
+
+def _targets_of_run(run: Block, cells: Cells, block_rows: int) -> CellTargets:
+    if run.y is None:
+        raise ValueError("The rows carry no target.")
+    own = cells.of(run)
+    weight = np.ones(run.n_rows) if run.weight is None else run.weight
+    counts = (own >= 0) & (weight > 0)
+    first = np.where(counts, run.y, 0.0) * np.where(counts, weight, 0.0)
+    return tree_sum(
+        _targets_of_block(own[part][counts[part]], weight[part][counts[part]], first[part][counts[part]], cells.n_cells)
+        for part in (slice(begin, begin + block_rows) for begin in range(0, max(run.n_rows, 1), block_rows))
+    )
+
+
+def _targets_of_block(own: Array, weight: Array, first: Array, n_cells: int) -> CellTargets:
+    return CellTargets(np.bincount(own, weight, n_cells), np.bincount(own, first, n_cells))
