@@ -12,6 +12,7 @@ void bind_text(nanobind::module_& m);
 void bind_classes(nanobind::module_& m);
 void bind_oracle(nanobind::module_& m);
 void bind_stochastic(nanobind::module_& m);
+void bind_signs(nanobind::module_& m);
 void bind_many(nanobind::module_& m);
 }  // namespace certifit
 
@@ -26,6 +27,7 @@ NB_MODULE(CERTIFIT_MODULE, m) {
   certifit::bind_classes(m);
   certifit::bind_oracle(m);
   certifit::bind_stochastic(m);
+  certifit::bind_signs(m);
   certifit::bind_many(m);
   m.def("cpu_has_avx2", [] {
 #if defined(__x86_64__) || defined(_M_X64)

@@ -337,7 +337,7 @@ def test_a_model_without_an_offset_refuses_a_scan_that_has_one(scan):
         lambda: cf.PCA(1).fit(scan),
         lambda: class_source(cf.GaussianNB(), scan, None, None),
     ):
-        with pytest.raises(ValueError, match=r"The scan has an offset or exposure, and \w+ takes none"):
+        with pytest.raises(ValueError, match=r"The scan has an offset, and \w+ takes none"):
             use()
 
 
@@ -352,3 +352,13 @@ def test_a_scan_carries_its_own_offset():
         predict_source(model, scan, offset=EXPOSURE)
     with pytest.raises(ValueError, match="takes none"):
         unlabelled_source(cf.PCA(), scan, None)
+
+
+def test_a_model_of_classes_takes_an_offset_and_no_exposure():
+    table = TABLE.slice(0, 50).append_column("z", [["n", "y"] * 25]).select(["a", "b", "z", "o", "e"])
+    model = cf.LogisticRegression().fit(cf.from_arrow(table.drop_columns("e"), "z", offset="o"))
+    assert (model.offset_name_, model.exposure_name_) == ("o", None)
+    with pytest.raises(ValueError, match="The scan has an exposure, and LogisticRegression takes none"):
+        model.fit(cf.from_arrow(table, "z", offset="o", exposure="e"))
+    with pytest.raises(ValueError, match="The scan has an exposure, and LogisticRegression takes none"):
+        model.predict(cf.from_arrow(table.drop_columns("o"), "z", exposure="e"))

@@ -66,6 +66,7 @@ def test_right_derivatives_pass_at_any_scale_and_kink(name):
     value, slope, curvature, y = RIGHT[name]
     checked = cf.Loss(value, slope, curvature, name=name).checked(y)
     assert checked.is_convex and checked.refutation == "" and checked.has_curvature == (curvature is not None)
+    assert checked.is_nonnegative == (name != "poisson")
     z = np.linspace(0.1, 1, len(y))
     np.testing.assert_array_equal(checked.value(y, z), value(y, z))
     np.testing.assert_array_equal(checked.slope(y, z), slope(y, z))

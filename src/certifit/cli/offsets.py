@@ -24,11 +24,11 @@ def offset_options(command: Command) -> Command:
 
 def offset_roles(fitted: Any, **given: str | None) -> dict[str, str | None]:
     """The columns that the model reads as offset and exposure: the given ones, else those of its fit."""
-    from certifit.data.gate import takes_offset
+    from certifit.data.gate import takes
 
     roles = {}
     for role, name in given.items():
-        if name not in (None, NONE) and not takes_offset(fitted):
+        if name not in (None, NONE) and not takes(fitted, role):
             raise ValueError(f"--{role}: a {type(fitted).__name__} has none. Leave it out.")
         own = getattr(fitted, f"{role}_name_", None)
         roles[role] = own if name is None else None if name == NONE else name

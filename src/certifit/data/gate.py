@@ -130,18 +130,21 @@ def predict_source(model: Any, source: Source, offset: Any = None, exposure: Any
     return source
 
 
-def takes_offset(model: Any) -> bool:
-    """Whether `fit` of a model has an offset among its arguments."""
-    return bool(has_fit_parameter(model, "offset"))
+def takes(model: Any, role: str) -> bool:
+    """Whether `fit` of a model has an offset, or an exposure, among its arguments."""
+    return bool(has_fit_parameter(model, role))
 
 
 def refuse_offset(model: Any, source: Source) -> None:
-    """Refuse a source with an offset for a model that would not read it."""
-    if not takes_offset(model) and source.has_offset:
-        raise ValueError(
-            f"The scan has an offset or exposure, and {type(model).__name__} takes none. Scan without offset= and "
-            "exposure=, or use a model that takes them: GLM, PoissonRegressor, LogisticRegression."
-        )
+    """Refuse a source with an offset or exposure for a model that would not read it."""
+    named = [role for role in ("offset", "exposure") if getattr(source, role, None) is not None]
+    roles = named or (["offset"] if not takes(model, "offset") and source.has_offset else [])
+    for role in roles:
+        if not takes(model, role):
+            raise ValueError(
+                f"The scan has an {role}, and {type(model).__name__} takes none. Scan without {role}=, or use a model "
+                "that takes one, such as PoissonRegressor."
+            )
 
 
 def _fit_table(model: Any, table: Any, y: Any, sample_weight: Any, offsets: tuple[Any, Any]) -> Source:
@@ -219,7 +222,7 @@ def _refuse_extra(**given: Any) -> None:
 def _set_columns(model: Any, source: Source) -> None:
     model.n_features_in_ = source.n_features
     _set_names(model, source.names if source.named else None)
-    if takes_offset(model):
+    if takes(model, "offset"):
         named = {role: getattr(source, role, None) for role in ("offset", "exposure")}
         is_unnamed = source.has_offset and not any(named.values())
         model.offset_name_, model.exposure_name_ = "offset" if is_unnamed else named["offset"], named["exposure"]
@@ -227,7 +230,7 @@ def _set_columns(model: Any, source: Source) -> None:
 
 def _set_offsets(model: Any, **given: Any) -> None:
     """offset_name_ and exposure_name_ of a model that takes them: what they are called, None where not given."""
-    if takes_offset(model):
+    if takes(model, "offset"):
         for role, values in given.items():
             name = None if values is None else str(getattr(values, "name", None) or role)
             setattr(model, f"{role}_name_", name)

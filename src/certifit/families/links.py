@@ -289,9 +289,10 @@ class Power(Link):
             return np.asarray(np.power(np.asarray(mu, dtype=np.float64), self.exponent))
 
     def mean(self, z: Array) -> Array:
-        """z^(1/p)."""
+        """z^(1/p); NaN below 0."""
+        z = np.asarray(z, dtype=np.float64)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            return np.asarray(np.power(np.asarray(z, dtype=np.float64), 1 / self.exponent))
+            return np.where(z >= 0, np.power(z, 1 / self.exponent), np.nan)
 
     def slope(self, z: Array) -> Array:
         """q z^(q-1), q = 1/p."""

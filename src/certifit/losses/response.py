@@ -6,7 +6,7 @@
     expected   h'^2 / V: the mean of the curvature over targets of mean mu (Fisher's)
 
 loss_of gives the loss written for a pair where there is one: compiled, or keeping its digits far out. ResponseLoss is
-right for every pair. Scores that no legal mean belongs to have the value inf.
+right for every pair. Scores that no legal mean belongs to have the value inf and no slope.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from certifit.families import responses
 from certifit.families.links import Identity, Link, Log, Logit
 from certifit.families.response import Response
 from certifit.families.responses import family_of
+from certifit.losses.concordance import CONCORDANCE
 from certifit.losses.negative_binomial import NegativeBinomialLog
 from certifit.losses.scores import GammaLog, Logistic, PoissonLog, ScoreLoss, Squared, TweedieLog
 
@@ -73,6 +74,11 @@ class ResponseLoss(ScoreLoss):
         low, high = self.link.scores
         return max(min(ends), low), min(max(ends), high)
 
+    def concordance_on(self, low: float, high: float) -> float | None:
+        """M with |l'''| <= M l'' for scores from low to high: the table of concordance.py."""
+        bound = CONCORDANCE.get((self.family.name, self.link.name))
+        return None if bound is None else bound(low, high)
+
     def value(self, y: Array, z: Array) -> Array:
         """d(y, h(z)) / 2."""
         inside, at = self._inside(z)
@@ -105,8 +111,9 @@ class ResponseLoss(ScoreLoss):
             return np.where(inside, slope * (slope / self.family.variance(self.link.mean(at))), np.nan)
 
     def mean(self, z: Array) -> Array:
-        """h(z)."""
-        return self.link.mean(z)
+        """h(z); NaN where that is no legal mean."""
+        inside, at = self._inside(z)
+        return np.where(inside, self.link.mean(at), np.nan)
 
     def score(self, mean: float) -> float:
         """g(mu); infinite where mu is not a mean of the link."""

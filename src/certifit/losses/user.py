@@ -61,6 +61,7 @@ class Loss(ScoreLoss):
                 raise TypeError(f"{part} must be a function. Got {given!r}.")
         self.name = "the loss" if name is None else f"the loss {name!r}"
         self.refutation = ""  # where it was seen not to be convex
+        self.is_nonnegative = True  # until a value below 0 was seen; duality gaps count on it
         self._value, self._slope, self._curvature, self._mean = value, slope, curvature, mean
         self._name = name
 
@@ -120,6 +121,7 @@ class Loss(ScoreLoss):
             self._check_derivative("curvature", "slope", y, z, allowed)
         new = Loss(self._value, self._slope, self._curvature, self._mean, self._name)
         new.refutation = _dent(y[allowed], z[allowed], found["slope"][allowed], self.name)
+        new.is_nonnegative = bool((found["value"] >= 0).all())
         return new
 
     def __repr__(self) -> str:

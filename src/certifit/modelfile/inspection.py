@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from certifit.modelfile import container
+from certifit.modelfile import container, scores
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show
 from certifit.modelfile.family import Metadata, Parts
 from certifit.modelfile.files import check_metadata
@@ -165,6 +165,27 @@ def _pca(metadata: Metadata) -> str:
     return f"trace V'AV over V'V = I, A = mean of z z', z = {z}{scale}"
 
 
+def _scores(term: str) -> Callable[[Metadata], str]:
+    """The mean of a term, and the penalty of a model of scores."""
+
+    def objective(metadata: Metadata) -> str:
+        given, penalty = metadata["parameters"], metadata["penalty"]
+        ratio, factors = float(given["l1_ratio"]), "factors * " if penalty["has_factors"] else ""
+        parts = {f"{ratio:g} {factors}|w|_1": ratio, f"{1 - ratio:g}/2 {factors}|w|^2": 1 - ratio}
+        mixed = " + ".join(part for part, share in parts.items() if share)
+        strength = "1/sum_i weight_i" if given["alpha"] is None else f"{given['alpha']:g}"
+        own = "" if given["alpha"] == 0 else f" + {strength} ({mixed})"
+        many = "[ log sum_k e^z_ik - z_ik of its own class ]"
+        law = metadata.get("law")
+        shown = many if metadata["n_rows_of_weights"] > 1 else term
+        if law is not None:
+            link = law["link"] or scores.DEFAULT_LINKS[law["name"]]
+            shown = f"d(y_i, h(z_i)) / 2, d the {law['name']} deviance, h of the {link} link,"
+        return f"{_MEAN} {shown} / {_MEAN}{own}{_within(metadata)}"
+
+    return objective
+
+
 _MINIMISED, _MAXIMISED = "minimised", "maximised"
 # What a model optimises: what `objective` says of a model, without importing one.
 OBJECTIVES: Mapping[str, tuple[str, Callable[[Metadata], str]]] = {
@@ -177,6 +198,10 @@ OBJECTIVES: Mapping[str, tuple[str, Callable[[Metadata], str]]] = {
     "gaussian_nb": (_MAXIMISED, _gaussian),
     "bernoulli_nb": (_MAXIMISED, _bernoulli),
     "multinomial_nb": (_MAXIMISED, _multinomial),
+    "logistic_regression": (_MINIMISED, _scores("[ log(1 + e^z_i) - y_i z_i ]")),
+    "poisson_regressor": (_MINIMISED, _scores("[ e^z_i - y_i z_i ]")),
+    "gamma_regressor": (_MINIMISED, _scores("[ y_i e^-z_i + z_i ]")),
+    "glm": (_MINIMISED, _scores("")),
     "pca": (_MAXIMISED, _pca),
 }
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,10 +66,20 @@ PARAMETERS: Mapping[str, Spec] = {
 }
 CLASS_PARAMETERS: Mapping[str, Spec] = {**PARAMETERS, "alpha": OrNull(SETTING_FROM_0)}
 WEIGHTED: Mapping[str, Spec] = {"class_weight": OrNull(one_of("balanced", "given"))}
-NAMES = ("gaussian", "bernoulli", "binomial", "poisson", "gamma", "exponential", "inverse-gaussian", "tweedie")
+DEFAULT_LINKS = {
+    "gaussian": "identity",
+    "bernoulli": "logit",
+    "binomial": "logit",
+    "poisson": "log",
+    "gamma": "log",
+    "exponential": "log",
+    "inverse-gaussian": "log",
+    "tweedie": "log",
+    "negative-binomial": "log",
+}
 LAW: Mapping[str, Spec] = {
     "link": OrNull(TEXT),
-    "name": one_of(*NAMES, "negative-binomial"),
+    "name": one_of(*DEFAULT_LINKS),
     "parameter": OrNull(NUMBER),
 }
 INFERENCE = ("deviance", "null_deviance", "pearson", "saturated", "n_rows", "sum_weight", "mean_information")
@@ -86,9 +97,11 @@ FITTED: Mapping[str, Spec] = {
         "value": MAGNITUDE,
     },
     "data": {"n_rows": COUNT_FROM_1, "sum_weight": MAGNITUDE, "target_mean": NUMBER, "target_sd": MAGNITUDE},
+    "exposure": OrNull(TEXT),  # what it was called; null: there was none
     "inference": OrNull({key: OrNull(NUMBER) for key in INFERENCE}),
     "n_rows_of_weights": COUNT_FROM_1,
     "n_trace": COUNT,
+    "offset": OrNull(TEXT),
     "penalty": PENALTY,
     "solution": {"alpha": NUMBER_FROM_0},
     "target": TEXT,
@@ -143,9 +156,11 @@ def _dump(model: Any) -> tuple[Metadata, Arrays]:
             "n_rows": int(model.data_["n_rows"]),
             **{key: float(model.data_[key]) for key in ("sum_weight", "target_mean", "target_sd")},
         },
+        "exposure": model.exposure_name_,
         "inference": None if inference is None else {key: _number(getattr(inference, key)) for key in INFERENCE},
         "n_rows_of_weights": len(arrays["coef"]),
         "n_trace": len(history),
+        "offset": model.offset_name_,
         "penalty": penalty,
         "solution": {"alpha": float(model.alpha_)},
         "target": model.target_name_,
@@ -258,6 +273,7 @@ def _build(cls: type[Any], metadata: Metadata, arrays: Arrays, parts: Parts) -> 
     model = cls(**metadata["parameters"], **own, basis=parts.maps.basis, encoder=parts.maps.encoder)
     set_maps(model, metadata, parts.maps)
     model.certificate_, model.target_name_ = parts.certificate, metadata["target"]
+    model.offset_name_, model.exposure_name_ = metadata["offset"], metadata["exposure"]
     model.coef_, model.intercept_ = arrays["coef"], arrays["intercept"]
     if parts.extra is None:
         model.coef_, model.intercept_ = arrays["coef"][0], float(arrays["intercept"][0])
@@ -285,11 +301,11 @@ def _given_law(law: Metadata) -> dict[str, Any]:
     """The parameters family and link; a family with a parameter comes back as the object."""
     from certifit.families.responses import FAMILIES
 
-    found = FAMILIES[law["name"]]
+    found: Any = FAMILIES[law["name"]]
     key = next((key for key in ("power", "alpha") if hasattr(found, key)), None)
     refuse_any({f"a parameter of the family {law['name']!r}": (key is None) != (law["parameter"] is None)})
     try:
-        given = law["name"] if key is None else type(found)(law["parameter"])
+        given = law["name"] if key is None else replace(found, **{key: law["parameter"]})
         found.link(law["link"])
     except ValueError as error:
         raise ModelFileError(f"its content does not fit together: {error}") from None
@@ -301,7 +317,7 @@ def _build_inference(model: Any, stored: Metadata | None, arrays: Arrays, parts:
         return None
     from certifit.certificates.glm_inference import GlmInference
 
-    numbers = {key: math.nan if value is None else value for key, value in stored.items()}
+    numbers: dict[str, Any] = {key: math.nan if value is None else value for key, value in stored.items()}
     family, link = model._family()
     first = [np.ravel(model.intercept_)[0]] * bool(model.fit_intercept)
     try:
@@ -339,6 +355,7 @@ def describe(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]
     """What an inspection shows: the weights of two classes or a quantity, or the classes of softmax."""
     alpha = metadata["solution"]["alpha"]
     model = {"alpha": alpha, "has_standard_errors": metadata["inference"] is not None}
+    model |= {role: metadata[role] for role in ("offset", "exposure")}
     found: dict[str, Any] = {"model": model}
     if parts.extra is not None:
         found["classes"] = {"labels": parts.extra.tolist(), "dtype": metadata["labels"]["dtype"]}

@@ -17,7 +17,7 @@ from os import PathLike
 from typing import Any
 
 from certifit.certificates.certificate import Certificate
-from certifit.data.gate import takes_offset
+from certifit.data.gate import takes
 from certifit.modelfile.files import load
 from certifit.modelfile.registry import entry_of
 
@@ -66,8 +66,8 @@ def verify(
     if isinstance(model, str | PathLike):
         model = load(model)
     beside = {name: one for name, one in (("offset", offset), ("exposure", exposure)) if one is not None}
-    if beside and not takes_offset(model):
-        raise ValueError(f"{type(model).__name__} takes no {' and no '.join(beside)}: leave them out.")
+    for name in (name for name in beside if not takes(model, name)):
+        raise ValueError(f"{type(model).__name__} takes no {name}. Leave it out.")
     certificate = model.certify(X, y, sample_weight, **beside)
     stored = model.certificate_
     reasons = (

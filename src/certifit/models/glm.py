@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
@@ -25,6 +25,7 @@ from certifit.models.mapped import unchanged_on_error
 from certifit.models.mean_folds import MeanFoldMethods
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
+from certifit.solvers.coordinate import ElasticPath
 from certifit.statistics.fit_sums import null_score
 from certifit.statistics.gram import counted
 from certifit.statistics.targets import target_sums
@@ -83,8 +84,8 @@ class GeneralisedRegressor(MeanFoldMethods, RegressorMixin, ScoreModel):
         With an offset the constant is added to it. Of a scan that carries its target too.
         """
         check_is_fitted(self)
+        predict_source(self, X) if isinstance(X, Source) else predict_rows(self, X)
         source = fit_source(self.reader(), X, y, sample_weight, offset, exposure)
-        predict_source(self, source)
         loss = self._loss()
         with np.errstate(divide="ignore", invalid="ignore"):  # no event at all: the score of the mean 0
             start = float(loss.score(target_sums(source).mean))
@@ -98,6 +99,29 @@ class GeneralisedRegressor(MeanFoldMethods, RegressorMixin, ScoreModel):
         constant = np.full(block.n_rows, null) if block.offset is None else null + block.offset
         loss, y = self._loss(), np.asarray(block.y)
         return np.array([weight @ loss.value(y, z) for z in (self._row_scores(block), constant)])
+
+    @one_blas_thread
+    def path(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
+        *,
+        alphas: Any = None,
+        n_alphas: int = 100,
+    ) -> ElasticPath:
+        """Solutions along alphas: coef, intercept and the number of weights of each.
+
+        alphas: by default `n_alphas` of them, evenly spaced on a logarithmic scale, from the least that gives no weight
+        down to 1e-3 of it.
+        """
+        model = clone(self)
+        source = fit_source(model, X, y, sample_weight, offset, exposure)
+        model.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
+        found: ElasticPath = model._score_path(source, alphas, n_alphas)
+        return found
 
     def scores(self, block: Block) -> Array:
         """E y of the rows of a block of the source that the model was fitted to."""
@@ -190,6 +214,9 @@ class PoissonRegressor(GeneralisedRegressor):
     def _loss(self) -> ScoreLoss:
         return PoissonLog()
 
+    def _term(self) -> str:
+        return "[ e^z_i - y_i z_i ]"
+
     def _family(self) -> tuple[Response, str] | None:
         return Poisson(), "log"
 
@@ -214,6 +241,9 @@ class GammaRegressor(PoissonRegressor):
 
     def _loss(self) -> ScoreLoss:
         return GammaLog()
+
+    def _term(self) -> str:
+        return "[ y_i e^-z_i + z_i ]"
 
     def _family(self) -> tuple[Response, str] | None:
         return Gamma(), "log"
@@ -306,6 +336,12 @@ class GLM(GeneralisedRegressor):
                 "Use a link that takes any score, as link='log'."
             )
         return mu
+
+    def _term(self) -> str:
+        law = self._family()
+        if law is None:
+            return f"[ {self._loss().name} ](y_i, z_i)"
+        return f"d(y_i, h(z_i)) / 2, d the {law[0].name} deviance, h of the {law[1]} link,"
 
     def _loss(self) -> ScoreLoss:
         if not isinstance(self.family, ScoreLoss):

@@ -95,3 +95,23 @@ def _pair(name: Any, bound: Any) -> tuple[float, float]:
         raise ValueError(
             f"bounds[{name!r}] must be (low, high), 'increasing' or 'decreasing'. Got {bound!r}."
         ) from None
+
+
+def alpha_count(n_alphas: Any) -> int:
+    """How many alphas a path has, checked."""
+    if not isinstance(n_alphas, int | np.integer) or isinstance(n_alphas, bool) or n_alphas < 1:
+        raise ValueError(f"n_alphas must be a whole number >= 1. Got {n_alphas!r}.")
+    return int(n_alphas)
+
+
+def checked_alphas(alphas: Any) -> Array:
+    """The alphas of a path, checked."""
+    try:
+        chosen = np.array(alphas, dtype=np.float64, ndmin=1)
+    except (TypeError, ValueError):
+        raise ValueError(f"alphas must be numbers >= 0, in one row. Got {alphas!r}.") from None
+    if chosen.ndim != 1 or not len(chosen):
+        raise ValueError(f"alphas must be numbers >= 0, in one row, one at least. Got the shape {chosen.shape}.")
+    for alpha in chosen:
+        check_number("alphas", float(alpha))
+    return chosen

@@ -20,13 +20,16 @@ from certifit.data.source import Block, Memory, Source
 from certifit.losses.scores import ScoreLoss
 from certifit.models.glm_inference import GlmInferenceMethods
 from certifit.models.mapped import MappedRows, check_number
-from certifit.models.penalties import PenaltyParameters
+from certifit.models.penalties import PenaltyParameters, alpha_count, checked_alphas
 from certifit.runtime import core, n_threads
+from certifit.solvers.coordinate import ElasticPath
 from certifit.solvers.generalised import check_solver, is_stochastic, solve
+from certifit.solvers.score_path import alpha_max, solve_path
 from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 
 TOL = 1e-8
+LEAST_SHARE = 1e-3  # of the largest alpha of a path
 STOCHASTIC_TOL = 1e-3  # steps after single rows end near the minimum, not at it
 
 
@@ -49,6 +52,25 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
         """The loss of a score."""
 
     @property
+    def objective(self) -> str:
+        """What is minimised, in one line."""
+        return f"minimised: sum_i weight_i {self._term()} / sum_i weight_i{self._penalty_words()}"
+
+    @abstractmethod
+    def _term(self) -> str:
+        """What a row adds to the objective, in words."""
+
+    def _penalty_words(self) -> str:
+        alpha, ratio = self.alpha, float(self.l1_ratio)
+        strength = "1/sum_i weight_i" if alpha is None else f"{alpha:g}"
+        factors = "" if self.penalty_factors is None else "factors * "
+        parts = {f"{ratio:g} {factors}|w|_1": ratio, f"{1 - ratio:g}/2 {factors}|w|^2": 1 - ratio}
+        mixed = " + ".join(part for part, share in parts.items() if share)
+        penalty = "" if alpha == 0 else f" + {strength} ({mixed})"
+        ends = ("" if self.bounds is None else " within bounds") + ("" if self.fit_intercept else " with b = 0")
+        return f"{penalty}{ends}"
+
+    @property
     def n_iter_(self) -> int:
         """Iterations of the solver."""
         check_is_fitted(self)
@@ -64,8 +86,11 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
         self.history_ = run.history
         self.certificate_ = certify(task, run.state, self._tolerance())
         self._store(task, run.state)
+        self._warn(run.reason, stacklevel + 1)
+
+    def _warn(self, reason: str, stacklevel: int) -> None:
         if not self.certificate_.holds:
-            sentence = " ".join([self.certificate_.sentences()[0], run.reason]).rstrip()
+            sentence = " ".join([self.certificate_.sentences()[0], reason]).rstrip()
             warnings.warn(sentence, ConvergenceWarning, stacklevel=stacklevel)
 
     def _tolerance(self) -> float:
@@ -80,6 +105,19 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
         strength = 1.0 / task.targets.weight if alpha is None else float(alpha)
         task.strengths = self._strengths(source.names, strength)
         return task
+
+    def _score_path(self, source: Source, alphas: Any, n_alphas: Any) -> ElasticPath:
+        """Solutions along alphas, on checked rows of a model that is not kept."""
+        self._check_parameters()
+        given = None if alphas is None else checked_alphas(alphas)
+        task = self._score_task(self.fit_maps(source), 1.0)
+        self._check_target(task)
+        if given is None:
+            largest = alpha_max(task)
+            if np.isinf(largest):
+                raise ValueError("alphas must be given for l1_ratio=0: no alpha leaves all weights out.")
+            given = (largest or 1.0) * np.geomspace(1.0, LEAST_SHARE, alpha_count(n_alphas))
+        return solve_path(task, given, self._tolerance(), int(self.max_iter))
 
     def _check_target(self, task: GeneralisedLinear) -> None:
         ends = np.array([task.targets.low, task.targets.high])

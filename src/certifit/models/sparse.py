@@ -18,7 +18,7 @@ from certifit.data.source import Source
 from certifit.maps import Polynomial
 from certifit.models.base import LinearRegressor
 from certifit.models.mapped import check_number
-from certifit.models.penalties import PenaltyParameters
+from certifit.models.penalties import PenaltyParameters, alpha_count, checked_alphas
 from certifit.solvers.coordinate import ElasticPath, alpha_max, elastic_path, solve
 from certifit.solvers.direct import Run
 from certifit.solvers.elastic_folds import column_fold_path, gram_fold_path
@@ -55,7 +55,7 @@ class SparseRegressor(PenaltyParameters, LinearRegressor):
         model = clone(self)
         model._check_parameters()
         task = model._task(model.fit_maps(fit_source(model, X, y, sample_weight)), 1.0)
-        chosen = _grid(task, _count(n_alphas)) if alphas is None else _checked_alphas(alphas)
+        chosen = _grid(task, alpha_count(n_alphas)) if alphas is None else checked_alphas(alphas)
         return elastic_path(task, chosen, float(self.tol), int(self.max_iter))
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
@@ -286,24 +286,6 @@ def _factor(model: SparseRegressor, spread: str) -> str:
 
 def _ends(model: SparseRegressor) -> str:
     return ("" if model.bounds is None else " within bounds") + ("" if model.fit_intercept else " with b = 0")
-
-
-def _count(n_alphas: Any) -> int:
-    if not isinstance(n_alphas, int | np.integer) or isinstance(n_alphas, bool) or n_alphas < 1:
-        raise ValueError(f"n_alphas must be a whole number >= 1. Got {n_alphas!r}.")
-    return int(n_alphas)
-
-
-def _checked_alphas(alphas: Any) -> Array:
-    try:
-        chosen = np.array(alphas, dtype=np.float64, ndmin=1)
-    except (TypeError, ValueError):
-        raise ValueError(f"alphas must be numbers >= 0, in one row. Got {alphas!r}.") from None
-    if chosen.ndim != 1 or not len(chosen):
-        raise ValueError(f"alphas must be numbers >= 0, in one row, one at least. Got the shape {chosen.shape}.")
-    for alpha in chosen:
-        check_number("alphas", float(alpha))
-    return chosen
 
 
 def _grid(task: ElasticTask, n_alphas: int) -> Array:

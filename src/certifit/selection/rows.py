@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.gate import checked_weight, class_source, fit_source, takes_offset
+from certifit.data.gate import checked_weight, class_source, fit_source
 from certifit.data.offsets import checked_offset
 from certifit.data.source import Block, Memory, Source
 from certifit.data.user_rows import n_samples, taken
@@ -51,8 +51,7 @@ class Rows:
         """Checked rows. An estimator of another library checks X itself."""
         is_ours = reads_sources(estimator)
         beside = {"offset": offset, "exposure": exposure}
-        if not takes_offset(estimator):
-            refuse_given(estimator, **beside)
+        refuse_given(estimator, **beside)
         if isinstance(X, Source):
             if not is_ours:
                 raise TypeError(f"{type(estimator).__name__} cannot read a scan. Give it arrays.")
@@ -88,9 +87,8 @@ class Part:
 
     def fitted(self, model: Any) -> Any:
         """The model fitted to these rows."""
-        if not has_fit_parameter(model, "sample_weight"):
-            refuse_given(model, sample_weight=self.weight)
         beside = {"sample_weight": self.weight, "offset": self.offset}
+        refuse_given(model, **beside)
         return model.fit(self.X, self.y, **given(**beside))
 
     def scored(self, model: Any, scorer: Any) -> float:
@@ -108,9 +106,10 @@ def given(**options: Any) -> dict[str, Any]:
 
 
 def refuse_given(estimator: Any, **options: Any) -> None:
-    """Refuse options that an estimator does not take."""
+    """Refuse options that the fit of an estimator does not take."""
     for name in given(**options):
-        raise ValueError(f"{type(estimator).__name__} takes no {name}. Leave it out, or use another model.")
+        if not has_fit_parameter(estimator, name):
+            raise ValueError(f"{type(estimator).__name__} takes no {name}. Leave it out, or use another model.")
 
 
 def _checked(estimator: Any, X: Any, y: Any, sample_weight: Any, **beside: Any) -> tuple[Source, Array | None]:

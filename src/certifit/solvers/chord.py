@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -34,6 +35,20 @@ ARMIJO = 1e-4
 SHORTEST = 2.0**-40  # of a step
 ROUGH = 1e-5  # relative decrement that ends the fit to the sample
 RUNAWAY = 12  # Newton steps, one after the other, that leave the decrement slow: weights grow without end
+
+
+class Descends(Protocol):
+    """A function to descend: where it starts, and its value, gradient and Hessian at a point."""
+
+    @property
+    def null_value(self) -> float:
+        """The value at the start."""
+
+    def start(self) -> Array:
+        """The point to fall back on."""
+
+    def evaluate(self, point: Array, hessian: bool = False) -> Evaluated:
+        """At a point; the Hessian where it is asked for."""
 
 
 class Chord:
@@ -82,7 +97,7 @@ def solve(task: GeneralisedLinear, max_iter: int, step_tol: float = 0.0) -> Run:
 
 
 def descend(
-    task: GeneralisedLinear, point: Array, max_iter: int, trace: Trace, step_tol: float = 0.0, enough: float = FLOOR
+    task: Descends, point: Array, max_iter: int, trace: Trace, step_tol: float = 0.0, enough: float = FLOOR
 ) -> Array:
     """Chord steps from a point until the decrement is rounding, or `enough` relative to the objective."""
     at = task.evaluate(point, hessian=True)
@@ -119,7 +134,7 @@ def descend(
 
 
 def _lower(
-    task: GeneralisedLinear, point: Array, at: Evaluated, step: Array, decrement: float, hessian: bool
+    task: Descends, point: Array, at: Evaluated, step: Array, decrement: float, hessian: bool
 ) -> tuple[Array, Evaluated] | None:
     """The first of point - step, point - step/2, ... that lowers the objective enough; None where none does."""
     length = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from certifit.solvers import chord, prox_newton
+from certifit.solvers import chord, score_path
 from certifit.solvers.direct import Run
 from certifit.solvers.gradient_descent import GradientDescent
 from certifit.solvers.problem import Solver, Stop
@@ -33,7 +33,7 @@ def solve(task: GeneralisedLinear, solver: Any, tol: float, max_iter: int, step_
     """The minimiser by a solver, or by the one that suits the task."""
     if solver == AUTO:
         if not task.is_smooth:
-            return prox_newton.solve(task, max_iter, step_tol)
+            return score_path.solve(task, max_iter, step_tol)
         return chord.solve(task, max_iter, step_tol)
     if not task.is_smooth:
         raise ValueError(f"solver={solver!r} takes no L1 penalty and no bounds. Use solver='auto'.")

@@ -23,6 +23,7 @@ from certifit.solvers.walk import LOWEST, NOISE, Point
 
 DECREASE = 1e-4
 MOST_TRIALS = 80
+NARROW = 1e-9  # share of the step below which a bracket is not searched on
 EDGE = 1e-3  # a trial keeps this share of the bracket from its ends
 FURTHEST = 1e150  # a function that still falls steeply at this distance is unbounded below
 
@@ -68,9 +69,9 @@ def search(
         if line.is_taken(trial):
             return line.refined(trial) if is_exact else Found(t, trial.point)
         t = line.next(trial)
-        if not line.moves(t):
+        if not line.moves(t) or line.is_narrow:
             break
-    if line.low.t > 0:
+    if line.low.t > 0 and line.low.point.value < at.value - NOISE * abs(at.value):
         return Found(line.low.t, line.low.point)
     return Found(0.0, at, "none")
 
@@ -149,6 +150,11 @@ class _Line:
         """Whether a step still changes x."""
         x = self.start.point.x
         return bool(np.isfinite(t) and t != self.low.t and (x + t * self.direction != x).any())
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the bracket holds no more than rounding: the slopes are not those of the values."""
+        return self.high is not None and self.high.t - self.low.t <= NARROW * self.high.t
 
     def refined(self, trial: Trial) -> Found:
         apart = trial.slope - self.start.slope

@@ -10,27 +10,84 @@ from __future__ import annotations
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.runtime import one_blas_thread
 from certifit.solvers.chord import ARMIJO, FLOOR, NOISE, ROUGH, RUNAWAY, SHORTEST, SLOW, SURE, Trace, sampled
-from certifit.solvers.direct import Run
+from certifit.statistics.residual import TINY
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
-from certifit.tasks.normal_equations import Weights
 from certifit.tasks.quadratic import Kinks, minimiser, without_still
 
 LEARNT = 1e-14  # relative to the objective: changes of the gradient tell of the curvature while steps lower it by more
 
 
-@one_blas_thread
-def solve(task: GeneralisedLinear, max_iter: int, step_tol: float = 0.0, start: Array | None = None) -> Run:
-    """The minimiser of a task with an L1 penalty or bounds, to the rounding floor."""
-    trace = Trace()
-    point = sampled_start(task, max_iter) if start is None else start
-    return Run(to_state(task, descend(task, point, max_iter, trace, step_tol)), trace.rows)
+class ProxNewton:
+    """A point, and what is known of the Hessian of the loss there; both serve the next task, with another alpha."""
 
+    def __init__(self, point: Array) -> None:
+        self.point = point
+        self.left = np.inf  # relative to the objective: what the last step was expected to leave
+        self._matrix: Array | None = None
 
-def to_state(task: GeneralisedLinear, point: Array) -> Weights:
-    """In the user's units, within the bounds."""
-    return task.strengths.within(task.to_state(point))
+    def descend(
+        self, task: GeneralisedLinear, max_iter: int, trace: Trace, step_tol: float = 0.0, enough: float = FLOOR
+    ) -> None:
+        """Steps until what they lower the objective by is rounding, or `enough` relative to it."""
+        kinks = Kinks.of(task.penalty)
+        at = self._start(task)
+        last = np.inf  # the decrement of the step before
+        slow = 0
+        while len(trace.rows) < max_iter:
+            matrix = self._model(task, at)
+            value = at.value + kinks.size(self.point)
+            target = minimiser(matrix, at.gradient, self.point, value, kinks)
+            step = target - self.point
+            decrement = max(float(step @ matrix @ step), 0.0)
+            trace.add(value, decrement / 2, float(np.linalg.norm(step)))
+            rate = decrement / last if last > 0 else 1.0
+            is_slow = rate > SLOW
+            self.left = decrement * (min(rate, 1.0) if last < np.inf else 1.0) / max(value, TINY)
+            last = decrement
+            slow = slow + 1 if at.hessian is not None and is_slow else 0
+            if slow >= RUNAWAY and value > task.null_value:  # a start worse than none is left for it
+                self.point, last, slow = task.start(), np.inf, 0
+                at = task.evaluate(self.point, hessian=True)
+                continue
+            if slow >= RUNAWAY or (is_slow and at.hessian is not None and decrement <= NOISE * value):
+                return
+            if self.left <= enough:
+                self.point = target  # what is left after it is rounding
+                return
+            found = _lower(task, kinks, self.point, at, target, hessian=is_slow)
+            if found is None:
+                return  # no step descends: the floor of the objective
+            move, change = found[0] - self.point, found[1].gradient - at.gradient
+            if found[1].hessian is None and decrement > LEARNT * value:
+                self._learn(matrix, move, change, task)
+            self.point, at = found
+            if float(np.linalg.norm(move)) < step_tol:
+                return
+
+    def _start(self, task: GeneralisedLinear) -> Evaluated:
+        at = task.evaluate(self.point, hessian=self._matrix is None)
+        if np.isfinite(at.value):
+            return at
+        self.point = task.start()
+        return task.evaluate(self.point, hessian=True)
+
+    def _model(self, task: GeneralisedLinear, at: Evaluated) -> Array:
+        """The Hessian of the loss and the l2 penalty: a new one, or what is known of it."""
+        ridge = np.diag(task.l2)
+        if at.hessian is not None:
+            self._matrix = without_still(at.hessian, task.scaling.shift) - ridge
+        assert self._matrix is not None
+        return np.asarray(self._matrix + ridge)
+
+    def _learn(self, matrix: Array, move: Array, change: Array, task: GeneralisedLinear) -> None:
+        """The matrix that also explains what a move did to the gradient (BFGS)."""
+        before = matrix @ move
+        product, bent = float(move @ change), float(move @ before)
+        if product > 0 and bent > 0:
+            known = np.where(np.diagonal(matrix) > 0, change, 0.0)
+            learnt = matrix + np.outer(known, known) / product - np.outer(before, before) / bent
+            self._matrix = learnt - np.diag(task.l2)
 
 
 def sampled_start(task: GeneralisedLinear, max_iter: int) -> Array:
@@ -38,46 +95,9 @@ def sampled_start(task: GeneralisedLinear, max_iter: int) -> Array:
     sample = sampled(task)
     if sample is None:
         return task.start()
-    return descend(sample, sample.start(), max_iter, Trace(), enough=ROUGH)
-
-
-def descend(
-    task: GeneralisedLinear, point: Array, max_iter: int, trace: Trace, step_tol: float = 0.0, enough: float = FLOOR
-) -> Array:
-    """Steps from a point until what they lower the objective by is rounding, or `enough` relative to it."""
-    kinks = Kinks.of(task.penalty)
-    at = task.evaluate(point, hessian=True)
-    if not np.isfinite(at.value):
-        point = task.start()
-        at = task.evaluate(point, hessian=True)
-    last = np.inf  # what the step before promised
-    slow = 0
-    while len(trace.rows) < max_iter:
-        if at.hessian is not None:
-            matrix = without_still(at.hessian, task.scaling.shift)
-        value = at.value + kinks.size(point)
-        target = minimiser(matrix, at.gradient, point, value, kinks)
-        step = target - point
-        decrement = max(float(step @ matrix @ step), 0.0)
-        trace.add(value, decrement / 2, float(np.linalg.norm(step)))
-        rate = decrement / last if last > 0 else 1.0
-        is_slow = rate > SLOW
-        slow = slow + 1 if at.hessian is not None and is_slow else 0
-        if slow >= RUNAWAY or (is_slow and at.hessian is not None and decrement <= NOISE * value):
-            return point
-        if decrement * (min(rate, 1.0) if last < np.inf else 1.0) <= enough * value:
-            return target  # what is left after it is rounding
-        found = _lower(task, kinks, point, at, target, hessian=is_slow)
-        if found is None:
-            return point  # no step descends: the floor of the objective
-        move, change = found[0] - point, found[1].gradient - at.gradient
-        if found[1].hessian is None and decrement > LEARNT * value:
-            matrix = _learnt(matrix, move, change)
-        point, at = found
-        last = decrement
-        if float(np.linalg.norm(move)) < step_tol:
-            return point
-    return point
+    newton = ProxNewton(sample.start())
+    newton.descend(sample, max_iter, Trace(), enough=ROUGH)
+    return newton.point
 
 
 def _lower(
@@ -93,13 +113,3 @@ def _lower(
             return trial, found
         length /= 2
     return None
-
-
-def _learnt(matrix: Array, move: Array, change: Array) -> Array:
-    """The matrix that also explains what a move did to the gradient (BFGS)."""
-    before = matrix @ move
-    product, bent = float(move @ change), float(move @ before)
-    if not (product > 0 and bent > 0):
-        return matrix
-    known = np.where(np.diagonal(matrix) > 0, change, 0.0)
-    return matrix + np.outer(known, known) / product - np.outer(before, before) / bent

@@ -66,7 +66,7 @@ def minimiser(matrix: Array, gradient: Array, point: Array, value: float, kinks:
         MOST_ROUNDS,
         n_threads(),
     )
-    return np.clip(weights, kinks.lower, kinks.upper)
+    return np.asarray(np.clip(weights, kinks.lower, kinks.upper))
 
 
 def without_still(matrix: Array, shift: Array) -> Array:

@@ -1,0 +1,198 @@
+"""The certificate of softmax regression: how far its objective can be above the minimum.
+
+Two proofs. With alpha > 0, weak duality: for any chances q_i with sum_i w_i (q_i - e_y) = 0 (the intercepts),
+
+    f - min f <= sum_i w_i KL(q_i, p_i) / W + sum_jk (alpha w_jk + sum_i w_i x_ij (q_ik - [y_i = k]) / W)^2 / (2 alpha)
+
+Every term is >= 0, so nothing cancels. q: the chances at the state with the intercepts that are best, and so small a
+share of one distribution for all rows that the sums by class are right to the last digit.
+
+Where the Hessian can be had, self-concordance, as for any generalised linear model: the curvature along a line changes
+by no more than e^(largest difference of two scores' changes), so R = max_i max_kl |(e_k - e_l) (x_i, 1)|_{H^-1}. Both
+are for weights whose sum over the classes is 0; what a common part costs is known and added.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from certifit.certificates.concordance import Decrement
+from certifit.certificates.generalised import CLAIM, PIECE_ROWS, THEOREM, ScoreCertificate, fault_of
+from certifit.certificates.separation import Separation, softmax_separation
+from certifit.data.columns import Array, Columns
+from certifit.data.source import Block
+from certifit.runtime import one_blas_thread
+from certifit.statistics import softmax as sums
+from certifit.statistics.curvature import Curvature
+from certifit.statistics.residual import EXACT_FIT, MATRIX_ERROR, TINY, UNIT
+from certifit.statistics.softmax import Mixture
+from certifit.tasks.generalised import Evaluated
+from certifit.tasks.softmax import SoftmaxRegression, SoftmaxWeights
+
+DUALITY = "weak duality: the dual objective at any feasible point is a lower bound"
+SMALL = 600  # entries of a point for which the Hessian is taken at once
+MOST = 4000  # entries of a point for which a Hessian is taken at all
+INTERCEPT_STEPS = 6
+SAFETY = 1e-6  # of a divergence, for its logarithms
+SHARE_OF_TOL = 1e-3  # of the tolerance that may go to class sums that are not right yet
+
+
+@one_blas_thread
+def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) -> ScoreCertificate:
+    """How far the objective at the state can be above its minimum."""
+    point, common = _parted(task, state)
+    at = task.evaluate(point)
+    scale = _scale(task, at.value + common)
+    excess, rounding, theorem, condition = np.inf, 0.0, DUALITY, 1.0
+    if task.alpha > 0 and task.size > SMALL:
+        excess, rounding = _duality_gap(task, point, at, tolerance * scale)
+    fault, apart = "", None
+    if not excess <= tolerance * scale and task.size <= MOST:
+        curvature = Curvature(task.hessian(point))
+        found = _decrement(task, point, at, curvature, tolerance * scale)
+        if not np.isfinite(found.excess()):
+            apart = _separation(task, state)
+            fault = fault_of(apart, curvature)
+        if found.excess() < excess:
+            excess, theorem, condition = found.excess(), THEOREM, curvature.condition
+            rounding = found.value * found.rounding + found.rounding**2 / 2
+    elif not np.isfinite(excess):
+        fault = (
+            f"a proof without a penalty needs the Hessian, of {task.size} x {task.size} entries; at most {MOST} x "
+            f"{MOST} are taken. Use alpha > 0, or fewer columns."
+        )
+    return ScoreCertificate(
+        claim=CLAIM,
+        theorem=theorem,
+        value=float((excess + common) / scale) + TINY,
+        tolerance=tolerance,
+        rounding=float(rounding / scale) + TINY,
+        rank=state.coef.shape[1],
+        n_columns=state.coef.shape[1],
+        condition=float(f"{condition:.6g}"),
+        names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
+        fault=fault if not np.isfinite(excess) else "",
+        separation=apart,
+    )
+
+
+def _parted(task: SoftmaxRegression, state: SoftmaxWeights) -> tuple[Array, float]:
+    """The point about the mean of the classes, and what that mean costs: it changes no chance, only the penalty."""
+    at = task.to_point(state).reshape(task.shape)
+    mean = at.mean(axis=1, keepdims=True)
+    return (at - mean).ravel(), float(task.n_classes / 2 * (task.l2 @ np.square(mean[:, 0]))) * (1 + 8 * UNIT)
+
+
+def _scale(task: SoftmaxRegression, objective: float) -> float:
+    """What an excess is relative to: the objective, or where it is an exact fit to rounding, a floor below it."""
+    return max(objective, EXACT_FIT * task.null_value, TINY)
+
+
+def _moved(task: SoftmaxRegression, point: Array) -> float:
+    """By how much a score can be off: products and their sum are rounded."""
+    weights = np.abs(point.reshape(task.shape)).max(axis=1)
+    return (len(weights) + 4) * UNIT * float(task.largest @ weights)
+
+
+def _duality_gap(task: SoftmaxRegression, point: Array, at: Evaluated, aim: float) -> tuple[float, float]:
+    """The gap, roundings included, and those alone."""
+    total, classes, state = task.sum_weight, task.shares, point.reshape(task.shape)
+    lift, off = _best_lift(task, state, at, aim)
+    # (1 - s) p + s mix has the sums of the classes for mix = shares - (1 - s) / s off, >= 0 from this s on.
+    share = float(np.max(np.maximum(off, 0.0) / (classes + off)))
+    mix = classes if share == 0 else np.maximum(classes - (1 - share) / share * off, 0.0)
+    mix = mix / mix.sum()
+    divergence, moments, _ = sums.dual(task.source, task.scaling, state, Mixture(lift, mix, share))
+    divergence /= total
+    moved = _moved(task, point)
+    # Sums by class are off by their rounding: a further share of some mix makes them right.
+    left = np.abs(moments[-1] / total) if task.fit_intercept else np.zeros(len(classes))
+    slack = float(np.max((left + 4 * MATRIX_ERROR * classes) / classes)) if task.fit_intercept else 0.0
+    far = 2 * moved / UNIT / (len(state) + 4) + float(np.ptp(lift)) + np.log(len(classes))  # most of -log p
+    rounding = SAFETY * divergence + np.sqrt(2 * divergence) * 2 * moved + 2 * moved**2 + slack * (far + 2)
+    rounding += 16 * UNIT * far * UNIT
+    pull = task.l2[:-1, None]
+    apart = pull * state[:-1] + moments[:-1] / total
+    error = task.largest[:-1, None] * (2 * classes + left) * (4 * MATRIX_ERROR + slack) + 4 * UNIT * np.abs(apart)
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = divergence + float(np.sum(np.square(apart) / pull)) / 2
+        rounding += float(np.sum((2 * np.abs(apart) * error + np.square(error)) / pull)) / 2
+    return (float(gap + rounding), float(rounding)) if np.isfinite(gap + rounding) else (np.inf, 0.0)
+
+
+def _best_lift(task: SoftmaxRegression, state: Array, at: Evaluated, aim: float) -> tuple[Array, Array]:
+    """What to add to the intercepts so that the chances sum to the classes' weights, and by what they still do not."""
+    n_classes, total = task.n_classes, task.sum_weight
+    lift = np.zeros(n_classes)
+    if not task.fit_intercept:
+        return lift, lift
+    off = at.gradient.reshape(task.shape)[-1]
+    if np.max(np.abs(off) / task.shares) <= SHARE_OF_TOL * aim:
+        return lift, off
+    best = (float(np.abs(off).max()), lift, off)
+    for _ in range(INTERCEPT_STEPS):
+        _, moments, curvature = sums.dual(task.source, task.scaling, state, Mixture(lift, task.shares, 0.0))
+        off = moments[-1] / total
+        size = float(np.abs(off).max())
+        if size < best[0]:
+            best = (size, lift, off)
+        elif lift.any():
+            break
+        if np.max(np.abs(off) / task.shares) <= SHARE_OF_TOL * aim:
+            break
+        # Chances do not change with a common lift; 11' makes the matrix definite.
+        matrix = curvature / total + np.full((n_classes, n_classes), float(np.trace(curvature)) / total / n_classes)
+        lift = lift - np.linalg.lstsq(matrix, off, rcond=None)[0]
+    return best[1], best[2]
+
+
+def _decrement(task: SoftmaxRegression, point: Array, at: Evaluated, curvature: Curvature, aim: float) -> Decrement:
+    """lambda and R, both at least what they are, with what rounding may have hidden."""
+    moved, n_rows = _moved(task, point), task.shape[0]
+    loose = task.size * MATRIX_ERROR * curvature.condition**2 + 4 * moved
+    if curvature.n_flat or not loose < 0.5:
+        return Decrement(np.inf, 0.0, np.inf)
+    loose = 1 / np.sqrt(1 - loose)
+    gradient = at.gradient
+    value = np.sqrt(max(float(gradient @ curvature.solve(gradient)), 0.0)) * loose
+    state = point.reshape(task.shape)
+    error = np.outer(task.largest, 2 * task.shares + np.abs(gradient.reshape(task.shape)[-1]))
+    error = error * (4 * MATRIX_ERROR + 2 * moved) + 4 * UNIT * np.abs(task.l2[:, None] * state)
+    spread = np.sqrt(np.maximum(np.diagonal(curvature.inverse), 0.0)).reshape(task.shape)
+    if not task.fit_intercept:
+        error[-1] = spread[-1] = 0.0
+    rounding = float(np.sum(error * spread)) * loose
+    found = Decrement(float(value), rounding, 2 * float(np.max(task.largest @ spread)) * loose)
+    if found.excess() <= aim:
+        return found
+    inverse = curvature.inverse.reshape(n_rows, task.n_classes, n_rows, task.n_classes)
+    units = (task.scaling.scale, task.scaling.shift, task.fit_intercept)
+    most = max(task.source.map(partial(_reach_of_run, inverse=inverse, units=units)), default=0.0)
+    return Decrement(float(value), rounding, min(most * loose * (1 + 1e-6), found.reach))
+
+
+def _reach_of_run(run: Block, inverse: Array, units: tuple[Array, Array, bool]) -> float:
+    scale, shift, fit_intercept = units
+    low, high = np.triu_indices(inverse.shape[1], 1)
+    most = 0.0
+    for begin in range(0, run.n_rows, PIECE_ROWS):
+        part = run.part(begin, begin + PIECE_ROWS)
+        X = part.X.toarray() if isinstance(part.X, Columns) or hasattr(part.X, "toarray") else part.X
+        rows = np.asarray(X, dtype=np.float64) * scale - shift
+        if part.weight is not None:
+            rows = rows[part.weight > 0]
+        rows = np.column_stack([rows, np.full(len(rows), float(fit_intercept))])
+        for k, j in zip(low, high, strict=True):
+            form = inverse[:, k, :, k] + inverse[:, j, :, j] - inverse[:, k, :, j] - inverse[:, j, :, k]
+            most = max(most, float(np.einsum("ij,ij->i", rows @ form, rows).max(initial=0.0)))
+    return float(np.sqrt(most))
+
+
+def _separation(task: SoftmaxRegression, state: SoftmaxWeights) -> Separation | None:
+    """What is known of a direction in which the loss falls for ever; None where a penalty forbids one."""
+    if task.alpha > 0:
+        return None
+    candidate = np.column_stack([state.coef, state.intercept]) if task.fit_intercept else state.coef
+    return softmax_separation(task.source, task.n_classes, task.fit_intercept, candidate)

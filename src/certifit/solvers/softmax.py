@@ -1,0 +1,144 @@
+"""L-BFGS for softmax regression, in the units of the columns' own matrix; Newton's method where it is small.
+
+The Hessian at equal chances is (1/K) (I - 11'/K) x (X'X / n) + alpha I. Steps start from its inverse,
+
+    M = (1 - 1/K) / K (x, 1)'(x, 1) / n + alpha I,   one factor for all classes,
+
+and are corrected by the last changes of the gradient, so columns of unlike size and correlated ones cost no steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.runtime import one_blas_thread
+from certifit.solvers.chord import ARMIJO, NOISE, SHORTEST, SURE, Trace, descend
+from certifit.statistics.curvature import Curvature
+from certifit.statistics.moments import mean_squares
+from certifit.tasks.generalised import Evaluated
+from certifit.tasks.softmax import SoftmaxRegression, SoftmaxWeights
+
+CHANGES = 30  # of the gradient that are remembered
+MOST_COLUMNS = 1500  # of a matrix of columns that is worth its cost; beyond, its diagonal
+SMALL = 1500  # entries of a point for which Hessians are cheap
+ROUGH = 1e-4  # relative decrement at which Newton's method takes over
+MOST_ROUGH = 100  # steps before it does in any case
+SHARE = 0.5  # of the tolerance that is asked of the estimated gap: the certificate adds roundings
+
+
+@dataclass(frozen=True)
+class SoftmaxRun:
+    """The state and its trace, one row an iteration; reason: why it did not converge."""
+
+    state: SoftmaxWeights
+    history: list[dict[str, float]]
+    reason: str = ""
+
+
+class Changes:
+    """The last moves of a point and what they did to the gradient: the two loops of L-BFGS over a first inverse."""
+
+    def __init__(self, inverse: Array, shape: tuple[int, int]) -> None:
+        self.inverse, self.shape = inverse, shape
+        self._seen: list[tuple[Array, Array, float]] = []
+        self._length = 1.0
+
+    def first(self, gradient: Array) -> Array:
+        """M^-1 of the gradient, class by class."""
+        right = gradient.reshape(self.shape)
+        solved = self.inverse @ right if self.inverse.ndim == 2 else self.inverse[:, None] * right
+        return np.asarray(solved.ravel())
+
+    def learn(self, move: Array, change: Array) -> None:
+        """A move of the point and the change of the gradient."""
+        product = float(move @ change)
+        if product > 0:
+            self._seen = [*self._seen, (move, change, product)][-CHANGES:]
+            self._length = product / float(change @ self.first(change))
+
+    def step(self, gradient: Array) -> Array:
+        """The step down."""
+        rest, shares = gradient.copy(), []
+        for move, change, product in reversed(self._seen):
+            shares.append(float(move @ rest) / product)
+            rest -= shares[-1] * change
+        step = self._length * self.first(rest)
+        for (move, change, product), share in zip(self._seen, reversed(shares), strict=True):
+            step += (share - float(change @ step) / product) * move
+        return step
+
+
+@one_blas_thread
+def solve(task: SoftmaxRegression, tol: float, max_iter: int) -> SoftmaxRun:
+    """The minimiser: small problems to the rounding floor, others until the gap is within the tolerance."""
+    trace = Trace()
+    if task.size > SMALL:
+        point = _descend(task, task.start(), tol, max_iter, trace)
+    else:
+        point = _descend(task, task.start(), tol, min(max_iter, MOST_ROUGH), trace, ROUGH)
+        point = descend(task, point, max_iter, trace)
+    return SoftmaxRun(task.to_state(point), trace.rows)
+
+
+def _descend(
+    task: SoftmaxRegression, point: Array, tol: float, max_iter: int, trace: Trace, rough: float = 0.0
+) -> Array:
+    """L-BFGS steps until the gap is within the tolerance, or the decrement is rough relative to the objective."""
+    at = task.evaluate(point)
+    changes = Changes(_first_inverse(task), task.shape)
+    while len(trace.rows) < max_iter:
+        step = changes.step(at.gradient)
+        decrement = max(float(at.gradient @ step), 0.0)
+        gap = gap_estimate(task, at, decrement)
+        trace.add(at.value, gap, float(np.linalg.norm(step)))
+        is_done = decrement <= rough * at.value if rough else gap <= SHARE * tol * at.value
+        if is_done or decrement <= NOISE * at.value:
+            return point
+        found = _lower(task, point, at, step, decrement)
+        if found is None:
+            return point
+        changes.learn(found[0] - point, found[1].gradient - at.gradient)
+        point, at = found
+    return point
+
+
+def gap_estimate(task: SoftmaxRegression, at: Evaluated, decrement: float) -> float:
+    """|gradient|^2 / (2 alpha), what the duality gap is once the intercepts are best; half the decrement without."""
+    if task.alpha == 0:
+        return decrement / 2
+    squares = np.square(at.gradient.reshape(task.shape))
+    with np.errstate(over="ignore"):
+        columns = float(np.sum(squares[:-1].sum(axis=1) / task.l2[:-1])) / 2
+    return columns + float(np.sum(squares[-1] / (task.shares * (1 - task.shares)))) / 2
+
+
+def _first_inverse(task: SoftmaxRegression) -> Array:
+    """M^-1, or where there are many columns the inverse of its diagonal."""
+    n_classes = task.n_classes
+    often = (1 - 1 / n_classes) / n_classes
+    if task.shape[0] > MOST_COLUMNS:
+        diagonal = often * np.append(mean_squares(task.source, task.scaling), 1.0) + task.l2
+        return np.asarray(1 / np.where(diagonal > 0, diagonal, 1.0))
+    matrix = often * task.columns_matrix
+    matrix[np.diag_indices(len(matrix))] += task.l2
+    if not task.fit_intercept:
+        matrix[-1], matrix[:, -1] = 0.0, 0.0
+        matrix[-1, -1] = 1.0
+    return Curvature(matrix).inverse
+
+
+def _lower(
+    task: SoftmaxRegression, point: Array, at: Evaluated, step: Array, decrement: float
+) -> tuple[Array, Evaluated] | None:
+    """The first of point - step, point - step/2, ... that lowers the objective enough; None where none does."""
+    length = 1.0
+    while length >= SHORTEST:
+        trial = point - length * step
+        found = task.evaluate(trial)
+        if found.value <= at.value - ARMIJO * length * decrement + SURE * abs(at.value):
+            return trial, found
+        length /= 2
+    return None

@@ -1,0 +1,119 @@
+"""Sums of the cross-entropy log sum_k e^(z_k) - z_y over rows, with one score z_k = b_k + x'w_k a class.
+
+Columns are scaled and shifted as for the Gram statistic. A point is a (columns + 1) x classes array, intercepts last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.source import Block, Source, tree_sum
+from certifit.runtime import core, n_threads
+from certifit.statistics.gram import Scaling
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Arrays and numbers that add part by part."""
+
+    parts: tuple[Any, ...]
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A point of the dual: chances after `lift` is added to the scores, times 1 - share, and share times `mix`."""
+
+    lift: Array
+    mix: Array
+    share: float
+
+
+def class_weights(source: Source, n_classes: int) -> tuple[Array, int]:
+    """Weight of every class, and the number of rows that have one: one pass over the labels."""
+    weights, n_rows = source.reduce(partial(_labels_of_run, n_classes=n_classes, block_rows=source.block_rows)).parts
+    return weights, int(n_rows)
+
+
+def cross_entropy(source: Source, scaling: Scaling, point: Array) -> tuple[float, Array]:
+    """sum_i w_i l_i and its gradient sum_i w_i (x_i, 1)(p_i - e_y)': one pass."""
+    value, gradient = _summed(source, partial(_loss_of_run, scaling=scaling, point=point))
+    return float(value), gradient
+
+
+def product(source: Source, scaling: Scaling, point: Array, direction: Array) -> Array:
+    """The Hessian of the sum times a direction: one pass."""
+    (found,) = _summed(source, partial(_product_of_run, scaling=scaling, point=point, direction=direction))
+    return np.asarray(found)
+
+
+def pairs(source: Source, scaling: Scaling, point: Array) -> Array:
+    """sum_i w_i p_ik p_il (x_i, 1)(x_i, 1)' for all classes k < l: one pass that costs as many Gram matrices."""
+    (found,) = _summed(source, partial(_pairs_of_run, scaling=scaling, point=point))
+    return np.asarray(found)
+
+
+def dual(source: Source, scaling: Scaling, point: Array, mixture: Mixture) -> tuple[float, Array, Array]:
+    """sum_i w_i KL(q_i, p_i), sum_i w_i (x_i, 1)(q_i - e_y)', and the curvature by the lift: one pass."""
+    divergence, moments, curvature = _summed(
+        source, partial(_dual_of_run, scaling=scaling, point=point, mixture=mixture)
+    )
+    return float(divergence), moments, curvature
+
+
+def _summed(source: Source, of_run: Any) -> tuple[Any, ...]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        total: Sums = source.reduce(partial(of_run, block_rows=source.block_rows))
+    return total.parts
+
+
+def _parts(point: Array) -> tuple[Array, Array]:
+    return np.ascontiguousarray(point[:-1]), np.ascontiguousarray(point[-1])
+
+
+def _loss_of_run(run: Block, scaling: Scaling, point: Array, block_rows: int) -> Sums:
+    s = scaling
+    units = (s.scale, s.shift, s.weight_scale)
+    return Sums(core.softmax_oracle(run.rows, run.y, run.weight, *units, *_parts(point), block_rows, n_threads()))
+
+
+def _product_of_run(run: Block, scaling: Scaling, point: Array, direction: Array, block_rows: int) -> Sums:
+    s = scaling
+    units = (s.scale, s.shift, s.weight_scale)
+    where = (*_parts(point), *_parts(direction))
+    return Sums((core.softmax_product(run.rows, run.weight, *units, *where, block_rows, n_threads()),))
+
+
+def _pairs_of_run(run: Block, scaling: Scaling, point: Array, block_rows: int) -> Sums:
+    s = scaling
+    units = (s.scale, s.shift, s.weight_scale)
+    return Sums((core.softmax_pairs(run.rows, run.weight, *units, *_parts(point), block_rows, n_threads()),))
+
+
+def _dual_of_run(run: Block, scaling: Scaling, point: Array, mixture: Mixture, block_rows: int) -> Sums:
+    s, m = scaling, mixture
+    units = (s.scale, s.shift, s.weight_scale)
+    where = (*_parts(point), m.lift, m.mix, m.share)
+    return Sums(core.softmax_dual(run.rows, run.y, run.weight, *units, *where, block_rows, n_threads()))
+
+
+def _labels_of_run(run: Block, n_classes: int, block_rows: int) -> Sums:
+    if run.y is None:
+        raise ValueError("The rows carry no labels.")
+    parts = (run.part(begin, begin + block_rows) for begin in range(0, max(run.n_rows, 1), block_rows))
+    return tree_sum(_labels_of_block(part, n_classes) for part in parts)
+
+
+def _labels_of_block(part: Block, n_classes: int) -> Sums:
+    assert part.y is not None
+    weight = np.ones(part.n_rows) if part.weight is None else part.weight
+    counted = weight > 0
+    codes = part.y[counted].astype(np.int64)
+    return Sums((np.bincount(codes, weight[counted], minlength=n_classes), int(np.count_nonzero(counted))))

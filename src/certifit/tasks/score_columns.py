@@ -1,0 +1,67 @@
+"""A generalised linear model on some of its columns, gathered in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from certifit.data.columns import Array, Columns
+from certifit.data.source import Block, Memory, join
+from certifit.tasks.elastic import Strengths
+from certifit.tasks.generalised import GeneralisedLinear
+
+
+class SomeColumns:
+    """Makes of a task the same with fewer columns."""
+
+    def __init__(self, task: GeneralisedLinear) -> None:
+        self.task = task
+
+    def taken(self, columns: Array, alpha: float) -> GeneralisedLinear:
+        """The task on some columns, in the units of the whole, with an alpha."""
+        task = self.task
+        block = self._block(columns)
+        names = [task.source.names[j] for j in columns]
+        source = Memory(block.X, block.y, block.weight, names, block.offset)
+        small = GeneralisedLinear.__new__(GeneralisedLinear)
+        small.source, small.loss, small.fit_intercept = source, task.loss, task.fit_intercept
+        small.strengths = _strengths_of(task.strengths, columns, alpha)
+        s = task.scaling
+        small.scaling = replace(s, scale=s.scale[columns], shift=s.shift[columns])
+        small.__dict__["targets"] = task.targets
+        return small
+
+    def _block(self, columns: Array) -> Block:
+        if self._by_column is not None:
+            X = sp.csr_array(self._by_column[:, columns])
+            return replace(self._only_run, X=X)
+        return join(list(self.task.source.map(partial(_taken, columns=columns))))
+
+    @cached_property
+    def _only_run(self) -> Block:
+        assert isinstance(self.task.source, Memory)
+        return self.task.source.block
+
+    @cached_property
+    def _by_column(self) -> Any:
+        """Sparse rows in memory by column; None for others."""
+        source = self.task.source
+        if isinstance(source, Memory) and sp.issparse(source.block.X):
+            return sp.csc_array(source.block.X)
+        return None
+
+
+def _taken(run: Block, columns: Array) -> Block:
+    X = run.X.toarray() if isinstance(run.X, Columns) else run.X
+    return replace(
+        run, X=np.ascontiguousarray(X[:, columns]) if isinstance(X, np.ndarray) else sp.csr_array(X[:, columns])
+    )
+
+
+def _strengths_of(strengths: Strengths, columns: Array, alpha: float) -> Strengths:
+    s = strengths
+    return Strengths(alpha, s.l1_ratio, s.factors[columns], s.lower[columns], s.upper[columns])
