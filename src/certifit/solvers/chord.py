@@ -40,6 +40,10 @@ RUNAWAY = 12  # Newton steps, one after the other, that leave the decrement slow
 class Descends(Protocol):
     """A function to descend: where it starts, and its value, gradient and Hessian at a point."""
 
+    @property
+    def null_value(self) -> float:
+        """Without weights: what values are compared with."""
+
     def start(self) -> Array:
         """The point to fall back on."""
 

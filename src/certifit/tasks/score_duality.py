@@ -32,9 +32,12 @@ from certifit.penalties import ElasticPenalty
 from certifit.statistics.curvature import Curvature
 from certifit.statistics.oracle import Oracle
 from certifit.statistics.residual import EXACT_FIT, MATRIX_ERROR, TINY, UNIT
+from certifit.statistics.row_curvature import row_reach
 from certifit.tasks.duality import MOST_ROUNDS, MOST_SETTLED, Gap, brackets_of, finite_share
 from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.quadratic import Kinks, minimiser, without_still
+
+MOST_TERMS = 1000  # columns; for more the entries of the rows are looked at
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class _Point:
     loss: float
     objective: float
     reach: Array
+    score_error: float  # rounding of a score
 
     @property
     def weights(self) -> Array:
@@ -97,7 +101,7 @@ def _evaluated(task: GeneralisedLinear, point: Array, hessian: bool) -> _Point:
     reach = task.largest if sums.largest is None else sums.largest
     if sums.largest is None:  # such a pass takes the shift off its sums
         reach = reach + 2 * np.append(np.abs(task.scaling.shift), 0.0)
-    return _Point(point, sums, at.loss, objective, reach)
+    return _Point(point, sums, at.loss, objective, reach, _score_error(task, point, reach))
 
 
 def _gap_from(task: GeneralisedLinear, at: _Point) -> Gap:
@@ -189,7 +193,7 @@ def _projected(
     matrix = at.sums.hessian[0] / task.sum_weight
     roots = np.sqrt(np.maximum(np.diagonal(matrix), 0.0))
     curvature = Curvature(matrix[np.ix_(places, places)])
-    loose = len(places) * MATRIX_ERROR * curvature.condition**2 + _score_error(task, at)
+    loose = len(places) * MATRIX_ERROR * curvature.condition**2 + at.score_error
     if curvature.n_flat or not (roots[places] > 0).all() or not loose < 0.5:
         return None
     inverse = np.sqrt(np.maximum(np.diagonal(curvature.inverse), 0.0)) / np.sqrt(1 - loose)
@@ -211,19 +215,24 @@ def _bent(m: float) -> float:
     return 0.5 + 0.5 * m
 
 
-def _score_error(task: GeneralisedLinear, at: _Point) -> float:
-    """Rounding of a score."""
-    return (task.size + 4) * UNIT * (float(at.reach @ np.abs(at.point)) + task.largest_offset)
+def _score_error(task: GeneralisedLinear, point: Array, reach: Array) -> float:
+    """Rounding of a score: of its products and their sum. Rows of very many columns have few entries each."""
+    n_terms, size = task.size, float(reach @ np.abs(point))
+    if n_terms > MOST_TERMS:
+        rows = row_reach(task.source, task.scaling, point[:-1])
+        if rows.size < size:
+            n_terms, size = rows.n_entries + 1, rows.size * (1 + 1e-6) + abs(float(point[-1]))
+    return (n_terms + 4) * UNIT * (size + task.largest_offset)
 
 
 def _gradient_error(task: GeneralisedLinear, at: _Point) -> Array:
     """Rounding of the entries of the gradient."""
     total = task.sum_weight
-    slope, curved, moved = at.sums.slopes / total, at.sums.curvatures / total, _score_error(task, at)
+    slope, curved, moved = at.sums.slopes / total, at.sums.curvatures / total, at.score_error
     each = MATRIX_ERROR * slope + 8 * UNIT * (curved + 1 + abs(task.targets.mean) + slope) + moved * curved
     return np.asarray(at.reach * each + 4 * UNIT * np.abs(at.sums.gradient[0]) / total)
 
 
 def _objective_error(task: GeneralisedLinear, at: _Point) -> float:
     """Rounding of the objective."""
-    return MATRIX_ERROR * at.objective + at.sums.slopes / task.sum_weight * _score_error(task, at)
+    return MATRIX_ERROR * at.objective + at.sums.slopes / task.sum_weight * at.score_error
