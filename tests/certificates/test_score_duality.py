@@ -10,12 +10,12 @@ from score_cases import LOSSES, Case, case
 
 from certifit.certificates.elastic import certify as certify_squares
 from certifit.certificates.generalised import certify
+from certifit.certificates.kinked import prove
 from certifit.data.source import Memory
 from certifit.losses.scores import Logistic, Squared
 from certifit.solvers.score_path import solve
 from certifit.tasks.elastic import ElasticLeastSquares
 from certifit.tasks.normal_equations import Weights
-from certifit.tasks.score_duality import score_gap
 
 KINDS = {
     "lasso": {},
@@ -54,7 +54,7 @@ def test_the_gap_is_never_below_the_true_excess(loss, kind, seed):
             objective = problem.objective(state)
             if not np.isfinite(objective):
                 continue
-            gap = score_gap(task, task.to_point(state), enough)
+            gap = prove(task, task.to_point(state), enough).gap
             excess = objective - least
             assert gap.value + gap.rounding >= excess - 1e-14 * objective
             assert gap.relative <= 1 + 1e-9  # u = 0 proves that losses are not negative
@@ -68,7 +68,8 @@ def test_a_solution_is_proven_to_rounding_and_a_perturbed_one_refused(loss, kind
     best = solve(task, 1000).state
     certificate = certify(task, best, 1e-8)
     assert certificate.holds
-    assert certificate.value <= 1e-11
+    assert certificate.value <= 1e-9
+    assert prove(task, task.to_point(best), 0.0).gap.relative <= 1e-13
     assert certificate.rank == np.count_nonzero(best.coef)
     free = (best.coef != problem.strengths.lower) & (best.coef != problem.strengths.upper)
     nudged = Weights(best.coef + 1e-2 * free * (best.coef != 0), best.intercept)
@@ -82,7 +83,7 @@ def test_near_a_solution_the_gap_is_about_the_true_excess(loss, seed):
     best = solve(task, 1000).state
     nudged = Weights(best.coef * (1 + 1e-4), best.intercept)
     excess = problem.objective(nudged) - problem.objective(best)
-    gap = score_gap(task, task.to_point(nudged))
+    gap = prove(task, task.to_point(nudged), 0.0).gap
     assert gap.value + gap.rounding <= 1.1 * excess + 1e-13
 
 

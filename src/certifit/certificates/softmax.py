@@ -18,7 +18,9 @@ from functools import partial
 
 import numpy as np
 
-from certifit.certificates.generalised import CLAIM, PIECE_ROWS, THEOREM, Decrement, ScoreCertificate
+from certifit.certificates.concordance import Decrement
+from certifit.certificates.generalised import CLAIM, PIECE_ROWS, THEOREM, ScoreCertificate, fault_of
+from certifit.certificates.separation import Separation, softmax_separation
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block
 from certifit.runtime import one_blas_thread
@@ -46,11 +48,13 @@ def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) ->
     excess, rounding, theorem, condition = np.inf, 0.0, DUALITY, 1.0
     if task.alpha > 0 and task.size > SMALL:
         excess, rounding = _duality_gap(task, point, at, tolerance * scale)
-    fault = ""
+    fault, apart = "", None
     if not excess <= tolerance * scale and task.size <= MOST:
         curvature = Curvature(task.hessian(point))
         found = _decrement(task, point, at, curvature, tolerance * scale)
-        fault = _fault(curvature) if not np.isfinite(found.excess()) else ""
+        if not np.isfinite(found.excess()):
+            apart = _separation(task, state)
+            fault = fault_of(apart, curvature)
         if found.excess() < excess:
             excess, theorem, condition = found.excess(), THEOREM, curvature.condition
             rounding = found.value * found.rounding + found.rounding**2 / 2
@@ -70,6 +74,7 @@ def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) ->
         condition=float(f"{condition:.6g}"),
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
         fault=fault if not np.isfinite(excess) else "",
+        separation=apart,
     )
 
 
@@ -185,8 +190,9 @@ def _reach_of_run(run: Block, inverse: Array, units: tuple[Array, Array, bool]) 
     return float(np.sqrt(most))
 
 
-def _fault(curvature: Curvature) -> str:
-    return (
-        "no minimum is proven: the objective is nearly flat in some direction "
-        f"(condition number {curvature.condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
-    )
+def _separation(task: SoftmaxRegression, state: SoftmaxWeights) -> Separation | None:
+    """What is known of a direction in which the loss falls for ever; None where a penalty forbids one."""
+    if task.alpha > 0:
+        return None
+    candidate = np.column_stack([state.coef, state.intercept]) if task.fit_intercept else state.coef
+    return softmax_separation(task.source, task.n_classes, task.fit_intercept, candidate)

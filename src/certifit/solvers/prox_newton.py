@@ -11,6 +11,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.solvers.chord import ARMIJO, FLOOR, NOISE, ROUGH, RUNAWAY, SHORTEST, SLOW, SURE, Trace, sampled
+from certifit.statistics.residual import TINY
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
 from certifit.tasks.quadratic import Kinks, minimiser, without_still
 
@@ -41,9 +42,14 @@ class ProxNewton:
             decrement = max(float(step @ matrix @ step), 0.0)
             trace.add(value, decrement / 2, float(np.linalg.norm(step)))
             rate = decrement / last if last > 0 else 1.0
-            is_slow, last = rate > SLOW, decrement
-            self.left = decrement * (min(rate, 1.0) if len(trace.rows) > 1 else 1.0) / max(value, np.finfo(float).tiny)
+            is_slow = rate > SLOW
+            self.left = decrement * (min(rate, 1.0) if last < np.inf else 1.0) / max(value, TINY)
+            last = decrement
             slow = slow + 1 if at.hessian is not None and is_slow else 0
+            if slow >= RUNAWAY and value > task.null_value:  # a start worse than none is left for it
+                self.point, last, slow = task.start(), np.inf, 0
+                at = task.evaluate(self.point, hessian=True)
+                continue
             if slow >= RUNAWAY or (is_slow and at.hessian is not None and decrement <= NOISE * value):
                 return
             if self.left <= enough:
