@@ -15,7 +15,7 @@ from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
 from certifit.solvers.chord import ARMIJO, NOISE, SHORTEST, SURE, Trace
 from certifit.solvers.direct import Run
-from certifit.statistics.row_curvature import RowLoss, diagonal, product, row_sums
+from certifit.statistics.row_curvature import LossAt, diagonal, product, row_sums
 from certifit.tasks.generalised import GeneralisedLinear
 
 LARGEST_ETA = 0.25
@@ -46,7 +46,7 @@ class WideProblem:
     def evaluate(self, point: Array) -> Curved:
         """One pass."""
         task = self.task
-        sums = row_sums(task.source, RowLoss(task.loss, task.scaling, point))
+        sums = row_sums(task.source, LossAt(task.loss, task.scaling, point))
         with np.errstate(over="ignore", invalid="ignore"):
             pull = task.l2 * point
             gradient = (sums.gradient / task.sum_weight + pull) * self.free
