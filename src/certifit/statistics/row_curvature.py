@@ -26,12 +26,21 @@ class Loss(Protocol):
     """A loss of scores: its place in the compiled core, or None; a slope, and a curvature >= 0 to step by."""
 
     @property
-    def code(self) -> int | None: ...
+    def code(self) -> int | None:
+        """Place among the compiled losses; None: in Python."""
+
     @property
-    def parameter(self) -> float: ...
-    def value(self, y: Array, z: Array) -> Array: ...
-    def slope(self, y: Array, z: Array) -> Array: ...
-    def expected(self, y: Array, z: Array) -> Array: ...
+    def parameter(self) -> float:
+        """Of the compiled formula."""
+
+    def value(self, y: Array, z: Array) -> Array:
+        """l(y, z)."""
+
+    def slope(self, y: Array, z: Array) -> Array:
+        """dl/dz."""
+
+    def expected(self, y: Array, z: Array) -> Array:
+        """A curvature >= 0."""
 
 
 @dataclass(frozen=True)
