@@ -1,5 +1,6 @@
 #include "oracle.hpp"
 
+#include "entries.hpp"
 #include "panels.hpp"
 
 namespace certifit {
@@ -67,7 +68,7 @@ class Evaluator {
   }
 
   void add_largest(size_t row, double* largest) const {
-    rows_.for_each_entry(row, [&](size_t j, double value) {
+    for_each_entry(rows_, row, [&](size_t j, double value) {
       double& most = largest[layout_.places[j]];
       most = std::max(most, std::fabs(value * scaling_.scale[j]));
     });
@@ -89,7 +90,7 @@ class Evaluator {
     if (rows_.thin.empty()) return;
     for (size_t k = 0; k < tile.size(); ++k) {
       if (slopes[k] == 0) continue;
-      rows_.for_each_entry(tile[k], [&](size_t j, double value) {
+      for_each_entry(rows_, tile[k], [&](size_t j, double value) {
         double& sum = gradient[layout_.places[j]];
         sum = multiply_add(value * scaling_.scale[j], slopes[k], sum);
       });
@@ -110,8 +111,8 @@ class Evaluator {
 
   double thin_score(size_t row) const {
     double z = 0;
-    rows_.for_each_entry(
-        row, [&](size_t j, double value) { z = multiply_add(value * scaling_.scale[j], state_.weights[j], z); });
+    for_each_entry(rows_, row,
+                   [&](size_t j, double value) { z = multiply_add(value * scaling_.scale[j], state_.weights[j], z); });
     return z;
   }
 
