@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import certifit as cf
@@ -12,7 +13,6 @@ MODELS = [
     cf.LogisticRegression(alpha=0.1, fit_intercept=False),
     cf.LogisticRegression(alpha=0.01, basis=cf.Polynomial(2)),
     cf.PoissonRegressor(),
-    cf.PoissonRegressor(alpha=0.1, fit_intercept=False),
     cf.GammaRegressor(),
     cf.GLM(),
     cf.GLM("poisson"),
@@ -35,3 +35,15 @@ def test_fits_without_an_intercept_are_certified(rng):
         assert model.certificate_.holds and model.certificate_.dependent == ()
         gradient = X.T @ (np.exp(X @ model.coef_) - y) / len(y) + alpha * model.coef_
         assert np.abs(gradient).max() < 1e-12
+
+
+@pytest.mark.parametrize("model", [cf.PoissonRegressor(), cf.GLM("poisson"), cf.GLM("negative-binomial")], ids=str)
+def test_counts_of_nothing_but_zero_are_refused_in_words(model, rng):
+    with pytest.raises(ValueError, match="y is 0 in every row: the intercept"):
+        model.fit(rng.normal(size=(20, 2)), np.zeros(20))
+
+
+def test_targets_whose_squares_overflow_are_refused_in_words(rng):
+    X = rng.normal(size=(40, 2))
+    with pytest.raises(ValueError, match="exceeds the largest float64"):
+        cf.GLM().fit(X, 1e300 * rng.normal(size=40))

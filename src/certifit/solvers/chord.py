@@ -104,6 +104,7 @@ def descend(
     if not np.isfinite(at.value):
         point = task.start()
         at = task.evaluate(point, hessian=True)
+        task.refuse_no_start(at)
     last = np.inf  # the decrement of the step before
     slow = 0
     while len(trace.rows) < max_iter:
