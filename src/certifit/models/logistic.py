@@ -25,7 +25,14 @@ from certifit.models.class_folds import FoldModel, FoldModels, present
 from certifit.models.class_refits import trained_classes
 from certifit.models.classifier import Classifier, codes_of
 from certifit.models.mapped import check_number, unchanged_on_error
-from certifit.models.score_folds import default_alphas, fold_columns, score_fits
+from certifit.models.score_folds import (
+    FoldWeights,
+    SubsetFolds,
+    default_alphas,
+    fold_columns,
+    score_fits,
+    subset_folds,
+)
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
 from certifit.solvers.coordinate import ElasticPath
@@ -224,12 +231,26 @@ class LogisticRegression(ScoreModel, Classifier):
         probe = clone(self)
         probe.classes_ = classes
         found = score_fits(probe, source, rounds, candidates, _class_weighted)
-        if found is None:
+        return None if found is None else self.subset_models(found.source, rounds, found.fits)
+
+    def subset_folds(
+        self, source: Source, rounds: Sequence[Splits], classes: Array | None = None
+    ) -> tuple[Any, list[SubsetFolds]] | None:
+        """What fits of subsets of columns need; None where these are to be fitted by themselves."""
+        if classes is None or len(classes) != 2:
             return None
+        probe = clone(self)
+        probe.classes_ = classes
+        return subset_folds(probe, source, rounds, _class_weighted)
+
+    def subset_models(
+        self, source: Source, rounds: Sequence[Splits], fits: list[list[list[FoldWeights]]]
+    ) -> FoldModels:
+        """Fits as models, for their scores."""
         places = np.arange(2)
         models: list[list[list[FoldModel | None]]]
-        models = [[[FoldModel(fit, places, 2) for fit in own] for own in fits] for fits in found.fits]
-        return FoldModels(found.source, rounds, models, {})
+        models = [[[FoldModel(fit, places, 2) for fit in own] for own in part] for part in fits]
+        return FoldModels(source, rounds, models, {})
 
     def has_fold_sums(self, source: Source) -> bool:
         """Whether all splits share passes, as far as can be told without one over all rows."""

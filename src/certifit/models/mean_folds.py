@@ -14,7 +14,14 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.losses.scores import GammaLog, PoissonLog, ScoreLoss
-from certifit.models.score_folds import FoldWeights, default_alphas, fold_columns, score_fits
+from certifit.models.score_folds import (
+    FoldWeights,
+    SubsetFolds,
+    default_alphas,
+    fold_columns,
+    score_fits,
+    subset_folds,
+)
 from certifit.statistics.row_sums import row_sums
 
 RowError = Callable[[Array, Array], Array]  # (y, E y) -> a number a row
@@ -100,6 +107,18 @@ class MeanFoldMethods:
         """Fits of all candidates to the training rows of all splits; None where each is to be fitted by itself."""
         found = score_fits(self, source, rounds, candidates)
         return None if found is None else MeanModels(found.source, rounds, found.fits, self._loss())
+
+    def subset_folds(
+        self, source: Source, rounds: Sequence[Splits], classes: Array | None = None
+    ) -> tuple[Any, list[SubsetFolds]] | None:
+        """What fits of subsets of columns need; None where these are to be fitted by themselves."""
+        return subset_folds(self, source, rounds)
+
+    def subset_models(
+        self, source: Source, rounds: Sequence[Splits], fits: list[list[list[FoldWeights]]]
+    ) -> MeanModels:
+        """Fits of subsets as models, for their scores."""
+        return MeanModels(source, rounds, fits, self._loss())
 
     def has_fold_sums(self, source: Source) -> bool:
         """Whether all splits share passes, as far as can be told without one over all rows."""

@@ -31,15 +31,22 @@ def mean_scores(
     with_training: bool = False,
 ) -> FoldScores | None:
     """Scores of all candidates and splits; None where each needs a refit. detail: the models."""
-    is_of_rows = isinstance(scoring, str) and (scoring in ROW_ERRORS or scoring in OF_SQUARES)
-    if scoring is None or (with_training and not is_of_rows):
+    if scoring is None or (with_training and not is_of_rows(scoring)):
         return None
     models = reading_new_levels(estimator, rows.source).mean_fold_models(rows.source, rounds, candidates)
-    if models is None:
-        return None
-    if not is_of_rows:
+    return None if models is None else scores_of_means(models, len(candidates), scoring, with_training)
+
+
+def is_of_rows(scoring: Any) -> bool:
+    """Whether a score is a function of means over rows, so that training rows have it too."""
+    return isinstance(scoring, str) and (scoring in ROW_ERRORS or scoring in OF_SQUARES)
+
+
+def scores_of_means(models: MeanModels, n_candidates: int, scoring: Any, with_training: bool = False) -> FoldScores:
+    """Scores of models of every candidate and split."""
+    if not is_of_rows(scoring):
         scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
-        validation, weight = _scored(models, len(candidates), scorer)
+        validation, weight = _scored(models, n_candidates, scorer)
         return FoldScores(None, validation, weight, "statistics", models)
     error = ROW_ERRORS.get(scoring, squared_errors)
     train, validation, weight = models.errors(error, with_training)

@@ -37,10 +37,12 @@ START = 1e-6  # relative decrement of the fit to all rows that the first alpha s
 class _Fit:
     """One training set on its way: the point, loss and gradient of the data there, and where to look next."""
 
-    def __init__(self, split: int, point: Array, at: tuple[float, Array, Array], kept: Array | None = None) -> None:
+    def __init__(
+        self, split: int, point: Array, loss: float, slope: Array, matrix: Array, kept: Array | None = None
+    ) -> None:
         self.split, self.point, self.kept = split, point, kept
-        self.loss, self.slope, self.matrix = float(at[0]), at[1], at[2]
-        self.l2 = np.zeros_like(point)
+        self.loss, self.slope, self.matrix = loss, slope, matrix
+        self.l2, self.enough = np.zeros_like(point), ENOUGH
         self.step, self.length, self.decrement, self.last = np.zeros_like(point), 1.0, np.inf, np.inf
         self.trial = point
         self.is_done = self.is_lost = self.is_slow = False
@@ -48,9 +50,9 @@ class _Fit:
         self._pairs: list[tuple[Array, Array]] = []
         self._chord: Chord | None = None
 
-    def begin(self, l2: Array) -> None:
+    def begin(self, l2: Array, enough: float = ENOUGH) -> None:
         """A new penalty: the loss stays, the step is as long as the penalty's change asks for."""
-        self.l2, self.last, self.decrement = l2, np.inf, np.inf
+        self.l2, self.enough, self.last, self.decrement = l2, enough, np.inf, np.inf
         self.is_done = self.is_lost = self.is_slow = False
         self.is_first, self._chord = True, None
         self.trial = self.point
@@ -97,8 +99,8 @@ class _Fit:
             is_spoilt = self.is_first and self.last <= SMALL * here
             self.rate = max(min(self.decrement / self.last, self.rate if is_spoilt else 1.0), LEAST_RATE)
             self.is_first = False
-        self.is_done = self.decrement * self.rate <= ENOUGH * here
-        self.is_slow = self.rate > SLOW and self.last < np.inf and self.decrement * self.rate**2 > ENOUGH * here
+        self.is_done = self.decrement * self.rate <= self.enough * here
+        self.is_slow = self.rate > SLOW and self.last < np.inf and self.decrement * self.rate**2 > self.enough * here
         self.is_done |= self.rate > SLOW and self.decrement <= CALM * here
         self.trial = self.point - self.step
         if self.is_done:
@@ -140,8 +142,8 @@ def common_start(task: GeneralisedLinear, alphas: Array, max_iter: int) -> Array
 def fold_fits(folds: FoldLosses, alphas: Array, start: Array, max_iter: int) -> list[list[Weights]]:
     """The fit of every row of alphas (candidates x splits) to every training set, largest alpha first."""
     order = np.argsort(-alphas.mean(axis=1), kind="stable")
-    at_start = folds.at(start)
-    fits = [_Fit(s, start, at) for s, at in enumerate(zip(*at_start, strict=True))]
+    near = folds.at(start)
+    fits = [_Fit(s, start, float(near.losses[s]), near.slopes[s], near.hessians[s]) for s in range(folds.n_splits)]
     found: list[list[Weights]] = [[] for _ in order]
     for at in order:
         lost = _settle(folds, fits, folds.l2(alphas[at]))
@@ -152,10 +154,10 @@ def fold_fits(folds: FoldLosses, alphas: Array, start: Array, max_iter: int) -> 
     return found
 
 
-def _settle(folds: FoldLosses, fits: Sequence[_Fit], l2: Array) -> Array:
+def _settle(folds: FoldLosses, fits: Sequence[_Fit], l2: Array, enough: float = ENOUGH) -> Array:
     """Fit all training sets with a penalty each; which of them are to be fitted by themselves."""
     for fit, own in zip(fits, l2, strict=True):
-        fit.begin(own)
+        fit.begin(own, enough)
         fit.is_lost |= not folds.has_start[fit.split]
     for _ in range(MOST_PASSES):
         live = [fit for fit in fits if not (fit.is_done or fit.is_lost)]
@@ -176,24 +178,26 @@ def _settle(folds: FoldLosses, fits: Sequence[_Fit], l2: Array) -> Array:
 
 
 def _renew(folds: FoldLosses, fits: Sequence[_Fit], point: Array) -> None:
-    matrices = folds.at(point)[2]
+    matrices = folds.at(point).hessians
     for fit in fits:
         fit.renew(matrices[fit.split])
 
 
 @one_blas_thread
-def subset_points(folds: FoldLosses, l2: Array, starts: Array, kept: Array, at: tuple[Array, Array, Array]) -> Array:
+def subset_points(
+    folds: FoldLosses, l2: Array, starts: Array, kept: Array, hessians: Array, enough: float = ENOUGH
+) -> Array:
     """Minimisers of subsets of columns on every training set: subsets x splits x (columns + 1).
 
     starts: points to look at first, of the same shape. kept: subsets x (columns + 1), the intercept among them.
-    at: losses, gradients and Hessians near the starts. Raises Unsettled where a subset is to be fitted by itself.
+    hessians: of the training sets, near the starts. Raises Unsettled where a subset is to be fitted by itself.
     """
-    fits = []
-    for own, points in zip(kept, starts, strict=True):
-        for s, point in enumerate(points):
-            fit = _Fit(s, point, (np.inf, at[1][s], at[2][s]), own)
-            fits.append(fit)
-    if _settle(folds, fits, np.tile(l2, (len(starts), 1))).any():
+    fits = [
+        _Fit(s, point, np.inf, np.zeros_like(point), hessians[s], own)
+        for own, points in zip(kept, starts, strict=True)
+        for s, point in enumerate(points)
+    ]
+    if _settle(folds, fits, np.tile(l2, (len(starts), 1)), enough).any():
         raise Unsettled
     return np.array([fit.point for fit in fits]).reshape(starts.shape)
 
