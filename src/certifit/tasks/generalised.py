@@ -173,15 +173,6 @@ class GeneralisedLinear:
         low, high = getattr(loss, "scores", (-np.inf, np.inf))
         return point if np.isinf(low) and np.isinf(high) else self._legal_start(point)
 
-    def refuse_no_start(self, at: Evaluated) -> None:
-        """Refuse targets whose loss is not finite where a fit starts."""
-        if not np.isfinite(at.value):
-            largest = max(abs(self.targets.low), abs(self.targets.high))
-            raise ValueError(
-                f"The sum of {self.loss.name} exceeds the largest float64: targets reach {largest:.3g}. Divide the "
-                "target by a power of ten."
-            )
-
     def _legal_start(self, point: Array) -> Array:
         """For links that do not take any score: the point, or weighted least squares of scores near the targets."""
         if np.isfinite(self.evaluate(point).value):
