@@ -92,6 +92,29 @@ def test_a_glm_is_scored_on_folds_with_its_offsets(data):
     np.testing.assert_allclose(found.validation, truth, rtol=1e-6)
 
 
+def test_a_glm_is_tuned_on_scans_as_on_arrays(data, tmp_path):
+    X, y, offset, exposure = data
+    grid = {"alpha": [0.0, 0.01, 0.1]}
+    truth = cf.CrossValidated(poisson(), grid, cv=5, scoring=DEVIANCE).fit(X, y, offset=offset, exposure=exposure)
+    splits = list(cf.Folds(5).split(X))
+    for at, alpha in enumerate(grid["alpha"]):
+        scores = []
+        for train, test in splits:
+            model = cf.PoissonRegressor(alpha=alpha).fit(
+                X[train], y[train], offset=offset[train], exposure=exposure[train]
+            )
+            mean = model.predict(X[test], offset=offset[test], exposure=exposure[test])
+            scores.append(-mean_poisson_deviance(y[test], mean))
+        assert truth.cv_results_["mean_test_score"][at] == pytest.approx(np.mean(scores), rel=1e-6)
+    for name, scan in scans(data, tmp_path).items():
+        found = cf.CrossValidated(poisson(), grid, cv=5, scoring=DEVIANCE).fit(scan)
+        own, other = (one.cv_results_["mean_test_score"] for one in (found, truth))
+        np.testing.assert_allclose(own, other, rtol=1e-9, err_msg=name)
+        assert found.best_estimator_.exposure_name_ == "e"
+        board = cf.leaderboard({"poisson": poisson()}, scan, cv=5, scoring=DEVIANCE)
+        np.testing.assert_allclose(board.baseline.fold_scores, -fold_scores(data, mean_poisson_deviance), rtol=1e-12)
+
+
 def test_routing_carries_offsets_to_a_glm(data):
     X, y, offset, exposure = data
     params = {"offset": offset, "exposure": exposure}

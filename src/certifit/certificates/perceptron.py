@@ -122,6 +122,6 @@ def _converged(task: PerceptronTask, state: Weights, n_updates: int, at: Margins
 
 
 def _certificate(names: tuple[str, ...], value: float, n_updates: int, **given: object) -> PerceptronCertificate:
-    plain = {"claim": CLAIM, "theorem": THEOREM, "tolerance": 1.0, "rounding": 0.0, "condition": math.nan}
+    plain = {"claim": CLAIM, "theorem": THEOREM, "tolerance": 1.0, "rounding": 0.0, "condition": 0.0}
     shape = {"rank": len(names), "n_columns": len(names)}
     return PerceptronCertificate(value=value, n_updates=n_updates, **plain, **shape, **given)  # type: ignore[arg-type]

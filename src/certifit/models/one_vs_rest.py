@@ -17,7 +17,7 @@ from certifit.data.changed import OneAgainstRest
 from certifit.data.columns import Array
 from certifit.data.gate import class_source
 from certifit.data.labels import coded, one_type, read_labels
-from certifit.data.source import Source
+from certifit.data.source import Block, Source
 
 
 def _has_probabilities(model: OneVsRestClassifier) -> bool:
@@ -140,8 +140,8 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """The share of rows that are predicted right; of a scan with its own target too."""
         if not isinstance(X, Source):
             return float(super().score(X, one_type(np.asarray(read_labels(y))), sample_weight))
-        hits = self.classes_[np.concatenate(list(X.coded(self.classes_).map(_codes_of)))] == self.predict(X)
-        weights = np.concatenate(list(X.map(_weights_of)))
+        codes, weights = np.hstack(list(X.coded(self.classes_).map(_codes_and_weights)))
+        hits = np.where(codes >= 0, self.classes_[codes.astype(np.int64)] == self.predict(X), False)
         return float(weights @ hits / weights.sum())
 
     @property
@@ -190,9 +190,6 @@ def _classes_of(values: Array, weight: Any) -> tuple[Array, Array]:
         raise ValueError(f"{error} Rows of sample_weight 0 are no rows.") from None
 
 
-def _codes_of(run: Any) -> Array:
-    return np.asarray(run.y, dtype=np.int64)
-
-
-def _weights_of(run: Any) -> Array:
-    return np.ones(run.n_rows) if run.weight is None else np.asarray(run.weight)
+def _codes_and_weights(run: Block) -> Array:
+    codes = np.asarray(run.y, dtype=np.float64)
+    return np.stack([codes, np.ones(len(codes)) if run.weight is None else run.weight])

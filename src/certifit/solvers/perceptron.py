@@ -44,7 +44,8 @@ class Epochs:
         state, n_updates, cycle = self.task.start, 0, None
         started = time.perf_counter()
         ends = {_digest(state): 0}
-        rows = RowOrder(True, self.random_state) if isinstance(self.order, str) and self.order == "shuffled" else None
+        is_shuffled = isinstance(self.order, str) and self.order == "shuffled"
+        rows = RowOrder(True, self.random_state, by_content=False) if is_shuffled else None
         for epoch in range(1, max_iter + 1):
             state, mistakes = self._epoch(state, epoch, rows)
             n_updates += mistakes
