@@ -27,6 +27,8 @@ _MODULES = {
         "PoissonRegressor",
     ),
     "models.logistic": ("LogisticRegression",),
+    "models.perceptron": ("Perceptron",),
+    "models.one_vs_rest": ("OneVsRestClassifier",),
     "models.components": ("PCA",),
     "models.generative": ("GaussianDiscriminant",),
     "models.naive_bayes": ("GaussianNB",),
@@ -198,7 +200,9 @@ __all__ = [
     "MutualInformationDisplay",
     "MutualInformationFilter",
     "Newton",
+    "OneVsRestClassifier",
     "PathDisplay",
+    "Perceptron",
     "PoissonRegressor",
     "Polynomial",
     "PrecisionRecallDisplay",
@@ -314,6 +318,8 @@ if TYPE_CHECKING:
     from certifit.models.linear import LinearRegression, Ridge
     from certifit.models.logistic import LogisticRegression
     from certifit.models.naive_bayes import GaussianNB
+    from certifit.models.one_vs_rest import OneVsRestClassifier
+    from certifit.models.perceptron import Perceptron
     from certifit.models.robust import HuberRegressor
     from certifit.models.sparse import ElasticNet, Lasso
     from certifit.optimise.kkt import check_kkt

@@ -104,7 +104,10 @@ FAULTS = {
     "a feature": (["--offset", "o", "--columns", "a,o"], "'o' cannot be a feature and the offset at once"),
     "text": (["--exposure", "word"], "line 3: column 'word' is 'long', not a"),
     "a task of no such model": (["--task", "positive", "--model", "lasso"], "--model lasso predicts a quantity"),
-    "a class of counts": (["--task", "counts", "--positive", "1"], "--positive names one of two classes, and counts"),
+    "a class of counts": (
+        ["--task", "counts", "--positive", "1"],
+        "--positive names one of two classes, and the target is counts",
+    ),
 }
 
 
@@ -150,13 +153,36 @@ def test_a_prediction_says_which_exposure_it_takes(capsys):
 
 
 @pytest.fixture
-def fitted(policies, tmp_path, monkeypatch):
-    """A model of claims with an exposure and an offset, loaded from any file."""
+def fitted(policies, tmp_path):
+    """A model of claims with an exposure and an offset, saved as model.certifit."""
     scan = cf.scan_csv(tmp_path / "policies.csv", "claims", columns=["a", "b"], exposure="years", offset="o")
     model = cf.PoissonRegressor(alpha=0.0).fit(scan)
-    (tmp_path / "model.certifit").write_text("stands for the model")
-    monkeypatch.setattr("certifit.modelfile.load", lambda path: model)
+    cf.save(model, tmp_path / "model.certifit")
     return model
+
+
+VERIFIED = {
+    "as in the file": ([], 0),
+    "named": (["--exposure", "years", "--offset", "o"], 0),
+    "without the exposure": (["--exposure", "none"], 1),
+    "another exposure": (["--exposure", "cost"], 1),
+    "a column that is not there": (["--exposure", "yeras"], 2),
+}
+
+
+@pytest.mark.parametrize("case", VERIFIED)
+def test_a_fit_is_proven_with_its_own_offsets_alone(case, cli, fitted):
+    options, code = VERIFIED[case]
+    result = cli("verify", "model.certifit", "policies.csv", *options)
+    assert result.exit_code == code, result.output
+    assert ("Did you mean 'years'" in result.stderr) == (code == 2)
+
+
+def test_a_model_file_keeps_the_names_of_offset_and_exposure(fitted, cli, tmp_path):
+    shown = cli("inspect", "model.certifit").stdout
+    assert "offset: o" in shown and "exposure: years" in shown
+    model = cf.load(tmp_path / "model.certifit")
+    assert (model.offset_name_, model.exposure_name_) == ("o", "years")
 
 
 PREDICTED = {

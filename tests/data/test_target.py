@@ -93,3 +93,21 @@ def test_the_skewness_of_parts_is_that_of_all(rng):
 @pytest.mark.parametrize("values", [[3.0] * 4, [1e300, 2e300, 9e300], [1.0, np.inf]])
 def test_numbers_without_a_skewness_are_a_quantity(values):
     assert task_of(scan(values)).name == "quantity"
+
+
+REAL = {
+    "rentals by the hour": ("bike_sharing/bike_sharing.parquet", {"target": "cnt"}, "counts"),
+    "claims": ("fremtpl2/freq.parquet", {"target": "ClaimNb", "exposure": "Exposure"}, "counts"),
+    "claims, no exposure": ("fremtpl2/freq.parquet", {"target": "ClaimNb"}, "counts"),
+    "amounts of claims": ("fremtpl2/sev.parquet", {"target": "ClaimAmount"}, "positive"),
+    "prices": ("ames_housing/ames_housing.parquet", {"target": "Sale_Price"}, "positive"),
+    "grades of wine": ("wine_quality/wine_quality.parquet", {"target": "quality"}, "quantity"),
+    "income": ("adult/adult.parquet", {"target": "income"}, "classes"),
+    "credit": ("german_credit/german_credit.parquet", {"target": "class"}, "classes"),
+}
+
+
+@pytest.mark.parametrize("case", REAL)
+def test_real_targets_are_what_they_are_known_as(case, shared_data):
+    file, roles, name = REAL[case]
+    assert task_of(cf.scan_parquet(shared_data / file, **roles)).name == name

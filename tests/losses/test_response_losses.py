@@ -115,6 +115,38 @@ def test_the_concordance_holds_on_a_grid(family, link):
         assert (np.abs(third) <= loss.concordance * second * (1 + 1e-6) + 1e-12).all()
 
 
+@pytest.mark.parametrize("family, link", PAIRS, ids=IDS)
+def test_a_convex_loss_has_a_concordance_on_every_interval(family, link, rng):
+    """|l'''| <= M l'' by differences of the curvature, and M is not far too large."""
+    loss, (low, high) = loss_of(family, link), generic(family, link).scores
+    if not loss.is_convex or isinstance(link, Power):
+        assert loss.concordance_on(1.0, 2.0) is None
+        return
+    for _ in range(20):
+        ends = np.sort(rng.uniform(max(low, -4.5) + 0.02, min(high, 4.5) - 0.02, 2))
+        z, step = np.linspace(*ends, 200), 1e-4 * min(1.0, ends[0] - low, high - ends[1])
+        ratios = []
+        for y in np.unique(targets(family, 30, rng)):
+            at = np.full_like(z, y)
+            third = (loss.curvature(at, z + step) - loss.curvature(at, z - step)) / (2 * step)
+            second = loss.curvature(at, z)
+            known = second > (1e-12 if type(loss) is ResponseLoss else 1e-60)  # its terms cancel
+            ratios.append(float(np.max(np.abs(third[known]) / second[known], initial=0.0)))
+        assert max(ratios) <= loss.concordance_on(*ends) * (1 + 1e-4) + 1e-6
+        assert loss.concordance_on(*ends) <= 3 * max(ratios) + 2
+
+
+def test_a_concordance_is_infinite_where_scores_are_not_legal():
+    for name, link, ends in [
+        ("poisson", "identity", (-1.0, 2.0)),
+        ("gamma", "inverse", (0.0, 2.0)),
+        ("bernoulli", "log", (-1.0, 0.0)),
+        ("bernoulli", "identity", (0.5, 1.0)),
+        ("bernoulli", "cloglog", (0.0, 800.0)),
+    ]:
+        assert loss_of(name, link).concordance_on(*ends) == math.inf
+
+
 def test_probit_and_cloglog_have_no_concordance():
     """l''' / l'' is about -z and -e^z for y = 1: no M bounds it."""
     z, step = np.array([6.0]), 1e-4

@@ -165,6 +165,22 @@ def test_weak_duality_with_a_dual_function_of_the_users():
         assert searched.dual == pytest.approx(found.dual, abs=1e-9)
 
 
+def test_a_function_above_the_primal_value_is_no_dual():
+    found = cf.check_kkt(lambda x: x**2, 1.0, lambda x: 1 - x, multipliers=[2.0], dual=lambda a: 7.0)
+    assert "above the primal value" in found.dual_known
+
+
+def test_constraints_may_be_defined_near_the_point_alone():
+    """sqrt and log outside their domain are NaN in the probes; the conditions at x do not suffer."""
+    found = cf.check_kkt(
+        lambda x: -np.log(x[0]) - np.log(x[1]),
+        [1.0, 1.0],
+        inequality=lambda x: np.array([x[0] + x[1] - 2, np.sqrt(x[0]) - 5]),
+    )
+    assert found.holds and found.dual == pytest.approx(0, abs=1e-9)
+    np.testing.assert_allclose(found.inequality_multipliers, [1, 0], atol=1e-8)
+
+
 def test_a_negative_multiplier_has_no_dual_value():
     found = check(CASES["one number"], 1.0, [-4.0])
     assert found.dual is None and "negative" in found.dual_known and found.gap is None

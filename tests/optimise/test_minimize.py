@@ -131,6 +131,8 @@ def test_right_derivatives_pass_the_check(name):
 def test_newton_without_a_hessian_is_told():
     with pytest.raises(ValueError, match=r"Solver 'newton' needs a Hessian and this function has none\. Use "):
         cf.minimize(lambda x: x**2, 1.0, "newton")
+    with pytest.raises(ValueError, match=r"Solver 'sgd' needs rows and this function has none\. Use "):
+        cf.minimize(lambda x: x**2, 1.0, "sgd")
 
 
 def test_a_saddle_is_not_passed_off_as_a_minimum():
@@ -199,10 +201,13 @@ def test_the_function_never_sees_the_solvers_own_array():
 @pytest.mark.parametrize(
     "arguments, error, message",
     [
-        ({"x0": "a"}, TypeError, "x0 must be a number or an array of numbers"),
+        ({"x0": "a"}, TypeError, "must be a number or an array of numbers"),
+        ({"x0": [1j, 2.0]}, TypeError, "must be a number or an array of numbers"),
+        ({"f": lambda x: None}, TypeError, "f must give numbers. Got None"),
+        ({"f": lambda x: "much"}, TypeError, "f must give numbers. Got 'much'"),
         ({"x0": []}, ValueError, "at least one number"),
         ({"x0": [1.0, np.inf]}, ValueError, "Entry 1 is not"),
-        ({"method": "adam"}, ValueError, "method must be one of 'auto', 'gradient-descent'"),
+        ({"method": "adam"}, ValueError, "method must be one of 'auto', .*'newton', or an instance"),
         ({"method": 3}, TypeError, "name or an instance of a solver"),
         ({"gradient": lambda x: np.zeros(3)}, ValueError, r"gradient must give an array of shape \(2,\). Got \(3,\)"),
         ({"f": lambda x: x}, ValueError, r"f must give one number. Got shape \(2,\)"),

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from offset_models import MODELS, N, Rate, drawn, fold_scores, routed, scans
+from offset_models import DEVIANCE, MODELS, N, Rate, drawn, fold_scores, routed, scans
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.linear_model import PoissonRegressor as SklearnPoisson
-from sklearn.metrics import accuracy_score, d2_tweedie_score, log_loss, r2_score, roc_auc_score
+from sklearn.metrics import accuracy_score, d2_tweedie_score, log_loss, mean_poisson_deviance, r2_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.model_selection import cross_validate as sklearn_cross_validate
 from sklearn.pipeline import Pipeline
@@ -82,8 +82,37 @@ def test_the_score_of_a_glm_is_the_share_of_deviance_explained(data, tmp_path):
 
 def test_a_glm_is_scored_on_folds_with_its_offsets(data):
     X, y, offset, exposure = data
-    found = cf.cross_validate(poisson(), X, y, cv=5, offset=offset, exposure=exposure)
-    np.testing.assert_allclose(found.validation, glm_scores(data, cf.Folds(5).split(X)), rtol=1e-6)
+    times = exposure * np.exp(offset)
+    truth = []
+    for train, test in cf.Folds(5).split(X):
+        model = SklearnPoisson(alpha=0.0, tol=1e-10, max_iter=10_000)
+        model.fit(X[train], y[train] / times[train], sample_weight=times[train])
+        truth.append(-mean_poisson_deviance(y[test], model.predict(X[test]) * times[test]))
+    found = cf.cross_validate(poisson(), X, y, cv=5, scoring=DEVIANCE, offset=offset, exposure=exposure)
+    np.testing.assert_allclose(found.validation, truth, rtol=1e-6)
+
+
+def test_a_glm_is_tuned_on_scans_as_on_arrays(data, tmp_path):
+    X, y, offset, exposure = data
+    grid = {"alpha": [0.0, 0.01, 0.1]}
+    truth = cf.CrossValidated(poisson(), grid, cv=5, scoring=DEVIANCE).fit(X, y, offset=offset, exposure=exposure)
+    splits = list(cf.Folds(5).split(X))
+    for at, alpha in enumerate(grid["alpha"]):
+        scores = []
+        for train, test in splits:
+            model = cf.PoissonRegressor(alpha=alpha).fit(
+                X[train], y[train], offset=offset[train], exposure=exposure[train]
+            )
+            mean = model.predict(X[test], offset=offset[test], exposure=exposure[test])
+            scores.append(-mean_poisson_deviance(y[test], mean))
+        assert truth.cv_results_["mean_test_score"][at] == pytest.approx(np.mean(scores), rel=1e-6)
+    for name, scan in scans(data, tmp_path).items():
+        found = cf.CrossValidated(poisson(), grid, cv=5, scoring=DEVIANCE).fit(scan)
+        own, other = (one.cv_results_["mean_test_score"] for one in (found, truth))
+        np.testing.assert_allclose(own, other, rtol=1e-9, err_msg=name)
+        assert found.best_estimator_.exposure_name_ == "e"
+        board = cf.leaderboard({"poisson": poisson()}, scan, cv=5, scoring=DEVIANCE)
+        np.testing.assert_allclose(board.baseline.fold_scores, -fold_scores(data, mean_poisson_deviance), rtol=1e-12)
 
 
 def test_routing_carries_offsets_to_a_glm(data):

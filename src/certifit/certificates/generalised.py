@@ -6,8 +6,9 @@ R = M max_i |(x_i, 1)|_{H^-1} one more. With an L1 penalty or bounds by certific
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from certifit.certificates.certificate import Certificate
 from certifit.certificates.concordance import Decrement
 from certifit.certificates.kinked import MOST_COLUMNS, estimate, prove
 from certifit.certificates.least_squares import certify as certify_squares
+from certifit.certificates.near_scores import near_scores
+from certifit.certificates.separation import Separation, separation
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block
 from certifit.losses.user import Loss
@@ -24,21 +27,31 @@ from certifit.statistics.oracle import Oracle
 from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
+from certifit.tasks.recession import sides_of
 from certifit.tasks.score_duality import scale_of
 
 CLAIM = "relative excess of the objective"
 THEOREM = "self-concordance: the curvature at the state bounds the objective below, and proves that a minimum exists"
 GAP = "weak duality, or self-concordance with the slopes of the penalty: both bound the objective below"
 LOCAL = "the Newton decrement at the state: a local estimate, no proof"
+ESTIMATE = "the Newton decrement of a convex objective: an estimate, no proof"
 PIECE_ROWS = 4096
 
 
 @dataclass(frozen=True)
 class ScoreCertificate(Certificate):
-    """The proof that goes with a loss of scores. fault: why there is none; is_local: an estimate near the state."""
+    """The proof that goes with a loss of scores. fault: why there is none; is_local: an estimate near the state.
+
+    separation: the direction that shows that there is no minimum, where one was found; not kept in a file.
+    """
 
     fault: str = ""
     is_local: bool = False
+    separation: Separation | None = field(default=None, compare=False, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types, without the direction."""
+        return {name: value for name, value in super().to_dict().items() if name != "separation"}
 
     def sentences(self) -> list[str]:
         """The certificate in words."""
@@ -46,9 +59,10 @@ class ScoreCertificate(Certificate):
             return [f"NOT certified: {self.fault}", *self._rank_sentences()]
         if self.is_local:
             reached = "Stationary" if self.holds else "NOT stationary"
+            where, more = ("nearest ", " There may be better minima elsewhere.") if self.theorem == LOCAL else ("", "")
             first = (
-                f"{reached}: the objective is about {self.value:.1e} (relative) above the nearest minimum; asked was "
-                f"{self.tolerance:.0e}. This is a local estimate: there may be better minima elsewhere."
+                f"{reached}: the objective is about {self.value:.1e} (relative) above the {where}minimum; asked was "
+                f"{self.tolerance:.0e}. This is an estimate, no proof.{more}"
             )
             return [first, *self._rank_sentences()]
         return super().sentences()
@@ -64,19 +78,21 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     at = task.of_sums(sums, point)
     assert at.hessian is not None
     curvature = Curvature(at.hessian)
-    decrement = _decrement(task, point, sums, at, curvature)
-    is_local = task.loss.concordance is None or not task.loss.is_convex
+    near = near_scores(task, point)
+    concordance = 0.0 if near is None else near.concordance
+    decrement = _decrement(task, point, sums, at, curvature, concordance)
     scale = scale_of(task, at.value)
-    excess = (decrement.value + decrement.rounding) ** 2 / 2 if is_local else decrement.excess()
-    if not is_local and not excess <= tolerance * scale and decrement.value < np.inf:
-        exact = _exact_reach(task, curvature)
+    if near is not None and not decrement.excess() <= tolerance * scale and decrement.value < np.inf:
+        exact = concordance * _exact_reach(task, curvature)
         decrement = Decrement(decrement.value, decrement.rounding, min(exact, decrement.reach))
-        excess = decrement.excess()
+    is_local = near is None or (decrement.q < 1 and not near.covers(decrement.q))
+    excess = (decrement.value + decrement.rounding) ** 2 / 2 if is_local else decrement.excess()
     dependent = _relations(task, state) if curvature.n_flat else ()
+    found = None if np.isfinite(excess) else _separation(task, state)
     rounding = (decrement.value * decrement.rounding + decrement.rounding**2 / 2) / scale + TINY
     return ScoreCertificate(
         claim=CLAIM,
-        theorem=LOCAL if is_local else THEOREM,
+        theorem=(ESTIMATE if task.loss.is_convex else LOCAL) if is_local else THEOREM,
         value=float(excess / scale) + TINY,
         tolerance=tolerance,
         rounding=float(rounding),
@@ -85,8 +101,9 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
         condition=float(f"{curvature.condition:.6g}"),
         dependent=dependent,
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
-        fault="" if np.isfinite(excess) else _fault(task, curvature, dependent),
+        fault="" if np.isfinite(excess) else fault_of(found, curvature),
         is_local=is_local,
+        separation=found,
     )
 
 
@@ -111,10 +128,14 @@ def _certify_gap(task: GeneralisedLinear, state: Weights, tolerance: float) -> S
     )
 
 
-def _decrement(task: GeneralisedLinear, point: Array, sums: Oracle, at: Evaluated, curvature: Curvature) -> Decrement:
+def _decrement(
+    task: GeneralisedLinear, point: Array, sums: Oracle, at: Evaluated, curvature: Curvature, concordance: float
+) -> Decrement:
     """lambda and the cheap R, with what rounding may have hidden."""
     assert sums.largest is not None and sums.hessian is not None
     largest, size = sums.largest, task.size
+    if not task.fit_intercept:
+        largest = np.append(largest[:-1], 0.0)
     inverse = np.sqrt(np.maximum(np.diagonal(curvature.inverse), 0.0))
     curved = float(sums.hessian[0][-1, -1]) / task.sum_weight  # the mean of l''
     scores = float(largest @ np.abs(point)) + task.largest_offset
@@ -128,7 +149,6 @@ def _decrement(task: GeneralisedLinear, point: Array, sums: Oracle, at: Evaluate
         return Decrement(np.inf, 0.0, np.inf)
     loose = 1 / np.sqrt(1 - loose)
     value = np.sqrt(max(float(at.gradient @ curvature.solve(at.gradient)), 0.0)) * loose
-    concordance = task.loss.concordance or 0.0
     return Decrement(float(value), float(error @ inverse) * loose, concordance * float(largest @ inverse) * loose)
 
 
@@ -138,10 +158,10 @@ def _is_flat_alone(task: GeneralisedLinear, curvature: Curvature) -> bool:
 
 
 def _exact_reach(task: GeneralisedLinear, curvature: Curvature) -> float:
-    """M max_i |(x_i, 1)|_{H^-1}: one pass."""
+    """max_i |(x_i, 1)|_{H^-1}: one pass."""
     inverse = curvature.inverse
     values = task.source.map(partial(_reach_of_run, inverse=inverse, task=task.row_units))
-    return float(task.loss.concordance or 0.0) * max(values, default=0.0) * (1 + 1e-6)
+    return max(values, default=0.0) * (1 + 1e-6)
 
 
 def _reach_of_run(run: Block, inverse: Array, task: tuple[Array, Array, bool]) -> float:
@@ -163,8 +183,21 @@ def _relations(task: GeneralisedLinear, state: Weights) -> tuple[str, ...]:
     return certify_squares(task.columns, state, 1.0).dependent if len(task.columns.factor.dependent) else ()
 
 
-def _fault(task: GeneralisedLinear, curvature: Curvature, dependent: tuple[str, ...]) -> str:
-    return (
-        "no minimum is proven: the objective is nearly flat in some direction "
-        f"(condition number {curvature.condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
+def _separation(task: GeneralisedLinear, state: Weights) -> Separation | None:
+    """What is known of a direction in which the loss falls for ever; None where a penalty or the loss forbids one."""
+    sides = sides_of(task.loss)
+    if sides is None or task.l2.any():
+        return None
+    candidate = np.append(state.coef, state.intercept) if task.fit_intercept else state.coef
+    return separation(task.source, sides, task.fit_intercept, candidate)
+
+
+def fault_of(found: Separation | None, curvature: Curvature) -> str:
+    """Why no minimum is proven: a direction that shows that there is none, or a flat objective."""
+    if found is not None and found.exists:
+        return found.sentence()
+    flat = (
+        "no minimum is proven: the objective is nearly flat in some direction (condition number "
+        f"{curvature.condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
     )
+    return flat if found is None else f"{flat} {found.sentence()}"

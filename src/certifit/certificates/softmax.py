@@ -8,7 +8,8 @@ Every term is >= 0, so nothing cancels. q: the chances at the state with the int
 share of one distribution for all rows that the sums by class are right to the last digit.
 
 Where the Hessian can be had, self-concordance, as for any generalised linear model: the curvature along a line changes
-by no more than e^(largest difference of two scores' changes), so R = max_i max_kl |(e_k - e_l) (x_i, 1)|_{H^-1}.
+by no more than e^(largest difference of two scores' changes), so R = max_i max_kl |(e_k - e_l) (x_i, 1)|_{H^-1}. Both
+are for weights whose sum over the classes is 0; what a common part costs is known and added.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from functools import partial
 import numpy as np
 
 from certifit.certificates.concordance import Decrement
-from certifit.certificates.generalised import CLAIM, PIECE_ROWS, THEOREM, ScoreCertificate
+from certifit.certificates.generalised import CLAIM, PIECE_ROWS, THEOREM, ScoreCertificate, fault_of
+from certifit.certificates.separation import Separation, softmax_separation
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block
 from certifit.runtime import one_blas_thread
@@ -40,17 +42,19 @@ SHARE_OF_TOL = 1e-3  # of the tolerance that may go to class sums that are not r
 @one_blas_thread
 def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) -> ScoreCertificate:
     """How far the objective at the state can be above its minimum."""
-    point = task.to_point(state)
+    point, common = _parted(task, state)
     at = task.evaluate(point)
-    scale = _scale(task, at.value)
+    scale = _scale(task, at.value + common)
     excess, rounding, theorem, condition = np.inf, 0.0, DUALITY, 1.0
     if task.alpha > 0 and task.size > SMALL:
         excess, rounding = _duality_gap(task, point, at, tolerance * scale)
-    fault = ""
+    fault, apart = "", None
     if not excess <= tolerance * scale and task.size <= MOST:
         curvature = Curvature(task.hessian(point))
         found = _decrement(task, point, at, curvature, tolerance * scale)
-        fault = _fault(curvature) if not np.isfinite(found.excess()) else ""
+        if not np.isfinite(found.excess()):
+            apart = _separation(task, state)
+            fault = fault_of(apart, curvature)
         if found.excess() < excess:
             excess, theorem, condition = found.excess(), THEOREM, curvature.condition
             rounding = found.value * found.rounding + found.rounding**2 / 2
@@ -62,7 +66,7 @@ def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) ->
     return ScoreCertificate(
         claim=CLAIM,
         theorem=theorem,
-        value=float(excess / scale) + TINY,
+        value=float((excess + common) / scale) + TINY,
         tolerance=tolerance,
         rounding=float(rounding / scale) + TINY,
         rank=state.coef.shape[1],
@@ -70,7 +74,15 @@ def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) ->
         condition=float(f"{condition:.6g}"),
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
         fault=fault if not np.isfinite(excess) else "",
+        separation=apart,
     )
+
+
+def _parted(task: SoftmaxRegression, state: SoftmaxWeights) -> tuple[Array, float]:
+    """The point about the mean of the classes, and what that mean costs: it changes no chance, only the penalty."""
+    at = task.to_point(state).reshape(task.shape)
+    mean = at.mean(axis=1, keepdims=True)
+    return (at - mean).ravel(), float(task.n_classes / 2 * (task.l2 @ np.square(mean[:, 0]))) * (1 + 8 * UNIT)
 
 
 def _scale(task: SoftmaxRegression, objective: float) -> float:
@@ -178,8 +190,9 @@ def _reach_of_run(run: Block, inverse: Array, units: tuple[Array, Array, bool]) 
     return float(np.sqrt(most))
 
 
-def _fault(curvature: Curvature) -> str:
-    return (
-        "no minimum is proven: the objective is nearly flat in some direction "
-        f"(condition number {curvature.condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
-    )
+def _separation(task: SoftmaxRegression, state: SoftmaxWeights) -> Separation | None:
+    """What is known of a direction in which the loss falls for ever; None where a penalty forbids one."""
+    if task.alpha > 0:
+        return None
+    candidate = np.column_stack([state.coef, state.intercept]) if task.fit_intercept else state.coef
+    return softmax_separation(task.source, task.n_classes, task.fit_intercept, candidate)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from certifit.cli.errors import readable_file
+from certifit.cli.models import OFFSETS
 from certifit.report.text import count, joined, number, plural, visible
 
 WIDTH = 100
@@ -78,9 +79,10 @@ def _target(found: Any) -> list[str]:
     if found.target is None:
         return []
     data, name = found.data, visible(found.target, 60)
+    beside = [f"{role}: {visible(own, 60)}" for role in OFFSETS if (own := found.model.get(role)) is not None]
     if "target_mean" not in data:
-        return [name]
-    return [f"{name}, mean {number(data['target_mean'])}, spread {number(data['target_sd'])}"]
+        return [name, *beside]
+    return [f"{name}, mean {number(data['target_mean'])}, spread {number(data['target_sd'])}", *beside]
 
 
 def _parameters(found: Any) -> str:

@@ -209,7 +209,7 @@ class Choice:
             models = f"Its models are {legal}." if legal else "No model is made for it."
             raise click.UsageError(f"--model {kind} predicts {TASKS[predicts]}, and --task is {task}. {models}")
         if positive is not None and predicts not in (AUTO, CLASSES):
-            raise click.UsageError(f"--positive names one of two classes, and {TASKS[predicts]} has none.")
+            raise click.UsageError(f"--positive names one of two classes, and the target is {TASKS[predicts]}.")
         return Choice(kind, predicts, given, positive)
 
     def kinds(self, task: str, has_texts: bool = False, **shared: bool) -> tuple[str, ...]:

@@ -168,3 +168,26 @@ class _Reweighted:
     def __call__(self, run: Block) -> Any:
         times = np.asarray(self.times(run), dtype=np.float64)
         return self.f(replace(run, weight=times if run.weight is None else times * run.weight))
+
+
+class OneAgainstRest(Changed):
+    """A source of codes with y 1 for one class and 0 for all others."""
+
+    def __init__(self, inner: Source, code: int) -> None:
+        super().__init__(inner)
+        self.code = code
+
+    def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
+        """f of the run with the one class against the rest."""
+        return _OfOne(self.code, f)
+
+
+@dataclass(frozen=True)
+class _OfOne:
+    """f of the run with y 1 for one code, else 0: a function that can be sent to a worker."""
+
+    code: int
+    f: Callable[[Block], Any]
+
+    def __call__(self, run: Block) -> Any:
+        return self.f(run if run.y is None else replace(run, y=(run.y == self.code).astype(np.float64)))

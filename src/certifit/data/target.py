@@ -99,7 +99,7 @@ def _task_of_numbers(name: str, values: set[Any], shape: Shape, has_exposure: bo
         ),
         (is_few and len(values) == 2, CLASSES, f"is {pair}: two classes.{_OR_QUANTITY}"),
         (is_counts, COUNTS, f"is whole numbers from {shape.low:g} up, {skewed}: counts.{_OR_QUANTITY}{or_classes}"),
-        (is_positive, POSITIVE, f"is positive and {skewed}: its spread grows with its mean.{_OR_QUANTITY}"),
+        (is_positive, POSITIVE, f"is positive and {skewed}: its spread is taken to grow with its mean.{_OR_QUANTITY}"),
         (is_few, QUANTITY, f"has {len(values)} distinct whole numbers and is taken as a quantity.{or_classes}"),
         (True, QUANTITY, "is a number on a scale: a quantity."),
     )

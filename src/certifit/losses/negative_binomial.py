@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, xlogy
 
 from certifit.data.columns import Array
 from certifit.losses.scores import Logistic, ScoreLoss
@@ -35,9 +35,11 @@ class NegativeBinomialLog(ScoreLoss):
         return float(self.alpha)
 
     def value(self, y: Array, z: Array) -> Array:
-        """m times the logistic loss."""
-        m, q, at = self._as_share(y, z)
-        return np.asarray(np.maximum(m * _LOGISTIC.value(q, at), 0.0))
+        """m log(1 + e^t) - y t + y log q + k log(1 - q), t = z + log alpha, k = 1/alpha: no large terms cancel."""
+        m, q, t = self._as_share(y, z)
+        line = np.where(t > 0, t / self.alpha, -y * t)
+        own = xlogy(y, q) - np.log1p(self.alpha * y) / self.alpha
+        return np.asarray(np.maximum(line + m * np.log1p(np.exp(-np.abs(t))) + own, 0.0))
 
     def slope(self, y: Array, z: Array) -> Array:
         """(mu - y) / (1 + alpha mu)."""

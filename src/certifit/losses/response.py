@@ -23,6 +23,7 @@ from certifit.families import responses
 from certifit.families.links import Identity, Link, Log, Logit
 from certifit.families.response import Response
 from certifit.families.responses import family_of
+from certifit.losses.concordance import CONCORDANCE
 from certifit.losses.negative_binomial import NegativeBinomialLog
 from certifit.losses.scores import GammaLog, Logistic, PoissonLog, ScoreLoss, Squared, TweedieLog
 
@@ -72,6 +73,11 @@ class ResponseLoss(ScoreLoss):
         ends = [float(self.link.score(np.asarray(end))) for end in means]
         low, high = self.link.scores
         return max(min(ends), low), min(max(ends), high)
+
+    def concordance_on(self, low: float, high: float) -> float | None:
+        """M with |l'''| <= M l'' for scores from low to high: the table of concordance.py."""
+        bound = CONCORDANCE.get((self.family.name, self.link.name))
+        return None if bound is None else bound(low, high)
 
     def value(self, y: Array, z: Array) -> Array:
         """d(y, h(z)) / 2."""

@@ -55,6 +55,10 @@ class ScoreLoss(ABC):
         """A curvature >= 0 to step by: l'' itself where the loss is convex."""
         return self.curvature(y, z)
 
+    def concordance_on(self, low: float, high: float) -> float | None:
+        """M with |l'''| <= M l'' for scores from low to high; inf where they are not legal, None: none is known."""
+        return self.concordance
+
     def conjugate(self, y: Array, u: Array) -> Array:
         """sup over z of u z - l(y, z); infinite where there is none."""
         raise NotImplementedError(f"{self.name} has no conjugate here.")

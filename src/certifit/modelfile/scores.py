@@ -97,11 +97,12 @@ FITTED: Mapping[str, Spec] = {
         "value": MAGNITUDE,
     },
     "data": {"n_rows": COUNT_FROM_1, "sum_weight": MAGNITUDE, "target_mean": NUMBER, "target_sd": MAGNITUDE},
+    "exposure": OrNull(TEXT),  # what it was called; null: there was none
     "inference": OrNull({key: OrNull(NUMBER) for key in INFERENCE}),
     "n_rows_of_weights": COUNT_FROM_1,
     "n_trace": COUNT,
+    "offset": OrNull(TEXT),
     "penalty": PENALTY,
-    "offset": {"exposure": OrNull(TEXT), "offset": OrNull(TEXT)},  # what they were called, null where not given
     "solution": {"alpha": NUMBER_FROM_0},
     "target": TEXT,
 }
@@ -155,11 +156,12 @@ def _dump(model: Any) -> tuple[Metadata, Arrays]:
             "n_rows": int(model.data_["n_rows"]),
             **{key: float(model.data_[key]) for key in ("sum_weight", "target_mean", "target_sd")},
         },
+        "exposure": model.exposure_name_,
         "inference": None if inference is None else {key: _number(getattr(inference, key)) for key in INFERENCE},
         "n_rows_of_weights": len(arrays["coef"]),
         "n_trace": len(history),
+        "offset": model.offset_name_,
         "penalty": penalty,
-        "offset": {"exposure": model.exposure_name_, "offset": model.offset_name_},
         "solution": {"alpha": float(model.alpha_)},
         "target": model.target_name_,
     }
@@ -271,13 +273,13 @@ def _build(cls: type[Any], metadata: Metadata, arrays: Arrays, parts: Parts) -> 
     model = cls(**metadata["parameters"], **own, basis=parts.maps.basis, encoder=parts.maps.encoder)
     set_maps(model, metadata, parts.maps)
     model.certificate_, model.target_name_ = parts.certificate, metadata["target"]
+    model.offset_name_, model.exposure_name_ = metadata["offset"], metadata["exposure"]
     model.coef_, model.intercept_ = arrays["coef"], arrays["intercept"]
     if parts.extra is None:
         model.coef_, model.intercept_ = arrays["coef"][0], float(arrays["intercept"][0])
     else:
         model.classes_, model.class_weight_ = parts.extra, arrays.get("class_weight")
     model.alpha_ = metadata["solution"]["alpha"]
-    model.exposure_name_, model.offset_name_ = metadata["offset"]["exposure"], metadata["offset"]["offset"]
     model.rank_, model.condition_ = parts.certificate.rank, parts.certificate.condition
     model.data_ = dict(metadata["data"])
     model.history_ = [
@@ -353,6 +355,7 @@ def describe(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]
     """What an inspection shows: the weights of two classes or a quantity, or the classes of softmax."""
     alpha = metadata["solution"]["alpha"]
     model = {"alpha": alpha, "has_standard_errors": metadata["inference"] is not None}
+    model |= {role: metadata[role] for role in ("offset", "exposure")}
     found: dict[str, Any] = {"model": model}
     if parts.extra is not None:
         found["classes"] = {"labels": parts.extra.tolist(), "dtype": metadata["labels"]["dtype"]}

@@ -1,6 +1,7 @@
 """What every classifier shares: the scikit-learn contract. It predicts by scores of the classes.
 
-fit: gate -> labels as codes -> `fit_codes`. A fitted model holds no rows. Scores are logarithms throughout.
+fit: gate -> labels as codes -> `fit_codes`. A fitted model holds no rows. Scores of a model that has probabilities are
+their logarithms.
 """
 
 from __future__ import annotations
@@ -29,31 +30,17 @@ from certifit.runtime import one_blas_thread
 _PIECE = 1 << 16  # rows whose scores are made at a time
 
 
-class Classifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
-    """A model of p(k | x) = exp(score_k) / sum_j exp(score_j), for rows x as its maps make them.
+class ScoredClassifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
+    """A model that gives every class a score, for rows x as its maps make them, and predicts the largest.
 
-    A model writes `fit_codes`, `_task`, `_state`, `_certified` and `_log_scores`. One that has its folds cheaper than
-    by refits writes `class_fold_models` too.
+    A model writes `fit`, `fit_codes`, `mapped_scores`, `_task`, `_state` and `_certified`.
     """
 
-    tol: Any
     classes_: Array
     data_: dict[str, float]  # n_rows, of those that have a class, and sum_weight
 
-    @one_blas_thread
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit to rows X and labels y of any type, or to a scan that carries its target.
-
-        sample_weight: one number a row; weight 2 is the row twice.
-        """
-        self._check_parameters()
-        with unchanged_on_error(self):
-            source, classes = class_source(self, X, y, sample_weight)
-            self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
-            return self.fit_codes(source, classes)
-
     def predict(self, X: Any, out: Any = None) -> Any:
-        """The most probable class of every row of an array, a frame or a scan.
+        """The class of largest score of every row of an array, a frame or a scan.
 
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
         """
@@ -67,15 +54,6 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
             return None
         whole = list(parts)
         return np.concatenate(whole) if whole else self.classes_[:0]
-
-    def predict_proba(self, X: Any) -> Array:
-        """p(k | x): rows x classes, in the order of classes_."""
-        return np.exp(self.predict_log_proba(X))
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """log p(k | x)."""
-        check_is_fitted(self)
-        return self._whole(X, self._log_posterior)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows that are predicted right; of a scan with its own target too."""
@@ -96,30 +74,13 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
     def fit_codes(self, source: Source, classes: Array) -> Self:
         """Fit to checked rows whose y are places among the classes; the parameters are checked here."""
 
-    def class_fold_models(
-        self, source: Source, classes: Array, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
-    ) -> FoldModels | None:
-        """Models of all candidates on the training rows of all splits; None where each is to be fitted by itself.
-
-        source: rows whose y are places among the classes, as the gate gives them.
-        """
-        return None
-
-    def has_fold_sums(self, source: Source) -> bool:
-        """Whether sums by fold tell what the training rows of every split have, so that no split needs a pass."""
-        return False
-
     def scores(self, block: Block) -> Array:
         """Scores of every class for the rows of a block of the source that the model was fitted to."""
-        return self._finite(block, self._log_scores)
+        return self._finite(block, self.mapped_scores)
 
+    @abstractmethod
     def mapped_scores(self, columns: Block) -> Array:
         """Scores of every class for rows that are mapped already."""
-        return self._log_scores(columns)
-
-    def candidates(self, source: Source) -> list[dict[str, Any]]:
-        """Values of the parameters worth trying where the user names none."""
-        return [{}]
 
     @abstractmethod
     def _task(self, source: Source) -> Any:
@@ -132,10 +93,6 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
     @abstractmethod
     def _certified(self, task: Any, state: Any) -> Certificate:
         """The proof of a state."""
-
-    @abstractmethod
-    def _log_scores(self, columns: Block) -> Array:
-        """Scores of every class for mapped rows: log p(k | x), but for what is equal for all classes of a row."""
 
     def labelled(
         self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
@@ -173,17 +130,83 @@ class Classifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
     def _labels(self, block: Block) -> Array:
         return np.asarray(self.classes_[self.scores(block).argmax(axis=1)])
 
-    def _log_posterior(self, block: Block) -> Array:
-        return log_posterior(self.scores(block))
-
     def _hits(self, block: Block) -> Array:
         weight = np.ones(_rows_of(block)) if block.weight is None else block.weight
         is_right = self.scores(block).argmax(axis=1) == codes_of(block)
         return np.array([weight @ is_right, weight.sum()])
 
     def _check_parameters(self) -> None:
-        check_number("tol", self.tol)
         self._check_maps()
+
+
+class Classifier(ScoredClassifier):
+    """A model of p(k | x) = exp(score_k) / sum_j exp(score_j).
+
+    A model writes `fit_codes`, `_task`, `_state`, `_certified` and `_log_scores`. One that has its folds cheaper than
+    by refits writes `class_fold_models` too.
+    """
+
+    tol: Any
+
+    @one_blas_thread
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to rows X and labels y of any type, or to a scan that carries its target.
+
+        sample_weight: one number a row; weight 2 is the row twice.
+        """
+        self._check_parameters()
+        with unchanged_on_error(self):
+            source, classes = class_source(self, X, y, sample_weight)
+            self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
+            return self.fit_codes(source, classes)
+
+    def predict(self, X: Any, out: Any = None) -> Any:
+        """The most probable class of every row of an array, a frame or a scan.
+
+        out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
+        """
+        return self._predicted(X, out)
+
+    def predict_proba(self, X: Any) -> Array:
+        """p(k | x): rows x classes, in the order of classes_."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """log p(k | x)."""
+        check_is_fitted(self)
+        return self._whole(X, self._log_posterior)
+
+    def class_fold_models(
+        self, source: Source, classes: Array, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
+    ) -> FoldModels | None:
+        """Models of all candidates on the training rows of all splits; None where each is to be fitted by itself.
+
+        source: rows whose y are places among the classes, as the gate gives them.
+        """
+        return None
+
+    def has_fold_sums(self, source: Source) -> bool:
+        """Whether sums by fold tell what the training rows of every split have, so that no split needs a pass."""
+        return False
+
+    def mapped_scores(self, columns: Block) -> Array:
+        """Scores of every class for rows that are mapped already."""
+        return self._log_scores(columns)
+
+    def candidates(self, source: Source) -> list[dict[str, Any]]:
+        """Values of the parameters worth trying where the user names none."""
+        return [{}]
+
+    @abstractmethod
+    def _log_scores(self, columns: Block) -> Array:
+        """Scores of every class for mapped rows: log p(k | x), but for what is equal for all classes of a row."""
+
+    def _log_posterior(self, block: Block) -> Array:
+        return log_posterior(self.scores(block))
+
+    def _check_parameters(self) -> None:
+        check_number("tol", self.tol)
+        super()._check_parameters()
 
 
 def pieces_of(X: Any, f: Callable[[Any], Array]) -> Array:

@@ -22,6 +22,7 @@ from certifit.losses.response import loss_of
 from certifit.losses.scores import GammaLog, PoissonLog, ScoreLoss
 from certifit.losses.user import Loss
 from certifit.models.mapped import unchanged_on_error
+from certifit.models.mean_folds import MeanFoldMethods
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
 from certifit.solvers.coordinate import ElasticPath
@@ -31,7 +32,7 @@ from certifit.statistics.targets import target_sums
 from certifit.tasks.generalised import GeneralisedLinear
 
 
-class GeneralisedRegressor(RegressorMixin, ScoreModel):
+class GeneralisedRegressor(MeanFoldMethods, RegressorMixin, ScoreModel):
     """E y = mean(z), z = offset + b + x'w."""
 
     @one_blas_thread
@@ -317,6 +318,10 @@ class GLM(GeneralisedRegressor):
         self.tol = tol
         self.step_tol = step_tol
         self.max_iter = max_iter
+
+    def candidates(self, source: Source) -> list[dict[str, Any]]:
+        """Nothing to choose: the model has no penalty unless one is asked for."""
+        return [{}]
 
     def means(self, block: Block) -> Array:
         """E y of the rows of a block of the source that the model was fitted to."""

@@ -20,17 +20,26 @@ from certifit.data.source import Block, Source, tree_sum
 from certifit.families.response import Response
 from certifit.families.responses import Bernoulli
 from certifit.losses.scores import Logistic, ScoreLoss
+from certifit.models import softmax
 from certifit.models.class_folds import FoldModel, FoldModels, present
 from certifit.models.class_refits import trained_classes
 from certifit.models.classifier import Classifier, codes_of
 from certifit.models.mapped import check_number, unchanged_on_error
-from certifit.models.score_folds import default_alphas, fold_columns, score_fits
+from certifit.models.score_folds import (
+    FoldWeights,
+    SubsetFolds,
+    default_alphas,
+    fold_columns,
+    score_fits,
+    subset_folds,
+)
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
 from certifit.solvers.coordinate import ElasticPath
 from certifit.statistics.fold_oracle import cell_targets
 from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
+from certifit.tasks.softmax import SoftmaxWeights
 
 
 class LogisticRegression(ScoreModel, Classifier):
@@ -125,6 +134,8 @@ class LogisticRegression(ScoreModel, Classifier):
     def decision_function(self, X: Any, *, offset: Any = None) -> Array:
         """The score z of the second class for every row; for more than two classes, of every class."""
         check_is_fitted(self)
+        if len(self.classes_) > 2:
+            return self._whole(X, self.scores, offset)
         return np.concatenate([*self._each(X, self._row_scores, offset), np.zeros(0)])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> float:
@@ -165,15 +176,45 @@ class LogisticRegression(ScoreModel, Classifier):
         self._check_parameters()
         if len(classes) < 2:
             raise ValueError(f"y has one class only, {classes.tolist()}. A classifier needs at least two.")
-        if len(classes) > 2:
-            raise NotImplementedError("Softmax is not here yet.")
         self.classes_ = classes
         self.class_weight_ = self._class_weights(source)
-        self._fit_scores(self._weighted(source), stacklevel=5)
-        self.coef_, self.intercept_ = self.coef_[None, :], np.array([self.intercept_])
+        if len(classes) > 2:
+            self._fit_softmax(self._weighted(source), stacklevel=5)
+        else:
+            self._fit_scores(self._weighted(source), stacklevel=5)
+            self.coef_, self.intercept_ = self.coef_[None, :], np.array([self.intercept_])
         if self.class_weight_ is not None:  # the rows' own weights are what a later look at the data compares
             self.data_ = self.data_ | {"sum_weight": class_sums(source, len(classes)).sum()}
         return self
+
+    def _fit_softmax(self, source: Source, stacklevel: int) -> None:
+        """Fit the maps and the weights of more than two classes."""
+        mapped = self.fit_maps(source)
+        self.column_names_ = list(mapped.names)
+        task = softmax.softmax_task(self, mapped, self.alpha)
+        stop = (self._tolerance(), int(self.max_iter), float(self.step_tol))
+        run = softmax.solve_softmax(task, self.solver, *stop)
+        self.history_, self.inference_ = run.history, None
+        self.certificate_ = softmax.certify_softmax(task, run.state, self._tolerance())
+        self.coef_, self.intercept_ = run.state.coef, run.state.intercept
+        self.alpha_, self.data_ = float(task.alpha), softmax.facts(task)
+        self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
+        self._warn(run.reason, stacklevel + 1)
+
+    def relative_to(self, label: Any) -> tuple[Array, Array]:
+        """Weights and intercepts that predict the same with 0 for one class: logarithms of odds against it.
+
+        Adding one vector to the weights of all classes changes no prediction, so k classes have k - 1 rows of weights.
+        """
+        check_is_fitted(self)
+        labels = self.classes_.tolist()
+        if label not in labels:
+            raise ValueError(f"There is no class {label!r}. The classes are {labels}.")
+        coef, intercept = self.coef_, self.intercept_
+        if len(labels) == 2:
+            coef, intercept = np.vstack([np.zeros_like(coef), coef]), np.append(0.0, intercept)
+        place = labels.index(label)
+        return coef - coef[place], intercept - intercept[place]
 
     def class_fold_models(
         self, source: Source, classes: Array, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
@@ -190,11 +231,26 @@ class LogisticRegression(ScoreModel, Classifier):
         probe = clone(self)
         probe.classes_ = classes
         found = score_fits(probe, source, rounds, candidates, _class_weighted)
-        if found is None:
+        return None if found is None else self.subset_models(found.source, rounds, found.fits)
+
+    def subset_folds(
+        self, source: Source, rounds: Sequence[Splits], classes: Array | None = None
+    ) -> tuple[Any, list[SubsetFolds]] | None:
+        """What fits of subsets of columns need; None where these are to be fitted by themselves."""
+        if classes is None or len(classes) != 2:
             return None
+        probe = clone(self)
+        probe.classes_ = classes
+        return subset_folds(probe, source, rounds, _class_weighted)
+
+    def subset_models(
+        self, source: Source, rounds: Sequence[Splits], fits: list[list[list[FoldWeights]]]
+    ) -> FoldModels:
+        """Fits as models, for their scores."""
         places = np.arange(2)
-        models = [[[FoldModel(fit, places, 2) for fit in own] for own in fits] for fits in found.fits]
-        return FoldModels(found.source, rounds, models, {})
+        models: list[list[list[FoldModel | None]]]
+        models = [[[FoldModel(fit, places, 2) for fit in own] for own in part] for part in fits]
+        return FoldModels(source, rounds, models, {})
 
     def has_fold_sums(self, source: Source) -> bool:
         """Whether all splits share passes, as far as can be told without one over all rows."""
@@ -249,15 +305,21 @@ class LogisticRegression(ScoreModel, Classifier):
         return self._score_task(self._weighted(self._mapped(source)), self.alpha_)
 
     def _task(self, source: Source) -> Any:
+        if len(self.classes_) > 2:
+            return softmax.softmax_task(self, self._weighted(source), self.alpha_)
         return self._score_task(self._weighted(source), self.alpha_)
 
-    def _state(self) -> Weights:
-        return self._weights()
+    def _state(self) -> Any:
+        return SoftmaxWeights(self.coef_, self.intercept_) if len(self.classes_) > 2 else self._weights()
 
     def _certified(self, task: Any, state: Any) -> Certificate:
-        return certify(task, state, self._tolerance())
+        prove: Any = softmax.certify_softmax if len(self.classes_) > 2 else certify
+        found: Certificate = prove(task, state, self._tolerance())
+        return found
 
     def _log_scores(self, columns: Block) -> Array:
+        if len(self.classes_) > 2:
+            return softmax.class_scores(columns, self.coef_, self.intercept_)
         z = self._column_scores(columns)
         return np.column_stack([np.zeros(len(z)), z])
 

@@ -91,6 +91,37 @@ def score_fits(
     return ScoreFits(mapped, fits)
 
 
+@dataclass(frozen=True)
+class SubsetFolds:
+    """What fits of subsets of columns need: the losses of the training sets of a round, and their penalties."""
+
+    folds: FoldLosses
+    l2: Array  # splits x (columns + 1)
+
+
+def subset_folds(
+    model: Any,
+    source: Source,
+    rounds: Sequence[Splits],
+    training: Callable[[Any, Source, Splits], Splits] | None = None,
+) -> tuple[Any, list[SubsetFolds]] | None:
+    """The model with its maps fitted, and every round's losses; None where subsets are to be fitted by themselves."""
+    probe = _like(model, {})
+    probe.target_name_ = source.target
+    mapped = None if probe.basis is not None else fold_columns(probe, source)
+    if mapped is None:
+        return None
+    task, alpha = _task(probe, mapped), _alpha(probe, {})
+    if not _is_path(probe, task, [alpha]) or not all(fits_in_memory(task.loss, task.size, s) for s in rounds):
+        return None
+    found = []
+    for splits in rounds:
+        folds = FoldLosses(task, splits if training is None else training(probe, source, splits))
+        alphas = 1.0 / folds.train_weight if alpha is None else np.full(folds.n_splits, alpha)
+        found.append(SubsetFolds(folds, folds.l2(alphas)))
+    return probe, found
+
+
 def by_path(model: Any, candidates: Sequence[Mapping[str, Any]]) -> list[tuple[Any, list[int]]]:
     """Candidates grouped by all but alpha: a model for each group, and its members."""
     groups: list[tuple[dict[str, Any], list[int]]] = []

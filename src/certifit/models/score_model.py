@@ -86,8 +86,11 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
         self.history_ = run.history
         self.certificate_ = certify(task, run.state, self._tolerance())
         self._store(task, run.state)
+        self._warn(run.reason, stacklevel + 1)
+
+    def _warn(self, reason: str, stacklevel: int) -> None:
         if not self.certificate_.holds:
-            sentence = " ".join([self.certificate_.sentences()[0], run.reason]).rstrip()
+            sentence = " ".join([self.certificate_.sentences()[0], reason]).rstrip()
             warnings.warn(sentence, ConvergenceWarning, stacklevel=stacklevel)
 
     def _tolerance(self) -> float:

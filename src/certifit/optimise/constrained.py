@@ -10,7 +10,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.optimise.derivatives import called, check_jacobian, difference_jacobian
-from certifit.optimise.function import User, checked_start
+from certifit.optimise.function import User, as_numbers, checked_start
 from certifit.solvers.problem import norm
 
 Functions = User | Sequence[User]
@@ -87,11 +87,20 @@ class _Part:
         self.name, self.problem, self.own = name, problem, jacobian
         given = [] if functions is None else [functions] if callable(functions) else list(functions)
         self.functions = given
+        self.sizes: list[int] = []
+        self.sizes = [len(part) for part in self._parts(problem.x)]
 
     def values(self, x: Array) -> Array:
+        return np.concatenate([np.zeros(0), *self._parts(x)])
+
+    def _parts(self, x: Array) -> list[Array]:
+        """What each function gives; NaN in the size it has at the point where it is not defined."""
         shaped = self.problem.shaped(x)
-        parts = [np.asarray(called(f, shaped), dtype=np.float64).ravel() for f in self.functions]
-        return np.concatenate([np.zeros(0), *parts])
+        parts = [as_numbers(called(f, shaped), self.name).ravel() for f in self.functions]
+        for k, size in enumerate(self.sizes):
+            if len(parts[k]) == 1 and np.isnan(parts[k]).all():
+                parts[k] = np.full(size, np.nan)
+        return parts
 
     def jacobian(self, x: Array) -> Array:
         count = len(self.values(x))
@@ -99,7 +108,7 @@ class _Part:
             return np.zeros((0, len(x)))
         if self.own is None:
             return difference_jacobian(self.values, x)
-        out = np.asarray(called(self.own, self.problem.shaped(x)), dtype=np.float64)
+        out = as_numbers(called(self.own, self.problem.shaped(x)), f"The Jacobian of {self.name}")
         if out.size != count * len(x):
             raise ValueError(f"The derivatives of {self.name} must be {count} x {len(x)} numbers. Got {out.shape}.")
         return out.reshape(count, len(x))

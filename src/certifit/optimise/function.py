@@ -33,7 +33,7 @@ class UserFunction(Problem):
     def value(self, x: Array) -> float:
         """f(x); NaN outside its domain."""
         self.evaluations += 1
-        out = np.asarray(called(self.f, self.shaped(x)), dtype=np.float64)
+        out = as_numbers(called(self.f, self.shaped(x)), "f")
         if out.size != 1:
             raise ValueError(f"f must give one number. Got shape {out.shape}.")
         return float(out.ravel()[0])
@@ -82,7 +82,7 @@ class UserFunction(Problem):
         return ROUGH_STEP if self.own_gradient is None else STEP
 
     def _sized(self, given: Any, shape: tuple[int, ...], name: str) -> Array:
-        out = np.asarray(given, dtype=np.float64)
+        out = as_numbers(given, name)
         if out.size == 1 and np.isnan(out).all():
             return np.full(shape, np.nan)
         if out.size != np.prod(shape):
@@ -91,14 +91,24 @@ class UserFunction(Problem):
         return out.reshape(shape)
 
 
+def as_numbers(given: Any, name: str) -> Array:
+    """What a user's function gave, as floats."""
+    if given is None:
+        raise TypeError(f"{name} must give numbers. Got None: is there a return?")
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must give numbers. Got {given!r}.") from None
+
+
 def checked_start(x0: Any) -> Array:
     """The start as an array of floats, or what is wrong with it."""
-    try:
-        start = np.array(x0, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"x0 must be a number or an array of numbers. Got {x0!r}.") from None
+    start = np.array(x0)
+    if start.dtype.kind not in "biuf":
+        raise TypeError(f"The point x must be a number or an array of numbers. Got {x0!r}.")
+    start = start.astype(np.float64)
     if start.size == 0:
-        raise ValueError("x0 must have at least one number. Got an empty array.")
+        raise ValueError("The point x must have at least one number. Got an empty array.")
     if not np.isfinite(start).all():
-        raise ValueError(f"x0 must be finite. Entry {int(np.argmin(np.isfinite(start.ravel())))} is not.")
+        raise ValueError(f"The point x must be finite. Entry {int(np.argmin(np.isfinite(start.ravel())))} is not.")
     return start

@@ -222,11 +222,13 @@ def _dual(
     dual: Callable[..., float] | None,
 ) -> tuple[float | None, str]:
     """min over x of the Lagrangian, and how it is known."""
-    stationarity, _, signs, _ = conditions
+    stationarity, feasibility, signs, _ = conditions
     if not signs.holds:
         return None, "no bound: a multiplier of an inequality is negative"
     if dual is not None:
-        return float(dual(*(part for part in (a, b) if len(part)))), "by the function given"
+        value = float(dual(*(part for part in (a, b) if len(part))))
+        is_bound = value <= at.value + stationarity.tol * abs(at.value) or not feasibility.holds
+        return value, "by the function given" + ("" if is_bound else ": above the primal value, so it is no dual")
     here = problem.lagrangian(problem.x, a, b)
     lowest, place = _probed(problem, at, a, b, stationarity)
     if stationarity.holds and lowest is None:

@@ -138,7 +138,8 @@ def _solver(method: str | Solver, function: UserFunction) -> Solver:
             small = "bfgs" if function.size <= MOST_DENSE else "lbfgs"
             method = "newton" if function.own_hessian is not None else small
         if method not in SOLVERS:
-            legal = ", ".join(map(repr, ("auto", *SOLVERS)))
+            smooth = (name for name, solver in SOLVERS.items() if "rows" not in solver.needs)
+            legal = ", ".join(map(repr, ("auto", *smooth)))
             raise ValueError(f"method must be one of {legal}, or an instance of a solver. Got {method!r}.")
         method = SOLVERS[method]
     if not hasattr(method, "minimise"):

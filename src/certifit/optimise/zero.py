@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from certifit.data.columns import Array
 from certifit.optimise.derivatives import EPS, called, check_jacobian, difference_jacobian
-from certifit.optimise.function import User, checked_start
+from certifit.optimise.function import User, as_numbers, checked_start
 from certifit.solvers.problem import norm
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class _System:
         return float(x[0]) if not self.shape else x.reshape(self.shape).copy()
 
     def values(self, x: Array) -> Array:
-        out = np.asarray(called(self.f, self.shaped(x)), dtype=np.float64)
+        out = as_numbers(called(self.f, self.shaped(x)), "f")
         if out.size == 1 and np.isnan(out).all():
             return np.full(self.size, np.nan)
         if out.size != self.size:
@@ -124,7 +124,7 @@ class _System:
     def jacobian(self, x: Array) -> Array:
         if self.own_jacobian is None:
             return difference_jacobian(self.values, x)
-        out = np.asarray(called(self.own_jacobian, self.shaped(x)), dtype=np.float64)
+        out = as_numbers(called(self.own_jacobian, self.shaped(x)), "jacobian")
         if out.size != self.size**2:
             raise ValueError(f"jacobian must give {self.size} x {self.size} numbers. Got shape {out.shape}.")
         return out.reshape(self.size, self.size)

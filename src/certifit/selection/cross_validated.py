@@ -20,7 +20,7 @@ from certifit.selection.intervals import FoldIntervals, fold_intervals
 from certifit.selection.offsets import with_offset
 from certifit.selection.rows import Rows, given
 from certifit.selection.rules import RULES, choose
-from certifit.selection.scoring import sufficient
+from certifit.selection.scoring import own_scoring, sufficient
 from certifit.selection.splits import counted_rows, rounds_of
 from certifit.solvers.fold_path import safe_unit
 
@@ -51,7 +51,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         "loo" is exact leave-one-out, all rows in one or two passes. Scans that name a `group` keep groups together.
     rule : {"min", "1se"}, default "min"
         The candidate with the best mean score, or the simplest one within one standard error of it.
-    scoring : None, a name or a callable, as in scikit-learn, default None (R2; the estimator's own score)
+    scoring : None, a name or a callable, as in scikit-learn, default None (R2; the estimator's own score;
+        the negative mean deviance of PoissonRegressor and GammaRegressor)
         R2, neg_mean_squared_error and neg_root_mean_squared_error need no refits.
     intervals : bool, default False
         Keep what `predict_interval` needs: a model a fold and the sizes of the errors on the rows it did not see.
@@ -170,7 +171,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         from sklearn.metrics import check_scoring
 
         check_is_fitted(self, "best_estimator_")
-        scorer = check_scoring(self.best_estimator_, self.scoring)
+        scorer = check_scoring(self.best_estimator_, own_scoring(self.best_estimator_, self.scoring))
         model = with_offset(self.best_estimator_, X, offset, exposure)
         return float(scorer(model, X, y, **given(sample_weight=sample_weight)))
 
@@ -259,7 +260,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         if score is not None and hasattr(self.estimator, "leave_one_out"):
             left = self.estimator.leave_one_out(rows.source, candidates)
         if left is None or score is None:
-            if self.scoring in (None, "r2") and not is_classifier(self.estimator):
+            if own_scoring(self.estimator, self.scoring) in (None, "r2") and not is_classifier(self.estimator):
                 raise ValueError(
                     f"{type(self.estimator).__name__} is refitted for every row here, and the R2 of one row has no "
                     "meaning. Use scoring='neg_mean_squared_error', or folds: cv=10."

@@ -19,7 +19,7 @@ from certifit.selection.class_engine import FoldScores
 from certifit.selection.curve_scores import CrossValidationScores, LearningCurve, ValidationCurve
 from certifit.selection.engine import evaluate
 from certifit.selection.rows import Rows
-from certifit.selection.scoring import sufficient
+from certifit.selection.scoring import own_scoring, sufficient
 from certifit.selection.splits import counted_rows, rounds_of
 from certifit.selection.stages import Growth, growing
 
@@ -166,6 +166,7 @@ def learning_curve(
 
 def score_name(estimator: Any, scoring: Any) -> str:
     """What a score is called in a table or beside an axis."""
+    scoring = own_scoring(estimator, scoring)
     if scoring is not None:
         return scoring if isinstance(scoring, str) else str(getattr(scoring, "__name__", scoring))
     return "accuracy" if is_classifier(estimator) else "R2" if is_regressor(estimator) else "score"
@@ -189,6 +190,7 @@ def _prepared(
 
 def _refuse_lone_rows(estimator: Any, rows: Rows, scoring: Any, scores: FoldScores) -> None:
     """R2 divides by the spread of the validation rows, which one row has not."""
+    scoring = own_scoring(estimator, scoring)
     is_r2 = scoring == "r2" or (scoring is None and is_regressor(estimator))
     is_weighted = rows.weight is not None or rows.source.first_block().weight is not None
     if is_r2 and not is_weighted and (scores.weight < 2).any():

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.metrics import check_scoring
 
 from certifit.data.cells import Splits
@@ -23,9 +23,10 @@ from certifit.selection.class_engine import (
     class_scores,
     refuse_faulty,
 )
+from certifit.selection.mean_engine import Predicted, mean_scores
 from certifit.selection.progress import Bar
 from certifit.selection.rows import Rows, picked, reading_new_levels, reads_sources, times_of
-from certifit.selection.scoring import sufficient
+from certifit.selection.scoring import own_scoring, sufficient
 from certifit.selection.splits import targets
 
 
@@ -42,9 +43,10 @@ def evaluate(
 ) -> FoldScores:
     """Scores of every candidate on every split.
 
-    with_training: training scores of classifiers too, which cost as many passes over a row as there are splits; other
-    models have them for nothing.
+    with_training: training scores of classifiers and of models of means too, which cost as many passes over a row as
+    there are splits; other models have them for nothing.
     """
+    scoring = own_scoring(estimator, scoring)
     scores = offered_scores(estimator, rows, rounds, candidates, scoring, with_training)
     return _refitted(estimator, rows, rounds, candidates, scoring, n_jobs, label) if scores is None else scores
 
@@ -60,6 +62,8 @@ def offered_scores(
     """Scores that a model offers for all candidates and splits together; None where each needs a refit."""
     if hasattr(estimator, "class_fold_models"):
         return class_scores(estimator, rows, rounds, candidates, scoring, with_training)
+    if hasattr(estimator, "mean_fold_models"):
+        return mean_scores(estimator, rows, rounds, candidates, own_scoring(estimator, scoring), with_training)
     score = sufficient(scoring)
     if score is None or not hasattr(estimator, "fold_path"):
         return None
@@ -153,7 +157,7 @@ def _on_source(model: Any, rows: Rows, splits: Splits, split: int, scorer: Any) 
         weight = np.concatenate(list(rows.source.map(partial(_weights, splits.cells, times))))
         seen = weight > 0
         scores.append(
-            scorer(_Predicted(predictions[seen]), np.zeros((seen.sum(), 1)), y[seen], sample_weight=weight[seen])
+            scorer(Predicted(predictions[seen]), np.zeros((seen.sum(), 1)), y[seen], sample_weight=weight[seen])
         )
     return (float(scores[0]), float(scores[1]), float(weight.sum())), ""
 
@@ -161,17 +165,3 @@ def _on_source(model: Any, rows: Rows, splits: Splits, split: int, scorer: Any) 
 def _weights(cells: Any, times: Array, block: Block) -> Array:
     own = np.append(times, 0.0)[cells.of(block)]
     return np.asarray(own if block.weight is None else own * block.weight)
-
-
-class _Predicted(RegressorMixin, BaseEstimator):
-    """Predictions that are there already, for a scorer."""
-
-    def __init__(self, predictions: Array) -> None:
-        self.predictions = predictions
-
-    def predict(self, X: Any) -> Array:
-        """The predictions."""
-        return self.predictions
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True

@@ -24,8 +24,9 @@ from certifit.selection.engine import evaluate, offered_scores, path_scores
 from certifit.selection.leaders import BASELINE, CLASS_SCORE, RMSE, SHARES, Entry, Leaderboard
 from certifit.selection.rows import Rows
 from certifit.selection.rules import RULES, choose
-from certifit.selection.scoring import sufficient
+from certifit.selection.scoring import own_scoring, sufficient
 from certifit.selection.splits import Folds, counted_rows, rounds_of
+from certifit.solvers.fold_path import FoldPath
 
 FEWEST_ROWS = 4  # two folds of two rows
 FEWEST_CANDIDATES = 5  # fewer do not show where the best lies
@@ -59,7 +60,8 @@ def leaderboard(
     cv : as for CrossValidated, but no "loo", default 10
         A number of folds keeps the shares of the classes in each, unless there are groups.
     scoring : name, callable or None, default None
-        None is "neg_root_mean_squared_error" for regressors, "neg_log_loss" for classifiers.
+        None is "neg_root_mean_squared_error" for regressors, "neg_log_loss" for classifiers; the negative mean deviance
+        where all models are of one family of counts or positive quantities.
     rule : {"min", "1se"}, default "min"
         Which candidate of a model is taken.
     prefer, because : name of the model that is chosen where it is within one standard error of the best; and why
@@ -83,7 +85,7 @@ def leaderboard(
     """
     jobs = _jobs(models, rule, prefer)
     is_of_classes = is_classifier(jobs[0].estimator)
-    scoring = (CLASS_SCORE if is_of_classes else RMSE) if scoring is None else scoring
+    scoring = (CLASS_SCORE if is_of_classes else _error_of(jobs)) if scoring is None else scoring
     if isinstance(cv, str):
         raise ValueError(f"A leaderboard needs splits: a number of folds, Folds(...) or a splitter. Got cv={cv!r}.")
     beside = {"sample_weight": sample_weight, "groups": groups, "offset": offset, "exposure": exposure}
@@ -102,7 +104,7 @@ def leaderboard(
         candidates, scores = found
         weight = scores.weight
         if path is None and getattr(job.estimator, "fit_intercept", False):
-            path = scores.detail
+            path = scores.detail if isinstance(scores.detail, FoldPath) else None
         entries.append(_entry(job, rows, rounds, candidates, scores, started))
     if not entries:
         raise (TooManyRefits if most_refits is not None else NoFit)(" ".join(notes))
@@ -189,6 +191,13 @@ def _jobs(models: Mapping[str, Any], rule: str, prefer: str | None) -> list[_Job
             raise TypeError(f"{names[0]!r} is a classifier and {names[1]!r} is none. Compare models of one kind.")
         jobs.append(job)
     return jobs
+
+
+def _error_of(jobs: Sequence[_Job]) -> str:
+    """The deviance that all models are scored by, or the root of the mean square where they differ."""
+    own = {own_scoring(job.estimator, None) for job in jobs}
+    deviance = own.pop() if len(own) == 1 else None
+    return RMSE if deviance is None else str(deviance)
 
 
 def _candidates(job: _Job, rows: Rows) -> list[dict[str, Any]]:

@@ -121,7 +121,7 @@ def _checked(estimator: Any, X: Any, y: Any, sample_weight: Any, **beside: Any) 
 
 def reads_sources(estimator: Any) -> bool:
     """Whether an estimator is one of ours, that takes checked rows from any engine."""
-    return hasattr(estimator, "fold_path") or hasattr(estimator, "class_fold_models")
+    return any(hasattr(estimator, name) for name in ("fold_path", "class_fold_models", "mean_fold_models"))
 
 
 def reading_new_levels(estimator: Any, source: Source) -> Any:

@@ -34,6 +34,11 @@ SUFFICIENT: dict[str | None, Score] = {
 }
 
 
+def own_scoring(estimator: Any, scoring: Any) -> Any:
+    """The score, or where none is named the one that the model has for that; None is its method `score`."""
+    return getattr(estimator, "default_scoring", None) if scoring is None else scoring
+
+
 def sufficient(scoring: Any) -> Score | None:
     """The score as a function of sums, or None where rows are needed."""
     return SUFFICIENT.get(scoring) if scoring is None or isinstance(scoring, str) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from functools import partial
 from inspect import Parameter, signature
@@ -25,12 +26,14 @@ from certifit.selection.features import Feature, features_of, fixed_of
 from certifit.selection.progress import Bar
 from certifit.selection.refits import RefitSearch, fold_estimator, row_numbers, score_scan, score_subset, with_columns
 from certifit.selection.rows import Rows, given
+from certifit.selection.score_search import score_search
 from certifit.selection.scoring import Score, sufficient
 from certifit.selection.search import Search, StatisticsSearch, backward_path, forward_path
 from certifit.selection.splits import rounds_of
 from certifit.selection.statistics import fold_systems
 from certifit.selection.steps import Step, Wish, frame_of
 from certifit.selection.tables import checked_array, checked_rows, refuse_gaps, take_columns
+from certifit.solvers.score_folds import Unsettled
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -184,6 +187,10 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         wish = Wish.of(self.n_features_to_select, len(usable), len(fixed))
         rounds = rounds_of(cv, rows.source, rows.labels, rows.groups)
         _refuse_few_folds(sum(splits.n_splits for splits in rounds))
+        offered = score_search(estimator, rows, rounds, self.scoring, usable, self._names())
+        if offered is not None:
+            with suppress(Unsettled):
+                return self._path(offered, fixed, wish), offered.notes, wish
         if rows.X is None:
             work = partial(score_scan, estimator, rows, rounds, self.scoring, self.n_jobs)
         else:

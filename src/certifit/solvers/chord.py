@@ -22,6 +22,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, join, rows_where
 from certifit.solvers.direct import Run
 from certifit.statistics.curvature import Curvature
+from certifit.statistics.residual import EXACT_FIT
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
 
 SHARE = 20  # every so many-th row, at most, is in the sample that gives the start
@@ -39,6 +40,10 @@ RUNAWAY = 12  # Newton steps, one after the other, that leave the decrement slow
 
 class Descends(Protocol):
     """A function to descend: where it starts, and its value, gradient and Hessian at a point."""
+
+    @property
+    def null_value(self) -> float:
+        """The value at the start."""
 
     def start(self) -> Array:
         """The point to fall back on."""
@@ -138,6 +143,9 @@ def _lower(
         trial = point - length * step
         found = task.evaluate(trial, hessian)
         if found.value <= at.value - ARMIJO * length * decrement + SURE * abs(at.value):
+            return trial, found
+        # Near an exact fit values are roundings of the terms that cancel in them.
+        if decrement <= EXACT_FIT * task.null_value and found.value <= at.value + EXACT_FIT * task.null_value:
             return trial, found
         length /= 2
     return None

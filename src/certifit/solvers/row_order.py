@@ -30,10 +30,11 @@ def wide_runs(source: Source) -> Source:
 
 @dataclass
 class RowOrder:
-    """Visits to rows, pass by pass."""
+    """Visits to rows, pass by pass. by_content=False permutes rows as they stand, not in the order of their hashes."""
 
     shuffle: bool
     random_state: int
+    by_content: bool = True
     _kept: dict[int, Array] = field(default_factory=dict)
     _n_kept: int = 0
 
@@ -41,7 +42,8 @@ class RowOrder:
         """Row numbers of the run in the order of their visits; None: as they stand."""
         if not self.shuffle and run.weight is None:
             return None
-        rows: Array = self._by_hash(run, n_run) if self.shuffle else np.arange(run.n_rows)
+        sorts = self.shuffle and self.by_content
+        rows: Array = self._by_hash(run, n_run) if sorts else np.arange(run.n_rows)
         random = np.random.Generator(np.random.PCG64([self.random_state, n_pass, n_run]))
         start = random.random()  # drawn in any case: the permutation must not depend on whether there are weights
         if run.weight is not None:

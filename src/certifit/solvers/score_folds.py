@@ -24,10 +24,12 @@ from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.score_folds import FoldLosses, task_of
 
-ENOUGH = 1e-17  # decrement relative to the objective that a fit may end with: coefficients to some 1e-9 of their scale
+ENOUGH = 1e-18  # decrement relative to the objective that a fit may end with: coefficients to some 1e-9 of their scale
 SLOW = 0.003  # a decrement (a square) that shrinks by less renews the Hessians
 CALM = 1e-17  # relative to the objective: a decrement that no longer shrinks is rounding
 MOST_PASSES = 40  # for one alpha; a set that needs more is fitted by itself
+SMALL = 1e-9  # relative to the objective: steps of this decrement see no change of the curvature
+LEAST_RATE = 1e-6  # that the next step is trusted to have
 SHORTEST = 2.0**-12  # of a step
 START = 1e-6  # relative decrement of the fit to all rows that the first alpha starts from
 
@@ -35,9 +37,12 @@ START = 1e-6  # relative decrement of the fit to all rows that the first alpha s
 class _Fit:
     """One training set on its way: the point, loss and gradient of the data there, and where to look next."""
 
-    def __init__(self, point: Array, loss: float, slope: Array, matrix: Array) -> None:
-        self.point, self.loss, self.slope, self.matrix = point, float(loss), slope, matrix
-        self.l2 = np.zeros_like(point)
+    def __init__(
+        self, split: int, point: Array, loss: float, slope: Array, matrix: Array, kept: Array | None = None
+    ) -> None:
+        self.split, self.point, self.kept = split, point, kept
+        self.loss, self.slope, self.matrix = loss, slope, matrix
+        self.l2, self.enough = np.zeros_like(point), ENOUGH
         self.step, self.length, self.decrement, self.last = np.zeros_like(point), 1.0, np.inf, np.inf
         self.trial = point
         self.is_done = self.is_lost = self.is_slow = False
@@ -45,9 +50,9 @@ class _Fit:
         self._pairs: list[tuple[Array, Array]] = []
         self._chord: Chord | None = None
 
-    def begin(self, l2: Array) -> None:
+    def begin(self, l2: Array, enough: float = ENOUGH) -> None:
         """A new penalty: the loss stays, the step is as long as the penalty's change asks for."""
-        self.l2, self.last, self.decrement = l2, np.inf, np.inf
+        self.l2, self.enough, self.last, self.decrement = l2, enough, np.inf, np.inf
         self.is_done = self.is_lost = self.is_slow = False
         self.is_first, self._chord = True, None
         self.trial = self.point
@@ -82,28 +87,36 @@ class _Fit:
     def aim(self) -> None:
         """The step from here; at the end of the way the point that it leads to."""
         gradient = self.slope + self.l2 * self.point
+        if self.kept is not None:
+            gradient = np.where(self.kept, gradient, 0.0)
         solve = self._solver()
         self.is_lost |= solve.curvature.n_flat > 0
         self.step, self.length = solve.solve(gradient), 1.0
         self.decrement = max(float(gradient @ self.step), 0.0)
         here = abs(self.value(self.loss, self.point))
         if 0 < self.last < np.inf:
-            # What is left of another alpha's fit spoils the first rate of a new one.
-            self.rate = min(self.decrement / self.last, self.rate if self.is_first else 1.0)
+            # What is left of the fit of the alpha before spoils the first rate where the penalty hardly changed.
+            is_spoilt = self.is_first and self.last <= SMALL * here
+            self.rate = max(min(self.decrement / self.last, self.rate if is_spoilt else 1.0), LEAST_RATE)
             self.is_first = False
-        self.is_done = self.decrement * self.rate <= ENOUGH * here
-        self.is_slow = self.rate > SLOW and self.last < np.inf and self.decrement * self.rate**2 > ENOUGH * here
+        self.is_done = self.decrement * self.rate <= self.enough * here
+        self.is_slow = self.rate > SLOW and self.last < np.inf and self.decrement * self.rate**2 > self.enough * here
         self.is_done |= self.rate > SLOW and self.decrement <= CALM * here
         self.trial = self.point - self.step
         if self.is_done:
             # What the loss and its gradient are there, to the accuracy of the fit: the gradient of the whole is 0.
             self.loss -= float(self.slope @ self.step) - float(self.step @ self.matrix @ self.step) / 2
-            self.point, self.slope = self.trial, -self.l2 * self.trial
+            self.point, self.slope = self.trial, self.slope - self.matrix @ self.step
+            if self.kept is None:
+                self.slope = -self.l2 * self.trial
 
     def _solver(self) -> Chord:
         if self._chord is None:
             matrix = self.matrix.copy()
             matrix[np.diag_indices(len(matrix))] += self.l2
+            if self.kept is not None:  # no step along the others
+                matrix[~self.kept], matrix[:, ~self.kept] = 0.0, 0.0
+                matrix[~self.kept, ~self.kept] = 1.0
             self._chord = Chord(Curvature(matrix))
             for move, change in self._pairs:
                 self._chord.learn(move, change + self.l2 * move)
@@ -129,33 +142,33 @@ def common_start(task: GeneralisedLinear, alphas: Array, max_iter: int) -> Array
 def fold_fits(folds: FoldLosses, alphas: Array, start: Array, max_iter: int) -> list[list[Weights]]:
     """The fit of every row of alphas (candidates x splits) to every training set, largest alpha first."""
     order = np.argsort(-alphas.mean(axis=1), kind="stable")
-    at_start = folds.at(start)
-    fits = [_Fit(start, *parts) for parts in zip(*at_start, strict=True)]
+    near = folds.at(start)
+    fits = [_Fit(s, start, float(near.losses[s]), near.slopes[s], near.hessians[s]) for s in range(folds.n_splits)]
     found: list[list[Weights]] = [[] for _ in order]
     for at in order:
         lost = _settle(folds, fits, folds.l2(alphas[at]))
         found[at] = [folds.task.to_state(fit.point) for fit in fits]
-        for s in np.flatnonzero(lost):
+        for s in np.flatnonzero(lost).tolist():
             found[at][s] = chord.solve(folds.alone(s, float(alphas[at, s])), max_iter).state
             fits[s].point, fits[s].loss = folds.task.to_point(found[at][s]), np.inf  # seen by the next pass
     return found
 
 
-def _settle(folds: FoldLosses, fits: Sequence[_Fit], l2: Array) -> Array:
+def _settle(folds: FoldLosses, fits: Sequence[_Fit], l2: Array, enough: float = ENOUGH) -> Array:
     """Fit all training sets with a penalty each; which of them are to be fitted by themselves."""
-    for fit, own, has_start in zip(fits, l2, folds.has_start, strict=True):
-        fit.begin(own)
-        fit.is_lost |= not has_start
+    for fit, own in zip(fits, l2, strict=True):
+        fit.begin(own, enough)
+        fit.is_lost |= not folds.has_start[fit.split]
     for _ in range(MOST_PASSES):
-        live = np.array([s for s, fit in enumerate(fits) if not (fit.is_done or fit.is_lost)], dtype=np.intp)
-        if not len(live):
+        live = [fit for fit in fits if not (fit.is_done or fit.is_lost)]
+        if not live:
             break
-        losses, slopes = folds.evaluate(live, np.array([fits[s].trial for s in live]))
+        places, trials = np.array([fit.split for fit in live]), np.array([fit.trial for fit in live])
         moved = []
-        for s, loss, slope in zip(live, losses, slopes, strict=True):
-            if fits[s].receive(float(loss), slope):
-                fits[s].aim()
-                moved.append(fits[s])
+        for fit, loss, slope in zip(live, *folds.evaluate(places, trials), strict=True):
+            if fit.receive(float(loss), slope):
+                fit.aim()
+                moved.append(fit)
         if any(fit.is_slow and not fit.is_done for fit in moved):
             _renew(folds, fits, np.mean([fit.point for fit in moved], axis=0))
             for fit in moved:
@@ -165,5 +178,29 @@ def _settle(folds: FoldLosses, fits: Sequence[_Fit], l2: Array) -> Array:
 
 
 def _renew(folds: FoldLosses, fits: Sequence[_Fit], point: Array) -> None:
-    for fit, matrix in zip(fits, folds.at(point)[2], strict=True):
-        fit.renew(matrix)
+    matrices = folds.at(point).hessians
+    for fit in fits:
+        fit.renew(matrices[fit.split])
+
+
+@one_blas_thread
+def subset_points(
+    folds: FoldLosses, l2: Array, starts: Array, kept: Array, hessians: Array, enough: float = ENOUGH
+) -> Array:
+    """Minimisers of subsets of columns on every training set: subsets x splits x (columns + 1).
+
+    starts: points to look at first, of the same shape. kept: subsets x (columns + 1), the intercept among them.
+    hessians: of the training sets, near the starts. Raises Unsettled where a subset is to be fitted by itself.
+    """
+    fits = [
+        _Fit(s, point, np.inf, np.zeros_like(point), hessians[s], own)
+        for own, points in zip(kept, starts, strict=True)
+        for s, point in enumerate(points)
+    ]
+    if _settle(folds, fits, np.tile(l2, (len(starts), 1)), enough).any():
+        raise Unsettled
+    return np.array([fit.point for fit in fits]).reshape(starts.shape)
+
+
+class Unsettled(Exception):
+    """A fit that chord steps of all sets together do not find."""

@@ -31,10 +31,11 @@ SHARE = 0.5  # of the tolerance that is asked of the estimated gap: the certific
 
 @dataclass(frozen=True)
 class SoftmaxRun:
-    """The state and its trace, one row an iteration."""
+    """The state and its trace, one row an iteration; reason: why it did not converge."""
 
     state: SoftmaxWeights
     history: list[dict[str, float]]
+    reason: str = ""
 
 
 class Changes:

@@ -100,7 +100,8 @@ class Walk:
             self._judge_end(row, decrement, change)
         if not self.is_over:
             self._judge_limits(row)
-        if self.stop.callback is not None and self.stop.callback(row, point.x) is True and not self.is_over:
+        asked = self.stop.callback(row, point.x) if self.stop.callback is not None else False
+        if isinstance(asked, bool | np.bool_) and asked and not self.is_over:
             self.end("The callback asked to stop.", False)
 
     def stand_still(self, decrement: float) -> None:
@@ -114,8 +115,8 @@ class Walk:
             self.end(f"{self._met(self.trace[-1], size)} No step lowers the value any more.", True)
             return
         self.end(
-            "No step lowers the value any more, but the gradient is not small: rounding stops this solver, or the "
-            "gradient is not that of the function.",
+            f"No step lowers the value any more, though {self._left(self.trace[-1], size)}: rounding stops this "
+            "solver, or the gradient is not that of the function.",
             False,
         )
 
@@ -174,8 +175,9 @@ class Walk:
         lower, as_low = self.at.value < self.best.value - noise, self.at.value <= self.best.value + noise
         if lower or (as_low and size < norm(self.best.gradient)):
             self.best = self.at
-        self.stuck = 0 if self.at.value < before.value - noise or size < 0.9 * self.least_norm else self.stuck + 1
-        self.least_norm = min(self.least_norm, size)
+        is_flatter = size < 0.9 * self.least_norm
+        self.stuck = 0 if is_flatter or self.at.value < before.value - noise else self.stuck + 1
+        self.least_norm = size if is_flatter else self.least_norm
 
     def _judge_end(self, row: dict[str, float], decrement: float, change: Array) -> None:
         stop, size = self.stop, norm(self.at.gradient)

@@ -69,7 +69,7 @@ class _Squares:
 
 
 def mean_squares(source: Source, scaling: Scaling) -> Array:
-    """sum_i w_i z_i^2 / sum_i w_i of every scaled and shifted column z: one pass, entry by entry where rows are thin."""
+    """sum_i w_i z_i^2 / sum_i w_i of every scaled and shifted column z: one pass; thin rows entry by entry."""
     found = source.reduce(partial(_squares_of_run, scaling=scaling, block_rows=source.block_rows))
     return np.asarray(found.squares[0] / found.weight[0])
 

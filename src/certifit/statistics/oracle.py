@@ -108,8 +108,11 @@ def _of_run_in_python(run: Block, at: At, hessian: bool, cells: Cells | None, bl
     found = row_losses.derivatives_of(run, at.loss, z, hessian)
     value = row_losses.value_sums(run, found.values, s.weight_scale, block_rows, by_cell)
     first = found.curvatures[0] if hessian else None
-    gradient, matrix, largest, slopes = row_losses.sums_of(run, s, found.slopes, first, block_rows, by_cell)
-    curvatures = 0.0 if matrix is None else float(matrix[..., -1, -1].sum())
+    gradient, matrix, largest, _ = row_losses.sums_of(run, s, found.slopes, first, block_rows, by_cell)
+    slopes, curvatures = (
+        float(row_losses.value_sums(run, np.abs(rows), s.weight_scale, block_rows, (None, 1))[0])
+        for rows in (found.slopes, found.curved)
+    )
     if len(found.curvatures) > 1:
         matrix = np.stack(row_losses.hessians_of(run, s, found.curvatures, block_rows, by_cell))
     return Oracle(value, gradient, matrix, largest, slopes, curvatures)

@@ -25,6 +25,7 @@ class RowDerivatives:
 
     values: Array
     slopes: Array
+    curved: Array  # l''
     curvatures: tuple[Array, ...]
 
 
@@ -46,15 +47,15 @@ def derivatives_of(run: Block, loss: Any, z: Array, hessian: bool) -> RowDerivat
     y = run.y if counted is None or not counted.any() else np.where(counted, run.y, run.y[counted][0])
     z = z if counted is None else np.where(counted, z, z[counted][0] if counted.any() else 0.0)
     with np.errstate(all="ignore"):
-        values, slopes = loss.value(y, z), loss.slope(y, z)
+        values, slopes, curved = loss.value(y, z), loss.slope(y, z), curvature_of(loss, y, z)
         curvatures: tuple[Array, ...] = ()
         if hessian:
-            curvatures = (curvature_of(loss, y, z),)
+            curvatures = (curved,)
             if not loss.is_convex:
                 curvatures = (*curvatures, np.maximum(loss.expected(y, z), 0.0)) if loss.has_curvature else curvatures
     if counted is not None:
-        values, slopes = np.where(counted, values, 0.0), np.where(counted, slopes, 0.0)
-    return RowDerivatives(np.asarray(values), np.ascontiguousarray(slopes), curvatures)
+        values, slopes, curved = (np.where(counted, rows, 0.0) for rows in (values, slopes, curved))
+    return RowDerivatives(np.asarray(values), np.ascontiguousarray(slopes), curved, curvatures)
 
 
 def curvature_of(loss: Any, y: Array, z: Array) -> Array:

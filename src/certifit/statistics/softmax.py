@@ -70,7 +70,8 @@ def dual(source: Source, scaling: Scaling, point: Array, mixture: Mixture) -> tu
 
 def _summed(source: Source, of_run: Any) -> tuple[Any, ...]:
     with np.errstate(over="ignore", invalid="ignore"):
-        return source.reduce(partial(of_run, block_rows=source.block_rows)).parts
+        total: Sums = source.reduce(partial(of_run, block_rows=source.block_rows))
+    return total.parts
 
 
 def _parts(point: Array) -> tuple[Array, Array]:

@@ -142,6 +142,7 @@ class GeneralisedLinear:
             gradient[-1] = 0.0
             if matrix is not None:
                 matrix[-1], matrix[:, -1] = 0.0, 0.0
+                matrix[-1, -1] = 1.0  # no direction is flat, and the gradient along this one is 0
         return Evaluated(loss + float(pull @ point) / 2, gradient, matrix, loss)
 
     @cached_property

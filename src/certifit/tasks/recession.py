@@ -38,7 +38,34 @@ def held_sides(y: Array) -> Array:
     return np.zeros(len(y))
 
 
-SIDES: dict[int, Sides] = {0: class_sides, 1: count_sides, 2: held_sides, 3: held_sides, 4: count_sides}  # by loss code
+# by family of targets, and by the place of a compiled loss
+FAMILY_SIDES: dict[str, Sides] = {
+    "bernoulli": class_sides,
+    "binomial": class_sides,
+    "poisson": count_sides,
+    "tweedie": count_sides,
+    "negative-binomial": count_sides,
+    "gamma": held_sides,
+    "exponential": held_sides,
+    "gaussian": held_sides,
+}
+SIDES: dict[int, Sides] = {
+    0: class_sides,
+    1: count_sides,
+    2: held_sides,
+    3: held_sides,
+    4: count_sides,
+    5: count_sides,
+}
+
+
+def sides_of(loss: Any) -> Sides | None:
+    """How scores of a loss may run off; None where that is not known, or where not every score is legal."""
+    if loss.code is not None:
+        return SIDES.get(loss.code)
+    name = getattr(getattr(loss, "family", None), "name", "")
+    is_free = getattr(getattr(loss, "link", None), "name", "") in ("logit", "probit", "cloglog", "log")
+    return FAMILY_SIDES.get(name) if is_free else None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ The Hessian of a training set is a sum of those of the cells: one pass gives tho
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -21,6 +22,16 @@ from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import LARGEST_PENALTY
 
 MOST_BYTES = 256 << 20  # of the Hessians of all cells and splits
+
+
+@dataclass(frozen=True)
+class FoldsNear:
+    """Losses of all training sets at a common point, their gradients and Hessians; and the Hessians of the cells."""
+
+    losses: Array
+    slopes: Array
+    hessians: Array
+    by_cell: Array
 
 
 class FoldLosses:
@@ -58,17 +69,35 @@ class FoldLosses:
         """What makes a mean of a scaled sum."""
         return 1.0 / (self.train_weight * self.task.scaling.weight_scale)
 
-    def at(self, point: Array) -> tuple[Array, Array, Array]:
+    def at(self, point: Array) -> FoldsNear:
         """Losses of all training sets at one point, their gradients and Hessians: one pass."""
         by_cell = self.task.sums(point, hessian=True, cells=self.splits.cells)
         if by_cell.hessian is None:
             raise ValueError("The pass gave no Hessian.")
         train = self.splits.train * self._unit[:, None]
-        slopes, held = train @ by_cell.gradient, np.einsum("sc,cij->sij", train, by_cell.hessian)
+        slopes = train @ by_cell.gradient
         if not self.task.fit_intercept:
-            slopes[:, -1], held[:, -1], held[:, :, -1] = 0.0, 0.0, 0.0
+            slopes[:, -1] = 0.0
+        return FoldsNear(train @ by_cell.value, slopes, self._combined(train, by_cell.hessian), by_cell.hessian)
+
+    def validation_slopes(self, points: Array) -> Array:
+        """Gradients of the mean losses of the validation rows, each split at its own point: one pass."""
+        every = Splits(self.splits.cells, self.splits.validation, self.splits.validation)
+        sums = fold_oracle(self.task.source, FoldsAt(self.task.loss, self.task.scaling, every, points))
+        return np.asarray((sums.gradient / np.where(sums.weight > 0, sums.weight, 1.0)).T)
+
+    def validation_hessians(self, near: FoldsNear) -> Array:
+        """Hessians of the mean losses of the validation rows."""
+        weight = self.splits.validation @ self._targets.weight * self.task.scaling.weight_scale
+        times = self.splits.validation / np.where(weight > 0, weight, 1.0)[:, None]
+        return self._combined(times, near.by_cell)
+
+    def _combined(self, times: Array, by_cell: Array) -> Array:
+        held = np.einsum("sc,cij->sij", times, by_cell)
+        if not self.task.fit_intercept:
+            held[:, -1], held[:, :, -1] = 0.0, 0.0
             held[:, -1, -1] = 1.0  # no step along it, and no flat direction either
-        return train @ by_cell.value, slopes, held
+        return np.asarray(held)
 
     def evaluate(self, places: Array, points: Array) -> tuple[Array, Array]:
         """Losses and their gradients of some training sets, each at its own point: one pass."""
@@ -102,7 +131,6 @@ def task_of(task: GeneralisedLinear, source: Source, alpha: float) -> Generalise
 
 
 def fits_in_memory(loss: ScoreLoss, n_columns: int, splits: Splits) -> bool:
-    """Whether the loss is compiled and Hessians of all cells and splits are not too large."""
-    return (
-        loss.code is not None and 8 * (splits.cells.n_cells + 2 * splits.n_splits) * (n_columns + 1) ** 2 <= MOST_BYTES
-    )
+    """Whether the loss is compiled and convex, and Hessians of all cells and splits are not too large."""
+    size = 8 * (splits.cells.n_cells + 2 * splits.n_splits) * (n_columns + 1) ** 2
+    return loss.code is not None and loss.is_convex and size <= MOST_BYTES

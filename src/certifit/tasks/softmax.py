@@ -147,8 +147,8 @@ class SoftmaxRegression:
         common[np.diag_indices(n_rows)] += self.l2 / n_classes
         whole += common[:, None, :, None]
         at = np.arange(n_rows)
-        for k in range(n_classes):
-            whole[at, k, at, k] += self.l2
+        for own in range(n_classes):
+            whole[at, own, at, own] += self.l2
         if not self.fit_intercept:  # nothing moves there
             whole[-1] = whole[:, :, -1] = 0.0
             whole[-1, :, -1] = np.eye(n_classes)

@@ -1,0 +1,195 @@
+"""More than two classes by classifiers of two: each class against the rest."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import sklearn
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from certifit.data.changed import OneAgainstRest
+from certifit.data.columns import Array
+from certifit.data.gate import class_source
+from certifit.data.labels import coded, one_type, read_labels
+from certifit.data.source import Block, Source
+
+
+def _has_probabilities(model: OneVsRestClassifier) -> bool:
+    return hasattr(model.estimators_[0] if hasattr(model, "estimators_") else model.estimator, "predict_proba")
+
+
+def _has_scores(model: OneVsRestClassifier) -> bool:
+    return hasattr(model.estimators_[0] if hasattr(model, "estimators_") else model.estimator, "decision_function")
+
+
+class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier of two classes for every class against the rest; the class of the largest score is predicted.
+
+    Scores are decision_function of the estimators, or else their probabilities. Of two classes one estimator is
+    fitted, of the second class. Certificates are those of the estimators.
+
+    Parameters
+    ----------
+    estimator : a classifier of two classes, ours or of any library with scikit-learn's contract
+    n_jobs : int or None, default None
+        Estimators that are fitted at a time; None is one.
+
+    Attributes
+    ----------
+    classes_ : the labels, sorted
+    estimators_ : a fitted copy for each class
+    certificates_ : a certificate each, None of an estimator that has none; certificate_ is the one that says least
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[0.0, 0.0], [0.0, 9.0], [9.0, 0.0]])
+    >>> model = cf.OneVsRestClassifier(cf.Perceptron()).fit(X, ["a", "b", "c"])
+    >>> model.predict([[1.0, 1.0], [1.0, 8.0]])
+    array(['a', 'b'], dtype='<U1')
+    >>> [certificate.n_updates for certificate in model.certificates_]
+    [3, 3, 3]
+    """
+
+    def __init__(self, estimator: Any, *, n_jobs: int | None = None) -> None:
+        self.estimator = estimator
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Fit to rows X and labels y of any type, or, with an estimator of ours, to a scan that carries its target.
+
+        params: what the estimator's fit takes beside the rows: sample_weight, offset.
+        """
+        given = {name: value for name, value in params.items() if value is not None}
+        if sklearn.get_config()["enable_metadata_routing"]:
+            given = dict(process_routing(self, "fit", **given).estimator.fit)
+        if isinstance(X, Source):
+            return self._fit_scan(X, y, given)
+        if y is None:
+            raise ValueError("OneVsRestClassifier requires y to be passed, but the target y is None.")
+        weight = given.get("sample_weight")
+        values = column_or_1d(np.asarray(read_labels(y)), warn=True)
+        self.classes_, codes = _classes_of(values, weight)
+        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fitted)(self.estimator, X, (codes == code).astype(np.int64), given) for code in self._codes()
+        )
+        self._take_names()
+        return self
+
+    def _fit_scan(self, scan: Source, y: Any, given: dict[str, Any]) -> Self:
+        if not hasattr(self.estimator, "fit_codes"):
+            raise TypeError(f"A scan needs a classifier of certifit, and {self.estimator!r} is none. Give arrays.")
+        if y is not None or given:
+            raise ValueError("A scan carries its target, weight and offset. Pass them to the scan, not to fit.")
+        self.classes_ = class_source(clone(self.estimator), scan, None, None)[1]
+        self.estimators_ = [self._fitted_to_scan(scan, code) for code in self._codes()]
+        self._take_names()
+        return self
+
+    def _fitted_to_scan(self, scan: Source, code: int) -> Any:
+        model = clone(self.estimator)
+        source, _ = class_source(model, scan, None, None)
+        model.target_name_ = scan.target
+        return model.fit_codes(OneAgainstRest(source, code), np.array([0, 1]))
+
+    def _codes(self) -> list[int]:
+        """The classes that have an estimator."""
+        return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
+
+    def _take_names(self) -> None:
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(self.estimators_[0], name):
+                setattr(self, name, getattr(self.estimators_[0], name))
+
+    @available_if(_has_scores)
+    def decision_function(self, X: Any) -> Array:
+        """decision_function of the estimators, rows x classes; of two classes that of the second."""
+        check_is_fitted(self)
+        scores = self._scores(X)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> Array:
+        """The class of the largest score."""
+        check_is_fitted(self)
+        scores = self._scores(X)
+        if len(self.classes_) > 2:
+            return np.asarray(self.classes_[scores.argmax(axis=1)])
+        is_second = scores[:, 0] > (0.0 if _has_scores(self) else 0.5)
+        return np.asarray(self.classes_[is_second.astype(np.int64)])
+
+    def _scores(self, X: Any) -> Array:
+        return np.column_stack([_scores(model, X) for model in self.estimators_])
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Array:
+        """The probabilities of the estimators, scaled to a sum of 1 a row; all classes alike where all are 0."""
+        check_is_fitted(self)
+        chances = np.column_stack([model.predict_proba(X)[:, 1] for model in self.estimators_])
+        if len(self.classes_) == 2:
+            return np.hstack([1 - chances, chances])
+        total = chances.sum(axis=1, keepdims=True)
+        return np.where(total > 0, chances / np.where(total > 0, total, 1.0), 1 / len(self.classes_))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of rows that are predicted right; of a scan with its own target too."""
+        if not isinstance(X, Source):
+            return float(super().score(X, one_type(np.asarray(read_labels(y))), sample_weight))
+        codes, weights = np.hstack(list(X.coded(self.classes_).map(_codes_and_weights)))
+        hits = np.where(codes >= 0, self.classes_[codes.astype(np.int64)] == self.predict(X), False)
+        return float(weights @ hits / weights.sum())
+
+    @property
+    def certificates_(self) -> list[Any]:
+        """The certificates of the estimators."""
+        check_is_fitted(self)
+        return [getattr(model, "certificate_", None) for model in self.estimators_]
+
+    @property
+    def certificate_(self) -> Any:
+        """The certificate that says least: one that does not hold, else the one nearest to its tolerance."""
+        known = [certificate for certificate in self.certificates_ if certificate is not None]
+        if not known:
+            raise AttributeError(f"{type(self.estimator).__name__} has no certificates.")
+        return max(known, key=lambda one: (not one.holds, one.value / one.tolerance if one.tolerance else one.value))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What fit hands on to the estimator."""
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        return MetadataRouter(owner=self).add(estimator=self.estimator, method_mapping=mapping)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        own = get_tags(self.estimator).input_tags
+        tags.input_tags.sparse, tags.input_tags.allow_nan = own.sparse, own.allow_nan
+        return tags
+
+
+def _fitted(estimator: Any, X: Any, y: Array, given: dict[str, Any]) -> Any:
+    return clone(estimator).fit(X, y, **given)
+
+
+def _scores(model: Any, X: Any) -> Array:
+    if hasattr(model, "decision_function"):
+        return np.ravel(model.decision_function(X))
+    return np.asarray(model.predict_proba(X)[:, 1])
+
+
+def _classes_of(values: Array, weight: Any) -> tuple[Array, Array]:
+    """The classes of rows with a weight, and the code of every row."""
+    if weight is None:
+        return coded(values)
+    try:
+        return coded(values, np.asarray(weight, dtype=np.float64))
+    except ValueError as error:
+        raise ValueError(f"{error} Rows of sample_weight 0 are no rows.") from None
+
+
+def _codes_and_weights(run: Block) -> Array:
+    codes = np.asarray(run.y, dtype=np.float64)
+    return np.stack([codes, np.ones(len(codes)) if run.weight is None else run.weight])

@@ -1,0 +1,269 @@
+"""The perceptron."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.certificates.certificate import Certificate
+from certifit.certificates.perceptron import PerceptronCertificate, certify, inseparability, seen_once
+from certifit.certificates.separation import Separation
+from certifit.data.columns import Array
+from certifit.data.gate import class_source, refuse_nonfinite
+from certifit.data.labels import coded, read_labels
+from certifit.data.source import Block, Source
+from certifit.models.classifier import ScoredClassifier
+from certifit.models.mapped import check_number, unchanged_on_error
+from certifit.runtime import core, n_threads, one_blas_thread
+from certifit.solvers.perceptron import Epochs, one_pass
+from certifit.tasks.normal_equations import Weights
+from certifit.tasks.perceptron import PerceptronTask
+
+
+class Perceptron(ScoredClassifier):
+    """Two classes parted by a hyperplane: add y (x, 1) to (w, b) wherever y (b + x'w) <= delta, y = -1 or 1.
+
+    It ends iff the classes can be parted, after at most (R^2 + 2 delta) / gamma^2 updates from zero, R and gamma of the
+    augmented examples y_i (x_i, 1). Where they cannot, `certificate_` proves it by a few rows; epochs end once that is
+    known (it is asked after 100), at a cycle of the weights, or after max_iter.
+    certificate:  updates against that bound, gamma of the weights that were found; or the proof of inseparability
+
+    Parameters
+    ----------
+    delta : float >= 0, default 0.0
+        The functional margin above which an example is left alone.
+    start : None or array of numbers, default None
+        The weights to start from, of all columns, then the intercept where there is one. None is zero.
+    order : "given", "shuffled" or array of row numbers, default "given"
+        The order of the examples in every epoch; "shuffled" anew in each, within runs of the rows.
+    max_iter : int >= 1, default 1000
+        Most epochs.
+    random_state : int >= 0, default 0
+        Seed of order="shuffled".
+    fit_intercept : bool, default True
+    basis, encoder : as for LinearRegression
+
+    Takes no sample_weight: the order of the rows is what defines the fit.
+
+    Attributes
+    ----------
+    classes_ : the two labels, sorted; the second is y = 1
+    coef_, intercept_ : of shape (1, columns) and (1,)
+    n_updates_ : mistakes made, each with an update
+    history_ : iteration, mistakes and seconds of every epoch
+    certificate_ : see above
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> model = cf.Perceptron().fit(np.array([[0.1], [0.05]]), ["up", "down"])
+    >>> model.n_updates_, model.certificate_.holds
+    (405, True)
+    >>> model.predict([[0.2], [0.0]])
+    array(['up', 'down'], dtype='<U4')
+    """
+
+    certificate_: PerceptronCertificate
+
+    def __init__(
+        self,
+        delta: float = 0.0,
+        *,
+        start: Any = None,
+        order: Any = "given",
+        max_iter: int = 1000,
+        random_state: int = 0,
+        fit_intercept: bool = True,
+        basis: Any = None,
+        encoder: Any = None,
+    ) -> None:
+        self.delta = delta
+        self.start = start
+        self.order = order
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.fit_intercept = fit_intercept
+        self.basis = basis
+        self.encoder = encoder
+
+    @one_blas_thread
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit to rows X and two labels y of any type, or to a scan that carries its target."""
+        self._check_parameters()
+        with unchanged_on_error(self):
+            source, classes = class_source(self, X, y, None)
+            self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
+            return self.fit_codes(source, classes)
+
+    def fit_codes(self, source: Source, classes: Array) -> Self:
+        """Fit to checked rows whose y are places among the classes."""
+        self._check_parameters()
+        self._begin(source, classes)
+        task = self._task(self.fit_maps(source))
+        known: list[Separation] = []
+
+        def is_hopeless() -> bool:
+            known.append(inseparability(task))
+            return known[-1].kind == "none"
+
+        with _numbers_named(task):
+            run = Epochs(task, self._order(), int(self.random_state)).run(int(self.max_iter), is_hopeless)
+        self.history_, self.n_updates_, self.cycle_ = run.history, run.n_updates, run.cycle
+        self._store(task, run.state, known[-1] if known else None)
+        if not self.certificate_.holds:
+            warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=4)
+        return self
+
+    @one_blas_thread
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
+        """One pass over more rows, in the order given; it goes on from the weights so far.
+
+        classes: both labels, in the first call. Nothing is certified: `certify(X, y)` looks at all rows.
+        """
+        self._check_parameters()
+        is_first = not hasattr(self, "classes_")
+        if is_first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit: both labels that y will hold.")
+        known = self.classes_ if classes is None else coded(np.asarray(read_labels(classes)))[0]
+        if not is_first and not np.array_equal(known, self.classes_):
+            raise ValueError(f"classes={list(classes)} is not the same as on the last call: {self.classes_.tolist()}.")
+        with unchanged_on_error(self):
+            if is_first:
+                source = class_source(self, X, y, None, known)[0]
+                self.target_name_ = source.target
+                self._begin(source, known)
+                task = self._task(self.fit_maps(source))
+                self.history_, self.n_updates_, self.cycle_, state = [], 0, None, task.start
+                self.data_ = {"n_rows": 0, "sum_weight": 0.0}
+            else:
+                task, state = self._task(self._mapped(self.labelled(X, y))), self._state()
+            self._learn(task, state)
+        return self
+
+    def _learn(self, task: PerceptronTask, state: Weights) -> None:
+        mistakes, n_rows = 0, 0
+        with _numbers_named(task):
+            for run in task.source.runs():
+                state, made = one_pass(run, task.delta, task.fit_intercept, state, None)
+                mistakes, n_rows = mistakes + made, n_rows + run.n_rows
+        task.margins(state)
+        self.n_updates_ += mistakes
+        n_rows += int(self.data_["n_rows"])
+        self.history_ = [*self.history_, {"iteration": len(self.history_) + 1, "mistakes": mistakes}]
+        self.column_names_ = list(task.source.names)
+        self._keep(state)
+        self.data_ = {"n_rows": n_rows, "sum_weight": float(n_rows)}
+        self.certificate_ = seen_once(tuple(self.column_names_), self.n_updates_)
+
+    def decision_function(self, X: Any) -> Array:
+        """b + x'w of every row: above 0 is the second class."""
+        check_is_fitted(self)
+        return self._whole(X, self.scores)[:, 1]
+
+    def mapped_scores(self, columns: Block) -> Array:
+        """(-z, z) of rows that are mapped already, z = b + x'w."""
+        state = self._state()
+        z = core.scores(columns.rows, state.coef, state.intercept, n_threads())
+        return np.column_stack([-z, z])
+
+    @property
+    def n_iter_(self) -> int:
+        """Epochs."""
+        check_is_fitted(self)
+        return len(self.history_)
+
+    @property
+    def objective(self) -> str:
+        """What is looked for, in one line."""
+        return f"looked for: w, b with y_i (b + x_i'w) > {self.delta:g} for all rows"
+
+    def _begin(self, source: Source, classes: Array) -> None:
+        if len(classes) > 2:
+            raise ValueError(
+                f"Only binary classification is supported. y has {len(classes)} classes. Use "
+                "OneVsRestClassifier(Perceptron())."
+            )
+        first = next(source.runs(), None)
+        if first is not None and first.weight is not None:
+            raise ValueError(
+                "Perceptron takes no weights: the order of rows defines it. Leave weight= out of the scan."
+            )
+        self.classes_ = classes
+
+    def _task(self, source: Source) -> PerceptronTask:
+        return PerceptronTask(source, float(self.delta), bool(self.fit_intercept), self._start(source))
+
+    def _start(self, source: Source) -> Weights:
+        if self.start is None:
+            return Weights(np.zeros(source.n_features), 0.0)
+        start = np.array(self.start, dtype=np.float64)
+        size = source.n_features + int(self.fit_intercept)
+        if start.shape != (size,) or not np.isfinite(start).all():
+            last = " and the intercept" if self.fit_intercept else ""
+            raise ValueError(
+                f"start must be {size} finite numbers, the weights of {source.n_features} columns{last}. Got {start}."
+            )
+        return Weights(start[:-1].copy(), float(start[-1])) if self.fit_intercept else Weights(start, 0.0)
+
+    def _store(self, task: PerceptronTask, state: Weights, known: Separation | None) -> None:
+        self.column_names_ = list(task.source.names)
+        self._keep(state)
+        self.certificate_ = certify(task, state, self.n_updates_, self.cycle_, known)
+        n_rows = sum(task.source.map(_rows_of))
+        self.data_ = {"n_rows": n_rows, "sum_weight": float(n_rows)}
+
+    def _keep(self, state: Weights) -> None:
+        self.coef_, self.intercept_ = state.coef[None, :], np.array([state.intercept])
+
+    def _state(self) -> Weights:
+        return Weights(np.ascontiguousarray(self.coef_[0]), float(self.intercept_[0]))
+
+    def _certified(self, task: PerceptronTask, state: Weights) -> Certificate:
+        return certify(task, state, self.n_updates_, self.cycle_)
+
+    def _order(self) -> Any:
+        return self.order if isinstance(self.order, str) else np.ascontiguousarray(self.order, dtype=np.int64)
+
+    def _check_parameters(self) -> None:
+        check_number("delta", self.delta)
+        for name, least in (("max_iter", 1), ("random_state", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name} must be a whole number >= {least}. Got {value!r}.")
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise TypeError(f"fit_intercept must be True or False. Got {self.fit_intercept!r}.")
+        self._check_order()
+        super()._check_parameters()
+
+    def _check_order(self) -> None:
+        if isinstance(self.order, str):
+            if self.order not in ("given", "shuffled"):
+                raise ValueError(f"order must be 'given', 'shuffled' or row numbers. Got {self.order!r}.")
+            return
+        rows = np.asarray(self.order)
+        if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows) or rows.min() < 0:
+            raise ValueError(f"order must be 'given', 'shuffled' or row numbers >= 0. Got {self.order!r}.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+@contextmanager
+def _numbers_named(task: PerceptronTask) -> Iterator[None]:
+    """Where weights leave the numbers, a row that is none is named; else that they grew too large."""
+    try:
+        yield
+    except OverflowError as error:
+        refuse_nonfinite(task.source)
+        raise ValueError(str(error)) from None
+
+
+def _rows_of(run: Block) -> int:
+    return run.n_rows

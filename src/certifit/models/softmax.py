@@ -1,0 +1,65 @@
+"""Softmax regression as part of LogisticRegression: what more than two classes need beside what two have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from certifit.certificates.generalised import ScoreCertificate
+from certifit.certificates.softmax import certify
+from certifit.data.columns import Array
+from certifit.data.source import Block, Source
+from certifit.runtime import core, n_threads
+from certifit.solvers.generalised import AUTO, is_stochastic
+from certifit.solvers.softmax import SoftmaxRun, solve
+from certifit.solvers.softmax_problem import minimise
+from certifit.tasks.softmax import SoftmaxRegression, SoftmaxWeights
+
+
+def softmax_task(model: Any, source: Source, alpha: float | None) -> SoftmaxRegression:
+    """What is minimised on mapped rows of more than two classes."""
+    refused = {"l1_ratio": model.l1_ratio != 0, "penalty_factors": model.penalty_factors is not None}
+    for name, is_given in (refused | {"bounds": model.bounds is not None}).items():
+        if is_given:
+            raise ValueError(
+                f"{name} is for two classes. With {len(model.classes_)} classes take an L2 penalty, or "
+                "OneVsRestClassifier(LogisticRegression(...))."
+            )
+    given = None if alpha is None else float(alpha)
+    return SoftmaxRegression(source, len(model.classes_), given, bool(model.fit_intercept))
+
+
+def solve_softmax(task: SoftmaxRegression, solver: Any, tol: float, max_iter: int, step_tol: float) -> SoftmaxRun:
+    """The minimiser by a solver, or by the one that suits the task."""
+    if solver == AUTO and step_tol == 0:
+        return solve(task, tol, max_iter)
+    if is_stochastic(solver):
+        raise ValueError(
+            f"solver={solver!r} learns scores of two classes row by row. With {task.n_classes} classes take another "
+            "solver, or OneVsRestClassifier(LogisticRegression(solver=...))."
+        )
+    return minimise(task, "lbfgs" if solver == AUTO else solver, tol, max_iter, step_tol)
+
+
+def certify_softmax(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) -> ScoreCertificate:
+    """How far the objective at the state can be above its minimum."""
+    return certify(task, state, tolerance)
+
+
+def class_scores(columns: Block, coef: Array, intercept: Array) -> Array:
+    """b_k + x'w_k of mapped rows, a column a class."""
+    parts = [
+        core.scores(columns.rows, np.ascontiguousarray(w), float(b), n_threads())
+        for w, b in zip(coef, intercept, strict=True)
+    ]
+    return np.column_stack(parts)
+
+
+def facts(task: SoftmaxRegression) -> dict[str, float]:
+    """What is remembered of the data: codes of classes have a mean and a spread too, as those of two have."""
+    weights, n_rows = task.labels
+    codes = np.arange(len(weights))
+    mean = float(weights @ codes / weights.sum())
+    spread = float(np.sqrt(weights @ np.square(codes - mean) / weights.sum()))
+    return {"n_rows": n_rows, "sum_weight": float(weights.sum()), "target_mean": mean, "target_sd": spread}

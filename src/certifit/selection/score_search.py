@@ -1,0 +1,210 @@
+"""Forward and backward paths of generalised linear models without refits of every candidate.
+
+At the fits of the chosen features, two passes give the gradients of all columns on the training and the validation
+rows of all folds, and one the Hessians. To second order the weights move, with a feature B added or dropped, by
+
+    added (Rao's step):      S d_B = -g_B, S = H_BB - H_BA H_AA^-1 H_AB;   d_A = -H_AA^-1 H_AB d_B
+    dropped (Wald's step):   d_A = -(H_AA^-1)_AB ((H_AA^-1)_BB)^-1 w_B
+
+and the mean loss of the validation rows by g_v'd + d'H_v d / 2. The most promising few are fitted exactly on every
+fold, and the best score on validation rows decides among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from certifit.data.cells import Splits
+from certifit.data.columns import Array
+from certifit.models.class_folds import ROW_SCORES
+from certifit.models.score_folds import FoldWeights, SubsetFolds
+from certifit.runtime import one_blas_thread
+from certifit.selection.class_engine import scores_of
+from certifit.selection.features import Feature
+from certifit.selection.mean_engine import is_of_rows, scores_of_means
+from certifit.selection.rows import Rows, reading_new_levels
+from certifit.selection.scoring import own_scoring
+from certifit.selection.search import Scores
+from certifit.solvers.score_folds import subset_points
+from certifit.statistics.curvature import Curvature
+
+FEW = 5  # most candidates of a step that are fitted
+NEAR = 0.5  # of the best gain to second order: those below it are not fitted
+ROUGH = 1e-14  # relative decrement of fits that are compared
+EQUAL = 1e-12  # relative difference of mean scores that counts as none
+
+
+def score_search(
+    estimator: Any, rows: Rows, rounds: Sequence[Splits], scoring: Any, features: Sequence[Feature], names: list[str]
+) -> ScoreSearch | None:
+    """The search for an estimator that offers it and a score that rows have; None where subsets are refitted."""
+    scoring = own_scoring(estimator, scoring)
+    is_known = (scoring in ROW_SCORES or scoring is None) if is_classifier(estimator) else is_of_rows(scoring)
+    if not hasattr(estimator, "subset_folds") or not is_known:
+        return None
+    found = reading_new_levels(estimator, rows.source).subset_folds(rows.source, rounds, rows.classes)
+    if found is None:
+        return None
+    model, folds = found
+    places = {name: place for place, name in enumerate(folds[0].folds.task.source.names)}
+    groups = {name: [made] for name, made in zip(names, places, strict=False)}
+    groups = groups if model.encoder_ is None else dict(model.encoder_.groups_)
+    blocks = [[places[one] for c in feature.columns for one in groups.get(names[c], [])] for feature in features]
+    return ScoreSearch(model, folds, rounds, [feature.name for feature in features], blocks, (scoring, rows.classes))
+
+
+class ScoreSearch:
+    """A path from the fits of subsets on all folds. blocks: the columns that each feature stands for."""
+
+    def __init__(
+        self,
+        model: Any,
+        rounds: Sequence[SubsetFolds],
+        splits: Sequence[Splits],
+        names: list[str],
+        blocks: list[list[int]],
+        scored_by: tuple[Any, Array | None],
+    ) -> None:
+        self.names, self.blocks = names, blocks
+        self.notes: list[str] = []
+        self._model, self._rounds, self._splits, self._scored_by = model, rounds, splits, scored_by
+        self._size = rounds[0].folds.task.size
+        self._points: dict[tuple[int, ...], list[Array]] = {}  # of every round: splits x (columns + 1)
+        self._rough: dict[tuple[int, ...], list[tuple[Array, Array]]] = {}  # points nearly there, Hessians near them
+
+    @one_blas_thread
+    def scores(self, subsets: Sequence[Sequence[int]]) -> list[Scores]:
+        """Scores of the subsets of a path, all of them at once."""
+        keys = [tuple(subset) for subset in subsets]
+        for key in keys:
+            self._fit(key)
+        train, validation = self._scored([self._points[key] for key in keys], with_training=True)
+        if train is None:
+            raise ValueError("Training scores were not found.")
+        return list(zip(train, validation, strict=True))
+
+    @one_blas_thread
+    def best_added(self, chosen: Sequence[int], moves: Sequence[int]) -> int:
+        """The best feature to add."""
+        starts = self._moved(tuple(chosen), moves, _added)
+        return self._best(moves, [tuple(sorted([*chosen, at])) for at in moves], starts)
+
+    @one_blas_thread
+    def best_dropped(self, chosen: Sequence[int], moves: Sequence[int]) -> int:
+        """The best feature to drop."""
+        starts = self._moved(tuple(chosen), moves, _dropped)
+        return self._best(moves, [tuple(other for other in chosen if other != at) for at in moves], starts)
+
+    def redundant(self, fixed: Sequence[int]) -> Iterator[int]:
+        """None: without a penalty redundant columns are refitted, with one they are not redundant."""
+        return iter(())
+
+    def _best(self, moves: Sequence[int], subsets: list[tuple[int, ...]], starts: _Moves) -> int:
+        few = np.argsort(-starts.gain, kind="stable")[:FEW]
+        top = starts.gain[few[0]]
+        few = np.sort(few[starts.gain[few] >= (NEAR * top if top > 0 else top / NEAR)])
+        for r, own in enumerate(self._rounds):
+            kept = np.array([self._kept(subsets[i]) for i in few])
+            points = subset_points(own.folds, own.l2, starts.points[r][few], kept, starts.hessians[r], ROUGH)
+            for i, found in zip(few, points, strict=True):
+                self._rough.setdefault(subsets[i], []).append((found, starts.hessians[r]))
+        compared = [[found for found, _ in self._rough[subsets[i]]] for i in few]
+        means = self._scored(compared)[1].mean(axis=1)
+        if np.isnan(means).all():
+            raise ValueError(f"No subset of {len(subsets[0])} features has a score: all are NaN.")
+        top = np.nanmax(means)
+        return moves[int(few[np.flatnonzero(means >= top - EQUAL * abs(top))[0]])]
+
+    def _fit(self, subset: tuple[int, ...]) -> list[Array]:
+        """The fits of a subset on all splits of every round."""
+        if subset not in self._points:
+            points, kept = [], self._kept(subset)[None, :]
+            for own, (start, hessians) in zip(self._rounds, self._rough.get(subset) or self._starts(), strict=True):
+                points.append(subset_points(own.folds, own.l2, start[None], kept, hessians)[0])
+            self._points[subset] = points
+            self._rough.clear()
+        return self._points[subset]
+
+    def _starts(self) -> list[tuple[Array, Array]]:
+        """No weights, and the Hessians there."""
+        points = [own.folds.task.start() for own in self._rounds]
+        return [
+            (np.tile(point, (own.folds.n_splits, 1)), own.folds.at(point).hessians)
+            for own, point in zip(self._rounds, points, strict=True)
+        ]
+
+    def _moved(self, chosen: tuple[int, ...], moves: Sequence[int], rule: Any) -> _Moves:
+        """Gains of all moves on validation rows, summed over the folds, and where each leads, to second order."""
+        gain, starts, near = np.zeros(len(moves)), [], []
+        kept = np.flatnonzero(self._kept(chosen))
+        for own, points in zip(self._rounds, self._fit(chosen), strict=True):
+            slopes = own.folds.evaluate(np.arange(own.folds.n_splits), points)[1]
+            near_here = own.folds.at(points.mean(axis=0))
+            held_out = own.folds.validation_slopes(points), own.folds.validation_hessians(near_here)
+            held = np.repeat(points[None], len(moves), axis=0)
+            for s, point in enumerate(points):
+                matrix = near_here.hessians[s] + np.diag(own.l2[s])
+                gradient = slopes[s] + own.l2[s] * point
+                solver = Curvature(matrix[np.ix_(kept, kept)])
+                for i, move in enumerate(moves):
+                    held[i, s] = rule(solver, matrix, gradient, point, kept, np.array(self.blocks[move]))
+                moved = held[:, s] - point
+                gain -= moved @ held_out[0][s] + np.einsum("mi,mi->m", moved, moved @ held_out[1][s]) / 2
+            starts.append(held)
+            near.append(near_here.hessians)
+        return _Moves(gain, starts, near)
+
+    def _scored(self, subsets: Sequence[list[Array]], with_training: bool = False) -> tuple[Array | None, Array]:
+        """Scores of subsets, given by the points of every round."""
+        fits = []
+        for r, own in enumerate(self._rounds):
+            states = [[own.folds.task.to_state(point) for point in points[r]] for points in subsets]
+            fits.append([[FoldWeights(state.coef, float(state.intercept)) for state in row] for row in states])
+        models = self._model.subset_models(self._rounds[0].folds.task.source, self._splits, fits)
+        scoring, classes = self._scored_by
+        if classes is not None:
+            found = scores_of(models, classes, len(subsets), scoring, with_training)
+        else:
+            found = scores_of_means(models, len(subsets), scoring, with_training)
+        return found.train, found.validation
+
+    def _kept(self, subset: Sequence[int]) -> Array:
+        kept = np.zeros(self._size, dtype=bool)
+        kept[[column for at in subset for column in self.blocks[at]]] = True
+        kept[-1] = True
+        return kept
+
+
+@dataclass(frozen=True)
+class _Moves:
+    """Of every move its gain; of every round where it leads (moves x splits x size), and the Hessians near there."""
+
+    gain: Array
+    points: list[Array]
+    hessians: list[Array]
+
+
+def _added(solver: Curvature, matrix: Array, gradient: Array, point: Array, kept: Array, block: Array) -> Array:
+    """Where a feature leads that is added."""
+    across = solver.solve(matrix[np.ix_(kept, block)])
+    rest = matrix[np.ix_(block, block)] - matrix[np.ix_(block, kept)] @ across
+    step = Curvature((rest + rest.T) / 2).solve(gradient[block])
+    moved = point.copy()
+    moved[block] -= step
+    moved[kept] += across @ step
+    return moved
+
+
+def _dropped(solver: Curvature, matrix: Array, gradient: Array, point: Array, kept: Array, block: Array) -> Array:
+    """Where dropping a feature leads."""
+    own = np.flatnonzero(np.isin(kept, block))
+    inverse = solver.inverse[:, own]
+    moved = point.copy()
+    moved[kept] -= inverse @ Curvature(inverse[own]).solve(point[kept[own]])
+    moved[block] = 0.0
+    return moved
