@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from certifit.report import text
-from certifit.report.deviance import SPREADS_MORE
 from certifit.report.checks import FEW_ROWS, suspects, told
+from certifit.report.deviance import SPREADS_MORE
 
 Table = dict[str, Any]
 Notice = dict[str, str]
