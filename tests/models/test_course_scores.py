@@ -125,5 +125,5 @@ def test_a_run_that_was_stopped_early_is_not_blamed_on_flat_columns(rng):
 
 def test_no_table_of_three_classes_is_promised_for_alpha_zero(rng):
     model = cf.LogisticRegression().fit(rng.normal(size=(60, 2)), np.arange(60) % 3)
-    with pytest.raises(ValueError, match="no table for 3 classes at once. Fit one class against another"):
+    with pytest.raises(ValueError, match=r"no table for 3 classes at once\. Fit one class against another"):
         model.summary()
