@@ -25,6 +25,7 @@ from certifit.models.class_folds import FoldModel, FoldModels, present
 from certifit.models.class_refits import trained_classes
 from certifit.models.classifier import Classifier, codes_of
 from certifit.models.mapped import check_number, unchanged_on_error
+from certifit.models.row_learning import ClassesByRows
 from certifit.models.score_folds import (
     FoldWeights,
     SubsetFolds,
@@ -42,7 +43,7 @@ from certifit.tasks.normal_equations import Weights
 from certifit.tasks.softmax import SoftmaxWeights
 
 
-class LogisticRegression(ScoreModel, Classifier):
+class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
     """p(second class | x) = 1 / (1 + e^-z), z = offset + b + x'w; for more classes softmax.
 
     minimise over w, b:   sum_i weight_i [ log(1 + e^z_i) - y_i z_i ] / sum_i weight_i
