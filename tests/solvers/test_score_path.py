@@ -120,3 +120,19 @@ def test_the_same_column_twice_is_no_obstacle(seed):
     problem.X[:, 1] = problem.X[:, 0]
     problem.strengths.factors[:2] = 1.0
     assert problem.broken(solve(problem.task(), 1000).state) <= FLOOR
+
+
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
+@pytest.mark.parametrize("loss", [Logistic(), PoissonLog()], ids=lambda loss: loss.name)
+def test_large_sets_of_sparse_columns_go_by_coordinate_descent_to_the_same_floor(loss, l1_ratio, seed, monkeypatch):
+    monkeypatch.setattr(score_path, "MOST_GRAM", 0)
+    rng = np.random.default_rng(seed)
+    for bounds in (False, True):
+        problem = case(loss, seed, n=400, d=score_path.WIDE + 100, alpha=0.03, l1_ratio=l1_ratio, bounds=bounds, free=2)
+        problem = replace(problem, X=np.where(rng.random(problem.X.shape) < 0.1, problem.X, 0.0))
+        source = Memory(sp.csr_array(problem.X), problem.y, problem.weight, None, problem.offset)
+        state = solve(GeneralisedLinear(source, problem.loss, problem.strengths, True), 1000).state
+        assert 0 < np.count_nonzero(state.coef) < 400
+        assert problem.broken(state) <= 1e-11
+        alone = solve(problem.task(), 1000).state
+        assert np.abs(state.coef - alone.coef).max() <= 1e-7
