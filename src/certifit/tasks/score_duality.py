@@ -19,7 +19,7 @@ Columns without penalty and bounds ask for q_j = 0: there u = 0 is all that is t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -91,9 +91,9 @@ class ScorePoint:
         """Rounding of a score: a column without a weight adds none, and sparse rows have few entries."""
         if self.task.size > SPARSE:
             weights = self.task.to_state(self.point)
-            found = [_row_error(run, weights) for run in self.task.source.runs() if sp.issparse(run.X)]
-            if found:
-                return max(found)
+            found = max(self.task.source.map(partial(_row_error, weights=weights)), default=np.inf)
+            if found < np.inf:
+                return found
         count = np.count_nonzero(self.point) + 4
         return count * UNIT * (float(self.reach @ np.abs(self.point)) + self.task.largest_offset)
 
@@ -149,7 +149,9 @@ def scale_of(task: GeneralisedLinear, objective: float) -> float:
 
 
 def _row_error(run: Block, weights: Weights) -> float:
-    """The largest rounding of the score of a sparse row."""
+    """The largest rounding of the score of a sparse row; infinite where rows are dense."""
+    if not sp.issparse(run.X):
+        return np.inf
     sizes = sp.csr_array((np.abs(run.X.data), run.X.indices, run.X.indptr), shape=run.X.shape)
     rows = Block(sizes, None, None).rows
     z = core.scores(rows, np.abs(weights.coef), abs(weights.intercept), n_threads())
