@@ -202,11 +202,16 @@ def _above_score(z: Array, m: Array) -> Array:
 
     By Laplace's continued fraction m = x + 1 / (x + 2 / (x + 3 / ...)) at x = -z > 0.
     """
-    x = np.maximum(-z, 3.0)
-    tail = x
-    for k in range(60, 1, -1):
-        tail = x + k / tail
-    return np.where(-z > 3.0, 1 / tail, z + m)
+    z = np.asarray(z, dtype=np.float64)
+    found = np.asarray(z + m)
+    far = z < -3.0
+    if far.any():
+        x = -z[far]
+        tail = x
+        for k in range(60, 1, -1):
+            tail = x + k / tail
+        found[far] = 1 / tail
+    return found
 
 
 @dataclass(frozen=True)

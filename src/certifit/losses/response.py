@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import xlogy
 
 from certifit.data.columns import Array
 from certifit.families import responses
@@ -133,6 +132,8 @@ class ResponseLoss(ScoreLoss):
         """Which scores are legal, and the scores with a legal one in place of the others."""
         low, high = self.scores
         inside = (z > low) & (z < high)
+        if inside.all():
+            return inside, z
         some = float(self.link.score(np.asarray(_SOME_MEAN)))
         return inside, np.where(inside, z, some)
 
@@ -143,19 +144,34 @@ class BernoulliLoss(ResponseLoss):
 
     def value(self, y: Array, z: Array) -> Array:
         """-y log mu - (1 - y) log(1 - mu) + y log y + (1 - y) log(1 - y)."""
-        inside, at = self._inside(z)
-        own = xlogy(y, y) + xlogy(1 - y, 1 - y)
-        return np.where(inside, np.maximum(self._parts(y, at, 0) + own, 0.0), np.inf)
+        return self.derivatives(y, z)[0]
 
     def slope(self, y: Array, z: Array) -> Array:
         """-y (log mu)' - (1 - y) (log(1 - mu))'."""
-        inside, at = self._inside(z)
-        return np.where(inside, self._parts(y, at, 1), np.nan)
+        return self.derivatives(y, z)[1]
 
     def curvature(self, y: Array, z: Array) -> Array:
         """-y (log mu)'' - (1 - y) (log(1 - mu))''."""
+        return self.derivatives(y, z)[2]
+
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array, Array]:
+        """l, l' and l'' at once: the logarithms are what costs, and each is taken where its target occurs."""
+        y, z = np.broadcast_arrays(np.asarray(y, dtype=np.float64), np.asarray(z, dtype=np.float64))
         inside, at = self._inside(z)
-        return np.where(inside, self._parts(y, at, 2), np.nan)
+        value, slope, curvature = np.zeros(z.shape), np.zeros(z.shape), np.zeros(z.shape)
+        with np.errstate(all="ignore"):
+            for share, logarithms in ((y, self.link.log_mean), (1 - y, self.link.log_rest)):
+                where = np.nonzero(share > 0)
+                own = share[where]
+                parts = logarithms(at[where])
+                value[where] += own * (np.log(own) - parts.value)  # log y: what y alone decides
+                slope[where] -= own * parts.slope
+                curvature[where] -= own * parts.curvature
+        return (
+            np.where(inside, np.maximum(value, 0.0), np.inf),
+            np.where(inside, slope, np.nan),
+            np.where(inside, curvature, np.nan),
+        )
 
     def expected(self, y: Array, z: Array) -> Array:
         """h'^2 / (mu (1 - mu)) = -(log mu)' (log(1 - mu))'."""
@@ -164,11 +180,6 @@ class BernoulliLoss(ResponseLoss):
             both = -self.link.log_mean(at).slope * self.link.log_rest(at).slope
         # Where one factor overflows the other is 0, and so is the product
         return np.where(inside, np.where(np.isnan(both), 0.0, both), np.nan)
-
-    def _parts(self, y: Array, z: Array, order: int) -> Array:
-        with np.errstate(all="ignore"):
-            yes, no = self.link.log_mean(z)[order], self.link.log_rest(z)[order]
-            return -np.where(y > 0, y * yes, 0.0) - np.where(y < 1, (1 - y) * no, 0.0)
 
 
 def loss_of(family: Any, link: Any = None) -> ScoreLoss:

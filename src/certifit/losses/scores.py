@@ -43,6 +43,10 @@ class ScoreLoss(ABC):
     def curvature(self, y: Array, z: Array) -> Array:
         """d^2 l/dz^2."""
 
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array, Array]:
+        """l, l' and l'' at once."""
+        return self.value(y, z), self.slope(y, z), self.curvature(y, z)
+
     @abstractmethod
     def mean(self, z: Array) -> Array:
         """E y at a score."""

@@ -298,6 +298,8 @@ class LogisticRegression(ScoreModel, Classifier):
     def _why_no_inference(self) -> str:
         if self.alpha_ == 0 and self.class_weight_ is not None:
             return "class_weight changes what is estimated, so that it is no maximum likelihood. Fit without it."
+        if self.alpha_ == 0 and len(self.classes_) > 2:
+            return "standard errors are given for two classes only. Fit two of the classes at a time."
         return super()._why_no_inference()
 
     def _task_on(self, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any) -> GeneralisedLinear:

@@ -105,6 +105,11 @@ def descend(
     if not np.isfinite(at.value):
         point = task.start()
         at = task.evaluate(point, hessian=True)
+        if not np.isfinite(at.value):
+            raise ValueError(
+                "The objective exceeds the largest float64 where the fit starts: the targets are too large. Divide them "
+                "by a power of ten."
+            )
     last = np.inf  # the decrement of the step before
     slow = 0
     while len(trace.rows) < max_iter:

@@ -47,7 +47,10 @@ def derivatives_of(run: Block, loss: Any, z: Array, hessian: bool) -> RowDerivat
     y = run.y if counted is None or not counted.any() else np.where(counted, run.y, run.y[counted][0])
     z = z if counted is None else np.where(counted, z, z[counted][0] if counted.any() else 0.0)
     with np.errstate(all="ignore"):
-        values, slopes, curved = loss.value(y, z), loss.slope(y, z), curvature_of(loss, y, z)
+        if loss.has_curvature:
+            values, slopes, curved = loss.derivatives(y, z)
+        else:
+            values, slopes, curved = loss.value(y, z), loss.slope(y, z), curvature_of(loss, y, z)
         curvatures: tuple[Array, ...] = ()
         if hessian:
             curvatures = (curved,)

@@ -15,6 +15,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source, tree_sum
 from certifit.runtime import core, n_threads
 from certifit.statistics.gram import Scaling
+from certifit.statistics.row_curvature import in_large_blocks
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ def dual(source: Source, scaling: Scaling, point: Array, mixture: Mixture) -> tu
 
 def _summed(source: Source, of_run: Any) -> tuple[Any, ...]:
     with np.errstate(over="ignore", invalid="ignore"):
-        total: Sums = source.reduce(partial(of_run, block_rows=source.block_rows))
+        blocks = in_large_blocks(source)
+        total: Sums = blocks.reduce(partial(of_run, block_rows=blocks.block_rows))
     return total.parts
 
 

@@ -19,21 +19,18 @@ Columns without penalty and bounds ask for q_j = 0: there u = 0 is all that is t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
 
 from certifit.data.columns import Array
-from certifit.data.source import Block
-from certifit.runtime import core, n_threads
 from certifit.statistics.oracle import Oracle
 from certifit.statistics.residual import EXACT_FIT, MATRIX_ERROR, TINY, UNIT
+from certifit.statistics.row_curvature import row_reach
 from certifit.tasks.duality import Gap, brackets_of, finite_share
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
-from certifit.tasks.normal_equations import Weights
 
-SPARSE = 400  # columns above which sparse rows are looked at one by one for their rounding
+MOST_TERMS = 1000  # of a score; where there may be more, the entries of the rows are looked at
 
 
 @dataclass(frozen=True)
@@ -88,14 +85,13 @@ class ScorePoint:
 
     @cached_property
     def score_error(self) -> float:
-        """Rounding of a score: a column without a weight adds none, and sparse rows have few entries."""
-        if self.task.size > SPARSE:
-            weights = self.task.to_state(self.point)
-            found = max(self.task.source.map(partial(_row_error, weights=weights)), default=np.inf)
-            if found < np.inf:
-                return found
-        count = np.count_nonzero(self.point) + 4
-        return count * UNIT * (float(self.reach @ np.abs(self.point)) + self.task.largest_offset)
+        """Rounding of a score: a column without a weight adds none, and rows of many columns have few entries each."""
+        count, size = int(np.count_nonzero(self.point)), float(self.reach @ np.abs(self.point))
+        if count > MOST_TERMS:
+            rows = row_reach(self.task.source, self.task.scaling, self.weights)
+            if rows.size < size:
+                count, size = rows.n_entries + 1, rows.size * (1 + 1e-6) + abs(float(self.point[-1]))
+        return (count + 4) * UNIT * (size + self.task.largest_offset)
 
     @property
     def gradient_error(self) -> Array:
@@ -146,17 +142,6 @@ def scale_of(task: GeneralisedLinear, objective: float) -> float:
     """What an excess is relative to: the objective, or where it is an exact fit to rounding, a floor below it."""
     floor = EXACT_FIT * task.null_value if objective < 1e-6 else 0.0
     return max(objective, floor, TINY)
-
-
-def _row_error(run: Block, weights: Weights) -> float:
-    """The largest rounding of the score of a sparse row; infinite where rows are dense."""
-    if not sp.issparse(run.X):
-        return np.inf
-    sizes = sp.csr_array((np.abs(run.X.data), run.X.indices, run.X.indptr), shape=run.X.shape)
-    rows = Block(sizes, None, None).rows
-    z = core.scores(rows, np.abs(weights.coef), abs(weights.intercept), n_threads())
-    z = z if run.offset is None else z + np.abs(run.offset)
-    return float((int(np.diff(run.X.indptr).max(initial=0)) + 4) * UNIT * z.max(initial=0.0))
 
 
 def _dual(at: ScorePoint) -> _Dual | None:

@@ -22,6 +22,7 @@ from certifit.statistics import softmax as sums
 from certifit.statistics import twofold as tf
 from certifit.statistics.gram import ColumnSizes, Scaling, gram
 from certifit.tasks.generalised import Evaluated
+from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import LARGEST_PENALTY
 
 
@@ -161,6 +162,11 @@ class SoftmaxRegression:
         if not np.array_equal(found.scaling.scale, self.scaling.scale):
             self._use(found.scaling)
         return np.asarray(found.sums[:-1, :-1] / found.sum_weight)
+
+    @cached_property
+    def columns(self) -> LeastSquares:
+        """The columns as least squares sees them: which are combinations of others, and of which."""
+        return LeastSquares(self.source, 0.0, self.fit_intercept)
 
     @cached_property
     def largest(self) -> Array:
