@@ -326,6 +326,15 @@ class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
         z = self._column_scores(columns)
         return np.column_stack([np.zeros(len(z)), z])
 
+    def _chosen(self, block: Block) -> Array:
+        """Of two classes the second where z >= 0, its boundary included."""
+        scores = self.scores(block)
+        return np.asarray(scores[:, 1] >= 0 if len(self.classes_) == 2 else scores.argmax(axis=1), dtype=np.intp)
+
+    def _summary_notes(self) -> tuple[str, ...]:
+        against, label = self.classes_.tolist()
+        return (f"Coefficients are of the log-odds of {self.target_name_} = {label!r} against {against!r}.",)
+
     def _weights(self) -> Weights:
         return Weights(np.ravel(self.coef_), float(np.ravel(self.intercept_)[0]))
 
