@@ -26,6 +26,10 @@ FACTORIES = {
     "GaussianNB": ("clf", cf.GaussianNB),
     "BernoulliNB": ("clf", cf.BernoulliNB),
     "MultinomialNB": ("clf", cf.MultinomialNB, {"counts"}),
+    "Perceptron": ("clf", cf.Perceptron, {"stochastic"}),  # its fit is defined by the order of the rows
+    "Perceptron(shuffled)": ("clf", lambda: cf.Perceptron(order="shuffled"), {"stochastic"}),
+    "OneVsRestClassifier(Perceptron)": ("clf", lambda: cf.OneVsRestClassifier(cf.Perceptron()), {"stochastic"}),
+    "OneVsRestClassifier(Logistic)": ("clf", lambda: cf.OneVsRestClassifier(cf.LogisticRegression(0.1))),
     "LogisticRegression": ("clf", cf.LogisticRegression),
     "LogisticRegression(alpha=0)": ("clf", lambda: cf.LogisticRegression(alpha=0.0)),
     "PoissonRegressor": ("pois", cf.PoissonRegressor),

@@ -34,7 +34,7 @@ from certifit.solvers.score_folds import subset_points
 from certifit.statistics.curvature import Curvature
 
 FEW = 5  # most candidates of a step that are fitted
-NEAR = 0.5  # of the best gain to second order: those below it are not fitted
+DOUBT = 0.25  # share of the terms of a gain that its third order may be: who cannot be best so is not fitted
 ROUGH = 1e-14  # relative decrement of fits that are compared
 EQUAL = 1e-12  # relative difference of mean scores that counts as none
 
@@ -106,8 +106,8 @@ class ScoreSearch:
 
     def _best(self, moves: Sequence[int], subsets: list[tuple[int, ...]], starts: _Moves) -> int:
         few = np.argsort(-starts.gain, kind="stable")[:FEW]
-        top = starts.gain[few[0]]
-        few = np.sort(few[starts.gain[few] >= (NEAR * top if top > 0 else top / NEAR)])
+        least = starts.gain[few[0]] - DOUBT * starts.terms[few[0]]
+        few = np.sort(few[starts.gain[few] + DOUBT * starts.terms[few] >= least])
         for r, own in enumerate(self._rounds):
             kept = np.array([self._kept(subsets[i]) for i in few])
             points = subset_points(own.folds, own.l2, starts.points[r][few], kept, starts.hessians[r], ROUGH)
@@ -140,7 +140,7 @@ class ScoreSearch:
 
     def _moved(self, chosen: tuple[int, ...], moves: Sequence[int], rule: Any) -> _Moves:
         """Gains of all moves on validation rows, summed over the folds, and where each leads, to second order."""
-        gain, starts, near = np.zeros(len(moves)), [], []
+        gain, terms, starts, near = np.zeros(len(moves)), np.zeros(len(moves)), [], []
         kept = np.flatnonzero(self._kept(chosen))
         for own, points in zip(self._rounds, self._fit(chosen), strict=True):
             slopes = own.folds.evaluate(np.arange(own.folds.n_splits), points)[1]
@@ -154,10 +154,12 @@ class ScoreSearch:
                 for i, move in enumerate(moves):
                     held[i, s] = rule(solver, matrix, gradient, point, kept, np.array(self.blocks[move]))
                 moved = held[:, s] - point
-                gain -= moved @ held_out[0][s] + np.einsum("mi,mi->m", moved, moved @ held_out[1][s]) / 2
+                first, second = moved @ held_out[0][s], np.einsum("mi,mi->m", moved, moved @ held_out[1][s]) / 2
+                gain -= first + second
+                terms += np.abs(first) + second
             starts.append(held)
             near.append(near_here.hessians)
-        return _Moves(gain, starts, near)
+        return _Moves(gain, terms, starts, near)
 
     def _scored(self, subsets: Sequence[list[Array]], with_training: bool = False) -> tuple[Array | None, Array]:
         """Scores of subsets, given by the points of every round."""
@@ -182,9 +184,10 @@ class ScoreSearch:
 
 @dataclass(frozen=True)
 class _Moves:
-    """Of every move its gain; of every round where it leads (moves x splits x size), and the Hessians near there."""
+    """Of every move its gain and the sizes of its terms; of every round where it leads, and the Hessians near there."""
 
     gain: Array
+    terms: Array
     points: list[Array]
     hessians: list[Array]
 

@@ -27,7 +27,7 @@ from certifit.selection.progress import Bar
 from certifit.selection.refits import RefitSearch, fold_estimator, row_numbers, score_scan, score_subset, with_columns
 from certifit.selection.rows import Rows, given
 from certifit.selection.score_search import score_search
-from certifit.selection.scoring import Score, sufficient
+from certifit.selection.scoring import Score, own_scoring, sufficient
 from certifit.selection.search import Search, StatisticsSearch, backward_path, forward_path
 from certifit.selection.splits import rounds_of
 from certifit.selection.statistics import fold_systems
@@ -144,11 +144,15 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         """Subsets that a path scores by refits."""
         raise NotImplementedError
 
+    @property
+    def _scoring(self) -> Any:
+        return own_scoring(self.estimator, self.scoring)
+
     def _select(self, rows: Rows, features: list[Feature]) -> None:
         if isinstance(self.cv, str):
             raise TypeError(f"cv must be a number of folds, a splitter or a list of pairs of rows. Got {self.cv!r}.")
         cv = self.cv if hasattr(self.cv, "split") or not isinstance(self.cv, Iterable) else list(self.cv)
-        score = sufficient(self.scoring)
+        score = sufficient(self._scoring)
         systems = None if score is None else fold_systems(self.estimator, rows, cv)
         if systems is None or score is None or not self._is_told_by(systems):
             steps, notes, wish = self._by_refits(rows, cv, features)
@@ -164,7 +168,7 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     def _is_told_by(self, systems: Any) -> bool:
         """Whether sums go by columns of X (a basis mixes them) and, for an error in units of y, hold those units."""
         known = set(self._names()).issuperset(name for name, _ in systems.features)
-        return known and (systems.in_units or self.scoring in (None, "r2"))
+        return known and (systems.in_units or self._scoring in (None, "r2"))
 
     @one_blas_thread
     def _by_sums(self, systems: Any, score: Score, features: list[Feature]) -> tuple[list[Step], list[str], Wish]:
@@ -187,12 +191,12 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         wish = Wish.of(self.n_features_to_select, len(usable), len(fixed))
         rounds = rounds_of(cv, rows.source, rows.labels, rows.groups)
         _refuse_few_folds(sum(splits.n_splits for splits in rounds))
-        offered = score_search(estimator, rows, rounds, self.scoring, usable, self._names())
+        offered = score_search(estimator, rows, rounds, self._scoring, usable, self._names())
         if offered is not None:
             with suppress(Unsettled):
                 return self._path(offered, fixed, wish), offered.notes, wish
         if rows.X is None:
-            work = partial(score_scan, estimator, rows, rounds, self.scoring, self.n_jobs)
+            work = partial(score_scan, estimator, rows, rounds, self._scoring, self.n_jobs)
         else:
             refuse_gaps(self, rows.X, self._names())
             scorer = self._scorer(rows.weight is not None)
@@ -213,10 +217,10 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         """The scorer; with weights, both it and the estimator must take them."""
         if is_weighted and not has_fit_parameter(self.estimator, "sample_weight"):
             raise ValueError(f"{type(self.estimator).__name__} takes no sample_weight. Leave the weights out.")
-        called = self.estimator.score if self.scoring is None else self.scoring
+        called = self.estimator.score if self._scoring is None else self._scoring
         if is_weighted and callable(called) and not _takes_weight(called):
             raise ValueError("scoring takes no sample_weight, so weighted rows have no score. Leave the weights out.")
-        scorer: Callable[..., float] = check_scoring(self.estimator, scoring=self.scoring)
+        scorer: Callable[..., float] = check_scoring(self.estimator, scoring=self._scoring)
         return scorer
 
     def _chosen(self, X: Any) -> Any:
@@ -256,7 +260,10 @@ class ForwardSelection(_Selection):
     """Add the feature that raises the cross-validated score most, again and again.
 
     For LinearRegression and Ridge the whole path costs about one fit: one pass sums a Gram matrix a fold, sweeps over
-    those choose, and every subset in `steps_` has the scores of refits. Any other estimator is refitted.
+    those choose, and every subset in `steps_` has the scores of refits. For LogisticRegression of two classes,
+    PoissonRegressor, GammaRegressor and GLM a step foretells the loss on validation rows for every candidate by one
+    step of Newton, and fits the best five at most on all folds at once; `steps_` has the scores of refits. Any other
+    estimator is refitted.
 
     Parameters
     ----------
@@ -266,8 +273,9 @@ class ForwardSelection(_Selection):
         counts as one.
     cv : int, splitter or list of (training rows, validation rows), default 10
     scoring : None, name or callable, default None
-        None is the estimator's own score. Sums suffice for None, "r2", "neg_mean_squared_error" and
-        "neg_root_mean_squared_error"; others need refits.
+        None is the estimator's own score, of counts and positive quantities the negative mean deviance. Sums suffice
+        for None, "r2", "neg_mean_squared_error" and "neg_root_mean_squared_error"; of generalised linear models for
+        deviances, "accuracy" and "neg_log_loss" too; others need refits.
     fixed : names or places of columns (or names of groups) that are always in, default none
     groups : dict {name: columns} or list of lists of columns that go together, default none
         The columns that an encoder makes of one column of a table go together anyway.

@@ -123,6 +123,8 @@ class _Fit:
         return self._chord
 
     def _learn(self, move: Array, change: Array) -> None:
+        if self.kept is not None:
+            change = np.where(self.kept, change, 0.0)
         self._pairs.append((move, change))
         if self._chord is not None:
             self._chord.learn(move, change + self.l2 * move)
