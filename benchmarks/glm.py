@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import scipy.sparse as sp
 from scipy.special import logsumexp
 
 import certifit as cf
 from benchmarks.turns import Compared, compare, run
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+FREMTPL2 = Path(__file__).resolve().parents[2] / "shared" / "data" / "fremtpl2" / "freq.parquet"
 Fit = Callable[[], Any]
 
 
@@ -231,16 +232,34 @@ def sparse(quick: bool) -> Iterator[Compared]:
 
 def categories(quick: bool) -> Iterator[Compared]:
     """Claims of motor insurance with exposure: categories as they are, against glum's categorical matrices."""
-    path = SHARED / "fremtpl2"
-    if not path.exists():
-        print(f"fremtpl2 left out: {path.name} is not beside the project.")
+    if not FREMTPL2.exists():
+        print(f"fremtpl2 left out: {FREMTPL2.name} is not in shared/data beside the project folder.")
         return
-    import pandas as pd
+    table = pq.read_table(FREMTPL2).drop_columns(["IDpol", "ClaimAmount", "NbSev"])
+    table = table.slice(0, 5000) if quick else table
+    frame = table.to_pandas()
+    y, exposure = (frame.pop(name).to_numpy().astype(float) for name in ("ClaimNb", "Exposure"))
+    alpha = 1e-3
 
-    files = sorted(path.rglob("*.csv")) + sorted(path.rglob("*.parquet"))
-    frame = pd.read_parquet(files[0]) if files[0].suffix == ".parquet" else pd.read_csv(files[0])
-    print(f"{files[0].name}: {frame.shape}, columns {list(frame.columns)}")
-    yield from ()
+    def ours() -> Any:
+        scan = cf.from_arrow(table, target="ClaimNb", exposure="Exposure")
+        return cf.PoissonRegressor(alpha=alpha).fit(scan)
+
+    def theirs() -> Any:
+        from glum import GeneralizedLinearRegressor
+
+        model = GeneralizedLinearRegressor(
+            family="poisson", link="log", alpha=alpha, l1_ratio=0, drop_first=True, gradient_tol=1e-8, max_iter=500
+        )
+        return model.fit(frame, y, offset=np.log(exposure))
+
+    def apart(mine: Any, other: Any) -> float:
+        rates = mine.predict(table.drop_columns(["ClaimNb", "Exposure"]).slice(0, 1000))
+        return float(np.abs(rates / other.predict(frame.iloc[:1000]) - 1).max())
+
+    size = f"{len(y):,} x {frame.shape[1]}, with categories"
+    rivals = installed({"glum, tabmat categories": ("glum", theirs)})
+    yield from compare("Poisson with exposure, fremtpl2", size, ours, rivals, apart, certified, rounds=4)
 
 
 TASKS: dict[str, Callable[[bool], Iterator[Compared]]] = {

@@ -1,5 +1,6 @@
 #include "../working_set.hpp"
 
+#include "../weighted_descent.hpp"
 #include "check.hpp"
 
 namespace certifit {
@@ -181,6 +182,33 @@ nb::tuple gap_py(nb::tuple x, Vector y, std::optional<Vector> weight, bool fit_i
   return nb::make_tuple(s.objective, s.gap, s.relative_gap);
 }
 
+nb::object weighted_step_py(nb::tuple columns, Vector curvatures, Vector slopes, Vector weights, Vector l1, Vector l2,
+                            Vector lower, Vector upper, Vector units, bool fit_intercept, double tol, size_t max_sweeps,
+                            int threads) {
+  const HeldColumns held(columns);
+  const size_t d = held.data.n_columns;
+  check(held.data.is_sparse() && held.data.narrow, "columns must be CSC with int32 indices");
+  check_size("curvatures", curvatures.shape(0), held.data.n_rows);
+  check_size("slopes", slopes.shape(0), d + 1);
+  for (const Vector* part : {&weights, &l1, &l2, &lower, &upper, &units})
+    check_size("weights, penalties and units", part->shape(0), d);
+  for (int64_t k = held.data.offsets.front(); k < held.data.offsets.back(); ++k)
+    check(held.data.narrow[k] >= 0 && static_cast<size_t>(held.data.narrow[k]) < held.data.n_rows,
+          "CSC indices must be rows");
+  std::vector<Penalty> penalty(d);
+  for (size_t j = 0; j < d; ++j) {
+    penalty[j] = {l1.data()[j], l2.data()[j], lower.data()[j], upper.data()[j]};
+    check(penalty[j].l1 >= 0 && penalty[j].l2 >= 0 && units.data()[j] > 0, "l1 and l2 must be >= 0, units > 0");
+    check(penalty[j].lower <= weights.data()[j] && weights.data()[j] <= penalty[j].upper,
+          "weights must lie within their bounds");
+  }
+  WeightedStep out = run(threads, [&](Crew& crew) {
+    return weighted_lasso_step(held.data, curvatures.data(), slopes.data(), weights.data(), penalty, units.data(),
+                               fit_intercept, tol, max_sweeps, crew);
+  });
+  return nb::make_tuple(to_numpy(std::move(out.weights)), out.intercept, out.sweeps);
+}
+
 }  // namespace
 
 void bind_working_set(nb::module_& m) {
@@ -193,6 +221,9 @@ void bind_working_set(nb::module_& m) {
   m.def("wide_lasso_gap", gap_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "fit_intercept"_a, "alpha"_a,
         "ratio"_a, "factor"_a.noconvert().none(), "lower"_a.noconvert().none(), "upper"_a.noconvert().none(),
         "columns"_a.noconvert(), "weights"_a.noconvert(), "intercept"_a, "threads"_a);
+  m.def("weighted_lasso_step", weighted_step_py, "columns"_a, "curvatures"_a.noconvert(), "slopes"_a.noconvert(),
+        "weights"_a.noconvert(), "l1"_a.noconvert(), "l2"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(),
+        "units"_a.noconvert(), "fit_intercept"_a, "tol"_a, "max_sweeps"_a, "threads"_a);
 }
 
 }  // namespace certifit

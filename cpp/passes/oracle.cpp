@@ -1,5 +1,6 @@
 #include "oracle.hpp"
 
+#include "entries.hpp"
 #include "panels.hpp"
 
 namespace certifit {
@@ -67,7 +68,7 @@ class Evaluator {
   }
 
   void add_largest(size_t row, double* largest) const {
-    rows_.for_each_entry(row, [&](size_t j, double value) {
+    for_each_entry(rows_, row, [&](size_t j, double value) {
       double& most = largest[layout_.places[j]];
       most = std::max(most, std::fabs(value * scaling_.scale[j]));
     });
@@ -89,7 +90,7 @@ class Evaluator {
     if (rows_.thin.empty()) return;
     for (size_t k = 0; k < tile.size(); ++k) {
       if (slopes[k] == 0) continue;
-      rows_.for_each_entry(tile[k], [&](size_t j, double value) {
+      for_each_entry(rows_, tile[k], [&](size_t j, double value) {
         double& sum = gradient[layout_.places[j]];
         sum = multiply_add(value * scaling_.scale[j], slopes[k], sum);
       });
@@ -110,8 +111,8 @@ class Evaluator {
 
   double thin_score(size_t row) const {
     double z = 0;
-    rows_.for_each_entry(
-        row, [&](size_t j, double value) { z = multiply_add(value * scaling_.scale[j], state_.weights[j], z); });
+    for_each_entry(rows_, row,
+                   [&](size_t j, double value) { z = multiply_add(value * scaling_.scale[j], state_.weights[j], z); });
     return z;
   }
 
@@ -140,16 +141,23 @@ void scale_rows(Panels& panels, std::span<const double> roots, double* largest) 
   }
 }
 
-// The gradient alone, of dense columns read where they lie: scale and shift are folded into the weights and applied to
-// the sums at the end. For shifts that are not large: x times a weight must not cancel against them.
+// The gradient alone, of rows read where they lie: scale and shift are folded into the weights and applied to the sums
+// at the end. For shifts that are not large: x times a weight must not cancel against them.
 template <class LossOf>
 class GradientOnly {
  public:
   static constexpr size_t tile_rows = 64;
 
   GradientOnly(const Rows& rows, const double* y, const double* weight, const double* offset, const Scaling& scaling,
-               const State& state, LossOf loss)
-      : rows_(rows), y_(y), weight_(weight), offset_(offset), scaling_(scaling), loss_(loss), base_(state.intercept) {
+               const State& state, const SquareLayout& layout, LossOf loss)
+      : rows_(rows),
+        y_(y),
+        weight_(weight),
+        offset_(offset),
+        scaling_(scaling),
+        layout_(layout),
+        loss_(loss),
+        base_(state.intercept) {
     const size_t d = rows.n_dense;
     weights_.resize(d);
     for (size_t j = 0; j < d; ++j) {
@@ -157,6 +165,9 @@ class GradientOnly {
       weights_[j] = state.weights[column] * scaling.scale[column];
       base_ -= state.weights[column] * scaling.shift[column];
     }
+    if (rows.thin.empty()) return;
+    thin_weights_.resize(rows.n_columns);
+    for (size_t j = 0; j < rows.n_columns; ++j) thin_weights_[j] = state.weights[j] * scaling.scale[j];
   }
 
   void add(size_t first, size_t count, BlockOracle& sums) {
@@ -179,6 +190,8 @@ class GradientOnly {
       scores(x, z);
       if (offset_)
         for (size_t k = 0; k < lanes; ++k) z[k] += offset_[first + std::min(begin + k, count - 1)];
+      if (!thin_weights_.empty())
+        for (size_t k = 0; k < lanes; ++k) z[k] += thin_score(first + std::min(begin + k, count - 1));
       const LossAt at = loss_(load(y), load(z));
       const Vec own = load(w);
       const Int counted = own > broadcast(0.0);
@@ -198,6 +211,13 @@ class GradientOnly {
       for (size_t k = 0; k < count; ++k)
         if (slopes[k] != 0) sums.gradient[j] = multiply_add(tile.row(k)[j], slopes[k], sums.gradient[j]);
     for (size_t k = 0; k < count; ++k) sums.gradient[d] += slopes[k];
+    if (thin_weights_.empty()) return;
+    for (size_t k = 0; k < count; ++k)
+      if (slopes[k] != 0)
+        rows_.for_each_entry(first + k, [&](size_t column, double x) {
+          double& sum = sums.gradient[layout_.places[column]];
+          sum = multiply_add(x * scaling_.scale[column], slopes[k], sum);
+        });
   }
 
   // Once for all rows of a block.
@@ -224,6 +244,12 @@ class GradientOnly {
     }
   }
 
+  double thin_score(size_t row) const {
+    double z = 0;
+    rows_.for_each_entry(row, [&](size_t j, double x) { z = multiply_add(x, thin_weights_[j], z); });
+    return z;
+  }
+
   template <size_t n>
   static void add_columns(const Tile& tile, size_t count, const double* slopes, size_t j, double* gradient) {
     Vec sum[n];
@@ -241,9 +267,10 @@ class GradientOnly {
   const double* weight_;
   const double* offset_;
   const Scaling& scaling_;
+  const SquareLayout& layout_;
   LossOf loss_;
   double base_;
-  std::vector<double> weights_, scratch_;
+  std::vector<double> weights_, thin_weights_, scratch_;
 };
 
 // Derivatives that are known: the slope stands for the target, the curvature for the offset of a score of 0.
@@ -267,8 +294,8 @@ OracleSums summed(const Rows& rows, const double* y, const double* weight, const
     sums.gradient.assign(cells.count * width, 0.0);
     sums.hessian.hi.assign(cells.count * square, 0.0);
     if (with_hessian) sums.largest.assign(width, 0.0);
-    if (!with_hessian && !cells.of_row && rows.thin.empty()) {
-      GradientOnly pass(rows, y, weight, offset, scaling, state, loss_of);
+    if (!with_hessian && !cells.of_row && (rows.thin.empty() || rows.n_dense > 0)) {
+      GradientOnly pass(rows, y, weight, offset, scaling, state, layout, loss_of);
       constexpr size_t step = GradientOnly<LossOf>::tile_rows;
       for (size_t i = begin; i < end; i += step) {
         if (!crew.keep_going()) return;

@@ -158,7 +158,7 @@ def test_losses_that_rise_on_both_sides_know_no_separation(rng):
 def test_every_compiled_loss_has_its_sides():
     y = np.array([0.0, 0.5, 1.0])
     assert {code: sides(y).tolist() for code, sides in SIDES.items()} == {
-        0: [-1, 0, 1], 1: [-1, 0, 0], 2: [0, 0, 0], 3: [0, 0, 0], 4: [-1, 0, 0]
+        0: [-1, 0, 1], 1: [-1, 0, 0], 2: [0, 0, 0], 3: [0, 0, 0], 4: [-1, 0, 0], 5: [-1, 0, 0]
     }  # fmt: skip
 
 

@@ -26,6 +26,17 @@ FACTORIES = {
     "GaussianNB": ("clf", cf.GaussianNB),
     "BernoulliNB": ("clf", cf.BernoulliNB),
     "MultinomialNB": ("clf", cf.MultinomialNB, {"counts"}),
+    "Perceptron": ("clf", cf.Perceptron, {"stochastic"}),  # its fit is defined by the order of the rows
+    "Perceptron(shuffled)": ("clf", lambda: cf.Perceptron(order="shuffled"), {"stochastic"}),
+    "OneVsRestClassifier(Perceptron)": ("clf", lambda: cf.OneVsRestClassifier(cf.Perceptron()), {"stochastic"}),
+    "OneVsRestClassifier(Logistic)": ("clf", lambda: cf.OneVsRestClassifier(cf.LogisticRegression(0.1))),
+    "LogisticRegression": ("clf", cf.LogisticRegression),
+    "LogisticRegression(alpha=0)": ("clf", lambda: cf.LogisticRegression(alpha=0.0)),
+    "PoissonRegressor": ("pois", cf.PoissonRegressor),
+    "PoissonRegressor(alpha=0)": ("pois", lambda: cf.PoissonRegressor(0.0)),
+    "GLM": ("reg", cf.GLM),
+    "GLM(negative-binomial)": ("pois", lambda: cf.GLM("negative-binomial", alpha=0.01)),
+    "GLM(poisson, sqrt)": ("pois", lambda: cf.GLM("poisson", "sqrt")),
     "CrossValidated(classes)": (
         "clf",
         lambda: cf.CrossValidated(cf.GaussianDiscriminant(), {"shrinkage": [0, 0.1]}, cv=3),

@@ -240,3 +240,18 @@ def test_copies_predict_the_same_and_hold_no_rows(rng):
 def test_what_is_not_legal_is_refused(given, word):
     with pytest.raises(ValueError, match=word):
         cf.Perceptron(**given).fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+
+
+def test_a_scan_with_weights_is_refused_in_words(rng, tmp_path):
+    X, y = apart(rng, n=50)
+    path = tmp_path / "rows.parquet"
+    pd.DataFrame(X, columns=list("abcd")).assign(y=y, w=1.0).to_parquet(path)
+    with pytest.raises(ValueError, match="Perceptron takes no weights"):
+        cf.Perceptron().fit(cf.scan_parquet(str(path), target="y", weight="w"))
+
+
+@OVERLAPPING
+def test_certificates_survive_as_plain_json_types():
+    for labels in ([0, 0, 1, 1], [0, 1, 1, 1]):
+        proof = cf.Perceptron().fit([[0, 0], [1, 1], [0, 1], [1, 0]], labels).certificate_
+        assert type(proof).from_dict(proof.to_dict()) == proof

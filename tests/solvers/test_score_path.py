@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from chunks import batches, memory
 from score_cases import LOSSES, Case, case
 
+from certifit.certificates.kinked import prove
 from certifit.data.source import Memory
 from certifit.losses.scores import Logistic, PoissonLog, Squared
 from certifit.solvers import score_path
@@ -120,3 +122,34 @@ def test_the_same_column_twice_is_no_obstacle(seed):
     problem.X[:, 1] = problem.X[:, 0]
     problem.strengths.factors[:2] = 1.0
     assert problem.broken(solve(problem.task(), 1000).state) <= FLOOR
+
+
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
+@pytest.mark.parametrize("loss", [Logistic(), PoissonLog()], ids=lambda loss: loss.name)
+def test_large_sets_of_sparse_columns_go_by_coordinate_descent_to_the_same_floor(loss, l1_ratio, seed, monkeypatch):
+    monkeypatch.setattr(score_path, "MOST_GRAM", 0)
+    rng = np.random.default_rng(seed)
+    for bounds in (False, True):
+        problem = case(loss, seed, n=400, d=score_path.WIDE + 100, alpha=0.03, l1_ratio=l1_ratio, bounds=bounds, free=2)
+        problem = replace(problem, X=np.where(rng.random(problem.X.shape) < 0.1, problem.X, 0.0))
+        source = Memory(sp.csr_array(problem.X), problem.y, problem.weight, None, problem.offset)
+        state = solve(GeneralisedLinear(source, problem.loss, problem.strengths, True), 1000).state
+        assert 0 < np.count_nonzero(state.coef) < 400
+        assert problem.broken(state) <= 1e-11
+        alone = solve(problem.task(), 1000).state
+        assert np.abs(state.coef - alone.coef).max() <= 1e-7
+
+
+def test_rows_in_batches_give_the_same_bits(seed):
+    problem = case(PoissonLog(), seed, n=3000)
+    problem.offset[:] = 0.0
+    sources = (
+        memory(problem.X, problem.y, problem.weight, block_rows=256),
+        batches(problem.X, problem.y, problem.weight, block_rows=256, cuts=[700, 701, 2000]),
+    )
+    tasks = [GeneralisedLinear(source, problem.loss, problem.strengths, True) for source in sources]
+    states = [solve(task, 1000).state for task in tasks]
+    assert states[0].intercept == states[1].intercept
+    assert (states[0].coef == states[1].coef).all()
+    proofs = [prove(task, task.to_point(states[0]), 0.0).gap for task in tasks]
+    assert proofs[0] == proofs[1]

@@ -197,6 +197,17 @@ def test_classes_that_can_be_parted_are_not_certified_without_a_penalty(rng):
     assert certify(task, state, TOL).holds
 
 
+def test_redundant_columns_are_named_and_the_rest_is_proven(problem):
+    X, y, _ = problem
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    task, state = fitted(np.column_stack([X, X[:, 0] + 2 * X[:, 1]]), y, 0.0)
+    found = certify(task, state, TOL)
+    assert found.holds and found.rank == 4 and len(found.dependent) == 1
+    _, alone = fitted(X, y, 0.0)
+    best = objective(X, y, alone, 0.0)
+    np.testing.assert_allclose(objective(np.column_stack([X, X[:, 0] + 2 * X[:, 1]]), y, state, 0.0), best, rtol=1e-12)
+
+
 def test_many_columns_are_certified_by_duality(rng):
     X, y = rng.normal(size=(300, 160)), rng.integers(0, 5, 300).astype(float)
     task, state = fitted(X, y, 0.01)

@@ -20,6 +20,7 @@ import numpy as np
 
 from certifit.certificates.concordance import Decrement
 from certifit.certificates.generalised import CLAIM, PIECE_ROWS, THEOREM, ScoreCertificate, fault_of
+from certifit.certificates.least_squares import certify as certify_squares
 from certifit.certificates.separation import Separation, softmax_separation
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block
@@ -29,6 +30,7 @@ from certifit.statistics.curvature import Curvature
 from certifit.statistics.residual import EXACT_FIT, MATRIX_ERROR, TINY, UNIT
 from certifit.statistics.softmax import Mixture
 from certifit.tasks.generalised import Evaluated
+from certifit.tasks.normal_equations import Weights
 from certifit.tasks.softmax import SoftmaxRegression, SoftmaxWeights
 
 DUALITY = "weak duality: the dual objective at any feasible point is a lower bound"
@@ -46,12 +48,14 @@ def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) ->
     at = task.evaluate(point)
     scale = _scale(task, at.value + common)
     excess, rounding, theorem, condition = np.inf, 0.0, DUALITY, 1.0
+    dependent: tuple[str, ...] = ()
     if task.alpha > 0 and task.size > SMALL:
         excess, rounding = _duality_gap(task, point, at, tolerance * scale)
     fault, apart = "", None
     if not excess <= tolerance * scale and task.size <= MOST:
         curvature = Curvature(task.hessian(point))
         found = _decrement(task, point, at, curvature, tolerance * scale)
+        dependent = _relations(task, state) if curvature.n_flat else ()
         if not np.isfinite(found.excess()):
             apart = _separation(task, state)
             fault = fault_of(apart, curvature)
@@ -69,9 +73,10 @@ def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) ->
         value=float((excess + common) / scale) + TINY,
         tolerance=tolerance,
         rounding=float(rounding / scale) + TINY,
-        rank=state.coef.shape[1],
+        rank=state.coef.shape[1] - len(dependent),
         n_columns=state.coef.shape[1],
         condition=float(f"{condition:.6g}"),
+        dependent=dependent,
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
         fault=fault if not np.isfinite(excess) else "",
         separation=apart,
@@ -152,7 +157,7 @@ def _decrement(task: SoftmaxRegression, point: Array, at: Evaluated, curvature: 
     """lambda and R, both at least what they are, with what rounding may have hidden."""
     moved, n_rows = _moved(task, point), task.shape[0]
     loose = task.size * MATRIX_ERROR * curvature.condition**2 + 4 * moved
-    if curvature.n_flat or not loose < 0.5:
+    if not (loose < 0.5 and _is_flat_alone(task, curvature)):
         return Decrement(np.inf, 0.0, np.inf)
     loose = 1 / np.sqrt(1 - loose)
     gradient = at.gradient
@@ -171,6 +176,18 @@ def _decrement(task: SoftmaxRegression, point: Array, at: Evaluated, curvature: 
     units = (task.scaling.scale, task.scaling.shift, task.fit_intercept)
     most = max(task.source.map(partial(_reach_of_run, inverse=inverse, units=units)), default=0.0)
     return Decrement(float(value), rounding, min(most * loose * (1 + 1e-6), found.reach))
+
+
+def _is_flat_alone(task: SoftmaxRegression, curvature: Curvature) -> bool:
+    """Whether every direction without curvature is one that changes no score: a relation of columns, for any class."""
+    return curvature.n_flat == 0 or task.n_classes * len(task.columns.factor.dependent) >= curvature.n_flat
+
+
+def _relations(task: SoftmaxRegression, state: SoftmaxWeights) -> tuple[str, ...]:
+    """One sentence a redundant column: they are those of least squares."""
+    if not len(task.columns.factor.dependent):
+        return ()
+    return certify_squares(task.columns, Weights(state.coef[0], float(state.intercept[0])), 1.0).dependent
 
 
 def _reach_of_run(run: Block, inverse: Array, units: tuple[Array, Array, bool]) -> float:

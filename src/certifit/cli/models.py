@@ -29,6 +29,7 @@ class Kind:
     counts: it reads columns that are there or not, or that are counted, such as words. needs_folds: its strength has no
     usual value, so folds must choose one that is not given.
     tunes: the option whose value the folds choose where it is not given.
+    has_p_values: why it is taken where it does nearly as well as the best.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Kind:
     counts: bool = False
     needs_folds: bool = False
     tunes: str | None = None
+    has_p_values: bool = False
 
 
 def _linear(asked: Asked) -> Any:
@@ -69,6 +71,38 @@ def _huber(asked: Asked) -> Any:
     from certifit.models.robust import HuberRegressor
 
     return HuberRegressor(**asked.common, **asked.own)
+
+
+def _glm(asked: Asked, family: str) -> Any:
+    from certifit.models.glm import GLM
+
+    return GLM(family, "log", **asked.common)
+
+
+def _poisson(asked: Asked) -> Any:
+    return _glm(asked, "poisson")
+
+
+def _gamma(asked: Asked) -> Any:
+    return _glm(asked, "gamma")
+
+
+def _poisson_ridge(asked: Asked) -> Any:
+    from certifit.models.glm import PoissonRegressor
+
+    return _tuned(PoissonRegressor(**asked.common), asked, "alpha", "alpha")
+
+
+def _gamma_ridge(asked: Asked) -> Any:
+    from certifit.models.glm import GammaRegressor
+
+    return _tuned(GammaRegressor(**asked.common), asked, "alpha", "alpha")
+
+
+def _logistic(asked: Asked) -> Any:
+    from certifit.models.logistic import LogisticRegression
+
+    return _tuned(LogisticRegression(**asked.common), asked, "alpha", "alpha")
 
 
 def _discriminant(asked: Asked, covariance: str = "shared") -> Any:
@@ -108,12 +142,22 @@ def _multinomial_nb(asked: Asked) -> Any:
 
 _LINEAR_TAKES = ("degree", "no_intercept")
 _SPARSE_TAKES = ("alpha", "increasing", "decreasing", "unpenalised", *_LINEAR_TAKES)
+_RATE_TAKES = (*_LINEAR_TAKES, "offset", "exposure")
 KINDS = {
-    "linear": Kind(LINEAR, _linear, _LINEAR_TAKES),
+    "linear": Kind(LINEAR, _linear, _LINEAR_TAKES, has_p_values=True),
     "ridge": Kind("ridge", _ridge, ("alpha", *_LINEAR_TAKES), tunes="alpha"),
     "lasso": Kind("lasso", _lasso, _SPARSE_TAKES, needs_folds=True, tunes="alpha"),
     "elastic-net": Kind("elastic net", _elastic_net, ("l1_ratio", *_SPARSE_TAKES), needs_folds=True, tunes="alpha"),
     "huber": Kind("huber", _huber, ("alpha", "delta", *_LINEAR_TAKES)),
+    "poisson": Kind("Poisson regression", _poisson, _RATE_TAKES, COUNTS, has_p_values=True),
+    "poisson-ridge": Kind(
+        "Poisson ridge", _poisson_ridge, ("alpha", *_RATE_TAKES), COUNTS, needs_folds=True, tunes="alpha"
+    ),
+    "gamma": Kind("Gamma regression", _gamma, _RATE_TAKES, POSITIVE, has_p_values=True),
+    "gamma-ridge": Kind(
+        "Gamma ridge", _gamma_ridge, ("alpha", *_RATE_TAKES), POSITIVE, needs_folds=True, tunes="alpha"
+    ),
+    "logistic": Kind("logistic regression", _logistic, ("alpha", *_LINEAR_TAKES, "offset"), CLASSES, tunes="alpha"),
     "discriminant": Kind("linear discriminant", _discriminant, ("shrinkage", "degree"), CLASSES, tunes="shrinkage"),
     "quadratic": Kind("quadratic discriminant", _quadratic, ("shrinkage", "degree"), CLASSES, tunes="shrinkage"),
     "gaussian-nb": Kind("Gaussian naive Bayes", _gaussian_nb, ("degree",), CLASSES),
@@ -128,9 +172,9 @@ KINDS = {
 # recognised as a quantity.
 COMPARED: dict[str, tuple[str, ...]] = {
     QUANTITY: ("linear", "ridge", "lasso"),
-    COUNTS: (),
-    POSITIVE: (),
-    CLASSES: ("discriminant", "quadratic", "gaussian-nb"),
+    COUNTS: ("poisson", "poisson-ridge"),
+    POSITIVE: ("gamma", "gamma-ridge"),
+    CLASSES: ("discriminant", "quadratic", "gaussian-nb", "logistic"),
     "texts": ("bernoulli-nb", "multinomial-nb"),
 }
 # option -> models that have it
@@ -154,10 +198,13 @@ options: tuple[Callable[[Any], Any], ...] = (
         "--model", "kind", type=click.Choice([AUTO, *KINDS]), default=AUTO, show_default=True,
         help="Of a quantity: linear: least squares, with p-values. ridge, lasso, elastic-net: with a penalty, without "
         "p-values; the last two leave columns out, and standardise them first. huber: outliers do not carry it away. "
-        "Of classes: discriminant: Gaussian classes of one covariance, straight boundaries. quadratic: each class has "
+        "Of counts: poisson, with p-values, and poisson-ridge, with a penalty; of positive quantities: gamma and "
+        "gamma-ridge. Of classes: logistic: log-odds as a sum over columns, with a penalty (p-values with --alpha 0). "
+        "discriminant: Gaussian classes of one covariance, straight boundaries. quadratic: each class has "
         "its own. gaussian-nb, bernoulli-nb, multinomial-nb: naive Bayes of numbers, of what is there or not, of "
-        "counts. auto: the best on rows it did not see of linear, ridge and lasso (linear where it is within one "
-        "standard error); of discriminant, quadratic and gaussian-nb; or, with free text, of the last two.",
+        "counts. auto: the best on rows it did not see of linear, ridge and lasso, of poisson and poisson-ridge, of gamma "
+        "and gamma-ridge (the first where it is within one standard error); of discriminant, quadratic, gaussian-nb "
+        "and logistic; or, with free text, of the last two.",
     ),
     click.option(
         "--alpha", type=float, metavar="A", help="Strength of the penalty. Default: the folds choose; for huber 0.",
@@ -194,10 +241,20 @@ class Choice:
     task: str = AUTO
     own: Mapping[str, Any] = field(default_factory=dict)
     positive: str | None = None
+    compared: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: COMPARED)
 
     @staticmethod
-    def of(kind: str, task: str = AUTO, positive: str | None = None, **own: Any) -> "Choice":
-        """From the options of the command line; refuses one that does not go with the model, or that with the task."""
+    def of(
+        kind: str,
+        task: str = AUTO,
+        positive: str | None = None,
+        compared: Mapping[str, tuple[str, ...]] | None = None,
+        **own: Any,
+    ) -> "Choice":
+        """From the options of the command line; refuses one that does not go with the model, or that with the task.
+
+        compared: the models of every task, COMPARED unless given.
+        """
         given = {name: value for name, value in own.items() if value is not None}
         for name in given:
             if kind not in GOES_WITH[name]:
@@ -210,7 +267,11 @@ class Choice:
             raise click.UsageError(f"--model {kind} predicts {TASKS[predicts]}, and --task is {task}. {models}")
         if positive is not None and predicts not in (AUTO, CLASSES):
             raise click.UsageError(f"--positive names one of two classes, and the target is {TASKS[predicts]}.")
-        return Choice(kind, predicts, given, positive)
+        return Choice(kind, predicts, given, positive, COMPARED if compared is None else compared)
+
+    def recognised(self, task: str) -> str:
+        """A task that was found, where models are compared for it; else a quantity."""
+        return task if self.compared[task] else QUANTITY
 
     def kinds(self, task: str, has_texts: bool = False, **shared: bool) -> tuple[str, ...]:
         """The models to compare. shared: which of the options that auto takes too are given."""
@@ -228,10 +289,11 @@ class Choice:
         """The models of a task, of those that auto compares the ones that read the columns which are given."""
         if self.kind != AUTO:
             return (self.kind,)
-        if not COMPARED[task]:
+        if not self.compared[task]:
             raise click.UsageError(f"No model is made for {TASKS[task]}. Use --task {QUANTITY}.")
         given = {name for name in OFFSETS if shared.get(name)}
-        return tuple(kind for kind in COMPARED[task] if given.issubset(KINDS[kind].takes)) or COMPARED[task]
+        compared = self.compared[task]
+        return tuple(kind for kind in compared if given.issubset(KINDS[kind].takes)) or compared
 
     def refuse_rule(self, kinds: Sequence[str], cv: int | None) -> None:
         """Raise where nothing is left for folds to choose, so that a rule of the choice says nothing."""
@@ -266,9 +328,10 @@ def unwrapped(model: Any, kind: str, notes: Sequence[str]) -> Any:
     raise click.UsageError(f"--model {kind} needs folds to choose the penalty, or --alpha A. {why}")
 
 
-def recognised(task: str) -> str:
-    """A task that was found, where models are made for it; else a quantity."""
-    return task if COMPARED[task] else QUANTITY
+def preferred(models: Mapping[str, Any]) -> str | None:
+    """The name of the model that can have p-values, where others are compared with it."""
+    with_p_values = [row.name for row in KINDS.values() if row.has_p_values and row.name in models]
+    return with_p_values[0] if with_p_values else None
 
 
 def _may_be(kind: str, task: str, option: str) -> bool:

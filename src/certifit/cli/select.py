@@ -7,15 +7,17 @@ from typing import Any
 import click
 
 from certifit.cli.errors import say
-from certifit.cli.models import AUTO, KINDS, Choice
+from certifit.cli.models import AUTO, COMPARED, KINDS, Choice
 from certifit.cli.paths import listed_names
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
 from certifit.cli.task import Setting, settle
 from certifit.cli.validation import validated
-from certifit.data.tasks import CLASSES, TASKS
+from certifit.data.tasks import CLASSES, COUNTS, POSITIVE, TASKS
 
 MODELS = ("linear", "ridge", *(kind for kind, row in KINDS.items() if row.predicts == CLASSES))
+# Counts and positive targets are selected for as quantities, by least squares.
+SELECTED: dict[str, tuple[str, ...]] = COMPARED | {COUNTS: (), POSITIVE: ()}
 
 
 @click.command(short_help="Choose the columns that predict best; write the model and a report.")
@@ -63,7 +65,7 @@ def select(*, direction: str, wanted: str, fixed: str | None, kind: str, task: s
     own = {name: given.pop(name) for name in ("alpha", "shrinkage", "smoothing")}
     if own["alpha"] is not None and kind != "ridge":
         raise click.UsageError(f"--alpha is the ridge penalty and --model is {kind}. Add --model ridge.")
-    choice = Choice.of(kind, task, **own)
+    choice = Choice.of(kind, task, compared=SELECTED, **own)
     if given["cv"] == 0:
         raise click.UsageError("--cv 0: a selection compares errors on folds. Give 2 or more.")
     request = Request.of(**given)

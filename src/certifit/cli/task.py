@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from certifit.cli.models import AUTO, KINDS, OFFSETS, Choice, recognised
+from certifit.cli.models import AUTO, KINDS, OFFSETS, Choice
 from certifit.cli.request import Request
 from certifit.data.tasks import CLASSES, QUANTITY, TASKS
 from certifit.report.text import joined, visible
@@ -89,7 +89,7 @@ def _task(choice: Choice, source: Any) -> tuple[str, list[str]]:
     from certifit.data.target import task_of
 
     found = task_of(source)
-    task = recognised(found.name)
+    task = choice.recognised(found.name)
     is_doubtful = "--task" in found.sentence and task == found.name
     return task, [found.sentence] if is_doubtful else []
 

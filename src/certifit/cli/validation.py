@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from certifit.cli.errors import as_options
-from certifit.cli.models import LINEAR
+from certifit.cli.models import preferred
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Request
 from certifit.cli.task import Setting
@@ -36,7 +36,8 @@ def validated(
     most = N_REFITTED * folds.n_splits
     if request.cv is None:
         most = min(most, FREE_CELLS // (((source.n_rows or 0) + CELLS_A_COLUMN) * source.n_features))
-    prefer = {"prefer": LINEAR, "because": "only it can have p-values"} if LINEAR in models else {}
+    first = preferred(models)
+    prefer = {} if first is None else {"prefer": first, "because": "only it can have p-values"}
     are_refits = display.is_on and not all(_has_sums(model, setting) for model in models.values())
     try:
         with warnings.catch_warnings(), display.yielding(are_refits):

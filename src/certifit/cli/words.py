@@ -48,8 +48,10 @@ def _leaderboard(context: dict[str, Any]) -> list[str]:
         error, plus_minus = text.measured(row["error"], row["standard_error"])
         cells.append([mark + text.visible(row["name"], NAME_WIDTH), error, plus_minus, text.share(row["r2"]), params])
     target = text.visible(context["model"]["target"], 60)
-    title = f"Error of {target} on new rows, {_folds(validation)}"
-    return [title, "", *_table([["", "error", "+-", "R2", ""], *cells])]
+    is_squared = context["quality"] is not None
+    error, share = ("Error", "R2") if is_squared else (_capital(validation["measure"]), "explained")
+    title = f"{error} of {target} on new rows, {_folds(validation)}"
+    return [title, "", *_table([["", "error" if is_squared else "deviance", "+-", share, ""], *cells])]
 
 
 def _class_leaderboard(context: dict[str, Any]) -> list[str]:
@@ -64,6 +66,10 @@ def _class_leaderboard(context: dict[str, Any]) -> list[str]:
     ]
     target = text.visible(context["model"]["target"], 60)
     return [f"{target} on new rows, {_folds(context['validation'])}", "", *_table([head, *cells])]
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _mark(row: dict[str, Any]) -> str:
@@ -121,7 +127,15 @@ def _result(context: dict[str, Any]) -> list[str]:
     target = text.visible(model["target"], 60)
     rows = [*_wrapped(f"{target} from {what}, {model['words']}, {text.plural(data['n_rows'], 'row')}", ""), ""]
     rows.append(f"  columns        {types[:1].lower()}{types[1:-1]}")
-    return rows + _quality(context) + _rates(context) + _proof(context) + _chosen(context) + _held_back(context)
+    return (
+        rows
+        + _quality(context)
+        + _deviance(context)
+        + _rates(context)
+        + _proof(context)
+        + _chosen(context)
+        + _held_back(context)
+    )
 
 
 def _quality(context: dict[str, Any]) -> list[str]:
@@ -135,6 +149,22 @@ def _quality(context: dict[str, Any]) -> list[str]:
         f"  R2             {text.share(quality['r2'])}{detail}",
         f"  typical error  {text.number(quality['sigma'])}   spread of the target {spread}",
     ]
+
+
+def _deviance(context: dict[str, Any]) -> list[str]:
+    """What a generalised linear model explains, and how its target spreads."""
+    found = context["deviance"]
+    if found is None:
+        return []
+    lines = []
+    if found["explained"] is not None:
+        aic = "" if found["aic"] is None else f"   AIC {text.number(found['aic'], 7)}"
+        lines.append(f"  deviance       {text.percent(found['explained'])} explained{aic}")
+    if found["spread"] is not None:
+        lines.append(f"  dispersion     {text.number(found['spread'], 3)}   1 is the {found['family']} family's")
+    elif found["is_estimated"]:
+        lines.append(f"  dispersion     {text.number(found['dispersion'], 3)}   estimated")
+    return lines
 
 
 def _rates(context: dict[str, Any]) -> list[str]:

@@ -25,6 +25,7 @@ from certifit.models.class_folds import FoldModel, FoldModels, present
 from certifit.models.class_refits import trained_classes
 from certifit.models.classifier import Classifier, codes_of
 from certifit.models.mapped import check_number, unchanged_on_error
+from certifit.models.row_learning import ClassesByRows
 from certifit.models.score_folds import (
     FoldWeights,
     SubsetFolds,
@@ -44,7 +45,7 @@ from certifit.tasks.normal_equations import Weights
 from certifit.tasks.softmax import SoftmaxWeights
 
 
-class LogisticRegression(ScoreModel, Classifier):
+class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
     """p(second class | x) = 1 / (1 + e^-z), z = offset + b + x'w; for more classes softmax.
 
     minimise over w, b:   sum_i weight_i [ log(1 + e^z_i) - y_i z_i ] / sum_i weight_i
@@ -304,6 +305,8 @@ class LogisticRegression(ScoreModel, Classifier):
     def _why_no_inference(self) -> str:
         if self.alpha_ == 0 and self.class_weight_ is not None:
             return "class_weight changes what is estimated, so that it is no maximum likelihood. Fit without it."
+        if self.alpha_ == 0 and len(self.classes_) > 2:
+            return "standard errors are given for two classes only. Fit two of the classes at a time."
         return super()._why_no_inference()
 
     def _task_on(self, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any) -> GeneralisedLinear:
@@ -328,6 +331,15 @@ class LogisticRegression(ScoreModel, Classifier):
             return softmax.class_scores(columns, self.coef_, self.intercept_)
         z = self._column_scores(columns)
         return np.column_stack([np.zeros(len(z)), z])
+
+    def _chosen(self, block: Block) -> Array:
+        """Of two classes the second where z >= 0, its boundary included."""
+        scores = self.scores(block)
+        return np.asarray(scores[:, 1] >= 0 if len(self.classes_) == 2 else scores.argmax(axis=1), dtype=np.intp)
+
+    def _summary_notes(self) -> tuple[str, ...]:
+        against, label = self.classes_.tolist()
+        return (f"Coefficients are of the log-odds of {self.target_name_} = {label!r} against {against!r}.",)
 
     def _weights(self) -> Weights:
         return Weights(np.ravel(self.coef_), float(np.ravel(self.intercept_)[0]))

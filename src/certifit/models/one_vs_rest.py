@@ -50,10 +50,10 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     >>> import certifit as cf
     >>> X = np.array([[0.0, 0.0], [0.0, 9.0], [9.0, 0.0]])
     >>> model = cf.OneVsRestClassifier(cf.Perceptron()).fit(X, ["a", "b", "c"])
-    >>> model.predict([[1.0, 1.0], [1.0, 8.0]])
-    array(['a', 'b'], dtype='<U1')
+    >>> model.predict([[0.0, 8.0], [8.0, 1.0]])
+    array(['b', 'c'], dtype='<U1')
     >>> [certificate.n_updates for certificate in model.certificates_]
-    [3, 3, 3]
+    [5, 3, 3]
     """
 
     def __init__(self, estimator: Any, *, n_jobs: int | None = None) -> None:

@@ -23,6 +23,7 @@ from certifit.models.mapped import MappedRows, check_number
 from certifit.models.penalties import PenaltyParameters, alpha_count, checked_alphas
 from certifit.runtime import core, n_threads
 from certifit.solvers.coordinate import ElasticPath
+from certifit.solvers.direct import smallest_norm
 from certifit.solvers.generalised import check_solver, is_stochastic, solve
 from certifit.solvers.score_path import alpha_max, solve_path
 from certifit.tasks.generalised import GeneralisedLinear
@@ -78,14 +79,19 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
 
     def _fit_scores(self, source: Source, stacklevel: int) -> None:
         """Fit the maps and the weights to checked rows."""
+        self.__dict__.pop("_row_state", None)  # a fit begins anew
         mapped = self.fit_maps(source)
         self.column_names_ = list(mapped.names)
         task = self._score_task(mapped, self.alpha)
         self._check_target(task)
         run = solve(task, self.solver, self._tolerance(), int(self.max_iter), float(self.step_tol))
         self.history_ = run.history
-        self.certificate_ = certify(task, run.state, self._tolerance())
-        self._store(task, run.state)
+        state = run.state
+        self.certificate_ = certify(task, state, self._tolerance())
+        if self.certificate_.dependent and task.strengths.alpha == 0:  # many weights are best: the smallest are taken
+            state = smallest_norm(task.columns, state)
+            self.certificate_ = certify(task, state, self._tolerance())
+        self._store(task, state)
         self._warn(run.reason, stacklevel + 1)
 
     def _warn(self, reason: str, stacklevel: int) -> None:
@@ -126,6 +132,13 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
                 y = np.asarray(run.y)
                 own = y if run.weight is None else np.where(run.weight > 0, y, task.targets.high)
                 task.loss.check_target(own, run.first_row, self.target_name_)
+        with np.errstate(divide="ignore"):
+            start = task.loss.score(task.targets.mean)
+        if self.fit_intercept and not np.isfinite(start):
+            raise ValueError(
+                f"{self.target_name_} is {task.targets.mean:g} in every row: the intercept that suits {task.loss.name} "
+                "best is infinite. Use rows with other targets too, or fit_intercept=False."
+            )
 
     def _store(self, task: GeneralisedLinear, state: Weights) -> None:
         self.coef_, self.intercept_ = state.coef, state.intercept

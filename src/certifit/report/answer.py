@@ -9,7 +9,7 @@ FEW = 4
 
 def answer(context: Table) -> list[str]:
     """What was fitted, how good it is, how it does on new rows, whether it is proven."""
-    parts = (_fitted, _kept, _explained, _new_rows, _classes, _proven)
+    parts = (_fitted, _kept, _explained, _deviance, _new_rows, _classes, _proven)
     return [sentence for part in parts for sentence in part(context)]
 
 
@@ -41,6 +41,11 @@ def _explained(context: Table) -> list[str]:
     what = "variance" if quality["centered"] else "squared size"
     target, error = text.visible(context["model"]["target"], 60), text.number(quality["sigma"], 3)
     return [f"It explains {_percent(quality['r2'])} of the {what} of {target}; a typical error is {error}."]
+
+
+def _deviance(context: Table) -> list[str]:
+    found = context["deviance"]
+    return [] if found is None or context["classes"] is not None else found["sentences"]
 
 
 def _new_rows(context: Table) -> list[str]:

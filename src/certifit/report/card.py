@@ -46,6 +46,7 @@ def card(context: dict[str, Any]) -> str:
     return made.get_template("card.md").render(
         **context,
         level=text.number(100 * (table or context["classes"])["level"]),
+        share=None if context["validation"] is None else context["validation"]["share"],
         task="regression" if context["classes"] is None else "classification",
         shown=tables.coefficient_rows(rows),
         class_leaders=class_tables.leader_rows(context),

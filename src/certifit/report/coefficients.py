@@ -9,42 +9,46 @@ from certifit.report import text
 from certifit.report.facts import Fit, Table
 from certifit.report.passes import Seen
 
-# Standard errors that hold for noise of unequal size too, with the best record in small samples.
-ROBUST = "HC3"
+# link -> what e^coefficient is
+RATIOS = {"log": "rate ratio", "logit": "odds ratio"}
 NUMBERS = {"error": "standard_error", "t": "t", "p": "p", "low": "lower", "high": "upper"}
 ROBUST_NUMBERS = {"robust_error": "standard_error", "robust_p": "p", "robust_low": "lower", "robust_high": "upper"}
 EFFECTS = ("effect", "effect_low", "effect_high")
+FACTORS = {"ratio": "estimate", "ratio_low": "low", "ratio_high": "high"}  # e to the power of these
 
 
 def coefficient_facts(fit: Fit) -> Table | None:
-    """Rows, and the groups of rows that are one category; None for a model of classes."""
-    if fit.errors is None:
+    """Rows, and the groups of rows that are one category; None for a model without one coefficient a column."""
+    model, level, weights = fit.model, fit.level, fit.weights
+    if weights is None:
         return None
-    model, level = fit.model, fit.level
     names = [str(name) for name in model.column_names_]
-    rows: list[Table] = [
-        {"name": name, "estimate": float(value)} for name, value in zip(names, model.coef_, strict=True)
-    ]
+    rows: list[Table] = [{"name": name, "estimate": float(value)} for name, value in zip(names, weights, strict=True)]
     if fit.has_intercept:
-        rows.insert(0, {"name": "intercept", "estimate": float(model.intercept_)})
-    keys = (*NUMBERS, *ROBUST_NUMBERS, *EFFECTS, "column", "level")
+        rows.insert(0, {"name": "intercept", "estimate": fit.intercept})
+    keys = (*NUMBERS, *ROBUST_NUMBERS, *EFFECTS, *FACTORS, "column", "level")
     digits = list(model.certificate_.digits) or [None] * len(rows)
     rows = [dict.fromkeys(keys) | row | {"digits": digit} for row, digit in zip(rows, digits, strict=True)]
     notes: list[str] = []
     robust = None
     if fit.inference is not None:
-        _fill(rows, model.summary(level=level).to_dict(), NUMBERS)
+        law = {"t": getattr(fit.inference, "law", "t")}
+        _fill(rows, model.summary(level=level).to_dict(), NUMBERS | law)
         notes = list(model.inference_.summary(type(model).__name__, model.target_name_, level).notes)
         robust = _add_robust(fit, rows)
-    own = rows[len(rows) - len(model.coef_) :]
+    if fit.link in RATIOS:
+        _add_factors(rows)
+    own = rows[len(rows) - len(weights) :]
     groups = []
     if getattr(model, "basis_", None) is None:
         _add_effects(own, fit.seen)
-        groups = _name_columns(model, own, fit.seen)
+        groups = _name_columns(fit, own)
     return {
         "level": level,
         "has_inference": fit.inference is not None,
         "reason": None if fit.inference is not None else why_no_inference(fit),
+        "law": getattr(fit.inference, "law", "t"),
+        "ratio": RATIOS.get(fit.link or ""),
         "notes": notes,
         "robust": robust,
         "chosen": _chosen(own) if fit.kind.is_sparse else None,
@@ -60,14 +64,15 @@ def _fill(rows: list[Table], summary: Table, keys: dict[str, str]) -> None:
 
 def _add_robust(fit: Fit, rows: list[Table]) -> Table:
     """Robust standard errors beside the usual ones, and what changes with them."""
+    kind = fit.kind.robust
     try:
-        summary = fit.model.summary(fit.source, level=fit.level, covariance=ROBUST)
+        summary = fit.model.summary(fit.source, level=fit.level, covariance=kind)
     except ValueError as error:
-        return {"kind": ROBUST, "holds": False, "sentences": [f"No robust standard errors: {error}"]}
+        return {"kind": kind, "holds": False, "sentences": [f"No robust standard errors: {error}"]}
     _fill(rows, summary.to_dict(), ROBUST_NUMBERS)
     changed = [row["name"] for row in rows if _is_clear(row["p"]) != _is_clear(row["robust_p"])]
     ratios = [row["robust_error"] / row["error"] for row in rows if row["error"] and row["robust_error"] is not None]
-    words = [f"Robust errors ({ROBUST}) stay right where the noise is not equally large everywhere."]
+    words = [f"Robust errors ({kind}) stay right {ROBUST_WHERE[fit.errors is not None]}."]
     if ratios:
         words.append(
             f"Here they are {text.number(min(ratios), 2)} to {text.number(max(ratios), 2)} times the usual ones."
@@ -77,7 +82,14 @@ def _add_robust(fit: Fit, rows: list[Table]) -> Table:
         if changed
         else "With them, no coefficient crosses the 5 % mark."
     )
-    return {"kind": ROBUST, "holds": True, "sentences": words}
+    return {"kind": kind, "holds": True, "sentences": words}
+
+
+# whether residuals have one spread
+ROBUST_WHERE = {
+    True: "where the noise is not equally large everywhere",
+    False: "where the target spreads more or less than its family says",
+}
 
 
 def _is_clear(p: float | None) -> bool | None:
@@ -99,7 +111,9 @@ def why_no_inference(fit: Fit) -> str:
     """Why there are no p-values, and what to do."""
     if fit.kind.why_no_inference is not None:
         return fit.kind.why_no_inference
-    if fit.model.rank_ < len(fit.model.coef_):
+    if fit.model.certificate_.fault:
+        return "There are no p-values or intervals: there is no best fit that they could be of. See the warning above."
+    if fit.model.rank_ < len(fit.model.column_names_):
         return (
             "There are no p-values or intervals: some columns repeat others, so their coefficients are not "
             "determined by the data. Leave out one column of each relation named above, then fit again."
@@ -117,9 +131,16 @@ def _add_effects(rows: list[Table], seen: Seen) -> None:
             row[key] = None if row[value] is None else row[value] * float(sd)
 
 
-def _name_columns(model: Any, rows: list[Table], seen: Seen) -> list[Table]:
+def _add_factors(rows: list[Table]) -> None:
+    """e^coefficient: what one more unit of the column multiplies the rate or the odds by."""
+    with np.errstate(over="ignore"):
+        for row in rows:
+            row |= {key: None if row[of] is None else float(np.exp(row[of])) for key, of in FACTORS.items()}
+
+
+def _name_columns(fit: Fit, rows: list[Table]) -> list[Table]:
     """Give every row its column of the table, and its level; returns the categories."""
-    encoder = getattr(model, "encoder_", None)
+    encoder = getattr(fit.model, "encoder_", None)
     if encoder is None:
         for row in rows:
             row["column"] = row["name"]
@@ -134,25 +155,26 @@ def _name_columns(model: Any, rows: list[Table], seen: Seen) -> list[Table]:
         if kind.kind == "level" and own:
             for row, name in zip(own, made, strict=True):
                 row["level"] = name.removeprefix("=") if name.startswith("=") else None
-            groups.append(_group(model, kind, slice(first, first + len(made)), seen))
+            groups.append(_group(fit, kind, slice(first, first + len(made))))
         first += len(made)
     return groups
 
 
-def _group(model: Any, kind: Any, place: slice, seen: Seen) -> Table:
+def _group(fit: Fit, kind: Any, place: slice) -> Table:
     """A category: its reference, how much it moves the prediction, and the test of all its levels together.
 
     effect is the sd over rows of its part of the prediction: sum_l p_l b_l^2 - (sum_l p_l b_l)^2, then the root.
     """
-    b, share = model.coef_[place], seen.columns.mean[place]
+    assert fit.weights is not None
+    b, share = fit.weights[place], fit.seen.columns.mean[place]
     mean = float(share @ b)
     with np.errstate(over="ignore"):
         variance = float(share @ (b - mean) ** 2 + (1 - share.sum()) * mean**2)
-    f, p = _joint_test(model.inference_, place) if getattr(model, "inference_", None) is not None else (None, None)
+    f, p = _joint_test(fit.inference, place) if fit.inference is not None else (None, None)
     return {
         "column": kind.name,
         "reference": kind.reference,
-        "reference_rows": abs(round(float(seen.mass * (1 - share.sum())), 6)),
+        "reference_rows": abs(round(float(fit.seen.mass * (1 - share.sum())), 6)),
         "n_levels": len(b) + 1,
         "effect": float(np.sqrt(max(variance, 0.0))),
         "f": f,
@@ -161,12 +183,15 @@ def _group(model: Any, kind: Any, place: slice, seen: Seen) -> Table:
 
 
 def _joint_test(inference: Any, place: slice) -> tuple[float | None, float | None]:
-    """F = b' A^-1 b / (k s^2) of k coefficients b with covariance s^2 A, and its p-value."""
+    """F = b' A^-1 b / (k s^2) of k coefficients b with covariance s^2 A, and its p-value; k F is chi-squared where s^2
+    is known.
+    """
     start = place.start + inference.has_intercept
     own = slice(start, place.stop + inference.has_intercept)
-    b, A = np.ldexp(inference.estimate[own], -inference.exponent), inference.inverse[own, own]
+    b, A = np.ldexp(inference.estimate[own], -getattr(inference, "exponent", 0)), inference.inverse[own, own]
     size = np.sqrt(np.diagonal(A))
-    noise = inference.rss / inference.df_resid
+    is_squares = hasattr(inference, "rss")
+    noise = inference.rss / inference.df_resid if is_squares else inference.dispersion
     if not noise > 0:
         return None, None
     z = b / size
@@ -175,4 +200,6 @@ def _joint_test(inference: Any, place: slice) -> tuple[float | None, float | Non
     except linalg.LinAlgError:
         return None, None
     f = float(z @ solved) / (len(b) * noise)
+    if getattr(inference, "law", "t") == "z":
+        return f, float(special.chdtrc(len(b), len(b) * f))
     return f, float(special.fdtrc(len(b), inference.df_resid, f))

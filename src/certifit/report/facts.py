@@ -4,10 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from certifit.data.columns import Array
 from certifit.data.source import Source
-from certifit.report import class_passes, passes
+from certifit.report import class_passes, lift, passes
 from certifit.report.class_passes import ByClass
 from certifit.report.kinds import Kind, kind_of
+from certifit.report.lift import Means
 from certifit.report.passes import Seen, Shapes, Survey
 
 Table = dict[str, Any]
@@ -25,7 +29,8 @@ class Errors:
 class Fit:
     """A fit as the sections see it. validation, selection: tables of `report.validation`, or None.
 
-    seen: of the rows. errors: of a model of a quantity, by_class: of a model of classes; the other one is None.
+    seen: of the rows. errors: of a model of a quantity, means: of a generalised linear model, by_class: of a model of
+    classes; the others are None.
     """
 
     model: Any
@@ -38,11 +43,27 @@ class Fit:
     seen: Seen
     errors: Errors | None = None
     by_class: ByClass | None = None
+    means: Means | None = None
 
     @property
     def has_intercept(self) -> bool:
         """Whether the model has one."""
-        return self.errors is not None and _has_intercept(self.model)
+        return self.weights is not None and _has_intercept(self.model)
+
+    @property
+    def weights(self) -> Array | None:
+        """One coefficient a column; None for a model of classes that has none, or several."""
+        return single_weights(self.model)
+
+    @property
+    def intercept(self) -> float:
+        """The intercept of a model with one coefficient a column."""
+        return float(np.ravel(self.model.intercept_)[0])
+
+    @property
+    def link(self) -> str | None:
+        """How the prediction follows from the score; None where it is the score."""
+        return getattr(self.inference, "link", self.kind.link)
 
     @property
     def inference(self) -> Any:
@@ -59,13 +80,29 @@ class Fit:
         selection: Table | None,
         positive: Any = None,
     ) -> "Fit":
-        """Passes over the data: those of residuals, or those of classes. positive: one of two labels."""
+        """Passes over the data: those of residuals, of means, or of classes. positive: one of two labels."""
         given = (model, source, files, level, validation, selection, kind_of(model))
         if hasattr(model, "classes_"):
             seen, by_class = class_passes.survey(model, source, positive)
             return Fit(*given, seen, by_class=by_class)
+        if hasattr(model, "means"):
+            means = lift.survey(model, source, has_exposure=_is_log(model, given[-1]))
+            return Fit(*given, means, means=means)
         errors = _errors(model, source)
         return Fit(*given, errors.seen, errors=errors)
+
+
+def single_weights(model: Any) -> Array | None:
+    """One coefficient a column, those that standard errors may be had of; None where there are none, or several."""
+    coef: Array | None = getattr(model, "coef_", None)
+    if coef is None or not hasattr(model, "classes_"):
+        return coef
+    return coef[0] if len(coef) == 1 and hasattr(model, "inference_") else None
+
+
+def _is_log(model: Any, kind: Kind) -> bool:
+    """Whether a mean is proportional to exp(offset)."""
+    return bool(getattr(getattr(model, "inference_", None), "link", kind.link) == "log")
 
 
 def _errors(model: Any, source: Source) -> Errors:

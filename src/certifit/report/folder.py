@@ -28,6 +28,7 @@ TEMPORARY = ".certifit-"
 NUMBER_KEYS = ("estimate", "error", "t", "p", "low", "high", "digits")
 ROBUST_KEYS = ("robust_error", "robust_p", "robust_low", "robust_high")
 COEFFICIENT_HEAD = "name,coefficient,std_error,t,p_value,lower,upper,digits_proven"
+RATIO_KEYS = ("ratio", "ratio_low", "ratio_high")
 ROBUST_HEAD = "robust_error,robust_p_value,robust_lower,robust_upper"
 DECIDING_KEYS = ("log_odds", "evidence", "count", "mean", "sd")
 DECIDING_HEAD = f"name,column,class,{','.join(DECIDING_KEYS)}"
@@ -65,10 +66,12 @@ def write(
     """
     from certifit.modelfile import save
     from certifit.report.context import build
+    from certifit.report.facts import single_weights
 
     check(folder)
     files = _names([data] if isinstance(data, str) else list(data), selection is not None)
-    files |= {"coefficients": None, "deciding": DECIDING} if hasattr(model, "classes_") else {}
+    files |= {"deciding": DECIDING} if hasattr(model, "classes_") else {}
+    files |= {"coefficients": None} if single_weights(model) is None else {}
     files |= {"scan": scan, "bad_rows": getattr(source, "skipped", 0), "weight": weight}
     files |= {role: getattr(model, f"{role}_name_", None) for role in ("offset", "exposure")}
     context = build(model, source, files, validation=validation, selection=selection, positive=positive)
@@ -212,11 +215,14 @@ def _uninterrupted() -> Iterator[None]:
 def coefficient_table(context: dict[str, Any]) -> str:
     """The coefficients as CSV with every digit; column and level say which category a level belongs to."""
     text = io.StringIO()
-    text.write(f"{COEFFICIENT_HEAD},{ROBUST_HEAD},column,level\n")
+    ratios = RATIO_KEYS if context["coefficients"]["ratio"] is not None else ()
+    text.write(",".join([COEFFICIENT_HEAD, ROBUST_HEAD, "column,level", *ratios]) + "\n")
     writer = csv.writer(text, lineterminator="\n")
     for row in context["coefficients"]["rows"]:
         numbers = ["" if row[key] is None else repr(row[key]) for key in (*NUMBER_KEYS, *ROBUST_KEYS)]
-        writer.writerow([harmless(row["name"]), *numbers, *(harmless(row[key] or "") for key in ("column", "level"))])
+        places = [harmless(row[key] or "") for key in ("column", "level")]
+        factors = ["" if row[key] is None else repr(row[key]) for key in ratios]
+        writer.writerow([harmless(row["name"]), *numbers, *places, *factors])
     return text.getvalue()
 
 

@@ -20,6 +20,7 @@ from certifit.report.pictures import (
     gaps,
     histogram,
     influence,
+    lift,
     matrix,
     names,
     penalty,
@@ -134,11 +135,22 @@ def _penalty(context: Table) -> str:
     )
 
 
+def _lift(context: Table) -> str:
+    lift = context["deviance"]["lift"]
+    groups = (
+        f"Rows by their predicted {'rate' if lift['is_rate'] else 'mean'}, in {len(lift['groups'])} groups of equal"
+    )
+    what = "exposure" if lift["is_rate"] else "size"
+    return f"{groups} {what}. On the line, what is predicted is what happened. Whiskers: 95 % intervals."
+
+
 def _effects(context: Table) -> str:
     table = context["coefficients"]
     interval = f", with its {text.number(100 * table['level'])} % interval" if table["has_inference"] else ""
     groups = " Joined rings: a category, whose levels move it by about that much either way." if table["groups"] else ""
-    words = "The change of the prediction when a column rises by one standard deviation and the others stay"
+    what = "prediction" if table["ratio"] is None else "logarithm of the prediction"
+    words = f"The change of the {what} when a column rises by one standard deviation and the others stay"
+    groups += "" if table["ratio"] is None else " 0.1 is about a tenth more; 0.69 doubles it."
     return f"{words}{interval}.{groups}"
 
 
@@ -164,6 +176,7 @@ PICTURES = (
     Picture("penalty", "path", penalty, "Coefficients against the penalty alpha.", _penalty),
     Picture("curve", "fit", curve, "The fit.", "Dots are the rows; the line is the prediction."),
     Picture("fit", "fit", fit, "Predicted against actual.", _outside("fit", "The closer to the line, the better.")),
+    Picture("lift", "fit", lift, "Observed against predicted.", _lift),
     Picture("effects", "fit", effects, "How much each column moves the prediction.", _effects),
     Picture("residuals", "residuals", residuals, "Against predictions.",
             _outside("spread", "A sound fit is a flat band of equal width round zero.")),

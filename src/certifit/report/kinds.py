@@ -19,6 +19,14 @@ _CHOSEN = (
     f"{_NONE}the penalty chose the columns and pulls their coefficients towards zero on purpose, so the usual standard "
     "errors would be wrong. Fit with --model linear to have them."
 )
+_SHRUNK_RATE = (
+    f"{_NONE}the penalty pulls coefficients towards zero on purpose, so the usual standard errors would be wrong. "
+    "Fit with --model {0} to have them."
+)
+_SHRUNK_ODDS = (
+    f"{_NONE}the penalty pulls coefficients towards zero on purpose, so the usual standard errors would be wrong. "
+    "Fit with --model logistic --alpha 0 to have them."
+)
 _HUBER = (
     f"{_NONE}the usual standard errors hold for least squares, not for Huber's loss. Refit on resampled rows "
     "(certifit.Bootstrap) to see how much a coefficient varies."
@@ -78,30 +86,95 @@ class Kind:
     goal: Goal = SMALLEST
     spelt: Mapping[str, str] = field(default_factory=dict)  # values of parameters that are words
     strengths: Mapping[str, str] = field(default_factory=lambda: STRENGTHS)
+    link: str | None = None  # of the score and the prediction, where the model has one for all fits
+    robust: str = "HC3"  # standard errors that hold whatever the variance
+    remedy: str = "Leave out the columns that are named."  # where there is no best fit
+    weaker: str | None = None  # how to fit without the penalty
 
     def named(self, parameters: dict[str, Any]) -> str:
         """The words, with the parameters filled in."""
         shown = {name: number(value, 6) for name, value in parameters.items() if isinstance(value, int | float)}
         shown |= {name: self.spelt.get(value, value) for name, value in parameters.items() if isinstance(value, str)}
+        shown |= {name: str(value.name) for name, value in parameters.items() if hasattr(value, "name")}
         return self.words.format_map(shown)
 
 
 _SMOOTHING = {"alpha": "smoothing alpha"}
+_PENALTY = "Fit with a penalty"
+_FAMILIES = {
+    "gaussian": "Gaussian",
+    "bernoulli": "Bernoulli",
+    "poisson": "Poisson",
+    "gamma": "Gamma",
+    "inverse-gaussian": "inverse Gaussian",
+    "tweedie": "Tweedie",
+    "negative-binomial": "negative binomial",
+}
 KINDS = {
     "LinearRegression": Kind("least squares", "squared error"),
     "Ridge": Kind(
-        "ridge regression (alpha = {alpha})", "penalised squared error", _SHRUNK, without_penalty="LinearRegression"
+        "ridge regression (alpha = {alpha})",
+        "penalised squared error",
+        _SHRUNK,
+        without_penalty="LinearRegression",
+        weaker="fit with --model linear",
     ),
     "Lasso": Kind("the lasso (alpha = {alpha})", "penalised squared error", _CHOSEN, is_sparse=True),
     "ElasticNet": Kind(
         "the elastic net (alpha = {alpha}, l1_ratio = {l1_ratio})", "penalised squared error", _CHOSEN, is_sparse=True
     ),
     "HuberRegressor": Kind("Huber regression (delta = {delta})", "Huber loss", _HUBER, is_squared=False),
+    "PoissonRegressor": Kind(
+        "Poisson regression with a ridge penalty (alpha = {alpha})",
+        "penalised Poisson deviance",
+        _SHRUNK_RATE.format("poisson"),
+        is_squared=False,
+        link="log",
+        robust="HC1",
+        weaker="fit with --model poisson",
+    ),
+    "GammaRegressor": Kind(
+        "Gamma regression with a ridge penalty (alpha = {alpha})",
+        "penalised Gamma deviance",
+        _SHRUNK_RATE.format("gamma"),
+        is_squared=False,
+        link="log",
+        robust="HC1",
+        weaker="fit with --model gamma",
+    ),
+    "GLM": Kind(
+        "{family} regression ({link} link)",
+        "deviance",
+        is_squared=False,
+        spelt=_FAMILIES,
+        robust="HC1",
+        remedy=f"{_PENALTY} (--model poisson-ridge or gamma-ridge), or leave out the columns that are named.",
+    ),
+    "LogisticRegression": Kind(
+        "logistic regression (ridge penalty, alpha = {alpha})",
+        "penalised log loss",
+        _SHRUNK_ODDS,
+        is_squared=False,
+        without_penalty="logistic",
+        link="logit",
+        robust="HC1",
+        weaker="give --alpha 0, which has p-values",
+    ),
+    "logistic": Kind(
+        "logistic regression",
+        "log loss",
+        is_squared=False,
+        link="logit",
+        robust="HC1",
+        remedy=f"{_PENALTY} (--alpha 0.01, or no --alpha: folds choose it), or leave out the columns that are named.",
+    ),
+    "Perceptron": Kind("the perceptron", "sum of the errors", is_squared=False),
     "GaussianDiscriminant": Kind(
         "Gaussian discriminant analysis ({covariance}, shrinkage {shrinkage})",
         "likelihood",
         goal=LARGEST,
         spelt={"shared": "one covariance", "class": "a covariance for each class", "diagonal": "variances alone"},
+        remedy="Leave out the columns that are named, or shrink the covariance (--shrinkage 0.1).",
     ),
     "GaussianNB": Kind("Gaussian naive Bayes", "likelihood", goal=LARGEST),
     "BernoulliNB": Kind(

@@ -12,6 +12,8 @@ def model_facts(fit: Fit) -> Table:
     model = fit.model
     alpha = float(model.alpha_) if hasattr(model, "alpha_") else None
     parameters = model.get_params(deep=False) | ({} if alpha is None else {"alpha": alpha})
+    if hasattr(fit.inference, "family"):
+        parameters |= {"family": fit.inference.family.name, "link": fit.inference.link}
     n_columns = len(model.column_names_)
     return {
         "kind": type(model).__name__,
@@ -26,7 +28,7 @@ def model_facts(fit: Fit) -> Table:
         "n_features": int(model.n_features_in_),
         "n_columns": n_columns,
         "made": _made(fit, n_columns),
-        "n_nonzero": n_columns if fit.errors is None else int((model.coef_ != 0).sum()),
+        "n_nonzero": n_columns if fit.weights is None else int((fit.weights != 0).sum()),
         "is_sparse": fit.kind.is_sparse,
         "monomials": _monomials(model),
     }
@@ -34,7 +36,7 @@ def model_facts(fit: Fit) -> Table:
 
 def _made(fit: Fit, n_columns: int) -> str:
     """What the columns of the data became."""
-    if fit.errors is not None:
+    if fit.by_class is None:
         return text.plural(n_columns + fit.has_intercept, "coefficient")
     encoder = getattr(fit.model, "encoder_", None)
     n_used = 0 if encoder is None else sum(kind.kind != "set aside" for kind in encoder.columns_)
@@ -80,8 +82,9 @@ def _target(fit: Fit) -> Table:
     """Its range, mean and spread, or its classes."""
     facts: Table = {"name": str(fit.model.target_name_)}
     facts |= dict.fromkeys(("mean", "sd", "low", "high", "classes"))
-    if fit.errors is not None:
-        data, seen = fit.model.data_, fit.errors.seen.target
+    seen = fit.means.target if fit.means is not None else None if fit.errors is None else fit.errors.seen.target
+    if seen is not None:
+        data = fit.model.data_
         facts |= {"mean": float(data["target_mean"]), "sd": float(data["target_sd"])}
         facts |= {"low": seen.low, "high": seen.high}
     if fit.by_class is not None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from certifit.report import text
 from certifit.report.checks import FEW_ROWS, suspects, told
+from certifit.report.deviance import SPREADS_MORE
 
 Table = dict[str, Any]
 Notice = dict[str, str]
@@ -24,7 +25,7 @@ def _not_certified(context: Table) -> Notice | None:
             "bad",
             "The fit is not proven to be the best",
             f"There is no bound on how far it is from that. {text.visible(certificate['fault'], 600)}",
-            "Leave out the columns that are named, or shrink the covariance (--shrinkage 0.1).",
+            certificate["remedy"],
         )
     short = SHORT[certificate["goal"]["better"]]
     excess = short.excess.format(value=text.power(certificate["value"]), unit=certificate["goal"]["unit"])
@@ -160,7 +161,7 @@ def _end_of_grid(context: Table) -> Notice | None:
     if values[curve["chosen"]] not in ends or curve["label"] not in GRIDS:
         return None
     word, beyond = ends[values[curve["chosen"]]]
-    what, option, weakest = GRIDS[curve["label"]]
+    (what, option), weakest = GRIDS[curve["label"]], curve["weaker"]
     return _notice(
         "note",
         f"The best {what} is the {word} that was tried",
@@ -170,16 +171,13 @@ def _end_of_grid(context: Table) -> Notice | None:
     )
 
 
-# label of a curve -> what is tried, its option, what is weaker still
-GRIDS = {
-    "penalty alpha": ("penalty", "--alpha", "fit with --model linear"),
-    "smoothing alpha": ("smoothing", "--smoothing", None),
-}
+# label of a curve -> what is tried, its option
+GRIDS = {"penalty alpha": ("penalty", "--alpha"), "smoothing alpha": ("smoothing", "--smoothing")}
 
 
 def _unequal_spread(context: Table) -> Notice | None:
     quality = context["quality"]
-    if not _has_inference(context) or quality["exact"] or quality["spread_ratio"] is None:
+    if not _has_inference(context) or quality is None or quality["exact"] or quality["spread_ratio"] is None:
         return None
     ratio = quality["spread_ratio"]
     if ratio < 3:
@@ -194,9 +192,26 @@ def _unequal_spread(context: Table) -> Notice | None:
     )
 
 
+def _overdispersed(context: Table) -> Notice | None:
+    """Counts that spread more than their family says."""
+    deviance = context["deviance"]
+    if deviance is None or (deviance["spread"] or 0) <= SPREADS_MORE:
+        return None
+    spread, robust = deviance["spread"], context["coefficients"]["robust"]
+    beside = " The robust errors beside them are not touched." if robust is not None and robust["holds"] else ""
+    return _notice(
+        "warn",
+        f"{text.visible(context['model']['target'], 40)} spreads more than its family says ({deviance['family']})",
+        f"Pearson's sum is {text.number(spread, 3)} times its degrees of freedom, where about 1 is expected. Standard "
+        f"errors should be about {text.number(spread**0.5, 2)} times as large, and p-values larger.{beside}",
+        "Predictions are not touched. For standard errors with this spread, load the model and call "
+        "summary(dispersion='pearson').",
+    )
+
+
 def _heavy_tails(context: Table) -> Notice | None:
     quality = context["quality"]
-    if not _has_inference(context) or quality["exact"] or quality["largest"] is None:
+    if not _has_inference(context) or quality is None or quality["exact"] or quality["largest"] is None:
         return None
     largest = quality["largest"]
     if largest < 6:
@@ -310,6 +325,7 @@ CHECKS = (
     _few_digits,
     _after_selection,
     _end_of_grid,
+    _overdispersed,
     _unequal_spread,
     _heavy_tails,
 )

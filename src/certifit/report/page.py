@@ -44,6 +44,7 @@ def render(context: dict[str, Any]) -> str:
             has_digits=table is not None and any(row["digits"] is not None for row in table["rows"]),
             has_robust=table is not None and table["robust"] is not None and table["robust"]["holds"],
             tiles=tiles(context),
+            share=None if context["validation"] is None else context["validation"]["share"],
             items=tables.coefficient_items(context),
             main_table=tables.main_items(context),
             columns=tables.column_rows(context),

@@ -13,8 +13,8 @@ MOST_LINES = 12
 
 
 def path_facts(fit: Fit) -> Table | None:
-    """Coefficients against alpha; None for a model without a path."""
-    if not hasattr(fit.model, "path"):
+    """Coefficients against alpha; None for a model without a path of one coefficient a column, or one that drops none."""
+    if not hasattr(fit.model, "path") or fit.weights is None or getattr(fit.model, "l1_ratio", 1.0) == 0:
         return None
     alphas, coef = _solutions(fit)
     chosen = float(fit.model.alpha_)

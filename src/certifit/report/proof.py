@@ -28,6 +28,7 @@ def certificate_facts(fit: Fit) -> Table:
         "sentences": [str(words) for words in certificate.sentences()],
         "prediction_moves": moves,
         "fault": certificate.fault or None,
+        "remedy": fit.kind.remedy,
         "goal": asdict(fit.kind.goal),
         "words": _words(fit, certificate, moves),
     }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from certifit.report.classes import class_facts, validation_table
 from certifit.report.coefficients import coefficient_facts
 from certifit.report.deciding import deciding_facts
+from certifit.report.deviance import deviance_facts
 from certifit.report.facts import Fit, Table
 from certifit.report.influence import influence_facts
 from certifit.report.model import data_facts
@@ -59,6 +60,7 @@ SECTIONS = (
     Section("coefficients", "coefficients", _coefficients, "Coefficients", coefficient_facts),
     Section("path", "path", "What does the penalty do?", "Penalty", path_facts),
     Section("fit", "quality", "How good is the fit?", "Fit", quality_facts),
+    Section("fit", "deviance", "How good is the fit?", "Fit", deviance_facts),
     Section("residuals", "quality", "Residuals", "Residuals"),
     Section("influence", "influence", "Which rows does it hang on?", "Influence", influence_facts),
     Section("outliers", "outliers", "Which rows are held back?", "Outliers", outlier_facts),

@@ -7,7 +7,7 @@ from certifit.report.facts import Table
 
 def tiles(context: Table) -> list[Table]:
     """title, value, small: words below it; kind: good, bad or none."""
-    parts = (_rows, _quality, _new_rows, _classes, _proof)
+    parts = (_rows, _quality, _deviance, _new_rows, _classes, _proof)
     return [{"kind": ""} | tile for part in parts for tile in part(context)]
 
 
@@ -33,13 +33,29 @@ def _quality(context: Table) -> list[Table]:
     ]
 
 
+def _deviance(context: Table) -> list[Table]:
+    found = context["deviance"]
+    if found is None or context["classes"] is not None:
+        return []
+    small = "of a constant rate's" if found["lift"]["is_rate"] else "of a constant's"
+    tiles = [{"title": "Deviance explained", "value": text.percent(found["explained"]), "small": small}]
+    if found["spread"] is not None:
+        more = f"1 is the {found['family']} family's"
+        tiles.append({"title": "Dispersion", "value": text.number(found["spread"], 3), "small": more})
+    elif found["dispersion"] is not None:
+        more = "variance over squared mean" if found["family"] == "gamma" else "estimated"
+        tiles.append({"title": "Dispersion", "value": text.number(found["dispersion"], 3), "small": more})
+    return tiles
+
+
 def _new_rows(context: Table) -> list[Table]:
     validation = context["validation"]
     if context["classes"] is not None or validation is None or not validation["rows"]:
         return []
     leader = next(row for row in validation["rows"] if row["is_chosen"])
     error, plus_minus = text.measured(leader["error"], leader["standard_error"])
-    return [{"title": "Error on new rows", "value": error, "small": f"± {plus_minus}, {validation['n_splits']} folds"}]
+    title = "Error on new rows" if context["quality"] is not None else f"{validation['measure'].capitalize()}, new rows"
+    return [{"title": title, "value": error, "small": f"± {plus_minus}, {validation['n_splits']} folds"}]
 
 
 def _classes(context: Table) -> list[Table]:

@@ -34,10 +34,24 @@ class Measure:
     no_better: str
     rate: str = ""
     sign: int = 1
+    share: str = "R²"  # what the share of the baseline's error that is explained is called
+
+
+def _deviance(family: str) -> Measure:
+    return Measure(
+        f"mean {family} deviance",
+        np.negative,
+        f"the mean {family} deviance is {{error}} (±{{plus_minus}})",
+        "With the {name} alone it is {error}.",
+        "That is no better than the {name} alone, with {error}.",
+        share="Explained",
+    )
 
 
 # scoring -> the error of the report
 MEASURES = {
+    "neg_mean_poisson_deviance": _deviance("Poisson"),
+    "neg_mean_gamma_deviance": _deviance("Gamma"),
     RMSE: Measure(
         "root mean squared error",
         np.negative,
@@ -78,11 +92,13 @@ def validation_facts(
     """
     facts: Table = {"n_splits": 0, "group": group, "rule": None, "best": None, "chosen": None, "rows": []}
     facts |= {"notes": list(notes), "caution": None, "curve": None, "decomposition": None, "measure": None}
+    facts |= {"share": None}
     if board is None:
         return facts | {"sentences": list(notes)}
     measure = _measure(board.scoring)
     facts |= {
         "measure": measure.words,
+        "share": measure.share,
         "n_splits": board.n_splits,
         "rule": board.rule,
         "best": board.best.name,
@@ -169,6 +185,7 @@ def _curve(board: Leaderboard, measure: Measure) -> Table | None:
         "model": entry.name,
         "parameter": name,
         "label": kind_of_class(entry.model).strengths.get(name, name),
+        "weaker": kind_of_class(entry.model).weaker,
         "values": [float(value) for value in table[f"param_{name}"]],
         "validation": measure.of_score(table["mean_test_score"]),
         "validation_error": table["standard_error"],

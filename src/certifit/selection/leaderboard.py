@@ -21,7 +21,7 @@ from certifit.selection.class_engine import FoldScores, NoFit
 from certifit.selection.class_validation import ClassValidation, validated
 from certifit.selection.cross_validated import CrossValidated, results_table
 from certifit.selection.engine import evaluate, offered_scores, path_scores
-from certifit.selection.leaders import BASELINE, CLASS_SCORE, RMSE, SHARES, Entry, Leaderboard
+from certifit.selection.leaders import BASELINE, CLASS_SCORE, RATE, RMSE, SHARES, Entry, Leaderboard
 from certifit.selection.rows import Rows
 from certifit.selection.rules import RULES, choose
 from certifit.selection.scoring import own_scoring, sufficient
@@ -174,7 +174,7 @@ class _Job:
 def _jobs(models: Mapping[str, Any], rule: str, prefer: str | None) -> list[_Job]:
     if not isinstance(models, Mapping) or not models:
         raise TypeError(f"models must be a dict {{name: model}} with at least one model. Got {models!r}.")
-    for taken in (BASELINE, SHARES):
+    for taken in (BASELINE, RATE, SHARES):
         if taken in models:
             raise ValueError(f"The name {taken!r} is that of the baseline. Choose another.")
     if prefer is not None and prefer not in models:
@@ -319,4 +319,12 @@ def _baseline(rows: Rows, rounds: Sequence[Splits], scoring: Any, path: Any) -> 
         model = MeanOfTarget() if rows.X is None else DummyRegressor()
         scores = evaluate(model, rows, rounds, [{}], scoring, label=BASELINE)
     seconds = time.perf_counter() - started
-    return Entry(BASELINE, None, {}, scores.validation[0], scores.training[0], scores.route, seconds)
+    return Entry(
+        RATE if rows.source.has_offset else BASELINE,
+        None,
+        {},
+        scores.validation[0],
+        scores.training[0],
+        scores.route,
+        seconds,
+    )

@@ -20,6 +20,7 @@ from certifit.selection.curve_scores import CAUTION
 
 BASELINE = "mean of y"
 SHARES = "class shares"
+RATE = "constant rate"
 RMSE = "neg_root_mean_squared_error"
 CLASS_SCORE = "neg_log_loss"
 METRICS = {
@@ -29,8 +30,13 @@ METRICS = {
     "f1": "F1",
 }  # shown of classes, and their titles
 
-# scoring -> mean squared error from a score, so that R2 of all validation rows together can be told
-_SQUARES = {RMSE: np.square, "neg_mean_squared_error": np.negative}
+# scoring -> mean loss of a row from a score, so that the share explained of all validation rows together can be told
+_LOSSES = {
+    RMSE: np.square,
+    "neg_mean_squared_error": np.negative,
+    "neg_mean_poisson_deviance": np.negative,
+    "neg_mean_gamma_deviance": np.negative,
+}
 
 
 @dataclass(frozen=True)
@@ -152,11 +158,14 @@ class Leaderboard:
         return float(steps.mean()), 0.0 if entry is self.best else _standard_error(steps)
 
     def r2(self, entry: Entry) -> float | None:
-        """1 - squares / squares of the mean of y, of all validation rows together; None where scores do not tell."""
-        squares = _SQUARES.get(self.scoring) if isinstance(self.scoring, str) else None
-        if squares is None:
+        """1 - squares / squares of the mean of y, of all validation rows together; None where scores do not tell.
+
+        Of deviances, those in place of squares.
+        """
+        losses = _LOSSES.get(self.scoring) if isinstance(self.scoring, str) else None
+        if losses is None:
             return None
-        own, null = (float(self.weight @ squares(one.fold_scores)) for one in (entry, self.baseline))
+        own, null = (float(self.weight @ losses(one.fold_scores)) for one in (entry, self.baseline))
         return 1.0 - own / null if null > 0 else None
 
     def to_frame(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from certifit.solvers import chord, score_path
+from certifit.solvers import chord, newton_cg, score_path
 from certifit.solvers.direct import Run
 from certifit.solvers.gradient_descent import GradientDescent
 from certifit.solvers.problem import Solver, Stop
@@ -13,6 +13,7 @@ from certifit.solvers.table import SOLVERS, solver_of
 from certifit.tasks.generalised import GeneralisedLinear
 
 AUTO = "auto"
+MOST_COLUMNS = 3000  # that a Hessian is made of
 
 
 def check_solver(solver: Any) -> None:
@@ -34,6 +35,8 @@ def solve(task: GeneralisedLinear, solver: Any, tol: float, max_iter: int, step_
     if solver == AUTO:
         if not task.is_smooth:
             return score_path.solve(task, max_iter, step_tol)
+        if task.size > MOST_COLUMNS:
+            return newton_cg.solve(task, tol, max_iter, step_tol)
         return chord.solve(task, max_iter, step_tol)
     if not task.is_smooth:
         raise ValueError(f"solver={solver!r} takes no L1 penalty and no bounds. Use solver='auto'.")

@@ -13,6 +13,7 @@ from certifit.solvers.chord import FLOOR, Trace
 from certifit.solvers.coordinate import INNER_SHARE, ElasticPath
 from certifit.solvers.direct import Run
 from certifit.solvers.prox_newton import ProxNewton, sampled_start
+from certifit.solvers.sparse_newton import SparseNewton
 from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.quadratic import Kinks
@@ -20,6 +21,9 @@ from certifit.tasks.score_columns import SomeColumns
 
 WIDE = 400  # columns above which a working set of them is fitted
 FEWEST = 100  # columns that a working set takes in at once, at least
+GROWTH = 4  # times the columns with a weight: most that enter at once
+MOST_GRAM = 500  # columns of a set whose Hessian is made; larger sets of sparse columns go by coordinate descent
+SHARP = 1e-11  # of a penalty: what coordinate descent may leave of a slope
 NEARLY = 1e-2  # slopes that exceed their penalty by less, relative: the next fit goes to the floor
 COARSE = 1e-6  # relative decrement that ends a fit to a working set before
 SLACK = 1e-13  # relative: slopes that exceed their penalty by less are rounding
@@ -117,7 +121,7 @@ class WorkingSet:
     def _enlarged(self, outside: Array, kinks: Kinks) -> Array:
         """The columns with a weight or without an l1 penalty, and those whose slopes exceed it most."""
         kept = (self.point[:-1] != 0) | (kinks.l1[:-1] == 0)
-        most = max(FEWEST, 2 * int(kept.sum()))
+        most = FEWEST if not kept.any() else max(FEWEST, GROWTH * int(kept.sum()))
         entering = np.flatnonzero(outside)
         if len(entering) > most:
             entering = entering[np.argpartition(-outside[entering], most)[:most]]
@@ -125,12 +129,21 @@ class WorkingSet:
         return np.asarray(kept)
 
     def _fit(self, task: GeneralisedLinear, columns: Array, max_iter: int, trace: Trace, enough: float) -> None:
+        sparse = self._columns.sparse(columns, task.strengths.alpha) if len(columns) > MOST_GRAM else None
+        if sparse is not None:
+            found = SparseNewton(*sparse, np.append(self.point[columns], self.point[-1]))
+            found.descend(max_iter, trace, max(enough**0.5, SHARP))
+            self._put(columns, found.point)
+            return
         small = self._columns.taken(columns, task.strengths.alpha)
         newton = ProxNewton(np.append(self.point[columns], self.point[-1]))
         newton.descend(small, max_iter, trace, enough=enough)
         self.left = newton.left
+        self._put(columns, newton.point)
+
+    def _put(self, columns: Array, own: Array) -> None:
         self.point = self.point.copy()
-        self.point[columns], self.point[-1] = newton.point[:-1], newton.point[-1]
+        self.point[columns], self.point[-1] = own[:-1], own[-1]
 
 
 def _excess(gradient: Array, point: Array, kinks: Kinks) -> Array:

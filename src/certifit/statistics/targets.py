@@ -29,8 +29,10 @@ class TargetSums:
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of the target."""
-        return float(np.sqrt(max(self.second / self.weight - self.mean**2, 0.0)))
+        """Standard deviation of the target; infinite where its squares exceed float64."""
+        if not np.isfinite(self.second):
+            return float(np.inf)
+        return float(np.sqrt(max(self.second / self.weight - self.mean * self.mean, 0.0)))
 
     def __add__(self, other: TargetSums) -> TargetSums:
         return TargetSums(
@@ -64,6 +66,6 @@ def _of_block(run: Block, begin: int, end: int) -> TargetSums:
         y, weight = y[weight > 0], weight[weight > 0]
         n_rows, total = len(y), float(weight.sum())
     own: Array = y if weight is None else y * weight
-    return TargetSums(
-        n_rows, total, float(own.sum()), float((own * y).sum()), y.min(initial=np.inf), y.max(initial=-np.inf)
-    )
+    with np.errstate(over="ignore"):
+        first, second = float(own.sum()), float((own * y).sum())
+    return TargetSums(n_rows, total, first, second, y.min(initial=np.inf), y.max(initial=-np.inf))

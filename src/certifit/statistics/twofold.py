@@ -46,7 +46,9 @@ def multiply(a: Pair, b: Pair) -> Pair:
 def dot(a: Array, b: Array) -> tuple[float, float]:
     """Sum of a_j b_j as a pair."""
     total: Pair = (np.zeros(()), np.zeros(()))
-    products = two_product(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    counts = (a != 0) & (b != 0)  # weights and shifts of sparse columns are mostly 0; NaN counts
+    products = two_product(a[counts], b[counts])
     for hi, lo in zip(*products, strict=True):
         total = add(total, (hi, lo))
     return float(total[0]), float(total[1])

@@ -13,7 +13,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source, rows_where
 from certifit.runtime import core, n_threads
-from certifit.tasks.recession import NEAR_ZERO, RowsAt, count_signs, picked_rows, scattered_order
+from certifit.tasks.recession import NEAR_ZERO, RowsAt, count_signs, picked_rows, scattered_order, smallest
 
 GRID = 2.0**-25  # of the largest entry: differences of such numbers are exact
 
@@ -98,7 +98,7 @@ def _inequalities(
     """The worst of some rows of one class against another class."""
     (n_classes, fit_intercept), (own, other) = cone, pair
     worst = np.flatnonzero(wanted)
-    worst = worst[np.argsort(-bad[worst], kind="stable")[:limit]]
+    worst = worst[smallest(-bad[worst], limit)]
     A = picked_rows(run, rows[worst], fit_intercept)
     signed = np.zeros((len(worst), n_classes, A.shape[1]))
     signed[:, own], signed[:, other] = A, -A

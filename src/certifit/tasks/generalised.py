@@ -45,6 +45,7 @@ class GeneralisedLinear:
     """What solver and certificate need of the rows. last_hessian: the last one made, of the loss, not divided."""
 
     last_hessian: Array | None = None
+    _last: tuple[Array, Oracle] | None = None
 
     def __init__(self, source: Source, loss: ScoreLoss, strengths: Strengths, fit_intercept: bool) -> None:
         self.source, self.loss, self.strengths, self.fit_intercept = source, loss, strengths, fit_intercept
@@ -108,7 +109,10 @@ class GeneralisedLinear:
         return At(self.loss, self.scaling, np.ascontiguousarray(point[:-1]), float(point[-1]))
 
     def sums(self, point: Array, hessian: bool = False, cells: Cells | None = None) -> Oracle:
-        """Sums of the loss over the rows, not divided by the sum of weights."""
+        """Sums of the loss over the rows, not divided by the sum of weights. The last ones are remembered."""
+        is_plain = not hessian and cells is None
+        if is_plain and self._last is not None and np.array_equal(self._last[0], point):
+            return self._last[1]
         found = oracle(self.source, self.at(point), hessian, cells)
         if not np.isfinite(found.value).all() and not point[:-1].any():
             self._rescale()
@@ -116,6 +120,8 @@ class GeneralisedLinear:
         if found.largest is not None:
             self.__dict__["largest"] = found.largest
             self.last_hessian = None if found.hessian is None else found.hessian[0]
+        if is_plain:
+            self._last = (point.copy(), found)
         return found
 
     def evaluate(self, point: Array, hessian: bool = False) -> Evaluated:
@@ -217,6 +223,7 @@ class GeneralisedLinear:
     def _rescale(self) -> None:
         """Scales from all rows, where those of block 0 overflowed."""
         refuse_nonfinite(self.source)
+        self._last = None
         largest = self.source.reduce(ColumnSizes.of)
         self.scaling = Scaling.of(self.source, centred=self.fit_intercept, exact=False, largest=largest)
         for name in ("l2", "penalty", "largest"):

@@ -190,12 +190,20 @@ def _rows_spread(run: Block, cone: tuple[Sides, bool], limit: int) -> RowsAt:
     side, counted = _sides_of(run, sides)
     # The n-th row of every side, in a scattered order, before the next of any.
     scattered = scattered_order(run.first_row + np.arange(run.n_rows))
-    place = np.zeros(run.n_rows)
+    bad = np.full(run.n_rows, -np.inf)
     for one in (-1.0, 0.0, 1.0):
         rows = np.flatnonzero(counted & (side == one))
-        place[rows[np.argsort(scattered[rows])]] = np.arange(len(rows))
-    bad = -(place + scattered)
+        first = rows[smallest(scattered[rows], limit)]
+        bad[first] = -(np.arange(len(first)) + scattered[first])
     return _picked(run, side, bad, counted, fit_intercept, np.zeros(7, dtype=np.int64), limit)
+
+
+def smallest(keys: Array, limit: int) -> Array:
+    """Places of the smallest keys in order, equal ones as they stand."""
+    if len(keys) > limit:
+        among = np.flatnonzero(keys <= np.partition(keys, limit - 1)[limit - 1])
+        return np.asarray(among[np.argsort(keys[among], kind="stable")[:limit]])
+    return np.argsort(keys, kind="stable")
 
 
 def _sides_of(run: Block, sides: Sides) -> tuple[Array, Array]:
@@ -211,7 +219,7 @@ def _picked(
 ) -> RowsAt:
     """The worst of the wanted rows."""
     worst = np.flatnonzero(wanted & np.isfinite(bad))
-    worst = worst[np.argsort(-bad[worst], kind="stable")[:limit]]
+    worst = worst[smallest(-bad[worst], limit)]
     A = picked_rows(run, worst, fit_intercept)
     return RowsAt(A, side[worst], run.first_row + worst, bad[worst], counts, limit)
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from certifit.data.columns import Array, Columns
-from certifit.data.source import Block, Memory, join
+from certifit.data.source import Block, Memory, Source, join
 from certifit.tasks.elastic import Strengths
 from certifit.tasks.generalised import GeneralisedLinear
 
@@ -23,10 +23,19 @@ class SomeColumns:
 
     def taken(self, columns: Array, alpha: float) -> GeneralisedLinear:
         """The task on some columns, in the units of the whole, with an alpha."""
-        task = self.task
         block = self._block(columns)
-        names = [task.source.names[j] for j in columns]
-        source = Memory(block.X, block.y, block.weight, names, block.offset)
+        names = [self.task.source.names[j] for j in columns]
+        return self._like(Memory(block.X, block.y, block.weight, names, block.offset), columns, alpha)
+
+    def sparse(self, columns: Array, alpha: float) -> tuple[GeneralisedLinear, Any, Block] | None:
+        """The units of `taken`, the columns by column and what is beside them; None where rows are not sparse."""
+        if self._by_column is None:
+            return None
+        X = self._by_column[:, columns]
+        return self._like(self.task.source, columns, alpha), X, self._only_run
+
+    def _like(self, source: Source, columns: Array, alpha: float) -> GeneralisedLinear:
+        task = self.task
         small = GeneralisedLinear.__new__(GeneralisedLinear)
         small.source, small.loss, small.fit_intercept = source, task.loss, task.fit_intercept
         small.strengths = _strengths_of(task.strengths, columns, alpha)

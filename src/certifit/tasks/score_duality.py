@@ -19,14 +19,18 @@ Columns without penalty and bounds ask for q_j = 0: there u = 0 is all that is t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.statistics.oracle import Oracle
 from certifit.statistics.residual import EXACT_FIT, MATRIX_ERROR, TINY, UNIT
+from certifit.statistics.row_curvature import row_reach
 from certifit.tasks.duality import Gap, brackets_of, finite_share
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
+
+MOST_TERMS = 1000  # of a score; where there may be more, the entries of the rows are looked at
 
 
 @dataclass(frozen=True)
@@ -79,11 +83,15 @@ class ScorePoint:
         """Mean of l''."""
         return self.sums.curvatures / self.task.sum_weight
 
-    @property
+    @cached_property
     def score_error(self) -> float:
-        """Rounding of a score: a column without a weight adds none."""
-        count = np.count_nonzero(self.point) + 4
-        return count * UNIT * (float(self.reach @ np.abs(self.point)) + self.task.largest_offset)
+        """Rounding of a score: a column without a weight adds none, and rows of many columns have few entries each."""
+        count, size = int(np.count_nonzero(self.point)), float(self.reach @ np.abs(self.point))
+        if count > MOST_TERMS:
+            rows = row_reach(self.task.source, self.task.scaling, self.weights)
+            if rows.size < size:
+                count, size = rows.n_entries + 1, rows.size * (1 + 1e-6) + abs(float(self.point[-1]))
+        return (count + 4) * UNIT * (size + self.task.largest_offset)
 
     @property
     def gradient_error(self) -> Array:

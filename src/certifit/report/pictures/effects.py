@@ -13,7 +13,7 @@ ROW = 21
 
 def draw(context: dict[str, Any]) -> str:
     """Dots with whiskers, largest effect first; empty text when there are not two to compare."""
-    rows = [] if context["coefficients"] is None else _rows(context)
+    rows = [] if context["coefficients"] is None or context["classes"] is not None else _rows(context)
     rows = sorted(rows, key=lambda row: -abs(row["effect"]))[:MOST]
     if len(rows) < 2:
         return ""
@@ -27,11 +27,17 @@ def draw(context: dict[str, Any]) -> str:
         top=10,
         bottom=bottom,
     )
-    body = [_axis(frame, context["model"]["target"])]
+    body = [_axis(frame, _changed(context))]
     body += [_row(frame, k, row, context) for k, row in enumerate(rows)]
     description = "; ".join(f"{text.visible(row['name'], 40)} {text.number(row['effect'], 3)}" for row in rows)
     title = "Change of the prediction for one standard deviation of each column"
     return svg.document("effects", title, description, body, height=bottom + 46)
+
+
+def _changed(context: dict[str, Any]) -> str:
+    """What is changed, as it is drawn."""
+    target = svg.escape(context["model"]["target"], 28)
+    return target if context["coefficients"]["ratio"] is None else f"the logarithm of {target}"
 
 
 def _rows(context: dict[str, Any]) -> list[dict[str, Any]]:
@@ -47,7 +53,7 @@ def _rows(context: dict[str, Any]) -> list[dict[str, Any]]:
     return [row | {"n_levels": None} for row in rows] + groups
 
 
-def _axis(frame: svg.Frame, target: str) -> str:
+def _axis(frame: svg.Frame, changed: str) -> str:
     parts = []
     for value, label in frame.x_ticks():
         at = f"{frame.px(value):.1f}"
@@ -56,7 +62,7 @@ def _axis(frame: svg.Frame, target: str) -> str:
         parts.append(f'<text class="tick" x="{at}" y="{frame.bottom + 16}" text-anchor="middle">{label}</text>')
     parts.append(
         f'<text class="label" x="{svg.WIDTH / 2:.0f}" y="{frame.bottom + 38}" text-anchor="middle">'
-        f"change of {svg.escape(target, 28)} for one standard deviation</text>"
+        f"change of {changed} for one standard deviation</text>"
     )
     return "".join(parts)
 

@@ -60,7 +60,7 @@ def _steps(values: list[float], points: list[int]) -> tuple[dict[int, float], Ax
 
 
 def _error(context: dict[str, Any]) -> str:
-    if context["classes"] is not None:
+    if context["quality"] is None:
         return str(context["validation"]["measure"])
     return f"error of {text.visible(context['model']['target'])}"
 

@@ -1,0 +1,79 @@
+"""How rates that a model of means predicts agree with what was observed, group by group; in two passes, no row is kept.
+
+The rate of a row is its predicted mean over its exposure, exp(offset); without an offset the mean itself. Rows are
+sorted by it into ten groups of equal exposure. Of a group, with weights w, exposures e and means mu:
+
+    observed = sum w y / sum w e      predicted = sum w mu / sum w e      standard error = sqrt(sum w (y - mu)^2) / sum w e
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from certifit.data.source import Block, Source
+from certifit.report.passes import Seen, encoded, predicted
+from certifit.report.sketch import Array, Sketch, bin_sums
+
+N_GROUPS = 10
+NORMAL_95 = 1.959963984540054
+
+
+@dataclass(kw_only=True)
+class Means(Seen):
+    """What passes over the rows of a model of means tell. sums: of the groups, w e, w y, w mu, w (y - mu)^2, rows."""
+
+    has_exposure: bool
+    target: Sketch = field(default_factory=Sketch)
+    rate: Sketch = field(default_factory=Sketch)
+    sums: Array = field(default_factory=lambda: np.zeros((5, 0)))
+
+    def add(self, block: Block, columns: Any, mean: Array, weight: Array) -> None:
+        """First pass: the rows of one block."""
+        y = np.asarray(block.y, dtype=np.float64)
+        self.n_rows += y.size
+        self.mass += float(weight.sum())
+        self.target.add(y, weight)
+        self.columns.add(columns, y, weight)
+        exposure = self.exposures(block)
+        self.rate.add(mean / exposure, weight * exposure)
+
+    def count(self, block: Block, mean: Array, weight: Array, edges: Array) -> None:
+        """Second pass: the rows of one block by group."""
+        y, exposure = np.asarray(block.y, dtype=np.float64), self.exposures(block)
+        group = np.searchsorted(edges, mean / exposure)
+        parts = (weight * exposure, weight * y, weight * mean, weight * (y - mean) ** 2, (weight > 0).astype(float))
+        self.sums = self.sums + np.array([bin_sums(group, part, len(edges) + 1) for part in parts])
+
+    def exposures(self, block: Block) -> Array:
+        """exp(offset) where means are proportional to it, else 1."""
+        if not self.has_exposure or block.offset is None:
+            return np.ones(block.n_rows)
+        return np.asarray(np.exp(block.offset))
+
+
+def survey(model: Any, source: Source, has_exposure: bool) -> Means:
+    """Two passes over the data."""
+    found = Means(has_exposure=has_exposure)
+    for block, mean, weight in predicted(model, source):
+        found.add(block, encoded(model, block.X), mean, weight)
+    edges = np.unique(found.rate.quantile(np.arange(1, N_GROUPS) / N_GROUPS))
+    found.sums = np.zeros((5, len(edges) + 1))
+    for block, mean, weight in predicted(model, source):
+        found.count(block, mean, weight, edges)
+    return found
+
+
+def lift_groups(means: Means) -> list[dict[str, float]]:
+    """The groups that have rows, lowest predicted rate first."""
+    groups = []
+    for exposure, y, mean, squares, n_rows in means.sums.T.tolist():
+        if not exposure > 0:
+            continue
+        half = NORMAL_95 * np.sqrt(squares) / exposure
+        observed = y / exposure
+        groups.append(
+            {"rows": n_rows, "exposure": exposure, "predicted": mean / exposure, "observed": observed}
+            | {"low": observed - half, "high": observed + half}
+        )
+    return groups
