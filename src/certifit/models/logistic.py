@@ -31,6 +31,7 @@ from certifit.models.score_folds import (
     SubsetFolds,
     default_alphas,
     fold_columns,
+    ridge_alphas,
     score_fits,
     subset_folds,
 )
@@ -38,6 +39,7 @@ from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
 from certifit.solvers.coordinate import ElasticPath
 from certifit.statistics.fold_oracle import cell_targets
+from certifit.statistics.targets import target_sums
 from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.softmax import SoftmaxWeights
@@ -255,12 +257,16 @@ class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
 
     def has_fold_sums(self, source: Source) -> bool:
         """Whether all splits share passes, as far as can be told without one over all rows."""
-        probe = clone(self)
-        return fold_columns(probe, source) is not None and float(self.l1_ratio) == 0 and self.bounds is None
+        is_path = float(self.l1_ratio) == 0 and self.bounds is None and target_sums(source).high <= 1
+        return is_path and fold_columns(clone(self), source) is not None
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
         """Fifty values of alpha where the user names none."""
-        return default_alphas(self, source)
+        if target_sums(source).high <= 1:
+            return default_alphas(self, source)
+        probe = clone(self)
+        probe._check_parameters()
+        return ridge_alphas(probe.fit_maps(source).first_block(), 0.25)  # the most that a score of softmax curves
 
     def _weighted(self, source: Source) -> Source:
         """The rows with their weights times those of their classes."""
