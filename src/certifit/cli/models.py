@@ -157,9 +157,7 @@ KINDS = {
     "gamma-ridge": Kind(
         "Gamma ridge", _gamma_ridge, ("alpha", *_RATE_TAKES), POSITIVE, needs_folds=True, tunes="alpha"
     ),
-    "logistic": Kind(
-        "logistic regression", _logistic, ("alpha", *_LINEAR_TAKES, "offset"), CLASSES, tunes="alpha"
-    ),
+    "logistic": Kind("logistic regression", _logistic, ("alpha", *_LINEAR_TAKES, "offset"), CLASSES, tunes="alpha"),
     "discriminant": Kind("linear discriminant", _discriminant, ("shrinkage", "degree"), CLASSES, tunes="shrinkage"),
     "quadratic": Kind("quadratic discriminant", _quadratic, ("shrinkage", "degree"), CLASSES, tunes="shrinkage"),
     "gaussian-nb": Kind("Gaussian naive Bayes", _gaussian_nb, ("degree",), CLASSES),

@@ -127,7 +127,15 @@ def _result(context: dict[str, Any]) -> list[str]:
     target = text.visible(model["target"], 60)
     rows = [*_wrapped(f"{target} from {what}, {model['words']}, {text.plural(data['n_rows'], 'row')}", ""), ""]
     rows.append(f"  columns        {types[:1].lower()}{types[1:-1]}")
-    return rows + _quality(context) + _deviance(context) + _rates(context) + _proof(context) + _chosen(context) + _held_back(context)
+    return (
+        rows
+        + _quality(context)
+        + _deviance(context)
+        + _rates(context)
+        + _proof(context)
+        + _chosen(context)
+        + _held_back(context)
+    )
 
 
 def _quality(context: dict[str, Any]) -> list[str]:

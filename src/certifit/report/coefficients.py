@@ -23,9 +23,7 @@ def coefficient_facts(fit: Fit) -> Table | None:
     if weights is None:
         return None
     names = [str(name) for name in model.column_names_]
-    rows: list[Table] = [
-        {"name": name, "estimate": float(value)} for name, value in zip(names, weights, strict=True)
-    ]
+    rows: list[Table] = [{"name": name, "estimate": float(value)} for name, value in zip(names, weights, strict=True)]
     if fit.has_intercept:
         rows.insert(0, {"name": "intercept", "estimate": fit.intercept})
     keys = (*NUMBERS, *ROBUST_NUMBERS, *EFFECTS, *FACTORS, "column", "level")

@@ -44,7 +44,11 @@ def _of_rows(fit: Fit) -> Table:
     total = 0.0
     for block, mean, weight in passes.predicted(fit.model, fit.source):
         total += float(weight @ errors(np.asarray(block.y, dtype=np.float64), mean))
-    return {"explained": explained, "deviance": total, "null_deviance": total / (1 - explained) if explained < 1 else None}
+    return {
+        "explained": explained,
+        "deviance": total,
+        "null_deviance": total / (1 - explained) if explained < 1 else None,
+    }
 
 
 def _sentences(found: Table, fit: Fit) -> list[str]:

@@ -137,7 +137,9 @@ def _penalty(context: Table) -> str:
 
 def _lift(context: Table) -> str:
     lift = context["deviance"]["lift"]
-    groups = f"Rows by their predicted {'rate' if lift['is_rate'] else 'mean'}, in {len(lift['groups'])} groups of equal"
+    groups = (
+        f"Rows by their predicted {'rate' if lift['is_rate'] else 'mean'}, in {len(lift['groups'])} groups of equal"
+    )
     what = "exposure" if lift["is_rate"] else "size"
     return f"{groups} {what}. On the line, what is predicted is what happened. Whiskers: 95 % intervals."
 

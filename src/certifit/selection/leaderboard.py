@@ -319,4 +319,12 @@ def _baseline(rows: Rows, rounds: Sequence[Splits], scoring: Any, path: Any) -> 
         model = MeanOfTarget() if rows.X is None else DummyRegressor()
         scores = evaluate(model, rows, rounds, [{}], scoring, label=BASELINE)
     seconds = time.perf_counter() - started
-    return Entry(RATE if rows.source.has_offset else BASELINE, None, {}, scores.validation[0], scores.training[0], scores.route, seconds)
+    return Entry(
+        RATE if rows.source.has_offset else BASELINE,
+        None,
+        {},
+        scores.validation[0],
+        scores.training[0],
+        scores.route,
+        seconds,
+    )
