@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression as SklearnLogistic
 
 import certifit as cf
@@ -112,3 +113,17 @@ def test_alpha_from_C_gives_the_optimum_of_scikit_learn(C, rng):
 def test_alpha_from_C_refuses_what_no_C_or_number_of_rows_can_be(C, n):
     with pytest.raises(ValueError, match=r"C must be|n must be"):
         cf.alpha_from_C(C, n)
+
+
+def test_a_run_that_was_stopped_early_is_not_blamed_on_flat_columns(rng):
+    X = rng.normal(size=(200, 2))
+    y = X[:, 0] + rng.logistic(size=200) > 0
+    with pytest.warns(ConvergenceWarning, match="too far from one for a bound") as told:
+        cf.LogisticRegression(solver=cf.GradientDescent(step=1e-3), max_iter=2).fit(X, y)
+    assert "flat" not in str(told[0].message) and "max_iter" in str(told[0].message)
+
+
+def test_no_table_of_three_classes_is_promised_for_alpha_zero(rng):
+    model = cf.LogisticRegression().fit(rng.normal(size=(60, 2)), np.arange(60) % 3)
+    with pytest.raises(ValueError, match=r"no table for 3 classes at once\. Fit one class against another"):
+        model.summary()

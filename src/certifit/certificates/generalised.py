@@ -38,6 +38,7 @@ LOCAL = "the Newton decrement at the state: a local estimate, no proof"
 ESTIMATE = "the Newton decrement of a convex objective: an estimate, no proof"
 PIECE_ROWS = 4096
 WEAK = 1e-10  # of the curvature of a column: penalties below it do not settle what the columns leave open
+FLAT = 1e6  # a condition number of scaled columns from which on "flat" is said
 
 
 @dataclass(frozen=True)
@@ -226,8 +227,14 @@ def fault_of(found: Separation | None, curvature: Curvature) -> str:
     """Why no minimum is proven: a direction that shows that there is none, or a flat objective."""
     if found is not None and found.exists:
         return found.sentence()
-    flat = (
-        "no minimum is proven: the objective is nearly flat in some direction (condition number "
-        f"{curvature.condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
-    )
+    if curvature.condition < FLAT and not curvature.n_flat:
+        flat = (
+            "no minimum is proven: these weights are too far from one for a bound. Let the solver go on (max_iter), or "
+            "use solver='auto'."
+        )
+    else:
+        flat = (
+            "no minimum is proven: the objective is nearly flat in some direction (condition number "
+            f"{curvature.condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
+        )
     return flat if found is None else f"{flat} {found.sentence()}"

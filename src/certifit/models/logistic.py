@@ -303,6 +303,11 @@ class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
         return (Bernoulli(), "logit") if len(self.classes_) == 2 and self.class_weight_ is None else None
 
     def _why_no_inference(self) -> str:
+        if len(self.classes_) > 2:
+            return (
+                f"there is no table for {len(self.classes_)} classes at once. Fit one class against another: "
+                "LogisticRegression(alpha=0) on the rows of these two."
+            )
         if self.alpha_ == 0 and self.class_weight_ is not None:
             return "class_weight changes what is estimated, so that it is no maximum likelihood. Fit without it."
         if self.alpha_ == 0 and len(self.classes_) > 2:
