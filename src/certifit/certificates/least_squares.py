@@ -170,12 +170,12 @@ def _determined(task: LeastSquares) -> Array:
     free = np.ones(len(factor.kept) + len(factor.dependent), dtype=bool)
     free[factor.dependent] = False
     if len(factor.dependent):
-        significant = np.abs(_relative_relations(task)) > 1e-9
+        significant = np.abs(relative_relations(task)) > 1e-9
         free[factor.kept[significant.any(axis=0)]] = False
     return free
 
 
-def _relative_relations(task: LeastSquares) -> Array:
+def relative_relations(task: LeastSquares) -> Array:
     """Relations in units of the columns' norms: sizes that can be compared. The intercept's share is left out."""
     factor = task.factor
     offset = int(task.fit_intercept)
@@ -185,6 +185,7 @@ def _relative_relations(task: LeastSquares) -> Array:
     return np.asarray(factor.relations * norms[factor.kept] / norms[factor.dependent][:, None])
 
 
+@np.errstate(over="ignore", invalid="ignore")  # columns may be so unlike in size that their ratio overflows
 def _relations(task: LeastSquares) -> tuple[str, ...]:
     """One sentence a dependent column: "x3 = x1 + 2 x2"."""
     factor = task.factor
@@ -193,7 +194,7 @@ def _relations(task: LeastSquares) -> tuple[str, ...]:
     offset = int(task.fit_intercept)
     scale, shift = task.gram.scaling.scale, task.gram.scaling.shift
     names = task.source.names
-    relative = _relative_relations(task)
+    relative = relative_relations(task)
     out = []
     for i, column in enumerate(factor.dependent[:MOST_RELATIONS]):
         j = int(column) - offset
@@ -220,6 +221,8 @@ def _combination(terms: list[tuple[str, float]]) -> str:
     if len(terms) > MOST_TERMS:
         named = [name for name, _ in terms if name]
         return f"a combination of {len(named)} columns: {', '.join(named[:MOST_TERMS])}, ..."
+    if not all(np.isfinite(weight) for _, weight in terms):
+        return f"a combination of {', '.join(name for name, _ in terms if name) or 'a constant'}"
     text = ""
     for name, weight in terms:
         sign = "-" if weight < 0 else "+"

@@ -202,6 +202,10 @@ OBJECTIVES: Mapping[str, tuple[str, Callable[[Metadata], str]]] = {
     "poisson_regressor": (_MINIMISED, _scores("[ e^z_i - y_i z_i ]")),
     "gamma_regressor": (_MINIMISED, _scores("[ y_i e^-z_i + z_i ]")),
     "glm": (_MINIMISED, _scores("")),
+    "perceptron": (
+        "looked for",
+        lambda metadata: f"w, b with y_i (b + x_i'w) > {metadata['parameters']['delta']:g} for all rows",
+    ),
     "pca": (_MAXIMISED, _pca),
 }
 

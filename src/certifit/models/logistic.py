@@ -25,11 +25,13 @@ from certifit.models.class_folds import FoldModel, FoldModels, present
 from certifit.models.class_refits import trained_classes
 from certifit.models.classifier import Classifier, codes_of
 from certifit.models.mapped import check_number, unchanged_on_error
+from certifit.models.row_learning import ClassesByRows
 from certifit.models.score_folds import (
     FoldWeights,
     SubsetFolds,
     default_alphas,
     fold_columns,
+    ridge_alphas,
     score_fits,
     subset_folds,
 )
@@ -37,12 +39,13 @@ from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
 from certifit.solvers.coordinate import ElasticPath
 from certifit.statistics.fold_oracle import cell_targets
+from certifit.statistics.targets import target_sums
 from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.softmax import SoftmaxWeights
 
 
-class LogisticRegression(ScoreModel, Classifier):
+class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
     """p(second class | x) = 1 / (1 + e^-z), z = offset + b + x'w; for more classes softmax.
 
     minimise over w, b:   sum_i weight_i [ log(1 + e^z_i) - y_i z_i ] / sum_i weight_i
@@ -254,12 +257,16 @@ class LogisticRegression(ScoreModel, Classifier):
 
     def has_fold_sums(self, source: Source) -> bool:
         """Whether all splits share passes, as far as can be told without one over all rows."""
-        probe = clone(self)
-        return fold_columns(probe, source) is not None and float(self.l1_ratio) == 0 and self.bounds is None
+        is_path = float(self.l1_ratio) == 0 and self.bounds is None and target_sums(source).high <= 1
+        return is_path and fold_columns(clone(self), source) is not None
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
         """Fifty values of alpha where the user names none."""
-        return default_alphas(self, source)
+        if target_sums(source).high <= 1:
+            return default_alphas(self, source)
+        probe = clone(self)
+        probe._check_parameters()
+        return ridge_alphas(probe.fit_maps(source).first_block(), 0.25)  # the most that a score of softmax curves
 
     def _weighted(self, source: Source) -> Source:
         """The rows with their weights times those of their classes."""

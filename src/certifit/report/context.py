@@ -72,8 +72,7 @@ validation    None, or the errors on rows that the fits did not see: n_splits, g
               rows [{name, is_baseline, is_best, is_chosen, error, standard_error, train_error, r2, difference (to the
               best), difference_error, params, route, folds,
               scores (None, or of classes as metrics)}],
-              sentences, notes, caution, curve None or {model, parameter, label, weaker (how to fit without), values, validation,
-              validation_error,
+              sentences, notes, caution, curve None or {model, parameter, label, values, validation, validation_error,
               train,
               train_error, best, chosen}, decomposition None or {values, error, variance, bias_and_noise, n_draws}
               of squared errors; no rows where it was not possible: sentences say why

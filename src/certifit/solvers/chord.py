@@ -107,8 +107,8 @@ def descend(
         at = task.evaluate(point, hessian=True)
         if not np.isfinite(at.value):
             raise ValueError(
-                "The objective exceeds the largest float64 where the fit starts: the targets are too large. Divide them "
-                "by a power of ten."
+                "The objective exceeds the largest float64 where the fit starts: the targets are too large. "
+                "Divide them by a power of ten."
             )
     last = np.inf  # the decrement of the step before
     slow = 0
@@ -169,10 +169,14 @@ def sampled(task: GeneralisedLinear) -> GeneralisedLinear | None:
     stride = min(SHARE, task.targets.n_rows // (FEWEST * task.size))
     if stride < LEAST_SHARE:
         return None
-    parts = list(task.source.map(partial(_every, stride=stride)))
-    sample = GeneralisedLinear(_joined(parts, task.source), task.loss, task.strengths, task.fit_intercept)
+    sample = GeneralisedLinear(sampled_rows(task.source, stride), task.loss, task.strengths, task.fit_intercept)
     sample.scaling = task.scaling
     return sample if sample.has_target() else None
+
+
+def sampled_rows(source: Source, stride: int) -> Memory:
+    """The rows whose numbers are multiples of the stride, in memory."""
+    return _joined(list(source.map(partial(_every, stride=stride))), source)
 
 
 def _every(run: Block, stride: int) -> Block:

@@ -15,6 +15,7 @@ from certifit.statistics.residual import TINY
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
 from certifit.tasks.quadratic import Kinks, minimiser, without_still
 
+LUCK = 1e-4  # decrements that shrink by more promise no more for the step to come
 LEARNT = 1e-14  # relative to the objective: changes of the gradient tell of the curvature while steps lower it by more
 
 
@@ -43,7 +44,7 @@ class ProxNewton:
             trace.add(value, decrement / 2, float(np.linalg.norm(step)))
             rate = decrement / last if last > 0 else 1.0
             is_slow = rate > SLOW
-            self.left = decrement * (min(rate, 1.0) if last < np.inf else 1.0) / max(value, TINY)
+            self.left = decrement * (min(max(rate, LUCK), 1.0) if last < np.inf else 1.0) / max(value, TINY)
             last = decrement
             slow = slow + 1 if at.hessian is not None and is_slow else 0
             if slow >= RUNAWAY and value > task.null_value:  # a start worse than none is left for it

@@ -31,6 +31,7 @@ from certifit.tasks.duality import Gap, brackets_of, finite_share
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
 
 MOST_TERMS = 1000  # of a score; where there may be more, the entries of the rows are looked at
+VALUE_ERROR = 64 * UNIT  # of the value of a loss, relative to the terms that cancel in it
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,20 @@ class ScorePoint:
         return np.asarray(self.reach * (each + self.score_error * curved) + own)
 
     @property
+    def value_error(self) -> float:
+        """Rounding of the mean loss in its terms of the size of y (1 + |z|), which cancel."""
+        scores = float(self.reach @ np.abs(self.point)) + self.task.largest_offset
+        return VALUE_ERROR * (1 + abs(self.task.targets.mean)) * (1 + scores)
+
+    @property
+    def most_loss(self) -> float:
+        """At least the mean loss, which is >= 0 but for rounding."""
+        return max(self.at.loss, 0.0) * (1 + MATRIX_ERROR) + self.value_error
+
+    @property
     def objective_error(self) -> float:
         """Rounding of the objective."""
-        return MATRIX_ERROR * self.objective + self.slope * self.score_error
+        return MATRIX_ERROR * abs(self.objective) + self.slope * self.score_error + self.value_error
 
 
 @dataclass(frozen=True)
@@ -120,7 +132,8 @@ def score_gap(at: ScorePoint) -> Gap:
     """The gap at a point."""
     if not at.is_feasible:
         return Gap(np.inf, 0.0, at.objective, 1.0)
-    nothing = Gap(at.objective, at.objective_error, at.objective, at.scale)  # u = 0: losses are not negative
+    # u = 0: losses are not negative, but for rounding.
+    nothing = Gap(max(at.objective, 0.0), at.objective_error, at.objective, at.scale)
     dual = _dual(at)
     if dual is None:
         return nothing
@@ -129,7 +142,7 @@ def score_gap(at: ScorePoint) -> Gap:
     q, error = share * dual.q, share * dual.error
     reach = np.abs(w) + np.abs(penalty.maximiser(q))
     rounding = float(error @ reach) + 2.0**-50 * float(np.abs(q) @ reach)
-    value = share * dual.rows + (1 - share) * at.at.loss + float(brackets_of(penalty, w, q).sum())
+    value = share * dual.rows + (1 - share) * at.most_loss + float(brackets_of(penalty, w, q).sum())
     return better(nothing, Gap(value, rounding, at.objective, at.scale))
 
 
@@ -157,4 +170,4 @@ def _dual(at: ScorePoint) -> _Dual | None:
     heavier = (at.slope * (1 - MATRIX_ERROR) + abs(float(gradient[-1])) - float(error[-1])) / 2
     if not level <= heavier:
         return None
-    return _Dual(-gradient[:-1], error[:-1] + level * at.reach[:-1], level / max(heavier, TINY) * at.at.loss)
+    return _Dual(-gradient[:-1], error[:-1] + level * at.reach[:-1], level / max(heavier, TINY) * at.most_loss)
