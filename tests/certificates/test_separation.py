@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
@@ -221,3 +222,10 @@ def test_classes_of_softmax_are_parted_by_differences_of_their_weights(rng):
     assert found.kind == "quasi-complete"
     assert found.columns == ("x3",)
     assert found.direction[2, 3] < max(found.direction[:2, 3])
+
+
+def test_the_direction_of_complete_separation_is_told_in_plain_numbers():
+    model = cf.LogisticRegression(alpha=0.0)
+    with pytest.warns(ConvergenceWarning, match=r"the direction \+1 x0 moves every row"):
+        model.fit(np.array([[-2.0], [-1.0], [1.0], [2.0]]), [0, 0, 1, 1])
+    assert model.certificate_.separation.direction.tolist() == [1.0]

@@ -129,12 +129,22 @@ def _judged(cone: Cone, names: Sequence[str], candidate: Array | None, complete:
         return _overlapping(cone, found, names)
     if found.direction is None:
         return Separation("undecided")
+    if found.rows is None:
+        plain = _separating(cone, cone.nearest(_rounded(found.direction)), names)
+        if plain.kind == "complete":
+            return plain
     proven = None
     for direction in _attempts(found):
         proven = _separating(cone, cone.nearest(direction), names)
         if proven.exists and not (complete and proven.kind != "complete"):
             return proven
     return proven or Separation("undecided")
+
+
+def _rounded(direction: Array) -> Array:
+    """The direction in numbers for people: the largest entry 1, four digits, no roundings of 0."""
+    scaled = direction / np.abs(direction).max()
+    return np.array([float(f"{entry:.4g}") if abs(entry) > 1e-12 else 0.0 for entry in scaled])
 
 
 def _attempts(found: Found) -> list[Array]:
