@@ -7,10 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 import scipy.sparse as sp
 from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
 
+import certifit as cf
 from certifit.certificates.separation import separation, softmax_separation
 from certifit.data.source import Batches, Block, Memory
 from certifit.tasks.recession import SIDES, class_sides, count_sides, held_sides
