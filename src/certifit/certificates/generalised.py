@@ -37,6 +37,7 @@ GAP = "weak duality, or self-concordance with the slopes of the penalty: both bo
 LOCAL = "the Newton decrement at the state: a local estimate, no proof"
 ESTIMATE = "the Newton decrement of a convex objective: an estimate, no proof"
 PIECE_ROWS = 4096
+NEARLY_FLAT = 1e3  # condition number
 WEAK = 1e-10  # of the curvature of a column: penalties below it do not settle what the columns leave open
 
 
@@ -181,7 +182,8 @@ def _n_still(task: GeneralisedLinear, at: Evaluated) -> int:
     if not firm.any():
         return len(factor.dependent)
     still = np.zeros((len(factor.dependent), len(firm)))
-    still[:, factor.kept] = -relative_relations(task.columns)
+    if len(factor.kept):
+        still[:, factor.kept] = -relative_relations(task.columns)
     still[np.arange(len(still)), factor.dependent] = 1.0
     still[np.abs(still) <= 1e-9] = 0.0
     return len(still) - int(np.linalg.matrix_rank(still[:, firm]))
@@ -226,8 +228,11 @@ def fault_of(found: Separation | None, curvature: Curvature) -> str:
     """Why no minimum is proven: a direction that shows that there is none, or a flat objective."""
     if found is not None and found.exists:
         return found.sentence()
-    flat = (
-        "no minimum is proven: the objective is nearly flat in some direction (condition number "
-        f"{curvature.condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
-    )
-    return flat if found is None else f"{flat} {found.sentence()}"
+    if curvature.n_flat or curvature.condition > NEARLY_FLAT:
+        why = (
+            "no minimum is proven: the objective is nearly flat in some direction (condition number "
+            f"{curvature.condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
+        )
+    else:
+        why = "no minimum is proven: the state is too far from one for its curvature to bound the objective."
+    return why if found is None else f"{why} {found.sentence()}"
