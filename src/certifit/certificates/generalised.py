@@ -178,7 +178,7 @@ def _n_still(task: GeneralisedLinear, at: Evaluated) -> int:
         return 0
     assert at.hessian is not None
     firm = task.l2[:-1] > WEAK * np.diagonal(at.hessian)[:-1]
-    firm = np.append([False] * int(task.fit_intercept), firm)
+    firm = np.concatenate([np.zeros(int(task.fit_intercept), dtype=bool), firm])
     if not firm.any():
         return len(factor.dependent)
     still = np.zeros((len(factor.dependent), len(firm)))
