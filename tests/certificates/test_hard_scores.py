@@ -117,3 +117,9 @@ def test_relations_of_columns_of_very_different_size_are_told():
     model = cf.GammaRegressor(alpha=0.0).fit(X, [1.0, 2.0, 3.0])
     assert model.certificate_.dependent == ("x1 = a combination of x0",)
     assert Fraction(X[0, 1]) / Fraction(X[0, 0]) > Fraction(np.finfo(float).max)
+
+
+def test_columns_of_zeros_alone_are_certified():
+    model = cf.PoissonRegressor(alpha=0.01, fit_intercept=False).fit(np.zeros((5, 2)), [1.0, 0.0, 2.0, 1.0, 1.0])
+    assert model.certificate_.holds
+    assert not model.coef_.any()

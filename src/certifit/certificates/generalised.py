@@ -37,6 +37,7 @@ GAP = "weak duality, or self-concordance with the slopes of the penalty: both bo
 LOCAL = "the Newton decrement at the state: a local estimate, no proof"
 ESTIMATE = "the Newton decrement of a convex objective: an estimate, no proof"
 PIECE_ROWS = 4096
+NEARLY_FLAT = 1e3  # condition number
 WEAK = 1e-10  # of the curvature of a column: penalties below it do not settle what the columns leave open
 FLAT = 1e6  # a condition number of scaled columns from which on "flat" is said
 
@@ -178,11 +179,12 @@ def _n_still(task: GeneralisedLinear, at: Evaluated) -> int:
         return 0
     assert at.hessian is not None
     firm = task.l2[:-1] > WEAK * np.diagonal(at.hessian)[:-1]
-    firm = np.append([False] * int(task.fit_intercept), firm)
+    firm = np.concatenate([np.zeros(int(task.fit_intercept), dtype=bool), firm])
     if not firm.any():
         return len(factor.dependent)
     still = np.zeros((len(factor.dependent), len(firm)))
-    still[:, factor.kept] = -relative_relations(task.columns)
+    if len(factor.kept):
+        still[:, factor.kept] = -relative_relations(task.columns)
     still[np.arange(len(still)), factor.dependent] = 1.0
     still[np.abs(still) <= 1e-9] = 0.0
     return len(still) - int(np.linalg.matrix_rank(still[:, firm]))
@@ -227,6 +229,7 @@ def fault_of(found: Separation | None, curvature: Curvature) -> str:
     """Why no minimum is proven: a direction that shows that there is none, or a flat objective."""
     if found is not None and found.exists:
         return found.sentence()
+<<<<<<< HEAD
     if curvature.condition < FLAT and not curvature.n_flat:
         flat = (
             "no minimum is proven: these weights are too far from one for a bound. Let the solver go on (max_iter), or "
@@ -238,3 +241,13 @@ def fault_of(found: Separation | None, curvature: Curvature) -> str:
             f"{curvature.condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
         )
     return flat if found is None else f"{flat} {found.sentence()}"
+=======
+    if curvature.n_flat or curvature.condition > NEARLY_FLAT:
+        why = (
+            "no minimum is proven: the objective is nearly flat in some direction (condition number "
+            f"{curvature.condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
+        )
+    else:
+        why = "no minimum is proven: the state is too far from one for its curvature to bound the objective."
+    return why if found is None else f"{why} {found.sentence()}"
+>>>>>>> wt-adv
