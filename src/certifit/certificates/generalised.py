@@ -91,7 +91,7 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     if near is not None and not decrement.excess() <= tolerance * scale and decrement.value < np.inf:
         exact = concordance * _exact_reach(task, curvature)
         decrement = Decrement(decrement.value, decrement.rounding, min(exact, decrement.reach))
-    is_local = near is None or (decrement.q < 1 and not near.covers(decrement.q))
+    is_local = bool(near is None or (decrement.q < 1 and not near.covers(decrement.q)))
     excess = price + ((decrement.value + decrement.rounding) ** 2 / 2 if is_local else decrement.excess())
     dependent = _relations(task, state) if curvature.n_flat else ()
     found = None if np.isfinite(excess) else _separation(task, state)
