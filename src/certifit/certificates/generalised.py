@@ -37,7 +37,6 @@ GAP = "weak duality, or self-concordance with the slopes of the penalty: both bo
 LOCAL = "the Newton decrement at the state: a local estimate, no proof"
 ESTIMATE = "the Newton decrement of a convex objective: an estimate, no proof"
 PIECE_ROWS = 4096
-NEARLY_FLAT = 1e3  # condition number
 WEAK = 1e-10  # of the curvature of a column: penalties below it do not settle what the columns leave open
 FLAT = 1e6  # a condition number of scaled columns from which on "flat" is said
 
@@ -229,7 +228,6 @@ def fault_of(found: Separation | None, curvature: Curvature) -> str:
     """Why no minimum is proven: a direction that shows that there is none, or a flat objective."""
     if found is not None and found.exists:
         return found.sentence()
-<<<<<<< HEAD
     if curvature.condition < FLAT and not curvature.n_flat:
         flat = (
             "no minimum is proven: these weights are too far from one for a bound. Let the solver go on (max_iter), or "
@@ -241,13 +239,3 @@ def fault_of(found: Separation | None, curvature: Curvature) -> str:
             f"{curvature.condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
         )
     return flat if found is None else f"{flat} {found.sentence()}"
-=======
-    if curvature.n_flat or curvature.condition > NEARLY_FLAT:
-        why = (
-            "no minimum is proven: the objective is nearly flat in some direction (condition number "
-            f"{curvature.condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
-        )
-    else:
-        why = "no minimum is proven: the state is too far from one for its curvature to bound the objective."
-    return why if found is None else f"{why} {found.sentence()}"
->>>>>>> wt-adv

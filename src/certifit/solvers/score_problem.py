@@ -71,16 +71,12 @@ class ScoreProblem(Problem):
         return np.append(own, gradient[-1] / self._unit) if self.fit_intercept else own
 
     def gap(self, x: Array, value: float, gradient: Array) -> float | None:
-<<<<<<< HEAD
-        """Half the Newton decrement, from a Hessian that is not far behind: an estimate. None of very many columns."""
-        if self.task.size > MOST_COLUMNS:
-            return None
-=======
-        """Half the Newton decrement, from a Hessian that is not far behind: an estimate.
+        """Half the Newton decrement, from a Hessian that is not far behind: an estimate. None of very many columns.
 
         Infinite where more directions are flat than at the start: nothing is known of what is left along them.
         """
->>>>>>> wt-adv
+        if self.task.size > MOST_COLUMNS:
+            return None
         if self._curvature is None:
             self._refresh(x, gradient)
         assert self._curvature is not None
