@@ -107,7 +107,7 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
         dependent=dependent,
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
         fault="" if np.isfinite(excess) else fault_of(found, curvature),
-        is_local=is_local,
+        is_local=bool(is_local),
         separation=found,
     )
 
@@ -129,7 +129,7 @@ def _certify_gap(task: GeneralisedLinear, state: Weights, tolerance: float) -> S
         n_columns=len(state.coef),
         condition=float(f"{proof.condition:.6g}"),
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
-        is_local=is_local,
+        is_local=bool(is_local),
     )
 
 
