@@ -14,9 +14,9 @@ import numpy as np
 
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.concordance import Decrement
+from certifit.certificates.flat import is_weak, n_still
 from certifit.certificates.kinked import MOST_COLUMNS, estimate, prove
 from certifit.certificates.least_squares import certify as certify_squares
-from certifit.certificates.least_squares import relative_relations
 from certifit.certificates.near_scores import near_scores
 from certifit.certificates.separation import Separation, separation
 from certifit.data.columns import Array, Columns
@@ -80,12 +80,14 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     sums = task.sums(point, hessian=True)
     at = task.of_sums(sums, point)
     value = at.value
-    at, price = _without_weak_penalties(task, at, point)
+    assert at.hessian is not None
+    weak = is_weak(task.l2, np.diagonal(at.hessian))
+    at, price = _without(task, at, point, weak)
     assert at.hessian is not None
     curvature = Curvature(at.hessian)
     near = near_scores(task, point)
     concordance = 0.0 if near is None else near.concordance
-    decrement = _decrement(task, point, sums, at, curvature, concordance)
+    decrement = _decrement(task, point, sums, at, curvature, concordance, (task.l2 > 0) & ~weak)
     scale = scale_of(task, value)
     if near is not None and not decrement.excess() <= tolerance * scale and decrement.value < np.inf:
         exact = concordance * _exact_reach(task, curvature)
@@ -134,9 +136,15 @@ def _certify_gap(task: GeneralisedLinear, state: Weights, tolerance: float) -> S
 
 
 def _decrement(
-    task: GeneralisedLinear, point: Array, sums: Oracle, at: Evaluated, curvature: Curvature, concordance: float
+    task: GeneralisedLinear,
+    point: Array,
+    sums: Oracle,
+    at: Evaluated,
+    curvature: Curvature,
+    concordance: float,
+    firm: Array,
 ) -> Decrement:
-    """lambda and the cheap R, with what rounding may have hidden."""
+    """lambda and the cheap R, with what rounding may have hidden; firm: which entries have a penalty that counts."""
     assert sums.largest is not None and sums.hessian is not None
     largest, size = sums.largest, task.size
     if not task.fit_intercept:
@@ -150,43 +158,21 @@ def _decrement(
     error = error + 4 * UNIT * (np.abs(at.gradient) + task.l2 * np.abs(point))
     # Entries of H are known to MATRIX_ERROR of the roots of its diagonal: a share of every quadratic form.
     loose = size * MATRIX_ERROR * curvature.condition**2 + moved
-    if not (loose < 0.5 and curvature.n_flat <= _n_still(task, at)):
+    if not (loose < 0.5 and (curvature.n_flat == 0 or curvature.n_flat <= n_still(task.columns, firm[:-1]))):
         return Decrement(np.inf, 0.0, np.inf)
     loose = 1 / np.sqrt(1 - loose)
     value = np.sqrt(max(float(at.gradient @ curvature.solve(at.gradient)), 0.0)) * loose
     return Decrement(float(value), float(error @ inverse) * loose, concordance * float(largest @ inverse) * loose)
 
 
-def _without_weak_penalties(task: GeneralisedLinear, at: Evaluated, point: Array) -> tuple[Evaluated, float]:
-    """The objective without the squares too weak to be seen in the Hessian, and what those cost at the point.
-
-    They are >= 0, so the minimum is not below that of the rest.
-    """
-    assert at.hessian is not None
-    weak = np.where(task.l2 <= WEAK * np.diagonal(at.hessian), task.l2, 0.0)
+def _without(task: GeneralisedLinear, at: Evaluated, point: Array, weak: Array) -> tuple[Evaluated, float]:
+    """The objective without weak penalties, and what those cost at the point (certificates/flat.py)."""
     if not weak.any():
         return at, 0.0
-    price = float(weak @ np.square(point)) / 2
-    gradient, hessian = at.gradient - weak * point, at.hessian - np.diag(weak)
-    return Evaluated(at.value - price, gradient, hessian, at.loss), price
-
-
-def _n_still(task: GeneralisedLinear, at: Evaluated) -> int:
-    """Directions that change no score and no penalty: of combinations of columns, those without a firm penalty."""
-    factor = task.columns.factor
-    if not len(factor.dependent):
-        return 0
     assert at.hessian is not None
-    firm = task.l2[:-1] > WEAK * np.diagonal(at.hessian)[:-1]
-    firm = np.concatenate([np.zeros(int(task.fit_intercept), dtype=bool), firm])
-    if not firm.any():
-        return len(factor.dependent)
-    still = np.zeros((len(factor.dependent), len(firm)))
-    if len(factor.kept):
-        still[:, factor.kept] = -relative_relations(task.columns)
-    still[np.arange(len(still)), factor.dependent] = 1.0
-    still[np.abs(still) <= 1e-9] = 0.0
-    return len(still) - int(np.linalg.matrix_rank(still[:, firm]))
+    pull = np.where(weak, task.l2, 0.0)
+    price = float(pull @ np.square(point)) / 2
+    return Evaluated(at.value - price, at.gradient - pull * point, at.hessian - np.diag(pull), at.loss), price
 
 
 def _exact_reach(task: GeneralisedLinear, curvature: Curvature) -> float:
