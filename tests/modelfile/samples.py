@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -294,6 +295,25 @@ def samples() -> dict[str, Sample]:
         **perceptron_cases(),
     }
     return {name: Sample(model.fit(*data), *data) for name, (model, *data) in cases.items()}
+
+
+def few_rows(n_rows: int = 30) -> tuple[Any, Any, Any]:
+    """Columns, counts and flags."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 2))
+    z = X @ [0.5, -0.5] + 0.5
+    return X, rng.poisson(np.exp(z)).astype(float), z + rng.logistic(size=n_rows) > 0
+
+
+def quietly(action: Any, *data: Any, **given: Any) -> Any:
+    """A fit that says that it proves nothing."""
+    with warnings.catch_warnings(action="ignore"):
+        return action(*data, **given)
+
+
+def endless() -> Any:
+    """A perceptron of rows that no weights part; it goes round."""
+    return quietly(cf.Perceptron().fit, [[0.0], [1.0], [2.0]], [0, 1, 0])
 
 
 EVERY = list(samples())

@@ -29,7 +29,8 @@ TESTS = Path(__file__).parents[1]
 OWN, WHOLE, SPARSE = "modelfile/test_attacks.py", "modelfile/test_modelfile.py", "modelfile/test_sparse_files.py"
 BOX, DISK, TEXT = "modelfile/test_container.py", "modelfile/test_disk.py", "modelfile/test_canonical.py"
 TABLE, VERIFY = "modelfile/test_table_attacks.py", "modelfile/test_verify.py"
-CLASSED, WORDS, PARTS, SCORED = (f"modelfile/test_{kind}_files.py" for kind in ("class", "word", "component", "score"))
+CLASSED, WORDS, PARTS = (f"modelfile/test_{kind}_files.py" for kind in ("class", "word", "component"))
+SCORED = "modelfile/test_score_attacks.py"
 EDITED = "test_illegal_content_under_right_digests_is_refused"
 
 ATTACKS: dict[int, tuple[str, dict[str, str]]] = {
