@@ -37,7 +37,6 @@ GAP = "weak duality, or self-concordance with the slopes of the penalty: both bo
 LOCAL = "the Newton decrement at the state: a local estimate, no proof"
 ESTIMATE = "the Newton decrement of a convex objective: an estimate, no proof"
 PIECE_ROWS = 4096
-WEAK = 1e-10  # of the curvature of a column: penalties below it do not settle what the columns leave open
 FLAT = 1e6  # a condition number of scaled columns from which on "flat" is said
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -203,8 +203,8 @@ def build(cls: type[Any], metadata: Metadata, arrays: Arrays, parts: Parts) -> A
     set_maps(model, metadata, parts.maps)
     model.certificate_, model.classes_ = parts.certificate, parts.extra
     model.coef_, model.intercept_, model.target_name_ = arrays["coef"], arrays["intercept"], metadata["target"]
-    model.data_, model.n_updates_ = dict(metadata["data"]), parts.certificate.n_updates
-    model.cycle_ = parts.certificate.cycle or None
+    proof: Any = parts.certificate
+    model.data_, model.n_updates_, model.cycle_ = dict(metadata["data"]), proof.n_updates, proof.cycle or None
     model.history_ = [
         {"iteration": i, "mistakes": mistakes, "seconds": math.nan}
         for i, mistakes in enumerate(arrays["mistakes"].tolist(), start=1)
@@ -218,9 +218,9 @@ def _size(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[int, float]:
 
 def describe(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]:
     """What an inspection shows of a perceptron."""
-    weights = arrays["coef"][0]
+    weights, proof = arrays["coef"][0], cast(Any, parts.certificate)
     return {
-        "model": {"n_updates": parts.certificate.n_updates, "has_standard_errors": False},
+        "model": {"n_updates": proof.n_updates, "has_standard_errors": False},
         "classes": {"labels": parts.extra.tolist(), "dtype": metadata["labels"]["dtype"]},
         "coefficients": {
             "count": len(weights),
