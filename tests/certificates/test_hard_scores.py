@@ -134,3 +134,14 @@ def test_a_weak_penalty_of_softmax_is_paid_for(rng):
     assert more > 1e-15
     assert moved.certify(X, y).value >= more / 2  # the objective is below log 3
     assert model.certificate_.holds
+
+
+@pytest.mark.parametrize("size", [1e-20, 1.0, 7.0, 1e6])
+@pytest.mark.parametrize("model", [cf.PoissonRegressor, cf.GammaRegressor])
+def test_a_constant_target_is_an_exact_fit_and_certified(model, size, rng):
+    X = rng.normal(size=(30, 3))
+    fit = model(alpha=0.0).fit(X, np.full(30, size))
+    assert fit.certificate_.holds
+    coef = fit.coef_.copy()
+    fit.coef_ = coef + [1e-6, 0.0, 0.0]
+    assert not fit.certify(X, np.full(30, size)).holds

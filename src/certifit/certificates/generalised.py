@@ -87,7 +87,7 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     near = near_scores(task, point)
     concordance = 0.0 if near is None else near.concordance
     decrement = _decrement(task, point, sums, at, curvature, concordance, (task.l2 > 0) & ~weak)
-    scale = scale_of(task, value)
+    scale = scale_of(task, value, float(sums.curvatures) / task.sum_weight)
     if near is not None and not decrement.excess() <= tolerance * scale and decrement.value < np.inf:
         exact = concordance * _exact_reach(task, curvature)
         decrement = Decrement(decrement.value, decrement.rounding, min(exact, decrement.reach))
@@ -153,7 +153,9 @@ def _decrement(
     scores = float(largest @ np.abs(point)) + task.largest_offset
     moved = (size + 4) * UNIT * scores  # of a score
     slope = float(sums.slopes) / task.sum_weight
-    error = largest * (MATRIX_ERROR * slope + 8 * UNIT * (curved + 1 + abs(task.targets.mean) + slope) + moved * curved)
+    error = largest * (
+        MATRIX_ERROR * slope + 8 * UNIT * (curved + task.loss.cancelled(task.targets.mean) + slope) + moved * curved
+    )
     error = error + 4 * UNIT * (np.abs(at.gradient) + task.l2 * np.abs(point))
     # Entries of H are known to MATRIX_ERROR of the roots of its diagonal: a share of every quadratic form.
     loose = size * MATRIX_ERROR * curvature.condition**2 + moved
