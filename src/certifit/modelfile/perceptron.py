@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -45,7 +45,6 @@ FITTED: Mapping[str, Spec] = {
         "claim": TEXT,
         "fault": TEXT,
         "margin": NUMBER_FROM_0,
-        "n_updates": COUNT,
         "radius": MAGNITUDE,
         "rounding": MAGNITUDE,
         "theorem": TEXT,
@@ -57,7 +56,7 @@ FITTED: Mapping[str, Spec] = {
     "data": {"n_rows": COUNT_FROM_1, "sum_weight": MAGNITUDE},
     "has_start": FLAG,
     "labels": LABELS,
-    "n_epochs": COUNT,
+    "n_epochs": COUNT_FROM_1,
     "n_order": COUNT,
     "n_proof": COUNT,
     "order": one_of(*ORDERS),
@@ -102,7 +101,6 @@ def dump(model: Any) -> tuple[Metadata, Arrays]:
         "certificate": {
             **{key: str(getattr(proof, key)) for key in PLAIN},
             **{key: float(getattr(proof, key)) for key in NUMBERS},
-            "n_updates": int(proof.n_updates),
             "was_seen_once": bool(proof.was_seen_once),
         },
         "cycle": None if cycle is None else {"first": int(cycle[0]), "last": int(cycle[1])},
@@ -122,18 +120,8 @@ def read(metadata: Metadata, arrays: Arrays) -> Parts:
     opened = open_maps(metadata, arrays)
     _check_arrays(metadata, opened)
     labels = build_labels(metadata["labels"], opened.rest)
-    stored, own = metadata["certificate"], opened.rest
-    refuse_any(
-        {
-            "a perceptron of other than two classes": len(labels) != 2,
-            "an intercept without fit_intercept": not metadata["parameters"]["fit_intercept"]
-            and own["intercept"].any(),
-            "a fault and a proof": stored["fault"] and stored["value"] <= stored["tolerance"],
-            "negative mistakes": (own["mistakes"] < 0).any(),
-            "updates that are not the sum of the mistakes": int(own["mistakes"].sum()) != stored["n_updates"],
-            "numbers of an order that are negative": (own.get("order", np.zeros(1)) < 0).any(),
-        }
-    )
+    n_updates = sum(opened.rest["mistakes"].tolist())
+    _check_content(metadata, opened.rest, n_updates)
     try:
         maps = close_maps(opened, metadata)
     except ValueError as error:
@@ -141,12 +129,13 @@ def read(metadata: Metadata, arrays: Arrays) -> Parts:
     from certifit.certificates.perceptron import PerceptronCertificate
 
     certificate = PerceptronCertificate(
-        **stored,
+        **metadata["certificate"],
+        n_updates=n_updates,
         rank=opened.p,
         n_columns=opened.p,
         condition=0.0,
-        rows=tuple(own["proof.rows"].tolist()),
-        multipliers=tuple(own["proof.multipliers"].tolist()),
+        rows=tuple(opened.rest["proof.rows"].tolist()),
+        multipliers=tuple(opened.rest["proof.multipliers"].tolist()),
         cycle=() if metadata["cycle"] is None else (metadata["cycle"]["first"], metadata["cycle"]["last"]),
     )
     return Parts(maps, certificate, labels)
@@ -155,6 +144,7 @@ def read(metadata: Metadata, arrays: Arrays) -> Parts:
 def _check_arrays(metadata: Metadata, opened: Opened) -> None:
     labels, letters = label_arrays(metadata["labels"], opened.rest)
     has_order = metadata["order"] == "numbers"
+    refuse_any({f"{metadata['n_order']} rows of an order": has_order != (metadata["n_order"] > 0)})
     specs = {
         "coef": Array(("1", "p")),
         "intercept": Array(("1",)),
@@ -180,6 +170,31 @@ def _check_arrays(metadata: Metadata, opened: Opened) -> None:
     check_arrays(specs, sizes, opened.rest)
 
 
+def _check_content(metadata: Metadata, own: Arrays, n_updates: int) -> None:
+    stored, n_rows, n_epochs = metadata["certificate"], metadata["data"]["n_rows"], metadata["n_epochs"]
+    bound, rows = stored["bound"], own["proof.rows"]
+    cycle = metadata["cycle"] or {"first": 0, "last": n_epochs}
+    share = math.inf if math.isinf(bound) else n_updates / bound if bound > 0 else 0.0
+    refuse_any(
+        {
+            "a perceptron of other than two classes": metadata["labels"]["count"] != 2,
+            "an intercept without fit_intercept": not metadata["parameters"]["fit_intercept"]
+            and own["intercept"].any(),
+            "weights of rows, which a perceptron does not take": metadata["data"]["sum_weight"] != n_rows,
+            "a fault and a proof": stored["fault"] and stored["value"] <= stored["tolerance"],
+            "neither a fault nor a proof": not stored["fault"] and not stored["value"] <= stored["tolerance"],
+            "rows that prove a fault, and no fault": not stored["fault"] and len(rows),
+            "rows seen once, and no fault": not stored["fault"] and stored["was_seen_once"],
+            "negative mistakes": (own["mistakes"] < 0).any(),
+            "a value that is not updates / bound": stored["value"] != share,
+            "epochs of a cycle that do not follow each other": not cycle["first"] < cycle["last"] <= n_epochs,
+            "row numbers that are not those of the data": (rows < 0).any() or (rows >= n_rows).any(),
+            "multipliers that are not positive": not (own["proof.multipliers"] > 0).all(),
+            "row numbers of an order that are negative": (own.get("order", np.zeros(1)) < 0).any(),
+        }
+    )
+
+
 def build(cls: type[Any], metadata: Metadata, arrays: Arrays, parts: Parts) -> Any:
     """The fitted model of what `read` accepted."""
     order = arrays["order"] if metadata["order"] == "numbers" else metadata["order"]
@@ -188,8 +203,8 @@ def build(cls: type[Any], metadata: Metadata, arrays: Arrays, parts: Parts) -> A
     set_maps(model, metadata, parts.maps)
     model.certificate_, model.classes_ = parts.certificate, parts.extra
     model.coef_, model.intercept_, model.target_name_ = arrays["coef"], arrays["intercept"], metadata["target"]
-    model.data_, model.n_updates_ = dict(metadata["data"]), metadata["certificate"]["n_updates"]
-    model.cycle_ = parts.certificate.cycle or None
+    proof: Any = parts.certificate
+    model.data_, model.n_updates_, model.cycle_ = dict(metadata["data"]), proof.n_updates, proof.cycle or None
     model.history_ = [
         {"iteration": i, "mistakes": mistakes, "seconds": math.nan}
         for i, mistakes in enumerate(arrays["mistakes"].tolist(), start=1)
@@ -203,9 +218,9 @@ def _size(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[int, float]:
 
 def describe(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]:
     """What an inspection shows of a perceptron."""
-    weights = arrays["coef"][0]
+    weights, proof = arrays["coef"][0], cast(Any, parts.certificate)
     return {
-        "model": {"n_updates": metadata["certificate"]["n_updates"], "has_standard_errors": False},
+        "model": {"n_updates": proof.n_updates, "has_standard_errors": False},
         "classes": {"labels": parts.extra.tolist(), "dtype": metadata["labels"]["dtype"]},
         "coefficients": {
             "count": len(weights),

@@ -141,6 +141,13 @@ class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
             return self._whole(X, self.scores, offset)
         return np.concatenate([*self._each(X, self._row_scores, offset), np.zeros(0)])
 
+    @one_blas_thread
+    def certify(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> Certificate:
+        """The certificate of this model recomputed on data; no solver takes part."""
+        check_is_fitted(self)
+        source = self._mapped(self.labelled(X, y, sample_weight, offset))
+        return self._certified(self._task(source), self._state())
+
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> float:
         """The share of rows that are predicted right; of a scan with its own target too."""
         if offset is None:

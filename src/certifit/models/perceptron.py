@@ -182,7 +182,8 @@ class Perceptron(ScoredClassifier):
     @property
     def objective(self) -> str:
         """What is looked for, in one line."""
-        return f"looked for: w, b with y_i (b + x_i'w) > {self.delta:g} for all rows"
+        end = "" if self.fit_intercept else " with b = 0"
+        return f"looked for: w, b with y_i (b + x_i'w) > {self.delta:g} for all rows{end}"
 
     def _begin(self, source: Source, classes: Array) -> None:
         if len(classes) > 2:

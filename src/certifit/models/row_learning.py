@@ -103,13 +103,14 @@ def learn(model: Any, source: Source) -> None:
     if not task.is_smooth:
         raise ValueError("partial_fit takes no L1 penalty and no bounds.")
     model._check_target(task)
-    solver, passes = solver_of(model.solver), getattr(model, "_n_passes", 0)
+    solver, history = solver_of(model.solver), getattr(model, "history_", [])
+    passes = int(history[-1]["iteration"]) + 1 if history else 0
     state = _pass(task, solver, _begun(model, task, solver), passes)
     coef, intercept = state.averaged()
     if not (state.is_finite and np.isfinite(coef).all()):
         raise ValueError("The steps diverged: the weights left the numbers. Take a smaller step, or step=None.")
     before = np.append(getattr(model, "coef_", 0.0 * coef), getattr(model, "intercept_", 0.0))
-    model._row_state, model._n_passes = state, passes + 1
+    model._row_state = state
     model.coef_, model.intercept_ = np.asarray(coef), float(intercept)
     row = {
         "iteration": passes,
@@ -118,7 +119,7 @@ def learn(model: Any, source: Source) -> None:
         "step": float(np.linalg.norm(np.append(model.coef_, model.intercept_) - before)),
         "seconds": time.perf_counter() - started,
     }
-    model.history_ = [*getattr(model, "history_", []), row]
+    model.history_ = [*history, row]
     model.column_names_, model.alpha_, model.inference_ = list(source.names), float(model.alpha), None
     model.certificate_ = _seen_once(model, task)
     model.rank_, model.condition_ = model.certificate_.rank, model.certificate_.condition
