@@ -87,7 +87,7 @@ def test_only_models_that_read_an_offset_are_compared(policies, every_task, tmp_
         request = request_of(tmp_path, target="hit", offset=offset)
         setting = settle(request, models.Choice(), request.data.open(labels=True, **request.roles))
         assert setting.task == "classes"
-        assert (setting.kinds == ("of-classes",)) == (offset is not None)
+        assert (setting.kinds == ("of-classes", "logistic")) == (offset is not None)
 
 
 @pytest.mark.parametrize("command", ["fit", "select"])

@@ -201,7 +201,8 @@ def _proof(context: dict[str, Any]) -> list[str]:
     if certificate["holds"]:
         bound = f"{value} of it" if is_smaller else f"{value} {goal['unit']}"
         none = f"no {goal['chosen']} can {goal['lower']}" if is_smaller else f"nothing {goal['lower']}s"
-        words = f"yes, proven: {none} the {size} by more than {bound}"
+        sure = "by an estimate, no proof" if certificate["is_local"] else "proven"
+        words = f"yes, {sure}: {none} the {size} by more than {bound}"
     elif certificate["fault"] is not None:
         words = "NO: not proven, see below"
     else:

@@ -65,6 +65,8 @@ def _proven(context: Table) -> list[str]:
     if not certificate["holds"]:
         return [f"{goal['failed']}: see above."]
     bound = f"{text.power(certificate['value'])} {goal['unit']}"
+    if certificate["is_local"]:
+        return [f"It converged, by an estimate that is no proof: the {what} is about {bound} above the best nearby."]
     return [f"{goal['proven']} {goal['chosen']} can make the {what} {goal['better']} by more than {bound}."]
 
 

@@ -65,7 +65,7 @@ influence     None, or n_coefficients, mean_leverage, grid (log10 leverage, stud
 outliers      None, or delta, scale, limit, n_beyond, share, rows [{row (from 0), residual, scales, pull}], sentences
 certificate   holds, value, tolerance, rounding, rank, n_columns, condition, dependent, claim, theorem, sentences,
               prediction_moves (bound, root mean square; None: no bound), fault (why there is no proof, or None),
-              remedy (what to do then),
+              remedy (what to do then), is_local (an estimate near the fit, no proof),
               goal (words: chosen, better, lower, unit, done, question, proven, failed), words
 history       None, or n_steps, rows [{iteration, objective, gap, step}], sentences
 validation    None, or the errors on rows that the fits did not see: n_splits, group (column that stays in one fold),

@@ -5,7 +5,7 @@ kind.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from certifit.report.text import number
@@ -22,6 +22,10 @@ _CHOSEN = (
 _SHRUNK_RATE = (
     f"{_NONE}the penalty pulls coefficients towards zero on purpose, so the usual standard errors would be wrong. "
     "Fit with --model {0} to have them."
+)
+_SHRUNK_GLM = (
+    f"{_NONE}the penalty pulls coefficients towards zero on purpose, so the usual standard errors would be wrong. "
+    "Fit with alpha=0 to have them."
 )
 _SHRUNK_ODDS = (
     f"{_NONE}the penalty pulls coefficients towards zero on purpose, so the usual standard errors would be wrong. "
@@ -83,6 +87,7 @@ class Kind:
     is_squared: bool = True  # its errors are squared: a small excess then means close predictions
     is_sparse: bool = False  # it sets coefficients to zero; its rank counts the others
     without_penalty: str | None = None  # what it is at alpha = 0
+    with_penalty: str | None = None  # what it is at alpha > 0
     goal: Goal = SMALLEST
     spelt: Mapping[str, str] = field(default_factory=dict)  # values of parameters that are words
     strengths: Mapping[str, str] = field(default_factory=lambda: STRENGTHS)
@@ -95,12 +100,14 @@ class Kind:
         """The words, with the parameters filled in."""
         shown = {name: number(value, 6) for name, value in parameters.items() if isinstance(value, int | float)}
         shown |= {name: self.spelt.get(value, value) for name, value in parameters.items() if isinstance(value, str)}
-        shown |= {name: str(value.name) for name, value in parameters.items() if hasattr(value, "name")}
-        return self.words.format_map(shown)
+        names = {name: str(value.name) for name, value in parameters.items() if hasattr(value, "name")}
+        shown |= {name: self.spelt.get(value, value) for name, value in names.items()}
+        return self.words.format_map({name: "usual" for name, value in parameters.items() if value is None} | shown)
 
 
 _SMOOTHING = {"alpha": "smoothing alpha"}
 _PENALTY = "Fit with a penalty"
+_RATE = f"{_PENALTY} (--model poisson-ridge or gamma-ridge), or leave out the columns that are named."
 _LINEAR = "fit with --model linear"
 _FAMILIES = {
     "gaussian": "Gaussian",
@@ -130,18 +137,20 @@ KINDS = {
     ),
     "HuberRegressor": Kind("Huber regression (delta = {delta})", "Huber loss", _HUBER, is_squared=False),
     "PoissonRegressor": Kind(
-        "Poisson regression with a ridge penalty (alpha = {alpha})",
+        "Poisson regression with a penalty (alpha = {alpha})",
         "penalised Poisson deviance",
         _SHRUNK_RATE.format("poisson"),
+        without_penalty="poisson",
         is_squared=False,
         link="log",
         robust="HC1",
         weaker="fit with --model poisson",
     ),
     "GammaRegressor": Kind(
-        "Gamma regression with a ridge penalty (alpha = {alpha})",
+        "Gamma regression with a penalty (alpha = {alpha})",
         "penalised Gamma deviance",
         _SHRUNK_RATE.format("gamma"),
+        without_penalty="gamma",
         is_squared=False,
         link="log",
         robust="HC1",
@@ -152,11 +161,20 @@ KINDS = {
         "deviance",
         is_squared=False,
         spelt=_FAMILIES,
+        with_penalty="penalised GLM",
         robust="HC1",
-        remedy=f"{_PENALTY} (--model poisson-ridge or gamma-ridge), or leave out the columns that are named.",
+        remedy=_RATE,
+    ),
+    "penalised GLM": Kind(
+        "{family} regression with a penalty (alpha = {alpha})",
+        "penalised deviance",
+        _SHRUNK_GLM,
+        is_squared=False,
+        spelt=_FAMILIES,
+        robust="HC1",
     ),
     "LogisticRegression": Kind(
-        "logistic regression (ridge penalty, alpha = {alpha})",
+        "logistic regression with a penalty (alpha = {alpha})",
         "penalised log loss",
         _SHRUNK_ODDS,
         is_squared=False,
@@ -165,6 +183,8 @@ KINDS = {
         robust="HC1",
         weaker="give --alpha 0, which has p-values",
     ),
+    "poisson": Kind("Poisson regression", "Poisson deviance", is_squared=False, link="log", robust="HC1", remedy=_RATE),
+    "gamma": Kind("Gamma regression", "Gamma deviance", is_squared=False, link="log", robust="HC1", remedy=_RATE),
     "logistic": Kind(
         "logistic regression",
         "log loss",
@@ -192,9 +212,12 @@ KINDS = {
 
 
 def kind_of(model: Any) -> Kind:
-    """The row of a fitted model; without a penalty, that of what it then is."""
+    """The row of a fitted model; without a penalty, or with one, that of what it then is."""
     found = kind_of_class(model)
-    return KINDS[found.without_penalty] if found.without_penalty and model.alpha_ == 0 else found
+    other = found.with_penalty if getattr(model, "alpha_", 0) > 0 else found.without_penalty
+    found = found if other is None else KINDS[other]
+    drops = getattr(model, "l1_ratio", 0) > 0 and getattr(model, "alpha_", 0) > 0
+    return replace(found, is_sparse=True) if drops else found
 
 
 def kind_of_class(model: Any) -> Kind:

@@ -28,6 +28,7 @@ def certificate_facts(fit: Fit) -> Table:
         "sentences": [str(words) for words in certificate.sentences()],
         "prediction_moves": moves,
         "fault": certificate.fault or None,
+        "is_local": bool(getattr(certificate, "is_local", False)),
         "remedy": fit.kind.remedy,
         "goal": asdict(fit.kind.goal),
         "words": _words(fit, certificate, moves),
@@ -38,7 +39,9 @@ def _words(fit: Fit, certificate: Any, moves: float | None) -> list[str]:
     """Answers to two questions: how far from the best fit, and how far predictions may still move."""
     what, target, goal = fit.kind.minimised, text.visible(fit.model.target_name_, 60), fit.kind.goal
     bound = f"{text.power(float(certificate.value))} {goal.unit}"
-    if certificate.holds:
+    if getattr(certificate, "is_local", False) and not certificate.fault:
+        first = str(certificate.sentences()[0])
+    elif certificate.holds:
         first = f"No {goal.chosen} can make the {what} {goal.better} by more than {bound}."
     elif certificate.fault:
         first = f"There is no bound: {certificate.fault}"

@@ -89,6 +89,7 @@ def _proof(context: Table) -> list[Table]:
         small = "no bound: see above"
     else:
         small = f"may be {value}{nats} {'above' if not nats else 'below'} the best; {asked}"
-    value = "Yes, proven" if certificate["holds"] else "No"
+    sure = "estimated" if certificate["is_local"] else "proven"
+    value = f"Yes, {sure}" if certificate["holds"] else "No"
     kind = "good" if certificate["holds"] else "bad"
     return [{"title": certificate["goal"]["done"], "value": value, "small": small, "kind": kind}]

@@ -16,6 +16,7 @@ from certifit.data.cells import GroupSizes, Splits
 from certifit.data.labels import with_codes
 from certifit.data.source import Source
 from certifit.data.target import label_counts
+from certifit.models.score_model import ScoreModel
 from certifit.selection.baseline import MeanOfTarget, MeanRate, class_shares, without_columns
 from certifit.selection.class_engine import FoldScores, NoFit
 from certifit.selection.class_validation import ClassValidation, validated
@@ -30,6 +31,7 @@ from certifit.solvers.fold_path import FoldPath
 
 FEWEST_ROWS = 4  # two folds of two rows
 FEWEST_CANDIDATES = 5  # fewer do not show where the best lies
+MOST_SHARED = 200  # columns of a Hessian; beyond it splits that share passes cost as much as refits
 
 
 def leaderboard(
@@ -221,7 +223,8 @@ def _scored(
             notes.append(_note_on_refits(job.name, 0, 1, sum(splits.n_splits for splits in rounds)))
             return None
         try:
-            scores = offered_scores(job.estimator, rows, rounds, candidates, scoring)
+            is_heavy = isinstance(job.estimator, ScoreModel) and rows.source.n_features > MOST_SHARED
+            scores = None if is_heavy else offered_scores(job.estimator, rows, rounds, candidates, scoring)
         except NoFit as error:
             notes.append(_note_on_no_fit(job.name, error))
             return None
