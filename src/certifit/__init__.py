@@ -30,6 +30,7 @@ _MODULES = {
     "models.perceptron": ("Perceptron",),
     "models.one_vs_rest": ("OneVsRestClassifier",),
     "models.components": ("PCA",),
+    "models.penalties": ("alpha_from_C",),
     "models.generative": ("GaussianDiscriminant",),
     "models.naive_bayes": ("GaussianNB",),
     "models.count_naive_bayes": (
@@ -90,6 +91,7 @@ _MODULES = {
         "d2_tweedie_score",
     ),
     "evaluation.bounds": ("bounds",),
+    "evaluation.displays.boundary": ("BoundaryDisplay",),
     "evaluation.displays.confusion": ("ConfusionMatrixDisplay",),
     "evaluation.displays.calibration": ("CalibrationDisplay",),
     "evaluation.displays.components": (
@@ -170,6 +172,7 @@ __all__ = [
     "BiasVarianceDisplay",
     "BiplotDisplay",
     "Bootstrap",
+    "BoundaryDisplay",
     "Calibration",
     "CalibrationDisplay",
     "CoefficientDisplay",
@@ -214,6 +217,7 @@ __all__ = [
     "TextBinarizer",
     "ValidationCurveDisplay",
     "accuracy_score",
+    "alpha_from_C",
     "average_precision_score",
     "balanced_accuracy_score",
     "bias_variance",
@@ -279,6 +283,7 @@ if TYPE_CHECKING:
     )
     from certifit.evaluation.confusion import ConfusionMatrix
     from certifit.evaluation.displays.bias_variance import BiasVarianceDisplay
+    from certifit.evaluation.displays.boundary import BoundaryDisplay
     from certifit.evaluation.displays.calibration import CalibrationDisplay
     from certifit.evaluation.displays.coefficients import CoefficientDisplay
     from certifit.evaluation.displays.components import BiplotDisplay, ScreeDisplay
@@ -319,6 +324,7 @@ if TYPE_CHECKING:
     from certifit.models.logistic import LogisticRegression
     from certifit.models.naive_bayes import GaussianNB
     from certifit.models.one_vs_rest import OneVsRestClassifier
+    from certifit.models.penalties import alpha_from_C
     from certifit.models.perceptron import Perceptron
     from certifit.models.robust import HuberRegressor
     from certifit.models.sparse import ElasticNet, Lasso

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -202,6 +203,65 @@ def component_cases() -> dict[str, tuple[Any, ...]]:
     }
 
 
+def score_cases() -> dict[str, tuple[Any, ...]]:
+    """Models of scores: two classes and more, counts and quantities, with what a scan carries beside its target."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(40, 3))
+    z = X @ [0.6, -0.4, 0.2] + 0.3
+    place, is_high = np.arange(40) % 3, z + rng.logistic(size=40) > 0
+    counts = rng.poisson(np.exp(z)).astype(float)
+    weight = rng.integers(0, 4, size=40).astype(float)
+    amounts = pd.Series(np.exp(z) * rng.gamma(2.0, 0.5, size=40), name="<b>\x1b]0;title\x07")
+    named = pd.DataFrame(X, columns=NASTY_NAMES[:3])
+    kind = pd.Series(np.array(["ham", "spam"], dtype=object)[place % 2], name="kind")
+    beside = {"y": counts, "w": weight + 1, "e": np.exp(X[:, 2]), "o": X[:, 1]}
+    scanned = pa.table({"a": X[:, 0], "é": X[:, 1], **beside})
+    exposed = ArrowSource(scanned.to_batches, scanned.schema, "y", "w", n_rows=40, offset="o", exposure="e")
+    drawn = cf.LogisticRegression(0.05, 0.5, class_weight={1: 2.5}, bounds={NASTY_NAMES[0]: "increasing"})
+    factors = {NASTY_NAMES[2]: 3}
+    return {
+        "logistic": (cf.LogisticRegression(), X, np.array(["a", "\x1b[31m"])[place % 2], weight),
+        "logistic likelihood": (cf.LogisticRegression(0.0), named, is_high),
+        "logistic drawn": (drawn.set_params(penalty_factors=factors), named, is_high.astype(np.int8)),
+        "logistic in powers": (
+            cf.LogisticRegression(class_weight="balanced", basis=cf.Polynomial(2), solver="lbfgs"), X, is_high),
+        "logistic of a table": (cf.LogisticRegression(0.1, encoder=TableEncoder()), table(), kind),
+        "softmax": (cf.LogisticRegression(class_weight="balanced"), X, np.array(["a", "bc", "é漢"])[place], weight),
+        "softmax without intercept": (cf.LogisticRegression(0.2, fit_intercept=False), X, place - 1),
+        "poisson": (cf.PoissonRegressor(0.1, solver="gradient-descent"), X, counts, weight),
+        "poisson exposed": (cf.PoissonRegressor(0.01), exposed),
+        "poisson lasso": (cf.PoissonRegressor(0.1, 1, bounds=(-1.0, [9, 9, 0.1])), X, counts),
+        "gamma": (cf.GammaRegressor(0.0, step_tol=1e-12), named, amounts),
+        "gamma in powers": (cf.GammaRegressor(1, penalty_factors=[1] * 8 + [0], basis=cf.Polynomial(2)), X, amounts),
+        "glm exposed": (cf.GLM("poisson"), exposed),
+        "glm tweedie": (cf.GLM(cf.families.Tweedie(power=1.6)), X, amounts),
+        "glm negative binomial": (cf.GLM(cf.families.NegativeBinomial(0.5), "log", 0.1, tol=1e-6), X, counts),
+        "glm probit": (cf.GLM("bernoulli", "probit"), X, is_high.astype(float), weight),
+        "glm redundant": (cf.GLM("gamma"), np.column_stack([X, X[:, 0] - X[:, 1]]), amounts),
+        "glm of a table": (cf.GLM("gaussian", alpha=0.1, encoder=TableEncoder()), table(), amounts),
+    }  # fmt: skip
+
+
+def perceptron_cases() -> dict[str, tuple[Any, ...]]:
+    """Perceptrons of classes that can be parted."""
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(30, 3))
+    z = X @ [1.0, -1.0, 0.5]
+    X, z = X[np.abs(z) > 0.3], z[np.abs(z) > 0.3]
+    order, named = [*range(len(z))][::-1], pd.DataFrame(X, columns=NASTY_NAMES[:3])
+    return {
+        "perceptron": (cf.Perceptron(), named, np.where(z > 0, "\x1b[31m", "a")),
+        "perceptron in order": (
+            cf.Perceptron(0.5, order=order, start=[0.5, 0.0, 1.0], fit_intercept=False), X, (z > 0) * 2 - 1),
+        "perceptron shuffled": (cf.Perceptron(order="shuffled", random_state=3, basis=cf.Polynomial(2)), X, z > 0),
+    }  # fmt: skip
+
+
+def fit(model: Any, sample: Sample) -> Any:
+    """The model fitted to the rows of a sample; a perceptron takes no weights."""
+    return model.fit(*(sample[1:3] if isinstance(model, cf.Perceptron) else sample[1:]))
+
+
 @cache
 def samples() -> dict[str, Sample]:
     """Fitted once; a test that changes a model works on a copy."""
@@ -231,14 +291,37 @@ def samples() -> dict[str, Sample]:
         **robust_cases(),
         **class_cases(),
         **component_cases(),
+        **score_cases(),
+        **perceptron_cases(),
     }
     return {name: Sample(model.fit(*data), *data) for name, (model, *data) in cases.items()}
+
+
+def few_rows(n_rows: int = 30) -> tuple[Any, Any, Any]:
+    """Columns, counts and flags."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 2))
+    z = X @ [0.5, -0.5] + 0.5
+    return X, rng.poisson(np.exp(z)).astype(float), z + rng.logistic(size=n_rows) > 0
+
+
+def quietly(action: Any, *data: Any, **given: Any) -> Any:
+    """A fit that says that it proves nothing."""
+    with warnings.catch_warnings(action="ignore"):
+        return action(*data, **given)
+
+
+def endless() -> Any:
+    """A perceptron of rows that no weights part; it goes round."""
+    return quietly(cf.Perceptron().fit, [[0.0], [1.0], [2.0]], [0, 1, 0])
 
 
 EVERY = list(samples())
 CLASSES = list(class_cases())
 COMPONENTS = list(component_cases())
-NAMES = [name for name in EVERY if name not in CLASSES + COMPONENTS]
+SCORES = list(score_cases())
+PERCEPTRONS = list(perceptron_cases())
+NAMES = [name for name in EVERY if name not in CLASSES + COMPONENTS + SCORES + PERCEPTRONS]
 TABLES = list(table_cases())
 SPARSE = list(sparse_cases())
 ROBUST = list(robust_cases())

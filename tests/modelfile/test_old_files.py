@@ -21,7 +21,11 @@ from certifit.modelfile.registry import REGISTRY, entry_of
 FILES = Path(__file__).parent / "files"
 EXPECTED = json.loads((FILES / "expected.json").read_text())
 KEPT = sorted(path.stem for path in FILES.glob("*.certifit"))
-OTHERS = json.loads((FILES / "expected_classes.json").read_text())["models"]  # see test_old_class_files
+OTHERS = [  # see test_old_class_files and test_old_score_files
+    name
+    for kind in ("classes", "scores")
+    for name in json.loads((FILES / f"expected_{kind}.json").read_text())["models"]
+]
 MODELS = [name for name in KEPT if name not in OTHERS]
 
 

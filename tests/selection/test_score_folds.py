@@ -190,6 +190,15 @@ def test_the_default_grid_holds_the_best_alpha(problem, rng):
     assert model.score(X, target("poisson", z, rng)) < 0  # a negative deviance
 
 
+def test_more_than_two_classes_have_a_default_grid_and_are_refitted(problem, rng):
+    X, z, _ = problem
+    y = np.digitize(z, [-0.3, 0.3])
+    rows = Rows.of(cf.LogisticRegression(), X, y)
+    assert len(cf.LogisticRegression().candidates(rows.source)) == 50
+    assert not cf.LogisticRegression().has_fold_sums(rows.source)
+    assert cf.LogisticRegression().class_fold_models(rows.source, rows.classes, rounds_of(3, rows.source), [{}]) is None
+
+
 def test_an_l1_penalty_and_a_named_solver_are_refitted(problem, rng):
     X, z, _ = problem
     y = target("poisson", z, rng)

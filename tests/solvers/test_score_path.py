@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from chunks import batches, memory
 from score_cases import LOSSES, Case, case
 
+from certifit.certificates.kinked import prove
 from certifit.data.source import Memory
 from certifit.losses.scores import Logistic, PoissonLog, Squared
 from certifit.solvers import score_path
@@ -136,3 +138,18 @@ def test_large_sets_of_sparse_columns_go_by_coordinate_descent_to_the_same_floor
         assert problem.broken(state) <= 1e-11
         alone = solve(problem.task(), 1000).state
         assert np.abs(state.coef - alone.coef).max() <= 1e-7
+
+
+def test_rows_in_batches_give_the_same_bits(seed):
+    problem = case(PoissonLog(), seed, n=3000)
+    problem.offset[:] = 0.0
+    sources = (
+        memory(problem.X, problem.y, problem.weight, block_rows=256),
+        batches(problem.X, problem.y, problem.weight, block_rows=256, cuts=[700, 701, 2000]),
+    )
+    tasks = [GeneralisedLinear(source, problem.loss, problem.strengths, True) for source in sources]
+    states = [solve(task, 1000).state for task in tasks]
+    assert states[0].intercept == states[1].intercept
+    assert (states[0].coef == states[1].coef).all()
+    proofs = [prove(task, task.to_point(states[0]), 0.0).gap for task in tasks]
+    assert proofs[0] == proofs[1]

@@ -37,7 +37,7 @@ GAP = "weak duality, or self-concordance with the slopes of the penalty: both bo
 LOCAL = "the Newton decrement at the state: a local estimate, no proof"
 ESTIMATE = "the Newton decrement of a convex objective: an estimate, no proof"
 PIECE_ROWS = 4096
-NEARLY_FLAT = 1e3  # condition number
+FLAT = 1e6  # a condition number of scaled columns from which on "flat" is said
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     if near is not None and not decrement.excess() <= tolerance * scale and decrement.value < np.inf:
         exact = concordance * _exact_reach(task, curvature)
         decrement = Decrement(decrement.value, decrement.rounding, min(exact, decrement.reach))
-    is_local = near is None or (decrement.q < 1 and not near.covers(decrement.q))
+    is_local = bool(near is None or (decrement.q < 1 and not near.covers(decrement.q)))
     excess = price + ((decrement.value + decrement.rounding) ** 2 / 2 if is_local else decrement.excess())
     dependent = _relations(task, state) if curvature.n_flat else ()
     found = None if np.isfinite(excess) else _separation(task, state)
@@ -108,7 +108,7 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
         dependent=dependent,
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
         fault="" if np.isfinite(excess) else fault_of(found, curvature),
-        is_local=is_local,
+        is_local=bool(is_local),
         separation=found,
     )
 
@@ -130,7 +130,7 @@ def _certify_gap(task: GeneralisedLinear, state: Weights, tolerance: float) -> S
         n_columns=len(state.coef),
         condition=float(f"{proof.condition:.6g}"),
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
-        is_local=is_local,
+        is_local=bool(is_local),
     )
 
 
@@ -215,11 +215,14 @@ def fault_of(found: Separation | None, curvature: Curvature) -> str:
     """Why no minimum is proven: a direction that shows that there is none, or a flat objective."""
     if found is not None and found.exists:
         return found.sentence()
-    if curvature.n_flat or curvature.condition > NEARLY_FLAT:
-        why = (
+    if curvature.condition < FLAT and not curvature.n_flat:
+        flat = (
+            "no minimum is proven: these weights are too far from one for a bound. Let the solver go on (max_iter), or "
+            "use solver='auto'."
+        )
+    else:
+        flat = (
             "no minimum is proven: the objective is nearly flat in some direction (condition number "
             f"{curvature.condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
         )
-    else:
-        why = "no minimum is proven: the state is too far from one for its curvature to bound the objective."
-    return why if found is None else f"{why} {found.sentence()}"
+    return flat if found is None else f"{flat} {found.sentence()}"

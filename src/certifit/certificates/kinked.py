@@ -33,6 +33,7 @@ from certifit.statistics.curvature import Curvature
 from certifit.statistics.residual import MATRIX_ERROR
 from certifit.tasks.duality import Gap
 from certifit.tasks.generalised import GeneralisedLinear
+from certifit.tasks.normal_equations import Weights
 from certifit.tasks.quadratic import Kinks, minimiser, without_still
 from certifit.tasks.score_columns import SomeColumns
 from certifit.tasks.score_duality import ScorePoint, better, score_gap
@@ -105,7 +106,8 @@ def _face(at: ScorePoint) -> _Face | None:
     task = at.task
     if task.size <= WIDE:
         at = ScorePoint.of(task, at.point, hessian=True)
-    least = min(task.source.map(partial(_least_of_run, loss=task.loss, point=at)), default=np.inf)
+    f = partial(_least_of_run, loss=task.loss, state=task.to_state(at.point))
+    least = min(task.source.map(f), default=np.inf)
     least *= task.scaling.weight_scale / task.sum_weight
     places = np.flatnonzero(_slack(at) <= NEAR * np.append(task.penalty.l1, 0.0))
     for _ in range(MOST_ROUNDS):
@@ -131,9 +133,8 @@ def _matrix(at: ScorePoint, places: Array) -> Array:
     return found[: len(places), : len(places)]
 
 
-def _least_of_run(run: Block, loss: ScoreLoss, point: ScorePoint) -> float:
+def _least_of_run(run: Block, loss: ScoreLoss, state: Weights) -> float:
     """The least w_i l''_i of a run, over rows with a weight."""
-    state = point.task.to_state(point.point)
     z = core.scores(run.rows, state.coef, state.intercept, n_threads())
     z = z if run.offset is None else z + run.offset
     curved = loss.curvature(np.asarray(run.y), z)

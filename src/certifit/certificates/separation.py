@@ -78,7 +78,7 @@ class Separation:
             return f"No finite maximum of the likelihood exists: a direction in {self._named()} {moved}" + (
                 f" ({self.kind} separation, signs exact)."
             )
-        every = "every row" if self.kind == "complete" else f"{self.n_strict:,} rows"
+        every = "every row" if self.kind == "complete" else f"{self.n_strict:,} row{'s' * (self.n_strict != 1)}"
         rest = "" if self.kind == "complete" else f" and leaves the other {self.n_zero:,} where they are"
         return (
             f"No finite maximum of the likelihood exists: the direction {self.formula()} moves {every} to the side of "

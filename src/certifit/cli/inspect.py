@@ -80,7 +80,7 @@ def _target(found: Any) -> list[str]:
         return []
     data, name = found.data, visible(found.target, 60)
     beside = [f"{role}: {visible(own, 60)}" for role in OFFSETS if (own := found.model.get(role)) is not None]
-    if "target_mean" not in data:
+    if "target_mean" not in data or found.classes is not None:
         return [name, *beside]
     return [f"{name}, mean {number(data['target_mean'])}, spread {number(data['target_sd'])}", *beside]
 
@@ -132,9 +132,12 @@ def _coefficients(found: Any) -> list[tuple[str, str]]:
 
 
 def _classes(classes: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """Labels with their priors, columns, and what was added to variances."""
+    """Labels with their priors, columns, and what was added to variances; labels alone of a model without priors."""
     if classes is None:
         return []
+    if "priors" not in classes:
+        labels = [str(label) for label in classes["labels"]]
+        return [("classes", f"{count(len(labels))}: {joined(labels, MOST_CLASSES)}")]
     pairs = list(zip(classes["labels"], classes["priors"], strict=True))
     shown = [f"{visible(str(label), 40)} {number(prior)}" for label, prior in pairs[:MOST_CLASSES]]
     more = [f"and {count(len(pairs) - MOST_CLASSES)} more"] if len(pairs) > MOST_CLASSES else []

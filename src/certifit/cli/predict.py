@@ -29,7 +29,8 @@ MOST_NUMBERS = 1 << 22  # probabilities that are held at a time
     "--interval",
     type=float,
     metavar="L",
-    help="Add columns lower and upper that hold a new row with this probability, such as 0.95.",
+    help="Add columns lower and upper that hold a new row with this probability, such as 0.95; of a generalised linear "
+    "model, that hold its mean.",
 )
 @click.option("--proba", is_flag=True, help="Of classes: add a column p(LABEL) with the probability of each.")
 @offset_options
@@ -90,6 +91,8 @@ def _refuse_options(fitted: Any, interval: float | None, proba: bool) -> None:
     if is_of_classes(fitted):
         if interval is not None:
             raise ValueError("--interval is for a quantity, and this model predicts classes. Use --proba.")
+        if proba and not hasattr(fitted, "predict_proba"):
+            raise ValueError(f"--proba: a {type(fitted).__name__} has no probabilities. Leave it out.")
         return
     if proba:
         raise ValueError("--proba is for classes, and this model predicts a quantity. Use --interval L.")
@@ -181,7 +184,7 @@ def _numbers_of(fitted: Any, source: Any, interval: float | None) -> Predicted:
 
     from certifit.data.files import record_batch
     from certifit.data.source import block_rows
-    from certifit.report.passes import named, predict_block
+    from certifit.report.passes import predict_block, with_offset
 
     names = ("prediction",) if interval is None else ("prediction", "lower", "upper")
     schema = pa.schema([(name, pa.float64()) for name in names])
@@ -189,7 +192,8 @@ def _numbers_of(fitted: Any, source: Any, interval: float | None) -> Predicted:
     def of(run: Any) -> Any:
         columns = [predict_block(fitted, source, run.X, run.first_row, run.offset)]
         if interval is not None:
-            columns += list(fitted.predict_interval(named(source, run.X), interval).T)
+            rows, options = with_offset(source, run.X, run.offset)
+            columns += list(fitted.predict_interval(rows, interval, **options).T)
         return record_batch(columns, schema)
 
     if interval is not None:
@@ -255,7 +259,10 @@ def _stream(batches: Iterable[Any], schema: Any, file: Any) -> int:
 
 def _no_interval(fitted: Any) -> str:
     if fitted.alpha_ > 0:
-        return "a ridge fit has no intervals: its penalty biases predictions. Use --model linear for them."
+        from certifit.report.kinds import kind_of
+
+        way = (kind_of(fitted).weaker or "").removeprefix("fit with ")
+        return f"a ridge fit has no intervals: its penalty biases predictions. Use {way or 'alpha 0'} for them."
     return "this fit has no intervals: its columns repeat each other, or it has no more rows than coefficients."
 
 

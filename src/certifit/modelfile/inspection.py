@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from certifit.modelfile import container, scores
+from certifit.modelfile import container, laws
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show
 from certifit.modelfile.family import Metadata, Parts
 from certifit.modelfile.files import check_metadata
@@ -177,9 +177,9 @@ def _scores(term: str) -> Callable[[Metadata], str]:
         own = "" if given["alpha"] == 0 else f" + {strength} ({mixed})"
         many = "[ log sum_k e^z_ik - z_ik of its own class ]"
         law = metadata.get("law")
-        shown = many if metadata["n_rows_of_weights"] > 1 else term
+        shown = many if metadata.get("labels", {"count": 2})["count"] > 2 else term
         if law is not None:
-            link = law["link"] or scores.DEFAULT_LINKS[law["name"]]
+            link = law["link"] or laws.read_law(metadata)[1].name
             shown = f"d(y_i, h(z_i)) / 2, d the {law['name']} deviance, h of the {link} link,"
         return f"{_MEAN} {shown} / {_MEAN}{own}{_within(metadata)}"
 
@@ -202,6 +202,10 @@ OBJECTIVES: Mapping[str, tuple[str, Callable[[Metadata], str]]] = {
     "poisson_regressor": (_MINIMISED, _scores("[ e^z_i - y_i z_i ]")),
     "gamma_regressor": (_MINIMISED, _scores("[ y_i e^-z_i + z_i ]")),
     "glm": (_MINIMISED, _scores("")),
+    "perceptron": (
+        "looked for",
+        lambda metadata: f"w, b with y_i (b + x_i'w) > {metadata['parameters']['delta']:g} for all rows",
+    ),
     "pca": (_MAXIMISED, _pca),
 }
 

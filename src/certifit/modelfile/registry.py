@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from certifit.modelfile import components, counts, gaussian, scores
+from certifit.modelfile import components, counts, gaussian, perceptron, scores
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.family import Family
 from certifit.modelfile.linear import LINEAR
@@ -64,6 +64,7 @@ REGISTRY: Mapping[str, Entry] = {
     "poisson_regressor": Entry("glm", "PoissonRegressor", scores.PARAMETERS, family=scores.family()),
     "gamma_regressor": Entry("glm", "GammaRegressor", scores.PARAMETERS, family=scores.family()),
     "glm": Entry("glm", "GLM", scores.PARAMETERS, family=scores.family(has_law=True)),
+    "perceptron": Entry("perceptron", "Perceptron", perceptron.PARAMETERS, family=perceptron.PERCEPTRON),
     "pca": Entry("components", "PCA", components.PARAMETERS, family=components.COMPONENTS),
 }
 

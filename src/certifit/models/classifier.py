@@ -128,11 +128,15 @@ class ScoredClassifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
         return scores
 
     def _labels(self, block: Block) -> Array:
-        return np.asarray(self.classes_[self.scores(block).argmax(axis=1)])
+        return np.asarray(self.classes_[self._chosen(block)])
+
+    def _chosen(self, block: Block) -> Array:
+        """The place of the most probable class of every row; the first of equal ones."""
+        return np.asarray(self.scores(block).argmax(axis=1))
 
     def _hits(self, block: Block) -> Array:
         weight = np.ones(_rows_of(block)) if block.weight is None else block.weight
-        is_right = self.scores(block).argmax(axis=1) == codes_of(block)
+        is_right = self._chosen(block) == codes_of(block)
         return np.array([weight @ is_right, weight.sum()])
 
     def _check_parameters(self) -> None:

@@ -23,6 +23,7 @@ from certifit.losses.scores import GammaLog, PoissonLog, ScoreLoss
 from certifit.losses.user import Loss
 from certifit.models.mapped import unchanged_on_error
 from certifit.models.mean_folds import MeanFoldMethods
+from certifit.models.row_learning import QuantityByRows
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
 from certifit.solvers.coordinate import ElasticPath
@@ -32,7 +33,7 @@ from certifit.statistics.targets import target_sums
 from certifit.tasks.generalised import GeneralisedLinear
 
 
-class GeneralisedRegressor(MeanFoldMethods, RegressorMixin, ScoreModel):
+class GeneralisedRegressor(QuantityByRows, MeanFoldMethods, RegressorMixin, ScoreModel):
     """E y = mean(z), z = offset + b + x'w."""
 
     @one_blas_thread

@@ -106,7 +106,8 @@ class GlmInferenceMethods:
                 f"No summary: {fit.n_obs:g} observations leave no residual degree of freedom to estimate the "
                 f"dispersion beside {len(fit.names)} coefficients. Use more rows or fewer columns, or dispersion=1."
             )
-        return fit.summary(type(self).__name__, self.target_name_, level, certificate.sentences(), dropped)
+        notes = (*self._summary_notes(), *certificate.sentences())
+        return fit.summary(type(self).__name__, self.target_name_, level, notes, dropped)
 
     def predict_interval(
         self, X: Any, level: float = 0.95, *, offset: Any = None, exposure: Any = None, convention: Rules = "R"
@@ -218,6 +219,10 @@ class GlmInferenceMethods:
             "the information matrix cannot be inverted in float64: columns are nearly combinations of others, or their "
             "scales are extreme. Rescale or drop columns."
         )
+
+    def _summary_notes(self) -> tuple[str, ...]:
+        """What a reader of the table has to know about this model."""
+        return ()
 
     def _unpenalised(self) -> str:
         """How to fit the same model without a penalty."""

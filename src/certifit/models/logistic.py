@@ -25,11 +25,13 @@ from certifit.models.class_folds import FoldModel, FoldModels, present
 from certifit.models.class_refits import trained_classes
 from certifit.models.classifier import Classifier, codes_of
 from certifit.models.mapped import check_number, unchanged_on_error
+from certifit.models.row_learning import ClassesByRows
 from certifit.models.score_folds import (
     FoldWeights,
     SubsetFolds,
     default_alphas,
     fold_columns,
+    ridge_alphas,
     score_fits,
     subset_folds,
 )
@@ -37,12 +39,13 @@ from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
 from certifit.solvers.coordinate import ElasticPath
 from certifit.statistics.fold_oracle import cell_targets
+from certifit.statistics.targets import target_sums
 from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.softmax import SoftmaxWeights
 
 
-class LogisticRegression(ScoreModel, Classifier):
+class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
     """p(second class | x) = 1 / (1 + e^-z), z = offset + b + x'w; for more classes softmax.
 
     minimise over w, b:   sum_i weight_i [ log(1 + e^z_i) - y_i z_i ] / sum_i weight_i
@@ -137,6 +140,13 @@ class LogisticRegression(ScoreModel, Classifier):
         if len(self.classes_) > 2:
             return self._whole(X, self.scores, offset)
         return np.concatenate([*self._each(X, self._row_scores, offset), np.zeros(0)])
+
+    @one_blas_thread
+    def certify(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> Certificate:
+        """The certificate of this model recomputed on data; no solver takes part."""
+        check_is_fitted(self)
+        source = self._mapped(self.labelled(X, y, sample_weight, offset))
+        return self._certified(self._task(source), self._state())
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> float:
         """The share of rows that are predicted right; of a scan with its own target too."""
@@ -254,12 +264,16 @@ class LogisticRegression(ScoreModel, Classifier):
 
     def has_fold_sums(self, source: Source) -> bool:
         """Whether all splits share passes, as far as can be told without one over all rows."""
-        probe = clone(self)
-        return fold_columns(probe, source) is not None and float(self.l1_ratio) == 0 and self.bounds is None
+        is_path = float(self.l1_ratio) == 0 and self.bounds is None and target_sums(source).high <= 1
+        return is_path and fold_columns(clone(self), source) is not None
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
         """Fifty values of alpha where the user names none."""
-        return default_alphas(self, source)
+        if target_sums(source).high <= 1:
+            return default_alphas(self, source)
+        probe = clone(self)
+        probe._check_parameters()
+        return ridge_alphas(probe.fit_maps(source).first_block(), 0.25)  # the most that a score of softmax curves
 
     def _weighted(self, source: Source) -> Source:
         """The rows with their weights times those of their classes."""
@@ -296,6 +310,11 @@ class LogisticRegression(ScoreModel, Classifier):
         return (Bernoulli(), "logit") if len(self.classes_) == 2 and self.class_weight_ is None else None
 
     def _why_no_inference(self) -> str:
+        if len(self.classes_) > 2:
+            return (
+                f"there is no table for {len(self.classes_)} classes at once. Fit one class against another: "
+                "LogisticRegression(alpha=0) on the rows of these two."
+            )
         if self.alpha_ == 0 and self.class_weight_ is not None:
             return "class_weight changes what is estimated, so that it is no maximum likelihood. Fit without it."
         if self.alpha_ == 0 and len(self.classes_) > 2:
@@ -324,6 +343,15 @@ class LogisticRegression(ScoreModel, Classifier):
             return softmax.class_scores(columns, self.coef_, self.intercept_)
         z = self._column_scores(columns)
         return np.column_stack([np.zeros(len(z)), z])
+
+    def _chosen(self, block: Block) -> Array:
+        """Of two classes the second where z >= 0, its boundary included."""
+        scores = self.scores(block)
+        return np.asarray(scores[:, 1] >= 0 if len(self.classes_) == 2 else scores.argmax(axis=1), dtype=np.intp)
+
+    def _summary_notes(self) -> tuple[str, ...]:
+        against, label = self.classes_.tolist()
+        return (f"Coefficients are of the log-odds of {self.target_name_} = {label!r} against {against!r}.",)
 
     def _weights(self) -> Weights:
         return Weights(np.ravel(self.coef_), float(np.ravel(self.intercept_)[0]))

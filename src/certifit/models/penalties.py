@@ -115,3 +115,20 @@ def checked_alphas(alphas: Any) -> Array:
     for alpha in chosen:
         check_number("alphas", float(alpha))
     return chosen
+
+
+def alpha_from_C(C: float, n: float) -> float:
+    """The alpha of scikit-learn's C: 1 / (C n), n the number of rows or the sum of their weights.
+
+    LogisticRegression and the SVMs there minimise C times the *sum* of the losses plus half the squared weights; here
+    the *mean* loss plus alpha times that. With `class_weight` or `sample_weight` n is the sum of all weights.
+
+    >>> import certifit as cf
+    >>> cf.alpha_from_C(C=0.1, n=1000)
+    0.01
+    """
+    for name, value in (("C", C), ("n", n)):
+        check_number(name, value)
+        if not float(value) > 0:
+            raise ValueError(f"{name} must be a number > 0. Got {value!r}.")
+    return 1.0 / (float(C) * float(n))

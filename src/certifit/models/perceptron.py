@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -146,7 +147,7 @@ class Perceptron(ScoredClassifier):
         return self
 
     def _learn(self, task: PerceptronTask, state: Weights) -> None:
-        mistakes, n_rows = 0, 0
+        mistakes, n_rows, started = 0, 0, time.perf_counter()
         with _numbers_named(task):
             for run in task.source.runs():
                 state, made = one_pass(run, task.delta, task.fit_intercept, state, None)
@@ -154,7 +155,8 @@ class Perceptron(ScoredClassifier):
         task.margins(state)
         self.n_updates_ += mistakes
         n_rows += int(self.data_["n_rows"])
-        self.history_ = [*self.history_, {"iteration": len(self.history_) + 1, "mistakes": mistakes}]
+        row = {"iteration": len(self.history_) + 1, "mistakes": mistakes, "seconds": time.perf_counter() - started}
+        self.history_ = [*self.history_, row]
         self.column_names_ = list(task.source.names)
         self._keep(state)
         self.data_ = {"n_rows": n_rows, "sum_weight": float(n_rows)}
@@ -180,7 +182,8 @@ class Perceptron(ScoredClassifier):
     @property
     def objective(self) -> str:
         """What is looked for, in one line."""
-        return f"looked for: w, b with y_i (b + x_i'w) > {self.delta:g} for all rows"
+        end = "" if self.fit_intercept else " with b = 0"
+        return f"looked for: w, b with y_i (b + x_i'w) > {self.delta:g} for all rows{end}"
 
     def _begin(self, source: Source, classes: Array) -> None:
         if len(classes) > 2:

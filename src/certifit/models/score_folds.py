@@ -1,6 +1,6 @@
 """Fits of a model of scores to the training rows of all splits at once, for all candidates.
 
-Candidates that differ in alpha alone share a path. Each fit ends where the decrement of the objective is below 1e-16 of
+Candidates that differ in alpha alone share a path. Each fit ends where the decrement of the objective is below 1e-18 of
 it, so its scores are those of a refit.
 """
 
@@ -158,6 +158,11 @@ def default_alphas(model: Any, source: Source) -> list[dict[str, Any]]:
     y = np.asarray(first.y)
     offset = np.zeros(len(y)) if first.offset is None else first.offset
     curvature = float(task.loss.curvature(y, np.full(len(y), task.start()[-1]) + offset).mean())
+    return ridge_alphas(first, curvature)
+
+
+def ridge_alphas(first: Block, curvature: float) -> list[dict[str, Any]]:
+    """From a millionth of the least curvature of a weight to a hundred times the greatest; first: mapped rows."""
     spread = ColumnMoments.of(first).variance * curvature
     spread = spread[np.isfinite(spread) & (spread > 0)]
     low, high = (spread.min(), spread.max()) if len(spread) else (1.0, 1.0)

@@ -79,6 +79,7 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
 
     def _fit_scores(self, source: Source, stacklevel: int) -> None:
         """Fit the maps and the weights to checked rows."""
+        self.__dict__.pop("_row_state", None)  # a fit begins anew
         mapped = self.fit_maps(source)
         self.column_names_ = list(mapped.names)
         task = self._score_task(mapped, self.alpha)

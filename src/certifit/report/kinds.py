@@ -101,6 +101,7 @@ class Kind:
 
 _SMOOTHING = {"alpha": "smoothing alpha"}
 _PENALTY = "Fit with a penalty"
+_LINEAR = "fit with --model linear"
 _FAMILIES = {
     "gaussian": "Gaussian",
     "bernoulli": "Bernoulli",
@@ -117,11 +118,15 @@ KINDS = {
         "penalised squared error",
         _SHRUNK,
         without_penalty="LinearRegression",
-        weaker="fit with --model linear",
+        weaker=_LINEAR,
     ),
-    "Lasso": Kind("the lasso (alpha = {alpha})", "penalised squared error", _CHOSEN, is_sparse=True),
+    "Lasso": Kind("the lasso (alpha = {alpha})", "penalised squared error", _CHOSEN, is_sparse=True, weaker=_LINEAR),
     "ElasticNet": Kind(
-        "the elastic net (alpha = {alpha}, l1_ratio = {l1_ratio})", "penalised squared error", _CHOSEN, is_sparse=True
+        "the elastic net (alpha = {alpha}, l1_ratio = {l1_ratio})",
+        "penalised squared error",
+        _CHOSEN,
+        is_sparse=True,
+        weaker=_LINEAR,
     ),
     "HuberRegressor": Kind("Huber regression (delta = {delta})", "Huber loss", _HUBER, is_squared=False),
     "PoissonRegressor": Kind(

@@ -6,6 +6,7 @@ from typing import Any
 from certifit.report import text
 from certifit.report.checks import FEW_ROWS, suspects, told
 from certifit.report.deviance import SPREADS_MORE
+from certifit.report.kinds import KINDS
 
 Table = dict[str, Any]
 Notice = dict[str, str]
@@ -161,7 +162,8 @@ def _end_of_grid(context: Table) -> Notice | None:
     if values[curve["chosen"]] not in ends or curve["label"] not in GRIDS:
         return None
     word, beyond = ends[values[curve["chosen"]]]
-    (what, option), weakest = GRIDS[curve["label"]], curve["weaker"]
+    what, option = GRIDS[curve["label"]]
+    weakest = KINDS[context["model"]["kind"]].weaker if context["model"]["kind"] in KINDS else None
     return _notice(
         "note",
         f"The best {what} is the {word} that was tried",
@@ -203,7 +205,7 @@ def _overdispersed(context: Table) -> Notice | None:
         "warn",
         f"{text.visible(context['model']['target'], 40)} spreads more than its family says ({deviance['family']})",
         f"Pearson's sum is {text.number(spread, 3)} times its degrees of freedom, where about 1 is expected. Standard "
-        f"errors should be about {text.number(spread**0.5, 2)} times as large, and p-values larger.{beside}",
+        f"errors that allow for it are {text.number(spread**0.5, 2)} times as large, and p-values larger.{beside}",
         "Predictions are not touched. For standard errors with this spread, load the model and call "
         "summary(dispersion='pearson').",
     )

@@ -54,7 +54,7 @@ def _new_rows(context: Table) -> list[Table]:
         return []
     leader = next(row for row in validation["rows"] if row["is_chosen"])
     error, plus_minus = text.measured(leader["error"], leader["standard_error"])
-    title = "Error on new rows" if context["quality"] is not None else f"{validation['measure'].capitalize()}, new rows"
+    title = "Error on new rows" if context["quality"] is not None else f"M{validation['measure'][1:]}, new rows"
     return [{"title": title, "value": error, "small": f"± {plus_minus}, {validation['n_splits']} folds"}]
 
 

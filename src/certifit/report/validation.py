@@ -185,7 +185,6 @@ def _curve(board: Leaderboard, measure: Measure) -> Table | None:
         "model": entry.name,
         "parameter": name,
         "label": kind_of_class(entry.model).strengths.get(name, name),
-        "weaker": kind_of_class(entry.model).weaker,
         "values": [float(value) for value in table[f"param_{name}"]],
         "validation": measure.of_score(table["mean_test_score"]),
         "validation_error": table["standard_error"],

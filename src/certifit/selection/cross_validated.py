@@ -40,13 +40,16 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
 
     Where a model's errors follow from sums over rows (LinearRegression, Ridge, Lasso, ElasticNet), one pass gives every
     candidate on every fold, the fills of missing values included: the cost is about one fit. Discriminants and naive
-    Bayes take one pass for the sums of all folds and one for the scores. Other estimators are refitted.
+    Bayes take one pass for the sums of all folds and one for the scores. Generalised linear models with a ridge penalty
+    (LogisticRegression of two classes, PoissonRegressor, GammaRegressor, GLM) take some three passes for every alpha,
+    shared by all folds. Other estimators are refitted.
 
     Parameters
     ----------
     estimator : a certifit or scikit-learn estimator
     param_grid : dict {parameter: values} or list of such, default None
-        None lets the model choose: fifty values of alpha for Ridge, nothing to choose for LinearRegression.
+        None lets the model choose: fifty values of alpha for Ridge and generalised linear models, nothing to choose for
+        LinearRegression.
     cv : int, Folds, Bootstrap, "loo", a scikit-learn splitter or a list of (training, validation) rows, default 10
         "loo" is exact leave-one-out, all rows in one or two passes. Scans that name a `group` keep groups together.
     rule : {"min", "1se"}, default "min"

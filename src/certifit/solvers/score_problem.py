@@ -14,7 +14,8 @@ from certifit.solvers.problem import Problem
 from certifit.statistics.curvature import Curvature
 from certifit.tasks.generalised import GeneralisedLinear
 
-STALE = 1e-3  # an estimate of the gap that fell by this factor asks for a new Hessian
+MOST_COLUMNS = 3000  # that a Hessian is made of
+STALE = 0.1  # an estimate of the gap that fell by this factor asks for a new Hessian
 
 
 class ScoreProblem(Problem):
@@ -26,8 +27,7 @@ class ScoreProblem(Problem):
         self.size = task.size if task.fit_intercept else task.size - 1
         s = task.strengths
         self.strengths = s.alpha * (1 - s.l1_ratio) * s.factors
-        self._transform = self._user_units() if in_user_units else self._unit_curvature()
-        self._inverse = np.linalg.inv(self._transform)
+        self._scale, self._shift = self._user_units() if in_user_units else self._unit_curvature()
         self._curvature: Curvature | None = None
         self._last_gap, self._least = np.inf, np.inf
         self._n_flat = self.size  # the fewest flat directions of a Hessian so far
@@ -37,30 +37,46 @@ class ScoreProblem(Problem):
         return self.from_point(self.task.start())
 
     def to_point(self, x: Array) -> Array:
-        """The point of the task."""
-        whole = np.asarray(self._transform @ x)
-        return whole if self.fit_intercept else np.append(whole, 0.0)
+        """The point of the task: weights over the scale, and the intercept of shifted columns."""
+        weights = x[: len(self._scale)] / self._scale
+        intercept = float(x[-1] / self._unit + self._shift @ weights) if self.fit_intercept else 0.0
+        return np.append(weights, intercept)
 
     def from_point(self, point: Array) -> Array:
         """Inverse of `to_point`."""
-        return np.asarray(self._inverse @ point[: self.size])
+        weights = point[:-1] * self._scale
+        intercept = (point[-1] - self._shift @ point[:-1]) * self._unit
+        return np.append(weights, intercept) if self.fit_intercept else weights
 
     def value_gradient(self, x: Array) -> tuple[float, Array]:
         """The objective and its gradient: one pass."""
         at = self.task.evaluate(self.to_point(x))
-        return at.value, np.asarray(self._transform.T @ at.gradient[: self.size])
+        return at.value, self._from_gradient(at.gradient)
 
     def hessian(self, x: Array) -> Array:
-        """Its Hessian: one pass."""
+        """Its Hessian, where columns are not too many: one pass."""
+        if self.task.size > MOST_COLUMNS:
+            raise ValueError(
+                f"A Hessian of {self.task.size} columns is too large. Use solver='auto', 'lbfgs', "
+                "'conjugate-gradient' or 'gradient-descent'."
+            )
         at = self.task.evaluate(self.to_point(x), hessian=True)
         assert at.hessian is not None
-        return np.asarray(self._transform.T @ at.hessian[: self.size, : self.size] @ self._transform)
+        half = np.array([self._from_gradient(row) for row in at.hessian])
+        return np.array([self._from_gradient(row) for row in half.T])
+
+    def _from_gradient(self, gradient: Array) -> Array:
+        """The transpose of `to_point`, without its constant part."""
+        own = (gradient[:-1] + self._shift * gradient[-1] * self.fit_intercept) / self._scale
+        return np.append(own, gradient[-1] / self._unit) if self.fit_intercept else own
 
     def gap(self, x: Array, value: float, gradient: Array) -> float | None:
-        """Half the Newton decrement, from a Hessian that is not far behind: an estimate.
+        """Half the Newton decrement, from a Hessian that is not far behind: an estimate. None of very many columns.
 
         Infinite where more directions are flat than at the start: nothing is known of what is left along them.
         """
+        if self.task.size > MOST_COLUMNS:
+            return None
         if self._curvature is None:
             self._refresh(x, gradient)
         assert self._curvature is not None
@@ -82,15 +98,19 @@ class ScoreProblem(Problem):
             return np.inf
         return max(float(gradient @ self._curvature.solve(gradient)), 0.0) / 2
 
-    def _user_units(self) -> Array:
-        """point = T x: weights over scale, and the intercept of shifted columns."""
-        scale, shift = self.task.scaling.scale, self.task.scaling.shift
-        matrix = np.diag(np.append(1 / scale, 1.0))
-        matrix[-1, :-1] = shift / scale
-        return np.ascontiguousarray(matrix[: self.size, : self.size])
+    def _user_units(self) -> tuple[Array, Array]:
+        """Scale and shift that make weights of the columns as they are."""
+        self._unit = 1.0
+        return self.task.scaling.scale, self.task.scaling.shift
 
-    def _unit_curvature(self) -> Array:
+    def _unit_curvature(self) -> tuple[Array, Array]:
+        """Scales that give every column the curvature 1 at the start; of very many columns those of the task."""
+        none = np.zeros(self.task.size - 1)
+        self._unit = 1.0
+        if self.task.size > MOST_COLUMNS:
+            return np.ones(len(none)), none
         at = self.task.evaluate(self.task.start(), hessian=True)
         assert at.hessian is not None
-        diagonal = np.diagonal(at.hessian)[: self.size]
-        return np.diag(1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)))
+        roots = np.sqrt(np.where(np.diagonal(at.hessian) > 0, np.diagonal(at.hessian), 1.0))
+        self._unit = float(roots[-1])
+        return roots[:-1], none

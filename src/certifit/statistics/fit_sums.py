@@ -76,13 +76,13 @@ def fit_sums(source: Source, fit: Fit, null: float, saturated: Likelihood | None
 
 def _of_run(run: Block, fit: Fit, null: float, saturated: Likelihood | None, block_rows: int) -> FitSums:
     z = fit.scores(run)
-    found = row_losses.derivatives_of(run, fit.loss, z, hessian=False)
+    found = row_losses.derivatives_of(run, fit.loss, z, hessian=False, curved=False)
     y = np.asarray(run.y)
     with np.errstate(all="ignore"):
         weights = np.where(np.isfinite(found.values), expected_curvature(fit.loss, y, z), 0.0)
         pearson = np.where(found.slopes == 0, 0.0, np.square(found.slopes) / weights)
         alone = np.full(run.n_rows, null) if run.offset is None else null + run.offset
-        null_values = row_losses.derivatives_of(run, fit.loss, alone, hessian=False).values
+        null_values = row_losses.derivatives_of(run, fit.loss, alone, hessian=False, curved=False).values
     information = row_losses.sums_of(run, fit.scaling, found.slopes, weights, block_rows, (None, 1))[1]
     assert information is not None
 
@@ -138,7 +138,7 @@ class _Pair:
 
 def _sandwich_of_run(run: Block, fit: Fit, is_frequency: bool, block_rows: int) -> _Pair:
     z, y = fit.scores(run), np.asarray(run.y)
-    slopes = row_losses.derivatives_of(run, fit.loss, z, hessian=False).slopes
+    slopes = row_losses.derivatives_of(run, fit.loss, z, hessian=False, curved=False).slopes
     with np.errstate(all="ignore"):
         curvatures = row_losses.curvature_of(fit.loss, y, z)
     squares = np.square(slopes) * (1.0 if is_frequency or run.weight is None else run.weight)
@@ -176,7 +176,7 @@ def _null_sums(source: Source, loss: Any, b: float) -> Array:
 
 def _null_of_run(run: Block, loss: Any, b: float, block_rows: int) -> Array:
     z = np.full(run.n_rows, b) if run.offset is None else b + run.offset
-    found = row_losses.derivatives_of(run, loss, z, hessian=False)
+    found = row_losses.derivatives_of(run, loss, z, hessian=False, curved=False)
     with np.errstate(all="ignore"):
         curved = expected_curvature(loss, np.asarray(run.y), z)
 

@@ -39,26 +39,27 @@ def scores_of(run: Block, scaling: Any, weights: Array, intercept: float) -> Arr
     return np.asarray(z if run.offset is None else z + run.offset)
 
 
-def derivatives_of(run: Block, loss: Any, z: Array, hessian: bool) -> RowDerivatives:
-    """Of the rows; those of weight 0 have none."""
+def derivatives_of(run: Block, loss: Any, z: Array, hessian: bool, curved: bool = True) -> RowDerivatives:
+    """Of the rows; those of weight 0 have none. curved: whether l'' is wanted; else it is 0."""
     if run.y is None:
         raise ValueError("The rows carry no target.")
     counted = None if run.weight is None else run.weight > 0
     y = run.y if counted is None or not counted.any() else np.where(counted, run.y, run.y[counted][0])
     z = z if counted is None else np.where(counted, z, z[counted][0] if counted.any() else 0.0)
     with np.errstate(all="ignore"):
-        if loss.has_curvature:
-            values, slopes, curved = loss.derivatives(y, z)
+        if curved and loss.has_curvature:
+            values, slopes, second = loss.derivatives(y, z)
         else:
-            values, slopes, curved = loss.value(y, z), loss.slope(y, z), curvature_of(loss, y, z)
+            values, slopes = loss.value(y, z), loss.slope(y, z)
+            second = curvature_of(loss, y, z) if curved else np.zeros_like(z)
         curvatures: tuple[Array, ...] = ()
         if hessian:
-            curvatures = (curved,)
+            curvatures = (second,)
             if not loss.is_convex:
                 curvatures = (*curvatures, np.maximum(loss.expected(y, z), 0.0)) if loss.has_curvature else curvatures
     if counted is not None:
-        values, slopes, curved = (np.where(counted, rows, 0.0) for rows in (values, slopes, curved))
-    return RowDerivatives(np.asarray(values), np.ascontiguousarray(slopes), curved, curvatures)
+        values, slopes, second = (np.where(counted, rows, 0.0) for rows in (values, slopes, second))
+    return RowDerivatives(np.asarray(values), np.ascontiguousarray(slopes), second, curvatures)
 
 
 def curvature_of(loss: Any, y: Array, z: Array) -> Array:

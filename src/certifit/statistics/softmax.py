@@ -69,6 +69,13 @@ def dual(source: Source, scaling: Scaling, point: Array, mixture: Mixture) -> tu
     return float(divergence), moments, curvature
 
 
+def columns_matrix(source: Source, scaling: Scaling) -> Array:
+    """sum_i w_i (x_i, 1)(x_i, 1)' / sum_i w_i of scaled and shifted columns: one pass."""
+    (found,) = _summed(source, partial(_columns_of_run, scaling=scaling))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(found / found[-1, -1])
+
+
 def _summed(source: Source, of_run: Any) -> tuple[Any, ...]:
     with np.errstate(over="ignore", invalid="ignore"):
         blocks = in_large_blocks(source)
@@ -104,6 +111,12 @@ def _dual_of_run(run: Block, scaling: Scaling, point: Array, mixture: Mixture, b
     units = (s.scale, s.shift, s.weight_scale)
     where = (*_parts(point), m.lift, m.mix, m.share)
     return Sums(core.softmax_dual(run.rows, run.y, run.weight, *units, *where, block_rows, n_threads()))
+
+
+def _columns_of_run(run: Block, scaling: Scaling, block_rows: int) -> Sums:
+    s = scaling
+    units = (s.scale, s.shift, 1.0, 0.0, s.weight_scale)
+    return Sums((core.gram(run.rows, None, run.weight, *units, block_rows, False, n_threads())[0],))
 
 
 def _labels_of_run(run: Block, n_classes: int, block_rows: int) -> Sums:

@@ -20,7 +20,7 @@ from certifit.data.source import Source
 from certifit.runtime import one_blas_thread
 from certifit.statistics import softmax as sums
 from certifit.statistics import twofold as tf
-from certifit.statistics.gram import ColumnSizes, Scaling, gram
+from certifit.statistics.gram import ColumnSizes, Scaling
 from certifit.tasks.generalised import Evaluated
 from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import LARGEST_PENALTY
@@ -109,7 +109,7 @@ class SoftmaxRegression:
         at = point.reshape(self.shape)
         found = sums.cross_entropy(self.source, self.scaling, at)
         if not np.isfinite(found[0]) and not at[:-1].any():
-            self._rescale()
+            self.rescale()
             found = sums.cross_entropy(self.source, self.scaling, at)
         with np.errstate(over="ignore", invalid="ignore"):
             loss, pull = found[0] / self.sum_weight, self.l2[:, None] * at
@@ -156,14 +156,6 @@ class SoftmaxRegression:
         return whole.reshape(self.size, self.size)
 
     @cached_property
-    def columns_matrix(self) -> Array:
-        """sum_i w_i (x_i, 1)(x_i, 1)' / sum_i w_i, scaled and shifted: one pass."""
-        found = gram(self.source, self.fit_intercept)
-        if not np.array_equal(found.scaling.scale, self.scaling.scale):
-            self._use(found.scaling)
-        return np.asarray(found.sums[:-1, :-1] / found.sum_weight)
-
-    @cached_property
     def columns(self) -> LeastSquares:
         """The columns as least squares sees them: which are combinations of others, and of which."""
         return LeastSquares(self.source, 0.0, self.fit_intercept)
@@ -200,20 +192,17 @@ class SoftmaxRegression:
             at[-1, k] = float(np.float64(state.intercept[k]) + hi + lo)
         return at.ravel()
 
-    def facts(self) -> dict[str, float]:
-        """What is remembered of the data."""
-        return {"n_rows": self.labels[1], "sum_weight": float(self.labels[0].sum())}
-
-    def _rescale(self) -> None:
+    def rescale(self) -> None:
         """Scales from all rows, where those of block 0 overflowed."""
         refuse_nonfinite(self.source)
         largest = self.source.reduce(ColumnSizes.of)
-        self._use(Scaling.of(self.source, centred=self.fit_intercept, exact=False, largest=largest))
-
-    def _use(self, scaling: Scaling) -> None:
-        self.scaling = scaling
+        self.scaling = Scaling.of(self.source, centred=self.fit_intercept, exact=False, largest=largest)
         for name in ("l2", "largest"):
             self.__dict__.pop(name, None)
+
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+        return {"n_rows": self.labels[1], "sum_weight": float(self.labels[0].sum())}
 
     def _refuse_overflow(self, coef: Array) -> None:
         if np.isfinite(coef).all():
