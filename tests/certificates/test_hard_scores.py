@@ -143,5 +143,15 @@ def test_a_constant_target_is_an_exact_fit_and_certified(model, size, rng):
     fit = model(alpha=0.0).fit(X, np.full(30, size))
     assert fit.certificate_.holds
     coef = fit.coef_.copy()
-    fit.coef_ = coef + [1e-6, 0.0, 0.0]
+    fit.coef_ = coef + np.array([1e-6, 0.0, 0.0])
     assert not fit.certify(X, np.full(30, size)).holds
+
+
+@pytest.mark.parametrize("l1_ratio", [0.0, 1.0])
+def test_a_loss_below_zero_is_measured_by_its_size(l1_ratio, rng):
+    X = rng.normal(size=(50, 2))
+    y = X[:, 0] + rng.normal(size=50)
+    loss = cf.Loss(lambda y, z: (z - y) ** 2 / 2 - 100, lambda y, z: z - y, lambda y, z: np.ones_like(z))
+    model = cf.GLM(family=loss, alpha=0.01, l1_ratio=l1_ratio).fit(X, y)
+    assert model.certificate_.holds
+    assert model.certificate_.is_local

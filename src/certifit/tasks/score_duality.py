@@ -158,6 +158,8 @@ def scale_of(task: GeneralisedLinear, objective: float, curved: float) -> float:
     curved: the mean of l''. Where the target hardly varies, the floor is what a change of all scores by EXACT_SCORE
     costs, in units of 1 / M of the loss's self-concordance.
     """
+    if not getattr(task.loss, "is_nonnegative", True):  # a loss of the user's own
+        return max(abs(objective), TINY)
     floor = 0.0
     if objective < 1e-6:
         unit = EXACT_SCORE / task.loss.concordance if task.loss.concordance else 0.0
