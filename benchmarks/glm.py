@@ -181,14 +181,15 @@ def softmax(quick: bool) -> Iterator[Compared]:
 
 
 def words(n_rows: int, n_columns: int, seed: int = 0) -> tuple[Any, np.ndarray]:
-    """Sparse rows like those of text: 0.1 % of the entries, few frequent columns, labels that follow from them."""
+    """Sparse rows like those of text, of length near 1: 0.1 % of the entries, few frequent columns, labels by them."""
     rng = np.random.default_rng(seed)
     each = max(n_columns // 1000, 5)
     columns = (n_columns * rng.random((n_rows, each)) ** 2).astype(np.int32)
-    values = rng.random(columns.size) + 0.5
-    X = sp.csr_array((values, columns.ravel(), each * np.arange(n_rows + 1)), shape=(n_rows, n_columns))
+    values = (rng.random(columns.size) + 0.5) / np.sqrt(each)
+    starts = (each * np.arange(n_rows + 1)).astype(np.int32)
+    X = sp.csr_array((values, columns.ravel(), starts), shape=(n_rows, n_columns))
     X.sum_duplicates()
-    z = np.asarray(X @ rng.standard_normal(n_columns)) / 3
+    z = 2 * np.asarray(X @ rng.standard_normal(n_columns))
     return X, (rng.random(n_rows) < 1 / (1 + np.exp(-z))).astype(np.int64)
 
 

@@ -117,3 +117,31 @@ def test_relations_of_columns_of_very_different_size_are_told():
     model = cf.GammaRegressor(alpha=0.0).fit(X, [1.0, 2.0, 3.0])
     assert model.certificate_.dependent == ("x1 = a combination of x0",)
     assert Fraction(X[0, 1]) / Fraction(X[0, 0]) > Fraction(np.finfo(float).max)
+
+
+def test_columns_of_zeros_alone_are_certified():
+    model = cf.PoissonRegressor(alpha=0.01, fit_intercept=False).fit(np.zeros((5, 2)), [1.0, 0.0, 2.0, 1.0, 1.0])
+    assert model.certificate_.holds
+    assert not model.coef_.any()
+
+
+def test_a_weak_penalty_of_softmax_is_paid_for(rng):
+    x = rng.normal(size=60)
+    X, y = np.column_stack([x, 4 * x]), np.digitize(x + 2 * rng.normal(size=60), [-1.0, 1.0])
+    model, moved = (cf.LogisticRegression(alpha=1e-14).fit(X, y) for _ in range(2))
+    moved.coef_ = np.column_stack([model.coef_ @ [1.0, 4.0], np.zeros(3)])  # the same scores
+    more = 1e-14 / 2 * float(np.sum(moved.coef_**2) - np.sum(model.coef_**2))
+    assert more > 1e-15
+    assert moved.certify(X, y).value >= more / 2  # the objective is below log 3
+    assert model.certificate_.holds
+
+
+@pytest.mark.parametrize("size", [1e-20, 1.0, 7.0, 1e6])
+@pytest.mark.parametrize("model", [cf.PoissonRegressor, cf.GammaRegressor])
+def test_a_constant_target_is_an_exact_fit_and_certified(model, size, rng):
+    X = rng.normal(size=(30, 3))
+    fit = model(alpha=0.0).fit(X, np.full(30, size))
+    assert fit.certificate_.holds
+    coef = fit.coef_.copy()
+    fit.coef_ = coef + [1e-6, 0.0, 0.0]
+    assert not fit.certify(X, np.full(30, size)).holds

@@ -127,3 +127,9 @@ def test_no_table_of_three_classes_is_promised_for_alpha_zero(rng):
     model = cf.LogisticRegression().fit(rng.normal(size=(60, 2)), np.arange(60) % 3)
     with pytest.raises(ValueError, match=r"no table for 3 classes at once\. Fit one class against another"):
         model.summary()
+
+
+@pytest.mark.parametrize("model", [cf.GLM("bernoulli"), cf.PoissonRegressor(), cf.Ridge()])
+def test_labels_given_to_a_regressor_lead_to_a_classifier(model, rng):
+    with pytest.raises(ValueError, match=r"y must be numbers: .*'a'.* use a classifier, as LogisticRegression"):
+        model.fit(rng.normal(size=(4, 2)), np.array(["a", "b", "a", "b"]))

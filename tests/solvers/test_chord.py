@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import certifit as cf
 from certifit.solvers import chord
 from certifit.statistics.curvature import Curvature
 from tests.glm_problem import LOSSES, Rows, drawn, task_of
@@ -109,3 +110,16 @@ def test_curvature_solves_and_inverts(rng):
     np.testing.assert_allclose(matrix @ curvature.solve(np.ones(6)), 1.0, rtol=1e-6)
     np.testing.assert_allclose(curvature.inverse @ matrix, np.eye(6), atol=1e-6)
     assert curvature.n_flat == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"alpha": 1e-3, "l1_ratio": 1.0}], ids=["free", "lasso"])
+def test_a_sample_without_an_event_in_a_category_does_not_lead_astray(options, rng):
+    """Every 20th row gives the start. There the category has none, its weight runs off, and back it is far."""
+    at = np.arange(20_000) % 40
+    X = np.column_stack([np.isin(at, [0, 10]), rng.normal(size=len(at))]).astype(float)
+    y = rng.gamma(0.5, 2 * np.exp(1 + X[:, 1])) * (rng.random(len(at)) < 0.3)
+    y[at == 0] = 0.0
+    y[at == 10] *= 50.0
+    model = cf.GLM(cf.families.Tweedie(power=1.7), **options).fit(X, y)
+    assert model.history_[0]["objective"] > 1e4 * model.history_[-1]["objective"]  # the start was far off
+    assert model.certificate_.holds

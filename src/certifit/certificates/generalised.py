@@ -14,9 +14,9 @@ import numpy as np
 
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.concordance import Decrement
+from certifit.certificates.flat import is_weak, n_still
 from certifit.certificates.kinked import MOST_COLUMNS, estimate, prove
 from certifit.certificates.least_squares import certify as certify_squares
-from certifit.certificates.least_squares import relative_relations
 from certifit.certificates.near_scores import near_scores
 from certifit.certificates.separation import Separation, separation
 from certifit.data.columns import Array, Columns
@@ -37,7 +37,6 @@ GAP = "weak duality, or self-concordance with the slopes of the penalty: both bo
 LOCAL = "the Newton decrement at the state: a local estimate, no proof"
 ESTIMATE = "the Newton decrement of a convex objective: an estimate, no proof"
 PIECE_ROWS = 4096
-WEAK = 1e-10  # of the curvature of a column: penalties below it do not settle what the columns leave open
 FLAT = 1e6  # a condition number of scaled columns from which on "flat" is said
 
 
@@ -80,13 +79,15 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     sums = task.sums(point, hessian=True)
     at = task.of_sums(sums, point)
     value = at.value
-    at, price = _without_weak_penalties(task, at, point)
+    assert at.hessian is not None
+    weak = is_weak(task.l2, np.diagonal(at.hessian))
+    at, price = _without(task, at, point, weak)
     assert at.hessian is not None
     curvature = Curvature(at.hessian)
     near = near_scores(task, point)
     concordance = 0.0 if near is None else near.concordance
-    decrement = _decrement(task, point, sums, at, curvature, concordance)
-    scale = scale_of(task, value)
+    decrement = _decrement(task, point, sums, at, curvature, concordance, (task.l2 > 0) & ~weak)
+    scale = scale_of(task, value, float(sums.curvatures) / task.sum_weight)
     if near is not None and not decrement.excess() <= tolerance * scale and decrement.value < np.inf:
         exact = concordance * _exact_reach(task, curvature)
         decrement = Decrement(decrement.value, decrement.rounding, min(exact, decrement.reach))
@@ -107,7 +108,7 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
         dependent=dependent,
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
         fault="" if np.isfinite(excess) else fault_of(found, curvature),
-        is_local=is_local,
+        is_local=bool(is_local),
         separation=found,
     )
 
@@ -129,14 +130,20 @@ def _certify_gap(task: GeneralisedLinear, state: Weights, tolerance: float) -> S
         n_columns=len(state.coef),
         condition=float(f"{proof.condition:.6g}"),
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
-        is_local=is_local,
+        is_local=bool(is_local),
     )
 
 
 def _decrement(
-    task: GeneralisedLinear, point: Array, sums: Oracle, at: Evaluated, curvature: Curvature, concordance: float
+    task: GeneralisedLinear,
+    point: Array,
+    sums: Oracle,
+    at: Evaluated,
+    curvature: Curvature,
+    concordance: float,
+    firm: Array,
 ) -> Decrement:
-    """lambda and the cheap R, with what rounding may have hidden."""
+    """lambda and the cheap R, with what rounding may have hidden; firm: which entries have a penalty that counts."""
     assert sums.largest is not None and sums.hessian is not None
     largest, size = sums.largest, task.size
     if not task.fit_intercept:
@@ -146,46 +153,27 @@ def _decrement(
     scores = float(largest @ np.abs(point)) + task.largest_offset
     moved = (size + 4) * UNIT * scores  # of a score
     slope = float(sums.slopes) / task.sum_weight
-    error = largest * (MATRIX_ERROR * slope + 8 * UNIT * (curved + 1 + abs(task.targets.mean) + slope) + moved * curved)
+    error = largest * (
+        MATRIX_ERROR * slope + 8 * UNIT * (curved + task.loss.cancelled(task.targets.mean) + slope) + moved * curved
+    )
     error = error + 4 * UNIT * (np.abs(at.gradient) + task.l2 * np.abs(point))
     # Entries of H are known to MATRIX_ERROR of the roots of its diagonal: a share of every quadratic form.
     loose = size * MATRIX_ERROR * curvature.condition**2 + moved
-    if not (loose < 0.5 and curvature.n_flat <= _n_still(task, at)):
+    if not (loose < 0.5 and (curvature.n_flat == 0 or curvature.n_flat <= n_still(task.columns, firm[:-1]))):
         return Decrement(np.inf, 0.0, np.inf)
     loose = 1 / np.sqrt(1 - loose)
     value = np.sqrt(max(float(at.gradient @ curvature.solve(at.gradient)), 0.0)) * loose
     return Decrement(float(value), float(error @ inverse) * loose, concordance * float(largest @ inverse) * loose)
 
 
-def _without_weak_penalties(task: GeneralisedLinear, at: Evaluated, point: Array) -> tuple[Evaluated, float]:
-    """The objective without the squares too weak to be seen in the Hessian, and what those cost at the point.
-
-    They are >= 0, so the minimum is not below that of the rest.
-    """
-    assert at.hessian is not None
-    weak = np.where(task.l2 <= WEAK * np.diagonal(at.hessian), task.l2, 0.0)
+def _without(task: GeneralisedLinear, at: Evaluated, point: Array, weak: Array) -> tuple[Evaluated, float]:
+    """The objective without weak penalties, and what those cost at the point (certificates/flat.py)."""
     if not weak.any():
         return at, 0.0
-    price = float(weak @ np.square(point)) / 2
-    gradient, hessian = at.gradient - weak * point, at.hessian - np.diag(weak)
-    return Evaluated(at.value - price, gradient, hessian, at.loss), price
-
-
-def _n_still(task: GeneralisedLinear, at: Evaluated) -> int:
-    """Directions that change no score and no penalty: of combinations of columns, those without a firm penalty."""
-    factor = task.columns.factor
-    if not len(factor.dependent):
-        return 0
     assert at.hessian is not None
-    firm = task.l2[:-1] > WEAK * np.diagonal(at.hessian)[:-1]
-    firm = np.append([False] * int(task.fit_intercept), firm)
-    if not firm.any():
-        return len(factor.dependent)
-    still = np.zeros((len(factor.dependent), len(firm)))
-    still[:, factor.kept] = -relative_relations(task.columns)
-    still[np.arange(len(still)), factor.dependent] = 1.0
-    still[np.abs(still) <= 1e-9] = 0.0
-    return len(still) - int(np.linalg.matrix_rank(still[:, firm]))
+    pull = np.where(weak, task.l2, 0.0)
+    price = float(pull @ np.square(point)) / 2
+    return Evaluated(at.value - price, at.gradient - pull * point, at.hessian - np.diag(pull), at.loss), price
 
 
 def _exact_reach(task: GeneralisedLinear, curvature: Curvature) -> float:

@@ -14,11 +14,13 @@ are for weights whose sum over the classes is 0; what a common part costs is kno
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 
 import numpy as np
 
 from certifit.certificates.concordance import Decrement
+from certifit.certificates.flat import is_weak, n_still
 from certifit.certificates.generalised import CLAIM, PIECE_ROWS, THEOREM, ScoreCertificate, fault_of
 from certifit.certificates.least_squares import certify as certify_squares
 from certifit.certificates.separation import Separation, softmax_separation
@@ -53,14 +55,14 @@ def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) ->
         excess, rounding = _duality_gap(task, point, at, tolerance * scale)
     fault, apart = "", None
     if not excess <= tolerance * scale and task.size <= MOST:
-        curvature = Curvature(task.hessian(point))
-        found = _decrement(task, point, at, curvature, tolerance * scale)
+        rest, price, curvature = _without_weak_penalties(task, point)
+        found = _decrement(rest, point, at if rest is task else rest.evaluate(point), curvature, tolerance * scale)
         dependent = _relations(task, state) if curvature.n_flat else ()
         if not np.isfinite(found.excess()):
             apart = _separation(task, state)
             fault = fault_of(apart, curvature)
-        if found.excess() < excess:
-            excess, theorem, condition = found.excess(), THEOREM, curvature.condition
+        if found.excess() + price < excess:
+            excess, theorem, condition = found.excess() + price, THEOREM, curvature.condition
             rounding = found.value * found.rounding + found.rounding**2 / 2
     elif not np.isfinite(excess):
         fault = (
@@ -157,7 +159,8 @@ def _decrement(task: SoftmaxRegression, point: Array, at: Evaluated, curvature: 
     """lambda and R, both at least what they are, with what rounding may have hidden."""
     moved, n_rows = _moved(task, point), task.shape[0]
     loose = task.size * MATRIX_ERROR * curvature.condition**2 + 4 * moved
-    if not (loose < 0.5 and _is_flat_alone(task, curvature)):
+    n_flat = curvature.n_flat
+    if not (loose < 0.5 and (n_flat == 0 or n_flat <= task.n_classes * n_still(task.columns, task.l2[:-1] > 0))):
         return Decrement(np.inf, 0.0, np.inf)
     loose = 1 / np.sqrt(1 - loose)
     gradient = at.gradient
@@ -178,9 +181,16 @@ def _decrement(task: SoftmaxRegression, point: Array, at: Evaluated, curvature: 
     return Decrement(float(value), rounding, min(most * loose * (1 + 1e-6), found.reach))
 
 
-def _is_flat_alone(task: SoftmaxRegression, curvature: Curvature) -> bool:
-    """Whether every direction without curvature is one that changes no score: a relation of columns, for any class."""
-    return curvature.n_flat == 0 or task.n_classes * len(task.columns.factor.dependent) >= curvature.n_flat
+def _without_weak_penalties(task: SoftmaxRegression, point: Array) -> tuple[SoftmaxRegression, float, Curvature]:
+    """The task without weak penalties, what those cost at the point, and its curvature (certificates/flat.py)."""
+    hessian = task.hessian(point)
+    weak = is_weak(task.l2, np.diagonal(hessian).reshape(task.shape).min(axis=1))
+    if not weak.any():
+        return task, 0.0, Curvature(hessian)
+    rest = copy(task)
+    rest.l2 = np.where(weak, 0.0, task.l2)
+    price = float((task.l2 - rest.l2) @ np.square(point.reshape(task.shape)).sum(axis=1)) / 2
+    return rest, price, Curvature(rest.hessian(point))
 
 
 def _relations(task: SoftmaxRegression, state: SoftmaxWeights) -> tuple[str, ...]:

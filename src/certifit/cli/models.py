@@ -202,9 +202,9 @@ options: tuple[Callable[[Any], Any], ...] = (
         "gamma-ridge. Of classes: logistic: log-odds as a sum over columns, with a penalty (p-values with --alpha 0). "
         "discriminant: Gaussian classes of one covariance, straight boundaries. quadratic: each class has "
         "its own. gaussian-nb, bernoulli-nb, multinomial-nb: naive Bayes of numbers, of what is there or not, of "
-        "counts. auto: the best on rows it did not see of linear, ridge and lasso, of poisson and poisson-ridge, of gamma "
-        "and gamma-ridge (the first where it is within one standard error); of discriminant, quadratic, gaussian-nb "
-        "and logistic; or, with free text, of the last two.",
+        "counts. auto: the best on rows it did not see of linear, ridge and lasso, of poisson and poisson-ridge, of "
+        "gamma and gamma-ridge (the first where it is within one standard error); of discriminant, quadratic, "
+        "gaussian-nb and logistic; or, with free text, of the last two.",
     ),
     click.option(
         "--alpha", type=float, metavar="A", help="Strength of the penalty. Default: the folds choose; for huber 0.",

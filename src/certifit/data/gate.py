@@ -44,7 +44,10 @@ def fit_source(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any = Non
         return _fit_table(model, _table(X), y, sample_weight, (offset, exposure))
     refuse_kinds(X)
     X, y = validate_data(model, _canonical(X), y, **_ROWS, y_numeric=True, multi_output=False)
-    y = np.ascontiguousarray(y, dtype=np.float64)
+    try:
+        y = np.ascontiguousarray(y, dtype=np.float64)
+    except ValueError as error:
+        raise ValueError(f"y must be numbers: {error}. For labels use a classifier, as LogisticRegression.") from None
     if not np.isfinite(y).all():  # None among objects becomes NaN only here
         row = int(np.flatnonzero(~np.isfinite(y))[0])
         raise ValueError(f"Input y contains NaN or a missing value: row {row}. Remove such rows.")

@@ -55,6 +55,10 @@ class ScoreLoss(ABC):
     def score(self, mean: float) -> float:
         """The score of a mean: where a fit starts."""
 
+    def cancelled(self, mean: float) -> float:
+        """The size of what cancels in slopes, for targets of this mean; rounding is relative to it."""
+        return 1 + abs(mean)
+
     def expected(self, y: Array, z: Array) -> Array:
         """A curvature >= 0 to step by: l'' itself where the loss is convex."""
         return self.curvature(y, z)
@@ -157,6 +161,10 @@ class PoissonLog(ScoreLoss):
         """log mu."""
         return float(np.log(mean))
 
+    def cancelled(self, mean: float) -> float:
+        """e^z and y."""
+        return abs(mean)
+
     def conjugate(self, y: Array, u: Array) -> Array:
         """m log m - y log y - u at m = y + u >= 0; infinite below."""
         m = y + u
@@ -203,6 +211,10 @@ class GammaLog(ScoreLoss):
     def score(self, mean: float) -> float:
         """log mu."""
         return float(np.log(mean))
+
+    def cancelled(self, mean: float) -> float:
+        """1 and y e^-z."""
+        return 1.0
 
     def conjugate(self, y: Array, u: Array) -> Array:
         """sup at t = log y - z = log(1 - u), u < 1: u log y - u log(1 - u) - (e^t - 1 - t)."""

@@ -1,6 +1,6 @@
 """Fits of a model of scores to the training rows of all splits at once, for all candidates.
 
-Candidates that differ in alpha alone share a path. Each fit ends where the decrement of the objective is below 1e-16 of
+Candidates that differ in alpha alone share a path. Each fit ends where the decrement of the objective is below 1e-18 of
 it, so its scores are those of a refit.
 """
 

@@ -73,6 +73,7 @@ def _list(deciding: Table, k: int) -> Table:
         columns["elsewhere"] = aligned([text.count(sum(row["count"]) - row["count"][k]) for row in rows])
     else:
         columns["change"] = aligned([_signed(row["evidence"][k]) for row in rows])
+        columns["ratio"] = aligned([_ratio(row["evidence"][k]) for row in rows])
     return {"label": deciding["labels"][k], "rows": _joined([{"name": row["name"]} for row in rows], columns)}
 
 
@@ -85,8 +86,10 @@ def deciding_grid(context: Table) -> list[Table]:
     places = range(len(deciding["labels"]))
     evidence = [aligned([_evidence(deciding, row, k) for row in rows]) for k in places]
     means = [[_mean(row, k) for row in rows] for k in places]
+    ratios = [aligned([_ratio(row["evidence"][k]) for row in rows]) for k in places]
     return [
         {"name": row["name"], "evidence": [column[i] for column in evidence], "means": [column[i] for column in means]}
+        | {"ratios": [column[i] for column in ratios]}
         for i, row in enumerate(rows)
     ]
 
@@ -127,6 +130,11 @@ def _evidence(deciding: Table, row: Table, k: int) -> str:
 
 def _signed(value: float | None) -> str:
     return "–" if value is None else f"{value:+.3f}".replace("-", "−")
+
+
+def _ratio(log_odds: float | None) -> str:
+    """What the odds are multiplied by."""
+    return "–" if log_odds is None else text.number(math.exp(min(log_odds, 600.0)), 3)
 
 
 def _times(log_odds: float | None) -> str:

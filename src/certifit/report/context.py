@@ -20,7 +20,8 @@ data          named (columns came with names), is_table, n_rows, mass (sum of we
               reference, reason (why set aside), alone (share of the variance of the target that it explains by
               itself; for classes, of the uncertainty about the class that it removes)}]
 checks        [{name, level: ok | note | warn, text, details}]
-quality       None for classes and generalised linear models, or r2, adjusted_r2, centered, sigma (typical error), sigma_words, rmse, mean_error,
+quality       None for classes and generalised linear models, or
+              r2, adjusted_r2, centered, sigma (typical error), sigma_words, rmse, mean_error,
               df, f, f_p, exact,
               outside95 (share of residuals beyond 1.96 sigma), largest (in sigma),
               spread_ratio (widest over narrowest middle half along the predictions),
@@ -30,7 +31,8 @@ deviance      None, or of a generalised linear model: family, link, deviance, nu
               ratio_p (test of all columns together), spread (pearson / df_resid where 1 is the family's, of counts),
               None where not known; lift None or {is_rate, groups [{rows, exposure, predicted, observed, low, high}]},
               rows by predicted rate in groups of equal exposure; sentences
-coefficients  None for a model of classes without one coefficient a column, or level, has_inference, reason, notes, rows [{name, estimate, error, t, p, low, high,
+coefficients  None for a model of classes without one coefficient a column, or
+              level, has_inference, reason, notes, rows [{name, estimate, error, t, p, low, high,
               robust_error,
               robust_p, robust_low, robust_high, digits, column, level, effect, effect_low, effect_high, ratio,
               ratio_low, ratio_high (e^coefficient)}];
@@ -67,7 +69,8 @@ certificate   holds, value, tolerance, rounding, rank, n_columns, condition, dep
               goal (words: chosen, better, lower, unit, done, question, proven, failed), words
 history       None, or n_steps, rows [{iteration, objective, gap, step}], sentences
 validation    None, or the errors on rows that the fits did not see: n_splits, group (column that stays in one fold),
-              rule, best, chosen, measure (what error is: root mean squared error, log loss, share of wrong rows, mean deviance),
+              rule, best, chosen, measure (what error is: root mean squared error, log loss, share of wrong rows, mean
+              deviance),
               share (what r2 is called: R², or Explained for deviances),
               rows [{name, is_baseline, is_best, is_chosen, error, standard_error, train_error, r2, difference (to the
               best), difference_error, params, route, folds,
@@ -81,7 +84,8 @@ selection     None, or direction, wanted, fixed, features, chosen (place of its 
               train_error, folds}]
 warnings      [{level: bad | warn | note, title, text, action}], worst first; notices: those that are not bad
 usage         python, shell: lines
-pictures      None for classes and generalised linear models, or what pictures of residuals are drawn from: fit, spread: grids; bands; histogram;
+pictures      None for classes and generalised linear models, or
+              what pictures of residuals are drawn from: fit, spread: grids; bands; histogram;
               quantiles; curve or None
 """
 

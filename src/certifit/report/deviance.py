@@ -1,4 +1,4 @@
-"""How good a generalised linear model is on its own rows: deviances, dispersion, and observed rates by predicted ones."""
+"""How good a generalised linear model is on its own rows: deviances, dispersion, observed rates by predicted ones."""
 
 import numpy as np
 

@@ -3,7 +3,7 @@
 The rate of a row is its predicted mean over its exposure, exp(offset); without an offset the mean itself. Rows are
 sorted by it into ten groups of equal exposure. Of a group, with weights w, exposures e and means mu:
 
-    observed = sum w y / sum w e      predicted = sum w mu / sum w e      standard error = sqrt(sum w (y - mu)^2) / sum w e
+    observed = sum w y / sum w e,   predicted = sum w mu / sum w e,   standard error = sqrt(sum w (y - mu)^2) / sum w e
 """
 
 from dataclasses import dataclass, field

@@ -13,7 +13,7 @@ MOST_LINES = 12
 
 
 def path_facts(fit: Fit) -> Table | None:
-    """Coefficients against alpha; None for a model without a path of one coefficient a column, or one that drops none."""
+    """Coefficients against alpha; None without a path of one coefficient a column, or where none is dropped."""
     if not hasattr(fit.model, "path") or fit.weights is None or getattr(fit.model, "l1_ratio", 1.0) == 0:
         return None
     alphas, coef = _solutions(fit)

@@ -35,6 +35,8 @@ SURE = 1e-12  # relative to the objective: a smaller change cannot be seen in it
 ARMIJO = 1e-4
 SHORTEST = 2.0**-40  # of a step
 ROUGH = 1e-5  # relative decrement that ends the fit to the sample
+FAR = 1e-2  # relative to the objective at the start: a larger decrement is that of a start far off
+LOST = 0.1  # relative to the objective: a start with a larger decrement may be worse than none
 RUNAWAY = 12  # Newton steps, one after the other, that leave the decrement slow: weights grow without end
 
 
@@ -110,7 +112,7 @@ def descend(
                 "The objective exceeds the largest float64 where the fit starts: the targets are too large. "
                 "Divide them by a power of ten."
             )
-    last = np.inf  # the decrement of the step before
+    last, first = np.inf, at.value  # the decrement of the step before; the objective at the start
     slow = 0
     while len(trace.rows) < max_iter:
         if at.hessian is not None:
@@ -120,8 +122,8 @@ def descend(
         trace.add(at.value, decrement / 2, float(np.linalg.norm(step)))
         rate = decrement / last if last > 0 else 1.0
         is_slow = rate > SLOW
-        slow = slow + 1 if at.hessian is not None and is_slow else 0
-        if slow >= RUNAWAY and at.value > task.null_value:  # a start worse than none is left for it
+        slow = slow + 1 if at.hessian is not None and is_slow and decrement <= FAR * first else 0
+        if last == np.inf and is_lost(task, point, at.value, decrement):
             return descend(task, task.start(), max_iter, trace, step_tol, enough)
         if slow >= RUNAWAY or (is_slow and at.hessian is not None and decrement <= NOISE * at.value):
             return point
@@ -137,6 +139,13 @@ def descend(
         if length < step_tol:
             return point
     return point
+
+
+def is_lost(task: Descends, point: Array, value: float, decrement: float) -> bool:
+    """Whether a start is worse than none: a sample without an event in some category sends that weight far off."""
+    if decrement <= LOST * value or np.array_equal(point, task.start()):
+        return False
+    return value > task.null_value
 
 
 def _lower(

@@ -10,7 +10,20 @@ from __future__ import annotations
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.solvers.chord import ARMIJO, FLOOR, NOISE, ROUGH, RUNAWAY, SHORTEST, SLOW, SURE, Trace, sampled
+from certifit.solvers.chord import (
+    ARMIJO,
+    FAR,
+    FLOOR,
+    NOISE,
+    ROUGH,
+    RUNAWAY,
+    SHORTEST,
+    SLOW,
+    SURE,
+    Trace,
+    is_lost,
+    sampled,
+)
 from certifit.statistics.residual import TINY
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
 from certifit.tasks.quadratic import Kinks, minimiser, without_still
@@ -33,7 +46,7 @@ class ProxNewton:
         """Steps until what they lower the objective by is rounding, or `enough` relative to it."""
         kinks = Kinks.of(task.penalty)
         at = self._start(task)
-        last = np.inf  # the decrement of the step before
+        last, first = np.inf, np.inf  # the decrement of the step before; the objective at the start
         slow = 0
         while len(trace.rows) < max_iter:
             matrix = self._model(task, at)
@@ -45,12 +58,13 @@ class ProxNewton:
             rate = decrement / last if last > 0 else 1.0
             is_slow = rate > SLOW
             self.left = decrement * (min(max(rate, LUCK), 1.0) if last < np.inf else 1.0) / max(value, TINY)
-            last = decrement
-            slow = slow + 1 if at.hessian is not None and is_slow else 0
-            if slow >= RUNAWAY and value > task.null_value:  # a start worse than none is left for it
-                self.point, last, slow = task.start(), np.inf, 0
+            first = value if last == np.inf else first
+            slow = slow + 1 if at.hessian is not None and is_slow and decrement <= FAR * first else 0
+            if last == np.inf and is_lost(task, self.point, value, decrement):
+                self.point = task.start()
                 at = task.evaluate(self.point, hessian=True)
                 continue
+            last = decrement
             if slow >= RUNAWAY or (is_slow and at.hessian is not None and decrement <= NOISE * value):
                 return
             if self.left <= enough:

@@ -151,9 +151,19 @@ def fold_fits(folds: FoldLosses, alphas: Array, start: Array, max_iter: int) -> 
         lost = _settle(folds, fits, folds.l2(alphas[at]))
         found[at] = [folds.task.to_state(fit.point) for fit in fits]
         for s in np.flatnonzero(lost).tolist():
-            found[at][s] = chord.solve(folds.alone(s, float(alphas[at, s])), max_iter).state
+            found[at][s] = _alone(folds.alone(s, float(alphas[at, s])), found[at][s], max_iter)
             fits[s].point, fits[s].loss = folds.task.to_point(found[at][s]), np.inf  # seen by the next pass
     return found
+
+
+def _alone(task: GeneralisedLinear, state: Weights, max_iter: int) -> Weights:
+    """The fit of one training set by itself, from where the common steps left it.
+
+    Without a penalty there may be no minimum: then it ends where a model's own fit does.
+    """
+    if task.strengths.alpha == 0:
+        return chord.solve(task, max_iter).state
+    return task.to_state(chord.descend(task, task.to_point(state), max_iter, Trace()))
 
 
 def _settle(folds: FoldLosses, fits: Sequence[_Fit], l2: Array, enough: float = ENOUGH) -> Array:

@@ -29,7 +29,8 @@ class ScoreProblem(Problem):
         self.strengths = s.alpha * (1 - s.l1_ratio) * s.factors
         self._scale, self._shift = self._user_units() if in_user_units else self._unit_curvature()
         self._curvature: Curvature | None = None
-        self._last_gap = np.inf
+        self._last_gap, self._least = np.inf, np.inf
+        self._n_flat = self.size  # the fewest flat directions of a Hessian so far
 
     def start(self) -> Array:
         """No weights; the intercept that the mean of the target has."""
@@ -70,24 +71,31 @@ class ScoreProblem(Problem):
         return np.append(own, gradient[-1] / self._unit) if self.fit_intercept else own
 
     def gap(self, x: Array, value: float, gradient: Array) -> float | None:
-        """Half the Newton decrement, from a Hessian that is not far behind: an estimate. None of very many columns."""
+        """Half the Newton decrement, from a Hessian that is not far behind: an estimate. None of very many columns.
+
+        Infinite where more directions are flat than at the start: nothing is known of what is left along them.
+        """
         if self.task.size > MOST_COLUMNS:
             return None
         if self._curvature is None:
             self._refresh(x, gradient)
         assert self._curvature is not None
         found = self._half_decrement(gradient)
-        if found < STALE * self._last_gap:
+        if found < STALE * self._last_gap or np.isinf(found):
             self._refresh(x, gradient)
             found = self._half_decrement(gradient)
-        return found
+        self._least = min(self._least, value)
+        return max(found, value - self._least)  # far up, where rows are saturated, a decrement tells little
 
     def _refresh(self, x: Array, gradient: Array) -> None:
         self._curvature = Curvature(self.hessian(x))
+        self._n_flat = min(self._n_flat, self._curvature.n_flat)
         self._last_gap = self._half_decrement(gradient)
 
     def _half_decrement(self, gradient: Array) -> float:
         assert self._curvature is not None
+        if self._curvature.n_flat > self._n_flat:
+            return np.inf
         return max(float(gradient @ self._curvature.solve(gradient)), 0.0) / 2
 
     def _user_units(self) -> tuple[Array, Array]:

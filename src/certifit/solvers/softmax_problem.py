@@ -23,6 +23,7 @@ class SoftmaxProblem(Problem):
     def __init__(self, task: SoftmaxRegression, in_user_units: bool) -> None:
         self.task, self.size = task, task.size
         scale, shift = task.scaling.scale, task.scaling.shift
+        self._least, self._n_flat = np.inf, self.size  # the least value so far, the fewest flat directions
         self._transform = np.eye(len(scale) + 1)
         if in_user_units:
             self._transform[:-1, :-1] = np.diag(1 / scale)
@@ -55,7 +56,11 @@ class SoftmaxProblem(Problem):
         """Half the Newton decrement where a Hessian is cheap: an estimate."""
         if self.size > MOST_ENTRIES:
             return None
-        return max(float(gradient @ Curvature(self.hessian(x)).solve(gradient)), 0.0) / 2
+        curvature = Curvature(self.hessian(x))
+        self._least, self._n_flat = min(self._least, value), min(self._n_flat, curvature.n_flat)
+        if curvature.n_flat > self._n_flat:
+            return np.inf  # saturated: nothing is known of what is left along directions that are flat only here
+        return max(float(gradient @ curvature.solve(gradient)) / 2, value - self._least)
 
 
 def minimise(task: SoftmaxRegression, solver: Any, tol: float, max_iter: int, step_tol: float) -> SoftmaxRun:

@@ -17,6 +17,7 @@ from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
 from certifit.statistics import row_losses
 from certifit.statistics.gram import Scaling
+from certifit.statistics.row_curvature import in_large_blocks
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,10 @@ class At:
 def oracle(source: Source, at: At, hessian: bool = False, cells: Cells | None = None) -> Oracle:
     """The statistic of a source: one pass."""
     of_run = _of_run if at.loss.code is not None else _of_run_in_python
-    f = partial(of_run, at=at, hessian=hessian, cells=cells, block_rows=source.block_rows)
+    blocks = source if hessian else in_large_blocks(source)
+    f = partial(of_run, at=at, hessian=hessian, cells=cells, block_rows=blocks.block_rows)
     with np.errstate(over="ignore", invalid="ignore"):
-        total: Oracle = source.reduce(f)
+        total: Oracle = blocks.reduce(f)
     if total.hessian is not None and total.hessian.ndim == 4:
         total = replace(total, hessian=row_losses.chosen(total.hessian))
     return total

@@ -37,7 +37,7 @@ class Gap:
     @property
     def relative(self) -> float:
         """The proven excess, relative."""
-        return (self.value + self.rounding) / self.scale + TINY
+        return float(self.value + self.rounding) / float(self.scale) + TINY  # infinite where that overflows
 
 
 @dataclass(frozen=True)

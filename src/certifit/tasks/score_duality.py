@@ -31,6 +31,7 @@ from certifit.tasks.duality import Gap, brackets_of, finite_share
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
 
 MOST_TERMS = 1000  # of a score; where there may be more, the entries of the rows are looked at
+EXACT_SCORE = 1e-8  # scores that are right to so much are exact
 VALUE_ERROR = 64 * UNIT  # of the value of a loss, relative to the terms that cancel in it
 
 
@@ -66,7 +67,7 @@ class ScorePoint:
     @property
     def scale(self) -> float:
         """What an excess is relative to."""
-        return scale_of(self.task, self.objective)
+        return scale_of(self.task, self.objective, self.curved)
 
     @property
     def is_feasible(self) -> bool:
@@ -98,7 +99,7 @@ class ScorePoint:
     def gradient_error(self) -> Array:
         """Rounding of the entries of the gradient."""
         slope, curved = self.slope, self.curved
-        each = MATRIX_ERROR * slope + 8 * UNIT * (curved + 1 + abs(self.task.targets.mean) + slope)
+        each = MATRIX_ERROR * slope + 8 * UNIT * (curved + self.task.loss.cancelled(self.task.targets.mean) + slope)
         own = 4 * UNIT * (np.abs(self.at.gradient) + self.task.l2 * np.abs(self.point))
         return np.asarray(self.reach * (each + self.score_error * curved) + own)
 
@@ -106,7 +107,7 @@ class ScorePoint:
     def value_error(self) -> float:
         """Rounding of the mean loss in its terms of the size of y (1 + |z|), which cancel."""
         scores = float(self.reach @ np.abs(self.point)) + self.task.largest_offset
-        return VALUE_ERROR * (1 + abs(self.task.targets.mean)) * (1 + scores)
+        return VALUE_ERROR * self.task.loss.cancelled(self.task.targets.mean) * (1 + scores)
 
     @property
     def most_loss(self) -> float:
@@ -151,9 +152,16 @@ def better(first: Gap, second: Gap) -> Gap:
     return second if second.relative < first.relative else first  # never a NaN
 
 
-def scale_of(task: GeneralisedLinear, objective: float) -> float:
-    """What an excess is relative to: the objective, or where it is an exact fit to rounding, a floor below it."""
-    floor = EXACT_FIT * task.null_value if objective < 1e-6 else 0.0
+def scale_of(task: GeneralisedLinear, objective: float, curved: float) -> float:
+    """What an excess is relative to: the objective, or where it is an exact fit to rounding, a floor below it.
+
+    curved: the mean of l''. Where the target hardly varies, the floor is what a change of all scores by EXACT_SCORE
+    costs, in units of 1 / M of the loss's self-concordance.
+    """
+    floor = 0.0
+    if objective < 1e-6:
+        unit = EXACT_SCORE / task.loss.concordance if task.loss.concordance else 0.0
+        floor = max(EXACT_FIT * task.null_value, curved * unit**2 / 2)
     return max(objective, floor, TINY)
 
 

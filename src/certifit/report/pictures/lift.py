@@ -7,8 +7,8 @@ from certifit.report import svg, text
 
 def draw(context: dict[str, Any]) -> str:
     """Dots with intervals round the line of equality; empty text without means, or with one group."""
-    lift = None if context["deviance"] is None else context["deviance"]["lift"]
-    groups = [] if lift is None else lift["groups"]
+    lift: dict[str, Any] = ({} if context["deviance"] is None else context["deviance"]["lift"]) or {}
+    groups = lift.get("groups", [])
     if len(groups) < 2:
         return ""
     least = min(min(one["predicted"], one["observed"], one["low"]) for one in groups)
