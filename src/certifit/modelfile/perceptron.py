@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -120,8 +120,7 @@ def read(metadata: Metadata, arrays: Arrays) -> Parts:
     opened = open_maps(metadata, arrays)
     _check_arrays(metadata, opened)
     labels = build_labels(metadata["labels"], opened.rest)
-    n_updates = sum(opened.rest["mistakes"].tolist())
-    _check_content(metadata, opened.rest, n_updates)
+    _check_content(metadata, opened.rest)
     try:
         maps = close_maps(opened, metadata)
     except ValueError as error:
@@ -130,13 +129,13 @@ def read(metadata: Metadata, arrays: Arrays) -> Parts:
 
     certificate = PerceptronCertificate(
         **metadata["certificate"],
-        n_updates=n_updates,
+        n_updates=_n_updates(opened.rest),
         rank=opened.p,
         n_columns=opened.p,
         condition=0.0,
         rows=tuple(opened.rest["proof.rows"].tolist()),
         multipliers=tuple(opened.rest["proof.multipliers"].tolist()),
-        cycle=() if metadata["cycle"] is None else (metadata["cycle"]["first"], metadata["cycle"]["last"]),
+        cycle=_cycle(metadata),
     )
     return Parts(maps, certificate, labels)
 
@@ -170,11 +169,21 @@ def _check_arrays(metadata: Metadata, opened: Opened) -> None:
     check_arrays(specs, sizes, opened.rest)
 
 
-def _check_content(metadata: Metadata, own: Arrays, n_updates: int) -> None:
+def _n_updates(arrays: Arrays) -> int:
+    """A mistake is an update. Integers of Python: a forged sum may pass 64 bits."""
+    return sum(arrays["mistakes"].tolist())
+
+
+def _cycle(metadata: Metadata) -> tuple[int, ...]:
+    cycle = metadata["cycle"]
+    return () if cycle is None else (cycle["first"], cycle["last"])
+
+
+def _check_content(metadata: Metadata, own: Arrays) -> None:
     stored, n_rows, n_epochs = metadata["certificate"], metadata["data"]["n_rows"], metadata["n_epochs"]
     bound, rows = stored["bound"], own["proof.rows"]
     cycle = metadata["cycle"] or {"first": 0, "last": n_epochs}
-    share = math.inf if math.isinf(bound) else n_updates / bound if bound > 0 else 0.0
+    share = math.inf if math.isinf(bound) else _n_updates(own) / bound if bound > 0 else 0.0
     refuse_any(
         {
             "a perceptron of other than two classes": metadata["labels"]["count"] != 2,
@@ -203,8 +212,8 @@ def build(cls: type[Any], metadata: Metadata, arrays: Arrays, parts: Parts) -> A
     set_maps(model, metadata, parts.maps)
     model.certificate_, model.classes_ = parts.certificate, parts.extra
     model.coef_, model.intercept_, model.target_name_ = arrays["coef"], arrays["intercept"], metadata["target"]
-    proof: Any = parts.certificate
-    model.data_, model.n_updates_, model.cycle_ = dict(metadata["data"]), proof.n_updates, proof.cycle or None
+    model.data_, model.n_updates_ = dict(metadata["data"]), _n_updates(arrays)
+    model.cycle_ = _cycle(metadata) or None
     model.history_ = [
         {"iteration": i, "mistakes": mistakes, "seconds": math.nan}
         for i, mistakes in enumerate(arrays["mistakes"].tolist(), start=1)
@@ -218,9 +227,9 @@ def _size(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[int, float]:
 
 def describe(metadata: Metadata, arrays: Arrays, parts: Parts) -> dict[str, Any]:
     """What an inspection shows of a perceptron."""
-    weights, proof = arrays["coef"][0], cast(Any, parts.certificate)
+    weights = arrays["coef"][0]
     return {
-        "model": {"n_updates": proof.n_updates, "has_standard_errors": False},
+        "model": {"n_updates": _n_updates(arrays), "has_standard_errors": False},
         "classes": {"labels": parts.extra.tolist(), "dtype": metadata["labels"]["dtype"]},
         "coefficients": {
             "count": len(weights),

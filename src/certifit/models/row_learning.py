@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from certifit.certificates.generalised import CLAIM, ScoreCertificate
-from certifit.data.gate import class_source, fit_source, predict_source
+from certifit.data.gate import class_source, fit_source, predict_rows, predict_source
 from certifit.data.labels import coded, read_labels
 from certifit.data.source import Source
 from certifit.models.mapped import unchanged_on_error
@@ -50,8 +50,8 @@ class QuantityByRows:
                 model.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
                 mapped = model.fit_maps(source)
             else:
-                source = fit_source(model.reader(), X, y, sample_weight, offset, exposure)
-                mapped = model._mapped(predict_source(model, source))
+                predict_source(model, X) if isinstance(X, Source) else predict_rows(model, X)
+                mapped = model._mapped(fit_source(model.reader(), X, y, sample_weight, offset, exposure))
             learn(model, mapped)
         return self
 
