@@ -63,7 +63,7 @@ def standardised(rng):
     return X, rng.random(400) < 1 / (1 + np.exp(-z)), rng.poisson(np.exp(z / 2)).astype(float)
 
 
-@pytest.mark.parametrize("solver", SMOOTH)
+@pytest.mark.parametrize("solver", [*SMOOTH, "coordinate-descent"])
 def test_every_smooth_solver_ends_at_the_same_minimum(solver, standardised):
     X, labels, counts = standardised
     for model, y in ((cf.LogisticRegression(0.01), labels), (cf.PoissonRegressor(0.01), counts)):

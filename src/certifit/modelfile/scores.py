@@ -57,6 +57,7 @@ SOLVERS = (
     "sgd",
     "mini-batch",
     "averaged-sgd",
+    "coordinate-descent",
 )
 SHARE_FROM_0 = Check(
     "a number from 0 to 1", lambda value: SETTING_FROM_0.accepts(value) and not isinstance(value, bool) and value <= 1

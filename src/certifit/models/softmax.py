@@ -11,7 +11,7 @@ from certifit.certificates.softmax import certify
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
-from certifit.solvers.generalised import AUTO, is_stochastic
+from certifit.solvers.generalised import AUTO, COORDINATE, is_stochastic
 from certifit.solvers.softmax import SoftmaxRun, solve
 from certifit.solvers.softmax_problem import minimise
 from certifit.tasks.softmax import SoftmaxRegression, SoftmaxWeights
@@ -34,6 +34,8 @@ def solve_softmax(task: SoftmaxRegression, solver: Any, tol: float, max_iter: in
     """The minimiser by a solver, or by the one that suits the task."""
     if solver == AUTO and step_tol == 0:
         return solve(task, tol, max_iter)
+    if solver == COORDINATE:
+        raise ValueError(f"solver={solver!r} is for two classes. With {task.n_classes} classes take another solver.")
     if is_stochastic(solver):
         raise ValueError(
             f"solver={solver!r} learns scores of two classes row by row. With {task.n_classes} classes take another "

@@ -13,33 +13,41 @@ from certifit.solvers.table import SOLVERS, solver_of
 from certifit.tasks.generalised import GeneralisedLinear
 
 AUTO = "auto"
+COORDINATE = "coordinate-descent"  # on the quadratic model of a Newton step: what an L1 penalty and bounds need
 MOST_COLUMNS = 3000  # that a Hessian is made of
 
 
 def check_solver(solver: Any) -> None:
     """Refuse what is no solver."""
-    if isinstance(solver, str) and solver != AUTO and solver not in SOLVERS:
-        names = ", ".join(map(repr, (AUTO, *SOLVERS)))
+    if isinstance(solver, str) and solver not in (AUTO, COORDINATE, *SOLVERS):
+        names = ", ".join(map(repr, (AUTO, *SOLVERS, COORDINATE)))
         raise ValueError(f"solver must be one of {names}, or an instance of a solver. Got {solver!r}.")
-    if solver != AUTO:
+    if not is_own(solver):
         solver_of(solver)
+
+
+def is_own(solver: Any) -> bool:
+    """Whether a solver is one that knows the model, not one of any function."""
+    return isinstance(solver, str) and solver in (AUTO, COORDINATE)
 
 
 def is_stochastic(solver: Any) -> bool:
     """Whether a solver learns row by row."""
-    return solver != AUTO and "rows" in solver_of(solver).needs
+    return not is_own(solver) and "rows" in solver_of(solver).needs
 
 
 def solve(task: GeneralisedLinear, solver: Any, tol: float, max_iter: int, step_tol: float) -> Run:
     """The minimiser by a solver, or by the one that suits the task."""
-    if solver == AUTO:
-        if not task.is_smooth:
+    if is_own(solver):
+        if not task.is_smooth or solver == COORDINATE:
             return score_path.solve(task, max_iter, step_tol)
         if task.size > MOST_COLUMNS:
             return newton_cg.solve(task, tol, max_iter, step_tol)
         return chord.solve(task, max_iter, step_tol)
     if not task.is_smooth:
-        raise ValueError(f"solver={solver!r} takes no L1 penalty and no bounds. Use solver='auto'.")
+        raise ValueError(
+            f"solver={solver!r} takes no L1 penalty and no bounds. Use solver='auto' or 'coordinate-descent'."
+        )
     return _smooth(task, solver_of(solver), Stop(tol, step_tol, max_iter))
 
 
