@@ -187,6 +187,14 @@ def test_an_estimate_says_so_after_a_load():
     assert from_bytes(to_bytes(model)).certificate_.is_local == model.certificate_.is_local is True
 
 
+def test_a_history_of_200_000_iterations_is_kept():
+    model = copy.deepcopy(samples()["poisson"].model)
+    row = {"objective": 1.0, "gap": float("inf"), "step": 0.5, "seconds": 0.0}
+    model.history_ = [{"iteration": 2 * i, **row} for i in range(200_000)]
+    again = from_bytes(to_bytes(model))
+    assert again.n_iter_ == model.n_iter_ == 399_998 and len(again.history_) == 200_000
+
+
 # ---- rows that come in parts
 
 
