@@ -13,7 +13,7 @@ from certifit.data.source import Block, Source, tree_sum
 
 @dataclass(frozen=True)
 class TargetSums:
-    """Number of rows that have a weight, sums of w, w y and w y^2, and the ends of y."""
+    """Number of rows that have a weight, sums of w, w y, w y^2 and w offset, and the ends of y."""
 
     n_rows: int
     weight: float
@@ -21,6 +21,12 @@ class TargetSums:
     second: float
     low: float
     high: float
+    offset: float = 0.0
+
+    @property
+    def mean_offset(self) -> float:
+        """What the rows' scores have beside b + x'w, on average."""
+        return self.offset / self.weight
 
     @property
     def mean(self) -> float:
@@ -42,6 +48,7 @@ class TargetSums:
             self.second + other.second,
             min(self.low, other.low),
             max(self.high, other.high),
+            self.offset + other.offset,
         )
 
 
@@ -59,13 +66,15 @@ def _of_block(run: Block, begin: int, end: int) -> TargetSums:
     if run.y is None:
         raise ValueError("The rows carry no target.")
     y = run.y[begin:end]
+    offset = None if run.offset is None else run.offset[begin:end]
     if run.weight is None:
         weight, n_rows, total = None, len(y), float(len(y))
     else:
         weight = run.weight[begin:end]
-        y, weight = y[weight > 0], weight[weight > 0]
+        seen = weight > 0
+        y, weight, offset = y[seen], weight[seen], None if offset is None else offset[seen]
         n_rows, total = len(y), float(weight.sum())
     own: Array = y if weight is None else y * weight
-    with np.errstate(over="ignore"):
-        first, second = float(own.sum()), float((own * y).sum())
-    return TargetSums(n_rows, total, first, second, y.min(initial=np.inf), y.max(initial=-np.inf))
+    added = 0.0 if offset is None else float((offset if weight is None else offset * weight).sum())
+    low, high = y.min(initial=np.inf), y.max(initial=-np.inf)
+    return TargetSums(n_rows, total, float(own.sum()), float((own * y).sum()), low, high, added)

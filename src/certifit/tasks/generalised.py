@@ -175,7 +175,7 @@ class GeneralisedLinear:
         """No weights; the intercept that the mean of the target has."""
         point, loss = np.zeros(self.size), self.loss
         if self.fit_intercept:
-            point[-1] = loss.score(self.targets.mean)
+            point[-1] = loss.score(self.targets.mean) - self.targets.mean_offset
         low, high = getattr(loss, "scores", (-np.inf, np.inf))
         return point if np.isinf(low) and np.isinf(high) else self._legal_start(point)
 
