@@ -111,7 +111,7 @@ def test_weights_of_classes_come_back_by_label(kind):
     assert again.fit(X, labels[is_high * 1]).coef_.tobytes() == model.coef_.tobytes()
 
 
-@pytest.mark.parametrize("solver", ["auto", *SOLVERS])
+@pytest.mark.parametrize("solver", scores.SOLVERS)
 def test_a_model_of_every_solver_comes_back(solver):
     X, counts, _ = few_rows()
     model = quietly(cf.PoissonRegressor(0.1, solver=solver, max_iter=50).fit, X, counts)
@@ -120,7 +120,7 @@ def test_a_model_of_every_solver_comes_back(solver):
 
 
 def test_every_solver_and_every_family_of_the_library_has_its_name():
-    assert ("auto", *SOLVERS) == scores.SOLVERS
+    assert ("auto", *SOLVERS, "coordinate-descent") == scores.SOLVERS
     assert tuple(FAMILIES) == laws.NAMES
     assert {name for name, law in FAMILIES.items() if vars(law)} == {"tweedie", "negative-binomial"}
     for estimator, name in laws.LAWS.items():
