@@ -94,7 +94,7 @@ def peer(module: str, name: str, X: Any, y: Any, **parameters: Any) -> Callable[
     return fit
 
 
-def glum(kind: str, X: Any, y: Any, alpha: float, l1_ratio: float = 0.0, tol: float = 1e-8) -> Fit:
+def glum(kind: str, X: Any, y: Any, alpha: float, l1_ratio: float = 0.0, tol: float = 1e-6) -> Fit:
     """glum's fit at equal penalty."""
     family = {"logistic": "binomial", "poisson": "poisson", "gamma": "gamma"}[kind]
     link = "logit" if kind == "logistic" else "log"
@@ -169,9 +169,9 @@ def softmax(quick: bool) -> Iterator[Compared]:
     linear = "sklearn.linear_model"
     rivals = installed(
         {
-            "scikit-learn lbfgs, excess 1e-5": (
+            "scikit-learn lbfgs, tight": (
                 "sklearn",
-                peer(linear, "LogisticRegression", X, y, tol=1e-5, max_iter=2000),
+                peer(linear, "LogisticRegression", X, y, tol=1e-7, max_iter=2000),
             ),
             "scikit-learn lbfgs, its default": ("sklearn", peer(linear, "LogisticRegression", X, y)),
         }
