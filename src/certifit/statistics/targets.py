@@ -77,4 +77,5 @@ def _of_block(run: Block, begin: int, end: int) -> TargetSums:
     own: Array = y if weight is None else y * weight
     added = 0.0 if offset is None else float((offset if weight is None else offset * weight).sum())
     low, high = y.min(initial=np.inf), y.max(initial=-np.inf)
-    return TargetSums(n_rows, total, float(own.sum()), float((own * y).sum()), low, high, added)
+    with np.errstate(over="ignore", invalid="ignore"):  # squares beyond float64 are refused in words later
+        return TargetSums(n_rows, total, float(own.sum()), float((own * y).sum()), low, high, added)
