@@ -2,6 +2,9 @@
 
 value: how far the objective can be from its minimum, relative to the objective. rounding: what the arithmetic of
 the certificate itself may have added. Both are in the unit of `tol`; the certificate holds iff value <= tolerance.
+
+Only where the objective is below 1e-14 of the null model's, an exact fit to rounding, both are relative to the null
+model's objective, and claim is EXACT_FIT_CLAIM.
 """
 
 from __future__ import annotations
@@ -11,11 +14,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+EXACT_FIT_CLAIM = "excess of the objective relative to the null model's: exact fit to rounding"
+MOST_RELATIONS_IN_FIRST = 3
+
 
 @dataclass(frozen=True)
 class Certificate:
     """The proof that goes with a fit. See `sentences()` for it in words.
 
+    literal: None where the value is about all weights. A number where columns that repeat others but for the rounding
+    of their entries were treated as exact combinations: the value is then about the fits without these columns, and
+    literal is how far the objective can be above its minimum over all weights, for the entries as given.
     prediction_change: how far the predictions of the rows can be from those of the best fit, root mean square, in the
     unit of the target; None where no theorem gives it, and in a model read from a file.
     """
@@ -31,6 +40,7 @@ class Certificate:
     dependent: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     digits: tuple[float, ...] = ()
+    literal: float | None = None
     prediction_change: float | None = field(default=None, compare=False)
 
     @property
@@ -39,20 +49,18 @@ class Certificate:
         return bool(self.value <= self.tolerance)
 
     @property
+    def is_exact_fit(self) -> bool:
+        """True where the value is relative to the null model's objective, not to the model's own."""
+        return self.claim == EXACT_FIT_CLAIM
+
+    @property
     def fault(self) -> str:
         """Why there can be no proof, where it is not that the value is too large."""
         return ""
 
     def sentences(self) -> list[str]:
         """The certificate in words."""
-        if self.holds:
-            first = f"Converged: the objective is proven to be within {self.value:.1e} (relative) of the best possible."
-        else:
-            first = (
-                f"NOT certified: the objective can be up to {self.value:.1e} (relative) above its minimum; "
-                f"asked was {self.tolerance:.0e}.{self._prediction_sentence()}"
-            )
-        return [first, *self._rank_sentences(), *self._digit_sentences()]
+        return [self._first_sentence(), *self._rank_sentences(), *self._digit_sentences()]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -70,6 +78,29 @@ class Certificate:
     def __repr__(self) -> str:
         sign = "<=" if self.holds else ">"
         return f"Certificate({self.claim}: {self.value:.1e} {sign} tol {self.tolerance:.0e})"
+
+    def _first_sentence(self) -> str:
+        condition = "" if self.literal is None else f"treating {self._relations_in_short()} as exact, "
+        literally = "" if self.literal is None else f" Taken literally, the data allow up to {self.literal:.1e} less."
+        if not self.holds:
+            return (
+                f"NOT certified: {condition}the objective can be up to {self.value:.1e} (relative) above its minimum; "
+                f"asked was {self.tolerance:.0e}.{literally}{self._prediction_sentence()}"
+            )
+        if self.is_exact_fit:
+            return (
+                f"Exact fit to rounding: {condition}the objective is proven to be within {self.value:.1e} of the best "
+                f"possible, relative to that of the null model.{literally}"
+            )
+        return (
+            f"Converged: {condition}the objective is proven to be within {self.value:.1e} (relative) of the best "
+            f"possible.{literally}"
+        )
+
+    def _relations_in_short(self) -> str:
+        shown = ", ".join(self.dependent[:MOST_RELATIONS_IN_FIRST])
+        more = len(self.dependent) - MOST_RELATIONS_IN_FIRST
+        return f"{shown} and {more} more relations" if more > 0 else shown
 
     def _prediction_sentence(self) -> str:
         if self.prediction_change is None or not math.isfinite(self.prediction_change):

@@ -37,7 +37,9 @@ from certifit.modelfile.schema import (
     OrNull,
     Spec,
     check_arrays,
+    dump_literal,
     refuse_any,
+    with_literal,
 )
 from certifit.modelfile.sparse import (
     build_penalty,
@@ -51,16 +53,16 @@ from certifit.modelfile.sparse import (
 if TYPE_CHECKING:
     from certifit.certificates.inference import Inference
 
+CERTIFICATE: Mapping[str, Spec] = {
+    "claim": TEXT,
+    "dependent": TEXTS,
+    "has_digits": FLAG,
+    "rounding": MAGNITUDE,
+    "theorem": TEXT,
+    "tolerance": NUMBER_FROM_0,
+    "value": MAGNITUDE,
+}
 FITTED: Mapping[str, Spec] = {
-    "certificate": {
-        "claim": TEXT,
-        "dependent": TEXTS,
-        "has_digits": FLAG,
-        "rounding": MAGNITUDE,
-        "theorem": TEXT,
-        "tolerance": NUMBER_FROM_0,
-        "value": MAGNITUDE,
-    },
     "data": {"n_rows": COUNT_FROM_1, "sum_weight": MAGNITUDE, "target_mean": NUMBER, "target_sd": MAGNITUDE},
     "inference": OrNull({"exponent": INTEGER, "rss": NUMBER_FROM_0, "tss": NUMBER_FROM_0}),
     "n_directions": OrNull(COUNT),  # null: the null space was too large to keep
@@ -75,7 +77,7 @@ MOST_DIGITS = 15.0
 
 def fitted(metadata: Metadata) -> Mapping[str, Spec]:
     """What the metadata of a fitted model says."""
-    return {**FITTED, **maps_spec(metadata)}
+    return {**FITTED, "certificate": with_literal(CERTIFICATE, metadata), **maps_spec(metadata)}
 
 
 def dump(model: Any) -> tuple[Metadata, Arrays]:
@@ -101,6 +103,7 @@ def dump(model: Any) -> tuple[Metadata, Arrays]:
             **{key: float(getattr(certificate, key)) for key in ("rounding", "tolerance", "value")},
             "dependent": list(certificate.dependent),
             "has_digits": bool(certificate.digits),
+            **dump_literal(certificate.literal),
         },
         "data": {
             "n_rows": int(model.data_["n_rows"]),
@@ -237,6 +240,7 @@ def _build_certificate(metadata: Metadata, arrays: Arrays, p: int, coefficients:
         dependent=tuple(stored["dependent"]),
         names=coefficients if stored["has_digits"] or metadata.keys() & {"penalty", "robust"} else (),
         digits=tuple(arrays["certificate.digits"].tolist()) if stored["has_digits"] else (),
+        literal=stored.get("literal"),
     )
 
 

@@ -81,6 +81,17 @@ def one_of(*values: str) -> Check:
     return Check("one of " + ", ".join(map(repr, values)), lambda value: isinstance(value, str) and value in values)
 
 
+def with_literal(spec: Mapping[str, Spec], metadata: Mapping[str, Any]) -> dict[str, Spec]:
+    """The spec of a certificate, with `literal` where the file has it: only fits that treat columns as exact do."""
+    stored = metadata.get("certificate")
+    return {**spec, "literal": MAGNITUDE} if isinstance(stored, dict) and "literal" in stored else dict(spec)
+
+
+def dump_literal(literal: float | None) -> dict[str, float]:
+    """The key that `with_literal` reads, where there is something to say."""
+    return {} if literal is None else {"literal": float(literal)}
+
+
 def check(spec: Spec, value: Any, where: str) -> None:
     """Refuse a value that its spec does not allow."""
     if isinstance(spec, OrNull):

@@ -41,8 +41,10 @@ from certifit.modelfile.schema import (
     Spec,
     brief,
     check_arrays,
+    dump_literal,
     one_of,
     refuse_any,
+    with_literal,
 )
 from certifit.modelfile.sparse import build_penalty, check_penalty, describe_penalty, dump_penalty, penalty_arrays
 from certifit.modelfile.sparse import settings as penalty_settings
@@ -73,19 +75,19 @@ PARAMETERS: Mapping[str, Spec] = {
 }
 CLASS_PARAMETERS: Mapping[str, Spec] = {**PARAMETERS, "alpha": OrNull(SETTING_FROM_0)}
 WEIGHTED: Mapping[str, Spec] = {"class_weight": OrNull(one_of("balanced", "given"))}
+CERTIFICATE: Mapping[str, Spec] = {
+    "claim": TEXT,
+    "condition": MAGNITUDE,
+    "dependent": TEXTS,
+    "fault": TEXT,
+    "is_local": FLAG,
+    "rank": COUNT,
+    "rounding": MAGNITUDE,
+    "theorem": TEXT,
+    "tolerance": NUMBER_FROM_0,
+    "value": MAGNITUDE,
+}
 FITTED: Mapping[str, Spec] = {
-    "certificate": {
-        "claim": TEXT,
-        "condition": MAGNITUDE,
-        "dependent": TEXTS,
-        "fault": TEXT,
-        "is_local": FLAG,
-        "rank": COUNT,
-        "rounding": MAGNITUDE,
-        "theorem": TEXT,
-        "tolerance": NUMBER_FROM_0,
-        "value": MAGNITUDE,
-    },
     "data": {"n_rows": COUNT_FROM_1, "sum_weight": MAGNITUDE, "target_mean": NUMBER, "target_sd": MAGNITUDE},
     "inference": OrNull(INFERENCE),
     "n_iterations": COUNT_FROM_1,
@@ -111,7 +113,8 @@ def family(has_classes: bool = False, has_law: bool = False) -> Family:
 
     def fitted(metadata: Metadata) -> Mapping[str, Spec]:
         own = {"labels": LABELS, **WEIGHTED} if has_classes else {"exposure": OrNull(TEXT)}
-        return {**FITTED, **own, **({"law": LAW} if has_law else {}), **maps_spec(metadata)}
+        proof = {"certificate": with_literal(CERTIFICATE, metadata)}
+        return {**FITTED, **proof, **own, **({"law": LAW} if has_law else {}), **maps_spec(metadata)}
 
     def dump(model: Any) -> tuple[Metadata, Arrays]:
         metadata, arrays = _dump(model)
@@ -150,6 +153,7 @@ def _dump(model: Any) -> tuple[Metadata, Arrays]:
             "dependent": list(certificate.dependent),
             "is_local": bool(certificate.is_local),
             "rank": int(certificate.rank),
+            **dump_literal(certificate.literal),
         },
         "data": {
             "n_rows": int(model.data_["n_rows"]),

@@ -23,6 +23,11 @@ ROUNDING_FLOOR = 1e-24  # squares of residuals below 1e-12 of the predictions' s
 TINY = float(np.finfo(float).tiny)  # a value is never a bare 0
 
 
+def is_exact_fit(objective: float, null: float) -> bool:
+    """Whether an objective is rounding beside the null model's: only there is an excess relative to the latter."""
+    return bool(objective < EXACT_FIT * null)
+
+
 @dataclass(frozen=True)
 class Residual:
     """Sums over rows at weights w and intercept b, r = y - b - x'w, all scaled.
