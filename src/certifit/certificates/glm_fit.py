@@ -55,7 +55,8 @@ def with_likelihood(task: GeneralisedLinear, state: Weights, fit: GlmInference) 
     """The log-likelihood from the rows, where sums do not tell it: one pass."""
     if not fit.needs_rows:
         return fit
-    likelihood = partial(fit.family.log_likelihood, dispersion=fit.likelihood_dispersion, weights=fit.weights)
+    phi, weights = fit.likelihood_dispersion, fit.likelihood_weights
+    likelihood = partial(fit.family.log_likelihood, dispersion=phi, weights=weights)
     return replace(fit, given_likelihood=likelihood_sum(task.source, _fit(task, state), likelihood))
 
 

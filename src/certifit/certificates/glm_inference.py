@@ -5,13 +5,15 @@
 phi is the dispersion: 1 for Bernoulli, binomial, Poisson and negative binomial targets, else estimated as Pearson's
 sum / (N - p). Where it is estimated, R and statsmodels differ, and `convention` says whose numbers these are:
 
-    "R"            Student's t with N - p degrees of freedom; the log-likelihood has phi = deviance / N, and AIC and BIC
-                   count phi as a parameter
+    "R"            Student's t with N - p degrees of freedom; AIC and BIC count phi as a parameter; the log-likelihood
+                   has phi = deviance / N
     "statsmodels"  the normal law (z); the log-likelihood has the phi of the table (RSS / N for the Gaussian family with
                    the identity link), and AIC and BIC do not count it; BIC is its bic_llf
 
 Elsewhere both agree. Frequency weights count rows: N is the sum of weights. With variance weights (statsmodels'
-var_weights, R's weights) N is the number of rows; so it is for the binomial family, whose weights are trials.
+var_weights, R's weights) N is the number of rows; so it is for the binomial family, whose weights are trials. There the
+log-likelihood is sum log p(y_i; mu_i, phi / w_i), but R's of Gamma and inverse Gaussian targets is that of frequencies,
+sum w_i log p(y_i; mu_i, phi) with phi = deviance / sum of weights, while BIC has the logarithm of the number of rows.
 The null model has the intercept and the offset alone; without an intercept the offset alone, as in R.
 """
 
@@ -31,7 +33,7 @@ from certifit.certificates.inference import WEIGHTS, Convention, centred_factor,
 from certifit.certificates.summary import Dropped, left_out
 from certifit.data.columns import Array
 from certifit.families.response import Response
-from certifit.families.responses import Binomial, Tweedie
+from certifit.families.responses import Binomial, Gamma, InverseGaussian, Tweedie
 
 Rules = Literal["R", "statsmodels"]
 Dispersion = Literal["pearson", "deviance"] | float | None
@@ -175,14 +177,23 @@ class GlmInference:
         if self.family.dispersion is not None:
             return float(self.family.dispersion)
         is_profiled = self.family.name == "gaussian" and self.link == "identity"
-        return self.deviance / self.n_obs if self.convention == "R" or is_profiled else self.dispersion
+        if not (self.convention == "R" or is_profiled):
+            return self.dispersion
+        return self.deviance / (self.sum_weight if self.likelihood_weights == "frequency" else self.n_rows)
+
+    @property
+    def likelihood_weights(self) -> Convention:
+        """What the weights of the log-likelihood are: R's Gamma()$aic and inverse.gaussian()$aic count rows by them."""
+        is_counted = self.convention == "R" and isinstance(self.family, Gamma | InverseGaussian)
+        return "frequency" if is_counted else self.weights
 
     @property
     def needs_rows(self) -> bool:
         """Whether sums do not tell the log-likelihood."""
         if self.family.dispersion is not None:
             return False
-        return isinstance(self.family, Tweedie) or (self.weights == "variance" and self.sum_weight != self.n_rows)
+        has_variances = self.likelihood_weights == "variance" and self.sum_weight != self.n_rows
+        return isinstance(self.family, Tweedie) or has_variances
 
     @property
     def log_likelihood(self) -> float:
@@ -195,7 +206,7 @@ class GlmInference:
         if not phi > 0:
             return math.inf
         constants = self.family.log_density(one, one, phi)[0] - self.family.log_density(one, one, 1.0)[0]
-        return self.saturated + self.n_obs * float(constants) - self.deviance / (2 * phi)
+        return self.saturated + self.sum_weight * float(constants) - self.deviance / (2 * phi)
 
     @property
     def n_parameters(self) -> int:
@@ -287,6 +298,11 @@ class GlmInference:
             law = f"Student's law (t), as R does; statsmodels' is the normal law: convention={'statsmodels'!r}"
             rest = f"Tests use {law if self.law == 't' else 'the normal law (z)'}."
             yield f"The dispersion is estimated: {by} / {self.df_resid:g}. {rest}"
+        if self.family.dispersion is None and self.likelihood_weights != self.weights:
+            yield (
+                "Log-likelihood, AIC and BIC count rows by their weights, as R's of this family do; statsmodels' have "
+                "phi / w: convention='statsmodels'."
+            )
         if self.needs_rows and math.isnan(self.given_likelihood):
             yield "Log-likelihood, AIC and BIC need the rows: summary(X, y, ...)."
         if not self.has_intercept:

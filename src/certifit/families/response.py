@@ -14,7 +14,7 @@
 phi is the dispersion. Log-likelihoods hold all constants, as those of R and of statsmodels do. Where phi is estimated
 the two differ in the phi that they put in:
 
-    R            deviance / sum of weights; its AIC counts phi as a parameter
+    R            deviance / sum of weights, but deviance / rows for the Gaussian; its AIC counts phi as a parameter
     statsmodels  Pearson's sum / (rows - parameters), but the mean squared residual for the Gaussian with the identity
                  link; its AIC does not count phi
 

@@ -65,14 +65,16 @@ class GlmInferenceMethods:
         ----------
         X, y, sample_weight, offset, exposure : the rows of the fit, as given to `fit` (or the scan)
             Needed for a robust covariance, for redundant="drop", and for the log-likelihood, AIC and BIC of a Tweedie
-            family and of weights="variance" with an estimated dispersion.
+            family and of weights="variance" with an estimated dispersion (by R's convention of a Gaussian one alone).
         level : of the confidence intervals
         weights : "frequency" or "variance"
             "frequency": weight 2 is the row twice, N is the sum of weights (statsmodels' freq_weights). "variance": N
             is the number of rows (its var_weights, R's weights).
         convention : "R" or "statsmodels"
             Where the dispersion is estimated (Gaussian, Gamma, inverse Gaussian, Tweedie): R tests with Student's t and
-            counts the dispersion in AIC, statsmodels tests with z and does not. Elsewhere they agree.
+            counts the dispersion in AIC, statsmodels tests with z and does not. With weights="variance" the likelihood
+            of Gamma and inverse Gaussian targets is w log p(phi) in R, log p(phi / w) in statsmodels. Elsewhere they
+            agree.
         dispersion : None, "pearson", "deviance" or a number > 0
             None: 1 for Bernoulli, binomial, Poisson and negative binomial targets, else "pearson": Pearson's sum over
             the residual degrees of freedom. For counts that spread more than Poisson's use "pearson" (quasi-Poisson).
