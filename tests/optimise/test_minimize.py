@@ -15,6 +15,8 @@ from certifit.optimise.derivatives import difference_jacobian
 from tests.optimise.functions import CLASSICS
 from tests.solvers.smooth_functions import complex_gradient, logistic
 
+# The lowest value is taken at several places, or the place is flat: no method has to end where scipy does.
+SEVERAL_PLACES = {"himmelblau", "powell_singular", "box", "styblinski_tang", "dixon_price"}
 METHODS = ["conjugate-gradient", "bfgs", "lbfgs", "newton"]
 PAIRS = [(name, method) for name in CLASSICS for method in METHODS]
 PAIRS.remove(("powell_singular", "conjugate-gradient"))  # no curvature at the minimum: ten thousand steps
@@ -45,7 +47,7 @@ def test_scipy_finds_no_lower_value(name, method):
     assert found.converged
     theirs = peer(f, np.array(x0))
     assert found.value <= theirs.fun + 1e-10 * abs(theirs.fun) + 1e-16 * abs(f(np.array(x0)))
-    if name not in ("himmelblau", "powell_singular", "box", "styblinski_tang"):  # minima that are one place alone
+    if name not in SEVERAL_PLACES:
         np.testing.assert_allclose(found.x, theirs.x, rtol=1e-5, atol=1e-5)
 
 

@@ -27,6 +27,7 @@ from certifit.certificates.summary import data_frame
 from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.runtime import core, n_threads, one_blas_thread
+from certifit.statistics import twofold
 from certifit.statistics.gram import Scaling
 from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import Weights
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     import pandas
 
 PIECE_BITS = 20  # of the numbers that are seen at a time
+PLAIN_CONDITION = 1e5  # float64 keeps directions to about 2^-53 times the condition of the columns
 ALONE = 1e-9  # 1 - h below this: the fit passes through the row whatever its target
 
 
@@ -61,6 +63,7 @@ class Frame:
 
     scaling: Scaling
     root: Array  # (p, p) upper triangular: A^-1 = root root', in scaled units
+    low: Array | None  # low part of the root, where the condition asks for it
     state: Weights
     has_intercept: bool
     weights: Convention
@@ -70,9 +73,12 @@ class Frame:
     @staticmethod
     def of(task: LeastSquares, state: Weights, fit: Inference) -> Frame:
         """The frame of a task whose columns are independent."""
-        root = task.factor.inverse_root() * np.sqrt(task.gram.scaling.weight_scale)
+        size = np.sqrt(task.gram.scaling.weight_scale)
+        root, low = task.factor.inverse_root() * size, None
+        if task.factor.condition > PLAIN_CONDITION:
+            root, low = twofold.multiply(task.factor.inverse_root_pair(), (size, np.zeros(())))
         settings = (bool(task.fit_intercept), fit.weights, fit.exponent)
-        return Frame(task.gram.scaling, root, state, *settings, _piece_rows(task.source.block_rows, len(root)))
+        return Frame(task.gram.scaling, root, low, state, *settings, _piece_rows(task.source.block_rows, len(root)))
 
     def pieces(self, run: Block) -> Iterator[Block]:
         """A run cut at the ends of blocks and pieces of them: sums do not depend on the chunks that rows come in."""
@@ -83,10 +89,7 @@ class Frame:
         """The rows of a block."""
         if block.y is None:
             raise ValueError("The rows have no target. Pass y, or a scan with target='name of the column'.")
-        s, first = self.scaling, int(self.has_intercept)
-        directions = _scaled(block.X, s) @ self.root[first:]
-        if first:
-            directions += self.root[0]
+        directions = self._directions(block.X)
         raw = block.y - core.scores(block.rows, self.state.coef, self.state.intercept, n_threads())
         residual = np.ldexp(raw, -self.exponent)
         times = np.ones(len(raw)) if block.weight is None else block.weight
@@ -96,6 +99,26 @@ class Frame:
             times = np.where(times > 0, 1.0, 0.0)
         leverage = np.einsum("ij,ij->i", directions, directions)
         return SeenRows(directions, leverage, residual, times, raw)
+
+    def _directions(self, X: Any) -> Array:
+        """(1, x - shift) root: |t_i|^2 <= 1, while the products that cancel in it grow with the condition."""
+        if self.low is not None:
+            return self._twofold_directions(X, self.low)
+        first = int(self.has_intercept)
+        directions = _scaled(X, self.scaling) @ self.root[first:]
+        return np.asarray(directions + self.root[0] if first else directions)
+
+    def _twofold_directions(self, X: Any, low: Array) -> Array:
+        s, first = self.scaling, int(self.has_intercept)
+        dense = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+        x, x_low = twofold.two_sum(dense * s.scale, -s.shift)  # scales are powers of 2
+        total: twofold.Pair = (np.zeros((len(dense), len(self.root))), np.zeros((len(dense), len(self.root))))
+        for j in range(first, len(self.root)):
+            column = (x[:, [j - first]], x_low[:, [j - first]])
+            total = twofold.add(total, twofold.multiply(column, (self.root[j], low[j])))
+        if first:
+            total = twofold.add(total, (self.root[0], low[0]))
+        return np.asarray(total[0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,8 @@
 
     V = A^-1 (sum_i e_i^2 (1 - h_i)^-k x_i x_i') A^-1,   k = 0 (HC0, HC1), 1 (HC2), 2 (HC3);  HC1 is N / (N - p) HC0
 
-The sum is taken in the frame t of `influence`, where A is the identity: it does not feel the condition of the columns.
+The sum is taken in the frame t of `influence`, where A is the identity: it does not feel the condition of the columns,
+only what the residuals lose to the rounding of the coefficients, 2^-53 |X||b|.
 As in statsmodels the coefficients are then tested with the normal law (z), all together with F(q, N - p).
 A coefficient that only rows without a residual tell would have an error of 0, to rounding: it is nan here, and said.
 """

@@ -114,6 +114,24 @@ class Factor:
             out[self.kept] = np.triu(inverse) * self._units[self.kept][:, None]
         return out
 
+    @one_blas_thread
+    def inverse_root_pair(self) -> tf.Pair:
+        """`inverse_root` with its low part, as R^-1 = A^-1 R'; the low part is zero where the factor is in float64."""
+        root = self.inverse_root()
+        out = (root, np.zeros(root.shape))
+        upper, low = self._upper
+        if low is None or len(self.kept) == 0:
+            return out
+        identity = np.eye(len(self.kept))
+        inverse, inverse_low = core.twofold_solve(upper, low, identity, np.zeros(identity.shape), n_threads())
+        total: tf.Pair = (np.zeros(identity.shape), np.zeros(identity.shape))
+        for j, column in enumerate(inverse.T):
+            column_pair = (column[:, None], inverse_low[:, [j]])
+            total = tf.add(total, tf.multiply(column_pair, (upper[:, j], low[:, j])))
+        u = self._units[self.kept][:, None]
+        out[0][self.kept], out[1][self.kept] = np.triu(total[0]) * u, np.triu(total[1]) * u
+        return out
+
     @property
     def inverse(self) -> Array:
         """Inverse on the kept columns, zero elsewhere."""
