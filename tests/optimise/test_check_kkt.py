@@ -210,7 +210,9 @@ def test_the_unit_of_the_functions_does_not_matter(scale):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"multipliers": [1.0, 2.0]}, "There are 1 equality constraints, but 2 multipliers"),
+        ({"multipliers": [1.0, 2.0]}, "0 numbers for the inequality and 1 for the equality constraints. Got 0 and 2"),
+        ({"multipliers": ([-1.0], [])}, "0 numbers for the inequality and 1 for the equality constraints. Got 1 and 0"),
+        ({"multipliers": ([], ["a"])}, "must be a pair: 0 numbers .* Got .*'a'"),
         ({"multipliers": [np.nan]}, "must be finite"),
         ({"objective": lambda x: x}, "objective must give one number. Got 2"),
         ({"equality": lambda x: np.inf}, "equality is not finite at x"),
@@ -224,3 +226,10 @@ def test_what_is_wrong_is_told(arguments, message):
     given = {"objective": lambda x: x @ x, "x": [0.5, 0.5], "equality": lambda x: x[0] + x[1] - 1}
     with pytest.raises(ValueError, match=message):
         cf.check_kkt(**(given | arguments))
+
+
+def test_a_pair_of_multipliers_may_have_an_empty_part():
+    found = cf.check_kkt(lambda x: x @ x, [0.5, 0.5], equality=lambda x: x[0] + x[1] - 1, multipliers=([], [-1.0]))
+    assert found.holds and found.equality_multipliers.tolist() == [-1.0]
+    bounded = cf.check_kkt(lambda x: x**2, 1.0, lambda x: 1 - x, multipliers=([2.0], []))
+    assert bounded.holds and bounded.inequality_multipliers.tolist() == [2.0]

@@ -150,9 +150,9 @@ def test_an_endless_fall_is_told():
 
 
 def test_divergence_warns_with_the_largest_stable_step():
-    with pytest.warns(ConvergenceWarning, match=r"must be below 2 / \(largest curvature\) = 0.1"):
+    with pytest.warns(ConvergenceWarning, match=r"must be below 2 / \(largest curvature\) = 0.0999"):
         found = cf.minimize(lambda x: 10 * x[0] ** 2 + x[1] ** 2, [1.0, 1.0], cf.GradientDescent(step=0.11))
-    assert found.largest_step == pytest.approx(0.1, rel=1e-6)
+    assert 0.0999 < found.largest_step <= 0.1  # from values alone: differences of differences
 
 
 def test_what_is_known_is_said():

@@ -109,7 +109,7 @@ def check_kkt(
     """Check a point of: minimise objective(x) subject to inequality(x) <= 0 and equality(x) = 0.
 
     inequality, equality : a function that gives a number or a vector, or a list of functions.
-    multipliers : of the constraints that there are; a pair (inequality's, equality's) where there are both. None finds
+    multipliers : a pair (inequality's, equality's), or those of the one kind of constraints that there is. None finds
         those that fit best among the constraints at their limit.
     gradient, inequality_jacobian, equality_jacobian : else central differences; given ones are checked against them.
     dual : dual(a), dual(b) or dual(a, b) -> min over x of the Lagrangian. Without it the Lagrangian is minimised
@@ -137,13 +137,19 @@ def check_kkt(
 
 
 def _given(multipliers: Any, n_inequality: int, n_equality: int) -> tuple[Array, Array]:
-    pair = multipliers if n_inequality and n_equality else (multipliers, ()) if n_inequality else ((), multipliers)
-    if len(pair) != 2:
-        raise ValueError("multipliers must be a pair: those of the inequality and those of the equality constraints.")
-    a, b = (np.atleast_1d(np.asarray(part, dtype=np.float64)).ravel() for part in pair)
-    for name, part, count in (("inequality", a, n_inequality), ("equality", b, n_equality)):
-        if len(part) != count:
-            raise ValueError(f"There are {count} {name} constraints, but {len(part)} multipliers of them.")
+    is_pair = isinstance(multipliers, tuple | list) and len(multipliers) == 2 and not all(map(np.isscalar, multipliers))
+    if is_pair or (n_inequality and n_equality):
+        pair = multipliers
+    else:
+        pair = (multipliers, ()) if n_inequality else ((), multipliers)
+    legal = f"{n_inequality} numbers for the inequality and {n_equality} for the equality constraints"
+    try:
+        a, b = (np.atleast_1d(np.asarray(part, dtype=np.float64)).ravel() for part in pair)
+    except (TypeError, ValueError):
+        raise ValueError(f"multipliers must be a pair: {legal}. Got {multipliers!r}.") from None
+    if (len(a), len(b)) != (n_inequality, n_equality):
+        raise ValueError(f"multipliers must be {legal}. Got {len(a)} and {len(b)}.")
+    for name, part in (("inequality", a), ("equality", b)):
         if not np.isfinite(part).all():
             raise ValueError(f"multipliers of {name} constraints must be finite. Got {part}.")
     return a, b

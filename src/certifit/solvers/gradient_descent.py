@@ -16,7 +16,6 @@ from certifit.solvers.walk import Point, Walk
 
 RISES = 25  # risen this often in a row: the largest stable step is measured
 CHECKED_AGAIN = 4  # times as many rises until it is measured again
-MEASURED = 1 - 1e-7  # the bound is known to about this from differences of gradients
 FLATTER = 0.5  # of the slope along the direction, for the line search
 
 
@@ -30,7 +29,7 @@ class GradientDescent:
         The factor of `step` at iteration 1, 2, 3, ... Only with a `step`.
 
     A fixed step must be below 2 / largest curvature of the objective. Where it is not, the run ends at the best point
-    seen, and `reason` and `largest_step` give that bound (exact for quadratics, else as it is at that point).
+    seen, and `reason` and `largest_step` give that bound as it is at that point, rounded down.
     """
 
     step: float | None = None
@@ -93,7 +92,7 @@ def _with_fixed_step(walk: Walk, step: float, schedule: Schedule) -> Minimised:
         walk.move(point, decrement_along(walk.at, point))
         if rises >= limit and not walk.is_over:
             bound, limit, rises = largest_stable_step(walk.problem, walk.best.x), limit * CHECKED_AGAIN, 0
-            if now >= MEASURED * bound:
+            if now >= bound:
                 walk.end(_diverged(now, bound, walk, "the objective rises step by step"), False)
                 is_told = True
     if walk.converged:
@@ -116,7 +115,7 @@ def _judged(step: float, bound: float) -> str:
     """What the largest stable step says about a step."""
     if np.isnan(bound):
         return "The curvature could not be measured. Take a smaller step, or step=None."
-    if step >= MEASURED * bound:
+    if step >= bound:
         return (
             f"The step must be below 2 / (largest curvature) = {bound:.10g}. Take at most half of that, "
             "or step=None for a line search."

@@ -44,12 +44,12 @@ class Problem(Protocol):
         return None
 
 
-def difference_product(problem: Problem, x: Array, v: Array) -> Array:
-    """(g(x + h v) - g(x - h v)) / (2 h), with h near the cube root of the rounding of x; exact for quadratics."""
+def difference_product(problem: Problem, x: Array, v: Array, times: float = 1.0) -> Array:
+    """(g(x + h v) - g(x - h v)) / (2 h), h some times the cube root of the rounding of x; exact for quadratics."""
     size = norm(v)
     if size == 0:
         return np.zeros_like(v)
-    h = DIFFERENCE * max(norm(x), 1.0) / size
+    h = times * DIFFERENCE * max(norm(x), 1.0) / size
     ahead, behind = problem.value_gradient(x + h * v)[1], problem.value_gradient(x - h * v)[1]
     return np.asarray((ahead - behind) / (2 * h))
 

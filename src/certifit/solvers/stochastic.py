@@ -16,6 +16,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.losses.scores import ScoreLoss
+from certifit.solvers.curvature import rounded_down
 from certifit.solvers.problem import Minimised, Problem, Stop, norm
 from certifit.solvers.row_order import RowOrder, wide_runs
 from certifit.solvers.row_pass import SCHEDULES, Pace, RowState, one_pass, row_facts
@@ -221,7 +222,8 @@ class _Run:
 
     def _judged(self, largest: float) -> str:
         size = self._size()
-        limit = f"2 / (largest curvature of a row's loss) = {largest:.6g}"
+        shown = rounded_down(largest, 6) if 0 < largest < np.inf else largest
+        limit = f"2 / (largest curvature of a row's loss) = {shown:.6g}"
         if size >= largest:
             return f"Steps must be below {limit} to be stable for every row. Take at most half of that, or step=None."
         return f"The step, now {size:.6g}, is below the largest that is stable for every row, {limit}."
