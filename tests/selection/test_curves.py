@@ -20,6 +20,7 @@ import certifit as cf
 from certifit.data.cells import ByRow, Splits
 from certifit.data.source import Batches, Block, Memory
 from certifit.selection import curves, stages
+from certifit.selection.curve_scores import CrossValidationScores
 from certifit.selection.curves import cross_validate, learning_curve, validation_curve
 from certifit.selection.splits import Bootstrap, Folds, rounds_of
 from certifit.selection.stages import growing
@@ -396,3 +397,21 @@ def test_nan_is_named_by_its_row_among_all_rows(rows, scoring):
         cross_validate(cf.LinearRegression(), X, y, scoring=scoring)
     with pytest.raises(ValueError, match="row 137, column 'x2'"):
         learning_curve(cf.LinearRegression(), X, y, scoring=scoring)
+
+
+@pytest.mark.parametrize(
+    ("scores", "shown"),
+    [
+        ([0.95, 0.95 + 2**-40, 0.95 - 2**-40], "0.95 +- 5e-13"),  # equal to rounding: only the digits that are meant
+        ([0.9, 0.9], "0.9 +- 0"),
+        ([0.1, 0.2, 0.4], "0.233 +- 0.088"),
+        ([-1.2e9, -1.3e9], "-1250000000 +- 50000000"),
+        ([1e-12, 2e-12], "1.5e-12 +- 5e-13"),
+        ([0.5, np.inf], "inf"),
+    ],
+)
+def test_scores_print_the_digits_that_are_meant(scores, shown):
+    values = np.array(scores)
+    with np.errstate(invalid="ignore"):
+        text = repr(CrossValidationScores(values, values, np.ones(len(values)), "refits", "R2"))
+    assert text == f"CrossValidationScores(R2 {shown} over {len(values)} splits, refits)"

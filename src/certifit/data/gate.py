@@ -7,7 +7,8 @@ out non-finite call `refuse_nonfinite`, which names the row and the column.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Number
 from typing import Any
@@ -28,6 +29,18 @@ from certifit.runtime import core, n_threads
 _CORE_KINDS = "fiub"  # float, signed, unsigned, bool
 _SEARCH_ROWS = 65_536
 _COUNTS = (np.float32, np.float64, np.int32, np.int64)  # what sparse counts come as
+
+
+@contextmanager
+def unchanged_on_error(model: Any) -> Iterator[None]:
+    """A fit that fails leaves the model as it was, not with some of its attributes new."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
 
 
 def fit_source(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any = None, exposure: Any = None) -> Source:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from certifit.data.gate import unchanged_on_error
 from certifit.data.source import RowError
 from certifit.maps.rows import Array, finite_rows, first_non_finite, input_names, validated
 
@@ -52,12 +53,13 @@ class Functions(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn how many columns each function gives. A few rows are enough."""
         labels = _function_names(self.functions)
-        rows = finite_rows(self, validated(self, X, reset=True))
-        parts = [_evaluate(f, label, rows) for f, label in zip(self.functions, labels, strict=True)]
-        for function, label, part in zip(self.functions, labels, parts, strict=True):
-            _refuse_row_mixing(function, label, rows, part)
-        self.widths_ = np.array([part.shape[1] for part in parts], dtype=np.int64)
-        self._names_out = _names_out(self.names, labels, self.widths_.tolist())
+        with unchanged_on_error(self):
+            rows = finite_rows(self, validated(self, X, reset=True))
+            parts = [_evaluate(f, label, rows) for f, label in zip(self.functions, labels, strict=True)]
+            for function, label, part in zip(self.functions, labels, parts, strict=True):
+                _refuse_row_mixing(function, label, rows, part)
+            self.widths_ = np.array([part.shape[1] for part in parts], dtype=np.int64)
+            self._names_out = _names_out(self.names, labels, self.widths_.tolist())
         return self
 
     def transform(self, X: Any) -> Array:

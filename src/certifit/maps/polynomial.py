@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from certifit.data.gate import unchanged_on_error
 from certifit.data.source import RowError
 from certifit.maps.rows import Array, finite_rows, first_non_finite, input_names, right_length, set_names, validated
 
@@ -73,9 +74,10 @@ class Polynomial(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the range of each column."""
         _check_polynomial(self.degree, self.form)
-        rows = finite_rows(self, validated(self, X, reset=True))
-        names = getattr(self, "feature_names_in_", None)
-        return self.fit_range(rows.min(axis=0), rows.max(axis=0), names=names)
+        with unchanged_on_error(self):
+            rows = finite_rows(self, validated(self, X, reset=True))
+            names = getattr(self, "feature_names_in_", None)
+            return self.fit_range(rows.min(axis=0), rows.max(axis=0), names=names)
 
     def fit_range(self, lower: ArrayLike, upper: ArrayLike, names: Sequence[str] | None = None) -> Self:
         """Fit from the smallest and largest value of each column, when the rows are not at hand."""

@@ -21,7 +21,7 @@ from certifit.certificates.least_squares import certify, infer
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.files import write_predictions
-from certifit.data.gate import fit_source, predict_rows, predict_source, refuse_nonfinite
+from certifit.data.gate import fit_source, predict_rows, predict_source, refuse_nonfinite, unchanged_on_error
 from certifit.data.source import Block, Memory, Source
 from certifit.maps import Polynomial, TableEncoder
 from certifit.models.inference import InferenceMethods
@@ -50,15 +50,16 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
         sample_weight: one number a row; weight 2 is the row twice.
         """
         self._check_parameters()
-        source = fit_source(self, X, y, sample_weight)
-        self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
-        task = self._task(self.fit_maps(source), self._penalty_strength())
-        run = self._solved(task)
-        self.history_ = run.history
-        self.certificate_ = self._certified(task, run.state)
-        self._store(task, run.state)
-        if not self.certificate_.holds:
-            warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=3)
+        with unchanged_on_error(self):
+            source = fit_source(self, X, y, sample_weight)
+            self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
+            task = self._task(self.fit_maps(source), self._penalty_strength())
+            run = self._solved(task)
+            self.history_ = run.history
+            self.certificate_ = self._certified(task, run.state)
+            self._store(task, run.state)
+            if not self.certificate_.holds:
+                warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=3)
         return self
 
     def predict(self, X: Any, out: Any = None) -> Any:

@@ -20,11 +20,11 @@ from certifit.certificates.certificate import Certificate
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.files import write_predictions
-from certifit.data.gate import class_source, predict_rows, predict_source, refuse_nonfinite
+from certifit.data.gate import class_source, predict_rows, predict_source, refuse_nonfinite, unchanged_on_error
 from certifit.data.labels import one_type, read_labels
 from certifit.data.source import Block, Memory, Source
 from certifit.models.class_folds import FoldModels, log_posterior
-from certifit.models.mapped import MappedRows, check_number, unchanged_on_error
+from certifit.models.mapped import MappedRows, check_number
 from certifit.runtime import one_blas_thread
 
 _PIECE = 1 << 16  # rows whose scores are made at a time

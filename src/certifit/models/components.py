@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from certifit.certificates.components import ComponentsCertificate, certify
 from certifit.data.columns import Array, Columns
 from certifit.data.files import write_predictions
-from certifit.data.gate import predict_rows, predict_source, refuse_nonfinite, unlabelled_source
+from certifit.data.gate import predict_rows, predict_source, refuse_nonfinite, unchanged_on_error, unlabelled_source
 from certifit.data.source import Block, Memory, Source
-from certifit.models.mapped import MappedRows, check_number, unchanged_on_error
+from certifit.models.mapped import MappedRows, check_number
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.components import solve
 from certifit.tasks.components import ColumnVariance, Directions, VarianceTask, few_rows
@@ -142,8 +142,8 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             self.history_ = run.history
             self.certificate_ = certify(task, run.state, float(self.tol))
             self._store(task, run.state)
-        if not self.certificate_.holds:
-            warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=3)
+            if not self.certificate_.holds:
+                warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=3)
         return self
 
     def transform(self, X: Any, out: Any = None) -> Any:

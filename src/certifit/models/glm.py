@@ -14,14 +14,13 @@ from certifit.certificates.certificate import Certificate
 from certifit.certificates.generalised import certify
 from certifit.data.columns import Array
 from certifit.data.files import write_predictions
-from certifit.data.gate import fit_source, predict_rows, predict_source
+from certifit.data.gate import fit_source, predict_rows, predict_source, unchanged_on_error
 from certifit.data.source import Block, Source
 from certifit.families.response import Response
 from certifit.families.responses import Gamma, Poisson, family_of
 from certifit.losses.response import loss_of
 from certifit.losses.scores import GammaLog, PoissonLog, ScoreLoss
 from certifit.losses.user import Loss
-from certifit.models.mapped import unchanged_on_error
 from certifit.models.mean_folds import MeanFoldMethods
 from certifit.models.row_learning import QuantityByRows
 from certifit.models.score_model import ScoreModel

@@ -14,7 +14,7 @@ from certifit.certificates.certificate import Certificate
 from certifit.certificates.generalised import certify
 from certifit.data.cells import ByLabel, Splits
 from certifit.data.columns import Array
-from certifit.data.gate import class_source
+from certifit.data.gate import class_source, unchanged_on_error
 from certifit.data.labels import one_type, read_labels
 from certifit.data.source import Block, Source, tree_sum
 from certifit.families.response import Response
@@ -24,7 +24,7 @@ from certifit.models import softmax
 from certifit.models.class_folds import FoldModel, FoldModels, present
 from certifit.models.class_refits import trained_classes
 from certifit.models.classifier import Classifier, codes_of
-from certifit.models.mapped import check_number, unchanged_on_error
+from certifit.models.mapped import check_number
 from certifit.models.row_learning import ClassesByRows
 from certifit.models.score_folds import (
     FoldWeights,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from numbers import Real
 from typing import Any, Self
 
@@ -69,18 +67,6 @@ class MappedRows(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.basis is None
         return tags
-
-
-@contextmanager
-def unchanged_on_error(model: Any) -> Iterator[None]:
-    """A fit that fails leaves the model as it was, not with some of its attributes new."""
-    before = dict(vars(model))
-    try:
-        yield
-    except BaseException:
-        vars(model).clear()
-        vars(model).update(before)
-        raise
 
 
 def check_number(name: str, value: Any) -> None:

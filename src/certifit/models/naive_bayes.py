@@ -10,11 +10,11 @@ from certifit.certificates.certificate import Certificate
 from certifit.certificates.likelihood import certify_gaussian
 from certifit.data.cells import ByLabel, Cells
 from certifit.data.columns import Array
-from certifit.data.gate import class_source
+from certifit.data.gate import class_source, unchanged_on_error
 from certifit.data.labels import coded, read_labels
 from certifit.data.source import Block, Source
 from certifit.models.generative_classifier import GenerativeClassifier, checked_priors
-from certifit.models.mapped import check_number, unchanged_on_error
+from certifit.models.mapped import check_number
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.statistics.cell_sums import CellMoments, cell_moments
 from certifit.tasks.gaussian_classes import DiagonalCovariance, GaussianState, Shrinkage

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from certifit.data.changed import OneAgainstRest
 from certifit.data.columns import Array
-from certifit.data.gate import class_source
+from certifit.data.gate import class_source, unchanged_on_error
 from certifit.data.labels import coded, one_type, read_labels
 from certifit.data.source import Block, Source
 
@@ -74,11 +74,12 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError("OneVsRestClassifier requires y to be passed, but the target y is None.")
         weight = given.get("sample_weight")
         values = column_or_1d(np.asarray(read_labels(y)), warn=True)
-        self.classes_, codes = _classes_of(values, weight)
-        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fitted)(self.estimator, X, (codes == code).astype(np.int64), given) for code in self._codes()
-        )
-        self._take_names()
+        with unchanged_on_error(self):
+            self.classes_, codes = _classes_of(values, weight)
+            self.estimators_ = Parallel(n_jobs=self.n_jobs)(
+                delayed(_fitted)(self.estimator, X, (codes == code).astype(np.int64), given) for code in self._codes()
+            )
+            self._take_names()
         return self
 
     def _fit_scan(self, scan: Source, y: Any, given: dict[str, Any]) -> Self:
@@ -86,9 +87,10 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise TypeError(f"A scan needs a classifier of certifit, and {self.estimator!r} is none. Give arrays.")
         if y is not None or given:
             raise ValueError("A scan carries its target, weight and offset. Pass them to the scan, not to fit.")
-        self.classes_ = class_source(clone(self.estimator), scan, None, None)[1]
-        self.estimators_ = [self._fitted_to_scan(scan, code) for code in self._codes()]
-        self._take_names()
+        with unchanged_on_error(self):
+            self.classes_ = class_source(clone(self.estimator), scan, None, None)[1]
+            self.estimators_ = [self._fitted_to_scan(scan, code) for code in self._codes()]
+            self._take_names()
         return self
 
     def _fitted_to_scan(self, scan: Source, code: int) -> Any:

@@ -16,11 +16,11 @@ from certifit.certificates.certificate import Certificate
 from certifit.certificates.perceptron import PerceptronCertificate, certify, inseparability, seen_once
 from certifit.certificates.separation import Separation
 from certifit.data.columns import Array
-from certifit.data.gate import class_source, refuse_nonfinite
+from certifit.data.gate import class_source, refuse_nonfinite, unchanged_on_error
 from certifit.data.labels import coded, read_labels
 from certifit.data.source import Block, Source
 from certifit.models.classifier import ScoredClassifier
-from certifit.models.mapped import check_number, unchanged_on_error
+from certifit.models.mapped import check_number
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.perceptron import Epochs, one_pass
 from certifit.tasks.normal_equations import Weights

@@ -9,10 +9,9 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from certifit.certificates.generalised import CLAIM, ScoreCertificate
-from certifit.data.gate import class_source, fit_source, predict_rows, predict_source
+from certifit.data.gate import class_source, fit_source, predict_rows, predict_source, unchanged_on_error
 from certifit.data.labels import coded, read_labels
 from certifit.data.source import Source
-from certifit.models.mapped import unchanged_on_error
 from certifit.runtime import one_blas_thread
 from certifit.solvers.generalised import is_stochastic
 from certifit.solvers.row_order import RowOrder, wide_runs

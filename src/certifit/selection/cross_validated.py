@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
+from certifit.data.gate import unchanged_on_error
 from certifit.selection.engine import evaluate, refuse_units
 from certifit.selection.intervals import FoldIntervals, fold_intervals
 from certifit.selection.offsets import with_offset
@@ -118,17 +119,18 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}. Got {self.rule!r}.")
         if self.intervals and is_classifier(self.estimator):
             raise ValueError("intervals=True is for numbers. predict_proba says how sure a classifier is.")
-        rows = Rows.of(self.estimator, X, y, sample_weight, groups, offset, exposure)
-        candidates = self._candidates(rows)
-        if isinstance(self.cv, LeaveOneOut) or (isinstance(self.cv, str) and self.cv == "loo"):
-            mean, error = self._leave_one_out(rows, candidates)
-        else:
-            mean, error = self._folds(rows, candidates)
-        self.best_index_ = choose(mean, error, candidates, self.rule)
-        self.best_params_ = dict(candidates[self.best_index_])
-        self.best_score_ = float(mean[self.best_index_])
-        self.best_estimator_ = clone(self.estimator).set_params(**self.best_params_)
-        self.best_estimator_.fit(X, y, **given(sample_weight=sample_weight, offset=offset, exposure=exposure))
+        with unchanged_on_error(self):
+            rows = Rows.of(self.estimator, X, y, sample_weight, groups, offset, exposure)
+            candidates = self._candidates(rows)
+            if isinstance(self.cv, LeaveOneOut) or (isinstance(self.cv, str) and self.cv == "loo"):
+                mean, error = self._leave_one_out(rows, candidates)
+            else:
+                mean, error = self._folds(rows, candidates)
+            self.best_index_ = choose(mean, error, candidates, self.rule)
+            self.best_params_ = dict(candidates[self.best_index_])
+            self.best_score_ = float(mean[self.best_index_])
+            self.best_estimator_ = clone(self.estimator).set_params(**self.best_params_)
+            self.best_estimator_.fit(X, y, **given(sample_weight=sample_weight, offset=offset, exposure=exposure))
         return self
 
     @available_if(_winner_has("predict"))

@@ -14,6 +14,8 @@ CAUTION = (
     "The standard error over folds is no confidence interval. The folds share training rows, so it is too small for a "
     "test between models."
 )
+MEANT = 1e-8  # relative: scores of folds are computed to about this, so a smaller standard error is that of rounding
+MOST_DECIMALS = 8
 
 
 @dataclass(frozen=True, repr=False)
@@ -157,11 +159,13 @@ def standard_errors(scores: Array) -> Array:
 
 
 def _plus_minus(value: float, error: float) -> str:
-    """The value to as many digits as its error has."""
+    """Both to the second digit of the error; four digits of the value where its error is below MEANT of it."""
     if not np.isfinite(error):
         return f"{value:.4g}"
-    digits = max(0, 1 - int(np.floor(np.log10(error)))) if error > 0 else 4
-    return f"{value:.{digits}f} +- {error:.{digits}f}"
+    if not error > MEANT * abs(value):
+        return f"{value:.4g} +- {error:.1g}"
+    digits = max(0, 1 - int(np.floor(np.log10(error))))
+    return f"{value:.{digits}f} +- {error:.{digits}f}" if digits <= MOST_DECIMALS else f"{value:.4g} +- {error:.2g}"
 
 
 def _splits(n_splits: int) -> str:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from certifit.data.columns import Array
 from certifit.data.frames import frame_table, is_frame
-from certifit.data.gate import refuse_nonfinite, refuse_offset
+from certifit.data.gate import refuse_nonfinite, refuse_offset, unchanged_on_error
 from certifit.data.kinds import refuse_kinds
 from certifit.data.source import Memory, Source
 from certifit.maps.rows import input_names, set_names
@@ -105,17 +105,18 @@ class MutualInformationFilter(SelectorMixin, BaseEstimator):
         """
         self._check_parameters()
         _refuse_missing(y)
-        if isinstance(X, Source):
-            found = self._of_source(X, y)
-        elif is_frame(X):
-            found = self._of_frame(X, y)
-        else:
-            refuse_kinds(X)
-            X, y = validate_data(
-                self, X, y, accept_sparse="csc", dtype="numeric", ensure_all_finite=False, ensure_min_samples=2
-            )
-            found = self._of_array(X, y)
-        self._store(found)
+        with unchanged_on_error(self):
+            if isinstance(X, Source):
+                found = self._of_source(X, y)
+            elif is_frame(X):
+                found = self._of_frame(X, y)
+            else:
+                refuse_kinds(X)
+                X, y = validate_data(
+                    self, X, y, accept_sparse="csc", dtype="numeric", ensure_all_finite=False, ensure_min_samples=2
+                )
+                found = self._of_array(X, y)
+            self._store(found)
         return self
 
     def transform(self, X: Any) -> Any:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from certifit.data.columns import Array
 from certifit.data.frames import is_frame
-from certifit.data.gate import class_source, fit_source, predict_source
+from certifit.data.gate import class_source, fit_source, predict_source, unchanged_on_error
 from certifit.data.source import Source
 from certifit.runtime import one_blas_thread
 from certifit.selection.features import Feature, features_of, fixed_of
@@ -79,16 +79,17 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         if not hasattr(self.estimator, "fit"):
             raise TypeError(f"estimator must have a method fit. Got {self.estimator!r}.")
         beside = {"offset": offset, "exposure": exposure}
-        if isinstance(X, Source):
-            (class_source if is_classifier(self.estimator) else fit_source)(self, X, y, sample_weight, **beside)
-        else:
-            X, y = checked_rows(self, X, y)
-        features = features_of(self._names(), self.groups)
-        self._select(Rows.of(self.estimator, X, y, sample_weight, **beside), features)
-        chosen = take_columns(X, np.flatnonzero(self.support_).tolist())
-        estimator = with_columns(self.estimator, np.array(self._names(), dtype=object)[self.support_])
-        options = given(sample_weight=sample_weight, **beside)
-        self.estimator_ = estimator.fit(chosen, **({} if isinstance(X, Source) else {"y": y}), **options)
+        with unchanged_on_error(self):
+            if isinstance(X, Source):
+                (class_source if is_classifier(self.estimator) else fit_source)(self, X, y, sample_weight, **beside)
+            else:
+                X, y = checked_rows(self, X, y)
+            features = features_of(self._names(), self.groups)
+            self._select(Rows.of(self.estimator, X, y, sample_weight, **beside), features)
+            chosen = take_columns(X, np.flatnonzero(self.support_).tolist())
+            estimator = with_columns(self.estimator, np.array(self._names(), dtype=object)[self.support_])
+            options = given(sample_weight=sample_weight, **beside)
+            self.estimator_ = estimator.fit(chosen, **({} if isinstance(X, Source) else {"y": y}), **options)
         return self
 
     @_if_estimator_has("predict")

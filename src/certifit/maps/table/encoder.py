@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from certifit.data.arrow import ArrowSource
 from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment
 from certifit.data.frames import array_table, frame_table, is_frame
+from certifit.data.gate import unchanged_on_error
 from certifit.data.source import Source
 from certifit.maps.rows import right_length, set_names
 from certifit.maps.table.choice import Settings, choose
@@ -116,16 +117,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Survey a frame (pandas, polars, pyarrow, any Arrow stream) or a 2-D array and decide what columns become."""
         self._check_parameters()
-        table = self._table(X, reset=True)
-        return self._learn(ArrowSource(table.to_batches, table.schema, n_rows=table.num_rows))
+        with unchanged_on_error(self):
+            table = self._table(X, reset=True)
+            return self._learn(ArrowSource(table.to_batches, table.schema, n_rows=table.num_rows))
 
     def fit_source(self, source: Source) -> Self:
         """The same from a scan: one pass. Means are weighted and rows of weight 0 are left out."""
         self._check_parameters()
         if not source.is_table:
             raise TypeError(f"TableEncoder needs a source of Arrow tables. Got {type(source).__name__}.")
-        set_names(self, source.names if source.named else None, source.n_features)
-        return self._learn(source)
+        with unchanged_on_error(self):
+            set_names(self, source.names if source.named else None, source.n_features)
+            return self._learn(source)
 
     def transform(self, X: Any) -> Any:
         """Rows x columns of float64: CSR, or dense with sparse_output=False. X has the columns of the fit, in order."""

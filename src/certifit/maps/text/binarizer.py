@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
+from certifit.data.gate import unchanged_on_error
 from certifit.data.source import RowError, Source
 from certifit.maps.text.parameters import check_parameters
 from certifit.maps.text.reading import Texts, arrow_texts, n_texts, read_texts, refuse_invalid
@@ -116,23 +117,25 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the terms of a list, array, Series or Arrow array of texts."""
-        self._begin(None)
-        texts = _some(read_texts(X, self._reading.missing))
-        if self._n_hash is None:
-            return self._take(found(texts, self._reading, self._limits, with_matrix=False)[0])
-        refuse_invalid(self._hashed(texts)[3], self._reading.invalid)
-        self.n_texts_ = n_texts(texts)
+        with unchanged_on_error(self):
+            self._begin(None)
+            texts = _some(read_texts(X, self._reading.missing))
+            if self._n_hash is None:
+                return self._take(found(texts, self._reading, self._limits, with_matrix=False)[0])
+            refuse_invalid(self._hashed(texts)[3], self._reading.invalid)
+            self.n_texts_ = n_texts(texts)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_array:
         """`fit`, then `transform`, reading the texts once."""
-        self._begin(None)
-        texts = _some(read_texts(X, self._reading.missing))
-        if self._n_hash is not None:
-            self.n_texts_ = n_texts(texts)
-            return self._matrix(texts)
-        terms, matrix = found(texts, self._reading, self._limits, with_matrix=True)
-        self._take(terms)
+        with unchanged_on_error(self):
+            self._begin(None)
+            texts = _some(read_texts(X, self._reading.missing))
+            if self._n_hash is not None:
+                self.n_texts_ = n_texts(texts)
+                return self._matrix(texts)
+            terms, matrix = found(texts, self._reading, self._limits, with_matrix=True)
+            self._take(terms)
         return _csr(matrix, len(self._terms.ends))
 
     def fit_source(self, source: Source, column: str | None = None) -> Self:
@@ -146,6 +149,10 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
         column = source.names[0] if column is None else column
         if column not in source.names:
             raise ValueError(f"column must be one of {source.names}. Got {column!r}.")
+        with unchanged_on_error(self):
+            return self._fit_column(source, column)
+
+    def _fit_column(self, source: Source, column: str) -> Self:
         self._begin(column)
         about: dict[str, Any] = {"column": column, "reading": self._reading}
         try:
