@@ -91,7 +91,6 @@ class Subject:
 class Case:
     run: Callable[[Subject], Any]
     kinds: tuple[str, ...] = ALL
-    seconds: float | None = None  # instead of the usual limit
     is_interrupt: bool = field(default=False)
 
 

@@ -328,7 +328,7 @@ def _(subject: Subject) -> None:
     raise Wrong("not interrupted")
 
 
-@case("peak memory, 50000 x 20", seconds=40)
+@case("peak memory, 50000 x 20")
 def _(subject: Subject) -> None:
     X, y = subject.rows(n=50_000, d=20)
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
