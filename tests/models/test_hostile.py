@@ -22,7 +22,8 @@ def test_hostile_inputs_are_refused_in_words_or_fitted_right(name, tmp_path):
     command = [sys.executable, str(HERE.parent / "hostile.py"), "--factories", "hostile_factories:FACTORIES"]
     done = subprocess.run(
         [*command, "--only", name, "--json", str(path)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}, capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])},
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     outcomes = json.loads(path.read_text())[name] if path.exists() else {}
     assert len(outcomes) > 90, done.stderr  # a transformer has no cases of targets

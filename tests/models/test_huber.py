@@ -132,17 +132,18 @@ def test_a_joint_scale_is_the_model_of_scikit_learn(rng, alpha, delta):
     X, y = rows(rng, 200, 5)
     weight = rng.integers(1, 4, size=200).astype(float)
     model = HuberRegressor(delta, alpha).fit(X, y, weight)
-    # Its objective is 2 W times ours: alpha is on the scale of the sum.
-    peer = sklearn.HuberRegressor(epsilon=delta, alpha=alpha * weight.sum(), tol=1e-13, max_iter=100_000)
+    # Its objective is 2 W times ours: alpha is on the scale of the sum. Below a slope of about 1e-5 the objective
+    # changes by less than its rounding, and the line search may end in an error.
+    peer = sklearn.HuberRegressor(epsilon=delta, alpha=alpha * weight.sum(), tol=1e-4, max_iter=100_000)
     peer.fit(X, y, weight)
     theirs = huber_objective(model, X, y, peer.coef_, peer.intercept_, peer.scale_, weight)
     ours = own_huber_objective(model, X, y, weight)
     assert ours <= theirs * (1 + 1e-14)
     assert theirs == pytest.approx(ours, rel=1e-9)
-    # Its quasi-Newton method stops where the objective no longer changes: half of the digits.
+    # A slope of 1e-4 of a sum over 400 leaves a few digits fewer in the place than in the value.
     np.testing.assert_allclose(model.coef_, peer.coef_, atol=2e-5)
     assert model.scale_ == pytest.approx(peer.scale_, rel=2e-5)
-    started = sklearn.HuberRegressor(epsilon=delta, alpha=alpha * weight.sum(), tol=1e-13, warm_start=True)
+    started = sklearn.HuberRegressor(epsilon=delta, alpha=alpha * weight.sum(), tol=1e-4, warm_start=True)
     started.coef_, started.intercept_, started.scale_ = model.coef_.copy(), model.intercept_, model.scale_
     started.fit(X, y, weight)  # from our answer it does not move
     np.testing.assert_allclose(model.coef_, started.coef_, rtol=1e-6)
