@@ -317,7 +317,7 @@ def _(subject: Subject) -> None:
 @case("KeyboardInterrupt during fit", is_interrupt=True)
 def _(subject: Subject) -> None:
     """Interrupted by the driver; the next fit must work."""
-    X, y = subject.rows(n=600_000, d=40)
+    X, y = subject.rows(n=200_000, d=40)
     os.write(1, b"fitting\n")
     try:
         for _ in range(10_000):
