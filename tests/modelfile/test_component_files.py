@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -163,3 +164,13 @@ def test_a_model_changed_to_what_no_fit_leaves_is_not_written(attribute, value, 
     setattr(model, attribute, value)
     with pytest.raises(ModelFileError, match=reason):
         to_bytes(model)
+
+
+@pytest.mark.parametrize("more, holds", [(0.9, True), (1.1, False)])
+def test_digits_of_directions_may_fall_as_residuals_may_grow(rng, more, holds):
+    """A residual at its rounding is up to ten times as large on another processor."""
+    X = rng.normal(size=(40, 3)) * [3.0, 2.0, 1.0]
+    model = cf.PCA(2).fit(X)
+    kept = model.certificate_
+    model.certificate_ = replace(kept, digits=tuple(digits + more for digits in kept.digits))
+    assert bool(cf.verify(model, X)) == holds

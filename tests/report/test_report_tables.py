@@ -200,17 +200,17 @@ def test_pages_of_tables_render(model):
 
 def test_five_hundred_levels_stay_below_one_megabyte_and_are_cut_with_a_count():
     rng = np.random.default_rng(2)
-    n_rows = 20_000
+    n_rows = 10_000
     levels = np.array([f"a level with a long name, number {k}" for k in range(500)])
-    columns = {f"c{j}": levels[rng.integers(0, 500, n_rows)] for j in range(3)}
+    columns = {f"c{j}": levels[rng.integers(0, 500, n_rows)] for j in range(2)}
     _, _, context = context_of(columns | {"x": rng.normal(size=n_rows), "y": rng.normal(size=n_rows)}, size=5000)
     page = render(context)
     assert len(page.encode()) < 1_000_000
-    assert len(context["coefficients"]["rows"]) == 2 + 3 * 499
-    assert page.count("… and 484 levels more") == 3
-    assert len(coefficient_table(context).splitlines()) == 3 + 3 * 499
-    assert sum(item["role"] == "level" for item in coefficient_items(context)) == 45
-    assert [item["role"] for item in main_items(context)].count("head") == 3
+    assert len(context["coefficients"]["rows"]) == 2 + 2 * 499
+    assert page.count("… and 484 levels more") == 2
+    assert len(coefficient_table(context).splitlines()) == 3 + 2 * 499
+    assert sum(item["role"] == "level" for item in coefficient_items(context)) == 30
+    assert [item["role"] for item in main_items(context)].count("head") == 2
 
 
 def test_weight_two_is_the_row_twice():

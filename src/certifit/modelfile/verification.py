@@ -2,7 +2,7 @@
 
 The certificate is computed anew by code that no solver touches. It holds iff
 
-    value <= tol   and   value <= 10 x stored value + rounding   and   digits >= digits stored
+    value <= tol   and   value <= 10 x stored value + rounding   and   digits >= digits stored (of directions: less 1)
 
 and the rank and the size of the data are those of the file. The comparison with the stored value refuses a
 coefficient moved by so little that the objective hardly feels it.
@@ -17,12 +17,15 @@ from os import PathLike
 from typing import Any
 
 from certifit.certificates.certificate import Certificate
+from certifit.certificates.components import ComponentsCertificate
 from certifit.data.gate import takes
 from certifit.modelfile.files import load
 from certifit.modelfile.registry import entry_of
 
 GROWTH = 10.0
 DIGITS_SLACK = 1e-6  # last bits of the sums on another processor
+# Residuals of directions end at their rounding, which is another one on another processor: as much as GROWTH allows.
+DIRECTIONS_SLACK = math.log10(GROWTH)
 WEIGHT_SLACK = 1e-9
 MOST_NAMES = 5
 
@@ -116,10 +119,11 @@ def _digit_reasons(certificate: Certificate, stored: Certificate) -> Iterator[st
     if not stored.digits:
         return
     found = certificate.digits or (0.0,) * len(stored.digits)
+    slack = DIRECTIONS_SLACK if isinstance(stored, ComponentsCertificate) else DIGITS_SLACK
     short = [
         f"{name!a} {now:.1f} of {claimed:.1f}"
         for name, now, claimed in zip(stored.names, found, stored.digits, strict=True)
-        if not now >= claimed - DIGITS_SLACK
+        if not now >= claimed - slack
     ]
     if short:
         more = f", and {len(short) - MOST_NAMES} more" if len(short) > MOST_NAMES else ""
