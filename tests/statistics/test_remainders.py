@@ -78,7 +78,7 @@ def test_a_relation_of_whole_numbers_is_exact():
     more = np.c_[X[:, 0] + 2 * X[:, 1], X[:, 2] + 123456789012.0, np.full(50, 1e10)]
     found = column_remainders(source_of(np.c_[X, more]), True)
     assert found is not None and found.is_exact.tolist() == [True] * 3
-    assert len(found.basis().remainders.columns) == 0
+    assert len(found.basis().live) == 0
 
 
 def test_rows_of_weight_zero_do_not_count():
@@ -161,13 +161,17 @@ def test_copies_of_a_near_copy_are_remainders_of_remainders():
 @pytest.mark.parametrize("distance, offset", [(1e-14, 0.0), (1e-15, 0.0), (1e-6, 1e8)])
 def test_a_converted_state_has_the_same_scores_within_its_bound(distance, offset):
     X = near_copy(distance, offset)
-    found = column_remainders(source_of(X), True)
+    source = source_of(np.c_[X, X[:, 2], 2 * X[:, 1]])
+    X = source.block.X
+    found = column_remainders(source, True)
     assert found is not None
-    basis = found.basis()
+    literal = literal_columns(source, found, True)
+    assert literal is not None
+    basis = literal.basis
     rng = np.random.default_rng(4)
     for size in (1.0, 1e14):
-        coef = rng.normal(size=3) * [size, 1, size]
-        coef[2] = -coef[0]
+        coef = rng.normal(size=5) * [size, 1, size, size, 1]
+        coef[2] = -coef[0] - coef[3]
         state = basis.converted(coef, 0.3)
         mapped = basis.apply(X).toarray()
         for x, b in zip(X, mapped, strict=True):

@@ -36,16 +36,18 @@ class Remainders:
     """e = x~_j - sum_k times_jk x~_k - constant_j for columns x~ = x scale: one line a column that is set aside.
 
     largest: the largest |e| over rows of positive weight; roundings: the largest |e_i|, in units of the rounding of
-    the entries it is made of; size: the root of the weighted mean of e^2 over that of x~_j^2.
+    the entries it is made of; norm: root of sum_i w_i e_i^2, w times weight_scale; size: that over the column's own.
     """
 
     n_columns: int
     columns: Array
     scale: Array
+    weight_scale: float
     times: tf.Pair
     constants: tf.Pair
     largest: Array
     roundings: Array
+    norm: Array
     size: Array
 
     @property
@@ -66,7 +68,11 @@ class Remainders:
 
     def basis(self) -> LiteralBasis:
         """The columns kept, and the remainders that are not 0, as a map of rows."""
-        return LiteralBasis(self._where(~self.is_exact), self._kept())
+        return LiteralBasis(self)
+
+    def rounding_as_exact(self) -> Remainders:
+        """The same with remainders that are rounding taken for 0."""
+        return replace(self, largest=np.where(self.is_rounding, 0.0, self.largest))
 
     def refined(self, source: Source, factor: Factor, scaling: Scaling, fit_intercept: bool) -> Remainders | None:
         """Remainders of the remainders that are combinations of others, after a factor of the basis's columns.
@@ -79,6 +85,8 @@ class Remainders:
         relations, constants = _unshifted(factor, scaling, fit_intercept)
         full = np.zeros((2, len(factor.dependent), len(scaling.scale)))
         full[:, :, factor.kept[int(fit_intercept) :] - int(fit_intercept)] = relations
+        for i, place in enumerate(factor.dependent - int(fit_intercept)):
+            full[:, i, place:] = 0.0  # a relation has no column after its own
         own = factor.dependent - first
         found = _measured(source, self._less(own, (full[0], full[1]), constants, scaling.scale))
         places = np.flatnonzero(~self.is_exact)[own]
@@ -89,7 +97,7 @@ class Remainders:
 
     def _less(self, own: Array, relations: tf.Pair, constants: tf.Pair, scale: Array) -> Remainders:
         """These with remainder own_i (of those not 0) less sum_k relations_ik (column k of the basis) + constant_i."""
-        live, kept, unit = np.flatnonzero(~self.is_exact), self._kept(), self.basis().unit
+        live, kept, unit = np.flatnonzero(~self.is_exact), self.kept, self.basis().unit
         times, constant = _copied(self.times), _copied(self.constants)
         for i, place in enumerate(own):
             # e_j unit_j scale_j = sum_k r_k scale_k x_k + sum_l r_l scale_l unit_l e_l + c
@@ -129,19 +137,25 @@ class Remainders:
             constants=pairs(self.constants, other.constants),
             largest=mixed(self.largest, other.largest),
             roundings=mixed(self.roundings, other.roundings),
+            norm=mixed(self.norm, other.norm),
             size=mixed(self.size, other.size),
         )
 
-    def _kept(self) -> Array:
+    @property
+    def kept(self) -> Array:
+        """The columns that were not set aside."""
         return np.setdiff1d(np.arange(self.n_columns), self.columns)
 
     def _where(self, flags: Array) -> Remainders:
         def taken(pair: tf.Pair) -> tf.Pair:
             return pair[0][flags], pair[1][flags]
 
-        sizes = (self.largest[flags], self.roundings[flags], self.size[flags])
-        return Remainders(
-            self.n_columns, self.columns[flags], self.scale, taken(self.times), taken(self.constants), *sizes
+        return replace(
+            self,
+            columns=self.columns[flags],
+            times=taken(self.times),
+            constants=taken(self.constants),
+            **{name: getattr(self, name)[flags] for name in ("largest", "roundings", "norm", "size")},
         )
 
 
@@ -160,58 +174,69 @@ class Converted:
 
 @dataclass(frozen=True)
 class LiteralBasis:
-    """A map of rows: the columns kept as they are, then every remainder times a power of two, near 1 in size."""
+    """A map of rows: the columns kept as they are, then every remainder times a power of two, near 1 in size.
+
+    is_beside: all columns as they are in place of those kept.
+    """
 
     remainders: Remainders
-    kept: Array
+    is_beside: bool = False
+
+    @property
+    def live(self) -> Array:
+        """Places of the remainders that are not 0."""
+        return np.flatnonzero(~self.remainders.is_exact)
 
     @property
     def unit(self) -> Array:
-        """Powers of two that bring the remainders near 1, after the scale of their column."""
-        return np.ldexp(1.0, -np.frexp(self.remainders.largest)[1])
+        """Powers of two that bring the live remainders near 1, after the scale of their column."""
+        return np.ldexp(1.0, -np.frexp(self.remainders.largest[self.live])[1])
+
+    @property
+    def _columns(self) -> Array:
+        return np.arange(self.remainders.n_columns) if self.is_beside else self.remainders.kept
 
     def apply(self, X: Any) -> Any:
         """The mapped rows."""
-        rest = np.empty((X.shape[0], len(self.remainders.columns)))
-        for i, unit in enumerate(self.unit):
-            np.multiply(_remainder(X, self.remainders, i), unit, out=rest[:, i])
-        return Columns([*_segments(X, self.kept), Dense(rest)], X.shape[0])
+        rest = np.empty((X.shape[0], len(self.live)))
+        for at, (i, unit) in enumerate(zip(self.live, self.unit, strict=True)):
+            np.multiply(_remainder(X, self.remainders, int(i)), unit, out=rest[:, at])
+        return Columns([*_segments(X, self._columns), Dense(rest)], X.shape[0])
 
     def get_feature_names_out(self, input_features: Any = None) -> list[str]:
         """Names of the mapped columns."""
         names = [str(name) for name in input_features]
-        return [names[k] for k in self.kept] + [f"remainder of {names[j]}" for j in self.remainders.columns]
+        rest = self.remainders.columns[self.live]
+        return [names[k] for k in self._columns] + [f"remainder of {names[j]}" for j in rest]
 
     @property
     def relative_error(self) -> Array:
-        """What a remainder's entry is off by, relative to the largest entry of its column: its own rounding apart."""
-        terms = np.count_nonzero(self.remainders.times[0], axis=1) + 2
-        sizes = np.abs(self.remainders.times[0]).sum(axis=1) * 2 + 2 + np.abs(self.remainders.constants[0])
-        return np.asarray(TWOFOLD_ERROR * terms * sizes * self.unit)
+        """What a live remainder's entry is off by, relative to the largest of its column: its own rounding apart."""
+        r = self.remainders
+        terms = np.count_nonzero(r.times[0], axis=1) + 2
+        sizes = np.abs(r.times[0]).sum(axis=1) * 2 + 2 + np.abs(r.constants[0])
+        return np.asarray((TWOFOLD_ERROR * terms * sizes)[self.live] * self.unit)
 
     def converted(self, coef: Array, intercept: float) -> Converted:
         """The state of equal scores: x'w + b = sum_k x_k (w_k + sum_j C_jk w_j) + sum_j e_j w_j + (b + c'w)."""
         r = self.remainders
-        own = coef[r.columns] / r.scale[r.columns]  # weights of the scaled columns
-        total: tf.Pair = (coef / r.scale, np.zeros(r.n_columns))
+        total: tf.Pair = (coef / r.scale, np.zeros(r.n_columns))  # weights of the scaled columns
         constant: tf.Pair = (np.asarray(intercept), np.zeros(()))
-        size = np.abs(total[0])
-        for i, weight in enumerate(own):
-            pair = (np.asarray(weight), np.zeros(()))
-            total = tf.add(total, tf.multiply(_line(r.times, i), pair))
-            constant = tf.add(constant, tf.multiply(_line(r.constants, i), pair))
-            size = size + np.abs(r.times[0][i] * weight)
-        weights = total[0][self.kept] * r.scale[self.kept]
-        errors = (UNIT * np.abs(total[0]) + TWOFOLD_ERROR * size)[self.kept] * r.scale[self.kept]
-        largest = self.relative_error * np.abs(own / self.unit)
-        rest_error = UNIT * np.abs(own / self.unit)
-        size_c = abs(intercept) + float(np.abs(r.constants[0]) @ np.abs(own))
-        intercept_error = UNIT * abs(float(constant[0])) + TWOFOLD_ERROR * size_c + float(largest.sum())
+        size, size_c = np.abs(total[0]), abs(intercept)
+        for i in np.argsort(-r.columns):  # a relation has no column after its own
+            weight = _line(total, int(r.columns[i]))
+            total = tf.add(total, tf.multiply(_line(r.times, i), weight))
+            constant = tf.add(constant, tf.multiply(_line(r.constants, i), weight))
+            size = size + np.abs(r.times[0][i] * weight[0])
+            size_c += abs(r.constants[0][i] * weight[0])
+        own = total[0][r.columns[self.live]] / self.unit
+        errors = (UNIT * np.abs(total[0]) + TWOFOLD_ERROR * size)[r.kept] * r.scale[r.kept]
+        off = float(self.relative_error @ np.abs(own))
         return Converted(
-            np.concatenate([weights, own / self.unit]),
+            np.concatenate([total[0][r.kept] * r.scale[r.kept], own]),
             float(constant[0]),
-            np.concatenate([errors, rest_error]),
-            intercept_error,
+            np.concatenate([errors, 3 * UNIT * np.abs(own)]),
+            UNIT * abs(float(constant[0])) + TWOFOLD_ERROR * size_c + off,
         )
 
 
@@ -232,7 +257,7 @@ def literal_columns(source: Source, found: Remainders, fit_intercept: bool) -> L
         basis = found.basis()
         rows = source.through(basis)
         sums = gram(rows, fit_intercept, twofold=True)
-        factor = _factor_of(sums, fit_intercept)
+        factor = column_factor(sums, fit_intercept)
         if not len(factor.dependent):
             return LiteralColumns(found, basis, rows, sums, factor)
         more = found.refined(source, factor, sums.scaling, fit_intercept)
@@ -245,11 +270,11 @@ def literal_columns(source: Source, found: Remainders, fit_intercept: bool) -> L
 def column_remainders(source: Source, fit_intercept: bool) -> Remainders | None:
     """Remainders of the redundant columns of a source, from a factor of its own; None where there is none."""
     sums = gram(source, fit_intercept, twofold=True)
-    factor = _factor_of(sums, fit_intercept)
+    factor = column_factor(sums, fit_intercept)
     return remainders(source, factor, sums.scaling, fit_intercept) if len(factor.dependent) else None
 
 
-def _factor_of(sums: Gram, fit_intercept: bool) -> Factor:
+def column_factor(sums: Gram, fit_intercept: bool) -> Factor:
     """Factor of the columns (1, x scale - shift), or of x scale."""
     d = sums.n_columns
     order = np.concatenate([[d], np.arange(d)])[1 - int(fit_intercept) :]
@@ -271,8 +296,8 @@ def remainders(source: Source, factor: Factor, scaling: Scaling, fit_intercept: 
     m, d = len(columns), len(scaling.scale)
     times = (np.zeros((m, d)), np.zeros((m, d)))
     times[0][:, kept], times[1][:, kept] = relations
-    nothing = np.zeros(m)
-    refined = Remainders(d, columns, scaling.scale, times, constants, nothing, nothing, nothing)
+    nothing = (np.zeros(m) for _ in range(4))
+    refined = Remainders(d, columns, scaling.scale, scaling.weight_scale, times, constants, *nothing)
     best = _measured(source, _plain(source, refined, fit_intercept))
     for other in (_float64(refined), refined):
         apart = best.is_apart
@@ -342,15 +367,15 @@ def _measured(source: Source, remainders: Remainders) -> Remainders:
     """The remainders with their sizes: one pass."""
     sizes: _Sizes = source.reduce(partial(_sizes, remainders=remainders))
     with np.errstate(divide="ignore", invalid="ignore"):
-        size = np.sqrt(sizes.squares / sizes.total)
-    return replace(remainders, largest=sizes.largest, roundings=sizes.roundings, size=np.nan_to_num(size))
+        norm, size = np.sqrt(sizes.squares), np.nan_to_num(np.sqrt(sizes.squares / sizes.total))
+    return replace(remainders, largest=sizes.largest, roundings=sizes.roundings, norm=norm, size=size)
 
 
 def _sizes(run: Block, remainders: Remainders) -> _Sizes:
     run = counted(run)
     m = len(remainders.columns)
     sizes = _Sizes(np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m))
-    weight = 1.0 if run.weight is None else run.weight / max(run.weight.max(initial=0.0), np.finfo(float).tiny)
+    weight = 1.0 if run.weight is None else run.weight * remainders.weight_scale
     for i, j in enumerate(remainders.columns):
         e = _remainder(run.X, remainders, i)
         if not e.any():
