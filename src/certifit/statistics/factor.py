@@ -17,6 +17,7 @@ from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.statistics import twofold as tf
 
 PLAIN_CONDITION = 1e3  # condition^2 * 2^-53 * (growth of a sum) stays below 1e-8
+PLAIN_SHARE = 2.0**-106  # squares about a shift that are a smaller share of those about 0 are beyond float64 sums
 DEPENDENT = 2.0**-46  # a column closer than this, relative, to the span of the others is dependent on them
 
 
@@ -128,6 +129,8 @@ class Factor:
 def plain_factor(system: System) -> Factor | None:
     """Float64 Cholesky, or None where its condition is beyond what float64 sums can bear."""
     size = len(system.units)
+    if (np.diagonal(system.matrix) < PLAIN_SHARE * system.norms**2).any():
+        return None
     upper, condition = _plain_cholesky(system.scaled)
     if not condition <= PLAIN_CONDITION:
         return None

@@ -50,8 +50,9 @@ class LeastSquares(NormalEquations):
         """What is left of the redundant columns, whatever the penalty; None where there are none."""
         if not len(self.factor.dependent):
             return None
-        factor = self.factor if self.alpha == 0 else column_factor(self.gram, self.fit_intercept)
-        return remainders(self.source, factor, self.gram.scaling, self.fit_intercept) if len(factor.dependent) else None
+        free = self.factor if self.alpha == 0 else column_factor(self.gram, self.fit_intercept)
+        factor = free if len(free.dependent) else self.factor
+        return remainders(self.source, factor, self.gram.scaling, self.fit_intercept)
 
     @cached_property
     def literal(self) -> LiteralSystem | None:
@@ -65,6 +66,16 @@ class LeastSquares(NormalEquations):
         if found is None or not found.is_rounding.any():
             return self.literal
         return self._in_basis(found.rounding_as_exact())
+
+    def null_objective(self) -> float:
+        """Squares about the best constant, or about 0 without an intercept, scaled."""
+        mean, about = self.gram.target_moments()
+        return about if self.fit_intercept else about + mean**2 * self.gram.sum_weight
+
+    def in_own_units(self, squares: float, system: LiteralSystem) -> float:
+        """Squares in the units of a system as squares in the units of this task: powers of two apart."""
+        own, other = self.gram.scaling, system.gram.scaling
+        return squares * (own.y_scale / other.y_scale) ** 2 * (own.weight_scale / other.weight_scale)
 
     def _in_basis(self, found: Remainders) -> LiteralSystem | None:
         return LiteralSystem.of(self.source, found, self.alpha, self.fit_intercept)

@@ -49,6 +49,7 @@ class LiteralSystem:
         self.basis = basis
         self.gram = gram
         self.fit_intercept = fit_intercept
+        self._last: tuple[Weights, LiteralStep] | None = None
         found = basis.remainders
         with np.errstate(over="ignore", under="ignore"):
             self.penalty = np.minimum(alpha * gram.sum_weight * found.scale**2, LARGEST_PENALTY)
@@ -82,6 +83,11 @@ class LiteralSystem:
 
     def at(self, state: Weights) -> LiteralStep:
         """The residual of a state in the columns as given, its gradient in the basis, and the step to the minimum."""
+        if self._last is None or self._last[0] is not state:
+            self._last = (state, self._at(state))
+        return self._last[1]
+
+    def _at(self, state: Weights) -> LiteralStep:
         found, s, offset = self.basis.remainders, self.gram.scaling, int(self.fit_intercept)
         k, live = len(found.kept), len(self.basis.live)
         scale = found.scale.copy()
@@ -120,6 +126,16 @@ class LiteralSystem:
         own = 2 * np.sqrt(whole) * self._remainder_error(np.diagonal(inverse))
         rounding = float(np.sqrt(at.error @ (inverse @ at.error)))
         return min(float((p + rounding) * (1 + 2 * eta) + own) ** 2, whole)
+
+    def remainder_share(self, at: LiteralStep, state: Weights) -> tuple[float, float]:
+        """Bounds on |r'q| and |q| for q, what a state's weights make of the remainders."""
+        k, s = len(self.basis.remainders.kept), self.gram.scaling
+        u = self.basis.converted(state.coef, state.intercept).coef[k:] / s.scale[k:] * s.y_scale
+        place = 1 + self.basis.remainders.n_columns
+        products = at.at.gradient[place:] + s.shift[k:] * at.at.gradient[0]
+        error = 4 * UNIT * np.abs(products) + self._sum_error(at.at, self.gram.norms[k:])
+        size = float(np.abs(u) @ self.gram.norms[k:]) * (1 + 1e-9)
+        return abs(float(u @ products)) + float(np.abs(u) @ error) + 4 * UNIT * size * np.sqrt(at.at.squares), size
 
     @property
     def matrix_error(self) -> float:
