@@ -100,8 +100,6 @@ def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certifi
     null = task.null_objective()
     scale = residual.scale(objective, null)
     excess = _excess(task, state, residual, gradient, objective)
-    if excess.literal is not None and excess.literal <= tolerance * scale:
-        excess = _Excess(excess.computed, excess.literal)  # over all weights, without a condition
     rounding = (excess.bound - min(excess.computed, excess.bound)) / scale + TINY
     offset = int(task.fit_intercept)
     found = Certificate(
@@ -307,7 +305,7 @@ def _number(value: float) -> str:
 def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certificate:
     residual = task.residual_at(state)
     weights, _ = task.to_scaled(state)
-    null = float(task.target() @ task.target())
+    null = task.null_objective()
     objective = residual.squares + task.strength * float(weights @ weights)
     scale = residual.scale(objective, null)
     if task.strength > 0:

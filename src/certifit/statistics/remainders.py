@@ -8,8 +8,10 @@ on `source.through(remainders.basis())` is about all weights of the original col
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -27,6 +29,8 @@ UNIT = 2.0**-53
 TWOFOLD_ERROR = 2.0**-102  # of a sum of products, relative to the sum of their sizes, a term
 PLAIN_BITS = 24  # coefficients with so few bits are tried first: relations made by hand have them
 SMALLEST_TERM = 2.0**-40  # of a column of size 1
+FEW_NUMBERS = 600  # so many are combined in exact arithmetic
+LARGEST_DENOMINATOR = 1000
 MOST_LEVELS = 3  # remainders of remainders of remainders
 PIECE = 4096  # rows whose magnitudes are found at a time
 
@@ -49,6 +53,7 @@ class Remainders:
     roundings: Array
     norm: Array
     size: Array
+    n_rows: int = 0
 
     @property
     def is_exact(self) -> Array:
@@ -296,14 +301,111 @@ def remainders(source: Source, factor: Factor, scaling: Scaling, fit_intercept: 
     m, d = len(columns), len(scaling.scale)
     times = (np.zeros((m, d)), np.zeros((m, d)))
     times[0][:, kept], times[1][:, kept] = relations
-    nothing = (np.zeros(m) for _ in range(4))
-    refined = Remainders(d, columns, scaling.scale, scaling.weight_scale, times, constants, *nothing)
+    none = np.zeros(m)
+    refined = Remainders(d, columns, scaling.scale, scaling.weight_scale, times, constants, none, none, none, none)
     best = _measured(source, _plain(source, refined, fit_intercept))
     for other in (_float64(refined), refined):
         apart = best.is_apart
         if apart.any():
             best = best._with(apart, _measured(source, other._where(apart)))
-    return best
+    return _without_combinations(source, best, refined, fit_intercept)
+
+
+def _without_combinations(source: Source, best: Remainders, refined: Remainders, fit_intercept: bool) -> Remainders:
+    """Remainders that are 0 in exact arithmetic, though no float64 coefficients show it, set to 0.
+
+    Columns beyond the number of rows; combinations with small fractions; and, for few numbers, any combination.
+    """
+    if best.is_exact.all():
+        return best
+    zero = best.is_exact
+    if best.n_rows <= len(best.kept) + int(fit_intercept):
+        zero[:] = True
+    elif best.n_rows * best.n_columns <= FEW_NUMBERS:
+        rows = counted(source.gather()).X
+        X = rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
+        ones = np.ones((len(X), int(fit_intercept)))
+        spanned = exact_combinations(np.column_stack([ones, X[:, best.kept]]), X[:, best.columns])
+        zero = zero | spanned
+    else:
+        fractions = [None if done else _fractions(refined, i) for i, done in enumerate(zero)]
+        for i, found in enumerate(fractions):
+            zero[i] = zero[i] or (found is not None and _vanishes(source, refined, i, *found, fit_intercept))
+    new = zero & ~best.is_exact
+    return replace(best._with(new, refined._where(new)), largest=np.where(zero, 0.0, best.largest))
+
+
+def _fractions(refined: Remainders, i: int) -> tuple[Array, int] | None:
+    """Coefficients as q C for a small whole number q that makes all of them short; None where there is none."""
+    q = 1
+    for hi in refined.times[0][i]:
+        if abs(hi) >= SMALLEST_TERM:
+            part = float(np.frexp(hi)[0])
+            near = Fraction(part).limit_denominator(LARGEST_DENOMINATOR)
+            if abs(float(near) - part) > SMALLEST_TERM:
+                return None
+            q = math.lcm(q, near.denominator)
+    if q & (q - 1) == 0 or q > LARGEST_DENOMINATOR**2:
+        return None
+    return _few_bits(q * refined.times[0][i]), q
+
+
+def _vanishes(source: Source, refined: Remainders, i: int, times: Array, q: int, fit_intercept: bool) -> bool:
+    """Whether q x_j - sum_k times_k x_k is the same number (0 without an intercept) in every row, exactly."""
+    weights = times.copy()
+    weights[refined.columns[i]] = -float(q)
+    constant = 0.0
+    of = partial(_combined, scale=refined.scale, weights=weights)
+    if fit_intercept:
+        constant = float(of(counted(source.first_block()).part(0, 1).X)[0])
+    largest: _Largest = source.reduce(partial(_largest_of, of=of, constant=constant))
+    return largest.value == 0
+
+
+@dataclass(frozen=True)
+class _Largest:
+    value: float
+
+    def __add__(self, other: _Largest) -> _Largest:
+        return _Largest(max(self.value, other.value))
+
+
+def _largest_of(run: Block, of: Any, constant: float) -> _Largest:
+    run = counted(run)
+    return _Largest(float(np.abs(of(run.X) - constant).max(initial=0.0)))
+
+
+def _combined(X: Any, scale: Array, weights: Array) -> Array:
+    """-sum_k weights_k x_k scale_k of every row, evaluated in twofold precision."""
+    rows = Block(X, None, None).rows
+    return np.asarray(core.residual_rows(rows, np.zeros(X.shape[0]), scale, 1.0, weights, 0.0, n_threads()))
+
+
+def exact_combinations(basis: Array, columns: Array) -> Array:
+    """Which columns are combinations of a basis, exactly: Bareiss's elimination in integers.
+
+    Columns of the basis that are combinations of those before them take no part.
+    """
+    every = [_integers(column) for column in np.column_stack([basis, columns]).T]
+    last = 1
+    for j in range(basis.shape[1]):
+        own = every[j]
+        row = next((i for i, entry in enumerate(own) if entry), None)
+        if row is None:
+            continue
+        pivot = own[row]
+        for k in range(j + 1, len(every)):
+            factor, other = every[k][row], every[k]
+            every[k] = [(entry * pivot - factor * mine) // last for entry, mine in zip(other, own, strict=True)]
+        last = pivot
+    return np.array([not any(column) for column in every[basis.shape[1] :]])
+
+
+def _integers(column: Array) -> list[int]:
+    """A column times a power of two, as integers."""
+    ratios = [float(entry).as_integer_ratio() for entry in column]
+    denominator = max((below for _, below in ratios), default=1)
+    return [above * (denominator // below) for above, below in ratios]
 
 
 def _unshifted(factor: Factor, scaling: Scaling, fit_intercept: bool) -> tuple[tf.Pair, tf.Pair]:
@@ -357,10 +459,11 @@ class _Sizes:
     roundings: Array
     squares: Array
     total: Array
+    n_rows: int
 
     def __add__(self, other: _Sizes) -> _Sizes:
         largest = np.maximum(self.largest, other.largest), np.maximum(self.roundings, other.roundings)
-        return _Sizes(*largest, self.squares + other.squares, self.total + other.total)
+        return _Sizes(*largest, self.squares + other.squares, self.total + other.total, self.n_rows + other.n_rows)
 
 
 def _measured(source: Source, remainders: Remainders) -> Remainders:
@@ -368,13 +471,14 @@ def _measured(source: Source, remainders: Remainders) -> Remainders:
     sizes: _Sizes = source.reduce(partial(_sizes, remainders=remainders))
     with np.errstate(divide="ignore", invalid="ignore"):
         norm, size = np.sqrt(sizes.squares), np.nan_to_num(np.sqrt(sizes.squares / sizes.total))
-    return replace(remainders, largest=sizes.largest, roundings=sizes.roundings, norm=norm, size=size)
+    sized = replace(remainders, largest=sizes.largest, roundings=sizes.roundings, norm=norm, size=size)
+    return replace(sized, n_rows=sizes.n_rows)
 
 
 def _sizes(run: Block, remainders: Remainders) -> _Sizes:
     run = counted(run)
     m = len(remainders.columns)
-    sizes = _Sizes(np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m))
+    sizes = _Sizes(np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m), run.n_rows)
     weight = 1.0 if run.weight is None else run.weight * remainders.weight_scale
     for i, j in enumerate(remainders.columns):
         e = _remainder(run.X, remainders, i)

@@ -71,6 +71,15 @@ class RowKernel:
         """The centred target times the roots of the weights, scaled."""
         return np.asarray(self.roots * (self.y * self.scaling.y_scale - self.y_mean))
 
+    def null_objective(self) -> float:
+        """Squares about the best constant, or about 0 without an intercept, scaled: at most, after all roundings."""
+        target, roots = self.target(), self.roots
+        size = float(np.linalg.norm(roots * self.y * self.scaling.y_scale))
+        off = float(roots @ target) / np.sqrt(self.sum_weight) if self.fit_intercept else 0.0  # of the rounded mean
+        unit = (len(target) + 8) * 2.0**-53
+        length = float(np.linalg.norm(target)) * (1 - unit) - unit * size
+        return float(max(max(length, 0.0) ** 2 - (abs(off) + unit * size) ** 2, 0.0))
+
     def facts(self) -> dict[str, float]:
         """What is remembered of the data."""
         y = self.y * self.scaling.y_scale

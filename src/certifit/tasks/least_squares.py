@@ -12,9 +12,10 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Source
+from certifit.statistics import twofold as tf
 from certifit.statistics.gram import gram
 from certifit.statistics.remainders import Remainders, column_factor, remainders
-from certifit.statistics.residual import Residual, residual
+from certifit.statistics.residual import MATRIX_ERROR, TWOFOLD_UNIT, Residual, residual
 from certifit.tasks.literal import LiteralSystem
 from certifit.tasks.normal_equations import NormalEquations, Weights
 
@@ -68,9 +69,24 @@ class LeastSquares(NormalEquations):
         return self._in_basis(found.rounding_as_exact())
 
     def null_objective(self) -> float:
-        """Squares about the best constant, or about 0 without an intercept, scaled."""
-        mean, about = self.gram.target_moments()
-        return about if self.fit_intercept else about + mean**2 * self.gram.sum_weight
+        """Squares about the best constant, or about 0 without an intercept, scaled: at most, after all roundings."""
+        gram, d = self.gram, self.gram.n_columns
+        zeros = np.zeros(gram.sums.shape)
+        low, error = (zeros, MATRIX_ERROR) if gram.low is None else (gram.low, 32 * TWOFOLD_UNIT)
+
+        def entry(i: int, j: int) -> tf.Pair:  # of (1, y - y_shift); without an intercept there is no shift
+            return gram.sums[d + i, d + j], low[d + i, d + j]
+
+        squares = entry(1, 1)
+        if not self.fit_intercept:
+            return float(squares[0]) * (1 - error)
+        mean = np.asarray(gram.sums[d, d + 1] / gram.sum_weight)
+        # squares - mean (2 total - mean W), less what the mean being off by a rounding costs
+        nothing = np.zeros(())
+        left = tf.add(entry(0, 1), tf.multiply(entry(0, 0), (-mean, nothing)))
+        about = tf.add(squares, tf.multiply((-mean, nothing), tf.add(entry(0, 1), left)))
+        off = float(left[0]) ** 2 / gram.sum_weight
+        return max(float(about[0]) - 2 * off - 4 * error * float(squares[0]), 0.0)
 
     def in_own_units(self, squares: float, system: LiteralSystem) -> float:
         """Squares in the units of a system as squares in the units of this task: powers of two apart."""

@@ -51,16 +51,16 @@ class LiteralSystem:
         self.fit_intercept = fit_intercept
         self._last: tuple[Weights, LiteralStep] | None = None
         found = basis.remainders
-        with np.errstate(over="ignore", under="ignore"):
-            self.penalty = np.minimum(alpha * gram.sum_weight * found.scale**2, LARGEST_PENALTY)
-        if alpha == 0:
-            self.penalty = np.zeros(found.n_columns)
+        # Roots of the penalty's diagonal: their squares may underflow.
+        self.roots = np.minimum(np.sqrt(alpha) * np.sqrt(gram.sum_weight) * found.scale, np.sqrt(LARGEST_PENALTY))
         s = gram.scaling.scale
         dead = found.columns[found.is_exact] if alpha > 0 else np.zeros(0, dtype=np.int64)
         self.places = np.concatenate([found.kept, found.columns[basis.live], dead])
         # u in the scaled columns of the system = units times u of the columns x scale.
         k = len(found.kept)
-        self.units = np.concatenate([s[:k] / found.scale[found.kept], basis.unit * s[k:], np.ones(len(dead))])
+        pulls = np.abs(self.roots[:, None] * self.mixing[:, dead]).max(axis=0, initial=0.0)
+        near_one = np.ldexp(1.0, -np.frexp(pulls)[1])
+        self.units = np.concatenate([s[:k] / found.scale[found.kept], basis.unit * s[k:], near_one])
         self.factor: Factor = factor if factor is not None else twofold_factor(self._system())
 
     @staticmethod
@@ -110,7 +110,7 @@ class LiteralSystem:
 
     def objective(self, at: Residual, state: Weights) -> float:
         """Squares and penalty, scaled."""
-        return at.squares + float(self.penalty @ self._scaled(state) ** 2)
+        return at.squares + float(np.sum((self.roots * self._scaled(state)) ** 2))
 
     def excess_bound(self, at: LiteralStep, state: Weights) -> float:
         """How far the objective can be above its minimum over all weights, in the units of `objective`.
@@ -142,7 +142,7 @@ class LiteralSystem:
         """How far off sqrt(g' A^-1 g) can be, relative, for a given g: roundings of A and of the penalty's mixing."""
         condition = self.factor.condition
         mixing = 0.0
-        if self.penalty.any():
+        if self.roots.any():
             mixing = 64 * UNIT * float(np.abs(self.mixing).sum(axis=1).max()) ** 2
         return condition**2 * 16 * TWOFOLD_UNIT + 4 * condition * UNIT + mixing
 
@@ -180,10 +180,12 @@ class LiteralSystem:
 
     def _pull(self, state: Weights) -> tuple[Array, Array]:
         """M' penalty w of the system's unknowns, and what its rounding can be."""
-        pull = self.penalty * self._scaled(state)
-        mixing = self.mixing[:, self.places]
-        size = np.abs(mixing).T @ np.abs(pull)
-        return (mixing.T @ pull) * self.units, MATRIX_ERROR * size * self.units
+        pull, mixing = self.roots * self._scaled(state), self._pulling()
+        return mixing.T @ pull, MATRIX_ERROR * (np.abs(mixing).T @ np.abs(pull))
+
+    def _pulling(self) -> Array:
+        """Roots of the penalty times M, for the system's unknowns."""
+        return np.asarray(self.roots[:, None] * (self.mixing[:, self.places] * self.units))
 
     def _sum_error(self, at: Residual, norms: Array) -> Array:
         return np.asarray(TWOFOLD_UNIT * np.sqrt(at.magnitude) * norms)
@@ -206,8 +208,7 @@ class LiteralSystem:
         matrix[own, own] = self.gram.sums[np.ix_(order, order)]
         low[own, own] = 0.0 if self.gram.low is None else self.gram.low[np.ix_(order, order)]
         norms[own] = np.concatenate([[np.sqrt(self.gram.sum_weight)], self.gram.norms])[1 - offset :]
-        mixing = self.mixing[:, self.places] * self.units
-        more: Any = (mixing * self.penalty[:, None]).T @ mixing
+        more: Any = self._pulling().T @ self._pulling()
         whole = np.zeros((size, size))
         whole[offset:, offset:] = (more + more.T) / 2
         matrix, low = tf.add((matrix, low), (whole, np.zeros((size, size))))
