@@ -30,6 +30,7 @@ MOST_RELATIONS = 100
 LARGEST_DENOMINATOR = 12
 LARGEST_NUMERATOR = 10**12
 NO_TERM = 1e-9  # of a relation between columns of size 1: the column takes no part
+NOISE = 2.0**-80  # of an exact relation: coefficients are known to some hundred bits
 TRUSTED = 0.25  # relative error of a matrix beyond which its inverse proves nothing
 
 
@@ -62,10 +63,13 @@ def infer(
     if not (np.isfinite(inverse).all() and (np.diagonal(inverse) > 0).all()):
         return None
     residual = task.residual_at(state)
-    exponent = _exponent_of(s.y_scale)
-    unit = (2.0**exponent * s.y_scale) ** 2 * s.weight_scale
+    exponent = _exponent_of(s.y_scale, s.weight_scale)
+    unit = np.float64(2.0**exponent * s.y_scale) ** 2 * s.weight_scale
     estimate = np.concatenate([[state.intercept] * offset, state.coef])
-    squares = (residual.squares / unit, tss / unit)
+    with np.errstate(all="ignore"):
+        squares = (float(residual.squares / unit), float(tss / unit))
+    if not np.isfinite(squares).all():
+        return None
     own = (None, np.nan) if n_rows is None else (sum_weight, log_weight)
     return Inference(tuple(names), estimate, inverse, *squares, exponent, n_obs, bool(offset), *own)
 
@@ -93,17 +97,17 @@ class _Excess:
 
 
 def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certificate:
-    residual = task.residual_at(state)
+    null = task.null_objective()
+    residual = task.residual_at(state).settled(null)
     gradient = task.gradient(residual)
     weights, _ = task.to_scaled(state)
     objective = residual.squares + float(task.penalty @ weights**2)
-    null = task.null_objective()
     scale = residual.scale(objective, null)
-    excess = _excess(task, state, residual, gradient, objective)
+    excess = _excess(task, state, residual, gradient, residual.raised(objective))
     rounding = (excess.bound - min(excess.computed, excess.bound)) / scale + TINY
     offset = int(task.fit_intercept)
     found = Certificate(
-        claim=EXACT_FIT_CLAIM if is_exact_fit(objective, null) else "relative excess of the objective",
+        claim=EXACT_FIT_CLAIM if is_exact_fit(residual.raised(objective), null) else "relative excess of the objective",
         theorem="a quadratic exceeds its minimum by g' A^-1 g / 2",
         value=min(excess.computed, excess.bound) / scale + rounding,
         tolerance=tolerance,
@@ -122,6 +126,8 @@ def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certifi
 
 def _excess(task: LeastSquares, state: Weights, residual: Residual, gradient: Array, objective: float) -> _Excess:
     """Over the kept columns; over all weights where others are nearly their combinations, or penalised besides."""
+    if objective == 0:
+        return _Excess(0.0, 0.0)
     found = task.remainders
     if found is None or (task.alpha == 0 and not found.is_apart.any()):
         computed = max(float(gradient @ task.factor.solve(gradient)), 0.0)
@@ -241,9 +247,9 @@ def _determined(task: LeastSquares) -> Array:
         return np.zeros(offset + d, dtype=bool)
     moved = np.zeros(offset + d, dtype=bool)
     moved[offset:][found.columns] = True
-    moved[offset:] |= (np.abs(found.times[0]) > NO_TERM).any(axis=0)
+    moved[offset:] |= (np.abs(found.times[0]) > NOISE).any(axis=0)
     if offset:
-        moved[0] = bool((found.constants[0] != 0).any())
+        moved[0] = bool((np.abs(found.constants[0]) > NOISE).any())
     return ~moved
 
 
@@ -266,10 +272,11 @@ def relations(task: LeastSquares) -> tuple[str, ...]:
     names, scale = task.source.names, task.gram.scaling.scale
     out: list[tuple[bool, str]] = []
     for i, j in enumerate(found.columns[:MOST_RELATIONS]):
-        places = np.flatnonzero(np.abs(found.times[0][i]) > NO_TERM)
+        least = NOISE if found.is_exact[i] else NO_TERM
+        places = np.flatnonzero(np.abs(found.times[0][i]) > least)
         terms = [(names[k], found.times[0][i, k] * scale[k] / scale[j]) for k in places]
         constant = found.constants[0][i]
-        if abs(constant) > NO_TERM:
+        if abs(constant) > least:
             terms.append(("", constant / scale[j]))
         relation = f"{names[j]} = {_combination(terms)}"
         is_near = bool(found.is_apart[i])
@@ -303,9 +310,9 @@ def _number(value: float) -> str:
 
 
 def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certificate:
-    residual = task.residual_at(state)
-    weights, _ = task.to_scaled(state)
     null = task.null_objective()
+    residual = task.residual_at(state).settled(null)
+    weights, _ = task.to_scaled(state)
     objective = residual.squares + task.strength * float(weights @ weights)
     scale = residual.scale(objective, null)
     if task.strength > 0:
@@ -313,12 +320,12 @@ def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certif
         theorem = "weak duality: primal - dual, the best of two dual points"
     else:
         is_plain = is_exact_fit(objective, null) and objective <= tolerance * null
-        gap = objective if is_plain else min(_fitted_share(task, state), objective)
+        gap = np.inf if is_plain else _fitted_share(task, state)
         theorem = "the residual's share in the span of the columns is its excess"
-    gap = min(gap, objective)  # the minimum is at least 0
+    gap = float(np.fmin(gap, residual.raised(objective)))  # the minimum is at least 0
     rounding = float(SAFETY * gap / scale) + TINY
     return Certificate(
-        claim=EXACT_FIT_CLAIM if is_exact_fit(objective, null) else "relative excess of the objective",
+        claim=EXACT_FIT_CLAIM if is_exact_fit(residual.raised(objective), null) else "relative excess of the objective",
         theorem=theorem,
         value=float(gap / scale) + rounding,
         tolerance=tolerance,
@@ -377,7 +384,7 @@ def _norm(vector: Array) -> float:
     return float(np.linalg.norm(vector))
 
 
-def _exponent_of(y_scale: float) -> int:
-    """0 while squares of y stay finite, else the power of two that was taken out of y."""
-    power = -int(np.frexp(y_scale)[1] - 1)
-    return power if abs(power) > 400 else 0
+def _exponent_of(y_scale: float, weight_scale: float) -> int:
+    """0 while squares of y times weights stay finite, else the power of two that was taken out of y."""
+    power, weights = (-int(np.frexp(scale)[1] - 1) for scale in (y_scale, weight_scale))
+    return power if abs(power) > 400 or abs(2 * power + weights) > 800 else 0

@@ -20,7 +20,7 @@ from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_we
 from certifit.statistics.remainders import column_remainders
 from certifit.statistics.residual import Residual, residual
 from certifit.tasks.least_squares import LeastSquares
-from certifit.tasks.normal_equations import LARGEST_PENALTY, Weights, data_facts
+from certifit.tasks.normal_equations import LARGEST_PENALTY, Weights, data_facts, refuse_overflow
 
 PIECE = 2048  # columns centred at a time
 LARGEST_NULL_SPACE = 4_000_000  # entries
@@ -204,7 +204,9 @@ class DualLeastSquares(RowKernel):
     def from_scaled(self, weights: Array) -> Weights:
         """The state with these scaled weights and the intercept that makes the residuals' mean zero."""
         s = self.scaling
-        coef = weights * s.scale / s.y_scale if self.strength < LARGEST_PENALTY else np.zeros_like(weights)
+        with np.errstate(over="ignore"):
+            coef = weights * s.scale / s.y_scale if self.strength < LARGEST_PENALTY else np.zeros_like(weights)
+        refuse_overflow(coef, s.scale, self.source.names)
         if not self.fit_intercept:
             return Weights(coef, 0.0)
         # The residuals themselves tell the intercept better than means of rows far from zero.

@@ -11,12 +11,12 @@ in B'B. The residual r is that of the state in the columns as given: nothing is 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.data.source import Source
+from certifit.data.source import Source, block_rows
+from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
 from certifit.statistics.factor import Factor, System, twofold_factor
 from certifit.statistics.gram import Gram, Scaling
@@ -120,7 +120,7 @@ class LiteralSystem:
         p = float(np.sqrt(max(float(at.gradient @ at.step), 0.0)))
         inverse = np.abs(self.factor.inverse)
         eta = self._remainder_error(np.diagonal(inverse)) + self.matrix_error
-        whole = self.objective(at.at, state)
+        whole = at.at.raised(self.objective(at.at, state))
         if eta > 0.25:
             return whole
         own = 2 * np.sqrt(whole) * self._remainder_error(np.diagonal(inverse))
@@ -139,12 +139,9 @@ class LiteralSystem:
 
     @property
     def matrix_error(self) -> float:
-        """How far off sqrt(g' A^-1 g) can be, relative, for a given g: roundings of A and of the penalty's mixing."""
+        """How far off sqrt(g' A^-1 g) can be, relative, for a given g: roundings of A, and of rows and relations."""
         condition = self.factor.condition
-        mixing = 0.0
-        if self.roots.any():
-            mixing = 64 * UNIT * float(np.abs(self.mixing).sum(axis=1).max()) ** 2
-        return condition**2 * 16 * TWOFOLD_UNIT + 4 * condition * UNIT + mixing
+        return condition**2 * 32 * TWOFOLD_UNIT + 16 * condition * UNIT
 
     def moved(self, state: Weights, step: Array) -> Weights:
         """The float64 state nearest to a state after a step of the unknowns."""
@@ -208,9 +205,17 @@ class LiteralSystem:
         matrix[own, own] = self.gram.sums[np.ix_(order, order)]
         low[own, own] = 0.0 if self.gram.low is None else self.gram.low[np.ix_(order, order)]
         norms[own] = np.concatenate([[np.sqrt(self.gram.sum_weight)], self.gram.norms])[1 - offset :]
-        more: Any = self._pulling().T @ self._pulling()
-        whole = np.zeros((size, size))
-        whole[offset:, offset:] = (more + more.T) / 2
-        matrix, low = tf.add((matrix, low), (whole, np.zeros((size, size))))
+        more = np.zeros((2, size, size))
+        more[:, offset:, offset:] = _products(self._pulling())
+        matrix, low = tf.add((matrix, low), (more[0], more[1]))
         norms[len(order) :] = np.sqrt(np.diagonal(matrix)[len(order) :])
         return System(matrix, low, norms)
+
+
+def _products(rows: Array) -> tf.Pair:
+    """rows' rows in twofold sums."""
+    n, d = rows.shape
+    ones, zeros = np.ones(d), np.zeros(d)
+    dense = [("dense", np.ascontiguousarray(rows))]
+    sums, low = core.gram(dense, None, None, ones, zeros, 1.0, 0.0, 1.0, block_rows(n), True, n_threads())
+    return np.asarray(sums[:d, :d]), np.asarray(low[:d, :d])
