@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
 from certifit.statistics.remainders import Remainders
 from certifit.statistics.residual import is_exact_fit
@@ -128,17 +129,29 @@ def smallest_norm(task: NormalEquations, state: Weights) -> Weights:
     return task.from_solution(solution + directions @ move)
 
 
+def _reachable(task: DualLeastSquares, target: Array) -> Array:
+    """The nearest fitted values that follow the relations R among rows: (u, Ru) with (I + R'R) u = t + R't'."""
+    factor = task.factor
+    if not len(factor.dependent):
+        return target
+    R, out = factor.relations, np.zeros_like(target)
+    right = target[factor.kept] + R.T @ target[factor.dependent]
+    out[factor.kept] = np.linalg.solve(np.eye(len(factor.kept)) + R.T @ R, right)
+    out[factor.dependent] = R @ out[factor.kept]
+    return out
+
+
 def _solve_rows(task: DualLeastSquares) -> Run:
     started = time.perf_counter()
     factor, target = task.factor, task.target()
-    multipliers = factor.solve(target)
+    multipliers = factor.solve(_reachable(task, target))
     weights = task.combine(multipliers)
     state = best = task.from_scaled(weights)
     history: list[dict[str, float]] = []
     smallest = np.inf
     for iteration in range(1, MAX_REFINEMENTS + 1):
         r = task.roots * task.residuals(state)
-        left = r - task.strength * multipliers
+        left = _reachable(task, r - task.strength * multipliers)
         size = float(np.linalg.norm(left) / max(np.linalg.norm(target), np.finfo(float).tiny))
         history.append(
             _row(iteration, float(r @ r), float(left @ left), size, task.sum_weight, task.scaling.y_scale, started)

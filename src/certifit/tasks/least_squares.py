@@ -15,7 +15,7 @@ from certifit.data.source import Source
 from certifit.statistics import twofold as tf
 from certifit.statistics.gram import gram
 from certifit.statistics.remainders import Remainders, column_factor, remainders
-from certifit.statistics.residual import MATRIX_ERROR, TWOFOLD_UNIT, Residual, residual
+from certifit.statistics.residual import MATRIX_ERROR, TWOFOLD_UNIT, UNIT, Residual, residual
 from certifit.tasks.literal import LiteralSystem
 from certifit.tasks.normal_equations import NormalEquations, Weights
 
@@ -42,8 +42,16 @@ class LeastSquares(NormalEquations):
                 return last.moved(step, matrix, self.penalty, self.to_scaled(old)[0])
         weights, intercept = self.to_scaled(state)
         s = self.gram.scaling
-        at = residual(self.source, s, weights, intercept, s.shift, self.penalty)
+        at = self._without_noise(residual(self.source, s, weights, intercept, s.shift, self.penalty), weights)
         self._last = (state, at)
+        return at
+
+    def _without_noise(self, at: Residual, weights: Array) -> Residual:
+        """Columns that are their shift in every row have no slope but the penalty's: what is summed is rounding."""
+        still = np.flatnonzero(np.diagonal(self.gram.sums)[: self.gram.n_columns] == 0)
+        if self.fit_intercept and len(still):
+            at.gradient[1 + still] = -self.penalty[still] * weights[still]
+            at.rounding[1 + still] = UNIT * np.abs(at.gradient[1 + still])
         return at
 
     @cached_property
