@@ -48,8 +48,10 @@ def _over_all_weights(task: LeastSquares, found: Remainders, state: Weights) -> 
     Near-copies can ask for weights of 1e14 whose rounding is larger than what they gain: then the state stays.
     """
     is_apart = bool(found.is_apart.any())
+    if not (is_apart or task.alpha > 0):
+        return state
     system = task.literal if is_apart else task.restricted
-    if system is None or not (is_apart or task.alpha > 0):
+    if system is None:
         return state
     best, least, now = state, np.inf, state
     for _ in range(MAX_LITERAL_STEPS):
