@@ -160,7 +160,8 @@ class Inference:
             return math.nan
         if self._unexplained == 0:
             return math.inf
-        return self.r_squared / self.df_model / (self._unexplained / self.df_resid)
+        per_freedom = self._unexplained / self.df_resid  # 0 where rows stand for more than 1e300 others
+        return math.inf if per_freedom == 0 else self.r_squared / self.df_model / per_freedom
 
     @property
     def f_pvalue(self) -> float:

@@ -7,16 +7,21 @@ about (condition^2) 2^-53 (float64 factor) or (condition^2) 2^-104 (twofold fact
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
+from certifit.statistics.remainders import Remainders
+from certifit.statistics.residual import is_exact_fit
 from certifit.tasks.dual_least_squares import DualLeastSquares
 from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import NormalEquations, Weights
 
 MAX_REFINEMENTS = 6
+MAX_LITERAL_STEPS = 4
+HELD = 1e-9  # of the objective: a state that is so near the minimum over all weights holds it
 FLOOR = 2.0**-54  # relative size of a step that no longer changes a float64
 
 
@@ -31,7 +36,35 @@ class Run:
 
 def solve(task: LeastSquares | DualLeastSquares) -> Run:
     """The minimiser; of all minimisers the one of smallest norm."""
-    return _solve_columns(task) if isinstance(task, LeastSquares) else _solve_rows(task)
+    if isinstance(task, DualLeastSquares):
+        return _solve_rows(task)
+    run = _solve_columns(task)
+    return run if task.remainders is None else replace(run, state=_over_all_weights(task, task.remainders, run.state))
+
+
+def _over_all_weights(task: LeastSquares, found: Remainders, state: Weights) -> Weights:
+    """From the minimum over the kept columns to that over all weights, where float64 weights hold it.
+
+    Near-copies can ask for weights of 1e14 whose rounding is larger than what they gain: then the state stays.
+    """
+    is_apart = bool(found.is_apart.any())
+    if not (is_apart or task.alpha > 0):
+        return state
+    system = task.literal if is_apart else task.restricted
+    if system is None:
+        return state
+    best, least, now = state, np.inf, state
+    for _ in range(MAX_LITERAL_STEPS):
+        at = system.at(now)
+        objective, left = system.objective(at.at, now), float(at.gradient @ at.step)
+        is_exact = is_exact_fit(task.in_own_units(objective, system), task.null_objective())
+        is_held = not is_apart or left <= HELD * objective or is_exact
+        if is_held and not objective < least:
+            break
+        if is_held:
+            best, least = now, objective
+        now = system.moved(now, at.step)
+    return best
 
 
 def _solve_columns(task: LeastSquares) -> Run:
@@ -98,17 +131,29 @@ def smallest_norm(task: NormalEquations, state: Weights) -> Weights:
     return task.from_solution(solution + directions @ move)
 
 
+def _reachable(task: DualLeastSquares, target: Array) -> Array:
+    """The nearest fitted values that follow the relations R among rows: (u, Ru) with (I + R'R) u = t + R't'."""
+    factor = task.factor
+    if not len(factor.dependent):
+        return target
+    R, out = factor.relations, np.zeros_like(target)
+    right = target[factor.kept] + R.T @ target[factor.dependent]
+    out[factor.kept] = np.linalg.solve(np.eye(len(factor.kept)) + R.T @ R, right)
+    out[factor.dependent] = R @ out[factor.kept]
+    return out
+
+
 def _solve_rows(task: DualLeastSquares) -> Run:
     started = time.perf_counter()
     factor, target = task.factor, task.target()
-    multipliers = factor.solve(target)
+    multipliers = factor.solve(_reachable(task, target))
     weights = task.combine(multipliers)
     state = best = task.from_scaled(weights)
     history: list[dict[str, float]] = []
     smallest = np.inf
     for iteration in range(1, MAX_REFINEMENTS + 1):
         r = task.roots * task.residuals(state)
-        left = r - task.strength * multipliers
+        left = _reachable(task, r - task.strength * multipliers)
         size = float(np.linalg.norm(left) / max(np.linalg.norm(target), np.finfo(float).tiny))
         history.append(
             _row(iteration, float(r @ r), float(left @ left), size, task.sum_weight, task.scaling.y_scale, started)

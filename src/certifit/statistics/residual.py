@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -19,7 +19,6 @@ MATRIX_ERROR = (
 )  # relative error of an entry of a float64 Gram matrix: blocks of some thousand rows, then a tree
 TWOFOLD_UNIT = 2.0**-100  # error of a twofold sum, relative to the sum of magnitudes
 EXACT_FIT = 1e-14  # an objective below this share of the null model's is an exact fit to rounding
-ROUNDING_FLOOR = 1e-24  # squares of residuals below 1e-12 of the predictions' size are rounding
 TINY = float(np.finfo(float).tiny)  # a value is never a bare 0
 
 
@@ -42,9 +41,24 @@ class Residual:
     magnitude: float
     rounding: Array
 
+    @property
+    def off(self) -> float:
+        """Bound on the error of the root of the squares."""
+        return 4 * TWOFOLD_UNIT * float(np.sqrt(self.magnitude))
+
+    def settled(self, null: float) -> Residual:
+        """The same without errors where all residuals are 0, as all are of a target that is constant."""
+        return replace(self, magnitude=0.0) if self.squares == 0 and null == 0 else self
+
+    def raised(self, objective: float) -> float:
+        """The most that an objective of these squares can be after all roundings."""
+        return float((np.sqrt(objective) + self.off) ** 2) * (1 + 16 * UNIT)
+
     def scale(self, objective: float, null: float) -> float:
-        """What an excess is relative to: the objective, or where it is an exact fit to rounding, a floor below it."""
-        return max(objective, EXACT_FIT * null, ROUNDING_FLOOR * self.magnitude, TINY)
+        """What an excess is relative to: the objective, or the null model's where it is an exact fit to rounding."""
+        if is_exact_fit(self.raised(objective), null):
+            return null
+        return max(float(max(np.sqrt(objective) - self.off, 0.0) ** 2) * (1 - 16 * UNIT), TINY)
 
     def moved(self, step: Array, matrix: Array, penalty: Array, weights: Array) -> Residual:
         """The sums after a small step of (intercept, w), from sum_i w_i a_i a_i' + penalty for a = (1, x - shift).

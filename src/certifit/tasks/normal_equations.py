@@ -85,14 +85,18 @@ class GramUnits:
         return np.zeros(self.gram.n_columns, dtype=bool)
 
     def _refuse_overflow(self, coef: Array) -> None:
-        if np.isfinite(coef).all():
-            return
-        j = int(np.flatnonzero(~np.isfinite(coef))[0])
-        size = 1.0 / self.gram.scaling.scale[j]
-        raise ValueError(
-            f"The coefficient of feature {self.names[j]!r} exceeds the largest float64: its values are "
-            f"about {size:.0e}. Multiply the column by 1e200 or so, or leave it out."
-        )
+        refuse_overflow(coef, self.gram.scaling.scale, self.names)
+
+
+def refuse_overflow(coef: Array, scale: Array, names: Sequence[str]) -> None:
+    """Raise where a coefficient is beyond float64."""
+    if np.isfinite(coef).all():
+        return
+    j = int(np.flatnonzero(~np.isfinite(coef))[0])
+    raise ValueError(
+        f"The coefficient of feature {names[j]!r} exceeds the largest float64: its values are "
+        f"about {1.0 / scale[j]:.0e}. Multiply the column by 1e200 or so, or leave it out."
+    )
 
 
 class NormalEquations(GramUnits):
