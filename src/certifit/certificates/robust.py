@@ -18,18 +18,17 @@ from functools import partial
 
 import numpy as np
 
-from certifit.certificates.certificate import Certificate
+from certifit.certificates.certificate import EXACT_FIT_CLAIM, Certificate
 from certifit.certificates.least_squares import certify as certify_squares
 from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.runtime import one_blas_thread
-from certifit.statistics.residual import EXACT_FIT, TINY, UNIT
+from certifit.statistics.residual import TINY, UNIT, is_exact_fit
 from certifit.tasks.robust import Point, RobustRegression, RobustSums, RobustWeights, Rows, Slopes
 
 SAFETY = 1e-12  # of a value, for the last roundings
 NEGLIGIBLE = 1e-12  # penalties this small change neither the matrix nor the objective
-ROUNDINGS = 4  # of a residual: target, weights, products, their sum
-ROUNDING_SHARE = 1e-8  # of an objective: one that these move by more is rounding itself
+NULL_SHARE = 1 - 1e-9  # of a null model's bound, for the roundings of its sums
 
 CLAIMS = {
     True: "relative excess of the objective in weights, intercept and scale",
@@ -85,10 +84,11 @@ def certify(task: RobustRegression, state: RobustWeights, tolerance: float) -> C
     objective = task.objective(at, sums, task.is_joint)
     gap, rounding = duality_gap(task, at, sums)
     gap += _drift(task, state, at, objective)
-    scale = max(objective, _floor(task, at, _size(task, state)))
+    scale, is_exact = _relative_to(task, at, sums, objective)
     rounding = rounding / scale + SAFETY * gap / scale + TINY
+    claim = MAD_CLAIM if task.rule == "mad" else CLAIMS[task.is_joint]
     return Certificate(
-        claim=MAD_CLAIM if task.rule == "mad" else CLAIMS[task.is_joint],
+        claim=EXACT_FIT_CLAIM if is_exact else claim,
         theorem="weak duality: the dual objective at any feasible point is a lower bound",
         value=gap / scale + rounding,
         tolerance=tolerance,
@@ -239,19 +239,58 @@ def _drift(task: RobustRegression, state: RobustWeights, at: Point, objective: f
     return abs(task.objective(other, task.sums_at(other), False) * (other.scale / at.scale) - objective)
 
 
-def _size(task: RobustRegression, state: RobustWeights) -> float:
-    """The root of the mean of (|x|'|w| + |y|)^2, which roundings of predictions scale with; above 0."""
-    return max(float(np.sqrt(task.residual_at(state).magnitude / task.gram.sum_weight)), task.target_size)
-
-
-def _floor(task: RobustRegression, at: Point, size: float) -> float:
-    """What an excess is relative to where the objective is rounding: the floors of least squares, for this loss.
-
-    1e-14 of the null model's objective; and where roundings of targets and predictions cost 1e-8 of it, the default
-    tol: no state of float64 numbers could be told from the best.
-    """
-    rounding = float(task.loss.value(np.asarray(ROUNDINGS * UNIT * size), at.scale)) / ROUNDING_SHARE
+def _relative_to(task: RobustRegression, at: Point, sums: RobustSums, objective: float) -> tuple[float, bool]:
+    """What an excess is relative to: the objective, or the null model's where this is an exact fit to rounding."""
+    if sums.loss == 0 and not at.weights.any() and not (task.is_joint and at.scale > task.smallest_scale):
+        return np.inf, True  # a target that does not vary: the null model itself, without a residual
     spread = np.asarray(task.spread if task.fit_intercept else task.target_size)
     # mean h(r) <= h(root mean r^2): with a joint scale the null objective is at most that at the scale `spread`.
-    null = float(spread if task.is_joint else task.loss.value(spread, at.scale))
-    return max(EXACT_FIT * null, rounding, TINY)
+    most = float(spread if task.is_joint else task.loss.value(spread, at.scale))
+    if not is_exact_fit(objective, most):
+        return max(objective, TINY), False
+    null = _null_objective(task, at)
+    return (null, True) if is_exact_fit(objective, null) else (max(objective, TINY), False)
+
+
+def _null_objective(task: RobustRegression, at: Point) -> float:
+    """A lower bound of the best constant's objective: the dual at the slopes of residuals about the target's mean.
+
+    mean u r - s/2 mean u^2 for u of mean 0 in the box; with a joint scale mean u r for u of mean square at most 1.
+    """
+    level, about = task.gram.target_moments()
+    level = level if task.fit_intercept else 0.0
+    wide = max(float(np.sqrt(about / task.gram.sum_weight)) if task.fit_intercept else task.target_size, at.scale)
+    if not wide > 0:
+        return 0.0
+    rows, total = task.rows(), task.gram.sum_weight
+    mean = 0.0
+    if task.fit_intercept:
+        mean = task.source.reduce(partial(_null_of_run, rows=rows, level=level, scale=wide, mean=0.0)).slope / total
+    found = task.source.reduce(partial(_null_of_run, rows=rows, level=level, scale=wide, mean=mean))
+    share = min(task.loss.delta / max(found.largest, TINY), 1.0)
+    if task.is_joint:
+        share = min(share, float(np.sqrt(total / max(found.squares, TINY))))
+    held = 0.0 if task.is_joint else share * at.scale * found.squares / 2
+    return max(share * (found.product - held) / total * NULL_SHARE, 0.0)
+
+
+@dataclass(frozen=True)
+class _NullSums:
+    """sum_i w_i of u_i, of u_i r_i and of u_i^2, and max |u_i|, for residuals r of a constant."""
+
+    slope: float
+    product: float
+    squares: float
+    largest: float
+
+    def __add__(self, other: _NullSums) -> _NullSums:
+        sums = (self.slope + other.slope, self.product + other.product, self.squares + other.squares)
+        return _NullSums(*sums, max(self.largest, other.largest))
+
+
+def _null_of_run(run: Block, rows: Rows, level: float, scale: float, mean: float) -> _NullSums:
+    weight = rows.weights(run)
+    r = np.asarray(run.y) * rows.scaling.y_scale - level
+    u = rows.loss.slope(r, scale) - mean
+    largest = float(np.where(weight > 0, np.abs(u), 0.0).max(initial=0.0))
+    return _NullSums(float(weight @ u), float(weight @ (u * r)), float(weight @ np.square(u)), largest)

@@ -30,7 +30,7 @@ GOOD_STEP = 0.5  # a full step that halves the slope is taken without a search
 NOISE = 1e-30  # one this small is
 PATIENCE = ((1e-20, 0), (1e-15, 4))  # decrements that may be rounding, and steps without a smaller one
 MOST_STUCK = 30
-EXACT = 2.0**-24  # times the smallest band: below a rounding of the target
+EXACT = 2.0**-164  # times the smallest band: of a fit without residuals, far below a rounding of the target
 MOST_FALLS = 3  # steps cut short because the scale would fall too far
 FALLS = 60  # of a scale, at most, between two joint steps
 CLOSE = 1e-9  # to a scale known to be too small
@@ -108,9 +108,8 @@ def _with_median_scale(task: RobustRegression, state: Weights, max_iter: int, tr
         slope = (off - seen[1]) / (scale - seen[0])
         step = -off / slope if np.isfinite(slope) and slope < 0 else off
         seen, scale = (scale, off), scale + float(step if abs(step) <= NEAR * scale else off)
-    else:
-        state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
-    return state, scale
+    # The fit changes with the scale by as much, and its excess by the square of that: the scale is the last to move.
+    return state, task.median_scale(state)
 
 
 def _approached(

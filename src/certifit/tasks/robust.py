@@ -21,6 +21,7 @@ from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
 from certifit.statistics.factor import System, twofold_factor
 from certifit.statistics.gram import Scaling
+from certifit.statistics.residual import TINY
 from certifit.tasks.dual_least_squares import has_fewer_rows
 from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import LARGEST_PENALTY, Weights
@@ -32,7 +33,7 @@ NORMAL = 0.6744897501960817  # the median of |z| for a standard normal z
 SMALLEST_CURVATURE = 1e-10  # of a band, relative to that of all rows
 PLAIN_CURVATURE = 1e-6  # of a penalty relative to that beside all rows: below it bands are summed in twofold precision
 RIDGE = 1e-24  # of all rows, beside a band in twofold precision: keeps its factor definite
-LEAST_SIZE = 2.0**-960
+LEAST_SIZE = 2.0**-700
 MOST_COLUMNS = 4000  # of a system with fewer rows than columns
 
 
@@ -194,7 +195,7 @@ class RobustRegression(LeastSquares):
 
     def located(self, state: Weights, scale: float) -> RobustWeights:
         """A state with a scale given in scaled units."""
-        return RobustWeights(state.coef, state.intercept, float(scale / self.gram.scaling.y_scale))
+        return RobustWeights(state.coef, state.intercept, max(float(scale / self.gram.scaling.y_scale), TINY))
 
     def rows(self) -> Rows:
         """How the passes read a run."""
