@@ -77,7 +77,7 @@ def test_the_certificate_of_a_fit_has_plain_types():
             found = model.fit(X, y).certificate_
             for f in fields(found):
                 value = getattr(found, f.name)
-                assert isinstance(value, str | int | float | tuple)
+                assert isinstance(value, str | int | float | tuple | None)
             assert all(isinstance(name, str) for name in found.names + found.dependent)
             assert Certificate.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 

@@ -18,7 +18,7 @@ from certifit.certificates.certificate import Certificate
 from certifit.certificates.least_squares import certify
 from certifit.data.source import Memory
 from certifit.solvers.direct import solve
-from certifit.statistics.residual import EXACT_FIT, ROUNDING_FLOOR
+from certifit.statistics.residual import EXACT_FIT
 from certifit.tasks.dual_least_squares import DualLeastSquares, least_squares_task
 from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import Weights
@@ -27,13 +27,13 @@ TOLERANCE = 1e-8
 
 
 def relative_excess(exact: Exact, state: Any, minimum: Fraction | None = None) -> Fraction:
-    """(P - P*) / max(P, 1e-14 P(null model), 1e-24 |predictions|^2): what the certificate must not understate."""
+    """(P - P*) / P, or over P(null model) where P is below 1e-14 of it: what the certificate must not understate."""
     v = rational(state)[int(exact.fit_intercept) :]
     squares = sum(w * r * r for w, r in zip(exact.weights, exact.residuals(state), strict=True))
     objective = squares + sum(exact.weights) * Fraction(exact.alpha) * dot(v, v)
-    floor = Fraction(EXACT_FIT) * exact.null_objective, Fraction(ROUNDING_FLOOR) * exact.magnitude(state)
+    is_exact = objective < Fraction(EXACT_FIT) * exact.null_objective
     excess = objective - (exact.minimum if minimum is None else minimum)
-    return excess / max(objective, *floor) if excess else Fraction(0)
+    return excess / (exact.null_objective if is_exact else objective) if excess else Fraction(0)
 
 
 def certified(task: Any, state: Any) -> Certificate:

@@ -16,6 +16,7 @@ from typing import Any
 
 EXACT_FIT_CLAIM = "excess of the objective relative to the null model's: exact fit to rounding"
 MOST_RELATIONS_IN_FIRST = 3
+OF_ITS_SIZE = " of its size"
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Certificate:
     digits: tuple[float, ...] = ()
     literal: float | None = None
     prediction_change: float | None = field(default=None, compare=False)
+    advice: str = field(default="", compare=False)  # what stands in the way of a proof, where that is known
 
     @property
     def holds(self) -> bool:
@@ -83,9 +85,11 @@ class Certificate:
         condition = "" if self.literal is None else f"treating {self._relations_in_short()} as exact, "
         literally = "" if self.literal is None else f" Taken literally, the data allow up to {self.literal:.1e} less."
         if not self.holds:
+            unit = "of the null model's objective" if self.is_exact_fit else "(relative)"
+            advice = "".join(f" {words}" for words in (self.advice, *self._near_sentences()) if words)
             return (
-                f"NOT certified: {condition}the objective can be up to {self.value:.1e} (relative) above its minimum; "
-                f"asked was {self.tolerance:.0e}.{literally}{self._prediction_sentence()}"
+                f"NOT certified: {condition}the objective can be up to {self.value:.1e} {unit} above its minimum; "
+                f"asked was {self.tolerance:.0e}.{literally}{self._prediction_sentence()}{advice}"
             )
         if self.is_exact_fit:
             return (
@@ -97,26 +101,45 @@ class Certificate:
             f"possible.{literally}"
         )
 
+    @property
+    def near(self) -> tuple[str, ...]:
+        """Columns that are near a combination of others but none: "x1 = x0 within 1.0e-14 of its size"."""
+        return tuple(relation for relation in self.dependent if relation.endswith(OF_ITS_SIZE))
+
     def _relations_in_short(self) -> str:
-        shown = ", ".join(self.dependent[:MOST_RELATIONS_IN_FIRST])
-        more = len(self.dependent) - MOST_RELATIONS_IN_FIRST
-        return f"{shown} and {more} more relations" if more > 0 else shown
+        return _listed(self.dependent, MOST_RELATIONS_IN_FIRST, ", ", " and {} more relations")
 
     def _prediction_sentence(self) -> str:
         if self.prediction_change is None or not math.isfinite(self.prediction_change):
             return ""
         return f" Predictions can still move by up to {self.prediction_change:.2g} (root mean square over the rows)."
 
+    def _near_sentences(self) -> list[str]:
+        if not self.near:
+            return []
+        shown = _listed(self.near, 10, "; ", "; ...")
+        return [
+            f"Nearly redundant, but not to rounding: {shown}. Weights in float64 hardly hold what such a difference is "
+            "worth: leave a column of each relation out, or put the difference itself in its place."
+        ]
+
     def _rank_sentences(self) -> list[str]:
         if not self.dependent:
             return []
-        count = self.n_columns - self.rank
-        noun = "column is" if count == 1 else "columns are"
-        shown = "; ".join(self.dependent[:10]) + ("; ..." if count > 10 else "")
-        return [
-            f"{count} {noun} redundant (rank {self.rank} of {self.n_columns}): {shown}. Coefficients of these columns "
-            "are not determined by the data; predictions are. Drop a column of each relation to read them."
-        ]
+        out = self._near_sentences() if self.holds else []  # else the first sentence has them
+        redundant = tuple(relation for relation in self.dependent if relation not in self.near)
+        if redundant:
+            count = max(self.n_columns - self.rank - len(self.near), len(redundant))
+            noun = "column is" if count == 1 else "columns are"
+            shown = _listed(redundant, 10, "; ", "; ...")
+            out.append(
+                f"{count} {noun} redundant (rank {self.rank} of {self.n_columns}): {shown}. Coefficients of these "
+                "columns are not determined by the data; predictions are. Drop a column of each relation to read them."
+            )
+        return out
+
+    def _restriction(self) -> str:
+        return "" if self.literal is None else ", of the fit with these relations as exact"
 
     def _digit_sentences(self) -> list[str]:
         if not self.digits:
@@ -129,8 +152,8 @@ class Certificate:
             which = "every" if len(proven) == len(self.digits) else f"{len(proven)} of {len(self.digits)}"
             noun = "coefficient" if which == "every" else "coefficients"
             out.append(
-                f"Correct digits proven: at least {math.floor(fewest)} in {which} {noun} (fewest: {worst!r}). "
-                f"Condition number {self.condition:.1e}."
+                f"Correct digits proven{self._restriction()}: at least {math.floor(fewest)} in {which} {noun} (fewest: "
+                f"{worst!r}). Condition number {self.condition:.1e}."
             )
         if len(proven) < len(self.digits):
             rest = [repr(name) for digits, name in pairs if not digits > 0]
@@ -139,6 +162,16 @@ class Certificate:
                 f"No digit is proven for {shown}: not determined, or not distinguishable from 0 within rounding."
             )
         return out
+
+
+def near_relation(relation: str, size: float) -> str:
+    """A relation that holds only within a share of the column's size, in words that `Certificate.near` knows."""
+    return f"{relation} within {size:.1e}{OF_ITS_SIZE}"
+
+
+def _listed(words: tuple[str, ...], most: int, between: str, more: str) -> str:
+    rest = len(words) - most
+    return between.join(words[:most]) + (more.format(rest) if rest > 0 else "")
 
 
 def prediction_change(excess: float, y_scale: float) -> float:

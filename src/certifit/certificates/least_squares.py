@@ -7,17 +7,19 @@ With fewer rows than columns there is no A to invert; the duality gap |alpha w -
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
-from certifit.certificates.certificate import Certificate, prediction_change
+from certifit.certificates.certificate import EXACT_FIT_CLAIM, Certificate, near_relation, prediction_change
 from certifit.certificates.inference import Inference
 from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
-from certifit.statistics.residual import MATRIX_ERROR, TINY, TWOFOLD_UNIT, Residual
+from certifit.statistics.residual import MATRIX_ERROR, TINY, TWOFOLD_UNIT, Residual, is_exact_fit
 from certifit.tasks.dual_least_squares import DualLeastSquares
 from certifit.tasks.least_squares import LeastSquares
+from certifit.tasks.literal import LiteralSystem
 from certifit.tasks.normal_equations import Weights
 
 UNIT = 2.0**-53
@@ -26,6 +28,9 @@ MOST_DIGITS = 15.0
 MOST_TERMS = 12  # of a relation that is spelt out
 MOST_RELATIONS = 100
 LARGEST_DENOMINATOR = 12
+LARGEST_NUMERATOR = 10**12
+NO_TERM = 1e-9  # of a relation between columns of size 1: the column takes no part
+TRUSTED = 0.25  # relative error of a matrix beyond which its inverse proves nothing
 
 
 def certify(task: LeastSquares | DualLeastSquares, state: Weights, tolerance: float) -> Certificate:
@@ -75,31 +80,100 @@ def variance_inflation(task: LeastSquares) -> dict[str, float]:
     return dict(zip(task.source.names, np.maximum(values, 1.0).tolist(), strict=True))
 
 
+@dataclass(frozen=True)
+class _Excess:
+    """Bounds on the objective less its minimum, in the task's units.
+
+    computed: without the roundings of the arithmetic; bound: with them; literal: over all weights, where bound is not.
+    """
+
+    computed: float
+    bound: float
+    literal: float | None = None
+
+
 def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certificate:
     residual = task.residual_at(state)
     gradient = task.gradient(residual)
     weights, _ = task.to_scaled(state)
     objective = residual.squares + float(task.penalty @ weights**2)
-    scale = residual.scale(objective, _null_objective(task))
-    excess = max(float(gradient @ task.factor.solve(gradient)), 0.0)
-    bound = (np.sqrt(excess) * (1 + _matrix_error(task)) + _gradient_error(task, residual, weights)) ** 2
-    rounding = float((bound - excess) / scale) + TINY
+    null = task.null_objective()
+    scale = residual.scale(objective, null)
+    excess = _excess(task, state, residual, gradient, objective)
+    if excess.literal is not None and excess.literal <= tolerance * scale:
+        excess = _Excess(excess.computed, excess.literal)  # over all weights, without a condition
+    rounding = (excess.bound - min(excess.computed, excess.bound)) / scale + TINY
     offset = int(task.fit_intercept)
-    return Certificate(
-        claim="relative excess of the objective",
+    found = Certificate(
+        claim=EXACT_FIT_CLAIM if is_exact_fit(objective, null) else "relative excess of the objective",
         theorem="a quadratic exceeds its minimum by g' A^-1 g / 2",
-        value=excess / scale + rounding,
+        value=min(excess.computed, excess.bound) / scale + rounding,
         tolerance=tolerance,
         rounding=rounding,
         rank=task.rank,
         n_columns=task.gram.n_columns,
         condition=task.factor.condition,
-        dependent=_relations(task),
+        dependent=relations(task),
         names=tuple(["intercept"] * offset + task.source.names),
         digits=tuple(_digits(task, state, residual, gradient)),
-        prediction_change=prediction_change(
-            (excess / scale + rounding) * scale / task.gram.sum_weight, task.gram.scaling.y_scale
-        ),
+        literal=None if excess.literal is None else float(excess.literal / scale) + TINY,
+        prediction_change=prediction_change(excess.bound / task.gram.sum_weight, task.gram.scaling.y_scale),
+    )
+    return found if found.holds else replace(found, advice=_advice(task, state, excess.bound))
+
+
+def _excess(task: LeastSquares, state: Weights, residual: Residual, gradient: Array, objective: float) -> _Excess:
+    """Over the kept columns; over all weights where others are nearly their combinations, or penalised besides."""
+    found = task.remainders
+    if found is None or (task.alpha == 0 and not found.is_apart.any()):
+        computed = max(float(gradient @ task.factor.solve(gradient)), 0.0)
+        root = np.sqrt(computed) * (1 + _matrix_error(task)) + _gradient_error(task, residual, task.to_scaled(state)[0])
+        own = _Excess(computed, min(float(root**2), objective) if _matrix_error(task) < TRUSTED else objective)
+    else:
+        own = _excess_over_all(task, task.restricted, state, objective)
+    if found is None or not found.is_rounding.any():
+        return own
+    if found.is_apart.any():
+        return _excess_over_all(task, task.literal, state, objective)
+    everything = _excess_over_all(task, task.literal, state, objective)
+    # |r|^2 - |r + q|^2 <= 2 |r'q| for what the remainders make of the state, and q moves the root of the excess.
+    product, size = (objective, np.sqrt(objective)) if task.literal is None else _remainder_share(task, state)
+    bound = (np.sqrt(own.bound) + size) ** 2 + 2 * product
+    return _Excess(own.computed, min(float(bound), objective), max(everything.bound, min(float(bound), objective)))
+
+
+def _excess_over_all(task: LeastSquares, system: LiteralSystem | None, state: Weights, objective: float) -> _Excess:
+    if system is None:  # the minimum is at least 0
+        return _Excess(objective, objective)
+    at = system.at(state)
+    computed = task.in_own_units(max(float(at.gradient @ at.step), 0.0), system)
+    bound = task.in_own_units(system.excess_bound(at, state), system)
+    return _Excess(min(computed, bound), bound)
+
+
+def _remainder_share(task: LeastSquares, state: Weights) -> tuple[float, float]:
+    system = task.literal
+    assert system is not None
+    product, size = system.remainder_share(system.at(state), state)
+    return task.in_own_units(product, system), float(np.sqrt(task.in_own_units(size**2, system)))
+
+
+def _advice(task: LeastSquares, state: Weights, excess: float) -> str:
+    """What to do where no float64 is near enough to the best weights: offsets far above the spread."""
+    s, total = task.gram.scaling, task.gram.sum_weight
+    last = UNIT * abs(state.intercept)  # half a unit in the last place of the intercept
+    if not task.fit_intercept or (last * s.y_scale) ** 2 * total < excess / 16:
+        return ""
+    mean, _ = task.gram.target_moments()
+    weights, _ = task.to_scaled(state)
+    shares = np.abs(weights * s.shift)
+    if abs(mean) >= shares.max(initial=0.0):
+        which = f"a constant near {mean / s.y_scale:.0e} from the target"
+    else:
+        j = int(np.argmax(shares))
+        which = f"a constant near {s.shift[j] / s.scale[j]:.0e} from {task.source.names[j]!r}"
+    return (
+        f"No float64 intercept near {state.intercept:.0e} is closer than {last:.0e} to the best one. Subtract {which}."
     )
 
 
@@ -110,7 +184,7 @@ def _matrix_error(task: LeastSquares) -> float:
     """
     condition = task.factor.condition
     sums = MATRIX_ERROR if task.gram.low is None else 16 * TWOFOLD_UNIT
-    return min(condition**2 * sums + 4 * condition * UNIT, 1.0) + SAFETY
+    return condition**2 * sums + 4 * condition * UNIT + SAFETY
 
 
 def _gradient_error(task: LeastSquares, residual: Residual, weights: Array) -> float:
@@ -120,11 +194,6 @@ def _gradient_error(task: LeastSquares, residual: Residual, weights: Array) -> f
     error = residual.rounding[1 - offset :] + TWOFOLD_UNIT * np.sqrt(residual.magnitude) * norms
     error[offset:] += MATRIX_ERROR * task.penalty * np.abs(weights)
     return float(np.sqrt(error @ (np.abs(task.factor.inverse) @ error)))
-
-
-def _null_objective(task: LeastSquares) -> float:
-    mean, about = task.gram.target_moments()
-    return about if task.fit_intercept else about + mean**2 * task.gram.sum_weight
 
 
 def _raw_inverse(task: LeastSquares) -> Array:
@@ -165,14 +234,19 @@ def _digits(task: LeastSquares, state: Weights, residual: Residual, gradient: Ar
 
 
 def _determined(task: LeastSquares) -> Array:
-    """Coefficients that all minimisers share: those in no relation among columns."""
-    factor = task.factor
-    free = np.ones(len(factor.kept) + len(factor.dependent), dtype=bool)
-    free[factor.dependent] = False
-    if len(factor.dependent):
-        significant = np.abs(relative_relations(task)) > 1e-9
-        free[factor.kept[significant.any(axis=0)]] = False
-    return free
+    """Coefficients that all minimisers share: those in no relation among columns; none where a near-copy is apart."""
+    found, offset = task.remainders, int(task.fit_intercept)
+    d = task.gram.n_columns
+    if found is None:
+        return np.ones(offset + d, dtype=bool)
+    if found.is_apart.any():
+        return np.zeros(offset + d, dtype=bool)
+    moved = np.zeros(offset + d, dtype=bool)
+    moved[offset:][found.columns] = True
+    moved[offset:] |= (np.abs(found.times[0]) > NO_TERM).any(axis=0)
+    if offset:
+        moved[0] = bool((found.constants[0] != 0).any())
+    return ~moved
 
 
 def relative_relations(task: LeastSquares) -> Array:
@@ -186,32 +260,23 @@ def relative_relations(task: LeastSquares) -> Array:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # columns may be so unlike in size that their ratio overflows
-def _relations(task: LeastSquares) -> tuple[str, ...]:
-    """One sentence a dependent column: "x3 = x1 + 2 x2"."""
-    factor = task.factor
-    if not len(factor.dependent):
+def relations(task: LeastSquares) -> tuple[str, ...]:
+    """One sentence a column that is a combination of others, or near one: "x3 = x1 + 2 x2"."""
+    found = task.remainders
+    if found is None:
         return ()
-    offset = int(task.fit_intercept)
-    scale, shift = task.gram.scaling.scale, task.gram.scaling.shift
-    names = task.source.names
-    relative = relative_relations(task)
-    out = []
-    for i, column in enumerate(factor.dependent[:MOST_RELATIONS]):
-        j = int(column) - offset
-        terms: list[tuple[str, float]] = []
-        constant = shift[j] / scale[j]
-        for k, kept in enumerate(factor.kept):
-            weight = factor.relations[i, k]
-            if offset and kept == 0:
-                constant += weight / scale[j]
-            elif abs(relative[i, k]) > 1e-9:
-                m = int(kept) - offset
-                terms.append((names[m], weight * scale[m] / scale[j]))
-                constant -= weight * shift[m] / scale[j]
-        if abs(constant) * scale[j] * np.sqrt(task.gram.sum_weight) > 1e-9 * task.gram.norms[j]:
-            terms.append(("", constant))
-        out.append(f"{names[j]} = {_combination(terms)}")
-    return tuple(out)
+    names, scale = task.source.names, task.gram.scaling.scale
+    out: list[tuple[bool, str]] = []
+    for i, j in enumerate(found.columns[:MOST_RELATIONS]):
+        places = np.flatnonzero(np.abs(found.times[0][i]) > NO_TERM)
+        terms = [(names[k], found.times[0][i, k] * scale[k] / scale[j]) for k in places]
+        constant = found.constants[0][i]
+        if abs(constant) > NO_TERM:
+            terms.append(("", constant / scale[j]))
+        relation = f"{names[j]} = {_combination(terms)}"
+        is_near = bool(found.is_apart[i])
+        out.append((not is_near, near_relation(relation, found.size[i]) if is_near else relation))
+    return tuple(relation for _, relation in sorted(out, key=lambda pair: pair[0]))
 
 
 def _combination(terms: list[tuple[str, float]]) -> str:
@@ -234,7 +299,7 @@ def _combination(terms: list[tuple[str, float]]) -> str:
 
 def _number(value: float) -> str:
     near = Fraction(value).limit_denominator(LARGEST_DENOMINATOR)
-    if near and abs(float(near) - value) <= 1e-10 * value:
+    if near and near.numerator < LARGEST_NUMERATOR and abs(float(near) - value) <= 1e-10 * value:
         return str(near)
     return f"{value:.6g}"
 
@@ -242,26 +307,20 @@ def _number(value: float) -> str:
 def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certificate:
     residual = task.residual_at(state)
     weights, _ = task.to_scaled(state)
-    total = task.sum_weight
     null = float(task.target() @ task.target())
     objective = residual.squares + task.strength * float(weights @ weights)
     scale = residual.scale(objective, null)
-    sum_error = residual.rounding[0] + TWOFOLD_UNIT * np.sqrt(residual.magnitude * total)
-    offset = (abs(residual.gradient[0]) + sum_error) ** 2 / total if task.fit_intercept else 0.0  # sum_w mean(r)^2
     if task.strength > 0:
-        # Columns are at most 2 in size, and their mean is off by as much as its rounding.
-        error = residual.rounding[1:] + 2 * sum_error + 16 * UNIT * abs(residual.gradient[0])
-        error = error + MATRIX_ERROR * task.strength * np.abs(weights)
-        gap = float((_norm(residual.gradient[1:]) + _norm(error)) ** 2) / task.strength + offset
-        if gap > scale * UNIT:
-            gap = min(gap, max(objective - _dual_objective(task), 0.0) + SAFETY * objective)
+        gap = _dual_gap(task, residual, weights, objective, scale)
         theorem = "weak duality: primal - dual, the best of two dual points"
     else:
-        gap = _projected(task, state) + offset
+        is_plain = is_exact_fit(objective, null) and objective <= tolerance * null
+        gap = objective if is_plain else min(_fitted_share(task, state), objective)
         theorem = "the residual's share in the span of the columns is its excess"
+    gap = min(gap, objective)  # the minimum is at least 0
     rounding = float(SAFETY * gap / scale) + TINY
     return Certificate(
-        claim="relative excess of the objective",
+        claim=EXACT_FIT_CLAIM if is_exact_fit(objective, null) else "relative excess of the objective",
         theorem=theorem,
         value=float(gap / scale) + rounding,
         tolerance=tolerance,
@@ -270,8 +329,23 @@ def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certif
         n_columns=task.source.n_features,
         condition=task.factor.condition,
         dependent=(),
-        prediction_change=prediction_change((gap / scale + rounding) * scale / total, task.scaling.y_scale),
+        prediction_change=prediction_change(gap / task.sum_weight, task.scaling.y_scale),
     )
+
+
+def _dual_gap(task: DualLeastSquares, residual: Residual, weights: Array, objective: float, scale: float) -> float:
+    """|alpha w - X'r/n|^2 / alpha and the intercept's share, or primal less dual where that proves more."""
+    total = task.sum_weight
+    sum_error = residual.rounding[0] + TWOFOLD_UNIT * np.sqrt(residual.magnitude * total)
+    offset = (abs(residual.gradient[0]) + sum_error) ** 2 / total if task.fit_intercept else 0.0  # sum_w mean(r)^2
+    # Columns are at most 2 in size, and their mean is off by as much as its rounding.
+    error = residual.rounding[1:] + 2 * sum_error + 16 * UNIT * abs(residual.gradient[0])
+    error = error + MATRIX_ERROR * task.strength * np.abs(weights)
+    with np.errstate(over="ignore"):
+        gap = float((_norm(residual.gradient[1:]) + _norm(error)) ** 2 / task.strength + offset)
+    if gap > scale * UNIT:
+        gap = min(gap, max(objective - _dual_objective(task), 0.0) + SAFETY * objective)
+    return gap
 
 
 def _dual_objective(task: DualLeastSquares) -> float:
@@ -287,16 +361,18 @@ def _dual_objective(task: DualLeastSquares) -> float:
 
 
 @one_blas_thread
-def _projected(task: DualLeastSquares, state: Weights) -> float:
-    """Squared length of the residual's projection on the span of the columns.
-
-    Fitted values are free on the rows kept and follow them on the others: (u, Ru), R the relations among rows.
-    """
+def _fitted_share(task: DualLeastSquares, state: Weights) -> float:
+    """Squared length of the residual's part that fits can reach, at most: what no exact relation among rows forbids."""
     r = task.roots * task.residuals(state)
-    kept, dependent, R = task.factor.kept, task.factor.dependent, task.factor.relations
-    u = np.linalg.solve(np.eye(len(kept)) + R.T @ R, r[kept] + R.T @ r[dependent])
-    length = np.hypot(_norm(u), _norm(R @ u))
-    return float((length + task.relation_error * _norm(r)) ** 2)
+    forbidden = task.row_relations() / np.where(task.roots > 0, task.roots, 1.0)
+    if not len(forbidden):
+        return float(r @ r)
+    forbidden = forbidden / np.linalg.norm(forbidden, axis=1)[:, None]
+    q, upper = np.linalg.qr(forbidden.T)
+    condition = np.linalg.cond(upper)
+    left = r - q @ (q.T @ r)
+    left = left - q @ (q.T @ left)
+    return float((_norm(left) + 4 * len(r) * UNIT * condition * _norm(r)) ** 2)
 
 
 def _norm(vector: Array) -> float:

@@ -7,16 +7,20 @@ about (condition^2) 2^-53 (float64 factor) or (condition^2) 2^-104 (twofold fact
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from certifit.runtime import one_blas_thread
+from certifit.statistics.remainders import Remainders
+from certifit.statistics.residual import is_exact_fit
 from certifit.tasks.dual_least_squares import DualLeastSquares
 from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import NormalEquations, Weights
 
 MAX_REFINEMENTS = 6
+MAX_LITERAL_STEPS = 4
+HELD = 1e-9  # of the objective: a state that is so near the minimum over all weights holds it
 FLOOR = 2.0**-54  # relative size of a step that no longer changes a float64
 
 
@@ -31,7 +35,33 @@ class Run:
 
 def solve(task: LeastSquares | DualLeastSquares) -> Run:
     """The minimiser; of all minimisers the one of smallest norm."""
-    return _solve_columns(task) if isinstance(task, LeastSquares) else _solve_rows(task)
+    if isinstance(task, DualLeastSquares):
+        return _solve_rows(task)
+    run = _solve_columns(task)
+    return run if task.remainders is None else replace(run, state=_over_all_weights(task, task.remainders, run.state))
+
+
+def _over_all_weights(task: LeastSquares, found: Remainders, state: Weights) -> Weights:
+    """From the minimum over the kept columns to that over all weights, where float64 weights hold it.
+
+    Near-copies can ask for weights of 1e14 whose rounding is larger than what they gain: then the state stays.
+    """
+    is_apart = bool(found.is_apart.any())
+    system = task.literal if is_apart else task.restricted
+    if system is None or not (is_apart or task.alpha > 0):
+        return state
+    best, least, now = state, np.inf, state
+    for _ in range(MAX_LITERAL_STEPS):
+        at = system.at(now)
+        objective, left = system.objective(at.at, now), float(at.gradient @ at.step)
+        is_exact = is_exact_fit(task.in_own_units(objective, system), task.null_objective())
+        is_held = not is_apart or left <= HELD * objective or is_exact
+        if is_held and not objective < least:
+            break
+        if is_held:
+            best, least = now, objective
+        now = system.moved(now, at.step)
+    return best
 
 
 def _solve_columns(task: LeastSquares) -> Run:

@@ -19,7 +19,6 @@ MATRIX_ERROR = (
 )  # relative error of an entry of a float64 Gram matrix: blocks of some thousand rows, then a tree
 TWOFOLD_UNIT = 2.0**-100  # error of a twofold sum, relative to the sum of magnitudes
 EXACT_FIT = 1e-14  # an objective below this share of the null model's is an exact fit to rounding
-ROUNDING_FLOOR = 1e-24  # squares of residuals below 1e-12 of the predictions' size are rounding
 TINY = float(np.finfo(float).tiny)  # a value is never a bare 0
 
 
@@ -43,8 +42,8 @@ class Residual:
     rounding: Array
 
     def scale(self, objective: float, null: float) -> float:
-        """What an excess is relative to: the objective, or where it is an exact fit to rounding, a floor below it."""
-        return max(objective, EXACT_FIT * null, ROUNDING_FLOOR * self.magnitude, TINY)
+        """What an excess is relative to: the objective, or the null model's where it is an exact fit to rounding."""
+        return max(null if is_exact_fit(objective, null) else objective, TINY)
 
     def moved(self, step: Array, matrix: Array, penalty: Array, weights: Array) -> Residual:
         """The sums after a small step of (intercept, w), from sum_i w_i a_i a_i' + penalty for a = (1, x - shift).

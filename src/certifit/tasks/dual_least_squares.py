@@ -17,6 +17,7 @@ from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
+from certifit.statistics.remainders import column_remainders
 from certifit.statistics.residual import Residual, residual
 from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import LARGEST_PENALTY, Weights, data_facts
@@ -148,14 +149,6 @@ class DualLeastSquares(RowKernel):
         """Dimension of the span of the (centred) rows; under a penalty the number of rows, which bounds it."""
         return len(self.factor.kept)
 
-    @property
-    def relation_error(self) -> float:
-        """How far off the relations among rows can be: the roundings of K, and of rows by centring."""
-        system, kept = self._system(), self.factor.kept
-        lost = system.norms[kept] / np.sqrt(np.maximum(np.diagonal(system.matrix)[kept], np.finfo(float).tiny))
-        centring = 16 * len(self.y) * 2.0**-53 * float(lost.max(initial=1.0))
-        return float(min(self.factor.condition * (self.factor.condition * 2.0**-96 + centring), 1.0))
-
     def residuals(self, state: Weights) -> Array:
         """r_i = y_i - b - x_i'w, scaled, evaluated in twofold precision."""
         weights, intercept = self.to_scaled(state)
@@ -168,6 +161,25 @@ class DualLeastSquares(RowKernel):
         weights, intercept = self.to_scaled(state)
         penalty = np.full(len(weights), self.strength)
         return residual(self.source, self.scaling, weights, intercept, self.mean, penalty)
+
+    def row_relations(self) -> Array:
+        """Vectors n with n'X = 0 to the last bit, and n'1 = 0 with an intercept: what no fit can change.
+
+        A relation among rows is one among the columns of the transposed rows.
+        """
+        X = self.block.X
+        turned = X.T.tocsr() if sp.issparse(X) else X.T
+        if self.fit_intercept:
+            ones = np.ones((1, X.shape[0]))
+            turned = sp.csr_array(sp.vstack([turned, ones])) if sp.issparse(X) else np.vstack([turned, ones])
+        turned = turned.astype(np.float64, copy=False)
+        found = column_remainders(Memory(turned, np.zeros(turned.shape[0])), False)
+        if found is None:
+            return np.zeros((0, X.shape[0]))
+        exact = found.is_exact
+        out = -found.times[0][exact] * found.scale[None, :]
+        out[np.arange(len(out)), found.columns[exact]] = found.scale[found.columns[exact]]
+        return np.asarray(out / np.abs(out).max(axis=1, initial=0.0)[:, None])
 
     def combine(self, multipliers: Array) -> Array:
         """sum_i a_i z_i: the weights that multipliers of the rows stand for, scaled."""

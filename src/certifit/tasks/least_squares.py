@@ -6,14 +6,16 @@ state, and the scales between the user's units and those of the sums.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.statistics.gram import gram
+from certifit.statistics.remainders import Remainders, column_factor, remainders
 from certifit.statistics.residual import Residual, residual
+from certifit.tasks.literal import LiteralSystem
 from certifit.tasks.normal_equations import NormalEquations, Weights
 
 SMALL_STEP = 1e-8  # relative to the size of predictions: beyond it a residual statistic is summed anew
@@ -42,6 +44,41 @@ class LeastSquares(NormalEquations):
         at = residual(self.source, s, weights, intercept, s.shift, self.penalty)
         self._last = (state, at)
         return at
+
+    @cached_property
+    def remainders(self) -> Remainders | None:
+        """What is left of the redundant columns, whatever the penalty; None where there are none."""
+        if not len(self.factor.dependent):
+            return None
+        free = self.factor if self.alpha == 0 else column_factor(self.gram, self.fit_intercept)
+        factor = free if len(free.dependent) else self.factor
+        return remainders(self.source, factor, self.gram.scaling, self.fit_intercept)
+
+    @cached_property
+    def literal(self) -> LiteralSystem | None:
+        """The system over all weights, with every column that differs from a combination of others as itself."""
+        return None if self.remainders is None else self._in_basis(self.remainders)
+
+    @cached_property
+    def restricted(self) -> LiteralSystem | None:
+        """The same with columns that are combinations but for the rounding of their entries taken for exact ones."""
+        found = self.remainders
+        if found is None or not found.is_rounding.any():
+            return self.literal
+        return self._in_basis(found.rounding_as_exact())
+
+    def null_objective(self) -> float:
+        """Squares about the best constant, or about 0 without an intercept, scaled."""
+        mean, about = self.gram.target_moments()
+        return about if self.fit_intercept else about + mean**2 * self.gram.sum_weight
+
+    def in_own_units(self, squares: float, system: LiteralSystem) -> float:
+        """Squares in the units of a system as squares in the units of this task: powers of two apart."""
+        own, other = self.gram.scaling, system.gram.scaling
+        return squares * (own.y_scale / other.y_scale) ** 2 * (own.weight_scale / other.weight_scale)
+
+    def _in_basis(self, found: Remainders) -> LiteralSystem | None:
+        return LiteralSystem.of(self.source, found, self.alpha, self.fit_intercept)
 
     def gradient(self, at: Residual) -> Array:
         """Minus the gradient of the scaled objective in the system's unknowns."""
