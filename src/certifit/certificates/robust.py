@@ -19,15 +19,21 @@ from functools import partial
 import numpy as np
 
 from certifit.certificates.certificate import EXACT_FIT_CLAIM, Certificate
-from certifit.certificates.least_squares import certify as certify_squares
+from certifit.certificates.least_squares import relations
 from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.runtime import one_blas_thread
+from certifit.statistics.factor import Factor, System, plain_factor
+from certifit.statistics.remainders import column_factor
 from certifit.statistics.residual import TINY, UNIT, is_exact_fit
 from certifit.tasks.robust import Point, RobustRegression, RobustSums, RobustWeights, Rows, Slopes
 
+MOST_LIFTS = 3  # of u to the moments that the penalty asks for
 SAFETY = 1e-12  # of a value, for the last roundings
 NEGLIGIBLE = 1e-12  # penalties this small change neither the matrix nor the objective
+WEAK = 1e-6  # of the curvature of all rows: a pull below this share is weak
+PLAIN = 1e3  # condition up to which the errors of twofold sums are below all others
+GOOD = 1e-13  # of the objective: a gap for which no further dual point is tried
 NULL_SHARE = 1 - 1e-9  # of a null model's bound, for the roundings of its sums
 
 CLAIMS = {
@@ -82,9 +88,12 @@ def certify(task: RobustRegression, state: RobustWeights, tolerance: float) -> C
     at = task.point(state)
     sums = task.sums_at(at)
     objective = task.objective(at, sums, task.is_joint)
-    gap, rounding = duality_gap(task, at, sums)
-    gap += _drift(task, state, at, objective)
     scale, is_exact = _relative_to(task, at, sums, objective)
+    gap, rounding, literal = _bounds(task, state, at, sums, objective)
+    if literal is not None and literal + SAFETY * literal <= tolerance * scale:
+        gap, rounding, literal = literal, 0.0, None  # over all weights, without a condition
+    drift = _drift(task, state, at, objective)
+    gap += drift
     rounding = rounding / scale + SAFETY * gap / scale + TINY
     claim = MAD_CLAIM if task.rule == "mad" else CLAIMS[task.is_joint]
     return Certificate(
@@ -96,19 +105,98 @@ def certify(task: RobustRegression, state: RobustWeights, tolerance: float) -> C
         rank=task.rank,
         n_columns=len(state.coef),
         condition=task.factor.condition,
-        dependent=_relations(task, state),
+        dependent=relations(task),
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
+        literal=None if literal is None else float((literal + drift) / scale) * (1 + SAFETY) + TINY,
     )
 
 
-def _relations(task: RobustRegression, state: RobustWeights) -> tuple[str, ...]:
-    """One sentence a redundant column: they are those of least squares."""
-    return certify_squares(task, state, 1.0).dependent if len(task.factor.dependent) else ()
+def _bounds(
+    task: RobustRegression, state: RobustWeights, at: Point, sums: RobustSums, objective: float
+) -> tuple[float, float, float | None]:
+    """Gap, what rounding may add, and the gap over all weights where the first is over the kept columns alone."""
+    found = task.remainders if _is_free(task) else None  # else the penalty's brackets are those of all columns
+    if found is None or found.is_exact.all():
+        return *duality_gap(task, at, sums, objective, _demands(task, at.scale)), None
+    wide = task.over_all_weights
+    over_all = duality_gap(task, at, sums, objective, _weak_demands(task, at.scale))
+    if wide is not None and wide.gram.scaling.y_scale == task.gram.scaling.y_scale:
+        point = wide.point(wide.wider(state))
+        gap, rounding = duality_gap(wide, point, wide.sums_at(point), objective, _demands(wide, point.scale))
+        penalty = float(task.pull(at.scale) @ np.square(at.weights)) / (2 * task.gram.sum_weight)
+        over_all = min((gap + penalty, rounding), over_all, key=sum)
+    if found.is_apart.any():
+        return *over_all, None
+    return *duality_gap(task, at, sums, objective, _demands(task, at.scale)), float(sum(over_all))
 
 
-def duality_gap(task: RobustRegression, at: Point, sums: RobustSums) -> tuple[float, float]:
+def duality_gap(
+    task: RobustRegression, at: Point, sums: RobustSums, objective: float, choices: Iterator[Demands]
+) -> tuple[float, float]:
     """Gap and what rounding may add, scaled, over the scale where that is held: the best of a few dual points."""
-    return min((_gap_at(task, at, dual) for dual in _duals(task, at, sums)), key=sum)
+    best = (objective, 0.0)  # the dual point 0
+    for demands in choices:
+        for dual in _duals(task, at, sums):
+            found = _gap_at(task, at, dual, demands)
+            best = found if sum(found) < sum(best) else best  # never a NaN
+        if sum(best) <= GOOD * objective:
+            break
+    return best
+
+
+@dataclass(frozen=True)
+class Demands:
+    """Columns that u must be orthogonal to, beside the intercept: their penalty is then paid in full.
+
+    factor: of (intercept, these columns), by places in (intercept, columns); lifted: u is brought to X'u = pull w
+    on the others, which are free to be anything.
+    """
+
+    columns: Array
+    factor: Factor
+    places: Array
+    lifted: bool = False
+
+    def to_remove(self, moments: Array) -> Array:
+        """The step v whose a'v, taken off u, makes the demanded moments vanish."""
+        out = np.zeros(len(moments))
+        out[self.places] = self.factor.solve(moments[self.places])
+        return out
+
+
+def _demands(task: RobustRegression, scale: float) -> Iterator[Demands]:
+    """All kept columns without a penalty, or with one that the matrix of all rows does not show; else weak demands."""
+    d = task.gram.n_columns
+    if _is_free(task):
+        yield Demands(np.ones(d, dtype=bool), task.factor, np.arange(1 - int(task.fit_intercept), d + 1))
+    yield from _weak_demands(task, scale)
+
+
+def _weak_demands(task: RobustRegression, scale: float) -> Iterator[Demands]:
+    """The intercept alone, and with it the columns that a penalty holds but weakly: brackets divide by their pull."""
+    offset, d, pull = int(task.fit_intercept), task.gram.n_columns, task.pull(scale)
+    if task.strength == 0:
+        return
+    is_weak = pull <= WEAK * np.diagonal(task.gram.sums)[:d] / scale
+    for columns in (np.zeros(d, dtype=bool), *([is_weak] if is_weak.any() else [])):
+        factor = _factor_of(task, columns)
+        if factor is None or not (pull[~columns] > 0).all():
+            continue
+        places = np.append([0] * offset, 1 + np.flatnonzero(columns)).astype(np.int64)
+        for lifted in (False, True):
+            yield Demands(columns, factor, places, lifted)
+
+
+def _factor_of(task: RobustRegression, columns: Array) -> Factor | None:
+    """Factor of the intercept and some columns without a penalty; None where they depend on each other."""
+    sums = task.gram.taken(np.flatnonzero(columns))
+    if sums.low is not None:
+        factor = column_factor(sums, task.fit_intercept)
+        return None if len(factor.dependent) else factor
+    offset, k = int(task.fit_intercept), sums.n_columns
+    order = np.append([k] * offset, np.arange(k)).astype(np.int64)
+    norms = np.append([np.sqrt(sums.sum_weight)] * offset, sums.norms)
+    return plain_factor(System.of(sums.sums[np.ix_(order, order)], None, np.zeros(k + offset), norms))
 
 
 def _duals(task: RobustRegression, at: Point, sums: RobustSums) -> Iterator[Dual]:
@@ -125,25 +213,17 @@ def _duals(task: RobustRegression, at: Point, sums: RobustSums) -> Iterator[Dual
         yield Dual(at, task.newton_step(at, sums, 0.0, False).step, at.scale, nothing)
 
 
-def _gap_at(task: RobustRegression, at: Point, dual: Dual) -> tuple[float, float]:
+def _gap_at(task: RobustRegression, at: Point, dual: Dual, demands: Demands) -> tuple[float, float]:
     total, pull = task.gram.sum_weight, task.pull(at.scale)
-    slopes = _slopes(task, dual)
-    left = _to_remove(task, task.moments(slopes))
-    if left.any():
-        dual = replace(dual, lift=left)
-        slopes = _slopes(task, dual)
-    # What is still not orthogonal: an exactly feasible point lies `off` away, at most `reach` in any row.
+    dual, slopes = _made_feasible(task, dual, demands, pull * at.weights)
     moments = task.moments(slopes)
-    rest = _to_remove(task, moments)
-    off = 2 * np.sqrt(max(float(rest @ _required(task, moments)), 0.0))
-    reach = 2 * task.source.reduce(partial(_largest_of_run, rows=task.rows(), step=rest)).value
+    off, reach = _infeasibility(task, moments, slopes, demands)
     share = _share(task, slopes, off, reach)
     dual = replace(dual, share=share)
     found = task.source.reduce(partial(_excess_of_run, rows=task.rows(), dual=dual))
-    if _is_free(task):  # the minimum without a penalty is a lower bound
-        gap = found.brackets + float(pull @ np.square(at.weights)) / 2
-    else:
-        gap = found.brackets + _penalty_bracket(pull, at.weights, share * moments[1:])
+    held = np.where(demands.columns, 0.0, pull)  # the minimum without the penalty of some columns is a lower bound
+    paid = float((pull - held) @ np.square(at.weights)) / 2
+    gap = found.brackets + paid + _penalty_bracket(held, at.weights, share * moments[1:])
     squares = share**2 * slopes.squares
     if task.is_joint:
         gap += at.scale / 2 * max(total - squares, 0.0)
@@ -152,11 +232,48 @@ def _gap_at(task: RobustRegression, at: Point, dual: Dual) -> tuple[float, float
     rounding = size * off + at.scale / 2 * off * off
     rounding += 8 * UNIT * (found.spread + np.sqrt(found.apart * squares))  # r and u are rounded
     rounding += UNIT * at.scale * total * (16 if task.is_joint else 0)
-    if not _is_free(task):
-        error = task.gram.norms * off + UNIT * (np.abs(moments[1:]) + pull * np.abs(at.weights))
-        distance = np.abs(pull * at.weights - share * moments[1:])
-        rounding += float(np.sum(np.divide(error * (distance + error), pull, where=pull > 0, out=np.zeros_like(pull))))
+    error = task.gram.norms * off + UNIT * (np.abs(moments[1:]) + pull * np.abs(at.weights))
+    error = error + task.moment_error(slopes.squares)[1:]
+    distance = np.abs(pull * at.weights - share * moments[1:])
+    rounding += float(np.sum(np.divide(error * (distance + error), held, where=held > 0, out=np.zeros_like(held))))
     return float(gap / total), float(rounding / total)
+
+
+def _made_feasible(task: RobustRegression, dual: Dual, demands: Demands, goal: Array) -> tuple[Dual, Slopes]:
+    """The dual with what is demanded taken off u, and brought to a goal of the other moments where they are lifted."""
+    slopes = _slopes(task, dual)
+    wanted = np.append(0.0, np.where(demands.columns, 0.0, goal))
+    offset = 1 - int(task.fit_intercept)
+    for _ in range(MOST_LIFTS if demands.lifted else 1):
+        moments = task.moments(slopes)
+        left = np.zeros(len(moments))
+        if demands.lifted:
+            left[offset:] = task.factor.solve((moments - wanted)[offset:])
+        else:
+            left = demands.to_remove(moments)
+        if not left.any():
+            break
+        dual = replace(dual, lift=dual.lift + left)
+        slopes = _slopes(task, dual)
+    if demands.lifted:
+        dual = replace(dual, lift=dual.lift + demands.to_remove(task.moments(slopes)))
+        slopes = _slopes(task, dual)
+    return dual, slopes
+
+
+def _infeasibility(
+    task: RobustRegression, moments: Array, slopes: Slopes, demands: Demands
+) -> tuple[float, float]:
+    """How far an exactly feasible point lies from u: in the norm of the rows, and at most in any row."""
+    rest = demands.to_remove(moments)
+    off = 2 * np.sqrt(max(float(rest[demands.places] @ moments[demands.places]), 0.0))
+    reach = 2 * task.source.reduce(partial(_largest_of_run, rows=task.rows(), step=rest)).value
+    # With e the errors of the moments: sqrt(e'|A^-1|e), and |a|'|A^-1|e for scaled columns at most 4 in size.
+    error = task.moment_error(slopes.squares)[demands.places]
+    if demands.factor.condition <= PLAIN:
+        return float(off * (1 + SAFETY) + UNIT * UNIT * np.sqrt(slopes.squares)), float(reach)
+    step = np.abs(demands.factor.inverse) @ error
+    return float(off + np.sqrt(max(float(error @ step), 0.0))), float(reach + 4 * step.sum())
 
 
 def _slopes(task: RobustRegression, dual: Dual) -> Slopes:
@@ -193,25 +310,6 @@ def _is_free(task: RobustRegression) -> bool:
     with np.errstate(divide="ignore"):
         share = float(np.max(np.divide(penalty, size, where=penalty > 0, out=np.zeros(len(kept))), initial=0.0))
     return share * max(task.factor.condition, 1.0) ** 2 <= NEGLIGIBLE
-
-
-def _required(task: RobustRegression, moments: Array) -> Array:
-    """The moments that must vanish: all without a penalty, else the intercept's."""
-    needed = moments.copy()
-    if not _is_free(task):
-        needed[1:] = 0.0
-    return needed
-
-
-def _to_remove(task: RobustRegression, moments: Array) -> Array:
-    """The step v whose a'v, taken off u, makes the required moments vanish."""
-    offset = 1 - int(task.fit_intercept)
-    out = np.zeros(len(moments))
-    if not _is_free(task):
-        out[0] = moments[0] / task.gram.sum_weight
-    else:
-        out[offset:] = task.factor.solve(moments[offset:])
-    return out
 
 
 def _share(task: RobustRegression, slopes: Slopes, off: float, reach: float) -> float:

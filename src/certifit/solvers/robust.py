@@ -229,7 +229,7 @@ def _searched(task: RobustRegression, at: Point, way: Direction, sums: RobustSum
     line = _line(task, at, way, steps, free)
     down = (line.slopes <= 0) | (line.values < now)
     if not down.any():
-        return float(steps[-1])
+        return 0.0  # the way is longer than the grid: a more damped one is shorter
     return float(steps[np.argmin(np.where(down, np.abs(line.slopes), np.inf))])
 
 

@@ -161,7 +161,7 @@ class Gram:
         return Gram(self.sums[places], low, scaling, self.n_rows)
 
     def is_far(self) -> bool:
-        """Whether the mean of a column, or of the target, is so far from its shift that squares about it lose digits."""
+        """Whether the mean of a column, or of the target, is so far from its shift that squares lose digits."""
         d = self.n_columns
         sums, squares = np.delete(self.sums[d], d), np.delete(np.diagonal(self.sums), d)
         about = squares - sums * (sums / self.sum_weight)
