@@ -28,10 +28,11 @@ from certifit.statistics.remainders import column_factor
 from certifit.statistics.residual import TINY, UNIT, is_exact_fit
 from certifit.tasks.robust import Point, RobustRegression, RobustSums, RobustWeights, Rows, Slopes
 
+MOST_STEPS = 3  # of Newton's method from the state to a dual point
 MOST_LIFTS = 3  # of u to the moments that the penalty asks for
 SAFETY = 1e-12  # of a value, for the last roundings
 NEGLIGIBLE = 1e-12  # penalties this small change neither the matrix nor the objective
-WEAK = 1e-6  # of the curvature of all rows: a pull below this share is weak
+WEAK = (1e-6, 1e-20)  # of the curvature of all rows: pulls below such a share are weak
 PLAIN = 1e3  # condition up to which the errors of twofold sums are below all others
 GOOD = 1e-13  # of the objective: a gap for which no further dual point is tried
 NULL_SHARE = 1 - 1e-9  # of a null model's bound, for the roundings of its sums
@@ -139,8 +140,8 @@ def duality_gap(
         for dual in _duals(task, at, sums):
             found = _gap_at(task, at, dual, demands)
             best = found if sum(found) < sum(best) else best  # never a NaN
-        if sum(best) <= GOOD * objective:
-            break
+            if sum(best) <= GOOD * objective:
+                return best
     return best
 
 
@@ -160,7 +161,8 @@ class Demands:
     def to_remove(self, moments: Array) -> Array:
         """The step v whose a'v, taken off u, makes the demanded moments vanish."""
         out = np.zeros(len(moments))
-        out[self.places] = self.factor.solve(moments[self.places])
+        if len(self.places):
+            out[self.places] = self.factor.solve(moments[self.places])
         return out
 
 
@@ -177,9 +179,10 @@ def _weak_demands(task: RobustRegression, scale: float) -> Iterator[Demands]:
     offset, d, pull = int(task.fit_intercept), task.gram.n_columns, task.pull(scale)
     if task.strength == 0:
         return
-    is_weak = pull <= WEAK * np.diagonal(task.gram.sums)[:d] / scale
-    for columns in (np.zeros(d, dtype=bool), *([is_weak] if is_weak.any() else [])):
-        factor = _factor_of(task, columns)
+    size = np.diagonal(task.gram.sums)[:d] / scale
+    weak = [pull <= share * size for share in WEAK]
+    for columns in (np.zeros(d, dtype=bool), *(one for one in weak if one.any())):
+        columns, factor = _independent(task, columns)
         if factor is None or not (pull[~columns] > 0).all():
             continue
         places = np.append([0] * offset, 1 + np.flatnonzero(columns)).astype(np.int64)
@@ -187,30 +190,53 @@ def _weak_demands(task: RobustRegression, scale: float) -> Iterator[Demands]:
             yield Demands(columns, factor, places, lifted)
 
 
-def _factor_of(task: RobustRegression, columns: Array) -> Factor | None:
-    """Factor of the intercept and some columns without a penalty; None where they depend on each other."""
-    sums = task.gram.taken(np.flatnonzero(columns))
+def _independent(task: RobustRegression, columns: Array) -> tuple[Array, Factor | None]:
+    """Those of some columns that no others before them make redundant, and their factor, beside the intercept.
+
+    It is without a penalty; None where float64 sums do not bear it.
+    """
+    places = np.flatnonzero(columns)
+    sums, offset = task.gram.taken(places), int(task.fit_intercept)
+    if not len(places) + offset:
+        return columns, task.factor  # nothing is demanded: it is not used
     if sums.low is not None:
         factor = column_factor(sums, task.fit_intercept)
-        return None if len(factor.dependent) else factor
-    offset, k = int(task.fit_intercept), sums.n_columns
-    order = np.append([k] * offset, np.arange(k)).astype(np.int64)
+        if not len(factor.dependent):
+            return columns, factor
+        kept = np.zeros_like(columns)
+        kept[places[factor.kept[factor.kept >= offset] - offset]] = True
+        return kept, column_factor(task.gram.taken(np.flatnonzero(kept)), task.fit_intercept)
+    order = np.append([len(places)] * offset, np.arange(len(places))).astype(np.int64)
     norms = np.append([np.sqrt(sums.sum_weight)] * offset, sums.norms)
-    return plain_factor(System.of(sums.sums[np.ix_(order, order)], None, np.zeros(k + offset), norms))
+    return columns, plain_factor(System.of(sums.sums[np.ix_(order, order)], None, np.zeros(len(order)), norms))
 
 
 def _duals(task: RobustRegression, at: Point, sums: RobustSums) -> Iterator[Dual]:
-    """The slopes one Newton step on. A scale that is rounding has no band to step in: there from those that have."""
-    nothing = np.zeros(len(at.weights) + 1)
-    if at.scale < task.smallest_scale:
+    """The slopes some Newton steps on, in weights and scale, then in the weights alone; and from scales with a band.
+
+    A joint scale that falls to 0 has hardly a band to step in.
+    """
+    if task.is_joint and at.scale >= task.smallest_scale:
+        yield from _newton_duals(task, at, at.scale, sums, True)
+    yield from _newton_duals(task, at, at.scale, sums, False)
+    if at.scale < 4 * task.smallest_band:
         for scale in (task.smallest_band, task.smallest_scale):
-            wider = replace(at, scale=scale)
-            yield Dual(at, task.newton_step(wider, task.sums_at(wider), 0.0, False).step, scale, nothing)
-        return
-    way = task.newton_step(at, sums, 0.0, task.is_joint)
-    yield Dual(at, way.step, max(at.scale + way.scale, at.scale / 2), nothing)
-    if at.scale + way.scale < at.scale / 2:  # a scale that falls to 0
-        yield Dual(at, task.newton_step(at, sums, 0.0, False).step, at.scale, nothing)
+            yield from _newton_duals(task, at, scale, task.sums_at(replace(at, scale=scale)), False)
+
+
+def _newton_duals(
+    task: RobustRegression, at: Point, scale: float, sums: RobustSums, free: bool
+) -> Iterator[Dual]:
+    """The slopes after every one of a few Newton steps from the state: steps that its float64 weights need not hold."""
+    step = nothing = np.zeros(len(at.weights) + 1)
+    for k in range(MOST_STEPS):
+        here = replace(at, weights=at.weights + step[1:], scale=scale)
+        way = task.newton_step(here, sums if k == 0 else task.sums_at(replace(at, scale=scale), step), 0.0, free)
+        if not np.isfinite(way.step).all():
+            return
+        step = step + way.step
+        scale = max(scale + way.scale, scale / 2)
+        yield Dual(at, step, scale, nothing)
 
 
 def _gap_at(task: RobustRegression, at: Point, dual: Dual, demands: Demands) -> tuple[float, float]:
@@ -265,15 +291,20 @@ def _infeasibility(
     task: RobustRegression, moments: Array, slopes: Slopes, demands: Demands
 ) -> tuple[float, float]:
     """How far an exactly feasible point lies from u: in the norm of the rows, and at most in any row."""
+    if not len(demands.places):
+        return 0.0, 0.0
     rest = demands.to_remove(moments)
     off = 2 * np.sqrt(max(float(rest[demands.places] @ moments[demands.places]), 0.0))
     reach = 2 * task.source.reduce(partial(_largest_of_run, rows=task.rows(), step=rest)).value
-    # With e the errors of the moments: sqrt(e'|A^-1|e), and |a|'|A^-1|e for scaled columns at most 4 in size.
-    error = task.moment_error(slopes.squares)[demands.places]
     if demands.factor.condition <= PLAIN:
         return float(off * (1 + SAFETY) + UNIT * UNIT * np.sqrt(slopes.squares)), float(reach)
+    # With e the errors of the moments the point is v = A^-1 e further: sqrt(e'|A^-1|e) in the norm of the rows. In any
+    # row |a'v| is at most |a|'|A^-1|e, scaled columns being at most 4 in size, and at most that norm over sqrt(w).
+    error = task.moment_error(slopes.squares)[demands.places]
     step = np.abs(demands.factor.inverse) @ error
-    return float(off + np.sqrt(max(float(error @ step), 0.0))), float(reach + 4 * step.sum())
+    more = float(np.sqrt(max(float(error @ step), 0.0)))
+    lightest = task.source.reduce(partial(_lightest_of_run, rows=task.rows())).value
+    return float(off + more), float(reach + min(4 * step.sum(), more * lightest))
 
 
 def _slopes(task: RobustRegression, dual: Dual) -> Slopes:
@@ -289,6 +320,12 @@ def _largest_of_run(run: Block, rows: Rows, step: Array) -> Largest:
         return Largest(0.0)
     size = np.where(rows.weights(run) > 0, np.abs(rows.products(run, step)), 0.0)
     return Largest(float(size.max(initial=0.0)))
+
+
+def _lightest_of_run(run: Block, rows: Rows) -> Largest:
+    """The largest 1 / sqrt(w) of rows of positive weight."""
+    weight = rows.weights(run)
+    return Largest(float(1 / np.sqrt(weight[weight > 0].min(initial=np.inf))))
 
 
 def _excess_of_run(run: Block, rows: Rows, dual: Dual) -> Excess:

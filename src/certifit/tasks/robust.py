@@ -8,6 +8,7 @@ A joint scale is one more unknown and pull = alpha. All sums are in the scaled u
 
 from __future__ import annotations
 
+import math
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -242,10 +243,10 @@ class RobustRegression(LeastSquares):
         """How the passes read a run."""
         return Rows(self.gram.scaling, self.loss, self.source.block_rows)
 
-    def sums_at(self, at: Point) -> RobustSums:
-        """The sums at a state: one pass."""
+    def sums_at(self, at: Point, step: Array | None = None) -> RobustSums:
+        """The sums at a state, or a step from it that float64 weights need not hold: one pass."""
         twofold = self.is_faint(at.scale) or self.is_hard
-        return self.source.reduce(partial(_sums_of_run, rows=self.rows(), at=at, twofold=twofold))
+        return self.source.reduce(partial(_sums_of_run, rows=self.rows(), at=at, twofold=twofold, step=step))
 
     def moments(self, slopes: Slopes) -> Array:
         """sum_i w_i (1, x_i - shift) u_i; the intercept's entry is 0 without one."""
@@ -380,15 +381,35 @@ def median_scale(r: Array, weight: Array) -> float:
     counted = weight > 0
     size, weight = np.abs(r[counted]), weight[counted]
     order = np.argsort(size, kind="stable")
-    size, reached = size[order], np.cumsum(weight[order])
-    half = reached[-1] / 2
-    low, high = (min(int(np.searchsorted(reached, half, side)), len(size) - 1) for side in ("left", "right"))
+    size, weight = size[order], weight[order]
+    low, high = _middle(weight)
     return float((size[low] / 2 + size[high] / 2) / NORMAL)
 
 
-def _sums_of_run(run: Block, rows: Rows, at: Point, twofold: bool) -> RobustSums:
+def _middle(weight: Array) -> tuple[int, int]:
+    """The first rows up to which the weights sum to at least half of all, and to more: equal but for an exact tie."""
+    n = len(weight)
+    if (weight == weight[0]).all():
+        return (n - 1) // 2, min(n // 2, n - 1)
+    reached = np.cumsum(weight)
+    k = min(int(np.searchsorted(reached, reached[-1] / 2)), n - 1)
+    # fsum rounds the exact sum once, so its sign is right.
+    while k > 0 and _lead(weight, k - 1) >= 0:
+        k -= 1
+    while k < n - 1 and _lead(weight, k) < 0:
+        k += 1
+    return k, min(k + int(_lead(weight, k) == 0), n - 1)
+
+
+def _lead(weight: Array, k: int) -> float:
+    """The weights up to row k less those after it."""
+    return math.fsum(np.concatenate([weight[: k + 1], -weight[k + 1 :]]))
+
+
+def _sums_of_run(run: Block, rows: Rows, at: Point, twofold: bool, step: Array | None) -> RobustSums:
     loss, weight = rows.loss, rows.weights(run)
     r = rows.residuals(run, at)
+    r = r if step is None else r - rows.products(run, step)
     u, is_near = loss.slope(r, at.scale), loss.is_near(r, at.scale)
     return RobustSums(
         float(weight @ loss.value(r, at.scale)),
