@@ -134,7 +134,7 @@ def test_the_certificate_is_never_below_the_excess_of_a_perturbed_state(rng, sca
     y = X @ rng.normal(size=d) + rng.standard_t(1.5, size=n)
     weight = 10.0 ** rng.uniform(-9, 9, size=n) if nasty == "heavy" else None
     if nasty == "offset":
-        X, y = X + [1e8, 0.0, 0.0], y + 1e7
+        X, y = X + np.array([1e8, 0.0, 0.0]), y + 1e7
     if nasty == "near":
         X[:, 2] = X[:, 0] + 1e-9 * X[:, 2]
     model = fitted(X, y, weight, scale=scale, alpha=alpha)

@@ -6,8 +6,9 @@ The loss s h(r / s) is the largest u r - s u^2 / 2 over |u| <= delta. So for any
     sum_i w_i [ s h(r_i / s) + s u_i^2 / 2 - u_i r_i ] / W  +  sum_j (pull_j w_j - x_j'u)^2 / (2 pull_j)
 
 and with a joint scale, if the mean of u^2 is at most 1, by s (1 - mean u^2) / 2 more. Every term is >= 0, so nothing
-cancels. u: the slopes of the loss one Newton step on, projected on what must be orthogonal, shrunk into the box. Any
-step gives a proof; that one gives a near one.
+cancels. u: the slopes of the loss a few Newton steps on, projected on what must be orthogonal, shrunk into the box. Any
+steps give a proof; those give a near one. Columns whose penalty is weak may be made orthogonal too: their part of the
+penalty is then paid in full. What is left of columns that nearly are combinations of others counts as columns.
 """
 
 from __future__ import annotations
@@ -181,8 +182,8 @@ def _weak_demands(task: RobustRegression, scale: float) -> Iterator[Demands]:
         return
     size = np.diagonal(task.gram.sums)[:d] / scale
     weak = [pull <= share * size for share in WEAK]
-    for columns in (np.zeros(d, dtype=bool), *(one for one in weak if one.any())):
-        columns, factor = _independent(task, columns)
+    for wanted in (np.zeros(d, dtype=bool), *(one for one in weak if one.any())):
+        columns, factor = _independent(task, wanted)
         if factor is None or not (pull[~columns] > 0).all():
             continue
         places = np.append([0] * offset, 1 + np.flatnonzero(columns)).astype(np.int64)
@@ -224,9 +225,7 @@ def _duals(task: RobustRegression, at: Point, sums: RobustSums) -> Iterator[Dual
             yield from _newton_duals(task, at, scale, task.sums_at(replace(at, scale=scale)), False)
 
 
-def _newton_duals(
-    task: RobustRegression, at: Point, scale: float, sums: RobustSums, free: bool
-) -> Iterator[Dual]:
+def _newton_duals(task: RobustRegression, at: Point, scale: float, sums: RobustSums, free: bool) -> Iterator[Dual]:
     """The slopes after every one of a few Newton steps from the state: steps that its float64 weights need not hold."""
     step = nothing = np.zeros(len(at.weights) + 1)
     for k in range(MOST_STEPS):
@@ -287,9 +286,7 @@ def _made_feasible(task: RobustRegression, dual: Dual, demands: Demands, goal: A
     return dual, slopes
 
 
-def _infeasibility(
-    task: RobustRegression, moments: Array, slopes: Slopes, demands: Demands
-) -> tuple[float, float]:
+def _infeasibility(task: RobustRegression, moments: Array, slopes: Slopes, demands: Demands) -> tuple[float, float]:
     """How far an exactly feasible point lies from u: in the norm of the rows, and at most in any row."""
     if not len(demands.places):
         return 0.0, 0.0

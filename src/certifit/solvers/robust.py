@@ -22,7 +22,8 @@ from certifit.solvers.direct import solve as least_squares
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.robust import Direction, Point, RobustRegression, RobustSums, Rows
 
-MAD_ROUNDS = 50
+MAD_ROUNDS = 100
+MAD_TURNS = 12  # of scale and fit, before the scale is bracketed
 MAD_TOL = 1e-14  # relative change of the scale at which it is held
 NEAR = 0.01  # relative change of the scale up to which secants are trusted
 STEPS = 2.0 ** np.arange(6, -31, -1)  # of a line search
@@ -100,16 +101,21 @@ def _with_median_scale(task: RobustRegression, state: Weights, max_iter: int, tr
     then ends the search.
     """
     scale, seen = task.median_scale(state), (np.inf, np.inf)
-    for _ in range(MAD_ROUNDS):
+    low, high = task.smallest_scale, np.inf  # no median is below the smallest scale
+    off = 0.0
+    for k in range(MAD_ROUNDS):
         state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
         off = task.median_scale(state) - scale
         if abs(off) <= MAD_TOL * scale:
             break
-        slope = (off - seen[1]) / (scale - seen[0])
+        low, high = (max(low, scale), high) if off > 0 else (low, min(high, scale))
+        slope = (off - seen[1]) / (scale - seen[0]) if scale != seen[0] else np.inf
         step = -off / slope if np.isfinite(slope) and slope < 0 else off
         seen, scale = (scale, off), scale + float(step if abs(step) <= NEAR * scale else off)
+        if k >= MAD_TURNS and (k % 2 or not low < scale < high) and high < np.inf:
+            scale = float(np.sqrt(low) * np.sqrt(high))  # a cycle, or a crawl: the median is between these
     # The fit changes with the scale by as much, and its excess by the square of that: the scale is the last to move.
-    return state, task.median_scale(state)
+    return state, task.median_scale(state) if abs(off) <= NEAR * seen[0] else seen[0]
 
 
 def _approached(
