@@ -34,6 +34,7 @@ MOST_STUCK = 30
 EXACT = 2.0**-164  # times the smallest band: of a fit without residuals, far below a rounding of the target
 MOST_FALLS = 3  # steps cut short because the scale would fall too far
 FALLS = 60  # of a scale, at most, between two joint steps
+JOINT_TURNS = 10  # of joint steps and falls: more only tell roundings apart
 CLOSE = 1e-9  # to a scale known to be too small
 SHRINK = 0.25  # a scale falls to no less than this share of itself in one step
 FURTHEST = 8.0  # a fixed scale this much below the residuals' is approached from above
@@ -139,7 +140,7 @@ def _jointly(
     The objective's minimum over the weights is convex in the scale, so the sign of its slope there tells the side.
     """
     lowest = task.smallest_band
-    for _ in range(max_iter):
+    for _ in range(min(max_iter, JOINT_TURNS)):
         state, scale, is_done = _newton(task, state, scale, max_iter, trace, free=True)
         if is_done:
             break
