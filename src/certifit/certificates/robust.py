@@ -35,6 +35,7 @@ SAFETY = 1e-12  # of a value, for the last roundings
 NEGLIGIBLE = 1e-12  # penalties this small change neither the matrix nor the objective
 WEAK = (1e-6, 1e-20)  # of the curvature of all rows: pulls below such a share are weak
 PLAIN = 1e3  # condition up to which the errors of twofold sums are below all others
+TIGHT = 1.5  # times the excess: a gap for which no further dual point is tried
 GOOD = 1e-13  # of the objective: a gap for which no further dual point is tried
 NULL_SHARE = 1 - 1e-9  # of a null model's bound, for the roundings of its sums
 
@@ -137,13 +138,24 @@ def duality_gap(
 ) -> tuple[float, float]:
     """Gap and what rounding may add, scaled, over the scale where that is held: the best of a few dual points."""
     best = (objective, 0.0)  # the dual point 0
+    gained = 0.0  # what the steps to the dual points take off the objective: no gap is below it
     for demands in choices:
         for dual in _duals(task, at, sums):
             found = _gap_at(task, at, dual, demands)
             best = found if sum(found) < sum(best) else best  # never a NaN
             if sum(best) <= GOOD * objective:
                 return best
+            gained = max(gained, objective - _objective_after(task, at, dual))
+            if sum(best) <= TIGHT * gained:
+                return best
     return best
+
+
+def _objective_after(task: RobustRegression, at: Point, dual: Dual) -> float:
+    """The objective after the step to a dual point."""
+    there = replace(at, scale=dual.scale if task.is_joint else at.scale)
+    sums = task.sums_at(there, dual.step)
+    return task.objective(replace(there, weights=at.weights + dual.step[1:]), sums, task.is_joint)
 
 
 @dataclass(frozen=True)
