@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from certifit.certificates.certificate import Certificate, prediction_change
+from certifit.certificates.certificate import EXACT_FIT_CLAIM, Certificate, prediction_change
 from certifit.statistics.factor import System, plain_factor
 from certifit.statistics.residual import TINY
 from certifit.tasks.duality import duality_gap
@@ -19,7 +19,7 @@ def certify(task: ElasticTask, state: Weights, tolerance: float) -> Certificate:
     gap = duality_gap(task, state, tolerance)
     rank, condition = _active_rank(task, state)
     return Certificate(
-        claim="relative excess of the objective",
+        claim=EXACT_FIT_CLAIM if gap.is_exact_fit else "relative excess of the objective",
         theorem="weak duality: the dual objective at any feasible point is a lower bound",
         value=gap.relative,
         tolerance=tolerance,

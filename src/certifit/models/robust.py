@@ -68,7 +68,7 @@ class HuberRegressor(LinearRegressor):
     ----------
     coef_, intercept_, alpha_, certificate_, history_, rank_, condition_, null_space_ : as for Ridge
     n_iter_ : number of Newton steps
-    scale_ : the scale of the residuals; unless given at least 2^-44 ("mad") or 2^-60 ("joint") of the target's size
+    scale_ : the scale of the residuals; unless given at least 2^-44 ("mad") or 2^-200 ("joint") of the target's size
 
     >>> import numpy as np
     >>> import certifit as cf

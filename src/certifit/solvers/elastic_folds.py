@@ -25,7 +25,7 @@ def gram_fold_path(
 
     stop: tolerance and passes over the columns.
     """
-    pairs = [folds.pair(split) for split in range(folds.n_splits)]
+    pairs = [_centred(folds, split) for split in range(folds.n_splits)]
     systems = [CommonUnits.of(train, folds.fit_intercept, standardize) for train, _ in pairs]
     order = np.argsort(-np.asarray(alphas), kind="stable")
     weights = _gram_weights(systems, strengths, np.asarray(alphas, dtype=np.float64)[order], _stop(*stop))
@@ -66,6 +66,16 @@ def column_fold_path(
         centre = float(sides[0] @ task.y) / sides[0].sum() if task.fit_intercept else 0.0
         table.null[at] = float(sides[1] @ (task.y - centre) ** 2) * unit
     return table.path()
+
+
+def _centred(folds: FoldEquations, split: int) -> tuple[Gram, Gram]:
+    """Statistics of a split, about the means of its training rows where their squares would lose digits."""
+    train, validation = folds.pair(split)
+    if not (folds.fit_intercept and train.is_far()):
+        return train, validation
+    train, validation = folds.pair(split, twofold=True)
+    means = train.means()
+    return train.about(means), validation.about(means)
 
 
 def _stop(tol: float, max_iter: int) -> tuple[float, int]:

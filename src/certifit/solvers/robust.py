@@ -22,7 +22,8 @@ from certifit.solvers.direct import solve as least_squares
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.robust import Direction, Point, RobustRegression, RobustSums, Rows
 
-MAD_ROUNDS = 50
+MAD_ROUNDS = 100
+MAD_TURNS = 12  # of scale and fit, before the scale is bracketed
 MAD_TOL = 1e-14  # relative change of the scale at which it is held
 NEAR = 0.01  # relative change of the scale up to which secants are trusted
 STEPS = 2.0 ** np.arange(6, -31, -1)  # of a line search
@@ -30,9 +31,10 @@ GOOD_STEP = 0.5  # a full step that halves the slope is taken without a search
 NOISE = 1e-30  # one this small is
 PATIENCE = ((1e-20, 0), (1e-15, 4))  # decrements that may be rounding, and steps without a smaller one
 MOST_STUCK = 30
-EXACT = 2.0**-24  # times the smallest band: below a rounding of the target
+EXACT = 2.0**-164  # times the smallest band: of a fit without residuals, far below a rounding of the target
 MOST_FALLS = 3  # steps cut short because the scale would fall too far
 FALLS = 60  # of a scale, at most, between two joint steps
+JOINT_TURNS = 10  # of joint steps and falls: more only tell roundings apart
 CLOSE = 1e-9  # to a scale known to be too small
 SHRINK = 0.25  # a scale falls to no less than this share of itself in one step
 FURTHEST = 8.0  # a fixed scale this much below the residuals' is approached from above
@@ -100,17 +102,21 @@ def _with_median_scale(task: RobustRegression, state: Weights, max_iter: int, tr
     then ends the search.
     """
     scale, seen = task.median_scale(state), (np.inf, np.inf)
-    for _ in range(MAD_ROUNDS):
+    low, high = task.smallest_scale, np.inf  # no median is below the smallest scale
+    off = 0.0
+    for k in range(MAD_ROUNDS):
         state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
         off = task.median_scale(state) - scale
         if abs(off) <= MAD_TOL * scale:
             break
-        slope = (off - seen[1]) / (scale - seen[0])
+        low, high = (max(low, scale), high) if off > 0 else (low, min(high, scale))
+        slope = (off - seen[1]) / (scale - seen[0]) if scale != seen[0] else np.inf
         step = -off / slope if np.isfinite(slope) and slope < 0 else off
         seen, scale = (scale, off), scale + float(step if abs(step) <= NEAR * scale else off)
-    else:
-        state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
-    return state, scale
+        if k >= MAD_TURNS and (k % 2 or not low < scale < high) and high < np.inf:
+            scale = float(np.sqrt(low) * np.sqrt(high))  # a cycle, or a crawl: the median is between these
+    # The fit changes with the scale by as much, and its excess by the square of that: the scale is the last to move.
+    return state, task.median_scale(state) if abs(off) <= NEAR * seen[0] else seen[0]
 
 
 def _approached(
@@ -134,7 +140,7 @@ def _jointly(
     The objective's minimum over the weights is convex in the scale, so the sign of its slope there tells the side.
     """
     lowest = task.smallest_band
-    for _ in range(max_iter):
+    for _ in range(min(max_iter, JOINT_TURNS)):
         state, scale, is_done = _newton(task, state, scale, max_iter, trace, free=True)
         if is_done:
             break
@@ -230,7 +236,7 @@ def _searched(task: RobustRegression, at: Point, way: Direction, sums: RobustSum
     line = _line(task, at, way, steps, free)
     down = (line.slopes <= 0) | (line.values < now)
     if not down.any():
-        return float(steps[-1])
+        return 0.0  # the way is longer than the grid: a more damped one is shorter
     return float(steps[np.argmin(np.where(down, np.abs(line.slopes), np.inf))])
 
 

@@ -21,6 +21,8 @@ from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
 
+NEAR_SHARE = 1e-3  # of a column's squares: squares about its mean below this share lose digits in float64
+STILL_SHARE = 2.0**-94  # of a column's squares: squares about its mean below this share are rounding of twofold sums
 _LARGEST_EXPONENT = 1000  # 2^1000 times a number below 2^24 is finite
 
 
@@ -49,9 +51,9 @@ class Scaling:
         if centred and isinstance(block.X, Columns):
             shift = _shift_of_segments(block.X, scale, exact)
         elif centred and not sp.issparse(block.X):
-            shift = _mean_shift(np.asarray(block.X, dtype=np.float64) * scale, exact)
+            shift = mean_shift(np.asarray(block.X, dtype=np.float64) * scale, exact)
         if centred and block.y is not None:
-            y_shift = float(_mean_shift((block.y * y_scale)[:, None], exact)[0])
+            y_shift = float(mean_shift((block.y * y_scale)[:, None], exact)[0])
         return Scaling(scale, shift, y_scale, y_shift, float(powers.weight))
 
 
@@ -158,6 +160,39 @@ class Gram:
         scaling = replace(s, scale=s.scale[columns], shift=s.shift[columns])
         return Gram(self.sums[places], low, scaling, self.n_rows)
 
+    def is_far(self) -> bool:
+        """Whether the mean of a column, or of the target, is so far from its shift that squares lose digits."""
+        d = self.n_columns
+        sums, squares = np.delete(self.sums[d], d), np.delete(np.diagonal(self.sums), d)
+        about = squares - sums * (sums / self.sum_weight)
+        return bool((about < NEAR_SHARE * squares).any())
+
+    def means(self) -> Array:
+        """Means of (columns, target), scaled; 0 for the constant between them."""
+        d, s = self.n_columns, self.scaling
+        means = np.concatenate([s.shift, [0.0, s.y_shift]]) + self.sums[d] / self.sum_weight
+        means[d] = 0.0
+        return np.asarray(means)
+
+    def about(self, means: Array) -> Gram:
+        """The statistic about other shifts of (columns, 1, target), in float64, from twofold sums.
+
+        A column whose squares about its shift are rounding of the sums, as of one that is constant, becomes exactly 0.
+        """
+        d, s = self.n_columns, self.scaling
+        low = np.zeros_like(self.sums) if self.low is None else self.low
+        move = tf.two_sum(means, -np.concatenate([s.shift, [0.0, s.y_shift]]))
+        across, down = (move[0][None, :], move[1][None, :]), (move[0][:, None], move[1][:, None])
+        # sum (z - m)(z - m)' = S - m s' - s m' + m m' W: each term as a pair
+        minus = tf.multiply((-down[0], -down[1]), (self.sums[d][None, :], low[d][None, :]))
+        square = tf.multiply(tf.multiply(down, across), (self.sums[d, d], low[d, d]))
+        moved = tf.add(tf.add((self.sums, low), tf.add(minus, (minus[0].T, minus[1].T))), square)
+        sums = moved[0] + moved[1]
+        is_still = np.diagonal(sums) <= STILL_SHARE * np.diagonal(self.sums)
+        is_still[d:] = False
+        sums[is_still], sums[:, is_still] = 0.0, 0.0
+        return Gram(sums, None, replace(s, shift=means[:d], y_shift=float(means[d + 1])), self.n_rows)
+
     def sheared(self, columns: Array, others: Array, times: Array) -> Gram:
         """The statistic after column j has been replaced by column j + times_j (column others_j), user's units."""
         s = self.scaling
@@ -223,6 +258,22 @@ def gram(source: Source, centred: bool, twofold: bool = False) -> Gram:
     total: Gram = summed(source, centred, twofold, _of_run)
     refuse_no_weight(total.sum_weight)
     return total
+
+
+def centred_gram(source: Source) -> Gram:
+    """The Gram statistic about shifts near the means of all rows: one pass, a second one if block 0 misled about them.
+
+    Columns stored by their entries that are not 0 cannot be shifted in a pass: they are after it, in twofold sums.
+    """
+    first = gram(source, centred=True)
+    if not first.is_far():
+        return first
+    s, means = first.scaling, first.means()
+    shift = np.where(_is_shifted(source.first_block().X), means[:-2], s.shift)
+    scaling = replace(s, shift=shift, y_shift=float(means[-1]))
+    f = partial(_of_run, scaling=scaling, twofold=True, block_rows=source.block_rows)
+    again: Gram = source.reduce(f)
+    return again.about(again.means())
 
 
 def refuse_no_weight(sum_weight: float, what: str = "The rows") -> None:
@@ -296,9 +347,16 @@ def _shift_of_segments(X: Columns, scale: Array, exact: bool) -> Array:
     for part in X.segments:
         places = slice(at, at + part.n_columns)
         if not isinstance(part, Codes | Csr):
-            shift[places] = _mean_shift(part.dense(X.shape[0]) * scale[places], exact)
+            shift[places] = mean_shift(part.dense(X.shape[0]) * scale[places], exact)
         at += part.n_columns
     return shift
+
+
+def _is_shifted(X: Any) -> Array:
+    """Columns that a pass can shift: those whose every entry is stored."""
+    if not isinstance(X, Columns):
+        return np.full(X.shape[1], not sp.issparse(X))
+    return np.concatenate([np.full(part.n_columns, not isinstance(part, Codes | Csr)) for part in X.segments])
 
 
 def _power_of_two(size: Array) -> Array:
@@ -307,7 +365,8 @@ def _power_of_two(size: Array) -> Array:
     return np.asarray(np.ldexp(1.0, np.clip(-exponent, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)))
 
 
-def _mean_shift(columns: Array, exact: bool) -> Array:
+def mean_shift(columns: Array, exact: bool) -> Array:
+    """Means of columns, by which they are shifted; exact: only where the subtraction loses no bit, else 0."""
     with np.errstate(over="ignore", invalid="ignore"):
         # Each column on its own: NumPy's sums depend on the layout.
         mean = np.array([column.mean() for column in np.ascontiguousarray(columns.T)])

@@ -17,7 +17,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.penalties import ElasticPenalty
-from certifit.statistics.residual import MATRIX_ERROR, TINY, TWOFOLD_UNIT
+from certifit.statistics.residual import MATRIX_ERROR, TINY, TWOFOLD_UNIT, is_exact_fit
 from certifit.tasks.elastic import ElasticTask
 from certifit.tasks.normal_equations import Weights
 
@@ -33,6 +33,7 @@ class Gap:
     rounding: float
     objective: float
     scale: float
+    is_exact_fit: bool = False  # scale is then the null model's objective
 
     @property
     def relative(self) -> float:
@@ -58,8 +59,10 @@ def duality_gap(task: ElasticTask, state: Weights, enough: float = 0.0) -> Gap:
     at, total, penalty = task.residual_at(state), task.sum_weight, task.penalty
     weights, _ = task.to_scaled(state)
     objective = at.squares / (2 * total) + penalty.value(weights)
-    scale = at.scale(objective * 2 * total, task.null_squares()) / (2 * total)
-    gap = Gap(np.inf, 0.0, objective, scale)
+    null = task.null_squares() / (2 * total)
+    is_exact = is_exact_fit(objective, null) or objective == null == 0
+    scale = max(null if is_exact else objective, TINY)
+    gap = Gap(np.inf, 0.0, objective, scale, is_exact)
     if not ((weights >= penalty.lower) & (weights <= penalty.upper)).all():
         return gap
     for make, all_columns in ((_residuals, False), (_settled, False), (_residuals, True)):
@@ -68,7 +71,7 @@ def duality_gap(task: ElasticTask, state: Weights, enough: float = 0.0) -> Gap:
             brackets = brackets_of(penalty, weights, dual.q)
             reach = np.abs(weights) + np.abs(penalty.maximiser(dual.q))
             rounding = float(dual.error @ reach) + 2.0**-50 * float(np.abs(dual.q) @ reach)
-            found = Gap(dual.distance / 2 + float(brackets.sum()), rounding, objective, scale)
+            found = Gap(dual.distance / 2 + float(brackets.sum()), rounding, objective, scale, is_exact)
             gap = found if found.relative < gap.relative else gap  # never a NaN
         if gap.relative <= enough:
             break

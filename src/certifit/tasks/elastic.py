@@ -16,7 +16,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.penalties import ElasticPenalty
-from certifit.statistics.gram import Gram, Scaling, gram
+from certifit.statistics.gram import Gram, Scaling, centred_gram, gram
 from certifit.statistics.residual import Residual, residual
 from certifit.tasks.normal_equations import LARGEST_PENALTY, GramUnits, Weights
 
@@ -192,6 +192,9 @@ class CommonUnits:
         is_still = variance[:d] == 0  # what is left of a column that does not vary is rounding
         about[:d][is_still], about[:, :d][:, is_still] = 0.0, 0.0
         square = float(variance[d])
+        # Rounding may leave a product above what Cauchy and Schwarz allow, as beside a target that does not vary.
+        most = np.sqrt(np.maximum(variance[:d], 0.0) * square)
+        about[:d, d] = np.clip(about[:d, d], -most, most)
         if standardize:
             shares = 1.0 / roots(variance[:d])
             units = PenaltyUnits.standard(s.scale * shares, s.y_scale, float(roots(variance[d:])[0]))
@@ -217,7 +220,8 @@ class ElasticLeastSquares(GramUnits, ElasticTask):
     """The task on the Gram matrix of its columns."""
 
     def __init__(self, source: Source, strengths: Strengths, fit_intercept: bool, standardize: bool) -> None:
-        super().__init__(gram(source, centred=fit_intercept), fit_intercept, source.names)
+        statistic = centred_gram(source) if fit_intercept else gram(source, centred=False)
+        super().__init__(statistic, fit_intercept, source.names)
         self.source, self.strengths, self.standardize = source, strengths, standardize
 
     @property

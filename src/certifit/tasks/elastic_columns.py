@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +12,8 @@ import scipy.sparse as sp
 from certifit.data.columns import Array, Columns
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
-from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
+from certifit.statistics import twofold as tf
+from certifit.statistics.gram import ColumnSizes, Scaling, counted, mean_shift, refuse_no_weight
 from certifit.tasks.dual_least_squares import has_fewer_rows
 from certifit.tasks.elastic import ElasticLeastSquares, ElasticTask, PenaltyUnits, Strengths, roots
 from certifit.tasks.normal_equations import Weights, data_facts
@@ -49,6 +51,7 @@ class ColumnElastic(ElasticTask):
             raise ValueError("least squares needs a target")
         self._sizes = ColumnSizes.of(self.block)
         self._scaling = self._one_scale()
+        self._scaling = replace(self._scaling, shift=self._shifts())
         self.y = np.ascontiguousarray(self.block.y * self._scaling.y_scale)
         weight = np.ones(len(self.y)) if self.block.weight is None else self.block.weight
         self.weight = np.ascontiguousarray(weight * self._scaling.weight_scale)
@@ -116,12 +119,16 @@ class ColumnElastic(ElasticTask):
     def _scaled(self) -> Any:
         """X scaled, by columns; X itself where it lies so already."""
         X, size = self.block.X, self._scaling.scale[0]
-        is_full = sp.issparse(X) and X.nnz > FULL * X.shape[0] * X.shape[1]
-        if isinstance(X, Columns) or is_full:
+        if isinstance(X, Columns) or (sp.issparse(X) and self._is_full(X)):
             X = X.toarray()
         if sp.issparse(X):
             by_column = sp.csc_array(X, dtype=np.float64)
-            return by_column if size == 1 else by_column * size
+            by_column = by_column if size == 1 else by_column * size
+            shift = self._scaling.shift
+            if not shift.any():
+                return by_column
+            moved = by_column.data - np.repeat(shift, np.diff(by_column.indptr))
+            return sp.csc_array((moved, by_column.indices, by_column.indptr), shape=by_column.shape)
         by_column = np.asfortranarray(X, dtype=np.float64)
         return by_column if size == 1 else by_column * size
 
@@ -132,7 +139,7 @@ class ColumnElastic(ElasticTask):
         if not sp.issparse(X):
             return np.asarray(self._sizes.columns * self._scaling.scale * np.sqrt(self._sum_weight))
         squared = sp.csc_array((X.data**2, X.indices, X.indptr), shape=X.shape)
-        return np.asarray(np.sqrt(squared.T @ self.weight))
+        return np.asarray(np.sqrt(squared.T @ self.weight) + np.abs(self._scaling.shift) * np.sqrt(self._sum_weight))
 
     def null_squares(self) -> float:
         """Squares of the model without weights, scaled."""
@@ -174,6 +181,10 @@ class ColumnElastic(ElasticTask):
                 f"The coefficient of feature {name!r} exceeds the largest float64: its values are too small. "
                 "Multiply the column by 1e200 or so, or leave it out."
             )
+        if s.shift.any():
+            hi, lo = tf.dot(weights, s.shift)
+            total, rest = tf.two_sum(float(intercept), -hi)
+            intercept = total + (rest - lo)
         return self.strengths.within(Weights(coef, float(intercept) / s.y_scale))
 
     def facts(self) -> dict[str, float]:
@@ -194,6 +205,22 @@ class ColumnElastic(ElasticTask):
         if 1 / MODERATE < size < MODERATE:  # squares are far from the ends of float64: no copy is needed
             size = 1.0
         return Scaling(np.full(d, size), np.zeros(d), float(one.target), 0.0, float(one.weight))
+
+    def _shifts(self) -> Array:
+        """Means of sparse columns without a zero, where subtracting them is exact; else 0: zeros stay unstored."""
+        X, shift = self.block.X, np.zeros(self.source.n_features)
+        if not (self.fit_intercept and sp.issparse(X)) or self._is_full(X):
+            return shift
+        by_column = sp.csc_array(X, dtype=np.float64)
+        size = self._scaling.scale[0]
+        for j in np.flatnonzero(np.diff(by_column.indptr) == X.shape[0]):
+            entries = by_column.data[by_column.indptr[j] : by_column.indptr[j + 1]] * size
+            shift[j] = mean_shift(entries[:, None], exact=True)[0]
+        return shift
+
+    @staticmethod
+    def _is_full(X: Any) -> bool:
+        return bool(X.nnz > FULL * X.shape[0] * X.shape[1])
 
 
 def _dense_variance(X: Array, own: Array, mean: Array, share: Array) -> Array:

@@ -8,8 +8,10 @@ A joint scale is one more unknown and pull = alpha. All sums are in the scaled u
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+import math
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -20,7 +22,9 @@ from certifit.losses import Huber
 from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
 from certifit.statistics.factor import System, twofold_factor
-from certifit.statistics.gram import Scaling
+from certifit.statistics.gram import Scaling, gram
+from certifit.statistics.remainders import literal_columns
+from certifit.statistics.residual import TINY, TWOFOLD_UNIT, UNIT
 from certifit.tasks.dual_least_squares import has_fewer_rows
 from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import LARGEST_PENALTY, Weights
@@ -32,7 +36,8 @@ NORMAL = 0.6744897501960817  # the median of |z| for a standard normal z
 SMALLEST_CURVATURE = 1e-10  # of a band, relative to that of all rows
 PLAIN_CURVATURE = 1e-6  # of a penalty relative to that beside all rows: below it bands are summed in twofold precision
 RIDGE = 1e-24  # of all rows, beside a band in twofold precision: keeps its factor definite
-LEAST_SIZE = 2.0**-960
+PLAIN_CONDITION = 1e6  # of the columns: beyond it bands are summed in twofold precision
+LEAST_SIZE = 2.0**-700
 MOST_COLUMNS = 4000  # of a system with fewer rows than columns
 
 
@@ -149,6 +154,44 @@ class RobustRegression(LeastSquares):
                 f"{source.n_features}. Use Ridge or Lasso, or select columns first."
             )
         super().__init__(source, strength, fit_intercept)
+        self._column_error = np.zeros(len(self.gram.norms))
+
+    @cached_property
+    def over_all_weights(self) -> RobustRegression | None:
+        """This task without a penalty, on rows of all columns and of what is left of the redundant ones.
+
+        Its factor is of the kept columns and of what is left of the others: together they span what all columns span.
+        None where no column is redundant, or where no such columns are well conditioned.
+        """
+        found = None if self.remainders is None else literal_columns(self.source, self.remainders, self.fit_intercept)
+        if found is None:
+            return None
+        offset, d, n_live = int(self.fit_intercept), self.source.n_features, len(found.basis.live)
+        other = copy(self)
+        for name in ("over_all_weights", "remainders", "literal", "restricted", "is_hard"):
+            other.__dict__.pop(name, None)
+        other.source = self.source.through(replace(found.basis, is_beside=True))
+        other.gram, other.strength, other._last = gram(other.source, self.fit_intercept, twofold=True), 0.0, None
+        kept = np.concatenate([np.arange(offset), offset + found.remainders.kept, offset + d + np.arange(n_live)])
+        units = np.ones(offset + d + n_live)
+        units[kept] = found.factor._units
+        aside = np.setdiff1d(np.arange(len(units)), kept)
+        nothing = np.zeros((len(aside), len(kept)))
+        other.factor = replace(found.factor, kept=kept, dependent=aside, relations=nothing, _units=units)
+        scale, total = other.gram.scaling.scale[d:], other.gram.sum_weight
+        error = 2 * UNIT * other.gram.norms[d:] + found.basis.relative_error * scale * np.sqrt(total)
+        other._column_error = np.concatenate([np.zeros(d), error])
+        return other
+
+    def wider(self, state: RobustWeights) -> RobustWeights:
+        """A state of the columns as given as one of the columns of this task, where these are more."""
+        return replace(state, coef=np.append(state.coef, np.zeros(self.gram.n_columns - len(state.coef))))
+
+    def moment_error(self, squares: float) -> Array:
+        """Bounds on the errors of `moments` of u with sum_i w_i u_i^2 = squares: of the sums, and of the columns."""
+        error = TWOFOLD_UNIT * self.gram.norms + self._column_error
+        own = TWOFOLD_UNIT * np.sqrt(self.gram.sum_weight)
+        return np.asarray(np.sqrt(squares) * np.append(own, error))
 
     @property
     def is_joint(self) -> bool:
@@ -194,15 +237,16 @@ class RobustRegression(LeastSquares):
 
     def located(self, state: Weights, scale: float) -> RobustWeights:
         """A state with a scale given in scaled units."""
-        return RobustWeights(state.coef, state.intercept, float(scale / self.gram.scaling.y_scale))
+        return RobustWeights(state.coef, state.intercept, max(float(scale / self.gram.scaling.y_scale), TINY))
 
     def rows(self) -> Rows:
         """How the passes read a run."""
         return Rows(self.gram.scaling, self.loss, self.source.block_rows)
 
-    def sums_at(self, at: Point) -> RobustSums:
-        """The sums at a state: one pass."""
-        return self.source.reduce(partial(_sums_of_run, rows=self.rows(), at=at, twofold=self.is_faint(at.scale)))
+    def sums_at(self, at: Point, step: Array | None = None) -> RobustSums:
+        """The sums at a state, or a step from it that float64 weights need not hold: one pass."""
+        twofold = self.is_faint(at.scale) or self.is_hard
+        return self.source.reduce(partial(_sums_of_run, rows=self.rows(), at=at, twofold=twofold, step=step))
 
     def moments(self, slopes: Slopes) -> Array:
         """sum_i w_i (1, x_i - shift) u_i; the intercept's entry is 0 without one."""
@@ -229,7 +273,11 @@ class RobustRegression(LeastSquares):
         push = (sums.slopes.squares - total) / 2
         is_held = not free or (at.scale <= 2 * self.smallest_scale and push < 0)
         slope = np.append(slope[1 - offset :], 0.0 if is_held else push)
-        solve = self._twofold_step if self.is_faint(at.scale) else self._plain_step
+        solve = self._plain_step
+        if self.is_faint(at.scale):
+            solve = self._twofold_step
+        elif self.is_hard:
+            solve = self._hard_step
         step = at.scale * solve(at, sums, damping, slope, is_held)
         whole = np.concatenate([np.zeros(1 - offset), step[:-1]])
         return Direction(whole, float(step[-1]), float(slope @ step))
@@ -237,6 +285,11 @@ class RobustRegression(LeastSquares):
     def is_faint(self, scale: float) -> bool:
         """Whether the penalty is so small beside a band of this scale that float64 sums would lose it."""
         return self._faintness(scale) < PLAIN_CURVATURE
+
+    @cached_property
+    def is_hard(self) -> bool:
+        """Whether the columns are so near each other that float64 sums of a band would lose their differences."""
+        return self.gram.low is not None and self.factor.condition > PLAIN_CONDITION
 
     def _plain_step(self, at: Point, sums: RobustSums, damping: float, slope: Array, is_held: bool) -> Array:
         """In units where A is the identity the matrix of any band has eigenvalues in [0, 1]."""
@@ -251,6 +304,31 @@ class RobustRegression(LeastSquares):
         along = vectors.T @ (units.T @ slope)
         lengths = along / np.maximum(values + damping, min(SMALLEST_CURVATURE, self._faintness(at.scale) / 2))
         return np.asarray(units @ (vectors @ lengths))
+
+    def _hard_step(self, at: Point, sums: RobustSums, damping: float, slope: Array, is_held: bool) -> Array:
+        """By a twofold factor on the kept columns, beside a share of the matrix of all rows."""
+        band, all_rows = self._band(sums), self._all_rows()
+        share = damping + min(SMALLEST_CURVATURE, self._faintness(at.scale) / 2)
+        matrix, low = tf.add(band, tf.multiply(all_rows, (np.asarray(share), np.zeros(()))))
+        pull = np.zeros(len(slope))
+        pull[int(self.fit_intercept) : -1] = self._scaled_pull(at.scale)
+        places = np.append(self.factor.kept, [] if is_held else [len(slope) - 1]).astype(np.int64)
+        taken = np.ix_(places, places)
+        out = np.zeros(len(slope))
+        system = System.of(matrix[taken], low[taken], pull[places], np.zeros(len(places)))
+        out[places] = twofold_factor(system).solve(slope[places])
+        return out
+
+    def _all_rows(self) -> tf.Pair:
+        """The matrix of all rows and of the penalty for the system's unknowns, the scale last."""
+        order = self._order()
+        size = len(order) + 1
+        hi, lo = np.zeros((size, size)), np.zeros((size, size))
+        places = np.ix_(order, order)
+        hi[:-1, :-1] = self.gram.sums[places]
+        lo[:-1, :-1] = 0.0 if self.gram.low is None else self.gram.low[places]
+        extra = np.append(self.diagonal(self.alpha), self.gram.sum_weight)
+        return tf.add((hi, lo), (np.diag(extra), np.zeros((size, size))))
 
     def _twofold_step(self, at: Point, sums: RobustSums, damping: float, slope: Array, is_held: bool) -> Array:
         """By a twofold factor: s pull may be 1e-20 of the band's entries."""
@@ -303,15 +381,35 @@ def median_scale(r: Array, weight: Array) -> float:
     counted = weight > 0
     size, weight = np.abs(r[counted]), weight[counted]
     order = np.argsort(size, kind="stable")
-    size, reached = size[order], np.cumsum(weight[order])
-    half = reached[-1] / 2
-    low, high = (min(int(np.searchsorted(reached, half, side)), len(size) - 1) for side in ("left", "right"))
+    size, weight = size[order], weight[order]
+    low, high = _middle(weight)
     return float((size[low] / 2 + size[high] / 2) / NORMAL)
 
 
-def _sums_of_run(run: Block, rows: Rows, at: Point, twofold: bool) -> RobustSums:
+def _middle(weight: Array) -> tuple[int, int]:
+    """The first rows up to which the weights sum to at least half of all, and to more: equal but for an exact tie."""
+    n = len(weight)
+    if (weight == weight[0]).all():
+        return (n - 1) // 2, min(n // 2, n - 1)
+    reached = np.cumsum(weight)
+    k = min(int(np.searchsorted(reached, reached[-1] / 2)), n - 1)
+    # fsum rounds the exact sum once, so its sign is right.
+    while k > 0 and _lead(weight, k - 1) >= 0:
+        k -= 1
+    while k < n - 1 and _lead(weight, k) < 0:
+        k += 1
+    return k, min(k + int(_lead(weight, k) == 0), n - 1)
+
+
+def _lead(weight: Array, k: int) -> float:
+    """The weights up to row k less those after it."""
+    return math.fsum(np.concatenate([weight[: k + 1], -weight[k + 1 :]]))
+
+
+def _sums_of_run(run: Block, rows: Rows, at: Point, twofold: bool, step: Array | None) -> RobustSums:
     loss, weight = rows.loss, rows.weights(run)
     r = rows.residuals(run, at)
+    r = r if step is None else r - rows.products(run, step)
     u, is_near = loss.slope(r, at.scale), loss.is_near(r, at.scale)
     return RobustSums(
         float(weight @ loss.value(r, at.scale)),

@@ -1,0 +1,105 @@
+"""Lasso and elastic net where columns lie far from 0, or vary in light rows alone, dense and sparse."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import certifit as cf
+from certifit.data.source import Memory
+from certifit.statistics.gram import centred_gram, gram
+
+
+def rows(rng: np.random.Generator, offset: float, n: int = 50, d: int = 3) -> tuple[Any, Any]:
+    X = rng.normal(size=(n, d))
+    y = X @ np.arange(d) + 0.1 * rng.normal(size=n)
+    X[:, 0] += offset
+    X[:, 1] += offset
+    return X, y
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("offset", [1e5, 1e8])
+def test_sparse_columns_far_from_zero_give_the_fit_of_dense_ones(rng, offset, standardize):
+    X, y = rows(rng, offset)
+    models = [cf.Lasso(0.01, standardize=standardize).fit(Z, y) for Z in (X, sp.csr_array(X))]
+    assert all(model.certificate_.holds for model in models)
+    np.testing.assert_allclose(models[1].coef_, models[0].coef_, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_folds_of_sparse_columns_far_from_zero_score_as_dense_ones(rng, offset):
+    X, y = rows(rng, offset, n=60)
+    scores = [
+        cf.CrossValidated(cf.Lasso(0.01), {"alpha": [0.001, 0.1]}).fit(Z, y).cv_results_["mean_test_score"]
+        for Z in (X, sp.csr_array(X))
+    ]
+    np.testing.assert_allclose(scores[1], scores[0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("offset", [1e4, 1e8])
+def test_a_full_column_far_from_zero_among_more_sparse_columns_than_rows(rng, offset):
+    X = np.where(rng.random(size=(30, 200)) < 0.1, rng.normal(size=(30, 200)), 0.0)
+    X[:, 0] = rng.normal(size=30)
+    y = X[:, 0] + rng.normal(size=30)
+    X[:, 0] += offset
+    dense, sparse = (cf.Lasso(0.05).fit(Z, y) for Z in (X, sp.csr_array(X)))
+    assert dense.certificate_.holds and sparse.certificate_.holds
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_a_target_that_varies_only_in_a_light_row_is_fitted(form):
+    model = cf.ElasticNet(0.9, 0.5).fit(form(np.array([[1.74e-12], [-2.0]])), [-0.86, 0.03], [1e27, 1.0])
+    assert model.certificate_.holds
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_centred_sums_of_columns_far_from_zero_keep_their_digits(rng, form):
+    X, y = rows(rng, 1e8)
+    found = centred_gram(Memory(form(X), y, None))
+    s = found.scaling
+    Z = [[Fraction(x) * Fraction(scale) for x, scale in zip(row, s.scale, strict=True)] for row in X.tolist()]
+    means = [sum(column) / len(Z) for column in zip(*Z, strict=True)]
+    exact = [[float(sum((row[j] - means[j]) * (row[k] - means[k]) for row in Z)) for k in range(3)] for j in range(3)]
+    d, total = 3, found.sum_weight
+    about = found.sums[:d, :d] - np.outer(found.sums[d, :d], found.sums[d, :d]) / total
+    roots = np.sqrt(np.diagonal(exact))
+    assert np.abs((about - exact) / roots / roots[:, None]).max() < 1e-13
+
+
+def test_sums_of_ordinary_columns_are_the_same_bits(rng):
+    X, y = rows(rng, 0.0)
+    source = Memory(X, y, None)
+    assert centred_gram(source).sums.tobytes() == gram(source, centred=True).sums.tobytes()
+
+
+def test_a_constant_sparse_column_has_no_weight(rng):
+    X, y = rows(rng, 0.0)
+    X[:, 2] = 1e8
+    model = cf.Lasso(1e-3).fit(sp.csr_array(X), y)
+    assert model.certificate_.holds and model.coef_[2] == 0
+
+
+def test_the_lasso_has_no_floor_but_that_of_an_exact_fit(rng):
+    x = rng.normal(size=30)
+    y = 1e12 + 0.01 * (x + rng.normal(size=30))
+    model = cf.Lasso(1e-6, tol=1e-4).fit(x[:, None], y)
+    # 1/(2n) sum (y - b - xw)^2 + alpha |w| is a parabola in w beside the best b: its minimum in rationals.
+    n, X, Y = 30, [Fraction(v) for v in x.tolist()], [Fraction(v) for v in y.tolist()]
+    mx, my = sum(X) / n, sum(Y) / n
+    xx, xy = (sum((a - mx) * (b - m) for a, b in zip(X, other, strict=True)) / n for other, m in ((X, mx), (Y, my)))
+    alpha = Fraction(1e-6)
+    best = (xy - alpha) / xx
+
+    def objective(w: Fraction, b: Fraction) -> Fraction:
+        return sum((q - b - w * p) ** 2 for p, q in zip(X, Y, strict=True)) / (2 * n) + alpha * abs(w)
+
+    assert best > 0
+    own = objective(Fraction(float(model.coef_[0])), Fraction(model.intercept_))
+    excess = float((own - objective(best, my - best * mx)) / own)
+    assert excess <= model.certificate_.value and not model.certificate_.is_exact_fit
