@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from certifit.certificates.certificate import Certificate
+from certifit.certificates.certificate import EXACT_FIT_CLAIM, Certificate
 from certifit.certificates.concordance import Decrement
 from certifit.certificates.flat import is_weak, n_still
 from certifit.certificates.kinked import MOST_COLUMNS, estimate, prove
@@ -29,7 +29,7 @@ from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.recession import sides_of
-from certifit.tasks.score_duality import scale_of
+from certifit.tasks.score_duality import ScorePoint
 
 CLAIM = "relative excess of the objective"
 THEOREM = "self-concordance: the curvature at the state bounds the objective below, and proves that a minimum exists"
@@ -77,17 +77,17 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
         return _certify_gap(task, state, tolerance)
     point = task.to_point(state)
     sums = task.sums(point, hessian=True)
-    at = task.of_sums(sums, point)
-    value = at.value
-    assert at.hessian is not None
-    weak = is_weak(task.l2, np.diagonal(at.hessian))
-    at, price = _without(task, at, point, weak)
+    whole = task.of_sums(sums, point)
+    assert whole.hessian is not None and sums.largest is not None
+    weak = is_weak(task.l2, np.diagonal(whole.hessian))
+    at, price = _without(task, whole, point, weak)
     assert at.hessian is not None
     curvature = Curvature(at.hessian)
     near = near_scores(task, point)
     concordance = 0.0 if near is None else near.concordance
     decrement = _decrement(task, point, sums, at, curvature, concordance, (task.l2 > 0) & ~weak)
-    scale = scale_of(task, value, float(sums.curvatures) / task.sum_weight)
+    base = ScorePoint(task, point, sums, whole, sums.largest).base
+    scale = base.scale
     if near is not None and not decrement.excess() <= tolerance * scale and decrement.value < np.inf:
         exact = concordance * _exact_reach(task, curvature)
         decrement = Decrement(decrement.value, decrement.rounding, min(exact, decrement.reach))
@@ -97,7 +97,7 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     found = None if np.isfinite(excess) else _separation(task, state)
     rounding = (decrement.value * decrement.rounding + decrement.rounding**2 / 2) / scale + TINY
     return ScoreCertificate(
-        claim=CLAIM,
+        claim=claim_of(base.is_exact_fit),
         theorem=(ESTIMATE if task.loss.is_convex else LOCAL) if is_local else THEOREM,
         value=float(excess / scale) + TINY,
         tolerance=tolerance,
@@ -113,6 +113,11 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     )
 
 
+def claim_of(is_exact_fit: bool) -> str:
+    """What the value is relative to."""
+    return EXACT_FIT_CLAIM if is_exact_fit else CLAIM
+
+
 def _certify_gap(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreCertificate:
     """With an L1 penalty or bounds, and where columns are too many for a Hessian."""
     point = task.to_point(state)
@@ -121,7 +126,7 @@ def _certify_gap(task: GeneralisedLinear, state: Weights, tolerance: float) -> S
     proof = estimate(task, point) if is_local else prove(task, point, tolerance)
     gap = proof.gap
     return ScoreCertificate(
-        claim=CLAIM,
+        claim=claim_of(proof.is_exact_fit),
         theorem=LOCAL if is_local else GAP,
         value=gap.relative,
         tolerance=tolerance,

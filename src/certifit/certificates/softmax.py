@@ -21,7 +21,7 @@ import numpy as np
 
 from certifit.certificates.concordance import Decrement
 from certifit.certificates.flat import is_weak, n_still
-from certifit.certificates.generalised import CLAIM, PIECE_ROWS, THEOREM, ScoreCertificate, fault_of
+from certifit.certificates.generalised import PIECE_ROWS, THEOREM, ScoreCertificate, claim_of, fault_of
 from certifit.certificates.least_squares import certify as certify_squares
 from certifit.certificates.separation import Separation, softmax_separation
 from certifit.data.columns import Array, Columns
@@ -29,10 +29,11 @@ from certifit.data.source import Block
 from certifit.runtime import one_blas_thread
 from certifit.statistics import softmax as sums
 from certifit.statistics.curvature import Curvature
-from certifit.statistics.residual import EXACT_FIT, MATRIX_ERROR, TINY, UNIT
+from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT, is_exact_fit
 from certifit.statistics.softmax import Mixture
 from certifit.tasks.generalised import Evaluated
 from certifit.tasks.normal_equations import Weights
+from certifit.tasks.score_duality import Base
 from certifit.tasks.softmax import SoftmaxRegression, SoftmaxWeights
 
 DUALITY = "weak duality: the dual objective at any feasible point is a lower bound"
@@ -48,7 +49,8 @@ def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) ->
     """How far the objective at the state can be above its minimum."""
     point, common = _parted(task, state)
     at = task.evaluate(point)
-    scale = _scale(task, at.value + common)
+    base = _base(task, point, at.value + common)
+    scale = base.scale
     excess, rounding, theorem, condition = np.inf, 0.0, DUALITY, 1.0
     dependent: tuple[str, ...] = ()
     if task.alpha > 0 and task.size > SMALL:
@@ -70,7 +72,7 @@ def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) ->
             f"{MOST} are taken. Use alpha > 0, or fewer columns."
         )
     return ScoreCertificate(
-        claim=CLAIM,
+        claim=claim_of(base.is_exact_fit),
         theorem=theorem,
         value=float((excess + common) / scale) + TINY,
         tolerance=tolerance,
@@ -92,9 +94,14 @@ def _parted(task: SoftmaxRegression, state: SoftmaxWeights) -> tuple[Array, floa
     return (at - mean).ravel(), float(task.n_classes / 2 * (task.l2 @ np.square(mean[:, 0]))) * (1 + 8 * UNIT)
 
 
-def _scale(task: SoftmaxRegression, objective: float) -> float:
-    """What an excess is relative to: the objective, or where it is an exact fit to rounding, a floor below it."""
-    return max(objective, EXACT_FIT * task.null_value, TINY)
+def _base(task: SoftmaxRegression, point: Array, objective: float) -> Base:
+    """What an excess is relative to: no more than the objective, or at an exact fit to rounding the null model's."""
+    # A row's loss is a sum of terms >= 0 that do not cancel; scores that are off change it by twice as much at most,
+    # and by no more than that relative to it where the row's own chance is near 1.
+    error = MATRIX_ERROR * objective + 2 * _moved(task, point) * min(1.0, objective)
+    if is_exact_fit(objective + error, task.null_value):
+        return Base(task.null_value, True)
+    return Base(max(objective - error, TINY), False)
 
 
 def _moved(task: SoftmaxRegression, point: Array) -> float:
