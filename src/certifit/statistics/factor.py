@@ -56,7 +56,7 @@ class System:
 class Factor:
     """Solves with the columns that are kept; the others are combinations of them.
 
-    relations[i, k]: dependent column i = sum_k relations[i, k] kept column k.
+    relations[i, k]: dependent column i = sum_k relations[i, k] kept column k; relations_low: what float64 cuts off it.
     """
 
     kept: Array
@@ -66,6 +66,7 @@ class Factor:
     _units: Array = field(repr=False)
     _upper: tuple[Array, Array | None] = field(repr=False)
     _condition: float | None = field(default=None, repr=False)  # where it is known already
+    relations_low: Array | None = field(default=None, repr=False)
 
     @one_blas_thread
     def solve(self, right: Array) -> Array:
@@ -147,10 +148,10 @@ def twofold_factor(system: System) -> Factor:
     dependent = np.setdiff1d(np.arange(len(system.units)), kept)
     square = (np.ascontiguousarray(upper[:, kept]), np.ascontiguousarray(upper_low[:, kept]))
     right = system.scaled[np.ix_(kept, dependent)], low[np.ix_(kept, dependent)]
-    relations = _solve_twofold(square, *right) if len(dependent) else np.zeros((len(kept), 0))
-    relations = (relations * system.units[kept][:, None] / system.units[dependent][None, :]).T
+    units = system.units[kept][:, None] / system.units[dependent][None, :]
+    relations, cut = ((part * units).T for part in _solve_pairs(square, *right))
     norm = np.abs(system.scaled[np.ix_(kept, kept)]).sum(axis=0).max(initial=0.0)
-    return Factor(kept, dependent, relations, float(norm), system.units, square)
+    return Factor(kept, dependent, relations, float(norm), system.units, square, relations_low=cut)
 
 
 @one_blas_thread
@@ -174,6 +175,12 @@ def _solve(upper: tuple[Array, Array | None], right: Array) -> Array:
 
 
 def _solve_twofold(upper: tuple[Array, Array], right: Array, low: Array) -> Array:
+    return _solve_pairs(upper, right, low)[0]
+
+
+def _solve_pairs(upper: tuple[Array, Array], right: Array, low: Array) -> tf.Pair:
+    if right.size == 0:
+        return np.zeros(right.shape), np.zeros(right.shape)
     arrays = (np.ascontiguousarray(right), np.ascontiguousarray(low))
-    solution: Array = core.twofold_solve(upper[0], upper[1], *arrays, n_threads())[0]
+    solution: tf.Pair = core.twofold_solve(upper[0], upper[1], *arrays, n_threads())
     return solution

@@ -1,0 +1,471 @@
+"""What is left of a column that is nearly a combination of others: a basis of exactly the same span.
+
+x_j = c_j + sum_k C_jk x_k + e_j for every column j that a factor set aside. Whatever C is, the columns kept and the
+remainders e span what all columns span (with the intercept where c is not 0), so only the condition depends on C.
+The remainders are evaluated row by row with some 106 bits, over the entries as given, and scaled to size 1: a task
+on `source.through(remainders.basis())` is about all weights of the original columns, and well conditioned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment
+from certifit.data.source import Block, Source
+from certifit.runtime import core, n_threads
+from certifit.statistics import twofold as tf
+from certifit.statistics.factor import Factor, System, twofold_factor
+from certifit.statistics.gram import Gram, Scaling, counted, gram
+
+UNIT = 2.0**-53
+TWOFOLD_ERROR = 2.0**-102  # of a sum of products, relative to the sum of their sizes, a term
+PLAIN_BITS = 24  # coefficients with so few bits are tried first: relations made by hand have them
+SMALLEST_TERM = 2.0**-40  # of a column of size 1
+MOST_LEVELS = 3  # remainders of remainders of remainders
+PIECE = 4096  # rows whose magnitudes are found at a time
+
+
+@dataclass(frozen=True)
+class Remainders:
+    """e = x~_j - sum_k times_jk x~_k - constant_j for columns x~ = x scale: one line a column that is set aside.
+
+    largest: the largest |e| over rows of positive weight; roundings: the largest |e_i|, in units of the rounding of
+    the entries it is made of; size: the root of the weighted mean of e^2 over that of x~_j^2.
+    """
+
+    n_columns: int
+    columns: Array
+    scale: Array
+    times: tf.Pair
+    constants: tf.Pair
+    largest: Array
+    roundings: Array
+    size: Array
+
+    @property
+    def is_exact(self) -> Array:
+        """Columns that are the combination of the others to the last bit."""
+        return np.asarray(self.largest == 0)
+
+    @property
+    def is_rounding(self) -> Array:
+        """Columns that differ from a combination of the others by no more than the rounding of their entries."""
+        terms = np.count_nonzero(self.times[0], axis=1) + (self.constants[0] != 0)
+        return np.asarray(~self.is_exact & (self.roundings <= terms + 1))
+
+    @property
+    def is_apart(self) -> Array:
+        """Columns that are near the span of the others, but no combination of them."""
+        return ~self.is_exact & ~self.is_rounding
+
+    def basis(self) -> LiteralBasis:
+        """The columns kept, and the remainders that are not 0, as a map of rows."""
+        return LiteralBasis(self._where(~self.is_exact), self._kept())
+
+    def refined(self, source: Source, factor: Factor, scaling: Scaling, fit_intercept: bool) -> Remainders | None:
+        """Remainders of the remainders that are combinations of others, after a factor of the basis's columns.
+
+        None where a column of the rows themselves turns out to be one: that should not be.
+        """
+        first = int(fit_intercept) + self.n_columns - len(self.columns)  # place of the first remainder in the factor
+        if factor.dependent.min(initial=first) < first:
+            return None
+        relations, constants = _unshifted(factor, scaling, fit_intercept)
+        full = np.zeros((2, len(factor.dependent), len(scaling.scale)))
+        full[:, :, factor.kept[int(fit_intercept) :] - int(fit_intercept)] = relations
+        own = factor.dependent - first
+        found = _measured(source, self._less(own, (full[0], full[1]), constants, scaling.scale))
+        places = np.flatnonzero(~self.is_exact)[own]
+        flags = np.isin(np.arange(len(self.columns)), places)
+        plain = _measured(source, _plain(source, found._where(flags), fit_intercept))
+        flags[places] = plain.is_exact
+        return found._with(flags, plain._where(plain.is_exact))
+
+    def _less(self, own: Array, relations: tf.Pair, constants: tf.Pair, scale: Array) -> Remainders:
+        """These with remainder own_i (of those not 0) less sum_k relations_ik (column k of the basis) + constant_i."""
+        live, kept, unit = np.flatnonzero(~self.is_exact), self._kept(), self.basis().unit
+        times, constant = _copied(self.times), _copied(self.constants)
+        for i, place in enumerate(own):
+            # e_j unit_j scale_j = sum_k r_k scale_k x_k + sum_l r_l scale_l unit_l e_l + c
+            j, by = live[place], unit[place] * scale[len(kept) + place]
+            line, c = _line(times, j), tf.add(_line(constant, j), _times(_line(constants, i), 1 / by))
+            change = np.zeros((2, self.n_columns))
+            share = scale[: len(kept)] / self.scale[kept] / by
+            change[:, kept] = _times((relations[0][i, : len(kept)], relations[1][i, : len(kept)]), share)
+            line = tf.add(line, (change[0], change[1]))
+            for at, other in enumerate(live):
+                r = _times(_line(_line(relations, i), len(kept) + at), scale[len(kept) + at] * unit[at] / by)
+                if r[0] == 0:
+                    continue
+                # e_l = x_l - times_l x - constant_l
+                one = np.zeros((2, self.n_columns))
+                one[:, self.columns[other]] = r
+                line = tf.add(tf.add(line, (one[0], one[1])), tf.multiply(_times(r, -1.0), _line(self.times, other)))
+                c = tf.add(c, tf.multiply(_times(r, -1.0), _line(self.constants, other)))
+            times[0][j], times[1][j] = line
+            constant[0][j], constant[1][j] = c
+        return replace(self, times=times, constants=constant)
+
+    def _with(self, flags: Array, other: Remainders) -> Remainders:
+        """These remainders with the flagged ones from another."""
+
+        def mixed(own: Array, new: Array) -> Array:
+            out = own.copy()
+            out[flags] = new
+            return out
+
+        def pairs(own: tf.Pair, new: tf.Pair) -> tf.Pair:
+            return mixed(own[0], new[0]), mixed(own[1], new[1])
+
+        return replace(
+            self,
+            times=pairs(self.times, other.times),
+            constants=pairs(self.constants, other.constants),
+            largest=mixed(self.largest, other.largest),
+            roundings=mixed(self.roundings, other.roundings),
+            size=mixed(self.size, other.size),
+        )
+
+    def _kept(self) -> Array:
+        return np.setdiff1d(np.arange(self.n_columns), self.columns)
+
+    def _where(self, flags: Array) -> Remainders:
+        def taken(pair: tf.Pair) -> tf.Pair:
+            return pair[0][flags], pair[1][flags]
+
+        sizes = (self.largest[flags], self.roundings[flags], self.size[flags])
+        return Remainders(
+            self.n_columns, self.columns[flags], self.scale, taken(self.times), taken(self.constants), *sizes
+        )
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A state in the columns of a literal basis.
+
+    |score - score of the converted state| <= errors @ |columns of the basis| + intercept_error, in every row.
+    """
+
+    coef: Array
+    intercept: float
+    errors: Array
+    intercept_error: float
+
+
+@dataclass(frozen=True)
+class LiteralBasis:
+    """A map of rows: the columns kept as they are, then every remainder times a power of two, near 1 in size."""
+
+    remainders: Remainders
+    kept: Array
+
+    @property
+    def unit(self) -> Array:
+        """Powers of two that bring the remainders near 1, after the scale of their column."""
+        return np.ldexp(1.0, -np.frexp(self.remainders.largest)[1])
+
+    def apply(self, X: Any) -> Any:
+        """The mapped rows."""
+        rest = np.empty((X.shape[0], len(self.remainders.columns)))
+        for i, unit in enumerate(self.unit):
+            np.multiply(_remainder(X, self.remainders, i), unit, out=rest[:, i])
+        return Columns([*_segments(X, self.kept), Dense(rest)], X.shape[0])
+
+    def get_feature_names_out(self, input_features: Any = None) -> list[str]:
+        """Names of the mapped columns."""
+        names = [str(name) for name in input_features]
+        return [names[k] for k in self.kept] + [f"remainder of {names[j]}" for j in self.remainders.columns]
+
+    @property
+    def relative_error(self) -> Array:
+        """What a remainder's entry is off by, relative to the largest entry of its column: its own rounding apart."""
+        terms = np.count_nonzero(self.remainders.times[0], axis=1) + 2
+        sizes = np.abs(self.remainders.times[0]).sum(axis=1) * 2 + 2 + np.abs(self.remainders.constants[0])
+        return np.asarray(TWOFOLD_ERROR * terms * sizes * self.unit)
+
+    def converted(self, coef: Array, intercept: float) -> Converted:
+        """The state of equal scores: x'w + b = sum_k x_k (w_k + sum_j C_jk w_j) + sum_j e_j w_j + (b + c'w)."""
+        r = self.remainders
+        own = coef[r.columns] / r.scale[r.columns]  # weights of the scaled columns
+        total: tf.Pair = (coef / r.scale, np.zeros(r.n_columns))
+        constant: tf.Pair = (np.asarray(intercept), np.zeros(()))
+        size = np.abs(total[0])
+        for i, weight in enumerate(own):
+            pair = (np.asarray(weight), np.zeros(()))
+            total = tf.add(total, tf.multiply(_line(r.times, i), pair))
+            constant = tf.add(constant, tf.multiply(_line(r.constants, i), pair))
+            size = size + np.abs(r.times[0][i] * weight)
+        weights = total[0][self.kept] * r.scale[self.kept]
+        errors = (UNIT * np.abs(total[0]) + TWOFOLD_ERROR * size)[self.kept] * r.scale[self.kept]
+        largest = self.relative_error * np.abs(own / self.unit)
+        rest_error = UNIT * np.abs(own / self.unit)
+        size_c = abs(intercept) + float(np.abs(r.constants[0]) @ np.abs(own))
+        intercept_error = UNIT * abs(float(constant[0])) + TWOFOLD_ERROR * size_c + float(largest.sum())
+        return Converted(
+            np.concatenate([weights, own / self.unit]),
+            float(constant[0]),
+            np.concatenate([errors, rest_error]),
+            intercept_error,
+        )
+
+
+@dataclass(frozen=True)
+class LiteralColumns:
+    """Rows in a literal basis whose columns are independent, their Gram statistic in twofold sums, and its factor."""
+
+    remainders: Remainders
+    basis: LiteralBasis
+    source: Source
+    gram: Gram
+    factor: Factor
+
+
+def literal_columns(source: Source, found: Remainders, fit_intercept: bool) -> LiteralColumns | None:
+    """The rows in the basis of these remainders, or in one with remainders of remainders; None where none will do."""
+    for _ in range(MOST_LEVELS):
+        basis = found.basis()
+        rows = source.through(basis)
+        sums = gram(rows, fit_intercept, twofold=True)
+        factor = _factor_of(sums, fit_intercept)
+        if not len(factor.dependent):
+            return LiteralColumns(found, basis, rows, sums, factor)
+        more = found.refined(source, factor, sums.scaling, fit_intercept)
+        if more is None:
+            return None
+        found = more
+    return None
+
+
+def column_remainders(source: Source, fit_intercept: bool) -> Remainders | None:
+    """Remainders of the redundant columns of a source, from a factor of its own; None where there is none."""
+    sums = gram(source, fit_intercept, twofold=True)
+    factor = _factor_of(sums, fit_intercept)
+    return remainders(source, factor, sums.scaling, fit_intercept) if len(factor.dependent) else None
+
+
+def _factor_of(sums: Gram, fit_intercept: bool) -> Factor:
+    """Factor of the columns (1, x scale - shift), or of x scale."""
+    d = sums.n_columns
+    order = np.concatenate([[d], np.arange(d)])[1 - int(fit_intercept) :]
+    norms = np.concatenate([[np.sqrt(sums.sum_weight)], sums.norms])[1 - int(fit_intercept) :]
+    places = np.ix_(order, order)
+    low = None if sums.low is None else sums.low[places]
+    return twofold_factor(System.of(sums.sums[places], low, np.zeros(len(order)), norms))
+
+
+def remainders(source: Source, factor: Factor, scaling: Scaling, fit_intercept: bool) -> Remainders:
+    """What is left of the columns that a factor set aside: one pass where the relations are plain, else two or three.
+
+    The factor is one of (1, x scale - shift) with an intercept, which it keeps, and of x scale without.
+    """
+    offset = int(fit_intercept)
+    columns = factor.dependent - offset
+    kept = np.setdiff1d(np.arange(len(scaling.scale)), columns)
+    relations, constants = _unshifted(factor, scaling, fit_intercept)
+    m, d = len(columns), len(scaling.scale)
+    times = (np.zeros((m, d)), np.zeros((m, d)))
+    times[0][:, kept], times[1][:, kept] = relations
+    nothing = np.zeros(m)
+    refined = Remainders(d, columns, scaling.scale, times, constants, nothing, nothing, nothing)
+    best = _measured(source, _plain(source, refined, fit_intercept))
+    for other in (_float64(refined), refined):
+        apart = best.is_apart
+        if apart.any():
+            best = best._with(apart, _measured(source, other._where(apart)))
+    return best
+
+
+def _unshifted(factor: Factor, scaling: Scaling, fit_intercept: bool) -> tuple[tf.Pair, tf.Pair]:
+    """Relations for x scale instead of x scale - shift, and their constants, as pairs."""
+    low = np.zeros_like(factor.relations) if factor.relations_low is None else factor.relations_low
+    if not fit_intercept:
+        m = len(factor.relations)
+        return (factor.relations.copy(), low.copy()), (np.zeros(m), np.zeros(m))
+    hi, lo = factor.relations[:, 1:].copy(), low[:, 1:].copy()
+    constant: tf.Pair = (factor.relations[:, 0].copy(), low[:, 0].copy())
+    constant = tf.add(constant, (scaling.shift[factor.dependent - 1], np.zeros(len(hi))))
+    for k, column in enumerate(factor.kept[1:] - 1):
+        if scaling.shift[column]:
+            share = (np.full(len(hi), -scaling.shift[column]), np.zeros(len(hi)))
+            constant = tf.add(constant, tf.multiply((hi[:, k], lo[:, k]), share))
+    return (hi, lo), constant
+
+
+def _plain(source: Source, refined: Remainders, fit_intercept: bool) -> Remainders:
+    """The same with coefficients of few bits, and the constant that the first row tells."""
+    times = _few_bits(refined.times[0])
+    pair, nothing = (times, np.zeros_like(times)), np.zeros(len(times))
+    plain = replace(refined, times=pair, constants=(nothing, nothing.copy()))
+    if not fit_intercept:
+        return plain
+    row = counted(source.first_block()).part(0, 1).X
+    constants = np.array([_remainder(row, plain, i)[0] for i in range(len(times))])
+    constants[~(np.abs(constants) >= SMALLEST_TERM)] = 0.0  # rounding of the row's entries, or not finite
+    return replace(plain, constants=(constants, nothing.copy()))
+
+
+def _few_bits(numbers: Array) -> Array:
+    grid = np.maximum(np.ldexp(1.0, np.frexp(numbers)[1] - PLAIN_BITS), SMALLEST_TERM)
+    return np.asarray(np.round(numbers / grid) * grid)
+
+
+def _float64(refined: Remainders) -> Remainders:
+    """The same with coefficients in float64, those of terms that are nothing left out."""
+
+    def rounded(numbers: Array) -> tf.Pair:
+        return np.where(np.abs(numbers) < SMALLEST_TERM, 0.0, numbers), np.zeros_like(numbers)
+
+    return replace(refined, times=rounded(refined.times[0]), constants=rounded(refined.constants[0]))
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """Largest remainders, largest in units of rounding, weighted squares of remainders and of their columns."""
+
+    largest: Array
+    roundings: Array
+    squares: Array
+    total: Array
+
+    def __add__(self, other: _Sizes) -> _Sizes:
+        largest = np.maximum(self.largest, other.largest), np.maximum(self.roundings, other.roundings)
+        return _Sizes(*largest, self.squares + other.squares, self.total + other.total)
+
+
+def _measured(source: Source, remainders: Remainders) -> Remainders:
+    """The remainders with their sizes: one pass."""
+    sizes: _Sizes = source.reduce(partial(_sizes, remainders=remainders))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.sqrt(sizes.squares / sizes.total)
+    return replace(remainders, largest=sizes.largest, roundings=sizes.roundings, size=np.nan_to_num(size))
+
+
+def _sizes(run: Block, remainders: Remainders) -> _Sizes:
+    run = counted(run)
+    m = len(remainders.columns)
+    sizes = _Sizes(np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m))
+    weight = 1.0 if run.weight is None else run.weight / max(run.weight.max(initial=0.0), np.finfo(float).tiny)
+    for i, j in enumerate(remainders.columns):
+        e = _remainder(run.X, remainders, i)
+        if not e.any():
+            sizes.total[i] = 1.0
+            continue
+        sizes.largest[i] = np.abs(e).max()
+        sizes.squares[i] = np.sum(weight * e**2)
+        sizes.total[i] = np.sum(weight * (_column(run.X, int(j)) * remainders.scale[j]) ** 2)
+        for begin in range(0, len(e), PIECE):
+            piece = np.abs(e[begin : begin + PIECE])
+            if piece.any():
+                size = _magnitude(run.part(begin, begin + PIECE).X, remainders, i)
+                sizes.roundings[i] = max(sizes.roundings[i], _ratio(piece, UNIT * size))
+    return sizes
+
+
+def _ratio(numbers: Array, units: Array) -> float:
+    live = numbers > 0
+    return float(np.max(numbers[live] / np.maximum(units[live], np.finfo(float).tiny), initial=0.0))
+
+
+def _remainder(X: Any, r: Remainders, i: int) -> Array:
+    """Remainder i of every row, evaluated in twofold precision and rounded once; scaled, without its unit."""
+    j, scale = int(r.columns[i]), r.scale
+    hi, lo = r.times[0][i], r.times[1][i]
+    places = np.flatnonzero(hi)
+    if not sp.issparse(X) and not isinstance(X, Columns) and 4 * len(places) < len(hi):
+        X, hi, lo, scale, y = [X[:, k : k + 1] for k in places], hi[places], lo[places], scale[places], _column(X, j)
+        rows: list[tuple[Any, ...]] = [("rows", len(y)), *(("dense", column) for column in X)]
+    else:
+        rows, y = Block(X, None, None).rows, _column(X, j)
+    is_pair = bool(lo.any() or r.constants[1][i])
+    if is_pair:
+        ones = ("dense", np.ones((len(y), 1)))
+        rows = [*rows, *rows[len(rows) - sum(part[0] != "rows" for part in rows) :], ones]
+        weights, scale = np.concatenate([hi, lo, [r.constants[1][i]]]), np.concatenate([scale, scale, [1.0]])
+    else:
+        weights = np.ascontiguousarray(hi)
+    out: Array = core.residual_rows(
+        rows, y, np.ascontiguousarray(scale), r.scale[j], weights, float(r.constants[0][i]), n_threads()
+    )
+    return out
+
+
+def _magnitude(X: Any, r: Remainders, i: int) -> Array:
+    """|x_j| + sum_k |times_k x_k| + |constant|, scaled: what the rounding of a row's entries is relative to."""
+    j = int(r.columns[i])
+    times = np.abs(r.times[0][i]) * r.scale
+    out = np.abs(_column(X, j) * r.scale[j]) + abs(r.constants[0][i])
+    places = np.flatnonzero(times)
+    if sp.issparse(X):
+        return np.asarray(out + abs(X.astype(np.float64)) @ times)
+    rows = X.toarray() if isinstance(X, Columns) else X
+    return np.asarray(out + np.abs(rows[:, places].astype(np.float64, copy=False)) @ times[places])
+
+
+def _column(X: Any, j: int) -> Array:
+    """Column j as contiguous float64."""
+    if sp.issparse(X):
+        return np.ascontiguousarray(X[:, [j]].toarray()[:, 0], dtype=np.float64)
+    if not isinstance(X, Columns):
+        return np.ascontiguousarray(X[:, j], dtype=np.float64)
+    for part in X.segments:
+        if j < part.n_columns:
+            (segment,) = _taken(part, np.array([j]))
+            return np.ascontiguousarray(segment.dense(X.shape[0])[:, 0])
+        j -= part.n_columns
+    raise IndexError(j)
+
+
+def _segments(X: Any, columns: Array) -> list[Segment]:
+    """Some columns of rows of any storage, ascending."""
+    if not isinstance(X, Columns):
+        return _taken(Csr(X) if sp.issparse(X) else Dense(X), columns)
+    out: list[Segment] = []
+    first = 0
+    for part in X.segments:
+        own = columns[(columns >= first) & (columns < first + part.n_columns)] - first
+        out += _taken(part, own)
+        first += part.n_columns
+    return out
+
+
+def _taken(part: Segment, columns: Array) -> list[Segment]:
+    """Some columns of a segment, ascending."""
+    if len(columns) == part.n_columns:
+        return [part]
+    if len(columns) == 0:
+        return []
+    if isinstance(part, Csr):
+        return [Csr(sp.csr_array(part.rows[:, columns], dtype=np.float64))]
+    if isinstance(part, Codes):
+        place = np.full(part.n_columns + 1, -1, dtype=np.int32)  # the last is "no column", -1
+        place[columns] = np.arange(len(columns), dtype=np.int32)
+        null = int(place[part.null_column])
+        return [replace(part, columns=place[part.columns], n_columns=len(columns), null_column=null)]
+    if isinstance(part, Dense):
+        return [Dense(part.values[:, begin:end]) for begin, end in _stretches(columns)]
+    raise TypeError(f"columns of {type(part).__name__} cannot be taken")
+
+
+def _stretches(columns: Array) -> Sequence[tuple[int, int]]:
+    """Consecutive columns as (begin, end)."""
+    cuts = np.flatnonzero(np.diff(columns) != 1) + 1
+    return [(int(part[0]), int(part[-1]) + 1) for part in np.split(columns, cuts)]
+
+
+def _copied(pair: tf.Pair) -> tf.Pair:
+    return pair[0].copy(), pair[1].copy()
+
+
+def _line(pair: tf.Pair, i: Any) -> tf.Pair:
+    return pair[0][i], pair[1][i]
+
+
+def _times(pair: tf.Pair, power: Any) -> tf.Pair:
+    """A pair times powers of two."""
+    return pair[0] * power, pair[1] * power
