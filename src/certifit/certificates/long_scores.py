@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, DivisionByZero, InvalidOperation, Overflow, localcontext
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ MOST_WORK = 400_000  # rows x parameters^2
 FEWEST_DIGITS, MOST_DIGITS = 80, 640
 SPARE = 30  # digits that products keep beyond the smallest pivot
 MOST_STEPS = 40
+MOST_HALVINGS = 40
+MOST_EXPONENTIALS = 8_000  # in FEWEST_DIGITS; more digits count for more
 SMALL_SHARE = Decimal("1e-3")  # of the excess: a smaller bound ends the descent
 NOTHING = Decimal("1e-28")  # of the objective: and so does a bound below it
 SAFETY = Decimal(1) + Decimal("1e-12")
@@ -237,15 +239,17 @@ def long_excess(problem: LongProblem, at: Array, null: Array | None, aim: float)
 
     null: the coefficients that a descent to the null model starts from, the intercepts being all that moves.
     """
-    digits = FEWEST_DIGITS
+    digits, budget = FEWEST_DIGITS, _Budget()
     while digits <= MOST_DIGITS:
         with _digits(digits):
             own = replace(problem)  # its decimals are made anew
             try:
-                low = _lower_bound(own, _decimals(at), Decimal(aim), digits)
+                low = _lower_bound(own, _decimals(at), Decimal(aim), digits, budget)
                 if low is not None:
                     objective = own.value(_decimals(at))
                     return LongExcess(objective, max(objective - low, ZERO), _null(own, null, digits))
+            except _TooLong:
+                return None
             except _TooFewDigits:
                 independent = _without_copies(problem)
                 if len(independent.parameters) < len(problem.parameters):
@@ -261,10 +265,28 @@ class _TooFewDigits(Exception):
     """Pivots that leave too few digits."""
 
 
-def _lower_bound(problem: LongProblem, at: Array, aim: Decimal, digits: int) -> Decimal | None:
+class _TooLong(Exception):
+    """More exponentials than a proof is worth."""
+
+
+class _Budget:
+    """Exponentials that are left."""
+
+    def __init__(self) -> None:
+        self.left = float(MOST_EXPONENTIALS)
+
+    def spend(self, problem: LongProblem, digits: int) -> None:
+        """One evaluation of the objective."""
+        self.left -= problem.rows.n_rows * problem.n_classes * (digits / FEWEST_DIGITS) ** 1.5
+        if self.left < 0:
+            raise _TooLong
+
+
+def _lower_bound(problem: LongProblem, at: Array, aim: Decimal, digits: int, budget: _Budget) -> Decimal | None:
     """A proven lower bound of the objective by descending from a point; None where none is found."""
     start = None
     for _ in range(MOST_STEPS):
+        budget.spend(problem, digits)
         value, gradient, hessian = problem.evaluate(at)
         if not value.is_finite():
             return None
@@ -277,7 +299,7 @@ def _lower_bound(problem: LongProblem, at: Array, aim: Decimal, digits: int) -> 
         above = start - value + bound if bound is not None else None
         if bound is not None and above is not None and _is_enough(bound, above, start, aim):
             return value - bound - Decimal(10) ** (SPARE - digits) * abs(start)
-        moved = _lower(problem, at, value, square, factor.solve(gradient))
+        moved = _lower(problem, at, value, square, factor.solve(gradient), partial(budget.spend, problem, digits))
         if moved is None:
             return None
         at = moved
@@ -297,10 +319,18 @@ def _bound(square: Decimal, reach: Decimal) -> Decimal | None:
     return (q + (1 - q) * (1 - q).ln()) / (reach * reach) * SAFETY if q < 1 else None
 
 
-def _lower(problem: LongProblem, at: Array, value: Decimal, square: Decimal, step: list[Decimal]) -> Array | None:
+def _lower(
+    problem: LongProblem,
+    at: Array,
+    value: Decimal,
+    square: Decimal,
+    step: list[Decimal],
+    spend: Callable[[], None],
+) -> Array | None:
     """The first of a step, its half, ... that lowers the objective enough; None where none does."""
     length = ONE
-    for _ in range(60):
+    for _ in range(MOST_HALVINGS):
+        spend()
         trial = at.copy()
         for (j, k), own in zip(problem.parameters, step, strict=True):
             trial[j, k] -= length * own
@@ -320,7 +350,9 @@ def _null(problem: LongProblem, start: Array | None, digits: int) -> Decimal:
     at[-1] = _decimals(np.asarray(start, dtype=np.float64))
     intercepts = tuple((problem.X.shape[1] - 1, k) for k in range(max(problem.n_classes - 1, 1)))
     constant = replace(problem, parameters=intercepts)
-    low = _lower_bound(constant, at, Decimal("1e-3"), digits) if np.isfinite(np.asarray(start, float)).all() else None
+    if not np.isfinite(np.asarray(start, dtype=np.float64)).all():
+        return ZERO
+    low = _lower_bound(constant, at, Decimal("1e-3"), digits, _Budget())
     return ZERO if low is None else max(low, ZERO)
 
 
@@ -345,7 +377,7 @@ def _decimals(values: Any) -> Array:
     """Floats as the decimals that they are."""
     values = np.asarray(values)
     if values.dtype == object:
-        return values
+        return np.asarray(values)
     flat = [Decimal(float(value)) for value in values.ravel()]
     return np.array(flat, dtype=object).reshape(values.shape)
 
