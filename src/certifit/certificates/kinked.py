@@ -40,6 +40,7 @@ from certifit.tasks.score_duality import ScorePoint, better, score_gap
 
 MOST_COLUMNS = 3000  # that a Hessian is made of
 WIDE = 400  # columns above which only some are gathered for a Hessian
+WHOLE = 0.5  # share of the columns above which the Hessian of all is made, without gathering some
 NEAR = 1e-6  # of l1: columns whose slack is less are looked at as those with a weight
 MOST_ROUNDS = 3  # of finding those columns
 
@@ -108,13 +109,12 @@ def _condition(task: GeneralisedLinear, point: Array) -> float:
 
 def _face(at: ScorePoint) -> _Face | None:
     """The Hessian of the columns that matter; None where they are too many."""
-    task = at.task
-    if task.size <= WIDE:
+    task, places = at.task, _near(at)
+    if task.size <= WIDE and len(places) > WHOLE * task.size:
         at = ScorePoint.of(task, at.point, hessian=True)
     f = partial(_least_of_run, loss=task.loss, state=task.to_state(at.point))
     least = min(task.source.map(f), default=np.inf)
     least *= task.scaling.weight_scale / task.sum_weight
-    places = _near(at)
     for _ in range(MOST_ROUNDS):
         if len(places) > MOST_COLUMNS:
             return None
