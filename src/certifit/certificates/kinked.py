@@ -74,7 +74,7 @@ def prove(task: GeneralisedLinear, point: Array, tolerance: float) -> Proof:
     enough = gap.relative <= tolerance and (task.size > WIDE and len(_near(at)) > WIDE)
     if enough or not at.is_feasible or task.loss.concordance is None:
         return Proof(gap, _condition(task, point), is_exact)
-    face = _face(at)
+    face = _face(at, is_bonus=gap.relative <= tolerance)
     if face is None:
         return Proof(gap, np.inf, is_exact)
     gap = better(gap, _by_curvature(face))
@@ -107,10 +107,10 @@ def _condition(task: GeneralisedLinear, point: Array) -> float:
     return Curvature(task.last_hessian[np.ix_(active, active)]).condition
 
 
-def _face(at: ScorePoint) -> _Face | None:
-    """The Hessian of the columns that matter; None where they are too many."""
+def _face(at: ScorePoint, is_bonus: bool = False) -> _Face | None:
+    """The Hessian of the columns that matter; None where they are too many. is_bonus: a gap is within the tolerance."""
     task, places = at.task, _near(at)
-    if task.size <= WIDE and len(places) > WHOLE * task.size:
+    if task.size <= WIDE and (not is_bonus or len(places) > WHOLE * task.size):  # knows the shifted columns better
         at = ScorePoint.of(task, at.point, hessian=True)
     f = partial(_least_of_run, loss=task.loss, state=task.to_state(at.point))
     least = min(task.source.map(f), default=np.inf)
