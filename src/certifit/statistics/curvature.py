@@ -24,9 +24,9 @@ class Curvature:
 
     @one_blas_thread
     def __init__(self, matrix: Array) -> None:
-        if not np.isfinite(matrix).all():  # curvatures beyond float64: nothing is known, no direction curves
+        if not len(matrix) or not np.isfinite(matrix).all():  # beyond float64 no direction is known to curve
             self._units, self._eigen = np.ones(len(matrix)), (np.zeros(0), np.zeros((len(matrix), 0)))
-            self.n_flat, self.condition = len(matrix), np.inf
+            self.n_flat, self.condition = len(matrix), np.inf if len(matrix) else 1.0
             return
         diagonal = np.diagonal(matrix)
         self._units = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
