@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import certifit as cf
 
@@ -136,15 +137,14 @@ def test_a_weak_penalty_of_softmax_is_paid_for(rng):
     assert model.certificate_.holds
 
 
-@pytest.mark.parametrize("size", [1e-20, 1.0, 7.0, 1e6])
+@pytest.mark.parametrize("size", [1e-20, 7.0, 1e6])
 @pytest.mark.parametrize("model", [cf.PoissonRegressor, cf.GammaRegressor])
-def test_a_constant_target_is_an_exact_fit_and_certified(model, size, rng):
+def test_a_constant_target_leaves_nothing_but_rounding_and_that_is_said(model, size, rng):
     X = rng.normal(size=(30, 3))
-    fit = model(alpha=0.0).fit(X, np.full(30, size))
-    assert fit.certificate_.holds
-    coef = fit.coef_.copy()
-    fit.coef_ = coef + np.array([1e-6, 0.0, 0.0])
-    assert not fit.certify(X, np.full(30, size)).holds
+    with pytest.warns(ConvergenceWarning, match="in every row"):
+        fit = model(alpha=0.0).fit(X, np.full(30, size))
+    assert not fit.certificate_.holds
+    assert np.allclose(fit.predict(X), size, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("l1_ratio", [0.0, 1.0])

@@ -30,6 +30,10 @@ class Decrement:
         """R lambda."""
         return self.reach * (self.value + self.rounding)
 
+    def is_far(self, aim: float) -> bool:
+        """Whether the state itself, not rounding, is what keeps the excess above an aim."""
+        return bool(np.isfinite(self.value) and self.value > self.rounding and self.value**2 / 2 > aim)
+
     def excess(self) -> float:
         """The bound on f - min f; infinite where it proves nothing."""
         size = self.value + self.rounding

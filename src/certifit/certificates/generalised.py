@@ -7,16 +7,18 @@ R = M max_i |(x_i, 1)|_{H^-1} one more. With an L1 penalty or bounds by certific
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from certifit.certificates.certificate import Certificate
+from certifit.certificates.certificate import EXACT_FIT_CLAIM, Certificate
 from certifit.certificates.concordance import Decrement
-from certifit.certificates.flat import is_weak, n_still
+from certifit.certificates.flat import Related, is_weak, related
 from certifit.certificates.kinked import MOST_COLUMNS, estimate, prove
 from certifit.certificates.least_squares import certify as certify_squares
+from certifit.certificates.long_scores import MOST_WORK, LongExcess, LongProblem, LongRows, long_excess, row_loss
 from certifit.certificates.near_scores import near_scores
 from certifit.certificates.separation import Separation, separation
 from certifit.data.columns import Array, Columns
@@ -24,12 +26,13 @@ from certifit.data.source import Block
 from certifit.losses.user import Loss
 from certifit.runtime import one_blas_thread
 from certifit.statistics.curvature import Curvature
-from certifit.statistics.oracle import Oracle
-from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT
+from certifit.statistics.remainders import literal_columns
+from certifit.statistics.residual import MATRIX_ERROR, TINY
+from certifit.tasks.elastic import Strengths
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.recession import sides_of
-from certifit.tasks.score_duality import scale_of
+from certifit.tasks.score_duality import Base, ScorePoint
 
 CLAIM = "relative excess of the objective"
 THEOREM = "self-concordance: the curvature at the state bounds the objective below, and proves that a minimum exists"
@@ -75,42 +78,166 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     """How far the objective at the state can be above its minimum."""
     if not task.is_smooth or len(state.coef) > MOST_COLUMNS:
         return _certify_gap(task, state, tolerance)
-    point = task.to_point(state)
+    bound = bound_at(task, task.to_point(state), tolerance)
+    near = bound.related
+    is_rounding = near is not None and not near.is_exact and not near.is_apart
+    literal = None if near is None or near.is_exact else min(_literal(task, state, near, bound), 1.0)
+    value, is_exact_fit = bound.relative, bound.base.is_exact_fit
+    if literal is not None and (literal <= tolerance or not is_rounding or literal <= value):
+        value, literal = literal, None
+    found = None if np.isfinite(value) else _separation(task, state)
+    is_settled = bound.is_local or bound.is_far or (found is not None and found.exists)
+    if (not value <= tolerance or literal is not None) and not is_settled:
+        long = long_proof(task, state, tolerance)
+        if long is not None and (literal is None or not value <= tolerance or long.relative <= tolerance):
+            value, literal, is_exact_fit = long.relative, None, long.is_exact_fit
+        elif long is not None and literal is not None:
+            literal = min(literal, long.relative)
+    is_apart = near is not None and near.is_apart
+    dependent = _relations(task, state) if near is not None and not is_apart else ()
+    return ScoreCertificate(
+        claim=claim_of(is_exact_fit),
+        theorem=(ESTIMATE if task.loss.is_convex else LOCAL) if bound.is_local else THEOREM,
+        value=float(value) + TINY,
+        tolerance=tolerance,
+        rounding=float(bound.rounding),
+        rank=len(state.coef) - len(dependent),
+        n_columns=len(state.coef),
+        condition=float(f"{bound.condition:.6g}"),
+        dependent=dependent,
+        names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
+        literal=literal,
+        fault="" if value <= tolerance else _fault(task, value, near, found, bound),
+        is_local=bound.is_local,
+        separation=None if np.isfinite(value) else found,
+    )
+
+
+@dataclass(frozen=True)
+class CurvatureBound:
+    """What self-concordance proves at a point. excess: rounding included; price: what weak penalties cost there.
+
+    is_far: the state, not rounding, keeps it above the tolerance, so more bits would not help; related: columns that
+    were left out as combinations of others; None where none was.
+    """
+
+    base: Base
+    excess: float
+    price: float
+    rounding: float
+    condition: float
+    n_flat: int
+    is_local: bool
+    is_far: bool
+    related: Related | None = None
+
+    @property
+    def relative(self) -> float:
+        """The excess, relative."""
+        return float(self.excess / self.base.scale)
+
+
+def bound_at(task: GeneralisedLinear, point: Array, tolerance: float) -> CurvatureBound:
+    """By the Hessian at the point."""
     sums = task.sums(point, hessian=True)
-    at = task.of_sums(sums, point)
-    value = at.value
+    whole = task.of_sums(sums, point)
+    assert whole.hessian is not None and sums.largest is not None
+    here = ScorePoint(task, point, sums, whole, sums.largest)
+    weak = is_weak(task.l2, np.diagonal(whole.hessian))
+    at, price = _without(task, whole, point, weak)
     assert at.hessian is not None
-    weak = is_weak(task.l2, np.diagonal(at.hessian))
-    at, price = _without(task, at, point, weak)
-    assert at.hessian is not None
-    curvature = Curvature(at.hessian)
+    curvature, places, near_copies = Curvature(at.hessian), np.arange(task.size), None
+    if curvature.n_flat:
+        near_copies = related(task.source, ((task.l2 > 0) & ~weak)[:-1], task.fit_intercept)
+    if near_copies is not None:
+        places = near_copies.kept(task.size)
+        curvature = Curvature(at.hessian[np.ix_(places, places)])
+        price += _moved_by(near_copies, here)
     near = near_scores(task, point)
     concordance = 0.0 if near is None else near.concordance
-    decrement = _decrement(task, point, sums, at, curvature, concordance, (task.l2 > 0) & ~weak)
-    scale = scale_of(task, value, float(sums.curvatures) / task.sum_weight)
-    if near is not None and not decrement.excess() <= tolerance * scale and decrement.value < np.inf:
-        exact = concordance * _exact_reach(task, curvature)
+    decrement = _decrement(here, at, curvature, concordance, places)
+    if near is not None and not decrement.excess() <= tolerance * here.scale and decrement.value < np.inf:
+        exact = concordance * _exact_reach(task, curvature, places)
         decrement = Decrement(decrement.value, decrement.rounding, min(exact, decrement.reach))
     is_local = bool(near is None or (decrement.q < 1 and not near.covers(decrement.q)))
     excess = price + ((decrement.value + decrement.rounding) ** 2 / 2 if is_local else decrement.excess())
-    dependent = _relations(task, state) if curvature.n_flat else ()
-    found = None if np.isfinite(excess) else _separation(task, state)
-    rounding = (decrement.value * decrement.rounding + decrement.rounding**2 / 2) / scale + TINY
-    return ScoreCertificate(
-        claim=CLAIM,
-        theorem=(ESTIMATE if task.loss.is_convex else LOCAL) if is_local else THEOREM,
-        value=float(excess / scale) + TINY,
-        tolerance=tolerance,
-        rounding=float(rounding),
-        rank=len(state.coef) - len(dependent),
-        n_columns=len(state.coef),
-        condition=float(f"{curvature.condition:.6g}"),
-        dependent=dependent,
-        names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
-        fault="" if np.isfinite(excess) else fault_of(found, curvature),
-        is_local=bool(is_local),
-        separation=found,
+    if here.base.is_exact_fit and not is_local:
+        excess = min(excess, here.objective_bounds[1])  # no objective is below 0
+    rounding = (decrement.value * decrement.rounding + decrement.rounding**2 / 2) / here.scale + TINY
+    condition, n_flat = curvature.condition, curvature.n_flat
+    is_far = decrement.is_far(tolerance * here.scale) and near_copies is None
+    return CurvatureBound(here.base, float(excess), price, rounding, condition, n_flat, is_local, is_far, near_copies)
+
+
+def _moved_by(near: Related, at: ScorePoint) -> float:
+    """What the remainders of the columns left out add to the objective at the point, at most, to first order and more.
+
+    The point is one of the columns kept but for scores that the remainders move.
+    """
+    unit = near.found.scale[near.found.columns] / at.task.scaling.scale[near.columns]
+    moved = float(near.found.largest / unit @ np.abs(at.point[near.columns]))
+    return float(at.slope * moved + at.curved * moved * moved * np.exp(min(moved, 1.0)))
+
+
+def _literal(task: GeneralisedLinear, state: Weights, near: Related, bound: CurvatureBound) -> float:
+    """How far the objective can be above its minimum over all weights, relative; inf where that is not known.
+
+    In columns of exactly the same span: those kept and the remainders. Weak penalties only are on the way.
+    """
+    if near.found.n_columns < len(state.coef) or bound.is_local:
+        return np.inf
+    rows = literal_columns(task.source, near.found, task.fit_intercept)
+    if rows is None:
+        return np.inf
+    found = rows.basis.converted(state.coef, state.intercept)
+    size, free = len(found.coef), np.full(len(found.coef), np.inf)
+    other = GeneralisedLinear(
+        rows.source, task.loss, Strengths(0.0, 0.0, np.ones(size), -free, free), task.fit_intercept
     )
+    there = bound_at(other, other.to_point(Weights(found.coef, found.intercept)), 0.0)
+    if there.related is not None or there.is_local:
+        return np.inf
+    return float((there.excess + _weak_price(task, state)) / bound.base.scale)
+
+
+def _weak_price(task: GeneralisedLinear, state: Weights) -> float:
+    return float(task.l2 @ np.square(task.to_point(state))) / 2
+
+
+def long_proof(task: GeneralisedLinear, state: Weights, tolerance: float) -> LongExcess | None:
+    """The same in long decimal numbers, where the data are few and the loss is written in them; else None."""
+    loss = row_loss(task.loss)
+    if loss is None or task.targets.n_rows * task.size**2 > MOST_WORK or task.loss.concordance is None:
+        return None
+    rows, s = LongRows.of(task.source, task.fit_intercept), task.strengths
+    at, pulls = state.coef, [Decimal(s.alpha) * (1 - Decimal(s.l1_ratio)) * Decimal(f) for f in s.factors.tolist()]
+    null = None
+    if task.fit_intercept:
+        at, pulls = np.append(at, state.intercept), [*pulls, Decimal(0)]
+        null = np.array([task.loss.score(task.targets.mean) - task.targets.mean_offset])
+    parameters = tuple((j, 0) for j in range(len(pulls)))
+    problem = LongProblem(rows, loss, Decimal(task.loss.concordance), tuple(pulls), 1, parameters)
+    return long_excess(problem, at[:, None], null, tolerance)
+
+
+def _fault(
+    task: GeneralisedLinear, value: float, near: Related | None, found: Separation | None, bound: CurvatureBound
+) -> str:
+    """Why there is no proof; empty where it is that the value is too large."""
+    targets = task.targets
+    if targets.low == targets.high and not task.source.has_offset and task.fit_intercept:
+        return (
+            f"y is {targets.low:g} in every row. The fit is that constant but for rounding, and so is all of its "
+            "objective: nothing can be proven relative to it. Predictions are right to rounding."
+        )
+    if near is not None and near.is_apart:
+        return near.fault()
+    return "" if np.isfinite(value) else fault_of(found, bound.condition, bound.n_flat)
+
+
+def claim_of(is_exact_fit: bool) -> str:
+    """What the value is relative to."""
+    return EXACT_FIT_CLAIM if is_exact_fit else CLAIM
 
 
 def _certify_gap(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreCertificate:
@@ -121,7 +248,7 @@ def _certify_gap(task: GeneralisedLinear, state: Weights, tolerance: float) -> S
     proof = estimate(task, point) if is_local else prove(task, point, tolerance)
     gap = proof.gap
     return ScoreCertificate(
-        claim=CLAIM,
+        claim=claim_of(proof.is_exact_fit),
         theorem=LOCAL if is_local else GAP,
         value=gap.relative,
         tolerance=tolerance,
@@ -134,36 +261,21 @@ def _certify_gap(task: GeneralisedLinear, state: Weights, tolerance: float) -> S
     )
 
 
-def _decrement(
-    task: GeneralisedLinear,
-    point: Array,
-    sums: Oracle,
-    at: Evaluated,
-    curvature: Curvature,
-    concordance: float,
-    firm: Array,
-) -> Decrement:
-    """lambda and the cheap R, with what rounding may have hidden; firm: which entries have a penalty that counts."""
-    assert sums.largest is not None and sums.hessian is not None
-    largest, size = sums.largest, task.size
-    if not task.fit_intercept:
-        largest = np.append(largest[:-1], 0.0)
+def _decrement(here: ScorePoint, at: Evaluated, curvature: Curvature, concordance: float, places: Array) -> Decrement:
+    """lambda and the cheap R, with what rounding may have hidden; places: the entries of the point that may move."""
+    task = here.task
     inverse = np.sqrt(np.maximum(np.diagonal(curvature.inverse), 0.0))
-    curved = float(sums.hessian[0][-1, -1]) / task.sum_weight  # the mean of l''
-    scores = float(largest @ np.abs(point)) + task.largest_offset
-    moved = (size + 4) * UNIT * scores  # of a score
-    slope = float(sums.slopes) / task.sum_weight
-    error = largest * (
-        MATRIX_ERROR * slope + 8 * UNIT * (curved + task.loss.cancelled(task.targets.mean) + slope) + moved * curved
-    )
-    error = error + 4 * UNIT * (np.abs(at.gradient) + task.l2 * np.abs(point))
+    largest = here.reach if task.fit_intercept else np.append(here.reach[:-1], 0.0)
     # Entries of H are known to MATRIX_ERROR of the roots of its diagonal: a share of every quadratic form.
-    loose = size * MATRIX_ERROR * curvature.condition**2 + moved
-    if not (loose < 0.5 and (curvature.n_flat == 0 or curvature.n_flat <= n_still(task.columns, firm[:-1]))):
+    loose = len(places) * MATRIX_ERROR * curvature.condition**2 + here.score_error
+    if curvature.n_flat or not loose < 0.5:
         return Decrement(np.inf, 0.0, np.inf)
     loose = 1 / np.sqrt(1 - loose)
-    value = np.sqrt(max(float(at.gradient @ curvature.solve(at.gradient)), 0.0)) * loose
-    return Decrement(float(value), float(error @ inverse) * loose, concordance * float(largest @ inverse) * loose)
+    gradient = at.gradient[places]
+    value = np.sqrt(max(float(gradient @ curvature.solve(gradient)), 0.0)) * loose
+    error, reach = here.gradient_error[places], concordance * float(largest[places] @ inverse)
+    error = np.where(largest[places] > 0, error, 0.0)
+    return Decrement(float(value), float(error @ inverse) * loose, reach * loose)
 
 
 def _without(task: GeneralisedLinear, at: Evaluated, point: Array, weak: Array) -> tuple[Evaluated, float]:
@@ -176,9 +288,10 @@ def _without(task: GeneralisedLinear, at: Evaluated, point: Array, weak: Array) 
     return Evaluated(at.value - price, at.gradient - pull * point, at.hessian - np.diag(pull), at.loss), price
 
 
-def _exact_reach(task: GeneralisedLinear, curvature: Curvature) -> float:
-    """max_i |(x_i, 1)|_{H^-1}: one pass."""
-    inverse = curvature.inverse
+def _exact_reach(task: GeneralisedLinear, curvature: Curvature, places: Array) -> float:
+    """max_i |(x_i, 1)|_{H^-1} over the entries that may move: one pass."""
+    inverse = np.zeros((task.size, task.size))
+    inverse[np.ix_(places, places)] = curvature.inverse
     values = task.source.map(partial(_reach_of_run, inverse=inverse, task=task.row_units))
     return max(values, default=0.0) * (1 + 1e-6)
 
@@ -211,11 +324,11 @@ def _separation(task: GeneralisedLinear, state: Weights) -> Separation | None:
     return separation(task.source, sides, task.fit_intercept, candidate)
 
 
-def fault_of(found: Separation | None, curvature: Curvature) -> str:
+def fault_of(found: Separation | None, condition: float, n_flat: int) -> str:
     """Why no minimum is proven: a direction that shows that there is none, or a flat objective."""
     if found is not None and found.exists:
         return found.sentence()
-    if curvature.condition < FLAT and not curvature.n_flat:
+    if condition < FLAT and not n_flat:
         flat = (
             "no minimum is proven: these weights are too far from one for a bound. Let the solver go on (max_iter), or "
             "use solver='auto'."
@@ -223,6 +336,6 @@ def fault_of(found: Separation | None, curvature: Curvature) -> str:
     else:
         flat = (
             "no minimum is proven: the objective is nearly flat in some direction (condition number "
-            f"{curvature.condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
+            f"{condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
         )
     return flat if found is None else f"{flat} {found.sentence()}"

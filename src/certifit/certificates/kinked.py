@@ -40,6 +40,7 @@ from certifit.tasks.score_duality import ScorePoint, better, score_gap
 
 MOST_COLUMNS = 3000  # that a Hessian is made of
 WIDE = 400  # columns above which only some are gathered for a Hessian
+WHOLE = 0.5  # share of the columns above which the Hessian of all is made, without gathering some
 NEAR = 1e-6  # of l1: columns whose slack is less are looked at as those with a weight
 MOST_ROUNDS = 3  # of finding those columns
 
@@ -50,6 +51,7 @@ class Proof:
 
     gap: Gap
     condition: float
+    is_exact_fit: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,15 +68,19 @@ def prove(task: GeneralisedLinear, point: Array, tolerance: float) -> Proof:
     """How far the objective can be above its minimum. Later proofs are tried where earlier ones miss the tolerance."""
     at = ScorePoint.of(task, point, hessian=False)
     gap = score_gap(at)
-    if gap.relative <= tolerance or not at.is_feasible or task.loss.concordance is None:
-        return Proof(gap, _condition(task, point))
-    face = _face(at)
+    is_exact = at.is_feasible and at.base.is_exact_fit
+    # Rounding enters the gap once and a proof by curvature squared, which refuses small changes of a weight: where few
+    # columns take part it is made even if the gap is within the tolerance.
+    enough = gap.relative <= tolerance and (task.size > WIDE and len(_near(at)) > WIDE)
+    if enough or not at.is_feasible or task.loss.concordance is None:
+        return Proof(gap, _condition(task, point), is_exact)
+    face = _face(at, is_bonus=gap.relative <= tolerance)
     if face is None:
-        return Proof(gap, np.inf)
+        return Proof(gap, np.inf, is_exact)
     gap = better(gap, _by_curvature(face))
     if not gap.relative <= tolerance:
         gap = better(gap, _from_target(face))
-    return Proof(gap, Curvature(face.matrix).condition)
+    return Proof(gap, Curvature(face.matrix).condition, is_exact)
 
 
 def estimate(task: GeneralisedLinear, point: Array) -> Proof:
@@ -86,7 +92,7 @@ def estimate(task: GeneralisedLinear, point: Array) -> Proof:
     found = _decrement(face)
     value = found.value**2 / 2
     rounding = (found.value + found.rounding) ** 2 / 2 - value
-    return Proof(Gap(value, rounding, at.objective, at.scale), Curvature(face.matrix).condition)
+    return Proof(Gap(value, rounding, at.objective, at.scale), Curvature(face.matrix).condition, at.base.is_exact_fit)
 
 
 def _condition(task: GeneralisedLinear, point: Array) -> float:
@@ -101,15 +107,14 @@ def _condition(task: GeneralisedLinear, point: Array) -> float:
     return Curvature(task.last_hessian[np.ix_(active, active)]).condition
 
 
-def _face(at: ScorePoint) -> _Face | None:
-    """The Hessian of the columns that matter; None where they are too many."""
-    task = at.task
-    if task.size <= WIDE:
+def _face(at: ScorePoint, is_bonus: bool = False) -> _Face | None:
+    """The Hessian of the columns that matter; None where they are too many. is_bonus: a gap is within the tolerance."""
+    task, places = at.task, _near(at)
+    if task.size <= WIDE and (not is_bonus or len(places) > WHOLE * task.size):  # knows the shifted columns better
         at = ScorePoint.of(task, at.point, hessian=True)
     f = partial(_least_of_run, loss=task.loss, state=task.to_state(at.point))
     least = min(task.source.map(f), default=np.inf)
     least *= task.scaling.weight_scale / task.sum_weight
-    places = np.flatnonzero(_slack(at) <= NEAR * np.append(task.penalty.l1, 0.0))
     for _ in range(MOST_ROUNDS):
         if len(places) > MOST_COLUMNS:
             return None
@@ -119,6 +124,11 @@ def _face(at: ScorePoint) -> _Face | None:
             return face
         places = np.union1d(places, np.flatnonzero(short))
     return face
+
+
+def _near(at: ScorePoint) -> Array:
+    """The entries with a weight, those without l1 penalty and those whose slopes are near it."""
+    return np.flatnonzero(_slack(at) <= NEAR * np.append(at.task.penalty.l1, 0.0))
 
 
 def _matrix(at: ScorePoint, places: Array) -> Array:

@@ -15,24 +15,29 @@ are for weights whose sum over the classes is 0; what a common part costs is kno
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
 
 from certifit.certificates.concordance import Decrement
-from certifit.certificates.flat import is_weak, n_still
-from certifit.certificates.generalised import CLAIM, PIECE_ROWS, THEOREM, ScoreCertificate, fault_of
+from certifit.certificates.flat import Related, is_weak, related
+from certifit.certificates.generalised import PIECE_ROWS, THEOREM, ScoreCertificate, claim_of, fault_of
 from certifit.certificates.least_squares import certify as certify_squares
+from certifit.certificates.long_scores import MOST_WORK, LongExcess, LongProblem, LongRows, long_excess
 from certifit.certificates.separation import Separation, softmax_separation
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block
 from certifit.runtime import one_blas_thread
 from certifit.statistics import softmax as sums
 from certifit.statistics.curvature import Curvature
-from certifit.statistics.residual import EXACT_FIT, MATRIX_ERROR, TINY, UNIT
+from certifit.statistics.remainders import literal_columns
+from certifit.statistics.residual import EXACT_FIT, MATRIX_ERROR, TINY, UNIT, is_exact_fit
 from certifit.statistics.softmax import Mixture
 from certifit.tasks.generalised import Evaluated
 from certifit.tasks.normal_equations import Weights
+from certifit.tasks.score_duality import Base
 from certifit.tasks.softmax import SoftmaxRegression, SoftmaxWeights
 
 DUALITY = "weak duality: the dual objective at any feasible point is a lower bound"
@@ -48,41 +53,137 @@ def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) ->
     """How far the objective at the state can be above its minimum."""
     point, common = _parted(task, state)
     at = task.evaluate(point)
-    scale = _scale(task, at.value + common)
-    excess, rounding, theorem, condition = np.inf, 0.0, DUALITY, 1.0
-    dependent: tuple[str, ...] = ()
+    base = _base(task, point, at.value + common)
+    aim = tolerance * base.scale
+    bound, theorem, fault, apart = Bound(np.inf, 0.0), DUALITY, "", None
     if task.alpha > 0 and task.size > SMALL:
-        excess, rounding = _duality_gap(task, point, at, tolerance * scale)
-    fault, apart = "", None
-    if not excess <= tolerance * scale and task.size <= MOST:
-        rest, price, curvature = _without_weak_penalties(task, point)
-        found = _decrement(rest, point, at if rest is task else rest.evaluate(point), curvature, tolerance * scale)
-        dependent = _relations(task, state) if curvature.n_flat else ()
-        if not np.isfinite(found.excess()):
+        bound = Bound(*_duality_gap(task, point, at, aim))
+    if not bound.excess <= aim and task.size <= MOST:
+        curved = _by_curvature(task, point, at, aim)
+        if not np.isfinite(curved.excess):
             apart = _separation(task, state)
-            fault = fault_of(apart, curvature)
-        if found.excess() + price < excess:
-            excess, theorem, condition = found.excess() + price, THEOREM, curvature.condition
-            rounding = found.value * found.rounding + found.rounding**2 / 2
-    elif not np.isfinite(excess):
+            fault = fault_of(apart, curved.condition, curved.n_flat)
+        if curved.excess < bound.excess or curved.related is not None:
+            bound, theorem = curved, THEOREM
+    elif not np.isfinite(bound.excess):
         fault = (
             f"a proof without a penalty needs the Hessian, of {task.size} x {task.size} entries; at most {MOST} x "
             f"{MOST} are taken. Use alpha > 0, or fewer columns."
         )
+    bound = replace(bound, excess=bound.excess + common, is_far=bound.is_far or (apart is not None and apart.exists))
+    proof = _in_more_bits(task, state, bound, base, tolerance)
+    near = bound.related
+    dependent = _relations(task, state) if near is not None and not near.is_apart else ()
+    if near is not None and near.is_apart:
+        fault = near.fault()
     return ScoreCertificate(
-        claim=CLAIM,
+        claim=claim_of(proof.is_exact_fit),
         theorem=theorem,
-        value=float((excess + common) / scale) + TINY,
+        value=proof.value + TINY,
         tolerance=tolerance,
-        rounding=float(rounding / scale) + TINY,
+        rounding=float(bound.rounding / base.scale) + TINY,
         rank=state.coef.shape[1] - len(dependent),
         n_columns=state.coef.shape[1],
-        condition=float(f"{condition:.6g}"),
+        condition=float(f"{bound.condition:.6g}"),
         dependent=dependent,
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
-        fault=fault if not np.isfinite(excess) else "",
+        literal=proof.literal,
+        fault="" if proof.value <= tolerance or (np.isfinite(proof.value) and not fault) else fault,
         separation=apart,
     )
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What is proven at a point, rounding included; related: columns left out as combinations of others."""
+
+    excess: float
+    rounding: float
+    condition: float = 1.0
+    n_flat: int = 0
+    is_far: bool = False  # the state, not rounding, keeps it above the tolerance
+    related: Related | None = None
+
+
+@dataclass(frozen=True)
+class Relative:
+    """The value of a certificate, what it is relative to, and what treating columns as exact costs."""
+
+    value: float
+    is_exact_fit: bool
+    literal: float | None = None
+
+
+def _in_more_bits(
+    task: SoftmaxRegression, state: SoftmaxWeights, bound: Bound, base: Base, tolerance: float
+) -> Relative:
+    """The bound relative to its base; proven for all weights, in more bits, where columns were left out or it fails."""
+    excess = min(bound.excess, 2 * EXACT_FIT * base.scale) if base.is_exact_fit else bound.excess
+    value, literal, near = float(excess / base.scale), None, bound.related
+    if near is not None and not near.is_exact:
+        literal = min(_literal(task, state, near, base), 1.0)
+        if near.is_apart or literal <= max(tolerance, value):
+            value, literal = literal, None
+    if (value <= tolerance and literal is None) or bound.is_far:
+        return Relative(value, base.is_exact_fit, literal)
+    long = long_proof(task, state, tolerance)
+    if long is None:
+        return Relative(value, base.is_exact_fit, literal)
+    if literal is not None and value <= tolerance < long.relative:
+        return Relative(value, base.is_exact_fit, min(literal, long.relative))
+    return Relative(long.relative, long.is_exact_fit)
+
+
+def _by_curvature(task: SoftmaxRegression, point: Array, at: Evaluated, aim: float) -> Bound:
+    """Self-concordance at a point; columns that are combinations of others are left out."""
+    rest, price, hessian = _without_weak_penalties(task, point)
+    curvature, kept, near = Curvature(hessian), np.arange(task.shape[0]), None
+    if curvature.n_flat:
+        near = related(task.source, rest.l2[:-1] > 0, task.fit_intercept)
+    if near is not None:
+        kept = near.kept(task.shape[0])
+        whole = hessian.reshape(*task.shape, *task.shape)[kept][:, :, kept]
+        curvature = Curvature(whole.reshape(len(kept) * task.n_classes, -1))
+        unit = near.found.scale[near.found.columns] / task.scaling.scale[near.columns]
+        moved = float(near.found.largest / unit @ np.abs(point.reshape(task.shape)[near.columns]).max(axis=1))
+        price += 2 * moved * min(1.0, at.loss) + moved * moved  # slopes of a row are 2 (1 - p) in sum, at most
+    found = _decrement(rest, point, at if rest is task else rest.evaluate(point), curvature, aim, kept)
+    rounding = found.value * found.rounding + found.rounding**2 / 2
+    is_far = found.is_far(aim) and near is None
+    return Bound(found.excess() + price, rounding, curvature.condition, curvature.n_flat, is_far, near)
+
+
+def _literal(task: SoftmaxRegression, state: SoftmaxWeights, near: Related, base: Base) -> float:
+    """How far the objective can be above its minimum over all weights, relative; inf where that is not known."""
+    if near.found.n_columns < state.coef.shape[1]:
+        return np.inf
+    rows = literal_columns(task.source, near.found, task.fit_intercept)
+    if rows is None:
+        return np.inf
+    found = [rows.basis.converted(*pair) for pair in zip(state.coef, state.intercept, strict=True)]
+    other = SoftmaxRegression(rows.source, task.n_classes, 0.0, task.fit_intercept)
+    there = SoftmaxWeights(np.array([one.coef for one in found]), np.array([one.intercept for one in found]))
+    point, _ = _parted(other, there)
+    bound = _by_curvature(other, point, other.evaluate(point), 0.0)
+    if bound.related is not None:
+        return np.inf
+    price = float(task.l2 @ np.square(task.to_point(state).reshape(task.shape)).sum(axis=1)) / 2
+    return float((bound.excess + price) / base.scale)
+
+
+def long_proof(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) -> LongExcess | None:
+    """The same in long decimal numbers, where the data are few; else None."""
+    if task.labels[1] * task.size**2 > MOST_WORK:
+        return None
+    rows, n_columns = LongRows.of(task.source, task.fit_intercept), state.coef.shape[1]
+    pulls, at, null = [Decimal(task.alpha)] * n_columns, state.coef.T, None
+    if task.fit_intercept:
+        pulls, at, null = [*pulls, Decimal(0)], np.vstack([at, state.intercept]), np.log(task.shares)
+    # A vector added to all classes changes no chance: without a penalty the last class needs no weights of its own.
+    classes = [range(task.n_classes if pull else task.n_classes - 1) for pull in pulls]
+    parameters = tuple((j, k) for j in range(len(pulls)) for k in classes[j])
+    problem = LongProblem(rows, None, Decimal(2), tuple(pulls), task.n_classes, parameters)
+    return long_excess(problem, at, null, tolerance)
 
 
 def _parted(task: SoftmaxRegression, state: SoftmaxWeights) -> tuple[Array, float]:
@@ -92,9 +193,14 @@ def _parted(task: SoftmaxRegression, state: SoftmaxWeights) -> tuple[Array, floa
     return (at - mean).ravel(), float(task.n_classes / 2 * (task.l2 @ np.square(mean[:, 0]))) * (1 + 8 * UNIT)
 
 
-def _scale(task: SoftmaxRegression, objective: float) -> float:
-    """What an excess is relative to: the objective, or where it is an exact fit to rounding, a floor below it."""
-    return max(objective, EXACT_FIT * task.null_value, TINY)
+def _base(task: SoftmaxRegression, point: Array, objective: float) -> Base:
+    """What an excess is relative to: no more than the objective, or at an exact fit to rounding the null model's."""
+    # A row's loss is a sum of terms >= 0 that do not cancel; scores that are off change it by twice as much at most,
+    # and by no more than that relative to it where the row's own chance is near 1.
+    error = MATRIX_ERROR * objective + 2 * _moved(task, point) * min(1.0, objective)
+    if is_exact_fit(objective + error, task.null_value):
+        return Base(task.null_value, True)
+    return Base(max(objective - error, TINY), False)
 
 
 def _moved(task: SoftmaxRegression, point: Array) -> float:
@@ -155,42 +261,45 @@ def _best_lift(task: SoftmaxRegression, state: Array, at: Evaluated, aim: float)
     return best[1], best[2]
 
 
-def _decrement(task: SoftmaxRegression, point: Array, at: Evaluated, curvature: Curvature, aim: float) -> Decrement:
-    """lambda and R, both at least what they are, with what rounding may have hidden."""
-    moved, n_rows = _moved(task, point), task.shape[0]
+def _decrement(
+    task: SoftmaxRegression, point: Array, at: Evaluated, curvature: Curvature, aim: float, kept: Array
+) -> Decrement:
+    """lambda and R, both at least what they are, with what rounding may have hidden; kept: columns that may move."""
+    moved, n_rows, own = _moved(task, point), task.shape[0], (len(kept), task.n_classes)
     loose = task.size * MATRIX_ERROR * curvature.condition**2 + 4 * moved
-    n_flat = curvature.n_flat
-    if not (loose < 0.5 and (n_flat == 0 or n_flat <= task.n_classes * n_still(task.columns, task.l2[:-1] > 0))):
+    if curvature.n_flat or not loose < 0.5:
         return Decrement(np.inf, 0.0, np.inf)
     loose = 1 / np.sqrt(1 - loose)
-    gradient = at.gradient
+    gradient = at.gradient.reshape(task.shape)[kept].ravel()
     value = np.sqrt(max(float(gradient @ curvature.solve(gradient)), 0.0)) * loose
     state = point.reshape(task.shape)
-    error = np.outer(task.largest, 2 * task.shares + np.abs(gradient.reshape(task.shape)[-1]))
+    error = np.outer(task.largest, 2 * task.shares + np.abs(at.gradient.reshape(task.shape)[-1]))
     error = error * (4 * MATRIX_ERROR + 2 * moved) + 4 * UNIT * np.abs(task.l2[:, None] * state)
-    spread = np.sqrt(np.maximum(np.diagonal(curvature.inverse), 0.0)).reshape(task.shape)
+    spread = np.zeros(task.shape)
+    spread[kept] = np.sqrt(np.maximum(np.diagonal(curvature.inverse), 0.0)).reshape(own)
     if not task.fit_intercept:
         error[-1] = spread[-1] = 0.0
     rounding = float(np.sum(error * spread)) * loose
     found = Decrement(float(value), rounding, 2 * float(np.max(task.largest @ spread)) * loose)
     if found.excess() <= aim:
         return found
-    inverse = curvature.inverse.reshape(n_rows, task.n_classes, n_rows, task.n_classes)
+    inverse = np.zeros((n_rows, task.n_classes, n_rows, task.n_classes))
+    inverse[np.ix_(kept, np.arange(own[1]), kept, np.arange(own[1]))] = curvature.inverse.reshape(*own, *own)
     units = (task.scaling.scale, task.scaling.shift, task.fit_intercept)
     most = max(task.source.map(partial(_reach_of_run, inverse=inverse, units=units)), default=0.0)
     return Decrement(float(value), rounding, min(most * loose * (1 + 1e-6), found.reach))
 
 
-def _without_weak_penalties(task: SoftmaxRegression, point: Array) -> tuple[SoftmaxRegression, float, Curvature]:
-    """The task without weak penalties, what those cost at the point, and its curvature (certificates/flat.py)."""
+def _without_weak_penalties(task: SoftmaxRegression, point: Array) -> tuple[SoftmaxRegression, float, Array]:
+    """The task without weak penalties, what those cost at the point, and its Hessian (certificates/flat.py)."""
     hessian = task.hessian(point)
     weak = is_weak(task.l2, np.diagonal(hessian).reshape(task.shape).min(axis=1))
     if not weak.any():
-        return task, 0.0, Curvature(hessian)
+        return task, 0.0, hessian
     rest = copy(task)
     rest.l2 = np.where(weak, 0.0, task.l2)
     price = float((task.l2 - rest.l2) @ np.square(point.reshape(task.shape)).sum(axis=1)) / 2
-    return rest, price, Curvature(rest.hessian(point))
+    return rest, price, rest.hessian(point)
 
 
 def _relations(task: SoftmaxRegression, state: SoftmaxWeights) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from certifit.data.columns import Array
 
 _NEAR = 0.1  # of y: closer means are taken by the series
+_FAR = 600.0  # e^u has no more room beyond
 
 
 def relative(y: Array, mu: Array, apart: Array | None = None) -> Array:
@@ -30,6 +31,23 @@ def excess(u: Array) -> Array:
     s = r * r
     tail = 1 / 3 + s * (1 / 5 + s * (1 / 7 + s * (1 / 9 + s * (1 / 11 + s / 13))))
     return np.asarray(u * r - 2 * r * s * tail)
+
+
+def exponential_excess(u: Array) -> Array:
+    """e^u - 1 - u for any u; for small ones to rounding relative to u, no more."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.expm1(u) - u)
+
+
+def shares(q: Array, rest: Array, u: Array) -> Array:
+    """q log(q / s) + (1 - q) log((1 - q) / (1 - s)), logit s = logit q + u; rest: 1 - q.
+
+    log(1 + q (e^u - 1)) - q u, or the same of 1 - q and -u: that of the smaller share, unless e^|u| overflows.
+    """
+    turned = np.where(q > 0.5, u > -_FAR, u > _FAR)
+    own, at = np.where(turned, rest, q), np.where(turned, -u, u)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(np.maximum(np.log1p(own * np.expm1(at)) - own * at, 0.0))
 
 
 def squared(y: Array, mu: Array) -> Array:

@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, xlogy
+from scipy.special import expit
 
 from certifit.data.columns import Array
+from certifit.families.deviances import shares
 from certifit.losses.scores import Logistic, ScoreLoss
 
 _LOGISTIC = Logistic()
@@ -35,11 +36,12 @@ class NegativeBinomialLog(ScoreLoss):
         return float(self.alpha)
 
     def value(self, y: Array, z: Array) -> Array:
-        """m log(1 + e^t) - y t + y log q + k log(1 - q), t = z + log alpha, k = 1/alpha: no large terms cancel."""
+        """m [q log(q / s) + (1 - q) log((1 - q) / (1 - s))]; log(1 + alpha e^z) / alpha for y = 0."""
         m, q, t = self._as_share(y, z)
-        line = np.where(t > 0, t / self.alpha, -y * t)
-        own = xlogy(y, q) - np.log1p(self.alpha * y) / self.alpha
-        return np.asarray(np.maximum(line + m * np.log1p(np.exp(-np.abs(t))) + own, 0.0))
+        rest = 1 / (1 + self.alpha * y)
+        none = (np.maximum(t, 0.0) + np.log1p(np.exp(-np.abs(t)))) / self.alpha
+        u = z - np.log(np.where(y > 0, y, 1.0))
+        return np.where(y > 0, m * shares(q, rest, u), none)
 
     def slope(self, y: Array, z: Array) -> Array:
         """(mu - y) / (1 + alpha mu)."""

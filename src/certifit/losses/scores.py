@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import expit, xlogy
 
 from certifit.data.columns import Array
+from certifit.families.deviances import exponential_excess, shares
 
 
 class ScoreLoss(ABC):
@@ -22,6 +23,7 @@ class ScoreLoss(ABC):
     code: int | None = None  # place among the compiled losses; None: a run at a time, in Python
     is_convex: bool = True
     concordance: float | None = None  # M with |l'''| <= M l'' everywhere; None: no such number is known
+    leaves_entropy: bool = False  # the compiled formula is the loss and the entropy of the target
     has_curvature: bool = True
     has_conjugate: bool = False
     legal: str  # what a target may be, in words
@@ -89,14 +91,20 @@ class Logistic(ScoreLoss):
 
     name = "the logistic loss"
     code = 0
+    leaves_entropy = True
     concordance = 1.0  # l''' = l'' (1 - 2p)
     has_conjugate = True
     legal = "between 0 and 1"
 
     def value(self, y: Array, z: Array) -> Array:
-        """max(z, 0) - y z without cancelling, and log(1 + e^-|z|); less the entropy of y."""
+        """max(z, 0) - y z without cancelling, and log(1 + e^-|z|); for shares relative to the entropy of y."""
         line = np.where(z > 0, (1 - y) * z, -y * z)
-        return np.asarray(line + np.log1p(np.exp(-np.abs(z))) + xlogy(y, y) + xlogy(1 - y, 1 - y))
+        plain = np.asarray(line + np.log1p(np.exp(-np.abs(z))))
+        between = (y > 0) & (y < 1)
+        if not np.any(between):
+            return plain
+        inside = np.where(between, y, 0.5)
+        return np.where(between, shares(inside, 1 - inside, z - (np.log(inside) - np.log1p(-inside))), plain)
 
     def slope(self, y: Array, z: Array) -> Array:
         """p - y."""
@@ -137,10 +145,10 @@ class PoissonLog(ScoreLoss):
     legal = ">= 0"
 
     def value(self, y: Array, z: Array) -> Array:
-        """e^z - y - y (z - log y)."""
+        """y (e^u - 1 - u)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            mu = np.exp(z)
-            return np.where(y > 0, (mu - y) - y * (z - np.log(np.where(y > 0, y, 1.0))), mu)
+            counted = np.where(y > 0, y, 1.0)
+            return np.where(y > 0, counted * exponential_excess(z - np.log(counted)), np.exp(z))
 
     def slope(self, y: Array, z: Array) -> Array:
         """e^z - y."""
@@ -189,9 +197,7 @@ class GammaLog(ScoreLoss):
 
     def value(self, y: Array, z: Array) -> Array:
         """y e^-z - 1 - log(y e^-z)."""
-        u = np.log(y) - z
-        with np.errstate(over="ignore"):
-            return np.asarray(np.expm1(u) - u)
+        return exponential_excess(np.log(y) - z)
 
     def slope(self, y: Array, z: Array) -> Array:
         """1 - y e^-z."""
@@ -284,10 +290,13 @@ class TweedieLog(ScoreLoss):
         return float(self.power)
 
     def value(self, y: Array, z: Array) -> Array:
-        """e^(az)/a + y e^(-bz)/b - y^a/(ab), a = 2 - p, b = p - 1."""
+        """y^a [(e^(au) - 1)/a + (e^(-bu) - 1)/b], u = z - log y, a = 2 - p, b = p - 1; e^(az)/a for y = 0."""
         a, b = 2 - self.power, self.power - 1
-        with np.errstate(over="ignore"):
-            return np.asarray(np.exp(a * z) / a + y * np.exp(-b * z) / b - np.power(y, a) / (a * b))
+        with np.errstate(over="ignore", invalid="ignore"):
+            counted = np.where(y > 0, y, 1.0)
+            u = z - np.log(counted)
+            own = np.power(counted, a) * (np.expm1(a * u) / a + np.expm1(-b * u) / b)
+            return np.where(y > 0, np.maximum(own, 0.0), np.exp(a * z) / a)
 
     def slope(self, y: Array, z: Array) -> Array:
         """e^(az) - y e^(-bz)."""

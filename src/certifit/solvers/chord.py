@@ -24,6 +24,7 @@ from certifit.solvers.direct import Run
 from certifit.statistics.curvature import Curvature
 from certifit.statistics.residual import EXACT_FIT
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
+from certifit.tasks.quadratic import without_still
 
 SHARE = 20  # every so many-th row, at most, is in the sample that gives the start
 LEAST_SHARE = 4  # below it the sample is not worth its while
@@ -116,7 +117,7 @@ def descend(
     slow = 0
     while len(trace.rows) < max_iter:
         if at.hessian is not None:
-            chord = Chord(Curvature(at.hessian))
+            chord = Chord(Curvature(_held(task, at.hessian)))
         step = chord.solve(at.gradient)
         decrement = max(float(at.gradient @ step), 0.0)
         trace.add(at.value, decrement / 2, float(np.linalg.norm(step)))
@@ -139,6 +140,23 @@ def descend(
         if length < step_tol:
             return point
     return point
+
+
+def _held(task: Descends, hessian: Array) -> Array:
+    """A Hessian whose columns that do not vary, but for rounding, have a large entry: steps would follow that rounding.
+
+    A penalty too weak to hold them is all that they have else.
+    """
+    if not isinstance(task, GeneralisedLinear):
+        return hessian
+    without, shift = without_still(hessian - np.diag(task.l2), task.scaling.shift), task.scaling.shift
+    still = np.flatnonzero((np.diagonal(without)[:-1] == 0) & (task.l2[:-1] > 0))
+    if not len(still):
+        return hessian
+    hessian = hessian.copy()
+    hessian[still], hessian[:, still] = 0.0, 0.0
+    hessian[still, still] = np.maximum(hessian[-1, -1] * shift[still] ** 2, task.l2[still])
+    return hessian
 
 
 def is_lost(task: Descends, point: Array, value: float, decrement: float) -> bool:

@@ -7,6 +7,7 @@ true one and the expected one (Fisher's, >= 0); the true one is used where it is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from certifit.data.source import Block, tree_sum
 from certifit.runtime import core, n_threads
 
 STEP = 6e-6  # of differences of a slope: the cube root of the rounding unit
+FORMULA_ERROR = 2.0**-49  # of a loss, relative to it and to its slope times 1 + |z| + |log y|
+SUM_ERROR = 2.0**-40  # of a sum of losses
 INDEFINITE = 1e-10  # of the largest eigenvalue, in units of unit diagonal: a lower one is negative
 
 
@@ -112,6 +115,30 @@ def value_sums(run: Block, values: Array, weight_scale: float, block_rows: int, 
         return np.bincount(cells[begin : begin + block_rows], weights=part, minlength=n_cells)[:n_cells]
 
     return tree_sum(map(of_block, range(0, max(run.n_rows, 1), block_rows)))
+
+
+def careful_loss(source: Any, at: Any, score_error: float) -> tuple[float, float]:
+    """Bounds on the sum of w l, losses written so that nothing cancels, for scores that are off by score_error.
+
+    l is convex in z, so l(z + t) >= l(z) + l'(z) t; its formulas are right to some roundings of it and of z and log y.
+    """
+    found = source.map(partial(_careful_of_run, at=at, score_error=score_error))
+    low, high = np.sum(np.asarray(list(found)).reshape(-1, 2), axis=0)
+    return float(low) * (1 - SUM_ERROR), float(high) * (1 + SUM_ERROR)
+
+
+def _careful_of_run(run: Block, at: Any, score_error: float) -> tuple[float, float]:
+    z = scores_of(run, at.scaling, at.weights, at.intercept)
+    found = derivatives_of(run, at.loss, z, hessian=False)
+    y = np.abs(np.asarray(run.y))
+    sizes = 1 + np.abs(z) + np.where(y > 0, np.abs(np.log(np.where(y > 0, y, 1.0))), 0.0)
+    moved = score_error + FORMULA_ERROR * sizes
+    with np.errstate(over="ignore", invalid="ignore"):
+        off = moved * (np.abs(found.slopes) + moved * np.abs(found.curved))
+        low = np.maximum(found.values * (1 - FORMULA_ERROR) - off, 0.0)
+        weight = at.scaling.weight_scale * (1.0 if run.weight is None else run.weight)
+        # e^moved: by how much a curvature can grow on the way
+        return float(np.sum(weight * low)), float(np.sum(weight * (found.values * (1 + FORMULA_ERROR) + 2 * off)))
 
 
 def chosen(pairs: Array) -> Array:

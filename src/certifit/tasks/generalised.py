@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from scipy.special import entr
 
 from certifit.data.cells import Cells
 from certifit.data.columns import Array
@@ -23,12 +24,16 @@ from certifit.penalties import ElasticPenalty
 from certifit.statistics import row_losses
 from certifit.statistics import twofold as tf
 from certifit.statistics.curvature import Curvature
+from certifit.statistics.fit_sums import null_score
 from certifit.statistics.gram import ColumnSizes, Scaling, refuse_no_weight
 from certifit.statistics.oracle import At, Oracle, oracle
+from certifit.statistics.row_losses import careful_loss
 from certifit.statistics.targets import TargetSums, target_sums
 from certifit.tasks.elastic import Strengths
 from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import LARGEST_PENALTY, Weights
+
+LABELS = 1e-15  # share of the weights: targets whose squares differ less from them are 0 or 1
 
 
 @dataclass(frozen=True)
@@ -132,7 +137,7 @@ class GeneralisedLinear:
         """The smooth part of the objective from sums of the loss."""
         total = self.sum_weight
         with np.errstate(over="ignore", invalid="ignore"):
-            loss = float(sums.value[0]) / total
+            loss = float(sums.value[0]) / total - self.own_part
             pull = self.l2 * point
             gradient = sums.gradient[0] / total + pull
             matrix = None if sums.hessian is None else sums.hessian[0] / total
@@ -159,6 +164,38 @@ class GeneralisedLinear:
     def null_value(self) -> float:
         """The objective without weights."""
         return self.evaluate(self.start()).value
+
+    @cached_property
+    def own_part(self) -> float:
+        """Mean of what the targets alone decide, which a compiled loss leaves in: the entropy of shares."""
+        t = self.targets
+        if not self.loss.leaves_entropy or not t.n_rows:
+            return 0.0
+        # y = y^2 for 0 and 1
+        if abs(t.first - t.second) <= LABELS * t.weight:
+            return 0.0
+        return float(self.source.reduce(_entropies)) / t.weight
+
+    @cached_property
+    def most_null(self) -> float:
+        """At least the null model's objective without offsets: a deviance is convex in y, so largest at an end of y."""
+        t = self.targets
+        z = self.loss.score(t.mean) if self.fit_intercept else 0.0
+        with np.errstate(all="ignore"):
+            ends = self.loss.value(np.array([t.low, t.high]), np.full(2, z))
+        return float(np.nanmax(np.append(ends, 1.0 if self.source.has_offset else 0.0)))
+
+    @cached_property
+    def null_objective(self) -> float:
+        """That of the best constant, 0 without an intercept; 0 where no constant is legal: then no fit is exact."""
+        point = np.zeros(self.size)
+        if self.fit_intercept:
+            start = float(self.loss.score(self.targets.mean)) - self.targets.mean_offset
+            if not np.isfinite(start):
+                return 0.0
+            point[-1] = null_score(self.source, self.loss, start) if self.source.has_offset else start
+        value = careful_loss(self.source, self.at(point), 0.0)[0] / self.sum_weight
+        return value if np.isfinite(value) else 0.0
 
     @cached_property
     def largest(self) -> Array:
@@ -248,6 +285,12 @@ def _working_sums(run: Block, loss: Any, scaling: Scaling, block_rows: int) -> A
     right, matrix, _, _ = row_losses.sums_of(run, scaling, slopes, curvature, block_rows, (None, 1))
     assert matrix is not None
     return np.column_stack([matrix[0], right[0]])
+
+
+def _entropies(run: Block) -> float:
+    y = np.asarray(run.y)
+    weight = np.ones(run.n_rows) if run.weight is None else run.weight
+    return float(weight @ (entr(y) + entr(1 - y)))
 
 
 def _largest_offset(run: Block) -> float:

@@ -25,14 +25,23 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.statistics.oracle import Oracle
-from certifit.statistics.residual import EXACT_FIT, MATRIX_ERROR, TINY, UNIT
+from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT, is_exact_fit
 from certifit.statistics.row_curvature import row_reach
+from certifit.statistics.row_losses import careful_loss
 from certifit.tasks.duality import Gap, brackets_of, finite_share
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
 
 MOST_TERMS = 1000  # of a score; where there may be more, the entries of the rows are looked at
-EXACT_SCORE = 1e-8  # scores that are right to so much are exact
+CANCELLED = 1e-3  # of an objective: where rounding is more, it is summed with more care
 VALUE_ERROR = 64 * UNIT  # of the value of a loss, relative to the terms that cancel in it
+
+
+@dataclass(frozen=True)
+class Base:
+    """What an excess is relative to: at most the objective, or at an exact fit to rounding the null model's."""
+
+    scale: float
+    is_exact_fit: bool
 
 
 @dataclass(frozen=True)
@@ -64,10 +73,32 @@ class ScorePoint:
         """Loss and penalty."""
         return self.at.value + float(self.task.penalty.l1 @ np.abs(self.weights))
 
+    @cached_property
+    def base(self) -> Base:
+        """What an excess is relative to."""
+        if not getattr(self.task.loss, "is_nonnegative", True):  # a loss of the user's own
+            return Base(max(abs(self.objective), TINY), False)
+        low, high = self.objective_bounds
+        # What no null model exceeds comes first: it costs no pass.
+        if is_exact_fit(low, self.task.most_null) and is_exact_fit(high, self.task.null_objective):
+            return Base(self.task.null_objective, True)
+        return Base(max(low, TINY), False)
+
     @property
     def scale(self) -> float:
         """What an excess is relative to."""
-        return scale_of(self.task, self.objective, self.curved)
+        return self.base.scale
+
+    @cached_property
+    def objective_bounds(self) -> tuple[float, float]:
+        """On the objective. Where terms cancel in it the losses are summed once more, in formulas where they do not."""
+        error = self.objective_error
+        if error <= CANCELLED * self.objective:
+            return self.objective - error, self.objective + error
+        low, high = careful_loss(self.task.source, self.task.at(self.point), self.score_error)
+        own = self.objective - self.at.loss
+        total = self.task.sum_weight
+        return low / total + own * (1 - MATRIX_ERROR), high / total + own * (1 + MATRIX_ERROR)
 
     @property
     def is_feasible(self) -> bool:
@@ -150,21 +181,6 @@ def score_gap(at: ScorePoint) -> Gap:
 def better(first: Gap, second: Gap) -> Gap:
     """The one that proves more."""
     return second if second.relative < first.relative else first  # never a NaN
-
-
-def scale_of(task: GeneralisedLinear, objective: float, curved: float) -> float:
-    """What an excess is relative to: the objective, or where it is an exact fit to rounding, a floor below it.
-
-    curved: the mean of l''. Where the target hardly varies, the floor is what a change of all scores by EXACT_SCORE
-    costs, in units of 1 / M of the loss's self-concordance.
-    """
-    if not getattr(task.loss, "is_nonnegative", True):  # a loss of the user's own
-        return max(abs(objective), TINY)
-    floor = 0.0
-    if objective < 1e-6:
-        unit = EXACT_SCORE / task.loss.concordance if task.loss.concordance else 0.0
-        floor = max(EXACT_FIT * task.null_value, curved * unit**2 / 2)
-    return max(objective, floor, TINY)
 
 
 def _dual(at: ScorePoint) -> _Dual | None:
