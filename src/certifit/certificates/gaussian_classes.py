@@ -307,7 +307,8 @@ def _rounding(task: GaussianTask, state: GaussianState) -> float:
     Roundings of sums count with the square of the condition; of a factor of twofold sums, with the condition.
     """
     is_plain = isinstance(task, DiagonalCovariance) or task.moments.low is None
-    sums = 16 * (MATRIX_ERROR if is_plain else TWOFOLD_UNIT)
+    twofold = max(TWOFOLD_UNIT, UNIT**2 * float(task.moments.n_rows.sum()))
+    sums = 16 * (MATRIX_ERROR if is_plain else twofold)
     factor = 4 * UNIT * task.condition ** (2 if is_plain else 1)
     spread = min(sums * task.condition**2 + factor, 1.0)
     sizes = np.sqrt((state.roots**2).sum(axis=1)) * np.abs(state.means).max(axis=0)  # |mean| in standard deviations
