@@ -83,9 +83,10 @@ class LikelihoodCertificate(Certificate):
         shown = ", ".join(map(repr, self.dependent[:10])) + (", ..." if len(self.dependent) > 10 else "")
         is_exact = TREATING not in self.kind and not self.fault
         more = "say nothing more about the class and " if is_exact else ""
+        last = " Taken literally, their last digits could say more about the class." if TREATING in self.kind else ""
         return [
             f"{len(self.dependent)} {noun} constant or a combination of the columns before it: {shown}. "
-            f"They {more}are left out."
+            f"They {more}are left out.{last}"
         ]
 
 

@@ -132,7 +132,8 @@ class Remainders:
 def remainders(source: Source, columns: Array, others: Array, times: Array) -> Array:
     """Largest |e_i| by what the rounding of the entries explains, of x_c = constant + times x_others + e in every row.
 
-    e_i = (x_ic - x_0c) - times (x_i - x_0) in twofold precision; rounding explains u (terms + 2) of the magnitudes.
+    e_i = (x_ic - x_0c) - times (x_i - x_0) in twofold precision; rounding of the entries, and of
+    the numbers `times`, explains 2u of the magnitudes.
     0: the column is such a combination to the last bit; up to 1: to the rounding of its entries.
     """
     first = next(block for block in source.runs() if (_own_rows(block)).any())
@@ -168,7 +169,7 @@ def _remainders(run: Block, columns: Array, others: Array, times: Array, start: 
                 factor = np.full(len(x), -t)
                 left = tf.add(left, tf.multiply(away, (factor, np.zeros(len(x)))))
                 sizes += abs(t) * (np.abs(x[:, k]) + abs(start[k]))
-            allowed = (len(used) + 2) * 2.0**-53 * sizes
+            allowed = 2.0**-52 * sizes
             shares = np.divide(np.abs(left[0]), allowed, out=np.zeros(len(x)), where=left[0] != 0)
             total[i] = max(total[i], shares.max(initial=0.0))
     return Remainders(total)

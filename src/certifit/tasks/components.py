@@ -139,7 +139,7 @@ class ColumnVariance(VarianceTask):
     def __init__(self, source: Source, center: bool, standardize: bool, ddof: float) -> None:
         self.source, self.center, self.standardize, self.ddof = source, center, standardize, ddof
         self._set(gram(source, centred=center))
-        cancels = standardize and not (self._sure | (self._spread == 0)).all()  # standard deviations
+        cancels = standardize and not self._sure.all()  # standard deviations
         if cancels or 0 != self.total <= 2 * self.error:
             self.refine()
         self._refuse_range()
@@ -190,10 +190,15 @@ class ColumnVariance(VarianceTask):
         # The low parts of a block are added in float64: roundings of one sign add up row by row.
         lost = 4 * max(TWOFOLD_UNIT, UNIT**2 * min(statistic.n_rows, MOST_BLOCK_ROWS))
         rounding = MATRIX_ERROR if low is None else lost
-        self._spread = np.maximum(np.diagonal(centred), 0.0)
+        about, within = about_shift, centred
+        if self.standardize and not self.center:  # standard deviations are about the mean all the same
+            apart = gram(self.source, centred=True, twofold=low is not None)
+            about = np.diagonal(apart.sums)[:d] * (s.scale / apart.scaling.scale) ** 2
+            within = _about_mean(apart)[0] * (s.scale / apart.scaling.scale) ** 2
+        self._spread = np.maximum(np.diagonal(within), 0.0)
         # A constant column is shifted to 0 by its value, unless it is sparse: then sums of it leave their rounding.
-        self._spread[self._spread <= (0.0 if low is None else rounding * about_shift)] = 0.0
-        self._sure = self._spread * 1e-8 >= rounding * about_shift
+        self._spread[self._spread <= (0.0 if low is None else rounding * about)] = 0.0
+        self._sure = self._spread * 1e-8 >= rounding * about
         self._set_units(s.scale)
         self.mean = np.zeros(d)
         if self.center:
@@ -203,18 +208,21 @@ class ColumnVariance(VarianceTask):
             self.matrix = matrix * self._times[:, None] * self._times[None, :] / W
             self.error = rounding * float(about_shift @ self._times**2) / W
             entries = ENTRY * float(np.linalg.norm(statistic.norms * self._times)) / np.sqrt(W)
+            size = float(about_shift @ self._times**2) / W
         self.total = float(np.trace(self.matrix))
+        if low is not None:  # entries times the root of a weight are rounded before they are multiplied
+            self.error += 4 * UNIT * float(np.sqrt(size * max(self.total, 0.0)))
         self.noise = DEPENDENT * float(np.sqrt(max(self.total, 0.0))) + entries
-        self.error += (16 * UNIT + self._scale_error(about_shift, rounding)) * abs(self.total)
+        self.error += (16 * UNIT + self._scale_error(about, rounding)) * abs(self.total)
         if low is not None and self.total <= 2 * self.error:  # rows that do not vary
             self.matrix, self.total, self.error = np.zeros((d, d)), 0.0, 0.0
 
-    def _scale_error(self, about_shift: Array, rounding: float) -> float:
+    def _scale_error(self, about: Array, rounding: float) -> float:
         """Largest relative error of a variance that columns are divided by; entries by roots of weights are rounded."""
         if not self.standardize:
             return 0.0
         used = self._spread > 0
-        cancelled = about_shift[used] / self._spread[used]
+        cancelled = about[used] / self._spread[used]
         return float((rounding * cancelled + 4 * UNIT * np.sqrt(cancelled)).max(initial=0.0))
 
     def _set_units(self, powers: Array) -> None:

@@ -33,6 +33,8 @@ class ProductVariance(VarianceTask):
         mean = scaling.shift + step
         spread = np.maximum(about_shift - step**2, 0.0)
         about_zero = spread + mean**2
+        if standardize and not center:  # standard deviations are about the mean all the same
+            about_shift, spread = self._apart(scaling)
         spread[spread <= MATRIX_ERROR * about_shift] = 0.0
         self._set_units(scaling.scale, spread)
         self._scaling = replace(scaling, shift=mean if self.center else np.zeros(len(mean)))
@@ -60,6 +62,15 @@ class ProductVariance(VarianceTask):
         found = products.product(self.source, self._scaling, self._times, columns, self._is_near) / self._sum
         lack = self._lack * self._times
         return found - np.outer(lack, lack @ columns) if lack.any() else found
+
+    def _apart(self, scaling: Scaling) -> tuple[Array, Array]:
+        """Squares about a shift near the means, and about the means."""
+        first, near = products.moments(self.source, centred=True)
+        near = replace(near, shift=near.shift + first.sums / first.weight)
+        total = products.moments_about(self.source, near)
+        about = total.squares / total.weight * (scaling.scale / near.scale) ** 2
+        step = total.sums / total.weight * (scaling.scale / near.scale)
+        return about, np.maximum(about - step**2, 0.0)
 
     def _centre_exactly(self, squares: Array) -> None:
         """A pass about the mean as it is rounded: what it lacks, and variances that lose nothing to it."""
