@@ -100,11 +100,25 @@ def test_a_class_without_rows_comes_back():
         assert again.predict_proba(X)[:, 2].max() == 0
 
 
-def test_a_likelihood_without_a_maximum_is_stored_with_its_fault():
+def test_a_likelihood_that_was_given_a_maximum_is_stored_with_the_reason():
     X = np.array([[0.0, 1.0], [0.0, 2.0], [1.0, 5.0], [2.0, 4.0], [3.0, 9.0]])
     y = [0, 0, 1, 1, 1]
-    with pytest.warns(match="NOT certified"):
-        model = cf.GaussianDiscriminant("class", singular="warn").fit(X, y)
+    with pytest.warns(match="has no maximum. A millionth of every column's variance"):
+        model = cf.GaussianDiscriminant("class").fit(X, y)
+    again = from_bytes(to_bytes(model))
+    assert again.certificate_ == model.certificate_ and again.certificate_.holds
+    assert "no maximum without: the covariance is singular within class 0" in str(again.certificate_)
+    assert cf.verify(again, X, y)
+    again.covariance_[1, 0, 0] *= 1 + 1e-4
+    assert not cf.verify(again, X, y)
+
+
+def test_a_proof_that_cannot_be_is_stored_with_its_fault():
+    """A column that is nearly, but not to rounding, a copy of another may say more about the class."""
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    X, y = np.column_stack([x[:, 0], x[:, 0] + 5e-15 * x[:, 1]]), np.arange(30) % 2
+    with pytest.warns(match="NOT certified: Column 'x1' is left out"):
+        model = cf.GaussianDiscriminant().fit(X, y)
     again = from_bytes(to_bytes(model))
     assert again.certificate_ == model.certificate_
     assert np.isinf(again.certificate_.value) and again.certificate_.fault

@@ -17,11 +17,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import certifit as cf
 
 MODELS = [
-    cf.GaussianDiscriminant(singular="warn"),
-    cf.GaussianDiscriminant("class", singular="warn"),
-    cf.GaussianDiscriminant("class", singular="warn", shrinkage=0.2),
-    cf.GaussianDiscriminant("diagonal", singular="warn"),
-    cf.GaussianDiscriminant(basis=cf.Polynomial(2), singular="warn"),
+    cf.GaussianDiscriminant(),
+    cf.GaussianDiscriminant("class"),
+    cf.GaussianDiscriminant("class", shrinkage=0.2),
+    cf.GaussianDiscriminant("diagonal"),
+    cf.GaussianDiscriminant(basis=cf.Polynomial(2)),
     cf.GaussianNB(),
     cf.BernoulliNB(),
     cf.MultinomialNB(),

@@ -13,7 +13,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticD
 from sklearn.exceptions import ConvergenceWarning
 
 import certifit as cf
-from certifit.certificates.likelihood import certify_gaussian, divergence
+from certifit.certificates.gaussian_classes import certify_gaussian
+from certifit.certificates.likelihood import divergence
 from certifit.data.labels import coded
 from certifit.data.source import Memory
 
@@ -131,20 +132,21 @@ def test_columns_that_say_nothing_more_are_named_and_change_nothing(kind, rng):
 def test_a_column_that_is_singular_within_a_class_is_named(kind, rng):
     X, y = rows(rng)
     X = np.column_stack([X, y == "low"]).astype(float)
-    with pytest.raises(ValueError, match=r"'x4'.*shrinkage"):
-        cf.GaussianDiscriminant(kind).fit(X, y)
-    with pytest.warns(ConvergenceWarning, match=r"'x4'.*no maximum.*was added"):
-        model = cf.GaussianDiscriminant(kind, singular="warn").fit(X, y)
-    assert not model.certificate_.holds and np.isfinite(model.predict_proba(X)).all()
+    with pytest.raises(ValueError, match=r"'x4'.*no maximum.*shrinkage"):
+        cf.GaussianDiscriminant(kind, singular="raise").fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=r"'x4'.*no maximum.*was added.*shrinkage"):
+        model = cf.GaussianDiscriminant(kind).fit(X, y)
+    assert model.certificate_.holds and np.isfinite(model.predict_proba(X)).all()
+    assert "no maximum without: " in str(model.certificate_) and "'x4'" in str(model.certificate_)
     assert np.array_equal(model.predict(X) == "low", y == "low")
     assert np.isfinite(cf.GaussianDiscriminant(kind, shrinkage=0.1).fit(X, y).predict_proba(X)).all()
 
 
 def test_fewer_rows_than_columns_are_refused_with_both_numbers(rng):
     with pytest.raises(ValueError, match="has 6 rows for 10 columns"):
-        cf.GaussianDiscriminant("class").fit(rng.normal(size=(12, 10)), np.arange(12) % 2)
+        cf.GaussianDiscriminant("class", singular="raise").fit(rng.normal(size=(12, 10)), np.arange(12) % 2)
     with pytest.raises(ValueError, match="have 12 rows for 20 columns"):
-        cf.GaussianDiscriminant().fit(rng.normal(size=(12, 20)), np.arange(12) % 2)
+        cf.GaussianDiscriminant(singular="raise").fit(rng.normal(size=(12, 20)), np.arange(12) % 2)
 
 
 def test_near_singular_covariances_keep_their_digits(rng):
@@ -195,8 +197,9 @@ def test_the_certificate_is_the_shortfall_of_the_likelihood(kind, rng):
         other = cf.GaussianDiscriminant(kind).fit(X, y)
         other.means_ = means
         fall = best - other.joint_log_likelihood(X, y) / len(X)
-        value = certify_gaussian(task, moved, 1e-8).value
-        np.testing.assert_allclose(value, fall, rtol=1e-6, atol=1e-11)
+        certificate = certify_gaussian(task, moved, 1e-8)
+        np.testing.assert_allclose(certificate.shortfall, fall, rtol=1e-6, atol=1e-11)
+        assert certificate.value >= certificate.shortfall
 
 
 def test_divergence_is_the_sum_of_the_textbook(rng):

@@ -110,10 +110,10 @@ def _no_signal():
     return cf.GaussianDiscriminant(), Memory(rng.normal(size=(200, 2)), (np.arange(200) % 10 == 0).astype(float))
 
 
-def _without_a_maximum():
+def _without_a_proof():
     X, codes = clouds(60)
-    X[:, 2] = codes
-    return cf.GaussianDiscriminant(singular="warn"), Memory(X, codes.astype(float), names=["a", "b", "c"])
+    X[:, 2] = X[:, 0] + 5e-15 * X[:, 2]  # no copy, and too near one
+    return cf.GaussianDiscriminant(), Memory(X, codes.astype(float), names=["a", "b", "c"])
 
 
 def _redundant():

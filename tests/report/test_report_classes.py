@@ -260,8 +260,8 @@ def test_probabilities_that_are_too_bold_are_a_warning():
     assert not any("bold" in title or "timid" in title for title in titles(class_context("two")[2]))
 
 
-def test_a_fit_without_a_maximum_is_a_banner_that_names_the_fault():
-    _, _, context = class_context("without_a_maximum", folds=0)
+def test_a_fit_without_a_proof_is_a_banner_that_names_the_fault():
+    _, _, context = class_context("without_a_proof", folds=0)
     page = render(context)
     body = page[page.index("<main>") :]
     assert body.index('class="banner" role="alert"') < body.index("<section")

@@ -176,13 +176,14 @@ def test_groups_stay_together_and_win_over_strata(rng):
 def test_a_candidate_without_a_fit_has_no_score_and_the_others_are_chosen_from(rng):
     X, y = rows(rng, 60)
     wide = np.hstack([X, rng.normal(size=(60, 30))])  # more columns than rows of a class
-    model = cf.CrossValidated(cf.GaussianDiscriminant("class"), {"shrinkage": [0.0, 0.1, 0.5]}, cv=3)
+    quadratic = cf.GaussianDiscriminant("class", singular="raise")
+    model = cf.CrossValidated(quadratic, {"shrinkage": [0.0, 0.1, 0.5]}, cv=3)
     with pytest.warns(FitFailedWarning, match="'shrinkage': 0.0} has no score. The covariance is singular"):
         model.fit(wide, y)
     mean, rank = model.cv_results_["mean_test_score"], model.cv_results_["rank_test_score"]
     assert np.isnan(mean[0]) and rank[0] == 3 and model.best_params_["shrinkage"] > 0
     with pytest.raises(ValueError, match="training rows of split 0"):
-        cf.CrossValidated(cf.GaussianDiscriminant("class"), {"shrinkage": [0.0]}, cv=3).fit(wide, y)
+        cf.CrossValidated(quadratic, {"shrinkage": [0.0]}, cv=3).fit(wide, y)
 
 
 def test_training_scores_of_a_curve_are_those_of_refits_and_a_search_leaves_them_out(rng):

@@ -142,14 +142,15 @@ def test_models_of_another_library_take_part(rng):
 def test_a_model_without_a_fit_is_left_out_with_the_reason(rng):
     X, y = rows(rng, 40)
     wide = np.hstack([X, rng.normal(size=(40, 20))])
-    models = {"quadratic": cf.GaussianDiscriminant("class"), "gaussian": cf.GaussianNB()}
+    quadratic = cf.GaussianDiscriminant("class", singular="raise")
+    models = {"quadratic": quadratic, "gaussian": cf.GaussianNB()}
     for most_refits in (None, 100):
         board = leaderboard(models, wide, y, cv=4, most_refits=most_refits)
         assert [entry.name for entry in board.entries if entry.model is not None] == ["gaussian"]
         assert board.notes[0].startswith("Quadratic is left out. The covariance is singular within class")
         assert board.notes[0] in board.sentences()
     with pytest.raises(NoFit, match="Quadratic is left out"):
-        leaderboard({"quadratic": cf.GaussianDiscriminant("class")}, wide, y, cv=4)
+        leaderboard({"quadratic": quadratic}, wide, y, cv=4)
 
 
 def test_classifiers_and_regressors_are_not_compared(rng):

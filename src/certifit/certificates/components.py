@@ -74,7 +74,10 @@ class ComponentsCertificate(Certificate):
                 f"{100 * self.outside:.3g} % of the variance."
             )
         if len(self.names) > self.rank:
-            out.append(f"The rows vary in {self.rank} directions only; the other components have variance 0.")
+            out.append(
+                f"The rows vary in {self.rank} directions only, beyond the rounding of their entries; the other "
+                "components have variance 0 to that rounding."
+            )
         if self.gap is not None and self.gap <= self.rounding + self.residual:
             out.append(
                 "The smallest variance kept equals the largest dropped to rounding: which directions of that variance "
@@ -171,7 +174,7 @@ def _misplaced(task: VarianceTask, state: Directions) -> float:
     """How far the centre is from the rows' own, in units of their spread, and the scales, relative."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         step = np.abs(state.mean - task.mean)
-        step = np.maximum(step - 64 * UNIT * np.maximum(np.abs(state.mean), np.abs(task.mean)), 0.0)
+        step = np.maximum(step - 4 * UNIT * np.maximum(np.abs(state.mean), np.abs(task.mean)), 0.0)
         off = float(np.linalg.norm(step / task.unit / task.scale)) / math.sqrt(max(task.total, TINY))
         stretched = float(np.abs(state.scale / task.scale - 1).max(initial=0.0))
     return max(off, stretched)

@@ -108,7 +108,7 @@ def _logistic(asked: Asked) -> Any:
 def _discriminant(asked: Asked, covariance: str = "shared") -> Any:
     from certifit.models.generative import GaussianDiscriminant
 
-    model = GaussianDiscriminant(covariance, standardize=True, **_but(asked.common, "fit_intercept"))
+    model = GaussianDiscriminant(covariance, standardize=True, singular="raise", **_but(asked.common, "fit_intercept"))
     return _tuned(model, asked, "shrinkage", "shrinkage")
 
 

@@ -149,6 +149,12 @@ class BernoulliNB(CountNB):
             raise ValueError("binarize=None needs X of 0 and 1. Use binarize=0.0, or another threshold.")
         return counts
 
+    def _task_of(self, statistic: CellCounts, source: Source) -> CountTask:
+        task = super()._task_of(statistic, source)
+        assert isinstance(task, BernoulliTask)
+        task.threshold = None if self.binarize is None else float(self.binarize)
+        return task
+
     def _finite_part(self) -> Array:
         return self.feature_log_prob_ + log_not(self.feature_log_prob_)
 

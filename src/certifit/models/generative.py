@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from certifit.certificates.likelihood import LikelihoodCertificate, certify_gaussian
+from certifit.certificates.gaussian_classes import certify_gaussian
+from certifit.certificates.likelihood import LikelihoodCertificate
 from certifit.data.cells import Cells
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
@@ -33,8 +34,8 @@ class GaussianDiscriminant(GenerativeClassifier):
 
     The maximum is a closed form of class moments, found in one pass. One covariance for all classes makes the
     boundaries linear. A column that is constant, or a combination of others, over all rows is named in `certificate_`
-    and left out; within classes alone it leaves no maximum, which is refused with its name.
-    certificate:  shortfall of the mean log-likelihood, in nats a row
+    and left out; within classes alone it leaves no maximum (see `singular`).
+    certificate:  shortfall of the mean log-likelihood, in nats per row, and error of every stored number, relative
 
     Parameters
     ----------
@@ -48,19 +49,21 @@ class GaussianDiscriminant(GenerativeClassifier):
         shrinkage after a StandardScaler. Without shrinkage it changes nothing.
     priors : None or one number a class, default None
         None is the classes' shares of the rows. Given ones weigh the classes in a shared covariance too.
-    singular : "raise" or "warn", default "raise"
-        What to do where a covariance is singular within classes, so that the likelihood has no maximum: refuse, naming
-        the columns, or warn and add a millionth of the mean variance of all rows to every variance.
+    singular : "warn" or "raise", default "warn"
+        What to do where a covariance is singular within classes, so that the likelihood has no maximum. "warn" names
+        the columns and adds to every variance a millionth of the column's variance over all rows: the certificate is
+        about the maximum of that. "raise" refuses, naming the columns.
     basis, encoder : as for LinearRegression
     tol : float >= 0, default 1e-8
-        Largest shortfall, in nats a row, that counts as the maximum.
+        Largest shortfall, in nats per row, and largest relative error of a stored number that count as the maximum.
 
     Attributes
     ----------
     classes_, priors_, means_ : of every class
     covariance_ : d x d (shared), classes x d x d (class) or classes x d (diagonal); sums over rows are divided by their
         weight, not by that less 1
-    roots_ : lower triangles T with covariance^-1 = T'T
+    roots_ : lower triangles T with covariance^-1 = T'T, which predict: where columns nearly repeat others they have
+        digits that no float64 covariance has
     coef_, intercept_ : of the linear boundaries, for covariance="shared"; of two classes, one row: log-odds
     class_count_ : weight of the rows of every class
     certificate_ : see above
@@ -82,7 +85,7 @@ class GaussianDiscriminant(GenerativeClassifier):
         shrinkage: float = 0.0,
         standardize: bool = False,
         priors: Any = None,
-        singular: str = "raise",
+        singular: str = "warn",
         basis: Any = None,
         encoder: Any = None,
         tol: float = 1e-8,

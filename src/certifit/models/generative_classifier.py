@@ -44,7 +44,7 @@ class GenerativeClassifier(Classifier):
         self._check_parameters()
         self.classes_ = classes
         mapped = self.fit_maps(source)
-        self._settle(self.statistic(mapped, ByLabel(len(classes))), mapped)
+        self._settle(self.statistic(mapped, ByLabel(len(classes))), mapped, mapped)
         return self
 
     def class_fold_models(
@@ -90,23 +90,29 @@ class GenerativeClassifier(Classifier):
     def statistic(self, source: Source, cells: Cells) -> Any:
         """Sums of the mapped rows by cell."""
 
-    def solve(self, statistic: Any, source: Source) -> Any:
-        """Store the closed form of a statistic of the classes; the task that has it."""
+    def solve(self, statistic: Any, source: Source, rows: Source | None = None) -> Any:
+        """Store the closed form of a statistic of the classes; the task that has it. rows: what it was summed from."""
         task = self._task_of(statistic, source)
+        task.rows, task.cells = rows, ByLabel(len(self.classes_))
         self._store(task, task.solve())
         return task
 
-    def _settle(self, statistic: Any, source: Source) -> None:
-        """The closed form of a statistic, its certificate, both stored."""
+    def _settle(self, statistic: Any, source: Source, rows: Source | None = None) -> None:
+        """The closed form of a statistic, its certificate, both stored. rows: all that it was summed from."""
         self.column_names_ = list(source.names)
-        task = self.solve(statistic, source)
+        task = self.solve(statistic, source, rows)
         self.data_ = {"n_rows": int(statistic.n_rows.sum()), "sum_weight": float(self.class_count_.sum())}
         self.certificate_ = self._certified(task, self._state())
+        if task.mended:
+            warnings.warn(task.mended, ConvergenceWarning, stacklevel=5)
         if not self.certificate_.holds:
             warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=5)
 
     def _task(self, source: Source) -> Any:
-        return self._task_of(self.statistic(source, ByLabel(len(self.classes_))), source)
+        cells = ByLabel(len(self.classes_))
+        task = self._task_of(self.statistic(source, cells), source)
+        task.rows, task.cells = source, cells
+        return task
 
     @abstractmethod
     def _task_of(self, statistic: Any, source: Source) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from certifit.certificates.certificate import Certificate
-from certifit.certificates.likelihood import certify_gaussian
+from certifit.certificates.gaussian_classes import certify_gaussian
 from certifit.data.cells import ByLabel, Cells
 from certifit.data.columns import Array
 from certifit.data.gate import class_source, unchanged_on_error
@@ -51,8 +51,8 @@ class NaiveBayes(GenerativeClassifier):
         own = self.statistic(source, ByLabel(len(self.classes_)))
         return own if sums is None else sums + own
 
-    def _settle(self, statistic: Any, source: Source) -> None:
-        super()._settle(statistic, source)
+    def _settle(self, statistic: Any, source: Source, rows: Source | None = None) -> None:
+        super()._settle(statistic, source, rows)
         self._sums = statistic
 
 

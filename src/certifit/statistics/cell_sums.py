@@ -185,7 +185,59 @@ def cell_counts(source: Source, cells: Cells, threshold: float | None = None) ->
     return total
 
 
-def _counts(run: Block, cells: Cells, threshold: float | None, block_rows: int) -> CellCounts:
+def absent_weights(source: Source, cells: Cells, threshold: float | None) -> Array:
+    """Weight of the rows of every cell that have 0, or no more than the threshold, in every column; cells x columns.
+
+    Weights are cut into slices of so few bits that sums of them are exact: sums of all rows less those of the rows that
+    have the column lose nothing, slice by slice. As many passes as the weights need slices.
+    """
+    found = source.reduce(_Weights.of)
+    bits = 52 - max(int(found.n_rows).bit_length(), 1)
+    total = np.zeros((cells.n_cells, source.n_features))
+    top = int(np.frexp(found.largest)[1])
+    while found.smallest > 0 and top > np.frexp(found.smallest)[1] - 54:
+        part = source.reduce(
+            partial(_counts, cells=cells, threshold=threshold, block_rows=source.block_rows, bits=(top, top - bits))
+        )
+        total += part.weight[:, None] - part.counts
+        top -= bits
+    return total
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """Rows, and their largest and smallest weight above 0."""
+
+    n_rows: int
+    largest: float
+    smallest: float
+
+    @staticmethod
+    def of(run: Block) -> _Weights:
+        weight = np.ones(run.n_rows) if run.weight is None else run.weight[run.weight > 0]
+        return _Weights(run.n_rows, float(weight.max(initial=0.0)), float(weight.min(initial=np.inf)))
+
+    def __add__(self, other: _Weights) -> _Weights:
+        most, least = max(self.largest, other.largest), min(self.smallest, other.smallest)
+        return _Weights(self.n_rows + other.n_rows, most, least)
+
+
+def _slice(weight: Array, top: int, bottom: int) -> Array:
+    """The bits of the weights from 2^top down to 2^bottom."""
+
+    def above(power: int) -> Array:
+        cut = np.ldexp(1.0, min(max(power, -1074), 1023))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.where(weight / cut >= 2.0**53, weight, np.floor(weight / cut) * cut)
+
+    return above(bottom) - above(top)
+
+
+def _counts(
+    run: Block, cells: Cells, threshold: float | None, block_rows: int, bits: tuple[int, int] | None = None
+) -> CellCounts:
+    if bits is not None:
+        run = replace(run, weight=_slice(np.ones(run.n_rows) if run.weight is None else run.weight, *bits))
     d = run.X.shape[1]
     scales = (np.ones(d), np.zeros((cells.n_cells, d)), 1.0)
     numbers = cells.of(run)

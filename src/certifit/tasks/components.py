@@ -21,10 +21,12 @@ from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
 from certifit.statistics.factor import DEPENDENT, System
 from certifit.statistics.gram import Gram, gram
-from certifit.statistics.residual import MATRIX_ERROR, UNIT
+from certifit.statistics.residual import MATRIX_ERROR, TWOFOLD_UNIT, UNIT
 
 SHARP = 1e-8  # largest relative error of a variance from float64 sums
 SHARP_TOTAL = 1e-11  # largest error of the matrix, of its trace
+MOST_BLOCK_ROWS = 1 << 16
+ENTRY = 4 * UNIT  # rounding of the entries, relative to their size about zero
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class VarianceTask(ABC):
     """What a solver and a certificate need of the rows; A is never asked for as such.
 
     total: trace of A. error: how far A as held can be from the rows' own, in the spectral norm.
-    noise: standard deviations below this are rounding of the rows themselves.
+    noise: standard deviations below this are rounding: 2^-46 of the root of the total, and of the entries some units in
+    their last places, so that an offset of the rows hides no variance that they have.
     """
 
     source: Source
@@ -106,6 +109,10 @@ class VarianceTask(ABC):
             self._values = (matrix, np.linalg.eigvalsh(matrix)[::-1])
         return self._values[1]
 
+    def _constant_times(self, powers: Array) -> Array:
+        """What scaled constant columns are multiplied by: they stay as they are, and centred ones are 0 in any unit."""
+        return np.ones(len(powers)) if self.center else 1.0 / powers
+
     def _check_weight(self) -> None:
         if self.sum_weight - self.ddof > 0:
             return
@@ -132,7 +139,7 @@ class ColumnVariance(VarianceTask):
     def __init__(self, source: Source, center: bool, standardize: bool, ddof: float) -> None:
         self.source, self.center, self.standardize, self.ddof = source, center, standardize, ddof
         self._set(gram(source, centred=center))
-        cancels = standardize and not (self._sure | (self._spread == 0)).all()  # standard deviations
+        cancels = standardize and not self._sure.all()  # standard deviations
         if cancels or 0 != self.total <= 2 * self.error:
             self.refine()
         self._refuse_range()
@@ -166,7 +173,8 @@ class ColumnVariance(VarianceTask):
             raise ValueError("a root needs twofold sums")
         order = np.concatenate([[d], np.arange(d)]) if self.center else np.arange(d)
         places = np.ix_(order, order)
-        norms = S.norms if not self.center else np.concatenate([[np.sqrt(S.sum_weight)], S.norms])
+        about_shift = np.sqrt(np.diagonal(S.sums)[:d])  # what sums are rounded relative to
+        norms = about_shift if not self.center else np.concatenate([[np.sqrt(S.sum_weight)], about_shift])
         upper = twofold_root(S.sums[places], S.low[places], norms)
         first = int(self.center)  # eliminating the column of ones first centres the others
         return np.asarray(upper[first:, first:] * self._times / np.sqrt(S.sum_weight))
@@ -179,10 +187,18 @@ class ColumnVariance(VarianceTask):
         self._check_weight()
         centred, low = _about_mean(statistic)
         about_shift = np.diagonal(statistic.sums)[:d]
-        rounding = MATRIX_ERROR if low is None else 16 * UNIT * UNIT
-        self._spread = np.maximum(np.diagonal(centred), 0.0)
-        self._spread[self._spread <= 4 * (DEPENDENT * statistic.norms) ** 2] = 0.0
-        self._sure = self._spread * 1e-8 >= rounding * about_shift
+        # The low parts of a block are added in float64: roundings of one sign add up row by row.
+        lost = 4 * max(TWOFOLD_UNIT, UNIT**2 * min(statistic.n_rows, MOST_BLOCK_ROWS))
+        rounding = MATRIX_ERROR if low is None else lost
+        about, within = about_shift, centred
+        if self.standardize and not self.center:  # standard deviations are about the mean all the same
+            apart = gram(self.source, centred=True, twofold=low is not None)
+            about = np.diagonal(apart.sums)[:d] * (s.scale / apart.scaling.scale) ** 2
+            within = _about_mean(apart)[0] * (s.scale / apart.scaling.scale) ** 2
+        self._spread = np.maximum(np.diagonal(within), 0.0)
+        # A constant column is shifted to 0 by its value, unless it is sparse: then sums of it leave their rounding.
+        self._spread[self._spread <= (0.0 if low is None else rounding * about)] = 0.0
+        self._sure = self._spread * 1e-8 >= rounding * about
         self._set_units(s.scale)
         self.mean = np.zeros(d)
         if self.center:
@@ -191,17 +207,29 @@ class ColumnVariance(VarianceTask):
         with np.errstate(under="ignore"):
             self.matrix = matrix * self._times[:, None] * self._times[None, :] / W
             self.error = rounding * float(about_shift @ self._times**2) / W
-            self.noise = DEPENDENT * float(np.linalg.norm(statistic.norms * self._times)) / np.sqrt(W)
+            entries = ENTRY * float(np.linalg.norm(statistic.norms * self._times)) / np.sqrt(W)
+            size = float(about_shift @ self._times**2) / W
         self.total = float(np.trace(self.matrix))
-        self.error += 16 * UNIT * abs(self.total)
-        if abs(self.total) <= self.noise**2:  # rows that do not vary
+        if low is not None:  # entries times the root of a weight are rounded before they are multiplied
+            self.error += 4 * UNIT * float(np.sqrt(size * max(self.total, 0.0)))
+        self.noise = DEPENDENT * float(np.sqrt(max(self.total, 0.0))) + entries
+        self.error += (16 * UNIT + self._scale_error(about, rounding)) * abs(self.total)
+        if low is not None and self.total <= 2 * self.error:  # rows that do not vary
             self.matrix, self.total, self.error = np.zeros((d, d)), 0.0, 0.0
+
+    def _scale_error(self, about: Array, rounding: float) -> float:
+        """Largest relative error of a variance that columns are divided by; entries by roots of weights are rounded."""
+        if not self.standardize:
+            return 0.0
+        used = self._spread > 0
+        cancelled = about[used] / self._spread[used]
+        return float((rounding * cancelled + 4 * UNIT * np.sqrt(cancelled)).max(initial=0.0))
 
     def _set_units(self, powers: Array) -> None:
         """What the scaled columns are multiplied by to become z / unit."""
         if self.standardize:
             sd = np.sqrt(self._spread / self.gram.sum_weight)
-            self._times = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), 1.0)
+            self._times = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), self._constant_times(powers))
             with np.errstate(over="ignore", under="ignore"):
                 self.scale = np.where(sd > 0, sd / powers, 1.0)
             self.unit = 1.0

@@ -4,6 +4,9 @@ p(x, k) = pi_k N(x; m_k, S_k). The likelihood is largest at pi_k = W_k / W, m_k 
 (x - m_k)(x - m_k)' over the rows of class k; with one S for all classes at the mean of those over all rows. Given
 priors weigh the classes as if they had those shares. shrinkage s: (1 - s) S + s t U, U the identity, or the diagonal of
 the variances over all rows; t is the mean over columns of S_jj / U_jj.
+
+Where S is singular within classes the likelihood has no maximum. Less e_j (S^-1)_jj / 2 per row and column it has one,
+at the covariance with e_j added to S_jj: e_j is a millionth of the column's variance over all rows.
 """
 
 from __future__ import annotations
@@ -15,14 +18,17 @@ from typing import Any
 
 import numpy as np
 
+from certifit.data.cells import Cells
 from certifit.data.columns import Array
+from certifit.data.source import Source
 from certifit.runtime import one_blas_thread
 from certifit.statistics import twofold as tf
 from certifit.statistics.cell_sums import CellMoments
 from certifit.statistics.class_scatter import ClassScatter, about_mean
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
+from certifit.statistics.residual import MATRIX_ERROR, UNIT
 
-MENDED = 1e-6  # of the mean variance of all rows
+MENDED = 1e-6  # of a column's variance over all rows
 _LOG_2PI = float(np.log(2 * np.pi))
 
 
@@ -75,13 +81,19 @@ class Shrinkage:
 class GaussianTask(ABC):
     """What classes with covariances of any kind share.
 
-    is_mended: where the likelihood has no maximum, a small number is added to every variance (`added`) and `unbounded`
-    says why; otherwise that is refused.
+    is_mended: where the likelihood has no maximum, a millionth of every column's variance over all rows is added to its
+    variances (`added`) and `unbounded` says why; otherwise that is refused.
+    rows, cells: what the moments were summed from, where a certificate may read them again.
+    relations: (columns, others, times) of the redundant columns, x_c = constant + times x_others, in the user's units.
     """
+
+    rows: Source | None = None
+    cells: Cells | None = None
+    relations: tuple[Array, Array, Array] | None = None
 
     def __init__(
         self, moments: Any, shrinkage: Shrinkage, priors: Array | None, names: Sequence[str], classes: Array,
-        is_mended: bool, added: float,
+        is_mended: bool, added: float | Array,
     ) -> None:  # fmt: skip
         self.moments, self.names, self.classes = moments, names, classes
         self.shrinkage, self.in_variances = shrinkage.share, shrinkage.in_variances
@@ -101,12 +113,60 @@ class GaussianTask(ABC):
     def _solved(self) -> GaussianState:
         """The closed form."""
 
-    def _mend(self, fault: str, variances: Array) -> None:
+    @abstractmethod
+    def _spreads(self) -> Array:
+        """Standard deviations over all rows, in scaled units."""
+
+    def ridge_error(self) -> float:
+        """How far the ridge can be off, relative: as far as variances over all rows are, where it is made of them."""
+        uses_total = (self.shrinkage > 0 and self.in_variances) or bool(np.any(self.added))
+        return self._total_error() if uses_total else 4 * MATRIX_ERROR
+
+    @abstractmethod
+    def _total_error(self) -> float:
+        """Largest relative error of a variance over all rows."""
+
+    def ridge(self, variances: Array) -> Array:
+        """What shrinkage puts on the diagonal of a covariance of these variances, and what is added; scaled units."""
+        if not self.shrinkage and not np.any(self.added):
+            return np.zeros(len(variances))
+        scale = self.moments.scaling.scale
+        units = self._spreads() if self.in_variances else scale
+        with np.errstate(over="ignore", under="ignore"):
+            size = np.max(1.0 / units)  # the largest column counts most; relative to it nothing overflows
+            trace = np.sum(variances * (1.0 / units / size) ** 2)
+            ridge = self.shrinkage * trace / len(scale) * (size * units) ** 2 + self.added * scale * scale
+        _refuse_range(self.names, ridge)
+        return np.asarray(ridge)
+
+    @property
+    def kind(self) -> str:
+        """What is maximised, in words."""
+        shrunk = ", its covariance shrunk," if self.shrinkage else ""
+        if not self.unbounded:
+            return f"likelihood{shrunk}"
+        reason = self.unbounded[0].lower() + self.unbounded[1:]
+        return (
+            f"likelihood{shrunk} with a millionth of every column's variance over all rows added to its variances "
+            f"(it has no maximum without: {reason})"
+        )
+
+    @property
+    def mended(self) -> str:
+        """What was done where the likelihood has no maximum, and what to do; nothing where it has one."""
+        if not self.unbounded:
+            return ""
+        return (
+            f"{self.unbounded}: the likelihood has no maximum. A millionth of every column's variance over all rows "
+            f"was added to its variances, and the fit is the maximum of that. {self._advice}"
+        )
+
+    def _mend(self, reason: str, advice: str, variances: Array) -> None:
         """Refuse, or add to the variances; `variances` are those of all rows, in the user's units."""
         if not self.is_mended:
-            raise ValueError(fault)
-        self.unbounded = fault
-        self.added += MENDED * float(np.mean(variances))
+            raise ValueError(f"{reason}: the likelihood has no maximum. {advice}")
+        self.unbounded, self._advice = reason, advice
+        self.added = self.added + MENDED * variances
 
 
 class FullCovariance(GaussianTask):
@@ -138,10 +198,11 @@ class FullCovariance(GaussianTask):
     @one_blas_thread
     def _solved(self) -> GaussianState:
         factors = self._factors()
-        redundant, fault = self._redundant(factors)
+        redundant, *fault = self._redundant(factors)
         if fault:
-            self._mend(fault, np.diagonal(self.moments.total_covariance()))
-            factors, redundant = self._factors(), ()
+            self._mend(fault[0], fault[1], np.diagonal(self.moments.total_covariance()))
+            factors = self._factors()
+            redundant = self._constant(factors)
         self.condition = max(factor.condition for factor in factors)
         d, scale = len(self.names), self.moments.scaling.scale
         roots = np.zeros((len(factors), d, d))
@@ -160,21 +221,15 @@ class FullCovariance(GaussianTask):
 
     def _shrunk(self, matrix: Array) -> Array:
         out = matrix * (1 - self.shrinkage)
-        out[np.diag_indices(len(out))] += self._ridge(matrix)
+        out[np.diag_indices(len(out))] += self.ridge(np.diagonal(matrix))
         return out
 
-    def _ridge(self, matrix: Array) -> Array:
-        """What shrinkage puts on the diagonal, and what is added, in scaled units."""
-        if not self.shrinkage and not self.added:
-            return np.zeros(len(matrix))
-        scale = self.moments.scaling.scale
-        units = self._spreads() if self.in_variances else scale
-        with np.errstate(over="ignore", under="ignore"):
-            size = np.max(1.0 / units)  # the largest column counts most; relative to it nothing overflows
-            trace = np.sum(np.diagonal(matrix) * (1.0 / units / size) ** 2)
-            ridge = self.shrinkage * trace / len(scale) * (size * units) ** 2 + self.added * scale * scale
-        _refuse_range(self.names, ridge)
-        return np.asarray(ridge)
+    def _total_error(self) -> float:
+        total = self.moments.total
+        d = len(self.names)
+        scatter = np.diagonal(about_mean(total)[2])
+        used = scatter > 0
+        return float((4 * MATRIX_ERROR * np.diagonal(total.sums)[:d][used] / scatter[used]).max(initial=MATRIX_ERROR))
 
     def _spreads(self) -> Array:
         """Standard deviations over all rows, in scaled units; 1 for a constant column."""
@@ -199,42 +254,56 @@ class FullCovariance(GaussianTask):
 
     def _system(self, shares: Array) -> System:
         matrix, low = self.moments.mean_of(shares)
-        less, ridge = 1 - self.shrinkage, self._ridge(matrix)
+        less, ridge = 1 - self.shrinkage, self.ridge(np.diagonal(matrix))
         if low is not None and self.shrinkage:
             matrix, low = tf.multiply((matrix, low), (np.asarray(less), np.zeros(())))
         elif self.shrinkage:
             matrix = matrix * less
-        return System.of(matrix, low, ridge, np.sqrt(less) * self.moments.norms)
+        # What is added to the variances is far above the rounding of any column that varies.
+        norms = np.sqrt(less) * (self._spreads() if self.unbounded else self.moments.norms)
+        return System.of(matrix, low, ridge, norms)
 
-    def _redundant(self, factors: list[Factor]) -> tuple[tuple[int, ...], str]:
-        """Columns that are combinations of others over all rows, and what to say where some are so within classes."""
+    def _redundant(self, factors: list[Factor]) -> tuple[Any, ...]:
+        """Columns that are combinations of others over all rows; a fault and advice where some are within classes."""
         if not any(len(factor.dependent) for factor in factors):
-            return (), ""
-        d = len(self.names)
+            return ((),)
+        d, scale = len(self.names), self.moments.scaling.scale
         total = self.moments.total
         _, _, scatter, low = about_mean(total)
         everywhere = twofold_factor(System.of(scatter, low, np.zeros(d), total.norms))
         for k, factor in enumerate(factors):
             own = np.setdiff1d(factor.dependent, everywhere.dependent)
             if len(own):
-                return (), self._singular(own, None if self.is_shared else k)
-        return tuple(int(j) for j in everywhere.dependent), ""
+                return (), *self._singular(own, None if self.is_shared else k)
+        kept, dependent = everywhere.kept, everywhere.dependent
+        with np.errstate(over="ignore", under="ignore"):
+            times = everywhere.relations * scale[kept] / scale[dependent][:, None]
+        self.relations = dependent, kept, times
+        return (tuple(int(j) for j in dependent),)
 
-    def _singular(self, columns: Array, k: int | None) -> str:
+    def _constant(self, factors: list[Factor]) -> tuple[int, ...]:
+        """Columns without a variance over all rows: nothing was added to theirs."""
+        dependent = factors[0].dependent
+        others = np.setdiff1d(np.arange(len(self.names)), dependent)
+        self.relations = dependent, others, np.zeros((len(dependent), len(others)))
+        return tuple(int(j) for j in dependent)
+
+    def _singular(self, columns: Array, k: int | None) -> tuple[str, str]:
         where = "within the classes" if k is None else f"within class {self.classes.tolist()[k]!r}"
         less = "" if k is None else ", covariance='shared'"
         n_rows = int(self.moments.n_rows.sum() if k is None else self.moments.n_rows[k])
         if n_rows - (len(self.classes) if k is None else 1) < len(self.names):
             return (
                 f"The covariance is singular {where}, which {'have' if k is None else 'has'} {n_rows} rows for "
-                f"{len(self.names)} columns: the likelihood has no maximum. Use shrinkage=0.1 or so{less}, "
-                "covariance='diagonal', or fewer columns (PCA)."
+                f"{len(self.names)} columns",
+                f"Use shrinkage=0.1 or so{less}, covariance='diagonal', or fewer columns (PCA).",
             )
         shown = ", ".join(repr(self.names[j]) for j in columns[:10]) + (", ..." if len(columns) > 10 else "")
         noun, verb = ("column", "is") if len(columns) == 1 else ("columns", "are")
         return (
-            f"The covariance is singular {where}: {len(columns)} {noun} {verb} constant there, or a combination of "
-            f"others: {shown}. The likelihood has no maximum. Use shrinkage=0.1 or so{less}, or drop the {noun}."
+            f"The covariance is singular {where}, where {len(columns)} {noun} {verb} constant or a combination of "
+            f"others ({shown})",
+            f"Use shrinkage=0.1 or so{less}, or drop the {noun}.",
         )
 
 
@@ -245,7 +314,7 @@ class DiagonalCovariance(GaussianTask):
 
     def __init__(
         self, moments: CellMoments, shrinkage: Shrinkage, priors: Array | None, names: Sequence[str], classes: Array,
-        is_mended: bool = False, added: float = 0.0,
+        is_mended: bool = False, added: float | Array = 0.0,
     ) -> None:  # fmt: skip
         super().__init__(moments, shrinkage, priors, names, classes, is_mended, added)
 
@@ -266,21 +335,36 @@ class DiagonalCovariance(GaussianTask):
         is_constant = (variances[seen] <= 0).all(axis=0) & _is_equal(means[seen])
         flat = np.argwhere((variances <= 0) & ~is_constant)
         if len(flat):
-            self._mend(self._singular(*flat[0]), self.moments.total_variances())
-            variances, is_constant = self._covariance(), np.zeros(len(self.names), dtype=bool)
+            self._mend(*self._singular(*flat[0]), self.moments.total_variances())
+            variances = self._covariance()
+            is_constant = np.asarray((variances[seen] <= 0).all(axis=0))
         with np.errstate(divide="ignore", over="ignore"):
             roots = np.where(is_constant, 0.0, 1.0 / np.sqrt(np.where(is_constant, 1.0, variances)))[:, None, :]
         _refuse_range(self.names, variances, roots)
-        redundant = tuple(int(j) for j in np.flatnonzero(is_constant))
-        return GaussianState(self.priors, means, variances, roots, redundant)
+        constant, others = np.flatnonzero(is_constant), np.flatnonzero(~is_constant)
+        self.relations = constant, others, np.zeros((len(constant), len(others)))
+        return GaussianState(self.priors, means, variances, roots, tuple(int(j) for j in constant))
+
+    def _spreads(self) -> Array:
+        variances = self.moments.total_variances()
+        return np.asarray(np.sqrt(np.where(variances > 0, variances, 1.0)) * self.moments.scaling.scale)
+
+    def _total_error(self) -> float:
+        # Sums of squares about means, which are rounded; a number added to all is a share of the largest variance.
+        spreads, scale = self._spreads(), self.moments.scaling.scale
+        rounded = UNIT * np.abs(self.moments.means * scale).max(axis=0)
+        used = spreads > 16 * rounded
+        if not self.in_variances and np.ndim(self.added) == 0:
+            used &= spreads / scale == (spreads / scale).max()
+        return 4 * MATRIX_ERROR + 8 * float((rounded[used] / spreads[used]).max(initial=0.0))
 
     def _has_rows(self) -> Array:
         return np.asarray(self.moments.weight > 0)
 
-    def _singular(self, k: int, j: int) -> str:
+    def _singular(self, k: int, j: int) -> tuple[str, str]:
         return (
-            f"Column {self.names[j]!r} is constant within class {self.classes.tolist()[k]!r}: the likelihood has no "
-            "maximum. Drop the column, or add to the variances (shrinkage=0.1 or so, var_smoothing=1e-9)."
+            f"Column {self.names[j]!r} is constant within class {self.classes.tolist()[k]!r}",
+            "Drop the column, or add to the variances (shrinkage=0.1 or so, var_smoothing=1e-9).",
         )
 
 

@@ -9,9 +9,8 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.statistics import products
-from certifit.statistics.factor import DEPENDENT
 from certifit.statistics.gram import Scaling, refuse_no_weight
-from certifit.statistics.residual import MATRIX_ERROR, UNIT
+from certifit.statistics.residual import MATRIX_ERROR
 from certifit.tasks.components import VarianceTask
 
 FAR = 100.0  # squares about zero by squares about the mean: beyond it rows are centred first
@@ -34,17 +33,23 @@ class ProductVariance(VarianceTask):
         mean = scaling.shift + step
         spread = np.maximum(about_shift - step**2, 0.0)
         about_zero = spread + mean**2
-        spread[spread <= MATRIX_ERROR * about_shift + DEPENDENT**2 * about_zero] = 0.0
+        if standardize and not center:  # standard deviations are about the mean all the same
+            about_shift, spread = self._apart(scaling)
+        spread[spread <= MATRIX_ERROR * about_shift] = 0.0
         self._set_units(scaling.scale, spread)
         self._scaling = replace(scaling, shift=mean if self.center else np.zeros(len(mean)))
+        self._lack = np.zeros(len(mean))  # what the rounded mean lacks of the rows' own, where rows are centred by it
         self.mean = self._scaling.shift / scaling.scale
         squares = self._times**2
         self.total = float((spread if self.center else about_zero) @ squares)
         self._is_near = float((self._scaling.shift**2) @ squares) <= FAR * self.total
-        entered = about_zero if self._is_near else about_shift + UNIT * np.sqrt(about_shift * about_zero)
-        self.error = MATRIX_ERROR * float(entered @ squares) + (4 * UNIT) ** 2 * float(about_zero @ squares)
-        most = float((spread + MATRIX_ERROR * about_shift) @ squares) if self.center else self.total
-        if most <= DEPENDENT**2 * float(about_zero @ squares):  # rows that do not vary
+        self.error = MATRIX_ERROR * float((about_zero if self._is_near else about_shift) @ squares)
+        if standardize:
+            used = spread > 0
+            self.error += MATRIX_ERROR * float((about_shift[used] / spread[used]).max(initial=0.0)) * self.total
+        if self.center and not self._is_near and self.total > 0:
+            self._centre_exactly(squares)
+        if self.center and self.total <= 2 * self.error:  # rows that do not vary
             self.total = self.error = 0.0
         self.noise = float(np.sqrt(self.error))
         self._refuse_range()
@@ -54,7 +59,26 @@ class ProductVariance(VarianceTask):
         if self.total == 0:  # rows that do not vary but for rounding
             return np.zeros(directions.shape)
         columns = np.ascontiguousarray(directions)
-        return products.product(self.source, self._scaling, self._times, columns, self._is_near) / self._sum
+        found = products.product(self.source, self._scaling, self._times, columns, self._is_near) / self._sum
+        lack = self._lack * self._times
+        return found - np.outer(lack, lack @ columns) if lack.any() else found
+
+    def _apart(self, scaling: Scaling) -> tuple[Array, Array]:
+        """Squares about a shift near the means, and about the means."""
+        first, near = products.moments(self.source, centred=True)
+        near = replace(near, shift=near.shift + first.sums / first.weight)
+        total = products.moments_about(self.source, near)
+        about = total.squares / total.weight * (scaling.scale / near.scale) ** 2
+        step = total.sums / total.weight * (scaling.scale / near.scale)
+        return about, np.maximum(about - step**2, 0.0)
+
+    def _centre_exactly(self, squares: Array) -> None:
+        """A pass about the mean as it is rounded: what it lacks, and variances that lose nothing to it."""
+        total = products.moments_about(self.source, self._scaling)
+        about = total.squares / total.weight
+        self._lack = total.sums / total.weight
+        self.total = float((about - self._lack**2) @ squares)
+        self.error += MATRIX_ERROR * float(about @ squares)
 
     @property
     def is_refined(self) -> bool:
@@ -83,7 +107,7 @@ class ProductVariance(VarianceTask):
                 self._times = powers.min() / powers
             return
         sd = np.sqrt(spread)
-        self._times = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), 1.0)
+        self._times = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), self._constant_times(powers))
         with np.errstate(over="ignore", under="ignore"):
             self.scale = np.where(sd > 0, sd / powers, 1.0)
         self.unit = 1.0

@@ -22,7 +22,7 @@ from certifit.statistics import twofold as tf
 from certifit.statistics.factor import DEPENDENT
 from certifit.statistics.gram import ColumnSizes, counted, refuse_no_weight
 from certifit.statistics.residual import MATRIX_ERROR, UNIT
-from certifit.tasks.components import VarianceTask, twofold_root
+from certifit.tasks.components import ENTRY, VarianceTask, twofold_root
 
 PIECE = 2048  # columns at a time
 FAR = 100.0  # squares about zero by squares about the mean: beyond it rows are centred first
@@ -47,7 +47,7 @@ class RowVariance(VarianceTask):
         self._is_near = True
         self._set_kernel(self._raw_kernel(), None)
         if self._about_zero > FAR * self.total:
-            self._is_near = False
+            self._leave_zero()
             self._set_kernel(*self._summed(twofold=False))
         self._refuse_range()
 
@@ -63,7 +63,7 @@ class RowVariance(VarianceTask):
 
     def refine(self) -> None:
         """The same from twofold sums of centred rows."""
-        self._is_near = False
+        self._leave_zero()
         self._set_kernel(*self._summed(twofold=True))
 
     def product(self, directions: Array) -> Array:
@@ -104,7 +104,8 @@ class RowVariance(VarianceTask):
         mean, sd = (np.concatenate(part) for part in zip(*moments, strict=True))
         if not np.isfinite(mean).all():
             refuse_nonfinite(self.source)
-        self._times = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), 1.0)
+        left = self._constant_times(self._power) if self.standardize else np.ones(len(sd))
+        self._times = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), left)
         self.unit = 1.0 if self.standardize else 1.0 / one
         self.scale = np.ones(len(powers))
         if self.standardize:
@@ -112,7 +113,15 @@ class RowVariance(VarianceTask):
                 self.scale = np.where(sd > 0, sd / self._power, 1.0)
         self._shift = mean if self.center else np.zeros(len(mean))
         self.mean = self._shift / self._power
+        self._step = np.zeros(len(mean))
         self._about_zero = float(((self._shift * self._times) ** 2).sum())
+
+    def _leave_zero(self) -> None:
+        """Rows are centred before they are multiplied, by the mean in float64 and by what it lacks of the rows' own."""
+        self._is_near = False
+        if self.center and not self._step.any():
+            parts = in_order(lambda at: self._centred(at) @ self._roots / self._sum, self._places())
+            self._step = np.concatenate(list(parts)) / self._times
 
     def _moments(self, at: slice) -> tuple[Array, Array]:
         """Means of a range of columns, and standard deviations where they are asked for; scaled."""
@@ -124,12 +133,11 @@ class RowVariance(VarianceTask):
                 return ((self._weight * power[0]) @ dense) / self._sum, np.ones(len(power))
         z = self._transposed(at) * power[:, None]
         mean = z @ self._weight / self._sum
-        size = np.abs(z).max(axis=1)
         z -= mean[:, None]
         step = z @ self._weight / self._sum  # what rounding left of the mean
         mean += step
         sd = np.sqrt(np.maximum((z**2) @ self._weight / self._sum - step**2, 0.0))
-        return mean, np.where(sd > 8 * z.shape[1] * UNIT * size, sd, 0.0)
+        return mean, np.where(np.ptp(z, axis=1) > 0, sd, 0.0)
 
     def _places(self) -> list[slice]:
         return [slice(begin, begin + PIECE) for begin in range(0, self.source.n_features, PIECE)]
@@ -173,6 +181,7 @@ class RowVariance(VarianceTask):
         z = self._transposed(at)
         z *= self._power[at, None]
         z -= self._shift[at, None]
+        z -= self._step[at, None]
         if self.standardize:
             z *= self._times[at, None]
         if self.block.weight is not None:
@@ -223,10 +232,10 @@ class RowVariance(VarianceTask):
             self.kernel_low = ((sums - product) - rest + low) / self._sum
         self.total = float(np.trace(self.kernel))
         about = self.total + (self._about_zero if self._is_near else 0.0)
-        self.error = (MATRIX_ERROR if low is None else 16 * UNIT) * about + (4 * UNIT) ** 2 * self._about_zero
+        self.error = (MATRIX_ERROR if low is None else 16 * UNIT) * about
         # Rows are centred before they are multiplied: their roundings stay whatever the sums.
-        size = np.sqrt(self._about_zero + max(self.total, 0.0))
-        self.noise = float(size * max(16 * UNIT * np.sqrt(self.block.n_rows), DEPENDENT))
-        if self.total <= self.noise**2:  # rows that do not vary
+        share = max(16 * UNIT * np.sqrt(self.block.n_rows), DEPENDENT)
+        self.noise = float(share * np.sqrt(max(self.total, 0.0)) + ENTRY * np.sqrt(self._about_zero))
+        if self.total <= (self.block.n_rows * UNIT * ENTRY) ** 2 * self._about_zero:  # rows that do not vary
             self.kernel, self.total, self.error = np.zeros_like(self.kernel), 0.0, 0.0
             self.kernel_low = None if low is None else np.zeros_like(low)

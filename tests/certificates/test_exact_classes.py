@@ -1,0 +1,241 @@
+"""Certificates of classes and components against exact rational arithmetic, on rows that are hard for float64."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import certifit as cf
+
+KINDS = ["shared", "class"]
+
+
+def exact_moments(X, y, w):
+    """Share, mean and covariance of every class, as fractions."""
+    total, out = sum(map(Fraction, w)), []
+    for k in np.unique(y):
+        rows = [(Fraction(w[i]), [Fraction(v) for v in X[i]]) for i in np.flatnonzero(y == k)]
+        weight, d = sum(one for one, _ in rows), X.shape[1]
+        mean = [sum(one * x[j] for one, x in rows) / weight for j in range(d)]
+        covariance = [
+            [sum(one * (x[i] - mean[i]) * (x[j] - mean[j]) for one, x in rows) / weight for j in range(d)]
+            for i in range(d)
+        ]
+        out.append((weight / total, mean, covariance))
+    return out
+
+
+def determinant(matrix):
+    matrix, out = [list(row) for row in matrix], Fraction(1)
+    for i in range(len(matrix)):
+        out *= matrix[i][i]
+        for k in range(i + 1, len(matrix)):
+            times = matrix[k][i] / matrix[i][i]
+            matrix[k] = [a - times * b for a, b in zip(matrix[k], matrix[i], strict=True)]
+    return out
+
+
+def transformed(T, S):
+    """T S T'."""
+    half = [[sum(t * S[k][j] for k, t in enumerate(row)) for j in range(len(S))] for row in T]
+    return [[sum(a * b for a, b in zip(row, other, strict=True)) for other in T] for row in half]
+
+
+def log(value):
+    """Of a fraction near 1 to full relative precision, of others as float64 has it."""
+    return math.log1p(float(value - 1)) if abs(value - 1) < Fraction(1, 2) else math.log(value)
+
+
+def exact_state(model, X, y, w):
+    """(shortfall in nats per row, largest relative error of a covariance entry) of a model with no column left out."""
+    classes = exact_moments(X, y, w)
+    is_one, d = model.covariance == "shared", X.shape[1]
+    nats, error = 0.0, 0.0
+    matrices = [one[2] for one in classes]
+    if is_one:
+        pooled = [[sum(p * S[i][j] for p, _, S in classes) for j in range(d)] for i in range(d)]
+        matrices = [pooled]
+    for k, (share, mean, _) in enumerate(classes):
+        T = [[Fraction(float(v)) for v in row] for row in model.roots_[0 if is_one else k]]
+        step = [a - Fraction(float(b)) for a, b in zip(mean, model.means_[k], strict=True)]
+        away = sum(sum(t * s for t, s in zip(row, step, strict=True)) ** 2 for row in T)
+        nats += float(share) * (log(share / Fraction(float(model.priors_[k]))) + float(away) / 2)
+    for k, S in enumerate(matrices):
+        T = [[Fraction(float(v)) for v in row] for row in model.roots_[k]]
+        M = transformed(T, S)
+        own = (float(sum(M[i][i] - 1 for i in range(d))) - log(determinant(M))) / 2
+        nats += own * (1.0 if is_one else float(classes[k][0]))
+        stored = model.covariance_ if is_one else model.covariance_[k]
+        for i in range(d):
+            for j in range(d):
+                size = math.sqrt(S[i][i] * S[j][j])
+                error = max(error, abs(float(S[i][j] - Fraction(float(stored[i, j])))) / size)
+    return nats, error
+
+
+def nasty(rng, nearness, offset, weights):
+    y = np.arange(24) % 2
+    u, v, t = rng.normal(size=(3, 24))
+    X = np.column_stack([u + y, u + y + nearness * v, t * 1e3]) + offset * np.array([0.0, 0.0, 1.0])
+    w = {"ones": np.ones(24), "any": rng.uniform(0.1, 3, 24), "tiny": rng.uniform(0.5, 2, 24) * 1e-200}[weights]
+    return X, y, w
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("weights", ["ones", "any", "tiny"])
+@pytest.mark.parametrize(("nearness", "offset"), [(1e-5, 0.0), (1e-8, 1e9), (1e-10, 0.0), (1.0, 1e10)])
+def test_gaussian_classes_are_within_their_certificate(kind, weights, nearness, offset, rng):
+    X, y, w = nasty(rng, nearness, offset, weights)
+    model = cf.GaussianDiscriminant(kind).fit(X, y, w)
+    nats, error = exact_state(model, X, y, w)
+    assert model.certificate_.holds
+    assert model.certificate_.value >= max(nats, error)
+    for name in ("means_", "covariance_", "roots_", "priors_"):
+        kept = getattr(model, name)
+        for size in (1e-9, 1e-6, 1e-4):
+            moved = kept.copy()
+            moved[(-1,) * kept.ndim] *= 1 + size
+            setattr(model, name, moved)
+            again = model.certify(X, y, w)
+            nats, error = exact_state(model, X, y, w)
+            assert again.value >= max(nats, error) or not again.holds
+            assert size < 1e-4 or not cf.verify(model, X, y, w)
+        setattr(model, name, kept)
+
+
+def test_a_covariance_that_float64_cannot_invert_is_said_to_be_one(rng):
+    X, y, _ = nasty(rng, 1e-8, 0.0, "ones")
+    model = cf.GaussianDiscriminant().fit(X, y)
+    assert model.certificate_.holds and "Take it from roots_" in str(model.certificate_)
+    easy = cf.GaussianDiscriminant().fit(X[:, [0, 2]], y)
+    assert "roots_" not in str(easy.certificate_)
+
+
+def test_a_near_copy_is_not_certified_as_one(rng):
+    """Whole numbers: the second column is 2^44 times the first and the class, which only its last digit tells."""
+    a, y = rng.integers(0, 9, 40), np.arange(40) % 2
+    X = np.column_stack([a, a * 2.0**44 + y, rng.normal(size=40)])
+    with pytest.warns(match="NOT certified: Column 'x1' is left out"):
+        model = cf.GaussianDiscriminant().fit(X, y)
+    assert not model.certificate_.holds
+    exact = cf.GaussianDiscriminant().fit(np.column_stack([a, a * 2.0**44, X[:, 2]]), y)
+    assert exact.certificate_.holds and "say nothing more" in str(exact.certificate_)
+    third = np.column_stack([a, a / 3, X[:, 2]])
+    rounded = cf.GaussianDiscriminant().fit(third, y)
+    assert rounded.certificate_.holds and "treating 'x1' as constant or a combination" in str(rounded.certificate_)
+
+
+def test_a_column_of_large_numbers_that_tells_the_class_is_not_constant():
+    y = np.arange(20) % 2
+    X = np.column_stack([1e15 + y, np.random.default_rng(0).normal(size=20)])
+    with pytest.warns(match="NOT certified: Column 'x0' is left out"):
+        model = cf.GaussianDiscriminant("diagonal").fit(X, y)
+    assert not model.certificate_.holds
+
+
+@pytest.mark.parametrize("kind", ["shared", "class", "diagonal"])
+def test_a_singular_covariance_has_a_millionth_of_each_variance_added(kind, rng):
+    X, y = rng.normal(size=(30, 3)) * [1e-60, 1.0, 1e60], np.arange(30) % 2
+    X[:, 1] = y
+    with pytest.warns(match="has no maximum. A millionth of every column's variance"):
+        model = cf.GaussianDiscriminant(kind).fit(X, y)
+    added = 1e-6 * X.var(axis=0)
+    variances = model.covariance_ if kind == "diagonal" else np.diagonal(model.covariance_, axis1=-2, axis2=-1)
+    within = np.array([X[y == k].var(axis=0) for k in (0, 1)])
+    within = within.mean(axis=0) if kind == "shared" else within
+    np.testing.assert_allclose(variances, within + added, rtol=1e-12)
+    assert model.certificate_.holds and model.score(X, y) == 1 and cf.verify(model, X, y)
+
+
+def exact_counts(model, X, y, w):
+    """Shortfall of the smoothed likelihood in nats per row, in fractions but for logarithms of numbers near 1."""
+    total, alpha, out = sum(map(Fraction, w)), Fraction(model.alpha), Fraction(0)
+    for k in range(len(model.classes_)):
+        own = np.flatnonzero(y == k)
+        weight = sum(Fraction(w[i]) for i in own)
+        counts = [sum(Fraction(w[i]) * Fraction(X[i, j]) for i in own) for j in range(X.shape[1])]
+        whole = sum(counts) + alpha * len(counts)
+        for n, stored in zip(counts, model.feature_log_prob_[k], strict=True):
+            p = (n + alpha) / whole
+            out += weight / total * sum(counts) / weight * p * (exact_log(p) - Fraction(float(stored)))
+        out += weight / total * (exact_log(weight / total) - Fraction(float(model.class_log_prior_[k])))
+    return float(out)
+
+
+def exact_log(p):
+    """log p to 80 digits."""
+    with localcontext() as context:
+        context.prec = 80
+        return Fraction((Decimal(p.numerator) / Decimal(p.denominator)).ln())
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6, 1e9, 1e12])
+@pytest.mark.parametrize("alpha", [1.0, 1e-10])
+def test_words_in_great_numbers_are_certified_where_they_are_right(size, alpha, rng):
+    """Roundings of logarithms count once per word: chances that add up to 1 beyond float64 keep them from adding up."""
+    X, y = np.round(rng.poisson(3.0, (12, 8)) * size), np.arange(12) % 2
+    w = rng.uniform(0.5, 2.0, 12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = cf.MultinomialNB(alpha).fit(X, y, w)
+    truth = exact_counts(model, X, y, w)
+    assert model.certificate_.value >= truth
+    assert model.certificate_.holds or truth > 1e-9
+    assert model.certificate_.holds or size > 1e9
+
+
+@pytest.mark.parametrize("kind", [cf.MultinomialNB, cf.BernoulliNB])
+def test_a_class_of_next_to_no_weight_is_checked_as_the_others(kind, rng):
+    X, y = rng.poisson(1.0, (30, 5)).astype(float), np.arange(30) % 2
+    w = np.where(y == 0, 1.0, 1e-200) * rng.uniform(0.5, 2.0, 30)
+    model = kind().fit(X, y, w)
+    assert model.certificate_.holds and cf.verify(model, X, y, w)
+    for k in (0, 1):
+        for j in range(5):
+            model.feature_log_prob_[k, j] *= 1 + 1e-4
+            assert not cf.verify(model, X, y, w)
+            model.feature_log_prob_[k, j] /= 1 + 1e-4
+
+
+def test_the_weight_of_the_rows_without_a_column_is_exact(rng):
+    """A column that all rows but a light one have: the difference of two large sums."""
+    w = np.concatenate([10.0 ** rng.uniform(0, 8, 40), [1e-9 / 3]])
+    X, y = np.ones((82, 1)), np.repeat([0, 1], 41)
+    X[40] = X[41] = 0.0
+    model = cf.BernoulliNB(1e-12).fit(X, y, np.tile(w, 2))
+    absent, weight, alpha = Fraction(w[40]), sum(map(Fraction, w)), Fraction(1e-12)
+    expected = float((absent + alpha) / (weight + 2 * alpha))
+    np.testing.assert_allclose(-np.expm1(model.feature_log_prob_[0, 0]), expected, rtol=1e-12)
+    assert model.certificate_.holds
+
+
+@pytest.mark.parametrize("solver", ["exact", "randomized"])
+@pytest.mark.parametrize("shape", [(40, 3), (6, 300)])
+@pytest.mark.parametrize("offset", [1e8, 1e12, 1e14])
+def test_components_of_rows_far_from_zero_have_their_variance(solver, shape, offset, rng):
+    X = rng.normal(size=shape) + offset
+    model = cf.PCA(2, solver=solver).fit(X)
+    centred = [[Fraction(v) - sum(map(Fraction, column)) / len(column) for v in column] for column in X.T]
+    total = sum(float(sum(v * v for v in column)) for column in centred) / (shape[0] - 1)
+    Z = np.array([[float(v) for v in column] for column in centred]).T
+    expected = np.linalg.svd(Z, compute_uv=False)[:2] ** 2 / (shape[0] - 1)
+    np.testing.assert_allclose(model.explained_variance_, expected, rtol=1e-10)
+    np.testing.assert_allclose(model.total_variance_, total, rtol=1e-12)
+    assert model.certificate_.holds
+    assert model.certificate_.explained == pytest.approx(expected.sum() / total, rel=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["exact", "randomized"])
+def test_standard_deviations_of_rows_that_are_not_centred_are_about_the_mean(solver, rng):
+    X = rng.integers(-5, 6, (40, 3)) + np.array([0.0, 1e10, 0.0])
+    model = cf.PCA(1, center=False, standardize=True, solver=solver).fit(X)
+    exact = [Fraction(v) for v in X[:, 1]]
+    mean = sum(exact) / 40
+    np.testing.assert_allclose(model.scale_[1], math.sqrt(sum((v - mean) ** 2 for v in exact) / 40), rtol=1e-9)
+    constant = cf.PCA(1, center=False, standardize=True, solver=solver, ddof=0).fit(np.full((5, 1), 3.0))
+    np.testing.assert_allclose(constant.explained_variance_, [9.0], rtol=1e-12)
