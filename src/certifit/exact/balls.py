@@ -23,18 +23,22 @@ PRIMES = ((1 << 61) - 1, (1 << 62) - 57, (1 << 63) - 25)
 NEEDED = (0, 6)  # the oldest python-flint that has all of this
 
 
+class MissingExtra(ImportError, ValueError):
+    """The library of balls is not installed, or too old."""
+
+
 @cache
 def flint() -> Any:
     """The library, or what to do where it is missing."""
     try:
         library = import_module("flint")
     except ImportError:
-        raise ImportError(
+        raise MissingExtra(
             "An exact proof needs python-flint, which is not installed. Install it: pip install 'certifit[exact]'."
         ) from None
     version = tuple(int(part) for part in library.__version__.split(".")[:2])
     if version < NEEDED:
-        raise ImportError(
+        raise MissingExtra(
             f"An exact proof needs python-flint 0.6 or later. Got {library.__version__}. "
             "Install it: pip install -U 'certifit[exact]'."
         )

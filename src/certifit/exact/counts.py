@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from certifit.data.columns import Array
 from certifit.exact import balls
 from certifit.exact.balls import Ball, ball
 from certifit.exact.proof import Bounds, ExactProof, refined
@@ -34,8 +34,8 @@ class CountFit:
         self.is_bernoulli = hasattr(model, "binarize")
         X = rows.X
         if self.is_bernoulli and model.binarize is not None:
-            X = (float(model.binarize) < X).astype(np.float64)
-        self.X: Array = X
+            X = (float(model.binarize) < rows.dense().X).astype(np.float64)
+        self.X = sp.csr_array(X)
 
     def proof(self) -> ExactProof:
         """The shortfall of the mean log-likelihood, enclosed."""
@@ -59,10 +59,12 @@ class CountFit:
     def _counts(self, k: int, weights: list[Ball]) -> list[Ball]:
         """sum_i weight_i x_ij over the rows of a class."""
         own = self.X[self.rows.y == k]
-        if not len(own):
-            return [ball(0)] * self.X.shape[1]
-        found: list[Ball] = (balls.matrix(own).transpose() * balls.column(weights)).entries()
-        return found
+        counts = [ball(0)] * own.shape[1]
+        for i, weight in enumerate(weights):
+            part = slice(own.indptr[i], own.indptr[i + 1])
+            for j, value in zip(own.indices[part].tolist(), own.data[part].tolist(), strict=True):
+                counts[j] += weight * ball(value)
+        return counts
 
     def _present(self, counts: list[Ball], weight: Ball, stored: list[Ball]) -> Ball:
         """Every column is a trial of its own: there or not."""

@@ -30,9 +30,9 @@ PLAIN = Asked()
 
 @dataclass(frozen=True)
 class ExactRows:
-    """Rows that have a weight: dense columns, target (or code of a class), weight and offset of every one."""
+    """Rows that have a weight: columns (an array or CSR), target or code of a class, weight and offset of every one."""
 
-    X: Array
+    X: Any
     y: Array
     weight: Array
     offset: Array
@@ -48,9 +48,16 @@ class ExactRows:
         """Number of columns."""
         return len(self.names)
 
-    def only(self, places: Array) -> ExactRows:
-        """The same rows with some of their columns."""
-        return replace(self, X=self.X[:, places], names=tuple(self.names[j] for j in places))
+    def dense(self) -> ExactRows:
+        """The same rows with their columns as an array."""
+        return replace(self, X=self.X.toarray()) if sp.issparse(self.X) else self
+
+    def of_classes(self) -> ExactRows:
+        """The rows whose target is a class."""
+        known = self.y >= 0
+        if known.all():
+            return self
+        return replace(self, X=self.X[known], y=self.y[known], weight=self.weight[known], offset=self.offset[known])
 
 
 def source_of(model: Any, X: Any, y: Any = None, sample_weight: Any = None, **beside: Any) -> Source:
@@ -70,13 +77,13 @@ def source_of(model: Any, X: Any, y: Any = None, sample_weight: Any = None, **be
 
 
 def rows_of(source: Source) -> ExactRows:
-    """All rows of a source that have a weight, and where targets are codes, a class."""
+    """All rows of a source that have a weight."""
     block = source.gather()
-    X = block.X.toarray() if sp.issparse(block.X) or hasattr(block.X, "toarray") else block.X
+    X = block.X.toarray() if hasattr(block.X, "toarray") and not sp.issparse(block.X) else block.X
     n_rows = block.n_rows
     y = np.zeros(n_rows) if block.y is None else np.asarray(block.y, dtype=np.float64)
     weight = np.ones(n_rows) if block.weight is None else np.asarray(block.weight, dtype=np.float64)
     offset = np.zeros(n_rows) if block.offset is None else np.asarray(block.offset, dtype=np.float64)
     kept = weight > 0
-    dense = np.asarray(X, dtype=np.float64)
-    return ExactRows(dense[kept], y[kept], weight[kept], offset[kept], tuple(source.names))
+    X = sp.csr_array(X, dtype=np.float64) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    return ExactRows(X[kept], y[kept], weight[kept], offset[kept], tuple(source.names))

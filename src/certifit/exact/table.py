@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.likelihood import LikelihoodCertificate
 from certifit.exact.components import ComponentsFit
@@ -66,24 +64,24 @@ def set_aside(certificate: Certificate, names: tuple[str, ...]) -> frozenset[int
 
 def _least_squares(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
     penalty = Penalty.ridge(float(model.alpha_), rows.n_columns)
-    return ScoreFit(rows, Squared(), penalty, model.fit_intercept, model.coef_, model.intercept_, asked).proof()
+    return ScoreFit(rows.dense(), Squared(), penalty, model.fit_intercept, model.coef_, model.intercept_, asked).proof()
 
 
 def _sparse(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
     s = model._strengths(list(rows.names), float(model.alpha_))
     penalty = Penalty(s.alpha, s.l1_ratio, s.factors, s.lower, s.upper, bool(model.standardize))
-    return ScoreFit(rows, Squared(), penalty, model.fit_intercept, model.coef_, model.intercept_, asked).proof()
+    return ScoreFit(rows.dense(), Squared(), penalty, model.fit_intercept, model.coef_, model.intercept_, asked).proof()
 
 
 def _generalised(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
     s = model._strengths(list(rows.names), float(model.alpha_))
     penalty = Penalty(s.alpha, s.l1_ratio, s.factors, s.lower, s.upper)
     w, b = model._weights().coef, model._weights().intercept
-    return ScoreFit(rows, model._loss(), penalty, bool(model.fit_intercept), w, b, asked).proof()
+    return ScoreFit(rows.dense(), model._loss(), penalty, bool(model.fit_intercept), w, b, asked).proof()
 
 
 def _logistic(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
-    labelled = _of_classes(rows)
+    labelled = rows.dense().of_classes()
     if len(model.classes_) == 2:
         return _generalised(model, labelled, asked)
     fit_intercept = bool(model.fit_intercept)
@@ -91,27 +89,19 @@ def _logistic(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
 
 
 def _huber(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
-    return HuberFit(rows, model, asked).proof()
+    return HuberFit(rows.dense(), model, asked).proof()
 
 
 def _gaussian(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
-    return GaussianFit(_of_classes(rows), model).proof()
+    return GaussianFit(rows.dense().of_classes(), model).proof()
 
 
 def _counts(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
-    return CountFit(_of_classes(rows), model).proof()
+    return CountFit(rows.of_classes(), model).proof()
 
 
 def _components(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
-    return ComponentsFit(rows, model).proof()
-
-
-def _of_classes(rows: ExactRows) -> ExactRows:
-    """The rows that have one of the fitted classes."""
-    known = rows.y >= 0
-    if np.all(known):
-        return rows
-    return replace(rows, X=rows.X[known], y=rows.y[known], weight=rows.weight[known], offset=rows.offset[known])
+    return ComponentsFit(rows.dense(), model).proof()
 
 
 EXACT: dict[str, Prover] = {
