@@ -1,7 +1,9 @@
 """The exact certificates of naive Bayes over counts: the closed form in rationals, the state as it is stored.
 
-value = sum_k p^_k log(p^_k / p_k) + sum_k p^_k c_k sum_j p^_jk log(p^_jk / p_jk), in nats per row, with every sum of
-p^ log(p^ / p) as the divergence sum_j p_j h(p^_j / p_j - 1) plus by how much the stored chances miss the sum 1.
+    nats    sum_k p^_k log(p^_k / p_k) + sum_k p^_k c_k sum_j p^_jk log(p^_jk / p_jk), c_k trials per row of class k
+    error   |p / p^ - 1|, the largest of all chances
+
+The value is the larger. Every sum of p^ log(p^ / p) is the divergence, plus by how much stored chances miss the sum 1.
 """
 
 from __future__ import annotations
@@ -47,13 +49,17 @@ class CountFit:
         sums = [balls.total(own) for own in weights]
         whole = balls.total(sums)
         best = [s / whole for s in sums] if self.priors is None else balls.balls([float(p) for p in self.priors])
-        value = shortfall(best, [p.exp() for p in balls.balls(self.log_priors.tolist())])
+        own = [p.exp() if p.is_finite() else ball(0) for p in balls.balls(self.log_priors.tolist())]
+        value, error = shortfall(best, own), largest_error(best, own)
         for k, share in enumerate(best):
             if share.is_zero() and sums[k].is_zero():
                 continue
             counts = self._counts(k, weights[k])
             stored = [p.exp() for p in balls.balls(self.log_p[k].tolist())]
-            value += share * (self._present if self.is_bernoulli else self._words)(counts, sums[k], stored)
+            times, right, wrong = (self._present if self.is_bernoulli else self._words)(counts, sums[k], stored)
+            value += share * times * shortfall(right, wrong)
+            error = error.max(largest_error(right, wrong))
+        value = value.max(error)
         return None if not value.is_finite() else Bounds(value, value)
 
     def _counts(self, k: int, weights: list[Ball]) -> list[Ball]:
@@ -66,21 +72,25 @@ class CountFit:
                 counts[j] += weight * ball(value)
         return counts
 
-    def _present(self, counts: list[Ball], weight: Ball, stored: list[Ball]) -> Ball:
-        """Every column is a trial of its own: there or not."""
+    def _present(self, counts: list[Ball], weight: Ball, stored: list[Ball]) -> tuple[Ball, list[Ball], list[Ball]]:
+        """Trials per row, best and stored chances: every column is a trial of its own, there or not."""
         alpha, half = ball(self.alpha), ball(1) / 2
         best = [half if weight.is_zero() else (n + alpha) / (weight + 2 * alpha) for n in counts]
-        return shortfall([*best, *[1 - p for p in best]], [*stored, *[1 - p for p in stored]])
+        return ball(1), [*best, *[1 - p for p in best]], [*stored, *[1 - p for p in stored]]
 
-    def _words(self, counts: list[Ball], weight: Ball, stored: list[Ball]) -> Ball:
-        """Every word of a row is a trial; trials per row are counts over weight."""
+    def _words(self, counts: list[Ball], weight: Ball, stored: list[Ball]) -> tuple[Ball, list[Ball], list[Ball]]:
+        """The same: every word of a row is a trial."""
         if weight.is_zero():
-            return ball(0)
+            return ball(0), [], []
         alpha = ball(self.alpha)
         smoothed = [n + alpha for n in counts]
         whole = balls.total(smoothed)
-        trials = balls.total(counts) / weight
-        return trials * shortfall([n / whole for n in smoothed], stored)
+        return balls.total(counts) / weight, [n / whole for n in smoothed], stored
+
+
+def largest_error(right: Sequence[Ball], wrong: Sequence[Ball]) -> Ball:
+    """max_j |p_j / p^_j - 1|."""
+    return balls.largest(abs(p / q - 1) for p, q in zip(wrong, right, strict=True) if not q.is_zero())
 
 
 def shortfall(right: Sequence[Ball], wrong: Sequence[Ball]) -> Ball:

@@ -32,7 +32,8 @@ def exact_proof(model: Any, rows: ExactRows, certificate: Certificate) -> ExactP
     prove = prover_of(model)
     if isinstance(certificate, LikelihoodCertificate) and certificate.fault:
         return nothing_proven(certificate.theorem, certificate.fault)
-    asked = Asked(claims_exact_fit=certificate.is_exact_fit)
+    is_mended = "a millionth" in getattr(certificate, "kind", "")
+    asked = Asked(claims_exact_fit=certificate.is_exact_fit, is_mended=is_mended)
     proof = prove(model, rows, asked)
     if certificate.literal is None:
         return proof
@@ -93,7 +94,7 @@ def _huber(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
 
 
 def _gaussian(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
-    return GaussianFit(rows.dense().of_classes(), model).proof()
+    return GaussianFit(rows.dense().of_classes(), model, asked).proof()
 
 
 def _counts(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
