@@ -38,7 +38,7 @@ def fits() -> dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]]:
         "ridge, more columns than rows": (cf.Ridge(0.3), X[:2], y[:2]),
         "lasso": (cf.Lasso(0.1), X, y),
         "lasso, copies": (cf.Lasso(0.1), X[:, [0, 1, 0]], y),
-        "lasso, standardized, factors": (
+        "lasso, standardized": (
             cf.Lasso(0.1, standardize=True, penalty_factors=[0.0, 1.0, 2.0]),
             X,
             y,
