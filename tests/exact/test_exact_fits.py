@@ -11,8 +11,10 @@ import pytest
 from exact_fits import fits
 
 import certifit as cf
+from certifit.exact.kinds import EXACT_MODELS, kind_of_proof
 from certifit.exact.rows import rows_of, source_of
 from certifit.exact.table import EXACT, exact_proof
+from certifit.modelfile import inspect
 from certifit.modelfile.verification import _exact_proof
 
 pytest.importorskip("flint")
@@ -26,7 +28,17 @@ def proof_of(name: str, model: Any = None) -> Any:
 
 
 def test_every_model_of_the_table_is_tried():
-    assert {type(model).__name__ for model, *_ in fits().values()} == set(EXACT)
+    assert {type(model).__name__ for model, *_ in fits().values()} == set(EXACT) == set(EXACT_MODELS)
+
+
+def test_a_fit_says_which_kind_of_proof_it_has(tmp_path):
+    model, *_ = fits()["ridge"]
+    cf.save(model, tmp_path / "m.certifit")
+    words = inspect(tmp_path / "m.certifit").certificate["kind"]
+    assert words == "float64, with an allowance for rounding; certifit verify --exact leaves none open"
+    assert kind_of_proof("Perceptron", model.certificate_) == "float64, with an allowance for rounding"
+    local = cf.GLM("gamma", "identity").fit([[1.0], [2.0], [3.0]], [1.0, 2.5, 3.0]).certificate_
+    assert kind_of_proof("GLM", local) == "none: an estimate in float64"
 
 
 @pytest.mark.parametrize("name", NAMES)
