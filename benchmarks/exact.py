@@ -24,6 +24,8 @@ DATA = Path(os.environ.get("CERTIFIT_DATA", Path(__file__).resolve().parents[2] 
 
 BIKE = ["season", "yr", "mnth", "hr", "holiday", "weekday", "workingday", "weathersit", "temp", "hum", "windspeed"]
 
+WORDS = cf.TableEncoder(texts=cf.TextBinarizer(binary=False))
+
 Case = Callable[[], tuple[Any, Any]]
 
 
@@ -47,7 +49,7 @@ CASES: dict[str, Case] = {
     "bike_sharing: GLM poisson": lambda: _fit(cf.GLM("poisson"), _scan("bike_sharing", "cnt", columns=BIKE)),
     "ames_housing: Lasso": lambda: _fit(cf.Lasso(1000.0, standardize=True), _scan("ames_housing", "Sale_Price")),
     "ames_housing: Ridge": lambda: _fit(cf.Ridge(), _scan("ames_housing", "Sale_Price")),
-    "sms_spam: BernoulliNB of words": lambda: _fit(cf.BernoulliNB(), _scan("sms_spam", "label")),
+    "sms_spam: MultinomialNB of words": lambda: _fit(cf.MultinomialNB(encoder=WORDS), _scan("sms_spam", "label")),
 }
 
 

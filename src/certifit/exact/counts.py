@@ -94,14 +94,14 @@ def largest_error(right: Sequence[Ball], wrong: Sequence[Ball]) -> Ball:
 
 
 def shortfall(right: Sequence[Ball], wrong: Sequence[Ball]) -> Ball:
-    """sum_j p^_j log(p^_j / p_j) + p_j - p^_j, each term >= 0, plus |sum_j p_j - p^_j|."""
+    """sum_j p^_j log(p^_j / p_j) + p_j - p^_j, each term >= 0, plus by how much the p_j fall short of the sum."""
     terms, apart = [], []
     for best, own in zip(right, wrong, strict=True):
-        apart.append(own - best)
+        apart.append(best - own)
         if best.is_zero():
             terms.append(own)
         elif not own > 0:
             return ball(1).pos_inf()
         else:
             terms.append(best * (best / own).log() + own - best)
-    return balls.total(terms) + abs(balls.total(apart))
+    return balls.total(terms) + balls.positive_part(balls.total(apart))

@@ -171,12 +171,14 @@ class ScoreFit:
             return None
         return at.value + sum((self.l1[j] * abs(t) for j, t in zip(used, theta, strict=True)), ball(0))
 
-    def _null(self) -> Ball:
-        """The least objective without weights; 0 where no constant is best, so that it plays no part."""
+    def _null(self) -> Ball | None:
+        """The least objective without weights, where an exact fit is claimed; None where no constant is best."""
+        if not self.claims_exact_fit:
+            return None
         problem = self._problem([], [], {})
         start = [ball(self._null_start())] * int(self.fit_intercept)
         found = minimum(problem, start)
-        return found.value if isinstance(found, Minimum) else ball(0)
+        return found.value if isinstance(found, Minimum) else None
 
     def _null_start(self) -> float:
         mean = float(np.average(self.rows.y, weights=self.rows.weight))

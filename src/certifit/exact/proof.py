@@ -63,13 +63,18 @@ def nothing_proven(theorem: str, fault: str, bits: int = 0) -> ExactProof:
     return ExactProof(0.0, math.inf, bits, theorem, fault=fault)
 
 
-def relative(gap: tuple[Ball, Ball], objective: Ball, null: Ball, claims_exact_fit: bool) -> tuple[Ball, Ball, bool]:
+def relative(
+    gap: tuple[Ball, Ball], objective: Ball, null: Ball | None, claims_exact_fit: bool
+) -> tuple[Ball, Ball, bool]:
     """The two ends of a gap over the objective, and False; over the null model's, and True, only for an exact fit.
 
-    An exact fit must be claimed, and its objective be below 1e-14 of the null model's.
+    An exact fit must be claimed, and its objective be below 1e-14 of the null model's; None: that is not known.
     """
-    is_exact_fit = claims_exact_fit and bool(objective.mid() < ball(EXACT_FIT) * null.mid())
-    scale = null if is_exact_fit else objective
+    null = null if claims_exact_fit else None
+    if claims_exact_fit and null is None:
+        raise NoProof("the least objective of the null model, which an exact fit is relative to, is not found.")
+    is_exact_fit = null is not None and bool(objective.mid() < ball(EXACT_FIT) * null.mid())
+    scale = null if null is not None and is_exact_fit else objective
     if scale.is_zero():  # no loss is left, and a loss is never negative
         return ball(0), ball(0), is_exact_fit
     lower, upper = (end / scale for end in gap)

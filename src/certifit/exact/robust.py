@@ -149,12 +149,16 @@ class HuberFit:
         if at is None:
             return None
         found = self._minimum(state)
-        if not isinstance(found, Minimum):
-            return None
         drift = self._drift(problem, state, at.value)
-        excess = at.value - found.value
-        ends = relative((excess + drift, excess + drift), at.value, self._null(), self.claims_exact_fit)
-        return Bounds(*ends)
+        if isinstance(found, Minimum):
+            gap = (at.value - found.value + drift,) * 2
+        elif (
+            self.claims_exact_fit
+        ):  # an objective is never negative: that bounds what is rounding beside the null model
+            gap = (ball(0), at.value + drift)
+        else:
+            return None
+        return Bounds(*relative(gap, at.value, self._null(), self.claims_exact_fit))
 
     def _problem(self, places: list[int], scale: Ball | None = None) -> HuberProblem:
         ones = int(self.fit_intercept)
@@ -198,13 +202,29 @@ class HuberFit:
         found = balls.solved(down * wide, down * (every * balls.column(state)))
         return None if found is None else [t.mid() for t in found.entries()]
 
-    def _null(self) -> Ball:
-        """The least objective without weights; 0 where it is not found, so that it plays no part."""
-        problem = self._problem([])
-        level = [ball(float(np.median(self.rows.y)))] * int(self.fit_intercept)
-        size = float(np.mean(np.abs(self.rows.y - (np.median(self.rows.y) if self.fit_intercept else 0.0)))) or 1.0
-        found = minimum(problem, level + [ball(size)] * int(problem.scale is None))
-        return found.value if isinstance(found, Minimum) else ball(0)
+    def _null(self) -> Ball | None:
+        """At most the least objective without weights, where an exact fit is claimed; None where that may be 0.
+
+        The dual at u = slopes of residuals about the mean, less their mean, in the box; with a joint scale of mean
+        square 1 at most: sum_i share_i (u_i y_i - s u_i^2 / 2), without the last term where the scale is free.
+        """
+        if not self.claims_exact_fit or not (self.rows.y != self.rows.y[0]).any():
+            return None
+        level = balls.dot(self.shares, self.y) if self.fit_intercept else ball(0)
+        r = [y - level for y in self.y]
+        wide = balls.root(balls.dot(self.shares, [one * one for one in r]))
+        if self.rule != "joint":
+            wide = wide.max(ball(self.scale))
+        u = [_huber(one / wide, ball(self.delta))[1] for one in r]
+        mean = balls.dot(self.shares, u) if self.fit_intercept else ball(0)
+        u = [one - mean for one in u]
+        squares = balls.dot(self.shares, [one * one for one in u])
+        share = (ball(self.delta) / balls.largest(abs(one) for one in u)).min(ball(1))
+        if self.rule == "joint":
+            share = share.min(1 / balls.root(squares))
+        held = ball(0) if self.rule == "joint" else ball(self.scale) * share * squares / 2
+        found = share * (balls.dot([s * one for s, one in zip(self.shares, u, strict=True)], self.y) - held)
+        return found if found > 0 else None
 
     def _drift(self, problem: HuberProblem, state: list[Ball], objective: Ball) -> Ball:
         """With the scale "mad", how much the objective at the state changes from its scale to the median one."""
