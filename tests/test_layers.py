@@ -25,6 +25,7 @@ LAYERS = {
     "solvers": 6,
     "certificates": 7,
     "models": 8,
+    "exact": 8.5,  # asks fitted models for their rows and parameters
     "evaluation": 9,
     "optimise": 10,  # the solvers on a user's own functions
     "selection": 10,

@@ -75,3 +75,37 @@ def test_ridge_polynomial_and_dependent_fits_verify(cli, data):
     path = data.parent / "dependent.csv"
     cli("fit", path, "-t", "y", "-o", "dependent")
     assert cli("verify", "dependent/model.certifit", path).exit_code == 0
+
+
+def test_an_exact_proof_tells_its_time_first_and_says_what_it_is(cli, data, saved):
+    pytest.importorskip("flint")
+    result = cli("verify", saved / "model.certifit", data, "--exact")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.startswith("An exact proof on 120 rows and 2 columns: about a second expected.")
+    assert result.stdout.startswith("Proven exactly: ")
+    assert "Verified exactly, in ball arithmetic of 192 bits" in result.stdout
+    assert cli("verify", saved / "model.certifit", data, "--exact", "--quiet").output == ""
+
+
+def test_an_exact_proof_refuses_a_nudge_and_too_long_a_time(cli, data, saved):
+    pytest.importorskip("flint")
+    result = cli("verify", saved / "model.certifit", data, "--exact", "--most-minutes", "0")
+    assert result.exit_code == 2 and "0 minutes are allowed" in result.stderr
+    model = cf.load(saved / "model.certifit")
+    model.coef_ = model.coef_ * (1 + 1e-9)
+    model.inference_ = None
+    cf.save(model, "nudged.certifit")
+    result = cli("verify", "nudged.certifit", data, "--exact")
+    assert result.exit_code == 1 and "computed exactly" in result.stdout
+
+
+def test_a_missing_library_is_bad_input(cli, data, saved, monkeypatch):
+    import sys
+
+    from certifit.exact import balls
+
+    balls.flint.cache_clear()
+    monkeypatch.setitem(sys.modules, "flint", None)
+    result = cli("verify", saved / "model.certifit", data, "--exact")
+    balls.flint.cache_clear()
+    assert result.exit_code == 2 and "certifit[exact]" in result.stderr

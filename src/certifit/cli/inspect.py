@@ -58,6 +58,7 @@ def _body(found: Any) -> list[str]:
         *[("residuals", f"scale {number(scale)}") for scale in [found.model.get("scale")] if scale is not None],
         ("data", _data(found.data)),
         *[("it claims", sentence) for sentence in found.certificate["sentences"]],
+        ("proof", found.certificate["kind"]),
         ("sha256", f"file     {found.file['sha256']}"),
         ("", f"header   {found.file['sha256_header']}"),
         ("", f"payload  {found.file['sha256_payload']}"),

@@ -19,6 +19,10 @@ from certifit.report.text import count, joined, visible
 @click.option("--weight", metavar="NAME", help="Column of row weights, when the fit had one.")
 @offset_options
 @reading_options
+@click.option("--exact", is_flag=True, help="Prove it in ball arithmetic: right to the last rounding, and slower.")
+@click.option(
+    "--most-minutes", type=float, default=10.0, show_default=True, help="Refuse an exact proof expected to take longer."
+)
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing; the exit code says it.")
 def verify(
     model: str,
@@ -27,12 +31,15 @@ def verify(
     weight: str | None,
     offset: str | None,
     exposure: str | None,
+    exact: bool,
+    most_minutes: float,
     quiet: bool,
     **others: Any,
 ) -> int:
     """Prove that MODEL is the best fit to DATA, the data it was fitted on; no solver takes part.
 
     DATA are one or more CSV or Parquet files or folders of them.
+    With --exact no rounding is left open; it needs python-flint (pip install 'certifit[exact]').
     Exit code 0 when the proof holds, 1 when it does not, 2 for bad input.
     """
     model_path, found = readable_file(model, "a model file"), find_data(data, **reading(**others))
@@ -46,17 +53,32 @@ def verify(
     if target is not None and own is None:
         raise ValueError(f"--target: a {type(fitted).__name__} has none. Leave it out.")
     beside = offset_roles(fitted, offset=offset, exposure=exposure)
+    if exact:
+        _announce(fitted, most_minutes, quiet)
     with Display(quiet) as display:
         display.step("reading types")
         source, _ = matched(fitted, found, display, target=target or own, weight=weight, **beside)
-        display.step("verifying")
-        result = check(fitted, source)
+        display.step("verifying exactly" if exact else "verifying")
+        result = check(fitted, source, exact=exact, most_minutes=most_minutes)
     if not quiet:
         shown = joined(list(data), 3)
         rows = f"{count(fitted.data_['n_rows'])} rows"
-        head = f"Proven: {visible(model)} is the best fit to {shown} ({rows})."
+        head = f"Proven{' exactly' if exact else ''}: {visible(model)} is the best fit to {shown} ({rows})."
         click.echo(head if result.holds else f"NOT proven: {visible(model)} on {shown}.")
-        lines = result.certificate.sentences() if result.holds else result.reasons
-        for line in lines:
+        for line in result.sentences():
             click.echo(f"  {visible(line)}")
     return 0 if result.holds else NOT_PROVEN
+
+
+def _announce(fitted: Any, most_minutes: float, quiet: bool) -> None:
+    """The expected time of an exact proof, or a refusal, before any row is read."""
+    from certifit.exact.balls import flint
+    from certifit.exact.cost import expected_seconds, in_words, refuse_long
+    from certifit.exact.table import prover_of
+
+    prover_of(fitted)
+    flint()
+    refuse_long(fitted, most_minutes)
+    if not quiet:
+        size = f"{count(fitted.data_['n_rows'])} rows and {count(len(fitted.column_names_))} columns"
+        click.echo(f"An exact proof on {size}: {in_words(expected_seconds(fitted))} expected.", err=True)

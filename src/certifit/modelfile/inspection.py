@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from certifit.exact.kinds import kind_of_proof
 from certifit.modelfile import container, laws
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show
 from certifit.modelfile.family import Metadata, Parts
@@ -60,7 +61,8 @@ def inspect(path: Path, *, max_bytes: int = MAX_FILE) -> Inspection:
     data = read_bytes(path, max_bytes)
     try:
         metadata, arrays = container.from_bytes(data)
-        family = check_metadata(metadata).family
+        entry = check_metadata(metadata)
+        family = entry.family
         parts = family.read(metadata, arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{show(path)} is not a sound model file: {error}") from None
@@ -74,7 +76,7 @@ def inspect(path: Path, *, max_bytes: int = MAX_FILE) -> Inspection:
         coefficients=own.get("coefficients"),
         classes=own.get("classes"),
         components=own.get("components"),
-        certificate=_certificate(parts),
+        certificate=_certificate(entry.name, parts),
         data={**metadata["data"], **{key: metadata[key] for key in ("n_iterations",) if key in metadata}},
     )
 
@@ -235,10 +237,10 @@ def _encoder(metadata: Metadata, parts: Parts) -> dict[str, Any] | None:
     return {"parameters": metadata["encoder"]["parameters"], "kinds": kinds, "notes": list(state["notes"])}
 
 
-def _certificate(parts: Parts) -> dict[str, Any]:
+def _certificate(model_name: str, parts: Parts) -> dict[str, Any]:
     certificate = parts.certificate
     keys = ("claim", "theorem", "value", "tolerance", "rounding")
-    said = {key: getattr(certificate, key) for key in keys}
+    said = {key: getattr(certificate, key) for key in keys} | {"kind": kind_of_proof(model_name, certificate)}
     # Whoever writes a file can write any certificate: only `verify` proves one.
     return {**said, "holds": certificate.holds, "is_verified": False, "sentences": certificate.sentences()}
 

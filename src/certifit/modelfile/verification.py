@@ -6,6 +6,10 @@ The certificate is computed anew by code that no solver touches. It holds iff
 
 and the rank and the size of the data are those of the file. The comparison with the stored value refuses a
 coefficient moved by so little that the objective hardly feels it.
+
+With exact=True the value is computed in ball arithmetic (certifit.exact), every rounding bounded, and must be at most
+tol and what was claimed, without any slack; a certificate in float64 below it is false, and so are its digits where the
+exact minimum has others.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ from typing import Any
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.components import ComponentsCertificate
 from certifit.data.gate import takes
+from certifit.exact.cost import MOST_MINUTES, refuse_long
+from certifit.exact.proof import ExactProof
 from certifit.modelfile.files import load
 from certifit.modelfile.registry import entry_of
 
@@ -32,30 +38,61 @@ MOST_NAMES = 5
 
 @dataclass(frozen=True)
 class Verification:
-    """Whether the claims of a model hold on data, and if not, why. True in a condition iff they hold."""
+    """Whether the claims of a model hold on data, and if not, why. True in a condition iff they hold.
+
+    exact: the proof in ball arithmetic, where one was asked for.
+    """
 
     holds: bool
     reasons: tuple[str, ...]
     certificate: Certificate
     stored: Certificate
+    exact: ExactProof | None = None
+
+    @property
+    def kind(self) -> str:
+        """Which kind of proof it is: "float64", with an allowance for rounding, or "exact", in ball arithmetic."""
+        return "float64" if self.exact is None else "exact"
 
     def __bool__(self) -> bool:
         return self.holds
 
     def __str__(self) -> str:
-        if self.holds:
-            return (
-                f"Verified: on this data the {self.certificate.claim} is {self.certificate.value:.1e}, "
-                f"within the tolerance {self.certificate.tolerance:.1e}; "
-                f"{self.stored.value:.1e} was claimed."
-            )
-        return "\n".join(["NOT verified.", *(f"- {reason}" for reason in self.reasons)])
+        if not self.holds:
+            return "\n".join(["NOT verified.", *(f"- {reason}" for reason in self.reasons)])
+        how, value = (
+            ("Verified", self.certificate.value) if self.exact is None else ("Verified exactly", self.exact.upper)
+        )
+        return (
+            f"{how}: on this data the {self.certificate.claim} is {value:.1e}, "
+            f"within the tolerance {self.certificate.tolerance:.1e}; "
+            f"{self.stored.value:.1e} was claimed."
+        )
+
+    def sentences(self) -> list[str]:
+        """What is proven, or why nothing is, in words."""
+        if not self.holds:
+            return list(self.reasons)
+        if self.exact is None:
+            return self.certificate.sentences()
+        return [_exact_sentence(self.exact, self.certificate, self.stored), *self.certificate.sentences()[1:]]
 
 
 def verify(
-    model: Any, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    model: Any,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    offset: Any = None,
+    exposure: Any = None,
+    *,
+    exact: bool = False,
+    most_minutes: float = MOST_MINUTES,
 ) -> Verification:
     """Recompute the certificate of a model, or of the model file at a path, on the data of its fit.
+
+    exact: in ball arithmetic, so that the proof holds to the last rounding; needs python-flint, pip install
+    'certifit[exact]'. most_minutes: refuse an exact proof that is expected to take longer.
 
     >>> import certifit as cf
     >>> X, y = [[1.0], [2.0], [4.0], [5.0]], [2.0, 3.0, 7.0, 7.0]
@@ -71,15 +108,37 @@ def verify(
     beside = {name: one for name, one in (("offset", offset), ("exposure", exposure)) if one is not None}
     for name in (name for name in beside if not takes(model, name)):
         raise ValueError(f"{type(model).__name__} takes no {name}. Leave it out.")
+    if exact:
+        _refuse_exact(model, most_minutes)
     certificate = model.certify(X, y, sample_weight, **beside)
     stored = model.certificate_
-    reasons = (
-        *_data_reasons(model, X, y, sample_weight),
-        *_value_reasons(certificate, stored),
-        *_rank_reasons(certificate, stored),
-        *_digit_reasons(certificate, stored),
-    )
-    return Verification(not reasons, reasons, certificate, stored)
+    reasons = [*_data_reasons(model, X, y, sample_weight)]
+    proof = _exact_proof(model, certificate, X, y, sample_weight, beside) if exact else None
+    if proof is None:
+        reasons += _value_reasons(certificate, stored)
+    else:
+        reasons += _exact_reasons(proof, certificate, stored)
+    reasons += [*_rank_reasons(certificate, stored), *_digit_reasons(certificate, stored)]
+    return Verification(not reasons, tuple(reasons), certificate, stored, proof)
+
+
+def _refuse_exact(model: Any, most_minutes: float) -> None:
+    """Refuse what cannot be proven exactly, before any row is read."""
+    from certifit.exact.balls import flint
+    from certifit.exact.table import prover_of
+
+    prover_of(model)
+    flint()
+    refuse_long(model, most_minutes)
+
+
+def _exact_proof(
+    model: Any, certificate: Certificate, X: Any, y: Any, sample_weight: Any, beside: dict[str, Any]
+) -> ExactProof:
+    from certifit.exact.rows import rows_of, source_of
+    from certifit.exact.table import exact_proof
+
+    return exact_proof(model, rows_of(source_of(model, X, y, sample_weight, **beside)), certificate)
 
 
 def _data_reasons(model: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
@@ -108,6 +167,68 @@ def _value_reasons(certificate: Certificate, stored: Certificate) -> Iterator[st
             f"The {certificate.claim} is {certificate.value:.1e} on this data, and {stored.value:.1e} was "
             "claimed: the coefficients were changed, or the data are not those of the fit."
         )
+
+
+def _exact_reasons(proof: ExactProof, certificate: Certificate, stored: Certificate) -> Iterator[str]:
+    """Why the exact value does not bear out the model's claims."""
+    if proof.fault:
+        yield f"There is no exact proof on this data: {proof.fault}"
+        return
+    claim, value = certificate.claim, f"{proof.lower:.3g} at least, computed exactly,"
+    if not proof.upper <= certificate.tolerance:
+        end = f"is {value}" if proof.lower > certificate.tolerance else f"is proven to be {proof.upper:.1e} at most"
+        yield f"The {claim} {end} on this data, above the tolerance {certificate.tolerance:.1e}."
+    is_comparable = getattr(certificate, "outside", None) is None  # random probes prove nothing about a value
+    if is_comparable and proof.lower > certificate.value:
+        yield (
+            f"The certificate in float64 is false: it claims {certificate.value:.3g}, and the {claim} is {value} on "
+            "this data. Please report it with the data."
+        )
+    elif is_comparable and proof.lower > stored.value and stored.is_exact_fit == certificate.is_exact_fit:
+        yield (
+            f"The {claim} is {value} on this data, and {stored.value:.3g} was claimed: the coefficients were changed, "
+            "or the data are not those of the fit."
+        )
+    elif is_comparable and not proof.is_sharp and not proof.upper <= GROWTH * stored.value + certificate.rounding:
+        yield (
+            f"Undecided: {proof.bits} bits tell the {claim} to be between {proof.lower:.1e} and {proof.upper:.1e}, and "
+            f"{stored.value:.1e} was claimed."
+        )
+    yield from _literal_reasons(proof, certificate)
+    yield from _false_digit_reasons(proof, certificate)
+
+
+def _literal_reasons(proof: ExactProof, certificate: Certificate) -> Iterator[str]:
+    if proof.literal is None or certificate.literal is None or not proof.literal[0] > certificate.literal:
+        return
+    yield (
+        f"The certificate in float64 is false: it says that the data taken literally allow {certificate.literal:.3g} "
+        f"less at most, and they allow {proof.literal[0]:.3g}. Please report it with the data."
+    )
+
+
+def _false_digit_reasons(proof: ExactProof, certificate: Certificate) -> Iterator[str]:
+    """Digits that the exact minimum does not have."""
+    if proof.errors is None or not certificate.digits:
+        return
+    wrong = [
+        f"{name!a} (off by {error:.1e}, {digits:.1f} digits claimed)"
+        for name, digits, error in zip(certificate.names, certificate.digits, proof.errors, strict=True)
+        if digits > 0 and error > 10.0**-digits
+    ]
+    if wrong:
+        more = f", and {len(wrong) - MOST_NAMES} more" if len(wrong) > MOST_NAMES else ""
+        yield f"Digits claimed in float64 are false: {', '.join(wrong[:MOST_NAMES])}{more}. Please report it."
+
+
+def _exact_sentence(proof: ExactProof, certificate: Certificate, stored: Certificate) -> str:
+    """What an exact proof says, with how it was made."""
+    value = f"{proof.upper:.1e}" if proof.is_sharp else f"{proof.upper:.1e} at most"
+    literally = "" if proof.literal is None else f" Taken literally, the data allow up to {proof.literal[1]:.1e} less."
+    return (
+        f"Verified exactly, in ball arithmetic of {proof.bits} bits with every rounding bounded: the "
+        f"{certificate.claim} is {value}.{literally} The fit claimed {stored.value:.1e} in float64."
+    )
 
 
 def _rank_reasons(certificate: Certificate, stored: Certificate) -> Iterator[str]:

@@ -4,6 +4,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from certifit.exact.kinds import kind_of_proof
 from certifit.report import text
 from certifit.report.facts import Fit, Table
 
@@ -25,6 +26,7 @@ def certificate_facts(fit: Fit) -> Table:
         "dependent": [str(words) for words in certificate.dependent],
         "claim": str(certificate.claim),
         "theorem": str(certificate.theorem),
+        "kind": kind_of_proof(type(fit.model).__name__, certificate),
         "sentences": [str(words) for words in certificate.sentences()],
         "prediction_moves": moves,
         "fault": certificate.fault or None,

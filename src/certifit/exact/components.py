@@ -1,0 +1,131 @@
+"""The exact certificate of principal components: the worst of four claims, each in balls.
+
+With A = sum_i w_i z_i z_i' / sum_i w_i of the rows as they are, V the stored directions and l their variances in A:
+
+    orthonormality   max |V'V - I|
+    residual         max_i |A v_i - l_i v_i| / max_i v_i'A v_i
+    missed variance  (sum of the k largest eigenvalues of A - trace V'AV) / trace A
+    centre, scale    |mean - the rows' own| / root of trace A, beyond the rounding of the numbers; scales likewise
+
+Eigenvalues: for approximate eigenvectors Q with |Q'Q - I| <= e < 1, those of A lie between those of Q'AQ over 1 + e and
+over 1 - e (Ostrowski), and the sorted diagonal of Q'AQ is off by the norm of the rest at most (Weyl).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from certifit.exact import balls
+from certifit.exact.balls import Ball, Matrix, ball
+from certifit.exact.proof import Bounds, ExactProof, refined
+from certifit.exact.rows import ExactRows
+
+THEOREM = "Ky Fan, with eigenvalues enclosed in balls"
+FAULT = "the eigenvalues of the rows could not be enclosed."
+UNIT = 2.0**-53
+
+
+class ComponentsFit:
+    """A stored state of PCA, and its rows."""
+
+    def __init__(self, rows: ExactRows, model: Any) -> None:
+        self.rows = rows
+        self.components, self.variances = np.asarray(model.components_), np.asarray(model.explained_variance_)
+        self.mean, self.scale = np.asarray(model.mean_), np.asarray(model.scale_)
+        self.center, self.standardize, self.ddof = bool(model.center), bool(model.standardize), float(model.ddof)
+
+    def proof(self) -> ExactProof:
+        """The worst of the four claims, enclosed."""
+        return refined(self.bounds, THEOREM, FAULT)
+
+    def bounds(self) -> Bounds | None:
+        """What the precision that is set proves."""
+        A, mean, scale, whole = self._moments()
+        V = balls.matrix(self.components).transpose()
+        AV, inner = A * V, V.transpose() * V
+        k, d = V.ncols(), V.nrows()
+        stated = [ball(v) * (whole - ball(self.ddof)) / whole for v in self.variances.tolist()]
+        found = [balls.dot([V[i, j] for i in range(d)], [AV[i, j] for i in range(d)]) for j in range(k)]
+        off = balls.largest(abs(inner[i, j] - int(i == j)) for i in range(k) for j in range(k))
+        top, trace = balls.largest(found), A.trace()
+        if not trace > 0:
+            return Bounds(off, off) if all(a.is_zero() for a in A.entries()) else None
+        best = _largest_sum(A, k)
+        if best is None or not top > 0:
+            return None
+        residual = balls.largest(balls.norm([AV[i, j] - stated[j] * V[i, j] for i in range(d)]) for j in range(k)) / top
+        missed = balls.positive_part(best - balls.total(found)) / trace
+        value = residual.max(off).max(missed).max(self._misplaced(mean, scale, trace))
+        return Bounds(value, value)
+
+    def _moments(self) -> tuple[Matrix, list[Ball], list[Ball], Ball]:
+        """A, and mean, scale and weight of the rows."""
+        weight = balls.balls(self.rows.weight.tolist())
+        whole, X = balls.total(weight), balls.matrix(self.rows.X)
+        down, d = X.transpose(), self.rows.n_columns
+        own = [s / whole for s in (down * balls.column(weight)).entries()]
+        squares = down * balls.scaled_rows(weight, X) * (1 / whole)
+        level = balls.column(own)
+        about = squares - level * level.transpose()
+        constant = (self.rows.X[:1] == self.rows.X).all(axis=0)
+        scale = [ball(1) if not self.standardize or constant[j] else about[j, j].sqrt() for j in range(d)]
+        A = balls.diagonal([1 / s for s in scale]) * (about if self.center else squares)
+        A = A * balls.diagonal([1 / s for s in scale])
+        if self.center:
+            for j in np.flatnonzero(constant).tolist():
+                for i in range(d):
+                    A[i, j] = A[j, i] = ball(0)
+        return A, own if self.center else [ball(0)] * d, scale, whole
+
+    def _misplaced(self, mean: list[Ball], scale: list[Ball], trace: Ball) -> Ball:
+        """How far the stored centre and scales are from the rows' own."""
+        steps, stretched = [], ball(0)
+        for own, right, stored, s in zip(self.mean.tolist(), mean, self.scale.tolist(), scale, strict=True):
+            slack = 64 * ball(UNIT) * abs(ball(own)).max(abs(right))
+            steps.append(balls.positive_part(abs(ball(own) - right) - slack) / s)
+            stretched = stretched.max(abs(ball(stored) / s - 1))
+        return (balls.norm(steps) / trace.sqrt()).max(stretched)
+
+
+def _largest_sum(A: Matrix, k: int) -> Ball | None:
+    """The sum of the k largest eigenvalues."""
+    d = A.nrows()
+    if k == d:
+        return A.trace()
+    vectors = _approximate_vectors(A)
+    if vectors is None:
+        return None
+    inner, turned = vectors.transpose() * vectors, vectors.transpose() * A * vectors
+    off = balls.norm([inner[i, j] - int(i == j) for i in range(d) for j in range(d)])
+    rest = balls.norm([turned[i, j] for i in range(d) for j in range(d) if i != j])
+    if not off < ball(1) / 2:
+        return None
+    largest = sorted((turned[i, i] for i in range(d)), key=lambda one: one.mid(), reverse=True)[:k]
+    whole = balls.total(largest)
+    # Weyl moves each by `rest` at most, Ostrowski by a factor within 1 / (1 -+ off).
+    low = (whole - k * balls.up_to(rest)) / (1 + off)
+    high = (whole + k * balls.up_to(rest)) / (1 - off)
+    return low.union(high)
+
+
+def _approximate_vectors(A: Matrix) -> Matrix | None:
+    """Eigenvectors of the midpoints, made orthonormal; no claim is made of them."""
+    try:
+        _, right = balls.flint().acb_mat(A.mid()).eig(right=True, algorithm="approx")
+    except (ValueError, ZeroDivisionError):
+        return None
+    d = A.nrows()
+    columns: list[list[Ball]] = []
+    for j in range(d):
+        v = [right[i, j].real.mid() for i in range(d)]
+        for _ in range(2):  # what one pass leaves the second removes
+            for u in columns:
+                along = balls.dot(u, v).mid()
+                v = [(a - along * b).mid() for a, b in zip(v, u, strict=True)]
+        size = balls.norm(v).mid()
+        if not size > 0:
+            return None
+        columns.append([(a / size).mid() for a in v])
+    return balls.flint().arb_mat(d, d, [columns[j][i] for i in range(d) for j in range(d)])

@@ -1,0 +1,90 @@
+"""The rows of a certificate as they are: float64 numbers of the mapped columns, in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from certifit.data.columns import Array
+from certifit.data.gate import fit_source, predict_source, unlabelled_source
+from certifit.data.source import Source
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a certificate claims of a fit beyond its value.
+
+    aside: columns that the fits it is compared with do not use. claims_exact_fit: the value is relative to the null
+    model's objective. is_mended: a millionth of every column's variance was added to the variances of classes.
+    """
+
+    aside: frozenset[int] = frozenset()
+    claims_exact_fit: bool = False
+    is_mended: bool = False
+
+
+PLAIN = Asked()
+
+
+@dataclass(frozen=True)
+class ExactRows:
+    """Rows that have a weight: columns (an array or CSR), target or code of a class, weight and offset of every one."""
+
+    X: Any
+    y: Array
+    weight: Array
+    offset: Array
+    names: tuple[str, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.weight)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.names)
+
+    def dense(self) -> ExactRows:
+        """The same rows with their columns as an array."""
+        return replace(self, X=self.X.toarray()) if sp.issparse(self.X) else self
+
+    def of_classes(self) -> ExactRows:
+        """The rows whose target is a class."""
+        known = self.y >= 0
+        if known.all():
+            return self
+        return replace(self, X=self.X[known], y=self.y[known], weight=self.weight[known], offset=self.offset[known])
+
+
+def source_of(model: Any, X: Any, y: Any = None, sample_weight: Any = None, **beside: Any) -> Source:
+    """The mapped rows that a fitted model's certificate is about, with all that multiplies their weights."""
+    if hasattr(model, "classes_"):
+        mapped: Source = model._mapped(model.labelled(X, y, sample_weight, **beside))
+        if getattr(model, "class_weight_", None) is not None:
+            mapped = model._weighted(mapped)
+        return mapped
+    if hasattr(model, "target_name_"):
+        source = fit_source(model.reader(), X, y, sample_weight, **beside)
+    else:
+        source = unlabelled_source(model.reader(), X, sample_weight)
+    predict_source(model, source)
+    found: Source = model._mapped(source)
+    return found
+
+
+def rows_of(source: Source) -> ExactRows:
+    """All rows of a source that have a weight."""
+    block = source.gather()
+    X = block.X.toarray() if hasattr(block.X, "toarray") and not sp.issparse(block.X) else block.X
+    n_rows = block.n_rows
+    y = np.zeros(n_rows) if block.y is None else np.asarray(block.y, dtype=np.float64)
+    weight = np.ones(n_rows) if block.weight is None else np.asarray(block.weight, dtype=np.float64)
+    offset = np.zeros(n_rows) if block.offset is None else np.asarray(block.offset, dtype=np.float64)
+    kept = weight > 0
+    X = sp.csr_array(X, dtype=np.float64) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    return ExactRows(X[kept], y[kept], weight[kept], offset[kept], tuple(source.names))

@@ -1,0 +1,123 @@
+"""Which exact certificate a model has: a table of classes of models, and the one way to ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from certifit.certificates.certificate import Certificate
+from certifit.certificates.likelihood import LikelihoodCertificate
+from certifit.exact.components import ComponentsFit
+from certifit.exact.counts import CountFit
+from certifit.exact.gaussian import GaussianFit
+from certifit.exact.losses import NoExactForm, loss_in_balls
+from certifit.exact.penalised import Penalty, ScoreFit
+from certifit.exact.proof import ExactProof, nothing_proven
+from certifit.exact.robust import HuberFit
+from certifit.exact.rows import Asked, ExactRows
+from certifit.exact.softmax import SoftmaxFit
+from certifit.losses.scores import Squared
+from certifit.losses.user import Loss
+
+Prover = Callable[[Any, ExactRows, Asked], ExactProof]
+
+
+def exact_proof(model: Any, rows: ExactRows, certificate: Certificate) -> ExactProof:
+    """The certificate of a fitted model in ball arithmetic, on the rows of `rows_of(source_of(model, ...))`.
+
+    certificate: the one in float64. Where it treats columns as exact combinations of others (`literal`), the value is
+    proven without these columns, as it claims, and `literal` over all weights.
+    """
+    prove = prover_of(model)
+    if isinstance(certificate, LikelihoodCertificate) and certificate.fault:
+        return nothing_proven(certificate.theorem, certificate.fault)
+    is_mended = "a millionth" in getattr(certificate, "kind", "")
+    asked = Asked(claims_exact_fit=certificate.is_exact_fit, is_mended=is_mended)
+    proof = prove(model, rows, asked)
+    if certificate.literal is None:
+        return proof
+    restricted = prove(model, rows, replace(asked, aside=set_aside(certificate, rows.names)))
+    return replace(restricted, literal=(proof.lower, proof.upper))
+
+
+def prover_of(model: Any) -> Prover:
+    """The exact certificate of a model, or a refusal."""
+    name = type(model).__name__
+    if name not in EXACT:
+        raise NoExactForm(f"{name} has no exact certificate. These have one: {', '.join(EXACT)}.")
+    if isinstance(getattr(model, "family", None), Loss):
+        raise NoExactForm("A loss of your own is not known as a formula, so it has no exact certificate.")
+    if EXACT[name] is _generalised:
+        loss_in_balls(model._loss())
+    return EXACT[name]
+
+
+def set_aside(certificate: Certificate, names: tuple[str, ...]) -> frozenset[int]:
+    """Places of the columns that the relations of a certificate express by others: "x3 = x0 + 2 x1" sets x3 aside."""
+    found = set()
+    for relation in certificate.dependent:
+        matching = [j for j, name in enumerate(names) if relation.startswith(f"{name} = ")]
+        if matching:
+            found.add(max(matching, key=lambda j: len(names[j])))
+    return frozenset(found)
+
+
+def _least_squares(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
+    penalty = Penalty.ridge(float(model.alpha_), rows.n_columns)
+    return ScoreFit(rows.dense(), Squared(), penalty, model.fit_intercept, model.coef_, model.intercept_, asked).proof()
+
+
+def _sparse(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
+    s = model._strengths(list(rows.names), float(model.alpha_))
+    penalty = Penalty(s.alpha, s.l1_ratio, s.factors, s.lower, s.upper, bool(model.standardize))
+    return ScoreFit(rows.dense(), Squared(), penalty, model.fit_intercept, model.coef_, model.intercept_, asked).proof()
+
+
+def _generalised(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
+    s = model._strengths(list(rows.names), float(model.alpha_))
+    penalty = Penalty(s.alpha, s.l1_ratio, s.factors, s.lower, s.upper)
+    w, b = model._weights().coef, model._weights().intercept
+    return ScoreFit(rows.dense(), model._loss(), penalty, bool(model.fit_intercept), w, b, asked).proof()
+
+
+def _logistic(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
+    labelled = rows.dense().of_classes()
+    if len(model.classes_) == 2:
+        return _generalised(model, labelled, asked)
+    fit_intercept = bool(model.fit_intercept)
+    return SoftmaxFit(labelled, float(model.alpha_), fit_intercept, model.coef_, model.intercept_, asked).proof()
+
+
+def _huber(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
+    return HuberFit(rows.dense(), model, asked).proof()
+
+
+def _gaussian(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
+    return GaussianFit(rows.dense().of_classes(), model, asked).proof()
+
+
+def _counts(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
+    return CountFit(rows.of_classes(), model).proof()
+
+
+def _components(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
+    return ComponentsFit(rows.dense(), model).proof()
+
+
+EXACT: dict[str, Prover] = {
+    "LinearRegression": _least_squares,
+    "Ridge": _least_squares,
+    "Lasso": _sparse,
+    "ElasticNet": _sparse,
+    "HuberRegressor": _huber,
+    "LogisticRegression": _logistic,
+    "PoissonRegressor": _generalised,
+    "GammaRegressor": _generalised,
+    "GLM": _generalised,
+    "GaussianDiscriminant": _gaussian,
+    "GaussianNB": _gaussian,
+    "BernoulliNB": _counts,
+    "MultinomialNB": _counts,
+    "PCA": _components,
+}
