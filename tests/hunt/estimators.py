@@ -1,0 +1,76 @@
+"""The models under the hunt: how a problem is made for each, and which truth it is compared with.
+
+A model family joins the hunt by a row in ESTIMATORS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import certifit as cf
+from tests.hunt import generate as make
+from tests.hunt.generate import Problem, Random, chance
+from tests.hunt.judge import Record, examine
+from tests.hunt.truth import KinkedTruth, SquaresTruth, Truth
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """problem: of a random generator; model: of a problem's parameters; truth: of the problem and the fitted model."""
+
+    name: str
+    problem: Callable[[Random], Problem]
+    model: Callable[..., Any]
+    truth: Callable[[Problem, Any], Truth | None]
+
+    def run(self, seed: int, case: int) -> Record:
+        """One case."""
+        rng = np.random.default_rng([seed, case])
+        problem = self.problem(rng)
+        return examine(case, self.name, problem, self.model(**problem.parameters), self.truth, rng)
+
+
+def _least_squares(rng: Random) -> Problem:
+    return make.regression(rng, {})
+
+
+def _ridge(rng: Random) -> Problem:
+    alpha = rng.choice([None, 0.0, 1e-30, 1e-20, 1e-10, 1e-4, 0.1, 10.0, 1e10])
+    problem = make.regression(rng, {"alpha": None if alpha is None else float(alpha)})
+    return problem
+
+
+def _sparse(rng: Random, names: tuple[str, ...]) -> Problem:
+    alpha = float(rng.choice([1e-8, 1e-3, 0.03, 0.3, 1.0, 10.0]))
+    problem = make.regression(rng, {"alpha": alpha})
+    d = problem.rows.shape[1]
+    if "l1_ratio" in names:
+        problem.parameters["l1_ratio"] = float(rng.choice([0.1, 0.5, 0.9, 1.0]))
+    if chance(rng, 0.2):
+        problem.parameters["penalty_factors"] = [float(f) for f in rng.choice([0.0, 0.5, 1.0, 3.0], size=d)]
+    if chance(rng, 0.25):
+        high = float(rng.choice([0.1, 1.0, np.inf]))
+        problem.parameters["bounds"] = (float(rng.choice([0.0, -0.5])), high)
+    if chance(rng, 0.5):  # a penalty that matters in the units of the target
+        problem.parameters["alpha"] = float(alpha * max(np.std(problem.y), 1e-300))
+        if not np.isfinite(problem.parameters["alpha"]):
+            problem.parameters["alpha"] = alpha
+    return problem
+
+
+ROWS = (
+    Estimator("LinearRegression", _least_squares, cf.LinearRegression, SquaresTruth),
+    Estimator("Ridge", _ridge, cf.Ridge, SquaresTruth),
+    Estimator("Lasso", lambda rng: _sparse(rng, ()), cf.Lasso, KinkedTruth),
+    Estimator("ElasticNet", lambda rng: _sparse(rng, ("l1_ratio",)), cf.ElasticNet, KinkedTruth),
+)
+ESTIMATORS = {row.name: row for row in ROWS}
+
+
+def estimator_of(case: int) -> Estimator:
+    """Cases go round the table."""
+    return ROWS[case % len(ROWS)]
