@@ -15,6 +15,7 @@ import certifit as cf
 from tests.hunt import generate as make
 from tests.hunt.generate import Problem, Random, chance
 from tests.hunt.judge import Record, examine
+from tests.hunt.score_truth import NamedTruth, ScoreTruth, SoftmaxTruth
 from tests.hunt.truth import KinkedTruth, SquaresTruth, Truth
 
 
@@ -62,11 +63,79 @@ def _sparse(rng: Random, names: tuple[str, ...]) -> Problem:
     return problem
 
 
+def _penalised(rng: Random, parameters: dict[str, Any], d: int, bounds: bool = True) -> None:
+    """A penalty, its mix, factors and bounds."""
+    parameters["alpha"] = float(rng.choice([0.0, 0.0, 1e-12, 1e-4, 0.01, 0.1, 1.0]))
+    if chance(rng, 0.35):
+        parameters["l1_ratio"] = float(rng.choice([0.3, 1.0]))
+    if chance(rng, 0.1):
+        parameters["penalty_factors"] = [float(f) for f in rng.choice([0.0, 0.5, 1.0, 3.0], size=d)]
+    if bounds and chance(rng, 0.1):
+        parameters["bounds"] = (float(rng.choice([0.0, -0.5])), float(rng.choice([0.1, 1.0, np.inf])))
+
+
+def _logistic(rng: Random) -> Problem:
+    problem = make.classification(rng, {})
+    _penalised(rng, problem.parameters, problem.rows.shape[1])
+    if chance(rng, 0.15):
+        problem.parameters["fit_intercept"] = False
+    return problem
+
+
+def _softmax(rng: Random) -> Problem:
+    alpha = float(rng.choice([0.0, 1e-12, 1e-4, 0.01, 0.1, 1.0]))
+    return make.classification(rng, {"alpha": alpha}, int(rng.integers(3, 5)), most_columns=3)
+
+
+def _family(*pairs: tuple[Any, str | None]) -> Callable[[Random], Problem]:
+    def problem(rng: Random) -> Problem:
+        family, link = pairs[rng.integers(len(pairs))]
+        name = getattr(family, "name", family)
+        found = make.generalised(rng, {"family": family, "link": link}, name)
+        if chance(rng, 0.4):
+            _penalised(rng, found.parameters, found.rows.shape[1], bounds=link is None)
+        return found
+
+    return problem
+
+
+def _named(family: str) -> Callable[[Random], Problem]:
+    def problem(rng: Random) -> Problem:
+        found = make.generalised(rng, {}, family)
+        _penalised(rng, found.parameters, found.rows.shape[1])
+        return found
+
+    return problem
+
+
+NEGATIVE_BINOMIALS = [(cf.families.NegativeBinomial(alpha=alpha), None) for alpha in (0.01, 0.5, 1.0, 30.0)]
+POISSONS = [("poisson", link) for link in (None, "identity", "sqrt")]
+GAMMAS = [("gamma", None), ("gamma", "inverse")]
+INVERSE_GAUSSIANS = [("inverse-gaussian", link) for link in ("inverse-squared", "inverse")]
+TWEEDIES = [(cf.families.Tweedie(power=power), None) for power in (1.1, 1.5, 1.9)]
+BERNOULLIS = [(family, link) for family in ("bernoulli", "binomial") for link in (None, "probit", "cloglog")]
+
 ROWS = (
     Estimator("LinearRegression", _least_squares, cf.LinearRegression, SquaresTruth),
     Estimator("Ridge", _ridge, cf.Ridge, SquaresTruth),
     Estimator("Lasso", lambda rng: _sparse(rng, ()), cf.Lasso, KinkedTruth),
     Estimator("ElasticNet", lambda rng: _sparse(rng, ("l1_ratio",)), cf.ElasticNet, KinkedTruth),
+    Estimator("LogisticRegression", _logistic, cf.LogisticRegression, ScoreTruth),
+    Estimator("Softmax", _softmax, cf.LogisticRegression, SoftmaxTruth),
+    Estimator("PoissonRegressor", _named("poisson"), cf.PoissonRegressor, NamedTruth),
+    Estimator("GammaRegressor", _named("gamma"), cf.GammaRegressor, NamedTruth),
+    Estimator("GLM Bernoulli", _family(*BERNOULLIS), cf.GLM, ScoreTruth),
+    Estimator("GLM Poisson", _family(*POISSONS), cf.GLM, ScoreTruth),
+    Estimator("GLM Gamma", _family(*GAMMAS), cf.GLM, ScoreTruth),
+    Estimator(
+        "GLM inverse Gaussian",
+        _family(*INVERSE_GAUSSIANS),
+        cf.GLM,
+        ScoreTruth,
+    ),
+    Estimator("GLM negative binomial", _family(*NEGATIVE_BINOMIALS), cf.GLM, ScoreTruth),
+    Estimator("GLM Tweedie", _family(*TWEEDIES), cf.GLM, ScoreTruth),
+    Estimator("GLM Gaussian", _family(("gaussian", None)), cf.GLM, ScoreTruth),
 )
 ESTIMATORS = {row.name: row for row in ROWS}
 

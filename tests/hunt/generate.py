@@ -259,3 +259,109 @@ def regression(rng: Random, parameters: dict[str, Any], most_columns: int = 6) -
     if chance(rng, 0.15):
         parameters["fit_intercept"] = False
     return Problem(dressed(rng, X, tags), y, weights, parameters, tags)
+
+
+def calm(rng: Random, X: Array) -> Array:
+    """A linear score of size 1 or so."""
+    z = signal(rng, X)
+    return np.asarray(z / max(np.abs(z).max(initial=0.0), 1.0) * rng.choice([0.3, 1.0, 3.0]))
+
+
+def labels(rng: Random, X: Array, n_classes: int, tags: list[str]) -> Array:
+    """Classes: by chance, nearly separable, separable, or of a linear score with noise."""
+    n, kind = len(X), rng.random()
+    z = signal(rng, X)
+    if kind < 0.2:
+        codes = rng.integers(n_classes, size=n)
+    elif kind < 0.5:
+        tags.append("separable")
+        order = np.argsort(np.argsort(z, kind="stable"), kind="stable")
+        codes = order * n_classes // max(n, 1)
+    elif kind < 0.65:
+        tags.append("nearly separable")
+        order = np.argsort(np.argsort(z, kind="stable"), kind="stable")
+        codes = order * n_classes // max(n, 1)
+        codes[rng.integers(n)] = rng.integers(n_classes)
+    else:
+        noisy = z / max(z.std(), 1e-300) + rng.normal(size=n) * rng.choice([0.3, 1.0, 3.0])
+        order = np.argsort(np.argsort(noisy, kind="stable"), kind="stable")
+        codes = order * n_classes // max(n, 1)
+    return np.asarray(codes, dtype=np.int64)
+
+
+def classification(rng: Random, parameters: dict[str, Any], n_classes: int = 2, most_columns: int = 4) -> Problem:
+    """Labelled rows; every class has a row of positive weight."""
+    n, d = shape_of(rng, most_columns, 30)
+    n = max(n, n_classes)
+    X, tags = design(rng, n, d)
+    y = labels(rng, X, n_classes, tags)
+    y[:n_classes] = np.arange(n_classes)
+    weights = weights_of(rng, n, tags)
+    if weights is not None:
+        weights[:n_classes] = np.maximum(weights[:n_classes], weights.max())
+    return Problem(dressed(rng, X, tags), y, weights, parameters, tags)
+
+
+def counts(rng: Random, X: Array, tags: list[str]) -> Array:
+    """Whole numbers >= 0, up to 1e15, with zeros."""
+    z = calm(rng, X)
+    kind = rng.random()
+    if kind < 0.2:
+        power = int(rng.integers(6, 16))
+        tags.append(f"counts to 1e{power}")
+        return np.asarray(np.round(10.0**power * np.exp(z - z.max()) * rng.uniform(0.5, 1, size=len(X))))
+    if kind < 0.3:
+        tags.append("exact fit")
+        return np.asarray(np.exp(np.round(z)))
+    if kind < 0.4:
+        tags.append("few counts")
+        return rng.poisson(0.1 * np.exp(z)).astype(float)
+    return rng.poisson(np.exp(z + rng.choice([0.0, 2.0]))).astype(float)
+
+
+def amounts(rng: Random, X: Array, tags: list[str]) -> Array:
+    """Numbers > 0."""
+    z, kind = calm(rng, X), rng.random()
+    if kind < 0.1:
+        tags.append("exact fit")
+        return np.asarray(np.exp(z))
+    y = np.exp(z) * rng.gamma(rng.choice([0.3, 2.0, 1e4]), size=len(X))
+    if kind < 0.25:
+        power = rng.choice([-100, -12, 12, 100])
+        tags.append(f"target 1e{power}")
+        y = y * 10.0**power
+    return np.asarray(np.maximum(y, 1e-200))
+
+
+def shares(rng: Random, X: Array, tags: list[str]) -> Array:
+    """0 or 1, now and then numbers between."""
+    if chance(rng, 0.2):
+        tags.append("shares")
+        return np.asarray(rng.integers(0, 5, size=len(X)) / 4)
+    y = labels(rng, X, 2, tags).astype(float)
+    return y
+
+
+TARGETS: dict[str, Callable[[Random, Array, list[str]], Array]] = {
+    "gaussian": quantity,
+    "bernoulli": shares,
+    "binomial": shares,
+    "poisson": counts,
+    "negative-binomial": counts,
+    "tweedie": counts,
+    "gamma": amounts,
+    "inverse-gaussian": amounts,
+}
+
+
+def generalised(rng: Random, parameters: dict[str, Any], family: str, most_columns: int = 4) -> Problem:
+    """Targets of a family."""
+    n, d = shape_of(rng, most_columns, 30)
+    X, tags = design(rng, n, d)
+    y = TARGETS[family](rng, X, tags)
+    if chance(rng, 0.15):
+        parameters["fit_intercept"] = False
+    elif np.ptp(y) == 0 and len(y) > 1:
+        y[0] = 1.0 - y[0] if family in ("bernoulli", "binomial") else y[0] + 1.0
+    weights = weights_of(rng, n, tags)
+    return Problem(dressed(rng, X, tags), y, weights, parameters, tags)

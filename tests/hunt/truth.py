@@ -25,11 +25,13 @@ PRINTED = 1e-9  # a value is printed with two digits; the comparison itself is s
 class Verdict:
     """The truth about one certificate. true: what `value` must not be below; literal: the same for all weights.
 
+    is_known: False where the reference found a legal point but not that it is the best; `true` is then too small.
     faults: sentences of the certificate that are false whatever its value. false_digits: one sentence each.
     """
 
     true: float
     literal: float | None = None
+    is_known: bool = True
     faults: list[str] = field(default_factory=list)
     false_digits: list[str] = field(default_factory=list)
 
@@ -40,8 +42,8 @@ class Truth(ABC):
     is_local = False
 
     @abstractmethod
-    def verdict(self, model: Any, certificate: Any) -> Verdict | None:
-        """The truth about a certificate of a state; None where the reference did not reach it."""
+    def verdict(self, model: Any, certificate: Any) -> Verdict:
+        """The truth about a certificate of a state."""
 
     @abstractmethod
     def states(self, model: Any, rng: Random, tol: float) -> Iterator[tuple[str, Any]]:
@@ -73,49 +75,47 @@ class LinearTruth(Truth):
     def __init__(self, problem: Problem, model: Any) -> None:
         self.problem = problem
         self.n_columns = problem.rows.shape[1]
-        self._infima: dict[tuple[int, ...] | None, Any] = {}
+        self._infima: dict[tuple[int, ...] | None, tuple[Any, bool]] = {}
 
     @abstractmethod
     def objective(self, model: Any) -> Any:
         """At the state of the model."""
 
     @abstractmethod
-    def find_infimum(self, columns: list[int] | None) -> Any:
-        """Over all legal weights, or over those of some columns; None where it is not known."""
+    def find_infimum(self, columns: list[int] | None) -> tuple[Any, bool]:
+        """The least value found over all legal weights, or over those of some columns; whether none is below."""
 
     @abstractmethod
     def null(self) -> Any:
         """The objective of the best constant, or of 0 without an intercept."""
 
-    def infimum(self, columns: list[int] | None) -> Any:
+    def infimum(self, columns: list[int] | None) -> tuple[Any, bool]:
         """The same, found once."""
         key = None if columns is None else tuple(columns)
         if key not in self._infima:
             self._infima[key] = self.find_infimum(columns)
         return self._infima[key]
 
-    def verdict(self, model: Any, certificate: Any) -> Verdict | None:
+    def verdict(self, model: Any, certificate: Any) -> Verdict:
         """Excesses relative to what the certificate says they are relative to."""
         objective = self.objective(model)
         literal = getattr(certificate, "literal", None)
         columns = None if literal is None else kept_columns(certificate, self.n_columns)
-        best = self.infimum(columns)
-        if best is None:
-            return None
+        best, is_known = self.infimum(columns)
         is_exact = bool(getattr(certificate, "is_exact_fit", False))
         below = self.null() if is_exact else objective
-        found = Verdict(ratio(_positive(objective - best), below))
+        found = Verdict(ratio(_positive(objective - best), below), is_known=is_known)
         if is_exact and ratio(objective, below) > EXACT_FIT * (1 + 1e-6):
             found.faults.append(f"called an exact fit at {ratio(objective, below):.2e} of the null model's objective")
-        if literal is not None and (overall := self.infimum(None)) is not None:
-            found.literal = ratio(_positive(objective - overall), below)
+        if literal is not None:
+            found.literal = ratio(_positive(objective - self.infimum(None)[0]), below)
         found.false_digits = self.false_digits(model, certificate, columns)
         return found
 
     def relative(self, model: Any) -> float:
         """The relative excess over the infimum of all weights."""
-        best, objective = self.infimum(None), self.objective(model)
-        return math.nan if best is None else ratio(_positive(objective - best), objective)
+        objective = self.objective(model)
+        return ratio(_positive(objective - self.infimum(None)[0]), objective)
 
     def false_digits(self, model: Any, certificate: Any, columns: list[int] | None) -> list[str]:
         """Digits that the minimisers do not share."""
@@ -154,10 +154,11 @@ class LinearTruth(Truth):
         places = np.flatnonzero(np.ravel(model.coef_))
         for j in rng.permutation(places)[:1]:
             near = moved(model, flat + 1e-4 * flat * (np.arange(len(flat)) == j))
-            objective, best, null = self.objective(near), self.infimum(None), self.null()
-            if best is not None:
-                is_exact = ratio(objective, null) < EXACT_FIT
-                yield f"entry {j}", near, ratio(_positive(objective - best), null if is_exact else objective)
+            objective, null = self.objective(near), self.null()
+            is_exact = ratio(objective, null) < EXACT_FIT
+            excess = ratio(_positive(objective - self.infimum(None)[0]), null if is_exact else objective)
+            if excess > 2 * self.relative(model):  # else the nudge did no harm
+                yield f"entry {j}", near, excess
 
 
 def moved(model: Any, flat: Any) -> Any:
@@ -189,9 +190,9 @@ class SquaresTruth(LinearTruth):
         """2 W P."""
         return self.exact.objective(self.exact.units(model.coef_, model.intercept_))
 
-    def find_infimum(self, columns: list[int] | None) -> fmpq:
+    def find_infimum(self, columns: list[int] | None) -> tuple[fmpq, bool]:
         """Of 2 W P."""
-        return self._minimiser(columns).objective
+        return self._minimiser(columns).objective, True
 
     def null(self) -> fmpq:
         """Of 2 W P."""
@@ -243,12 +244,12 @@ class KinkedTruth(LinearTruth):
         """2 W P."""
         return self.exact.objective(self.exact.units(model.coef_, model.intercept_))
 
-    def find_infimum(self, columns: list[int] | None) -> fmpq | None:
-        """Of 2 W P; None where optimality was not proven."""
+    def find_infimum(self, columns: list[int] | None) -> tuple[fmpq, bool]:
+        """Of 2 W P."""
         if columns is not None:
             raise NotImplementedError("the lasso sets no columns aside")
         found, is_proven = self.exact.best(self.start)
-        return found.objective if is_proven else None
+        return found.objective, is_proven
 
     def null(self) -> fmpq:
         """Of 2 W P."""

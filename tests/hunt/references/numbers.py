@@ -62,8 +62,12 @@ def as_float(value: Any) -> float:
             return int(value.p) / int(value.q)
         except OverflowError:
             return math.inf if value > 0 else -math.inf
-    found = float(arb(value).mid()) if value.is_finite() else math.inf
-    return found
+    if value.is_nan():
+        return math.nan
+    try:
+        return float(arb(value).mid()) if value.is_finite() else math.inf
+    except OverflowError:
+        return math.inf
 
 
 def ratio(part: Any, whole_: Any) -> float:
