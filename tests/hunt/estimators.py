@@ -14,6 +14,7 @@ import numpy as np
 import certifit as cf
 from tests.hunt import generate as make
 from tests.hunt.generate import Problem, Random, chance
+from tests.hunt.huber_truth import HuberTruth
 from tests.hunt.judge import Record, examine
 from tests.hunt.score_truth import NamedTruth, ScoreTruth, SoftmaxTruth
 from tests.hunt.truth import KinkedTruth, SquaresTruth, Truth
@@ -108,6 +109,20 @@ def _named(family: str) -> Callable[[Random], Problem]:
     return problem
 
 
+def _huber(rng: Random) -> Problem:
+    problem = make.regression(rng, {}, most_columns=4)
+    parameters = problem.parameters
+    parameters["scale"] = ["joint", "joint", "mad", "number"][rng.integers(4)]
+    if parameters["scale"] == "number":
+        spread = float(np.std(problem.y))
+        usual = spread if 0 < spread < 1e200 else 1.0
+        parameters["scale"] = float(np.clip(usual * 10.0 ** rng.uniform(-3, 1), 1e-300, 1e300))
+    parameters["delta"] = float(rng.choice([1.35, 1.01, 2.5, 1.5]))
+    if chance(rng, 0.3):
+        parameters["alpha"] = float(rng.choice([1e-20, 1e-6, 0.01, 1.0]))
+    return problem
+
+
 NEGATIVE_BINOMIALS = [(cf.families.NegativeBinomial(alpha=alpha), None) for alpha in (0.01, 0.5, 1.0, 30.0)]
 POISSONS = [("poisson", link) for link in (None, "identity", "sqrt")]
 GAMMAS = [("gamma", None), ("gamma", "inverse")]
@@ -120,6 +135,7 @@ ROWS = (
     Estimator("Ridge", _ridge, cf.Ridge, SquaresTruth),
     Estimator("Lasso", lambda rng: _sparse(rng, ()), cf.Lasso, KinkedTruth),
     Estimator("ElasticNet", lambda rng: _sparse(rng, ("l1_ratio",)), cf.ElasticNet, KinkedTruth),
+    Estimator("HuberRegressor", _huber, cf.HuberRegressor, HuberTruth),
     Estimator("LogisticRegression", _logistic, cf.LogisticRegression, ScoreTruth),
     Estimator("Softmax", _softmax, cf.LogisticRegression, SoftmaxTruth),
     Estimator("PoissonRegressor", _named("poisson"), cf.PoissonRegressor, NamedTruth),
