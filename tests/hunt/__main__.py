@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--case", type=int, help="replay this case: the problem, and what came out")
     given = parser.parse_args()
     if given.case is not None:
-        replay(given.seed, given.case)
+        replay(given.seed, given.case, given.estimators)
         return
     names = set(ESTIMATORS) if given.estimators is None else set(given.estimators.split(","))
     if names - set(ESTIMATORS):
@@ -32,9 +32,9 @@ def main() -> None:
     run(given.cases, given.seed, names, given.jobs, out, given.timeout)
 
 
-def replay(seed: int, case: int) -> None:
-    """Print the problem as NumPy literals, the model, and the record."""
-    row = estimator_of(case)
+def replay(seed: int, case: int, name: str | None) -> None:
+    """Print the problem as NumPy literals, the model, and the record. name: another estimator than the case's own."""
+    row = estimator_of(case) if name is None else ESTIMATORS[name]
     problem = row.problem(np.random.default_rng([seed, case]))
     print("import numpy as np, scipy.sparse, certifit as cf")
     print(problem.literals())

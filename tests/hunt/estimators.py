@@ -13,6 +13,7 @@ import numpy as np
 
 import certifit as cf
 from tests.hunt import generate as make
+from tests.hunt.class_truth import ComponentsTruth, CountTruth, GaussianTruth, PerceptronTruth
 from tests.hunt.generate import Problem, Random, chance
 from tests.hunt.huber_truth import HuberTruth
 from tests.hunt.judge import Record, examine
@@ -123,6 +124,60 @@ def _huber(rng: Random) -> Problem:
     return problem
 
 
+def _priors(rng: Random, problem: Problem, name: str) -> None:
+    if chance(rng, 0.1):
+        n_classes = len(np.unique(problem.y))
+        problem.parameters[name] = [0.5, 0.5] if n_classes == 2 else [0.25, 0.25, 0.5]
+
+
+def _discriminant(rng: Random) -> Problem:
+    problem = make.classification(rng, {}, int(rng.integers(2, 4)))
+    problem.parameters["covariance"] = str(rng.choice(["shared", "class", "diagonal"]))
+    if chance(rng, 0.25):
+        problem.parameters["shrinkage"] = float(rng.choice([0.1, 0.5, 1e-6]))
+    _priors(rng, problem, "priors")
+    return problem
+
+
+def _gaussian_naive_bayes(rng: Random) -> Problem:
+    problem = make.classification(rng, {}, int(rng.integers(2, 4)))
+    if chance(rng, 0.4):
+        problem.parameters["var_smoothing"] = float(rng.choice([0.0, 1e-12, 1e-3]))
+    _priors(rng, problem, "priors")
+    return problem
+
+
+def _words(rng: Random) -> Problem:
+    problem = make.word_counts(rng, {})
+    problem.parameters["alpha"] = float(rng.choice([1.0, 1.0, 0.5, 1e-10, 0.0, 100.0]))
+    _priors(rng, problem, "class_prior")
+    return problem
+
+
+def _components(rng: Random) -> Problem:
+    n, d = make.shape_of(rng, 5, 25)
+    X, tags = make.design(rng, n, d)
+    weights = make.weights_of(rng, n, tags)
+    parameters: dict[str, Any] = {}
+    if chance(rng, 0.4):
+        parameters["n_components"] = int(rng.integers(1, d + 1))
+    if chance(rng, 0.15):
+        parameters["center"] = False
+    if chance(rng, 0.2):
+        parameters["standardize"] = True
+    if chance(rng, 0.5):
+        parameters["ddof"] = 0
+    return Problem(make.dressed(rng, X, tags), None, weights, parameters, tags)
+
+
+def _perceptron(rng: Random) -> Problem:
+    problem = make.classification(rng, {"max_iter": 100})
+    problem.weights = None
+    if chance(rng, 0.3):
+        problem.parameters["delta"] = float(rng.choice([0.1, 1.0]))
+    return problem
+
+
 NEGATIVE_BINOMIALS = [(cf.families.NegativeBinomial(alpha=alpha), None) for alpha in (0.01, 0.5, 1.0, 30.0)]
 POISSONS = [("poisson", link) for link in (None, "identity", "sqrt")]
 GAMMAS = [("gamma", None), ("gamma", "inverse")]
@@ -152,6 +207,12 @@ ROWS = (
     Estimator("GLM negative binomial", _family(*NEGATIVE_BINOMIALS), cf.GLM, ScoreTruth),
     Estimator("GLM Tweedie", _family(*TWEEDIES), cf.GLM, ScoreTruth),
     Estimator("GLM Gaussian", _family(("gaussian", None)), cf.GLM, ScoreTruth),
+    Estimator("GaussianDiscriminant", _discriminant, cf.GaussianDiscriminant, GaussianTruth),
+    Estimator("GaussianNB", _gaussian_naive_bayes, cf.GaussianNB, GaussianTruth),
+    Estimator("BernoulliNB", _words, cf.BernoulliNB, CountTruth),
+    Estimator("MultinomialNB", _words, cf.MultinomialNB, CountTruth),
+    Estimator("PCA", _components, cf.PCA, ComponentsTruth),
+    Estimator("Perceptron", _perceptron, cf.Perceptron, PerceptronTruth),
 )
 ESTIMATORS = {row.name: row for row in ROWS}
 

@@ -35,8 +35,9 @@ class Problem:
     @property
     def arguments(self) -> tuple[Any, ...]:
         """What `fit` takes, without trailing None."""
-        given = [self.X] if self.y is None else [self.X, self.y]
-        return (*given, self.weights) if self.weights is not None else tuple(given)
+        if self.weights is not None:
+            return self.X, self.y, self.weights
+        return (self.X,) if self.y is None else (self.X, self.y)
 
     def literals(self) -> str:
         """The problem as lines of Python."""
@@ -300,6 +301,31 @@ def classification(rng: Random, parameters: dict[str, Any], n_classes: int = 2, 
     if weights is not None:
         weights[:n_classes] = np.maximum(weights[:n_classes], weights.max())
     return Problem(dressed(rng, X, tags), y, weights, parameters, tags)
+
+
+def word_counts(rng: Random, parameters: dict[str, Any]) -> Problem:
+    """Counts of words: small, large, with words that no row has."""
+    n, d, n_classes = int(rng.integers(2, 25)), int(rng.integers(1, 7)), int(rng.integers(2, 4))
+    n, tags = max(n, n_classes), []
+    X = rng.poisson(rng.choice([0.2, 1.0, 10.0]), size=(n, d)).astype(float)
+    kind = rng.random()
+    if kind < 0.2:
+        power = int(rng.integers(6, 16))
+        tags.append(f"counts to 1e{power}")
+        X = np.floor(X * 10.0**power * rng.random(size=X.shape))
+    elif kind < 0.3:
+        X[:, rng.integers(d)] = 0.0
+        tags.append("a word never seen")
+    elif kind < 0.4:
+        power = rng.choice([-150, -20, 20, 150])
+        X *= 10.0**power
+        tags.append(f"scale 1e{power}")
+    y = rng.integers(n_classes, size=n)
+    y[:n_classes] = np.arange(n_classes)
+    weights = weights_of(rng, n, tags)
+    if weights is not None:
+        weights[:n_classes] = np.maximum(weights[:n_classes], weights.max())
+    return Problem(dressed(rng, X, tags), np.asarray(y), weights, parameters, tags)
 
 
 def counts(rng: Random, X: Array, tags: list[str]) -> Array:

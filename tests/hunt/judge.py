@@ -158,6 +158,6 @@ def compare(record: Record, label: str, certificate: Any, verdict: Verdict) -> N
     if literal is not None and verdict.literal is not None and not verdict.literal <= literal * (1 + PRINTED):
         bucket.append({"state": f"{label}, literally", "claimed": float(literal), "true": verdict.literal})
     for fault in verdict.faults:
-        bucket.append({"state": label, "claimed": value, "true": verdict.true, "fault": fault})
+        record.false_certificates.append({"state": label, "claimed": value, "true": verdict.true, "fault": fault})
     if verdict.false_digits:
         record.false_digits.append({"state": label, "digits": verdict.false_digits})
