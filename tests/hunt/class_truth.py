@@ -61,17 +61,23 @@ class GaussianTruth(ClassTruth):
         self.given = problem.parameters.get("priors")
         # Given priors weigh the classes of a shared covariance.
         self.weights = self.shares if self.given is None else reals(self.given)
-        self.added = self._added(model)
-        self.best = self._best()
-
-    def _added(self, model: Any) -> arb:
-        if not hasattr(model, "var_smoothing"):
-            return ZERO
         whole = self.rows.moments()[2]
-        return arb(float(model.var_smoothing)) * max(whole[j, j] for j in range(self.rows.n_columns))
+        self.variances = [whole[j, j] for j in range(self.rows.n_columns)]
+        self.smoothing = arb(float(getattr(model, "var_smoothing", 0.0))) * max(self.variances)
+        self._bests: dict[bool, list[arb_mat]] = {}
 
-    def _best(self) -> list[arb_mat]:
-        """The best covariance of every class, shrunk and smoothed as the parameters say."""
+    def best(self, certificate: Any) -> list[arb_mat]:
+        """The best covariance of every class, shrunk and smoothed as the parameters say.
+
+        Where the likelihood has no maximum and the certificate says so, with a millionth of the variances added.
+        """
+        is_mended = "millionth" in certificate.kind
+        if is_mended not in self._bests:
+            added = [self.smoothing + (arb(1e-6) * v if is_mended else ZERO) for v in self.variances]
+            self._bests[is_mended] = [self._shrunk(matrix, added) for matrix in self._covariances_of_rows()]
+        return self._bests[is_mended]
+
+    def _covariances_of_rows(self) -> list[arb_mat]:
         d = self.rows.n_columns
         own = [arb_mat(d, d) if moments is None else moments[2] for moments in self.moments]
         if self.kind == "shared":
@@ -81,36 +87,59 @@ class GaussianTruth(ClassTruth):
             own = [mixed.mid()] * self.n_classes
         if self.kind == "diagonal":
             own = [arb_mat([[m[i, j] if i == j else ZERO for j in range(d)] for i in range(d)]) for m in own]
-        return [self._shrunk(matrix) for matrix in own]
+        return own
 
-    def _shrunk(self, matrix: arb_mat) -> arb_mat:
+    def _shrunk(self, matrix: arb_mat, added: list[arb]) -> arb_mat:
         d, s = matrix.nrows(), self.shrinkage
         mean = sum((matrix[j, j] for j in range(d)), ZERO) / d
         out = matrix * (1 - s)
         for j in range(d):
-            out[j, j] += s * mean + self.added
+            out[j, j] += s * mean + added[j]
         return out.mid()
 
     def verdict(self, model: Any, certificate: Any) -> Verdict:
-        """Nats per row below the largest likelihood, of the covariance and of the roots that predict."""
+        """Nats per row below the largest likelihood, of the covariance and of the roots that predict.
+
+        Where the certificate claims the error of the stored numbers, that stands in place of the covariance's nats.
+        """
         priors = model.class_prior_ if hasattr(model, "class_prior_") else model.priors_
         means = model.theta_ if hasattr(model, "theta_") else model.means_
         kept = [j for j in range(self.rows.n_columns) if j not in set(model.redundant_)]
+        best, stored, roots = self.best(certificate), self._covariances(model), self._roots(model)
+        has_error = "relative error" in certificate.claim
+        of_stored, of_roots, error = ZERO, ZERO, ZERO
+        for k, share in enumerate(self.weights):
+            if self.moments[k] is None or not share > 0:
+                continue
+            if roots[k] is None or not has_error:
+                of_stored = _more(of_stored, share, self._class_shortfall(k, best[k], stored[k], means[k], kept))
+            if roots[k] is not None:
+                of_roots = _more(of_roots, share, self._root_shortfall(k, best[k], roots[k], means[k], kept))
+            error = max(error, self._error(k, best[k], stored[k], means[k]))
         total = self.prior_shortfall(reals(priors), self.given)
-        worst = ZERO
-        for k, state in enumerate(self._covariances(model)):
-            if self.moments[k] is None:
-                continue
-            worst += self.weights[k] * self._class_shortfall(k, state, means[k], kept)
-        of_roots = ZERO
-        for k, root in enumerate(self._roots(model)):
-            if self.moments[k] is None or root is None:
-                continue
-            of_roots += self.weights[k] * self._root_shortfall(k, root, means[k], kept)
-        most = max(worst, of_roots) if worst.is_finite() and of_roots.is_finite() else arb("inf")
-        found = Verdict(as_float(total + most))
-        found.faults = [f for j in model.redundant_ if (f := self._fault(j, kept)) and certificate.holds]
+        nats = [as_float(total + part) for part in (of_stored, of_roots)]
+        found = Verdict(max(*nats, as_float(error) if has_error else 0.0))
+        is_conditional = "treating" in certificate.kind
+        found.faults = [] if is_conditional or not certificate.holds else self._faults(model, kept)
         return found
+
+    def _error(self, k: int, best: arb_mat, stored: arb_mat, mean: Any) -> arb:
+        """The largest error of a mean, by its size or the spread, and of an entry of the covariance."""
+        moments = self.moments[k]
+        assert moments is not None
+        spread = [best[j, j].sqrt() for j in range(best.nrows())]
+        worst = ZERO
+        for j, (right, wrong) in enumerate(zip(moments[1], reals(mean), strict=True)):
+            if (size := max(abs(right), spread[j])) > 0:
+                worst = max(worst, abs(right - wrong) / size)
+        for i, a in enumerate(spread):
+            for j, b in enumerate(spread):
+                if a > 0 and b > 0:
+                    worst = max(worst, abs(best[i, j] - stored[i, j]) / (a * b))
+        return worst.mid()
+
+    def _faults(self, model: Any, kept: list[int]) -> list[str]:
+        return [fault for j in model.redundant_ if (fault := self._fault(j, kept))]
 
     def _covariances(self, model: Any) -> list[arb_mat]:
         stored = model.var_ if hasattr(model, "var_") else model.covariance_
@@ -124,22 +153,22 @@ class GaussianTruth(ClassTruth):
         roots = np.broadcast_to(model.roots_, (self.n_classes, *model.roots_.shape[1:]))
         return [given_matrix(np.diag(r[0]) if len(r) == 1 else r) for r in roots]
 
-    def _class_shortfall(self, k: int, state: arb_mat, mean: Any, kept: list[int]) -> arb:
+    def _class_shortfall(self, k: int, best: arb_mat, state: arb_mat, mean: Any, kept: list[int]) -> arb:
         inside = part_of(state, kept) if kept else arb_mat(0, 0)
-        apart = gaussian_divergence(part_of(self.best[k], kept) if kept else inside, inside)
+        apart = gaussian_divergence(part_of(best, kept) if kept else inside, inside)
         if not apart.is_finite():
             return arb("inf")
         _, right, _ = self.moments[k]
         return apart + quadratic_form(inside, [right[j] - arb(float(mean[j])) for j in kept]) / 2
 
-    def _root_shortfall(self, k: int, root: arb_mat, mean: Any, kept: list[int]) -> arb:
+    def _root_shortfall(self, k: int, best: arb_mat, root: arb_mat, mean: Any, kept: list[int]) -> arb:
         if not kept:
             return ZERO
         inner = part_of(root, kept)
         if inner.det().mid() == 0:
             return arb("inf")
         covariance = (inner.transpose() * inner).inv().mid()
-        return self._class_shortfall(k, _embedded(covariance, kept, root.nrows()), mean, kept)
+        return self._class_shortfall(k, best, _embedded(covariance, kept, root.nrows()), mean, kept)
 
     def _fault(self, j: int, kept: list[int]) -> str:
         """A column that was left out must be a combination of the others but for the rounding of its entries."""
@@ -155,10 +184,12 @@ class GaussianTruth(ClassTruth):
         for name in ("means_", "theta_", "covariance_", "var_", "priors_", "class_prior_"):
             if not hasattr(model, name) or rng.random() < 0.3:
                 continue
-            if name == "covariance_" and self.kind == "shared":
-                continue  # coef_ would contradict it, which is refused for that
             power = float(rng.uniform(-12, -1))
             yield f"{name} by 1e{power:.1f}", _nudged(model, name, rng, power)
+
+
+def _more(total: arb, share: arb, part: arb) -> arb:
+    return total + share * part if total.is_finite() and part.is_finite() else arb("inf")
 
 
 def _embedded(matrix: arb_mat, kept: list[int], d: int) -> arb_mat:
