@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 import warnings
@@ -147,6 +148,8 @@ def compare(record: Record, label: str, certificate: Any, verdict: Verdict) -> N
     """Count one state, and note where the certificate says less than the truth."""
     record.states += 1
     record.held += int(certificate.holds)
+    if math.isnan(verdict.true):
+        verdict.true, verdict.is_known = 0.0, False
     record.unknown += int(not verdict.is_known)
     if getattr(certificate, "is_local", False):  # an estimate that says so
         return

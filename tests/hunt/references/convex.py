@@ -65,6 +65,8 @@ def minimise(
     v = [_inside(walls, j, x) for j, x in enumerate(start)]
     signs = [_sign(walls, j, x) for j, x in enumerate(v)]
     value = _whole(f, walls, v)
+    if not value.is_finite():
+        return Found(v, value, False)
     for count in range(steps):
         gradient, hessian = f.slopes(v)
         free = [j for j in range(f.size) if signs[j] != 0]

@@ -19,7 +19,7 @@ class Rows:
     def __init__(self, X: Any, weights: Any) -> None:
         X = np.asarray(X, dtype=np.float64)
         weights = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=np.float64)
-        set_bits(2 * bits_for(X, weights))
+        self.bits = set_bits(2 * bits_for(X, weights))
         self.used = np.flatnonzero(weights > 0)
         self.X = [reals(X[i]) for i in self.used]
         self.weights = reals(weights[self.used])

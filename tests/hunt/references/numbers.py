@@ -10,11 +10,13 @@ import numpy as np
 from flint import arb, arb_mat, ctx, fmpq, fmpz
 
 BITS = 320
+ctx.prec = BITS
 
 
-def set_bits(bits: int) -> None:
-    """Bits of all 300-bit numbers from here on."""
+def set_bits(bits: int) -> int:
+    """Bits of all 300-bit numbers from here on; at least BITS."""
     ctx.prec = max(BITS, bits)
+    return int(ctx.prec)
 
 
 def whole(values: Any) -> tuple[list[fmpz], int]:

@@ -36,7 +36,7 @@ class Scores:
         n, d = X.shape
         columns = list(range(d)) if columns is None else list(columns)
         weights = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-        set_bits(bits_for(X, weights))
+        self.bits = set_bits(bits_for(X, weights))
         used = np.flatnonzero(weights > 0)
         self.columns, self.offset = columns, int(fit_intercept)
         self.size = len(columns) + self.offset
@@ -64,6 +64,7 @@ class Scores:
 
     def value(self, v: list[arb]) -> arb:
         """f(v)."""
+        set_bits(self.bits)
         rows = [w * law(z)[0] for w, law, z in zip(self.weights, self.laws, self.scores(v), strict=True)]
         return sum(rows, self._pull(v)).mid()
 
@@ -72,6 +73,7 @@ class Scores:
 
     def slopes(self, v: list[arb]) -> tuple[list[arb], arb_mat]:
         """Gradient and Hessian."""
+        set_bits(self.bits)
         triples = [law(z) for law, z in zip(self.laws, self.scores(v), strict=True)]
         n = len(triples)
         slope = arb_mat(n, 1, [w * t[1] for w, t in zip(self.weights, triples, strict=True)]).mid()

@@ -27,7 +27,7 @@ class Softmax:
         n, d = X.shape
         self.columns = list(range(d)) if columns is None else list(columns)
         weights = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-        set_bits(bits_for(X, weights))
+        self.bits = set_bits(bits_for(X, weights))
         used = np.flatnonzero(weights > 0)
         self.offset, self.n_classes = int(fit_intercept), n_classes
         self.width = len(self.columns) + self.offset
@@ -63,6 +63,7 @@ class Softmax:
 
     def value(self, v: list[arb]) -> arb:
         """f(v)."""
+        set_bits(self.bits)
         total = sum((p * x * x / 2 for p, x in zip(self.l2, v, strict=True) if p > 0), ZERO)
         for w, code, z in zip(self.weights, self.codes, zip(*self._scores(v), strict=True), strict=True):
             # log sum_k e^(z_k - z_y): 1 + the others, so that a small loss keeps its digits
