@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing as mp
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -46,11 +47,12 @@ def run_case(seed: int, case: int) -> dict[str, Any]:
 
 
 def _work(pipe: Connection, seed: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it ends its processes
     try:
         while (cases := pipe.recv()) is not None:
             for case in cases:
                 pipe.send(run_case(seed, case))
-    except (EOFError, KeyboardInterrupt):
+    except EOFError:
         return
 
 
