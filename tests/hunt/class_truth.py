@@ -290,6 +290,9 @@ class ComponentsTruth(Truth):
         self.matrix = matrix
         self.trace = sum((matrix[j, j] for j in range(d)), ZERO)
         self.values = eigenvalues(matrix)
+        size = arb(float(np.abs(problem.rows).max(initial=0.0)))
+        is_scaled = bool(problem.parameters.get("standardize", False))
+        self.is_rounding = not is_scaled and bool(self.trace <= (size * d) ** 2 * arb(2) ** -100)
         self.factor = self.total / (self.total - arb(float(problem.parameters.get("ddof", 1))))
 
     def verdict(self, model: Any, certificate: Any) -> Verdict:
@@ -307,7 +310,7 @@ class ComponentsTruth(Truth):
             square = sum(((AV[i, c] - own * V[i, c]) ** 2 for i in range(d)), ZERO)
             residual = max(residual, square.mid().sqrt().mid())
         missed = sum(self.values[:k], ZERO) - sum(found, ZERO)
-        if not self.trace > 0:
+        if not self.trace > 0 or (self.is_rounding and "to that rounding" in str(certificate)):
             return Verdict(as_float(apart))
         if not largest > 0:
             return Verdict(math.inf)
