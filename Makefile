@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find cpp -name '*.?pp') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test lint format bench accuracy sanitize soak wheel docs clean
+.PHONY: demo test lint format bench accuracy sanitize soak hunt wheel docs clean
 
 # The main job on bundled data; leaves demo/report.html to open.
 demo: $(VENV)/.core
@@ -52,6 +52,10 @@ sanitize: $(VENV)/.test
 soak: $(VENV)/.test
 	CERTIFIT_TEST_SEED=all $(BIN)/python -m pytest -n 2 --dist worksteal
 	$(BIN)/python tests/modelfile/fuzz.py --mutants 100000
+
+# Every claim of nasty fits against exact and 300-bit references: make hunt ARGS="--cases 100000 --seed 1". Resumes.
+hunt: $(VENV)/.test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.hunt $(ARGS)
 
 wheel: $(VENV)/.build
 	$(BIN)/python -m pip wheel --no-deps --no-build-isolation -w dist .

@@ -1,0 +1,51 @@
+"""python -m tests.hunt --cases N --seed S [--estimators a,b] [--jobs 2] [--out FILE.jsonl] [--case K]."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from tests.hunt.estimators import ESTIMATORS, estimator_of
+from tests.hunt.runner import run
+
+
+def main() -> None:
+    """Run a hunt, or replay one case of it."""
+    parser = argparse.ArgumentParser(prog="python -m tests.hunt", description=__doc__)
+    parser.add_argument("--cases", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--estimators", help=f"of: {','.join(ESTIMATORS)}")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--out", type=Path, help="default: build/hunt/seed-S.jsonl; a run goes on from it")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds that a case may take")
+    parser.add_argument("--case", type=int, help="replay this case: the problem, and what came out")
+    given = parser.parse_args()
+    if given.case is not None:
+        replay(given.seed, given.case, given.estimators)
+        return
+    names = set(ESTIMATORS) if given.estimators is None else set(given.estimators.split(","))
+    if names - set(ESTIMATORS):
+        parser.error(f"no such estimator: {', '.join(sorted(names - set(ESTIMATORS)))}. Use {', '.join(ESTIMATORS)}.")
+    out = given.out or Path("build/hunt") / f"seed-{given.seed}.jsonl"
+    run(given.cases, given.seed, names, given.jobs, out, given.timeout)
+
+
+def replay(seed: int, case: int, name: str | None) -> None:
+    """Print the problem as NumPy literals, the model, and the record. name: another estimator than the case's own."""
+    row = estimator_of(case) if name is None else ESTIMATORS[name]
+    problem = row.problem(np.random.default_rng([seed, case]))
+    print("import numpy as np, scipy.sparse, certifit as cf")
+    print(problem.literals())
+    fit = "X" if problem.y is None else "X, y" if problem.weights is None else "X, y, weights"
+    print(f"model = cf.{row.model.__name__}(**parameters).fit({fit}); print(model.certificate_)")
+    record = row.run(seed, case)
+    print()
+    for kind, finding in record.findings:
+        print(f"{kind.replace('_', ' ')}: {finding}")
+    print(f"states {record.states}, held {record.held}, right {record.is_right}, refused {record.is_refused}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""The models under the hunt: how a problem is made for each, and which truth it is compared with.
+
+A model family joins the hunt by a row in ESTIMATORS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import certifit as cf
+from tests.hunt import generate as make
+from tests.hunt.class_truth import ComponentsTruth, CountTruth, GaussianTruth, PerceptronTruth
+from tests.hunt.generate import Problem, Random, chance
+from tests.hunt.huber_truth import HuberTruth
+from tests.hunt.judge import Record, examine
+from tests.hunt.score_truth import NamedTruth, ScoreTruth, SoftmaxTruth
+from tests.hunt.truth import KinkedTruth, SquaresTruth, Truth
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """problem: of a random generator; model: of a problem's parameters; truth: of the problem and the fitted model."""
+
+    name: str
+    problem: Callable[[Random], Problem]
+    model: Callable[..., Any]
+    truth: Callable[[Problem, Any], Truth | None]
+
+    def run(self, seed: int, case: int) -> Record:
+        """One case."""
+        rng = np.random.default_rng([seed, case])
+        problem = self.problem(rng)
+        return examine(case, self.name, problem, self.model(**problem.parameters), self.truth, rng)
+
+
+def _least_squares(rng: Random) -> Problem:
+    return make.regression(rng, {})
+
+
+def _ridge(rng: Random) -> Problem:
+    alpha = rng.choice([None, 0.0, 1e-30, 1e-20, 1e-10, 1e-4, 0.1, 10.0, 1e10])
+    problem = make.regression(rng, {"alpha": None if alpha is None else float(alpha)})
+    return problem
+
+
+def _sparse(rng: Random, names: tuple[str, ...]) -> Problem:
+    alpha = float(rng.choice([1e-8, 1e-3, 0.03, 0.3, 1.0, 10.0]))
+    problem = make.regression(rng, {"alpha": alpha})
+    d = problem.rows.shape[1]
+    if "l1_ratio" in names:
+        problem.parameters["l1_ratio"] = float(rng.choice([0.1, 0.5, 0.9, 1.0]))
+    if chance(rng, 0.2):
+        problem.parameters["penalty_factors"] = [float(f) for f in rng.choice([0.0, 0.5, 1.0, 3.0], size=d)]
+    if chance(rng, 0.25):
+        high = float(rng.choice([0.1, 1.0, np.inf]))
+        problem.parameters["bounds"] = (float(rng.choice([0.0, -0.5])), high)
+    if chance(rng, 0.5):  # a penalty that matters in the units of the target
+        problem.parameters["alpha"] = float(alpha * max(np.std(problem.y), 1e-300))
+        if not np.isfinite(problem.parameters["alpha"]):
+            problem.parameters["alpha"] = alpha
+    return problem
+
+
+def _penalised(rng: Random, parameters: dict[str, Any], d: int, bounds: bool = True) -> None:
+    """A penalty, its mix, factors and bounds."""
+    parameters["alpha"] = float(rng.choice([0.0, 0.0, 1e-12, 1e-4, 0.01, 0.1, 1.0]))
+    if chance(rng, 0.35):
+        parameters["l1_ratio"] = float(rng.choice([0.3, 1.0]))
+    if chance(rng, 0.1):
+        parameters["penalty_factors"] = [float(f) for f in rng.choice([0.0, 0.5, 1.0, 3.0], size=d)]
+    if bounds and chance(rng, 0.1):
+        parameters["bounds"] = (float(rng.choice([0.0, -0.5])), float(rng.choice([0.1, 1.0, np.inf])))
+
+
+def _logistic(rng: Random) -> Problem:
+    problem = make.classification(rng, {})
+    _penalised(rng, problem.parameters, problem.rows.shape[1])
+    if chance(rng, 0.15):
+        problem.parameters["fit_intercept"] = False
+    return problem
+
+
+def _softmax(rng: Random) -> Problem:
+    alpha = float(rng.choice([0.0, 1e-12, 1e-4, 0.01, 0.1, 1.0]))
+    return make.classification(rng, {"alpha": alpha}, int(rng.integers(3, 5)), most_columns=3)
+
+
+def _family(*pairs: tuple[Any, str | None]) -> Callable[[Random], Problem]:
+    def problem(rng: Random) -> Problem:
+        family, link = pairs[rng.integers(len(pairs))]
+        name = getattr(family, "name", family)
+        found = make.generalised(rng, {"family": family, "link": link}, name)
+        if chance(rng, 0.4):
+            _penalised(rng, found.parameters, found.rows.shape[1], bounds=link is None)
+        return found
+
+    return problem
+
+
+def _named(family: str) -> Callable[[Random], Problem]:
+    def problem(rng: Random) -> Problem:
+        found = make.generalised(rng, {}, family)
+        _penalised(rng, found.parameters, found.rows.shape[1])
+        return found
+
+    return problem
+
+
+def _huber(rng: Random) -> Problem:
+    problem = make.regression(rng, {}, most_columns=4)
+    parameters = problem.parameters
+    parameters["scale"] = ["joint", "joint", "mad", "number"][rng.integers(4)]
+    if parameters["scale"] == "number":
+        spread = float(np.std(problem.y))
+        usual = spread if 0 < spread < 1e200 else 1.0
+        parameters["scale"] = float(np.clip(usual * 10.0 ** rng.uniform(-3, 1), 1e-300, 1e300))
+    parameters["delta"] = float(rng.choice([1.35, 1.01, 2.5, 1.5]))
+    if chance(rng, 0.3):
+        parameters["alpha"] = float(rng.choice([1e-20, 1e-6, 0.01, 1.0]))
+    return problem
+
+
+def _priors(rng: Random, problem: Problem, name: str) -> None:
+    if chance(rng, 0.1):
+        n_classes = len(np.unique(problem.y))
+        problem.parameters[name] = [0.5, 0.5] if n_classes == 2 else [0.25, 0.25, 0.5]
+
+
+def _discriminant(rng: Random) -> Problem:
+    problem = make.classification(rng, {}, int(rng.integers(2, 4)))
+    problem.parameters["covariance"] = str(rng.choice(["shared", "class", "diagonal"]))
+    if chance(rng, 0.25):
+        problem.parameters["shrinkage"] = float(rng.choice([0.1, 0.5, 1e-6]))
+    _priors(rng, problem, "priors")
+    return problem
+
+
+def _gaussian_naive_bayes(rng: Random) -> Problem:
+    problem = make.classification(rng, {}, int(rng.integers(2, 4)))
+    if chance(rng, 0.4):
+        problem.parameters["var_smoothing"] = float(rng.choice([0.0, 1e-12, 1e-3]))
+    _priors(rng, problem, "priors")
+    return problem
+
+
+def _words(rng: Random) -> Problem:
+    problem = make.word_counts(rng, {})
+    problem.parameters["alpha"] = float(rng.choice([1.0, 1.0, 0.5, 1e-10, 0.0, 100.0]))
+    _priors(rng, problem, "class_prior")
+    return problem
+
+
+def _components(rng: Random) -> Problem:
+    n, d = make.shape_of(rng, 5, 25)
+    X, tags = make.design(rng, n, d)
+    weights = make.weights_of(rng, n, tags)
+    parameters: dict[str, Any] = {}
+    if chance(rng, 0.4):
+        parameters["n_components"] = int(rng.integers(1, d + 1))
+    if chance(rng, 0.15):
+        parameters["center"] = False
+    if chance(rng, 0.2):
+        parameters["standardize"] = True
+    if chance(rng, 0.5):
+        parameters["ddof"] = 0
+    return Problem(make.dressed(rng, X, tags), None, weights, parameters, tags)
+
+
+def _perceptron(rng: Random) -> Problem:
+    problem = make.classification(rng, {"max_iter": 100})
+    problem.weights = None
+    if chance(rng, 0.3):
+        problem.parameters["delta"] = float(rng.choice([0.1, 1.0]))
+    return problem
+
+
+NEGATIVE_BINOMIALS = [(cf.families.NegativeBinomial(alpha=alpha), None) for alpha in (0.01, 0.5, 1.0, 30.0)]
+POISSONS = [("poisson", link) for link in (None, "identity", "sqrt")]
+GAMMAS = [("gamma", None), ("gamma", "inverse")]
+INVERSE_GAUSSIANS = [("inverse-gaussian", link) for link in ("inverse-squared", "inverse")]
+TWEEDIES = [(cf.families.Tweedie(power=power), None) for power in (1.1, 1.5, 1.9)]
+BERNOULLIS = [(family, link) for family in ("bernoulli", "binomial") for link in (None, "probit", "cloglog")]
+
+ROWS = (
+    Estimator("LinearRegression", _least_squares, cf.LinearRegression, SquaresTruth),
+    Estimator("Ridge", _ridge, cf.Ridge, SquaresTruth),
+    Estimator("Lasso", lambda rng: _sparse(rng, ()), cf.Lasso, KinkedTruth),
+    Estimator("ElasticNet", lambda rng: _sparse(rng, ("l1_ratio",)), cf.ElasticNet, KinkedTruth),
+    Estimator("HuberRegressor", _huber, cf.HuberRegressor, HuberTruth),
+    Estimator("LogisticRegression", _logistic, cf.LogisticRegression, ScoreTruth),
+    Estimator("Softmax", _softmax, cf.LogisticRegression, SoftmaxTruth),
+    Estimator("PoissonRegressor", _named("poisson"), cf.PoissonRegressor, NamedTruth),
+    Estimator("GammaRegressor", _named("gamma"), cf.GammaRegressor, NamedTruth),
+    Estimator("GLM Bernoulli", _family(*BERNOULLIS), cf.GLM, ScoreTruth),
+    Estimator("GLM Poisson", _family(*POISSONS), cf.GLM, ScoreTruth),
+    Estimator("GLM Gamma", _family(*GAMMAS), cf.GLM, ScoreTruth),
+    Estimator(
+        "GLM inverse Gaussian",
+        _family(*INVERSE_GAUSSIANS),
+        cf.GLM,
+        ScoreTruth,
+    ),
+    Estimator("GLM negative binomial", _family(*NEGATIVE_BINOMIALS), cf.GLM, ScoreTruth),
+    Estimator("GLM Tweedie", _family(*TWEEDIES), cf.GLM, ScoreTruth),
+    Estimator("GLM Gaussian", _family(("gaussian", None)), cf.GLM, ScoreTruth),
+    Estimator("GaussianDiscriminant", _discriminant, cf.GaussianDiscriminant, GaussianTruth),
+    Estimator("GaussianNB", _gaussian_naive_bayes, cf.GaussianNB, GaussianTruth),
+    Estimator("BernoulliNB", _words, cf.BernoulliNB, CountTruth),
+    Estimator("MultinomialNB", _words, cf.MultinomialNB, CountTruth),
+    Estimator("PCA", _components, cf.PCA, ComponentsTruth),
+    Estimator("Perceptron", _perceptron, cf.Perceptron, PerceptronTruth),
+)
+ESTIMATORS = {row.name: row for row in ROWS}
+
+
+def estimator_of(case: int) -> Estimator:
+    """Cases go round the table."""
+    return ROWS[case % len(ROWS)]
