@@ -27,7 +27,7 @@ from certifit.losses.user import Loss
 from certifit.runtime import one_blas_thread
 from certifit.statistics.curvature import Curvature
 from certifit.statistics.remainders import literal_columns
-from certifit.statistics.residual import MATRIX_ERROR, TINY
+from certifit.statistics.residual import EXACT_FIT, MATRIX_ERROR, TINY
 from certifit.tasks.elastic import Strengths
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
@@ -86,6 +86,8 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     if literal is not None and (literal <= tolerance or not is_rounding or literal <= value):
         value, literal = literal, None
     found = None if np.isfinite(value) else _separation(task, state)
+    if bound.base.is_exact_fit and not bound.is_local and not (found is not None and found.exists):
+        value, literal = min(value, EXACT_FIT), None  # no objective is below 0
     is_settled = bound.is_local or bound.is_far or (found is not None and found.exists)
     if (not value <= tolerance or literal is not None) and not is_settled:
         long = long_proof(task, state, tolerance)
@@ -161,8 +163,6 @@ def bound_at(task: GeneralisedLinear, point: Array, tolerance: float) -> Curvatu
         decrement = Decrement(decrement.value, decrement.rounding, min(exact, decrement.reach))
     is_local = bool(near is None or (decrement.q < 1 and not near.covers(decrement.q)))
     excess = price + ((decrement.value + decrement.rounding) ** 2 / 2 if is_local else decrement.excess())
-    if here.base.is_exact_fit and not is_local:
-        excess = min(excess, here.objective_bounds[1])  # no objective is below 0
     rounding = (decrement.value * decrement.rounding + decrement.rounding**2 / 2) / here.scale + TINY
     condition, n_flat = curvature.condition, curvature.n_flat
     is_far = decrement.is_far(tolerance * here.scale) and near_copies is None

@@ -118,7 +118,9 @@ def _in_more_bits(
     task: SoftmaxRegression, state: SoftmaxWeights, bound: Bound, base: Base, tolerance: float
 ) -> Relative:
     """The bound relative to its base; proven for all weights, in more bits, where columns were left out or it fails."""
-    excess = min(bound.excess, 2 * EXACT_FIT * base.scale) if base.is_exact_fit else bound.excess
+    excess = bound.excess
+    if base.is_exact_fit and not bound.is_far:
+        excess = min(excess, 2 * EXACT_FIT * base.scale)  # no objective is below 0
     value, literal, near = float(excess / base.scale), None, bound.related
     if near is not None and not near.is_exact:
         literal = min(_literal(task, state, near, base), 1.0)
