@@ -16,7 +16,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Source
-from certifit.statistics.remainders import LiteralBasis, Remainders, column_remainders
+from certifit.statistics.remainders import Remainders, SomeColumns, column_remainders
 
 WEAK = 1e-10  # of the curvature of a column
 
@@ -66,11 +66,6 @@ def related(source: Source, firm: Array, fit_intercept: bool) -> Related | None:
     if not len(free):
         return None
     if len(free) < len(firm):
-        source = source.through(LiteralBasis(_no_remainders(len(firm)), free))
+        source = source.through(SomeColumns(free))
     found = column_remainders(source, fit_intercept)
     return None if found is None else Related(free[found.columns], found, list(source.names))
-
-
-def _no_remainders(n_columns: int) -> Remainders:
-    none, lines = np.zeros(0), (np.zeros((0, n_columns)), np.zeros((0, n_columns)))
-    return Remainders(n_columns, np.zeros(0, dtype=np.intp), np.ones(n_columns), lines, (none, none), none, none, none)

@@ -178,6 +178,21 @@ class Converted:
 
 
 @dataclass(frozen=True)
+class SomeColumns:
+    """A map of rows: some of the columns as they are, ascending."""
+
+    columns: Array
+
+    def apply(self, X: Any) -> Any:
+        """The mapped rows."""
+        return Columns(_segments(X, self.columns), X.shape[0])
+
+    def get_feature_names_out(self, input_features: Any = None) -> list[str]:
+        """Names of the mapped columns."""
+        return [str(input_features[k]) for k in self.columns]
+
+
+@dataclass(frozen=True)
 class LiteralBasis:
     """A map of rows: the columns kept as they are, then every remainder times a power of two, near 1 in size.
 
