@@ -111,7 +111,7 @@ def certify(task: VarianceTask, state: Directions, tolerance: float) -> Componen
     AV = task.product(V)
     found = np.einsum("ij,ij->j", V, AV)  # v'Av
     scale = max(float(found.max()), TINY)
-    residuals = np.linalg.norm(AV - V * stated, axis=0)
+    residuals = np.linalg.norm((AV - V * stated) / scale, axis=0) * scale  # squares of small ones would vanish
     residual = float(residuals.max()) / scale
     orthonormality = float(np.abs(V.T @ V - np.eye(k)).max())
     explained = float(found.sum())

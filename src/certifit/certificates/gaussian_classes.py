@@ -123,6 +123,7 @@ def _by_rows(task: GaussianTask, best: GaussianState, state: GaussianState) -> _
     about = _About.of(task, best, state)
     shares = task.priors[None, :] if len(state.roots) == 1 else np.eye(len(task.priors))
     stated = state.covariance[None] if len(state.roots) == 1 else state.covariance
+    stated = stated.reshape(-1, 1) if len(task.names) == 1 else stated  # of one column, variances
     parts = [
         about.covariance(task, *one)
         for one in zip(shares, state.roots, stated, strict=True)
@@ -222,6 +223,8 @@ def _diagonals(matrices: Array, is_square: bool) -> Array:
 
 def _standard_deviations(state: GaussianState) -> Array:
     """Of every class; one row where they share a covariance."""
+    if state.means.shape[1] == 1:
+        return np.asarray(np.sqrt(np.maximum(state.covariance.reshape(-1, 1), 0.0)))
     is_square = state.roots.shape[1] > 1
     return np.asarray(np.sqrt(np.maximum(np.atleast_2d(_diagonals(state.covariance, is_square)), 0.0)))
 

@@ -210,11 +210,12 @@ class ColumnVariance(VarianceTask):
             entries = ENTRY * float(np.linalg.norm(statistic.norms * self._times)) / np.sqrt(W)
             size = float(about_shift @ self._times**2) / W
         self.total = float(np.trace(self.matrix))
-        if low is not None:  # entries times the root of a weight are rounded before they are multiplied
+        if low is not None and self.source.first_block().weight is not None:
+            # Entries times the root of a weight are rounded before they are multiplied.
             self.error += 4 * UNIT * float(np.sqrt(size * max(self.total, 0.0)))
         self.noise = DEPENDENT * float(np.sqrt(max(self.total, 0.0))) + entries
         self.error += (16 * UNIT + self._scale_error(about, rounding)) * abs(self.total)
-        if low is not None and self.total <= 2 * self.error:  # rows that do not vary
+        if low is not None and np.isfinite(self.error) and self.total <= 2 * self.error:  # rows that do not vary
             self.matrix, self.total, self.error = np.zeros((d, d)), 0.0, 0.0
 
     def _scale_error(self, about: Array, rounding: float) -> float:
@@ -235,9 +236,11 @@ class ColumnVariance(VarianceTask):
             self.unit = 1.0
             return
         self.scale = np.ones(len(powers))
-        self.unit = float(1.0 / powers.min())
+        used = self.gram.norms > 0  # a column of zeros has no size
+        smallest = float(powers.min(where=used, initial=np.inf)) if used.any() else 1.0
+        self.unit = 1.0 / smallest
         with np.errstate(under="ignore"):
-            self._times = powers.min() / powers
+            self._times = np.where(used, smallest / powers, 1.0)
 
 
 def twofold_root(matrix: Array, low: Array, norms: Array) -> Array:
