@@ -22,8 +22,8 @@ from certifit.solvers.direct import solve as least_squares
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.robust import Direction, Point, RobustRegression, RobustSums, Rows
 
-MAD_ROUNDS = 100
-MAD_TURNS = 12  # of scale and fit, before the scale is bracketed
+MAD_ROUNDS = 130
+MAD_TURNS = 50  # of scale and fit, before the scale is bracketed
 MAD_TOL = 1e-14  # relative change of the scale at which it is held
 NEAR = 0.01  # relative change of the scale up to which secants are trusted
 STEPS = 2.0 ** np.arange(6, -31, -1)  # of a line search
@@ -109,7 +109,9 @@ def _with_median_scale(task: RobustRegression, state: Weights, max_iter: int, tr
         off = task.median_scale(state) - scale
         if abs(off) <= MAD_TOL * scale:
             break
-        low, high = (max(low, scale), high) if off > 0 else (low, min(high, scale))
+        if k == MAD_TURNS or not low <= scale <= high:  # there may be several such scales: one is between these
+            low, high = task.smallest_scale, np.inf
+        low, high = (scale, high) if off > 0 else (low, scale)
         slope = (off - seen[1]) / (scale - seen[0]) if scale != seen[0] else np.inf
         step = -off / slope if np.isfinite(slope) and slope < 0 else off
         seen, scale = (scale, off), scale + float(step if abs(step) <= NEAR * scale else off)
