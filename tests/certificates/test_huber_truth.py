@@ -49,12 +49,19 @@ def test_an_exact_fit_says_that_it_is_relative_to_the_null_model(rng, scale):
     assert true_excess(model, X, y) <= model.certificate_.value
 
 
-def test_a_target_that_does_not_vary_is_an_exact_fit_at_no_other_scale(rng):
-    X, y = rng.normal(size=(6, 2)), np.full(6, 3.3)
+@pytest.mark.parametrize("n", [1, 6])
+@pytest.mark.parametrize("target", [0.0, 3.3])
+@pytest.mark.filterwarnings("ignore:.*NOT certified")
+def test_a_target_that_does_not_vary_has_no_best_joint_scale(rng, n, target):
+    # The objective is s / 2 without a residual: its infimum 0 is that of no fit, and the null model's is 0 as well.
+    X, y = rng.normal(size=(n, 2)), np.full(n, target)
     model = fitted(X, y)
-    assert model.certificate_.holds and model.certificate_.is_exact_fit
+    assert not model.certificate_.holds and not model.certificate_.is_exact_fit
+    assert model.certificate_.value >= 1.0
+    assert "The target does not vary" in model.certificate_.sentences()[0]
     model.scale_ = 1e6
     assert not model.certify(X, y).holds
+    assert fitted(X, y, scale="mad").certificate_.holds and fitted(X, y, scale=1.0).certificate_.holds
 
 
 @pytest.mark.parametrize("scale", SCALES)

@@ -251,3 +251,43 @@ def test_predictions_are_no_further_from_the_best_than_said(rng, shape, alpha):
         said = model.certify(X, y)
         assert moved <= said.prediction_change + 1e-15 * np.abs(y).max()  # `best` is rounded too
         assert said.holds or f"{said.prediction_change:.2g} (root mean square" in said.sentences()[0]
+
+
+@pytest.mark.parametrize("alpha", [1e10, 10.0, 1e-4])
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_the_pull_of_a_penalty_counts_where_its_size_in_scaled_units_is_beyond_float64(rng, alpha, is_copied):
+    # Columns of 1e-150 have no weight; one put there costs alpha w^2 / 2, though it moves no prediction.
+    X = rng.integers(-5, 6, size=(12, 3)) * np.array([1.0, 1e-150, 1e-150])
+    X[:, 2] = X[:, 1] if is_copied else X[:, 2]
+    y = rng.normal(size=12)
+    model = cf.Ridge(alpha=alpha).fit(X, y)
+    assert model.certificate_.holds
+    objective = np.mean((y - model.predict(X)) ** 2) + alpha * model.coef_ @ model.coef_
+    for share in (1e-12, 1e-6, 1.0):
+        other = copy.deepcopy(model)
+        other.coef_[1] = np.sqrt(share * objective / alpha)
+        true = share / (1 + share)
+        found = other.certify(X, y)
+        assert true * (1 - 1e-6) <= found.value <= 2 * true + 1e-14
+        assert found.holds == (share < TOLERANCE)
+
+
+@pytest.mark.parametrize("target", [0.0, 1.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_residuals_whose_squares_underflow_are_not_taken_for_none(target, fit_intercept):
+    X = np.linspace(0, 1e-180, 24)[:, None] ** [1, 1] * [1.0, 0.5]
+    X[::2, 1] = 0.0
+    y = np.full(24, target if fit_intercept else 0.0)
+    model = cf.LinearRegression(fit_intercept=fit_intercept).fit(X, y)
+    assert model.certificate_.holds
+    model.coef_ = np.array([0.0, 1e-3])
+    assert not model.certify(X, y).holds  # the best fit has no residual: the excess is all there is
+
+
+@pytest.mark.parametrize("model", [cf.Ridge(alpha=None), cf.Ridge(alpha=0.5)])
+def test_a_penalty_without_any_residual_is_an_excess_whatever_the_weight_of_the_row(model):
+    X, y, weight = np.array([[1.0, 0.0, 0.0]]), np.array([7e-13]), np.array([1e200])
+    model.fit(X, y, weight)
+    assert model.certificate_.holds
+    model.coef_[1] += 0.2
+    assert not model.certify(X, y, weight).holds

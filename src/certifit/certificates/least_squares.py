@@ -16,7 +16,7 @@ from certifit.certificates.certificate import EXACT_FIT_CLAIM, Certificate, near
 from certifit.certificates.inference import Inference
 from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
-from certifit.statistics.residual import MATRIX_ERROR, TINY, TWOFOLD_UNIT, Residual, is_exact_fit
+from certifit.statistics.residual import MATRIX_ERROR, TINY, TWOFOLD_UNIT, Residual, is_exact_fit, is_lost
 from certifit.tasks.dual_least_squares import DualLeastSquares
 from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.literal import LiteralSystem
@@ -95,15 +95,22 @@ class _Excess:
     bound: float
     literal: float | None = None
 
+    def raised(self, more: float) -> _Excess:
+        """All of them larger by as much."""
+        return _Excess(self.computed + more, self.bound + more, None if self.literal is None else self.literal + more)
+
 
 def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certificate:
     null = task.null_objective()
-    residual = task.residual_at(state).settled(null)
+    residual = task.residual_at(state).settled(null, *task.to_scaled(state))
     gradient = task.gradient(residual)
-    weights, _ = task.to_scaled(state)
-    objective = residual.squares + float(task.penalty @ weights**2)
+    penalty, beyond = task.penalty_of(state)
+    # With the largest penalties cut f is smaller everywhere, so f(w) - min f <= cut f(w) - min of it + what was cut.
+    excess = _excess(task, state, residual, gradient, residual.raised(residual.squares + penalty)).raised(beyond)
+    objective = residual.squares + penalty + beyond
+    if is_lost(objective, null, *task.to_scaled(state)):
+        excess = _Excess(0.0, np.inf)
     scale = residual.scale(objective, null)
-    excess = _excess(task, state, residual, gradient, residual.raised(objective))
     rounding = (excess.bound - min(excess.computed, excess.bound)) / scale + TINY
     offset = int(task.fit_intercept)
     found = Certificate(
@@ -311,9 +318,10 @@ def _number(value: float) -> str:
 
 def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certificate:
     null = task.null_objective()
-    residual = task.residual_at(state).settled(null)
-    weights, _ = task.to_scaled(state)
-    objective = residual.squares + task.strength * float(weights @ weights)
+    weights, intercept = task.to_scaled(state)
+    residual = task.residual_at(state).settled(null, weights, intercept)
+    beyond = task.penalty_beyond(state)
+    objective = residual.squares + float(np.sum((np.sqrt(task.strength) * weights) ** 2)) + beyond
     scale = residual.scale(objective, null)
     if task.strength > 0:
         gap = _dual_gap(task, residual, weights, objective, scale)
@@ -322,7 +330,9 @@ def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certif
         is_plain = is_exact_fit(objective, null) and objective <= tolerance * null
         gap = np.inf if is_plain else _fitted_share(task, state)
         theorem = "the residual's share in the span of the columns is its excess"
-    gap = float(np.fmin(gap, residual.raised(objective)))  # the minimum is at least 0
+    gap = float(np.fmin(gap + beyond, residual.raised(objective)))  # the minimum is at least 0
+    if is_lost(objective, null, weights, intercept):
+        gap = np.inf
     rounding = float(SAFETY * gap / scale) + TINY
     return Certificate(
         claim=EXACT_FIT_CLAIM if is_exact_fit(residual.raised(objective), null) else "relative excess of the objective",
@@ -347,7 +357,8 @@ def _dual_gap(task: DualLeastSquares, residual: Residual, weights: Array, object
     error = residual.rounding[1:] + 2 * sum_error + 16 * UNIT * abs(residual.gradient[0])
     error = error + MATRIX_ERROR * task.strength * np.abs(weights)
     with np.errstate(over="ignore"):
-        gap = float((_norm(residual.gradient[1:]) + _norm(error)) ** 2 / task.strength + offset)
+        root = np.sqrt(task.strength)
+        gap = float((_norm(residual.gradient[1:] / root) + _norm(error / root)) ** 2 + offset)
     if gap > scale * UNIT:
         gap = min(gap, max(objective - _dual_objective(task), 0.0) + SAFETY * objective)
     return gap

@@ -43,6 +43,10 @@ CLAIMS = {
     True: "relative excess of the objective in weights, intercept and scale",
     False: "relative excess of the objective at the scale given",
 }
+NO_VARIATION = (
+    "The target does not vary, so no scale is the best one: the objective falls with the scale, to 0 that no fit has. "
+    "Give a scale, or take scale='mad'."
+)
 MAD_CLAIM = "relative excess of the objective at the scale found, and its change to that of the median residual"
 
 
@@ -111,6 +115,7 @@ def certify(task: RobustRegression, state: RobustWeights, tolerance: float) -> C
         dependent=relations(task),
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
         literal=None if literal is None else float((literal + drift) / scale) * (1 + SAFETY) + TINY,
+        advice=NO_VARIATION if task.is_joint and _is_without_residual(at, sums) else "",
     )
 
 
@@ -383,10 +388,16 @@ def _drift(task: RobustRegression, state: RobustWeights, at: Point, objective: f
     return abs(task.objective(other, task.sums_at(other), False) * (other.scale / at.scale) - objective)
 
 
+def _is_without_residual(at: Point, sums: RobustSums) -> bool:
+    """A target that does not vary: the null model itself, without a residual."""
+    return bool(sums.loss == 0 and not at.weights.any())
+
+
 def _relative_to(task: RobustRegression, at: Point, sums: RobustSums, objective: float) -> tuple[float, bool]:
     """What an excess is relative to: the objective, or the null model's where this is an exact fit to rounding."""
-    if sums.loss == 0 and not at.weights.any() and not (task.is_joint and at.scale > task.smallest_scale):
-        return np.inf, True  # a target that does not vary: the null model itself, without a residual
+    if _is_without_residual(at, sums):
+        # Of a held scale nothing is left: the objective is 0. A joint one has none that is best: it can always be less.
+        return (max(objective, TINY), False) if task.is_joint else (np.inf, True)
     spread = np.asarray(task.spread if task.fit_intercept else task.target_size)
     # mean h(r) <= h(root mean r^2): with a joint scale the null objective is at most that at the scale `spread`.
     most = float(spread if task.is_joint else task.loss.value(spread, at.scale))

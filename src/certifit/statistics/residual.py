@@ -19,12 +19,23 @@ MATRIX_ERROR = (
 )  # relative error of an entry of a float64 Gram matrix: blocks of some thousand rows, then a tree
 TWOFOLD_UNIT = 2.0**-100  # error of a twofold sum, relative to the sum of magnitudes
 EXACT_FIT = 1e-14  # an objective below this share of the null model's is an exact fit to rounding
+LEAST_SQUARES = 2.0**-830  # in scaled units: sums of squares below it may have lost terms to underflow
 TINY = float(np.finfo(float).tiny)  # a value is never a bare 0
 
 
 def is_exact_fit(objective: float, null: float) -> bool:
     """Whether an objective is rounding beside the null model's: only there is an excess relative to the latter."""
     return bool(objective < EXACT_FIT * null)
+
+
+def is_lost(objective: float, null: float, weights: Array, intercept: float) -> bool:
+    """Whether parts of the objective may have underflowed, with nothing larger that they are relative to."""
+    return bool(null == 0 and objective < LEAST_SQUARES and not _is_constant(weights, intercept))
+
+
+def _is_constant(weights: Array, intercept: float) -> bool:
+    """A state that predicts a number whose square is in range: squares of what small weights make of rows are not."""
+    return bool(not weights.any() and (intercept == 0 or abs(intercept) > np.sqrt(LEAST_SQUARES)))
 
 
 @dataclass(frozen=True)
@@ -46,9 +57,10 @@ class Residual:
         """Bound on the error of the root of the squares."""
         return 4 * TWOFOLD_UNIT * float(np.sqrt(self.magnitude))
 
-    def settled(self, null: float) -> Residual:
+    def settled(self, null: float, weights: Array, intercept: float) -> Residual:
         """The same without errors where all residuals are 0, as all are of a target that is constant."""
-        return replace(self, magnitude=0.0) if self.squares == 0 and null == 0 else self
+        is_settled = self.squares == 0 and null == 0 and _is_constant(weights, intercept)
+        return replace(self, magnitude=0.0) if is_settled else self
 
     def raised(self, objective: float) -> float:
         """The most that an objective of these squares can be after all roundings."""

@@ -153,6 +153,14 @@ class DualLeastSquares(RowKernel):
             strength = alpha * self.sum_weight * self.scaling.scale[0] ** 2 if alpha > 0 else 0.0
             return float(min(strength, LARGEST_PENALTY))
 
+    def penalty_beyond(self, state: Weights) -> float:
+        """At most what the penalty at a state is above that of `strength`, where that was kept finite."""
+        if self.strength < LARGEST_PENALTY:
+            return 0.0
+        with np.errstate(over="ignore"):
+            root = np.sqrt(self.alpha) * np.sqrt(self.sum_weight) * self.scaling.y_scale
+            return float(min(np.sum((root * state.coef) ** 2), LARGEST_PENALTY))
+
     @property
     def rank(self) -> int:
         """Dimension of the span of the (centred) rows; under a penalty the number of rows, which bounds it."""

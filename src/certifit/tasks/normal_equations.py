@@ -19,6 +19,7 @@ from certifit.statistics.factor import Factor, System, plain_factor, twofold_fac
 from certifit.statistics.gram import Gram, Scaling
 
 LARGEST_PENALTY = 1e200  # on a column of size 1
+ALMOST_LARGEST = 2.0**-20  # of its root: columns whose scale in another system may make their penalty the largest
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,19 @@ class NormalEquations(GramUnits):
             return np.zeros(self.gram.n_columns)
         with np.errstate(over="ignore", under="ignore"):
             return np.minimum(strength * self.gram.scaling.scale**2, LARGEST_PENALTY)
+
+    def penalty_of(self, state: Weights) -> tuple[float, float]:
+        """sum_j penalty_j w_j^2, and at most what the penalty is above that for columns where it was kept finite.
+
+        Roots are taken first: the squares of small weights underflow.
+        """
+        weights, _ = self.to_scaled(state)
+        kept = float(np.sum((np.sqrt(self.penalty) * weights) ** 2))
+        root = np.sqrt(self.alpha) * np.sqrt(self.gram.sum_weight)
+        with np.errstate(over="ignore"):
+            is_cut = root * self.gram.scaling.scale > ALMOST_LARGEST * np.sqrt(LARGEST_PENALTY)
+            beyond = np.sum((root * (state.coef[is_cut] * self.gram.scaling.y_scale)) ** 2)
+        return kept, float(min(beyond, LARGEST_PENALTY))
 
     @property
     def rank(self) -> int:
