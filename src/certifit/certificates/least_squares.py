@@ -34,6 +34,7 @@ NOISE = 2.0**-80  # of an exact relation: coefficients are known to some hundred
 TRUSTED = 0.25  # relative error of a matrix beyond which its inverse proves nothing
 
 
+@np.errstate(over="ignore", invalid="ignore")  # far states: what is infinite or not a number proves nothing
 def certify(task: LeastSquares | DualLeastSquares, state: Weights, tolerance: float) -> Certificate:
     """How far the state is from the minimum, which columns are redundant, how many digits are right."""
     return _of_columns(task, state, tolerance) if isinstance(task, LeastSquares) else _of_rows(task, state, tolerance)
@@ -108,9 +109,9 @@ def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certifi
     # With the largest penalties cut f is smaller everywhere, so f(w) - min f <= cut f(w) - min of it + what was cut.
     excess = _excess(task, state, residual, gradient, residual.raised(residual.squares + penalty)).raised(beyond)
     objective = residual.squares + penalty + beyond
-    if is_lost(objective, null, *task.to_scaled(state)):
-        excess = _Excess(0.0, np.inf)
     scale = residual.scale(objective, null)
+    if is_lost(objective, null, *task.to_scaled(state)) or not (excess.bound < np.inf and scale < np.inf):
+        excess, scale = _Excess(0.0, np.inf), 1.0
     rounding = (excess.bound - min(excess.computed, excess.bound)) / scale + TINY
     offset = int(task.fit_intercept)
     found = Certificate(
@@ -331,9 +332,9 @@ def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certif
         gap = np.inf if is_plain else _fitted_share(task, state)
         theorem = "the residual's share in the span of the columns is its excess"
     gap = float(np.fmin(gap + beyond, residual.raised(objective)))  # the minimum is at least 0
-    if is_lost(objective, null, weights, intercept):
-        gap = np.inf
-    rounding = float(SAFETY * gap / scale) + TINY
+    if is_lost(objective, null, weights, intercept) or not scale < np.inf:
+        gap, scale = np.inf, 1.0
+    rounding = float(SAFETY * gap / scale) + TINY if gap < np.inf else TINY
     return Certificate(
         claim=EXACT_FIT_CLAIM if is_exact_fit(residual.raised(objective), null) else "relative excess of the objective",
         theorem=theorem,

@@ -11,16 +11,17 @@ columns that no bound holds) and scaled into the domain of h*; or the same of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.penalties import ElasticPenalty
-from certifit.statistics.residual import MATRIX_ERROR, TINY, TWOFOLD_UNIT, is_exact_fit
+from certifit.statistics.residual import MATRIX_ERROR, TINY, TWOFOLD_UNIT, is_exact_fit, is_lost
 from certifit.tasks.elastic import ElasticTask
 from certifit.tasks.normal_equations import Weights
 
+SAFETY = 1e-14  # of a value, for the last roundings
 MOST_SETTLED = 3000  # columns with a weight up to which a second dual point is tried
 MOST_ROUNDS = 10  # of finding the columns that u must be orthogonal to
 
@@ -38,7 +39,8 @@ class Gap:
     @property
     def relative(self) -> float:
         """The proven excess, relative."""
-        return float(self.value + self.rounding) / float(self.scale) + TINY  # infinite where that overflows
+        with np.errstate(over="ignore"):
+            return float(np.float64(self.value + self.rounding) / self.scale) * (1 + SAFETY) + TINY
 
 
 @dataclass(frozen=True)
@@ -50,40 +52,55 @@ class _Dual:
     distance: float
 
 
+@np.errstate(over="ignore", invalid="ignore")  # far states: what is infinite or not a number proves nothing
 def duality_gap(task: ElasticTask, state: Weights, enough: float = 0.0) -> Gap:
     """The gap at a state, scaled. Further dual points are tried where the first proves less than `enough`, relative.
 
     The first is off by the errors of q, the second by their squares, at the price of products of columns. The third is
     orthogonal to all columns: it proves what least squares proves, less the penalty, however small that is.
     """
-    at, total, penalty = task.residual_at(state), task.sum_weight, task.penalty
-    weights, _ = task.to_scaled(state)
-    objective = at.squares / (2 * total) + penalty.value(weights)
-    null = task.null_squares() / (2 * total)
-    is_exact = is_exact_fit(objective, null) or objective == null == 0
-    scale = max(null if is_exact else objective, TINY)
-    gap = Gap(np.inf, 0.0, objective, scale, is_exact)
-    if not ((weights >= penalty.lower) & (weights <= penalty.upper)).all():
+    penalty, (weights, intercept) = task.penalty, task.to_scaled(state)
+    gap, beyond = _nothing_proven(task, state), task.penalty_beyond(state)
+    within = ((weights >= penalty.lower) & (weights <= penalty.upper)).all()
+    null = task.null_floor()
+    if not within or not np.isfinite(gap.objective) or is_lost(gap.objective, null, weights, intercept):
         return gap
+    if gap.objective == 0:
+        return replace(gap, value=0.0)
     for make, all_columns in ((_residuals, False), (_settled, False), (_residuals, True)):
         dual = _dual(task, state, make(task, state), all_columns)
         if dual is not None:
             brackets = brackets_of(penalty, weights, dual.q)
             reach = np.abs(weights) + np.abs(penalty.maximiser(dual.q))
             rounding = float(dual.error @ reach) + 2.0**-50 * float(np.abs(dual.q) @ reach)
-            found = Gap(dual.distance / 2 + float(brackets.sum()), rounding, objective, scale, is_exact)
+            # With the largest strengths cut the minimum is smaller, the objective by no more than what was cut.
+            found = replace(gap, value=dual.distance / 2 + float(brackets.sum()) + beyond, rounding=rounding)
             gap = found if found.relative < gap.relative else gap  # never a NaN
         if gap.relative <= enough:
             break
     return gap
 
 
+def _nothing_proven(task: ElasticTask, state: Weights) -> Gap:
+    """The objective at a state, at most, and what an excess is relative to: at least, after all roundings."""
+    weights, intercept = task.to_scaled(state)
+    at, total = task.residual_at(state), task.sum_weight
+    at = at.settled(task.null_floor(), weights, intercept)
+    own = task.penalty.value(weights) + task.penalty_beyond(state)
+    root = float(np.sqrt(at.squares))
+    most, least = ((max(root + off, 0.0) ** 2 / (2 * total) + own) for off in (at.off, -at.off))
+    null = task.null_floor() / (2 * total)
+    is_exact = is_exact_fit(most, null) or most == null == 0
+    scale = null if is_exact else least
+    return Gap(np.inf, 0.0, most, max(scale, TINY) if np.isfinite(scale) else 1.0, is_exact)
+
+
 def _residuals(task: ElasticTask, state: Weights) -> _Dual:
     """The residuals less their mean."""
     at, total = task.residual_at(state), task.sum_weight
-    level = _level(task, state)
+    level, off = _level(task, state), _level_error(task, state)
     error = (at.rounding[1:] + TWOFOLD_UNIT * np.sqrt(at.magnitude) * task.norms) / total
-    error = error + abs(level) * MATRIX_ERROR * task.norms / np.sqrt(total)
+    error = error + (abs(level) * MATRIX_ERROR + off) * task.norms / np.sqrt(total)
     return _Dual(at.gradient[1:] / total - level * task.means, error, 0.0)
 
 
@@ -111,12 +128,19 @@ def _dual(task: ElasticTask, state: Weights, start: _Dual, all_columns: bool) ->
     squares = max(at.squares / total - level * level, 0.0)
     # r - share (r - level - moves), the level orthogonal to the rest
     moves = np.sqrt(start.distance) + np.sqrt(moved)
-    distance = ((1 - share) * np.sqrt(squares) + share * moves) ** 2 + level * level
+    distance = ((1 - share) * np.sqrt(squares) + share * moves) ** 2 + (abs(level) + _level_error(task, state)) ** 2
     return _Dual(share * q, share * error, float(distance))
 
 
 def _level(task: ElasticTask, state: Weights) -> float:
     return float(task.residual_at(state).gradient[0] / task.sum_weight) if task.fit_intercept else 0.0
+
+
+def _level_error(task: ElasticTask, state: Weights) -> float:
+    """Bound on the error of the level."""
+    at, total = task.residual_at(state), task.sum_weight
+    sums = at.rounding[0] + TWOFOLD_UNIT * np.sqrt(at.magnitude * total)
+    return float(sums / total) if task.fit_intercept else 0.0
 
 
 def _loss(task: ElasticTask, places: Array, move: Array) -> Array:

@@ -17,7 +17,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.penalties import ElasticPenalty
 from certifit.statistics.gram import Gram, Scaling, centred_gram, gram
-from certifit.statistics.residual import Residual, residual
+from certifit.statistics.residual import MATRIX_ERROR, Residual, residual
 from certifit.tasks.normal_equations import LARGEST_PENALTY, GramUnits, Weights
 
 NO_SPREAD = 1e-14  # of a column's mean square about its shift: a variance below it is rounding
@@ -132,6 +132,10 @@ class ElasticTask(ABC):
         """Squares of the model without weights."""
 
     @abstractmethod
+    def null_floor(self) -> float:
+        """The same, at most, after all roundings: 0 for a target that may be constant."""
+
+    @abstractmethod
     def across(self, columns: Array) -> Array:
         """Products of all columns with some."""
 
@@ -155,6 +159,18 @@ class ElasticTask(ABC):
             at = residual(self.source, self.scaling, weights, intercept, self.scaling.shift, none)
             self._last = (state, at)
         return self._last[1]
+
+    def penalty_beyond(self, state: Weights) -> float:
+        """At most what the penalty at a state is above `penalty`, of columns where a strength was kept finite."""
+        cut = (self.penalty.l1 >= LARGEST_PENALTY) | (self.penalty.l2 >= LARGEST_PENALTY)
+        places = np.flatnonzero(cut & (state.coef != 0))
+        if not len(places):
+            return 0.0
+        own = self.strengths.penalty(self.spreads, self.target_spread)
+        with np.errstate(over="ignore", under="ignore"):
+            w = np.abs(state.coef[places] * self.scaling.y_scale)
+            beyond = own.l1[places] @ (w * self.scaling.y_scale) + np.sum((np.sqrt(own.l2[places]) * w) ** 2) / 2
+        return float(min(beyond, LARGEST_PENALTY))
 
     @cached_property
     def penalty(self) -> ElasticPenalty:
@@ -264,6 +280,11 @@ class ElasticLeastSquares(GramUnits, ElasticTask):
         """Squares of the model without weights, scaled."""
         mean, about = self.gram.target_moments()
         return about if self.fit_intercept else about + mean**2 * self.sum_weight
+
+    def null_floor(self) -> float:
+        """The same, at most, after all roundings."""
+        d = self.gram.n_columns
+        return max(self.null_squares() - 4 * MATRIX_ERROR * float(self.gram.sums[d + 1, d + 1]), 0.0)
 
     def across(self, columns: Array) -> Array:
         """Products of all columns with some, centred with an intercept, scaled."""

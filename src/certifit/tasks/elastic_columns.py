@@ -14,6 +14,7 @@ from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
 from certifit.statistics import twofold as tf
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, mean_shift, refuse_no_weight
+from certifit.statistics.residual import UNIT
 from certifit.tasks.dual_least_squares import has_fewer_rows
 from certifit.tasks.elastic import ElasticLeastSquares, ElasticTask, PenaltyUnits, Strengths, roots
 from certifit.tasks.normal_equations import Weights, data_facts
@@ -145,6 +146,12 @@ class ColumnElastic(ElasticTask):
         """Squares of the model without weights, scaled."""
         mean = self._mean(self.y) if self.fit_intercept else 0.0
         return float(self.weight @ (self.y - mean) ** 2)
+
+    def null_floor(self) -> float:
+        """The same, at most, after all roundings."""
+        unit = (len(self.y) + 8) * UNIT
+        size = float(np.sqrt(self.weight @ self.y**2))
+        return max(float(np.sqrt(self.null_squares())) * (1 - unit) - 2 * unit * size, 0.0) ** 2
 
     def across(self, columns: Array) -> Array:
         """Products of all columns with some, centred with an intercept, scaled."""
