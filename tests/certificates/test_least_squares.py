@@ -291,3 +291,17 @@ def test_a_penalty_without_any_residual_is_an_excess_whatever_the_weight_of_the_
     assert model.certificate_.holds
     model.coef_[1] += 0.2
     assert not model.certify(X, y, weight).holds
+
+
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 0.7])
+def test_the_error_of_a_twofold_sum_of_many_rows_is_within_its_unit(value):
+    X, y = np.full((5000, 1), value), np.full(5000, 1.0)
+    task = LeastSquares(Memory(X, y), 0.0, False)
+    state = Weights(np.array([value]), 0.0)
+    at, s = task.residual_at(state), task.gram.scaling
+    left = Fraction(1) - Fraction(value) ** 2
+    true = 5000 * left**2 * Fraction(s.y_scale) ** 2 * Fraction(s.weight_scale)
+    assert abs(Fraction(at.squares) - true) <= true * Fraction(2.0**-53) + 2 * Fraction(at.off) ** 2 + 2 * Fraction(
+        at.off
+    ) * Fraction(float(np.sqrt(at.squares)))
+    assert at.unit >= 5000 * 2.0**-105

@@ -16,7 +16,7 @@ from certifit.certificates.certificate import EXACT_FIT_CLAIM, Certificate, near
 from certifit.certificates.inference import Inference
 from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
-from certifit.statistics.residual import MATRIX_ERROR, TINY, TWOFOLD_UNIT, Residual, is_exact_fit, is_lost
+from certifit.statistics.residual import MATRIX_ERROR, TINY, Residual, is_exact_fit, is_lost, twofold_unit
 from certifit.tasks.dual_least_squares import DualLeastSquares
 from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.literal import LiteralSystem
@@ -195,7 +195,7 @@ def _matrix_error(task: LeastSquares) -> float:
     Roundings of A count with the square of the condition, roundings of rows by roots of weights with the condition.
     """
     condition = task.factor.condition
-    sums = MATRIX_ERROR if task.gram.low is None else 16 * TWOFOLD_UNIT
+    sums = MATRIX_ERROR if task.gram.low is None else 16 * twofold_unit(task.gram.n_rows)
     return condition**2 * sums + 4 * condition * UNIT + SAFETY
 
 
@@ -203,7 +203,7 @@ def _gradient_error(task: LeastSquares, residual: Residual, weights: Array) -> f
     """sqrt(e' |A^-1| e) for the error e of the gradient: of twofold sums, of a step without a pass, of sum_w alpha."""
     offset = int(task.fit_intercept)
     norms = np.concatenate([[np.sqrt(task.gram.sum_weight)] * offset, task.gram.norms])
-    error = residual.rounding[1 - offset :] + TWOFOLD_UNIT * np.sqrt(residual.magnitude) * norms
+    error = residual.rounding[1 - offset :] + residual.unit * np.sqrt(residual.magnitude) * norms
     error[offset:] += MATRIX_ERROR * task.penalty * np.abs(weights)
     return float(np.sqrt(error @ (np.abs(task.factor.inverse) @ error)))
 
@@ -352,7 +352,7 @@ def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certif
 def _dual_gap(task: DualLeastSquares, residual: Residual, weights: Array, objective: float, scale: float) -> float:
     """|alpha w - X'r/n|^2 / alpha and the intercept's share, or primal less dual where that proves more."""
     total = task.sum_weight
-    sum_error = residual.rounding[0] + TWOFOLD_UNIT * np.sqrt(residual.magnitude * total)
+    sum_error = residual.rounding[0] + residual.unit * np.sqrt(residual.magnitude * total)
     offset = (abs(residual.gradient[0]) + sum_error) ** 2 / total if task.fit_intercept else 0.0  # sum_w mean(r)^2
     # Columns are at most 2 in size, and their mean is off by as much as its rounding.
     error = residual.rounding[1:] + 2 * sum_error + 16 * UNIT * abs(residual.gradient[0])

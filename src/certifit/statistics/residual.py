@@ -17,10 +17,16 @@ UNIT = 2.0**-53
 MATRIX_ERROR = (
     128 * UNIT
 )  # relative error of an entry of a float64 Gram matrix: blocks of some thousand rows, then a tree
-TWOFOLD_UNIT = 2.0**-100  # error of a twofold sum, relative to the sum of magnitudes
+TWOFOLD_UNIT = 2.0**-100  # error of a twofold sum of few rows, relative to the sum of magnitudes
+MOST_BLOCK_ROWS = 65536  # rows that are summed before sums are added
 EXACT_FIT = 1e-14  # an objective below this share of the null model's is an exact fit to rounding
 LEAST_SQUARES = 2.0**-830  # in scaled units: sums of squares below it may have lost terms to underflow
 TINY = float(np.finfo(float).tiny)  # a value is never a bare 0
+
+
+def twofold_unit(n_rows: float) -> float:
+    """Error of a twofold sum of rows, relative to the sum of magnitudes: low parts are added in float64 in a block."""
+    return 2.0**-104 * float(max(16, min(n_rows, MOST_BLOCK_ROWS)))
 
 
 def is_exact_fit(objective: float, null: float) -> bool:
@@ -51,11 +57,12 @@ class Residual:
     squares: float
     magnitude: float
     rounding: Array
+    unit: float = TWOFOLD_UNIT  # of the twofold sums
 
     @property
     def off(self) -> float:
         """Bound on the error of the root of the squares."""
-        return 4 * TWOFOLD_UNIT * float(np.sqrt(self.magnitude))
+        return 4 * self.unit * float(np.sqrt(self.magnitude))
 
     def settled(self, null: float, weights: Array, intercept: float) -> Residual:
         """The same without errors where all residuals are 0, as all are of a target that is constant."""
@@ -84,7 +91,7 @@ class Residual:
         # |r - a's|^2 = |r|^2 - 2 s'(sum_i w_i a_i r_i) + s'As; the sum is the gradient without the penalty's pull.
         slope = self.gradient + np.concatenate([[0.0], penalty * weights])
         squares = max(self.squares - 2 * float(slope @ step) + float(step @ change), 0.0)
-        return Residual(self.gradient - change - pull, squares, self.magnitude, self.rounding + error)
+        return Residual(self.gradient - change - pull, squares, self.magnitude, self.rounding + error, self.unit)
 
 
 @dataclass(frozen=True)
@@ -94,10 +101,11 @@ class _Sums:
     gradient: tf.Pair
     squares: tf.Pair
     magnitude: float
+    n_rows: int  # of the largest block
 
     def __add__(self, other: _Sums) -> _Sums:
         gradient, squares = tf.add(self.gradient, other.gradient), tf.add(self.squares, other.squares)
-        return _Sums(gradient, squares, self.magnitude + other.magnitude)
+        return _Sums(gradient, squares, self.magnitude + other.magnitude, max(self.n_rows, other.n_rows))
 
 
 def residual(
@@ -115,7 +123,8 @@ def residual(
     columns = tf.add((hi[:-1], lo[:-1]), tf.multiply((-shift, np.zeros_like(shift)), total))
     columns = tf.add(columns, tf.two_product(-penalty, weights))
     gradient = np.concatenate([hi[-1:], columns[0]])
-    return Residual(gradient, float(sums.squares[0]), sums.magnitude, UNIT * np.abs(gradient))
+    unit = twofold_unit(sums.n_rows)
+    return Residual(gradient, float(sums.squares[0]), sums.magnitude, UNIT * np.abs(gradient), unit)
 
 
 def _of_run(run: Block, scaling: Scaling, weights: Array, intercept: float, block_rows: int) -> _Sums:
@@ -132,4 +141,5 @@ def _of_run(run: Block, scaling: Scaling, weights: Array, intercept: float, bloc
         block_rows,
         n_threads(),
     )
-    return _Sums((hi, lo), (np.asarray(squares), np.asarray(squares_low)), magnitude)
+    n_rows = min(run.n_rows, block_rows)
+    return _Sums((hi, lo), (np.asarray(squares), np.asarray(squares_low)), magnitude, n_rows)

@@ -17,7 +17,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.penalties import ElasticPenalty
-from certifit.statistics.residual import MATRIX_ERROR, TINY, TWOFOLD_UNIT, is_exact_fit, is_lost
+from certifit.statistics.residual import MATRIX_ERROR, TINY, is_exact_fit, is_lost
 from certifit.tasks.elastic import ElasticTask
 from certifit.tasks.normal_equations import Weights
 
@@ -99,7 +99,7 @@ def _residuals(task: ElasticTask, state: Weights) -> _Dual:
     """The residuals less their mean."""
     at, total = task.residual_at(state), task.sum_weight
     level, off = _level(task, state), _level_error(task, state)
-    error = (at.rounding[1:] + TWOFOLD_UNIT * np.sqrt(at.magnitude) * task.norms) / total
+    error = (at.rounding[1:] + at.unit * np.sqrt(at.magnitude) * task.norms) / total
     error = error + (abs(level) * MATRIX_ERROR + off) * task.norms / np.sqrt(total)
     return _Dual(at.gradient[1:] / total - level * task.means, error, 0.0)
 
@@ -139,7 +139,7 @@ def _level(task: ElasticTask, state: Weights) -> float:
 def _level_error(task: ElasticTask, state: Weights) -> float:
     """Bound on the error of the level."""
     at, total = task.residual_at(state), task.sum_weight
-    sums = at.rounding[0] + TWOFOLD_UNIT * np.sqrt(at.magnitude * total)
+    sums = at.rounding[0] + at.unit * np.sqrt(at.magnitude * total)
     return float(sums / total) if task.fit_intercept else 0.0
 
 

@@ -15,7 +15,7 @@ from certifit.data.source import Source
 from certifit.statistics import twofold as tf
 from certifit.statistics.gram import gram
 from certifit.statistics.remainders import Remainders, column_factor, remainders
-from certifit.statistics.residual import MATRIX_ERROR, TWOFOLD_UNIT, UNIT, Residual, residual
+from certifit.statistics.residual import MATRIX_ERROR, UNIT, Residual, residual, twofold_unit
 from certifit.tasks.literal import LiteralSystem
 from certifit.tasks.normal_equations import NormalEquations, Weights
 
@@ -80,7 +80,7 @@ class LeastSquares(NormalEquations):
         """Squares about the best constant, or about 0 without an intercept, scaled: at most, after all roundings."""
         gram, d = self.gram, self.gram.n_columns
         zeros = np.zeros(gram.sums.shape)
-        low, error = (zeros, MATRIX_ERROR) if gram.low is None else (gram.low, 32 * TWOFOLD_UNIT)
+        low, error = (zeros, MATRIX_ERROR) if gram.low is None else (gram.low, 32 * twofold_unit(gram.n_rows))
 
         def entry(i: int, j: int) -> tf.Pair:  # of (1, y - y_shift); without an intercept there is no shift
             return gram.sums[d + i, d + j], low[d + i, d + j]

@@ -21,7 +21,7 @@ from certifit.statistics import twofold as tf
 from certifit.statistics.factor import Factor, System, twofold_factor
 from certifit.statistics.gram import Gram, Scaling
 from certifit.statistics.remainders import LiteralBasis, Remainders, literal_columns
-from certifit.statistics.residual import MATRIX_ERROR, TWOFOLD_UNIT, UNIT, Residual, residual
+from certifit.statistics.residual import MATRIX_ERROR, UNIT, Residual, residual, twofold_unit
 from certifit.tasks.normal_equations import LARGEST_PENALTY, Weights
 
 
@@ -141,7 +141,7 @@ class LiteralSystem:
     def matrix_error(self) -> float:
         """How far off sqrt(g' A^-1 g) can be, relative, for a given g: roundings of A, and of rows and relations."""
         condition = self.factor.condition
-        return condition**2 * 32 * TWOFOLD_UNIT + 16 * condition * UNIT
+        return condition**2 * 32 * twofold_unit(self.gram.n_rows) + 16 * condition * UNIT
 
     def moved(self, state: Weights, step: Array) -> Weights:
         """The float64 state nearest to a state after a step of the unknowns."""
@@ -185,7 +185,7 @@ class LiteralSystem:
         return np.asarray(self.roots[:, None] * (self.mixing[:, self.places] * self.units))
 
     def _sum_error(self, at: Residual, norms: Array) -> Array:
-        return np.asarray(TWOFOLD_UNIT * np.sqrt(at.magnitude) * norms)
+        return np.asarray(at.unit * np.sqrt(at.magnitude) * norms)
 
     def _remainder_error(self, inverse: Array) -> float:
         """What the roundings of the remainders' entries can be of a fit of length 1."""

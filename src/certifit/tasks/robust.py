@@ -24,7 +24,7 @@ from certifit.statistics import twofold as tf
 from certifit.statistics.factor import System, twofold_factor
 from certifit.statistics.gram import Scaling, gram
 from certifit.statistics.remainders import literal_columns
-from certifit.statistics.residual import TINY, TWOFOLD_UNIT, UNIT
+from certifit.statistics.residual import TINY, UNIT, twofold_unit
 from certifit.tasks.dual_least_squares import has_fewer_rows
 from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import LARGEST_PENALTY, Weights
@@ -189,8 +189,8 @@ class RobustRegression(LeastSquares):
 
     def moment_error(self, squares: float) -> Array:
         """Bounds on the errors of `moments` of u with sum_i w_i u_i^2 = squares: of the sums, and of the columns."""
-        error = TWOFOLD_UNIT * self.gram.norms + self._column_error
-        own = TWOFOLD_UNIT * np.sqrt(self.gram.sum_weight)
+        error = twofold_unit(self.gram.n_rows) * self.gram.norms + self._column_error
+        own = twofold_unit(self.gram.n_rows) * np.sqrt(self.gram.sum_weight)
         return np.asarray(np.sqrt(squares) * np.append(own, error))
 
     @property
