@@ -54,7 +54,16 @@ class GeneralisedLinear:
 
     def __init__(self, source: Source, loss: ScoreLoss, strengths: Strengths, fit_intercept: bool) -> None:
         self.source, self.loss, self.strengths, self.fit_intercept = source, loss, strengths, fit_intercept
-        self.scaling = self._scaling()
+        self.scaling = Scaling.of(source, centred=fit_intercept, exact=False)
+        self.penalise(strengths)
+
+    def penalise(self, strengths: Strengths) -> None:
+        """Take a penalty, before any pass; columns are near 1, or smaller where it would be beyond LARGEST_PENALTY."""
+        s = self.strengths = strengths
+        with np.errstate(divide="ignore", over="ignore", under="ignore"):
+            square = np.sqrt(LARGEST_PENALTY / (s.alpha * (1 - s.l1_ratio) * s.factors))
+            kink = LARGEST_PENALTY / (s.alpha * s.l1_ratio * s.factors)
+        self.scaling = self.scaling.within(np.minimum(square, kink) / 2)
 
     @cached_property
     def targets(self) -> TargetSums:
@@ -257,21 +266,13 @@ class GeneralisedLinear:
         t = self.targets
         return {"n_rows": t.n_rows, "sum_weight": t.weight, "target_mean": t.mean, "target_sd": t.deviation}
 
-    def _scaling(self, largest: ColumnSizes | None = None) -> Scaling:
-        """Units in which columns are near 1, or smaller where their penalties would be beyond LARGEST_PENALTY."""
-        s = self.strengths
-        found = Scaling.of(self.source, centred=self.fit_intercept, exact=False, largest=largest)
-        with np.errstate(divide="ignore", over="ignore", under="ignore"):
-            square = np.sqrt(LARGEST_PENALTY / (s.alpha * (1 - s.l1_ratio) * s.factors))
-            kink = LARGEST_PENALTY / (s.alpha * s.l1_ratio * s.factors)
-        return found.within(np.minimum(square, kink) / 2)
-
     def _rescale(self) -> None:
         """Scales from all rows, where those of block 0 overflowed."""
         refuse_nonfinite(self.source)
         self._last = None
         largest = self.source.reduce(ColumnSizes.of)
-        self.scaling = self._scaling(largest)
+        self.scaling = Scaling.of(self.source, centred=self.fit_intercept, exact=False, largest=largest)
+        self.penalise(self.strengths)
         for name in ("l2", "penalty", "largest"):
             self.__dict__.pop(name, None)
 
