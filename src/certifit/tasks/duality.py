@@ -69,7 +69,7 @@ def duality_gap(task: ElasticTask, state: Weights, enough: float = 0.0) -> Gap:
         dual = _dual(task, state, make(task, state), all_columns)
         if dual is not None:
             brackets = brackets_of(penalty, weights, dual.q)
-            reach = np.abs(weights) + np.abs(penalty.maximiser(dual.q))
+            reach = np.abs(weights) + penalty.furthest(dual.q, dual.error)
             rounding = float(dual.error @ reach) + 2.0**-50 * float(np.abs(dual.q) @ reach)
             found = Gap(dual.distance / 2 + float(brackets.sum()), rounding, objective, scale, is_exact)
             gap = found if found.relative < gap.relative else gap  # never a NaN

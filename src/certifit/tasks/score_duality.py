@@ -172,7 +172,7 @@ def score_gap(at: ScorePoint) -> Gap:
     penalty, w = at.task.penalty, at.weights
     share = finite_share(penalty, dual.q, dual.error)
     q, error = share * dual.q, share * dual.error
-    reach = np.abs(w) + np.abs(penalty.maximiser(q))
+    reach = np.abs(w) + penalty.furthest(q, error)
     rounding = float(error @ reach) + 2.0**-50 * float(np.abs(q) @ reach)
     value = share * dual.rows + (1 - share) * at.most_loss + float(brackets_of(penalty, w, q).sum())
     return better(nothing, Gap(value, rounding, at.objective, at.scale))
