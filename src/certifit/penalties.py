@@ -33,7 +33,7 @@ class ElasticPenalty:
         return np.asarray(np.clip(sign * far, self.lower, self.upper))
 
     def furthest(self, q: Array, error: Array) -> Array:
-        """The largest |maximiser| within an error of q: h*_j moves by at most that much times the error, h* being convex."""
+        """The largest |maximiser| within an error of q: h* is convex, so the error costs at most so much of it."""
         ends = np.abs(self.maximiser(q + error)), np.abs(self.maximiser(q - error))
         return np.asarray(np.maximum(*ends))
 

@@ -20,10 +20,10 @@ SERIES = 0.1  # below it the bound is summed as a series, where nothing cancels
 
 
 def relative_to(excess: float, scale: float) -> float:
-    """excess / scale, infinite where it overflows or is not known."""
+    """excess / scale, infinite where it overflows or one of them is not known."""
     with np.errstate(all="ignore"):
         found = float(np.float64(excess) / np.float64(scale))
-    return np.inf if np.isnan(found) else found
+    return found if np.isfinite(scale) and not np.isnan(found) else np.inf
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,7 @@ class ScoreCertificate(Certificate):
         return super().sentences()
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is infinite, and proves nothing
 @one_blas_thread
 def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreCertificate:
     """How far the objective at the state can be above its minimum."""
@@ -81,7 +82,7 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     bound = bound_at(task, task.to_point(state), tolerance)
     near = bound.related
     is_rounding = near is not None and not near.is_exact and not near.is_apart
-    literal = None if near is None or near.is_exact else min(_literal(task, state, near, bound), 1.0)
+    literal = None if near is None or near.is_exact else min(_literal(task, state, near, bound), bound.most)
     value, is_exact_fit, rounding = bound.relative, bound.base.is_exact_fit, bound.rounding
     if literal is not None and (literal <= tolerance or not is_rounding or literal <= value):
         value, literal = literal, None
@@ -132,6 +133,11 @@ class CurvatureBound:
     is_local: bool
     is_far: bool
     related: Related | None = None
+
+    @property
+    def most(self) -> float:
+        """What no relative excess exceeds: no objective is below 0."""
+        return 1.0 if np.isfinite(self.base.scale) else np.inf
 
     @property
     def relative(self) -> float:

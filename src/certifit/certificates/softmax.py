@@ -48,6 +48,7 @@ SAFETY = 1e-6  # of a divergence, for its logarithms
 SHARE_OF_TOL = 1e-3  # of the tolerance that may go to class sums that are not right yet
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is infinite, and proves nothing
 @one_blas_thread
 def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) -> ScoreCertificate:
     """How far the objective at the state can be above its minimum."""
@@ -124,7 +125,7 @@ def _in_more_bits(
         excess = min(excess, 2 * EXACT_FIT * base.scale)  # no objective is below 0
     value, literal, near = relative_to(excess, base.scale), None, bound.related
     if near is not None and not near.is_exact:
-        literal = min(_literal(task, state, near, base), 1.0)
+        literal = min(_literal(task, state, near, base), 1.0 if np.isfinite(base.scale) else np.inf)
         if near.is_apart or literal <= max(tolerance, value):
             value, literal = literal, None
     if (value <= tolerance and literal is None) or bound.is_far:

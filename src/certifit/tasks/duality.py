@@ -38,7 +38,8 @@ class Gap:
     @property
     def relative(self) -> float:
         """The proven excess, relative."""
-        return float(self.value + self.rounding) / float(self.scale) + TINY  # infinite where that overflows
+        found = float(self.value + self.rounding) / float(self.scale) + TINY
+        return found if np.isfinite(self.scale) and not np.isnan(found) else np.inf  # infinite where that overflows
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,8 @@ class ScorePoint:
         """What an excess is relative to."""
         if not getattr(self.task.loss, "is_nonnegative", True):  # a loss of the user's own
             return Base(max(abs(self.objective), TINY), False)
+        if not np.isfinite(self.objective):
+            return Base(np.inf, False)
         low, high = self.objective_bounds
         # What no null model exceeds comes first: it costs no pass.
         if is_exact_fit(low, self.task.most_null) and is_exact_fit(high, self.task.null_objective):
