@@ -73,7 +73,7 @@ def test_the_error_of_a_dual_point_counts_where_the_conjugate_is_steep():
     l1, l2 = Decimal("0.03"), Decimal("0.07")
     own = gamma_objective(x, y, Decimal(float(model.coef_[0])), Decimal(float(model.intercept_)), l1, l2)
     w, middle = Decimal("0.03"), Decimal(float(np.log(y.mean())))
-    other = gamma_objective(x, y, w, middle - w * Decimal(2.3e10), l1, l2)
+    other = gamma_objective(x, y, w, middle - w * Decimal("2.3e10"), l1, l2)
     assert model.certificate_.value >= float((own - other) / own)
 
 
