@@ -141,3 +141,9 @@ def test_scores_close_to_the_end_of_a_link_have_a_proof_of_their_own_room():
         return total
 
     assert found.value >= float((objective(other) - objective(model)) / objective(other))
+
+
+def test_a_target_that_does_not_vary_leaves_no_objective_to_be_relative_to():
+    """The minimum is 0: all of an objective that is not exactly 0 is excess."""
+    model = cf.GLM("binomial", link="cloglog", alpha=1.0).fit([[5.0, -4.0], [1.0, 2.0]], [0.25, 0.25])
+    assert not model.certificate_.holds and "y is 0.25 in every row" in model.certificate_.sentences()[0]

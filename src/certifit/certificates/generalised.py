@@ -96,6 +96,8 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
             value, literal, is_exact_fit, rounding = long.relative, None, long.is_exact_fit, TINY
         elif long is not None and literal is not None:
             literal = min(literal, long.relative)
+    if _is_constant(task) and row_loss(task.loss) is None and not bound.is_local:
+        value, literal = max(value, bound.most), None  # the minimum is 0, and what there is of an objective is rounding
     is_apart = near is not None and near.is_apart
     dependent = _relations(task, state) if near is not None and not is_apart else ()
     return ScoreCertificate(
@@ -231,15 +233,19 @@ def _fault(
     task: GeneralisedLinear, value: float, near: Related | None, found: Separation | None, bound: CurvatureBound
 ) -> str:
     """Why there is no proof; empty where it is that the value is too large."""
-    targets = task.targets
-    if targets.low == targets.high and not task.source.has_offset and task.fit_intercept:
+    if _is_constant(task):
         return (
-            f"y is {targets.low:g} in every row. The fit is that constant but for rounding, and so is all of its "
+            f"y is {task.targets.low:g} in every row. The fit is that constant but for rounding, and so is all of its "
             "objective: nothing can be proven relative to it. Predictions are right to rounding."
         )
     if near is not None and near.is_apart:
         return near.fault()
     return "" if np.isfinite(value) else fault_of(found, bound.condition, bound.n_flat)
+
+
+def _is_constant(task: GeneralisedLinear) -> bool:
+    """Whether a constant is the best fit, for a target that does not vary."""
+    return task.targets.low == task.targets.high and not task.source.has_offset and task.fit_intercept
 
 
 def claim_of(is_exact_fit: bool) -> str:
