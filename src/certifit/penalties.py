@@ -32,6 +32,11 @@ class ElasticPenalty:
             far = np.where(size > 0, size / self.l2, 0.0)
         return np.asarray(np.clip(sign * far, self.lower, self.upper))
 
+    def furthest(self, q: Array, error: Array) -> Array:
+        """The largest |maximiser| within an error of q: h* is convex, so the error costs at most so much of it."""
+        ends = np.abs(self.maximiser(q + error)), np.abs(self.maximiser(q - error))
+        return np.asarray(np.maximum(*ends))
+
     def conjugate(self, q: Array) -> Array:
         """h*_j(q_j), column by column."""
         w = self.maximiser(q)

@@ -14,7 +14,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from certifit.statistics.residual import TINY
+
 SERIES = 0.1  # below it the bound is summed as a series, where nothing cancels
+
+
+def relative_to(excess: float, scale: float) -> float:
+    """excess / scale, infinite where it overflows or one of them is not known."""
+    with np.errstate(all="ignore"):
+        found = float(np.float64(excess) / np.float64(scale))
+    return found if np.isfinite(scale) and not np.isnan(found) else np.inf
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,12 @@ class Decrement:
     def is_far(self, aim: float) -> bool:
         """Whether the state itself, not rounding, is what keeps the excess above an aim."""
         return bool(np.isfinite(self.value) and self.value > self.rounding and self.value**2 / 2 > aim)
+
+    def allowance(self, scale: float) -> float:
+        """What rounding adds to lambda^2 / 2, relative to a scale."""
+        if not self.value < np.inf:
+            return np.inf
+        return relative_to(self.value * self.rounding + self.rounding**2 / 2, scale) + TINY
 
     def excess(self) -> float:
         """The bound on f - min f; infinite where it proves nothing."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from certifit.certificates.certificate import EXACT_FIT_CLAIM, Certificate
-from certifit.certificates.concordance import Decrement
+from certifit.certificates.concordance import Decrement, relative_to
 from certifit.certificates.flat import Related, is_weak, related
 from certifit.certificates.kinked import MOST_COLUMNS, estimate, prove
 from certifit.certificates.least_squares import certify as certify_squares
@@ -73,6 +73,7 @@ class ScoreCertificate(Certificate):
         return super().sentences()
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is infinite, and proves nothing
 @one_blas_thread
 def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreCertificate:
     """How far the objective at the state can be above its minimum."""
@@ -81,8 +82,8 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     bound = bound_at(task, task.to_point(state), tolerance)
     near = bound.related
     is_rounding = near is not None and not near.is_exact and not near.is_apart
-    literal = None if near is None or near.is_exact else min(_literal(task, state, near, bound), 1.0)
-    value, is_exact_fit = bound.relative, bound.base.is_exact_fit
+    literal = None if near is None or near.is_exact else min(_literal(task, state, near, bound), bound.most)
+    value, is_exact_fit, rounding = bound.relative, bound.base.is_exact_fit, bound.rounding
     if literal is not None and (literal <= tolerance or not is_rounding or literal <= value):
         value, literal = literal, None
     found = None if np.isfinite(value) else _separation(task, state)
@@ -92,9 +93,11 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     if (not value <= tolerance or literal is not None) and not is_settled:
         long = long_proof(task, state, tolerance)
         if long is not None and (literal is None or not value <= tolerance or long.relative <= tolerance):
-            value, literal, is_exact_fit = long.relative, None, long.is_exact_fit
+            value, literal, is_exact_fit, rounding = long.relative, None, long.is_exact_fit, TINY
         elif long is not None and literal is not None:
             literal = min(literal, long.relative)
+    if _is_constant(task) and row_loss(task.loss) is None and not bound.is_local:
+        value, literal = max(value, bound.most), None  # the minimum is 0, and what there is of an objective is rounding
     is_apart = near is not None and near.is_apart
     dependent = _relations(task, state) if near is not None and not is_apart else ()
     return ScoreCertificate(
@@ -102,7 +105,7 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
         theorem=(ESTIMATE if task.loss.is_convex else LOCAL) if bound.is_local else THEOREM,
         value=float(value) + TINY,
         tolerance=tolerance,
-        rounding=float(bound.rounding),
+        rounding=rounding,
         rank=len(state.coef) - len(dependent),
         n_columns=len(state.coef),
         condition=float(f"{bound.condition:.6g}"),
@@ -134,9 +137,14 @@ class CurvatureBound:
     related: Related | None = None
 
     @property
+    def most(self) -> float:
+        """What no relative excess exceeds: no objective is below 0."""
+        return 1.0 if np.isfinite(self.base.scale) else np.inf
+
+    @property
     def relative(self) -> float:
         """The excess, relative."""
-        return float(self.excess / self.base.scale)
+        return relative_to(self.excess, self.base.scale)
 
 
 def bound_at(task: GeneralisedLinear, point: Array, tolerance: float) -> CurvatureBound:
@@ -163,10 +171,11 @@ def bound_at(task: GeneralisedLinear, point: Array, tolerance: float) -> Curvatu
         decrement = Decrement(decrement.value, decrement.rounding, min(exact, decrement.reach))
     is_local = bool(near is None or (decrement.q < 1 and not near.covers(decrement.q)))
     excess = price + ((decrement.value + decrement.rounding) ** 2 / 2 if is_local else decrement.excess())
-    rounding = (decrement.value * decrement.rounding + decrement.rounding**2 / 2) / here.scale + TINY
     condition, n_flat = curvature.condition, curvature.n_flat
     is_far = decrement.is_far(tolerance * here.scale) and near_copies is None
-    return CurvatureBound(here.base, float(excess), price, rounding, condition, n_flat, is_local, is_far, near_copies)
+    excess = np.inf if np.isnan(excess) else float(excess)  # terms that overflowed prove nothing
+    rounding = decrement.allowance(here.scale)
+    return CurvatureBound(here.base, excess, price, rounding, condition, n_flat, is_local, is_far, near_copies)
 
 
 def _moved_by(near: Related, at: ScorePoint) -> float:
@@ -197,7 +206,7 @@ def _literal(task: GeneralisedLinear, state: Weights, near: Related, bound: Curv
     there = bound_at(other, other.to_point(Weights(found.coef, found.intercept)), 0.0)
     if there.related is not None or there.is_local:
         return np.inf
-    return float((there.excess + _weak_price(task, state)) / bound.base.scale)
+    return relative_to(there.excess + _weak_price(task, state), bound.base.scale)
 
 
 def _weak_price(task: GeneralisedLinear, state: Weights) -> float:
@@ -224,15 +233,19 @@ def _fault(
     task: GeneralisedLinear, value: float, near: Related | None, found: Separation | None, bound: CurvatureBound
 ) -> str:
     """Why there is no proof; empty where it is that the value is too large."""
-    targets = task.targets
-    if targets.low == targets.high and not task.source.has_offset and task.fit_intercept:
+    if _is_constant(task):
         return (
-            f"y is {targets.low:g} in every row. The fit is that constant but for rounding, and so is all of its "
+            f"y is {task.targets.low:g} in every row. The fit is that constant but for rounding, and so is all of its "
             "objective: nothing can be proven relative to it. Predictions are right to rounding."
         )
     if near is not None and near.is_apart:
         return near.fault()
     return "" if np.isfinite(value) else fault_of(found, bound.condition, bound.n_flat)
+
+
+def _is_constant(task: GeneralisedLinear) -> bool:
+    """Whether a constant is the best fit, for a target that does not vary."""
+    return task.targets.low == task.targets.high and not task.source.has_offset and task.fit_intercept
 
 
 def claim_of(is_exact_fit: bool) -> str:
@@ -252,7 +265,7 @@ def _certify_gap(task: GeneralisedLinear, state: Weights, tolerance: float) -> S
         theorem=LOCAL if is_local else GAP,
         value=gap.relative,
         tolerance=tolerance,
-        rounding=gap.rounding / gap.scale + TINY,
+        rounding=relative_to(gap.rounding, gap.scale) + TINY,
         rank=int(np.count_nonzero(state.coef)),
         n_columns=len(state.coef),
         condition=float(f"{proof.condition:.6g}"),
@@ -267,7 +280,8 @@ def _decrement(here: ScorePoint, at: Evaluated, curvature: Curvature, concordanc
     inverse = np.sqrt(np.maximum(np.diagonal(curvature.inverse), 0.0))
     largest = here.reach if task.fit_intercept else np.append(here.reach[:-1], 0.0)
     # Entries of H are known to MATRIX_ERROR of the roots of its diagonal: a share of every quadratic form.
-    loose = len(places) * MATRIX_ERROR * curvature.condition**2 + here.score_error
+    # A score that is off by e changes l'' by a factor e^(M e).
+    loose = len(places) * MATRIX_ERROR * curvature.condition**2 + max(concordance, 1.0) * here.score_error
     if curvature.n_flat or not loose < 0.5:
         return Decrement(np.inf, 0.0, np.inf)
     loose = 1 / np.sqrt(1 - loose)

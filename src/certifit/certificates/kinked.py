@@ -195,10 +195,12 @@ def _too_short(face: _Face) -> Array:
     """Which of the other entries have less slack than the proof asks for."""
     at, found = face.at, _decrement(face)
     size = found.value + found.rounding
+    if not np.isfinite(size):  # nothing is proven, whatever the entries
+        return np.zeros(at.task.size, dtype=bool)
     root = np.sqrt(at.curved * at.reach**2 * (1 + MATRIX_ERROR) + at.task.l2)
     short = ~(_slack(at) - at.gradient_error >= size * root)
     short[face.places] = False
-    return np.asarray(short & np.isfinite(size))
+    return np.asarray(short)
 
 
 def _by_curvature(face: _Face) -> Gap:

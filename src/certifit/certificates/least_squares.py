@@ -174,7 +174,7 @@ def _advice(task: LeastSquares, state: Weights, excess: float) -> str:
     """What to do where no float64 is near enough to the best weights: offsets far above the spread."""
     s, total = task.gram.scaling, task.gram.sum_weight
     last = UNIT * abs(state.intercept)  # half a unit in the last place of the intercept
-    if not task.fit_intercept or (last * s.y_scale) ** 2 * total < excess / 16:
+    if not task.fit_intercept or min(abs(last * s.y_scale), 1e150) ** 2 * total < excess / 16:
         return ""
     mean, _ = task.gram.target_moments()
     weights, _ = task.to_scaled(state)

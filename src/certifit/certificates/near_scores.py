@@ -23,7 +23,7 @@ from certifit.statistics.oracle import At
 from certifit.statistics.row_losses import scores_of
 from certifit.tasks.generalised import GeneralisedLinear
 
-ROOMS = (0.5, 0.05, 0.005)  # the first whose scores are all legal
+ROOMS = (0.5, 0.05, 0.005)  # the first whose scores are all legal; then half of what is left to the nearest end
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,10 @@ def near_scores(task: GeneralisedLinear, point: Array) -> NearScores | None:
     if not ends:
         return None
     low, high = min(first for first, _ in ends), max(last for _, last in ends)
-    for room in ROOMS:
+    least, most = getattr(loss, "scores", (-math.inf, math.inf))
+    for room in (*ROOMS, min(low - least, most - high) / 2):
+        if not room > 0:
+            continue
         found = loss.concordance_on(low - room, high + room)
         if found is None:
             return None

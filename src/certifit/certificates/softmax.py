@@ -21,7 +21,7 @@ from functools import partial
 
 import numpy as np
 
-from certifit.certificates.concordance import Decrement
+from certifit.certificates.concordance import Decrement, relative_to
 from certifit.certificates.flat import Related, is_weak, related
 from certifit.certificates.generalised import PIECE_ROWS, THEOREM, ScoreCertificate, claim_of, fault_of
 from certifit.certificates.least_squares import certify as certify_squares
@@ -48,6 +48,7 @@ SAFETY = 1e-6  # of a divergence, for its logarithms
 SHARE_OF_TOL = 1e-3  # of the tolerance that may go to class sums that are not right yet
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is infinite, and proves nothing
 @one_blas_thread
 def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) -> ScoreCertificate:
     """How far the objective at the state can be above its minimum."""
@@ -81,7 +82,7 @@ def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) ->
         theorem=theorem,
         value=proof.value + TINY,
         tolerance=tolerance,
-        rounding=float(bound.rounding / base.scale) + TINY,
+        rounding=TINY if proof.is_long else relative_to(bound.rounding, base.scale) + TINY,
         rank=state.coef.shape[1] - len(dependent),
         n_columns=state.coef.shape[1],
         condition=float(f"{bound.condition:.6g}"),
@@ -112,6 +113,7 @@ class Relative:
     value: float
     is_exact_fit: bool
     literal: float | None = None
+    is_long: bool = False  # proven in more bits, where no rounding is left
 
 
 def _in_more_bits(
@@ -121,9 +123,9 @@ def _in_more_bits(
     excess = bound.excess
     if base.is_exact_fit and not bound.is_far:
         excess = min(excess, 2 * EXACT_FIT * base.scale)  # no objective is below 0
-    value, literal, near = float(excess / base.scale), None, bound.related
+    value, literal, near = relative_to(excess, base.scale), None, bound.related
     if near is not None and not near.is_exact:
-        literal = min(_literal(task, state, near, base), 1.0)
+        literal = min(_literal(task, state, near, base), 1.0 if np.isfinite(base.scale) else np.inf)
         if near.is_apart or literal <= max(tolerance, value):
             value, literal = literal, None
     if (value <= tolerance and literal is None) or bound.is_far:
@@ -133,7 +135,7 @@ def _in_more_bits(
         return Relative(value, base.is_exact_fit, literal)
     if literal is not None and value <= tolerance < long.relative:
         return Relative(value, base.is_exact_fit, min(literal, long.relative))
-    return Relative(long.relative, long.is_exact_fit)
+    return Relative(long.relative, long.is_exact_fit, is_long=True)
 
 
 def _by_curvature(task: SoftmaxRegression, point: Array, at: Evaluated, aim: float) -> Bound:
@@ -150,7 +152,7 @@ def _by_curvature(task: SoftmaxRegression, point: Array, at: Evaluated, aim: flo
         moved = float(near.found.largest / unit @ np.abs(point.reshape(task.shape)[near.columns]).max(axis=1))
         price += 2 * moved * min(1.0, at.loss) + moved * moved  # slopes of a row are 2 (1 - p) in sum, at most
     found = _decrement(rest, point, at if rest is task else rest.evaluate(point), curvature, aim, kept)
-    rounding = found.value * found.rounding + found.rounding**2 / 2
+    rounding = found.allowance(1.0)
     is_far = found.is_far(aim) and near is None
     return Bound(found.excess() + price, rounding, curvature.condition, curvature.n_flat, is_far, near)
 
@@ -170,7 +172,7 @@ def _literal(task: SoftmaxRegression, state: SoftmaxWeights, near: Related, base
     if bound.related is not None:
         return np.inf
     price = float(task.l2 @ np.square(task.to_point(state).reshape(task.shape)).sum(axis=1)) / 2
-    return float((bound.excess + price) / base.scale)
+    return relative_to(bound.excess + price, base.scale)
 
 
 def long_proof(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) -> LongExcess | None:

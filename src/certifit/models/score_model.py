@@ -109,7 +109,7 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
         """What is minimised on mapped rows; alpha None is 1 / sum of weights."""
         task = GeneralisedLinear(source, self._loss(), self._strengths(source.names, 0.0), bool(self.fit_intercept))
         strength = 1.0 / task.targets.weight if alpha is None else float(alpha)
-        task.strengths = self._strengths(source.names, strength)
+        task.penalise(self._strengths(source.names, strength))
         return task
 
     def _score_path(self, source: Source, alphas: Any, n_alphas: Any) -> ElasticPath:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from certifit.solvers import chord, newton_cg, score_path
 from certifit.solvers.direct import Run
 from certifit.solvers.gradient_descent import GradientDescent
@@ -36,6 +38,7 @@ def is_stochastic(solver: Any) -> bool:
     return not is_own(solver) and "rows" in solver_of(solver).needs
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a step that overflows has no objective, and is not taken
 def solve(task: GeneralisedLinear, solver: Any, tol: float, max_iter: int, step_tol: float) -> Run:
     """The minimiser by a solver, or by the one that suits the task."""
     if is_own(solver):

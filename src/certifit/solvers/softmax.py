@@ -74,6 +74,7 @@ class Changes:
         return step
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a step that overflows has no objective, and is not taken
 @one_blas_thread
 def solve(task: SoftmaxRegression, tol: float, max_iter: int) -> SoftmaxRun:
     """The minimiser: small problems to the rounding floor, others until the gap is within the tolerance."""

@@ -24,13 +24,14 @@ class Curvature:
 
     @one_blas_thread
     def __init__(self, matrix: Array) -> None:
-        if not len(matrix) or not np.isfinite(matrix).all():  # beyond float64 no direction is known to curve
+        diagonal = np.diagonal(matrix)
+        with np.errstate(all="ignore"):
+            self._units = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+            scaled = matrix * self._units * self._units[:, None]
+        if not len(matrix) or not np.isfinite(scaled).all():  # beyond float64 no direction is known to curve
             self._units, self._eigen = np.ones(len(matrix)), (np.zeros(0), np.zeros((len(matrix), 0)))
             self.n_flat, self.condition = len(matrix), np.inf if len(matrix) else 1.0
             return
-        diagonal = np.diagonal(matrix)
-        self._units = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-        scaled = matrix * self._units * self._units[:, None]
         self._eigen = None
         self._upper, failed = lapack.dpotrf(scaled, lower=0, clean=1)
         norm = np.abs(scaled).sum(axis=0).max(initial=0.0)

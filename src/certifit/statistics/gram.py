@@ -56,6 +56,13 @@ class Scaling:
             y_shift = float(mean_shift((block.y * y_scale)[:, None], exact)[0])
         return Scaling(scale, shift, y_scale, y_shift, float(powers.weight))
 
+    def within(self, most: Array) -> Scaling:
+        """The same with no column's scale above `most`, which a strong penalty on a column of 1e-150 asks for."""
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            powers = np.exp2(np.floor(np.log2(most / self.scale)))
+        factor = np.where(powers < 1, powers, 1.0)
+        return self if (factor == 1).all() else replace(self, scale=self.scale * factor, shift=self.shift * factor)
+
 
 @dataclass(frozen=True)
 class ColumnSizes:

@@ -39,8 +39,9 @@ class Gap:
     @property
     def relative(self) -> float:
         """The proven excess, relative."""
-        with np.errstate(over="ignore"):
-            return float(np.float64(self.value + self.rounding) / self.scale) * (1 + SAFETY) + TINY
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = float(np.float64(self.value + self.rounding) / self.scale) * (1 + SAFETY) + TINY
+        return found if np.isfinite(self.scale) and not np.isnan(found) else np.inf  # infinite where that overflows
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def duality_gap(task: ElasticTask, state: Weights, enough: float = 0.0) -> Gap:
         dual = _dual(task, state, make(task, state), all_columns)
         if dual is not None:
             brackets = brackets_of(penalty, weights, dual.q)
-            reach = np.abs(weights) + np.abs(penalty.maximiser(dual.q))
+            reach = np.abs(weights) + penalty.furthest(dual.q, dual.error)
             rounding = float(dual.error @ reach) + 2.0**-50 * float(np.abs(dual.q) @ reach)
             # With the largest strengths cut the minimum is smaller, the objective by no more than what was cut.
             found = replace(gap, value=dual.distance / 2 + float(brackets.sum()) + beyond, rounding=rounding)

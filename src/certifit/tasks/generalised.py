@@ -55,6 +55,15 @@ class GeneralisedLinear:
     def __init__(self, source: Source, loss: ScoreLoss, strengths: Strengths, fit_intercept: bool) -> None:
         self.source, self.loss, self.strengths, self.fit_intercept = source, loss, strengths, fit_intercept
         self.scaling = Scaling.of(source, centred=fit_intercept, exact=False)
+        self.penalise(strengths)
+
+    def penalise(self, strengths: Strengths) -> None:
+        """Take a penalty, before any pass; columns are near 1, or smaller where it would be beyond LARGEST_PENALTY."""
+        s = self.strengths = strengths
+        with np.errstate(divide="ignore", over="ignore", under="ignore"):
+            square = np.sqrt(LARGEST_PENALTY / (s.alpha * (1 - s.l1_ratio) * s.factors))
+            kink = LARGEST_PENALTY / (s.alpha * s.l1_ratio * s.factors)
+        self.scaling = self.scaling.within(np.minimum(square, kink) / 2)
 
     @cached_property
     def targets(self) -> TargetSums:
@@ -263,6 +272,7 @@ class GeneralisedLinear:
         self._last = None
         largest = self.source.reduce(ColumnSizes.of)
         self.scaling = Scaling.of(self.source, centred=self.fit_intercept, exact=False, largest=largest)
+        self.penalise(self.strengths)
         for name in ("l2", "penalty", "largest"):
             self.__dict__.pop(name, None)
 

@@ -78,6 +78,8 @@ class ScorePoint:
         """What an excess is relative to."""
         if not getattr(self.task.loss, "is_nonnegative", True):  # a loss of the user's own
             return Base(max(abs(self.objective), TINY), False)
+        if not np.isfinite(self.objective):
+            return Base(np.inf, False)
         low, high = self.objective_bounds
         # What no null model exceeds comes first: it costs no pass.
         if is_exact_fit(low, self.task.most_null) and is_exact_fit(high, self.task.null_objective):
@@ -172,7 +174,7 @@ def score_gap(at: ScorePoint) -> Gap:
     penalty, w = at.task.penalty, at.weights
     share = finite_share(penalty, dual.q, dual.error)
     q, error = share * dual.q, share * dual.error
-    reach = np.abs(w) + np.abs(penalty.maximiser(q))
+    reach = np.abs(w) + penalty.furthest(q, error)
     rounding = float(error @ reach) + 2.0**-50 * float(np.abs(q) @ reach)
     value = share * dual.rows + (1 - share) * at.most_loss + float(brackets_of(penalty, w, q).sum())
     return better(nothing, Gap(value, rounding, at.objective, at.scale))

@@ -49,7 +49,7 @@ class SoftmaxRegression:
             )
         self.source, self.n_classes, self.fit_intercept = source, n_classes, fit_intercept
         self._alpha = alpha
-        self.scaling = Scaling.of(source, centred=fit_intercept, exact=False)
+        self.scaling = self._scaling()
 
     @cached_property
     def labels(self) -> tuple[Array, int]:
@@ -192,11 +192,21 @@ class SoftmaxRegression:
             at[-1, k] = float(np.float64(state.intercept[k]) + hi + lo)
         return at.ravel()
 
+    def _scaling(self, largest: ColumnSizes | None = None) -> Scaling:
+        """Units in which columns are near 1, or smaller where the penalty would be beyond LARGEST_PENALTY."""
+        found = Scaling.of(self.source, centred=self.fit_intercept, exact=False, largest=largest)
+        if self._alpha == 0 or not len(found.scale):
+            return found
+        with np.errstate(over="ignore"):
+            if (self.alpha * found.scale**2 < LARGEST_PENALTY).all():
+                return found
+        return found.within(np.full(len(found.scale), np.sqrt(LARGEST_PENALTY / self.alpha) / 2))
+
     def rescale(self) -> None:
         """Scales from all rows, where those of block 0 overflowed."""
         refuse_nonfinite(self.source)
         largest = self.source.reduce(ColumnSizes.of)
-        self.scaling = Scaling.of(self.source, centred=self.fit_intercept, exact=False, largest=largest)
+        self.scaling = self._scaling(largest)
         for name in ("l2", "largest"):
             self.__dict__.pop(name, None)
 
