@@ -289,7 +289,7 @@ def _remainder(rows: RowsAt, left: Array, kept: Array) -> float:
         terms = [(int(k), t) for k, t in zip(kept, near, strict=True) if t]
         for row in rows.A:
             parts = [Fraction(float(row[j])), *(-t * Fraction(float(row[k])) for k, t in terms)]
-            apart, size = abs(sum(parts)), sum(map(abs, parts))
+            apart, size = abs(sum(parts, Fraction(0))), sum(map(abs, parts), Fraction(0))
             worst = max(worst, float(apart / size) / (len(parts) * UNIT) if apart else 0.0)
     return worst
 
