@@ -132,7 +132,7 @@ class GaussianTask(ABC):
             return np.zeros(len(variances))
         scale = self.moments.scaling.scale
         units = self._spreads() if self.in_variances else scale
-        with np.errstate(over="ignore", under="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             size = np.max(1.0 / units)  # the largest column counts most; relative to it nothing overflows
             trace = np.sum(variances * (1.0 / units / size) ** 2)
             ridge = self.shrinkage * trace / len(scale) * (size * units) ** 2 + self.added * scale * scale
