@@ -45,18 +45,18 @@ class CellMoments:
         )
 
     def merged(self, other: CellMoments) -> CellMoments:
-        """Of the rows of both, which may have other shifts: Chan's formula, about the means of both."""
+        """Of the rows of both, which may have other shifts: Chan's formula, about the means of both.
+
+        Means are rounded, as a model file holds them: what those of a constant column then differ by is no variance.
+        """
         weight = self.weight + other.weight
         share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0)[:, None]
-        start = np.where(self.weight[:, None] > 0, self.shift, other.shift)
-        first = np.where(self.weight[:, None] > 0, self._away(), 0.0)
-        second = np.where(other.weight[:, None] > 0, (other.shift - start) + other._away(), first)
-        step = second - first
+        first, second = self._away() + self.shift, other._away() + other.shift
+        step = np.where(other.weight[:, None] > 0, second - first, 0.0)
+        shift = np.where(self.weight[:, None] > 0, first + share * step, second)
         squares = self.scatter() + other.scatter() + step * step * share * self.weight[:, None]
-        away = np.where(self.weight[:, None] > 0, first + share * step, second)
-        # The means of parts of a constant column are rounded: what they differ by then is no variance.
-        squares = np.where(squares > weight[:, None] * (16 * _UNIT * np.abs(start + away)) ** 2, squares, 0.0)
-        return self._about(start, away, weight, squares, self.n_rows + other.n_rows)
+        squares = np.where(squares > weight[:, None] * (16 * _UNIT * np.abs(shift)) ** 2, squares, 0.0)
+        return CellMoments(weight, np.zeros_like(shift), squares, shift, self.scaling, self.n_rows + other.n_rows)
 
     def combined(self, times: Array) -> CellMoments:
         """Moments of unions of cells, about their means: union u holds cell c times[u, c] times. Nothing cancels."""
