@@ -127,3 +127,22 @@ def test_rows_far_from_zero_are_certified_again(rng, shape):
     for rows in (X + 1e7, sp.csr_array(X + 1e7)):
         model = cf.PCA().fit(rows)
         assert model.certificate_.holds and model.certify(rows).holds
+
+
+@pytest.mark.filterwarnings("ignore:NOT certified")
+def test_a_column_that_varies_in_rows_of_no_weight_to_speak_of_is_not_called_constant(rng):
+    X = rng.normal(size=(20, 3))
+    weight = np.full(20, 1e-90)
+    weight[2] = 1.0  # the deviations are some 1e-45, and those of a constant column 0
+    model = cf.PCA(1, center=False, standardize=True, ddof=0).fit(X, sample_weight=weight)
+    assert not model.certificate_.holds
+    assert cf.PCA(1, center=False, standardize=True).fit(X).certificate_.holds
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_variance_where_there_is_none_is_infinitely_far_off():
+    X = np.ones((5, 2))
+    model = cf.PCA(1, ddof=0).fit(X)
+    assert model.certificate_.holds
+    model.explained_variance_ = model.explained_variance_ + 1e-3
+    assert not model.certify(X).holds

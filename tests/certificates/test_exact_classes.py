@@ -239,3 +239,52 @@ def test_standard_deviations_of_rows_that_are_not_centred_are_about_the_mean(sol
     np.testing.assert_allclose(model.scale_[1], math.sqrt(sum((v - mean) ** 2 for v in exact) / 40), rtol=1e-9)
     constant = cf.PCA(1, center=False, standardize=True, solver=solver, ddof=0).fit(np.full((5, 1), 3.0))
     np.testing.assert_allclose(constant.explained_variance_, [9.0], rtol=1e-12)
+
+
+def exact_variances(X, y, w, smoothing):
+    """Variances of every class with what is added to them, as fractions."""
+    own = [[S[j][j] for j in range(X.shape[1])] for _, _, S in exact_moments(X, y, w)]
+    whole = exact_moments(X, np.zeros(len(y)), w)[0][2]
+    added = Fraction(smoothing) * max(whole[j][j] for j in range(X.shape[1]))
+    return [[v + added for v in row] for row in own]
+
+
+@pytest.mark.filterwarnings("ignore:NOT certified")  # means of neighbouring numbers lie between them
+@pytest.mark.parametrize("smoothing", [0.0, 1e-9, 1e-3])
+@pytest.mark.parametrize("weights", ["ones", "any"])
+def test_variances_at_an_offset_are_those_of_the_rows(smoothing, weights, rng):
+    y = np.arange(12) % 2
+    ulps = rng.integers(-4, 5, size=12)
+    X = np.column_stack([1e14 + rng.normal(size=12) + y, 2.0**52 + ulps, 1e8 * (1 + rng.normal(size=12))])
+    w = np.ones(12) if weights == "ones" else rng.uniform(0.1, 3, 12)
+    model = cf.GaussianNB(var_smoothing=smoothing).fit(X, y, w)
+    right = exact_variances(X, y, w, smoothing)
+    for given, size in ((model.var_, 0.0), (model.var_ * (1 + 1e-5), 1e-5)):
+        model.var_ = given
+        error = max(
+            abs(float((Fraction(float(a)) - b) / b))
+            for x, r in zip(given, right, strict=True)
+            for a, b in zip(x, r, strict=True)
+        )
+        assert model.certify(X, y, w).value >= error
+        assert size > 0 or error < 1e-12
+
+
+def test_a_word_never_seen_is_refused_in_words():
+    X = np.array([[6.0, 0.0], [12.0, 0.0], [9.0, 0.0], [11.0, 0.0], [16.0, 0.0], [7.0, 0.0], [9.0, 0.0]])
+    w = [1.917003012595948, 1.917003012595948, 1.917003012595948, 1.0965072340412607, 0.5118378429833207,
+         1.2087430027204376, 0.2356968598939261]  # fmt: skip
+    with warnings.catch_warnings(), pytest.raises(ValueError, match="a chance of 0 or 1"):
+        warnings.simplefilter("error")
+        cf.BernoulliNB(alpha=0.0).fit(X, [0, 1, 0, 1, 0, 0, 1], w)
+
+
+def test_a_constant_column_has_no_variance_whatever_the_weights(rng):
+    y, w = np.arange(12) % 3, rng.uniform(0.1, 3, 12)
+    X = np.column_stack([np.full(12, 0.1), rng.normal(size=12)])
+    model = cf.GaussianNB(var_smoothing=0.0).fit(X, y, w)
+    assert model.redundant_ == (0,) and model.certificate_.holds
+    assert (model.var_[:, 0] == 0).all()
+    X[5, 0] = np.nextafter(0.1, 1)  # not constant: classes without a variance are refused, not smoothed by rounding
+    with pytest.raises(ValueError, match="constant within class"):
+        cf.GaussianNB(var_smoothing=0.0).fit(X, y, w)

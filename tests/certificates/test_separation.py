@@ -135,6 +135,16 @@ def test_collinear_columns_are_not_separation(rng):
         check_rows(columns, class_sides(y), found)
 
 
+def test_copies_that_differ_are_not_taken_for_copies():
+    near = np.array([1.0, 2.0, 3.0])
+    X = np.column_stack([near, near + np.array([0.0, 2.0**-45, 0.0])])
+    y = np.array([0.0, 1.0, 0.0])  # x1 - x0 parts the classes, exactly
+    assert judged(X, y, complete=True).kind != "none"
+    assert judged(X, y).kind != "none"
+    same = judged(np.column_stack([near, near]), y, complete=True)
+    assert same.kind == "none" and not same.left_out
+
+
 def test_counts_that_are_all_zero_in_a_category_have_no_finite_rate(rng):
     X = np.column_stack([rng.normal(size=2000), rng.random(2000) < 0.01])
     y = rng.poisson(np.exp(X[:, 0] / 2)).astype(float)

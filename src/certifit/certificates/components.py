@@ -104,6 +104,11 @@ class ComponentsCertificate(Certificate):
 @one_blas_thread
 def certify(task: VarianceTask, state: Directions, tolerance: float) -> ComponentsCertificate:
     """How far the directions are from the best; no solver takes part."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # what leaves the range is infinitely far off
+        return _certified(task, state, tolerance)
+
+
+def _certified(task: VarianceTask, state: Directions, tolerance: float) -> ComponentsCertificate:
     V = np.ascontiguousarray(state.components.T)
     d, k = V.shape
     stated = state.variances / task.factor
@@ -119,12 +124,12 @@ def certify(task: VarianceTask, state: Directions, tolerance: float) -> Componen
     rounding = (task.error + 4 * UNIT * math.sqrt(d) * scale) / scale + rest.rounding + TINY
     missed = max(rest.best - explained, 0.0) / max(task.total, TINY)
     placed = _misplaced(task, state)
-    with np.errstate(over="ignore", under="ignore"):
-        error = max(task.total - explained, 0.0) * float(np.float64(task.unit) ** 2)
+    error = max(task.total - explained, 0.0) * float(np.float64(task.unit) ** 2)
+    off = np.array([residual, orthonormality, missed, placed, rounding])
     return ComponentsCertificate(
         claim="worst of residual, orthonormality, missed variance, centre",
         theorem="Ky Fan: no k orthonormal directions explain more than the k largest eigenvalues",
-        value=max(residual, orthonormality, missed, placed) + rounding,
+        value=np.inf if np.isnan(off).any() else float(off[:-1].max()) + rounding,
         tolerance=tolerance,
         rounding=rounding,
         rank=_rank(task, task.eigenvalues(), stated),

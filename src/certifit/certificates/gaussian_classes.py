@@ -111,7 +111,7 @@ def _by_sums(task: GaussianTask, best: GaussianState, state: GaussianState) -> _
     rounding = moved + chance_rounding(np.log(best.priors))
     spreads = _standard_deviations(best)
     errors = _mean_error(best.means - state.means, best.means, spreads), _prior_error(best.priors, state.priors)
-    sizes = np.maximum(spreads, 4 * UNIT * np.abs(best.means).max(axis=0))
+    sizes = spreads if _is_diagonal(task) else np.maximum(spreads, 4 * UNIT * np.abs(best.means).max(axis=0))
     error = max(*errors, _covariance_error(best.covariance, state.covariance, sizes[0] if is_one else sizes))
     lost = _sum_error(task)
     mean, nats = (one + 2 * (one * moved) ** 0.5 + rounding for one in (mean, nats))
@@ -180,6 +180,11 @@ class _About:
         """Of one covariance: its divergence at most and at least, the error of its entries, and that of the latter."""
         sums, s, is_square = self.sums, task.shrinkage, len(root) > 1
         C = np.tensordot(shares, sums.spread - _outer(sums.step, is_square), 1)
+        squares = np.tensordot(shares, _diagonals(sums.spread, is_square), 1)
+        if _is_diagonal(task) and task.relations is not None:
+            # Columns left out are constant, by their entries; their means are rounded.
+            C[task.relations[0]] = 0.0
+            squares = squares * (np.isin(np.arange(len(squares)), task.relations[0], invert=True))
         A = np.tensordot(shares, sums.whitened - _outer(sums.lean, is_square), 1)
         ridge, T = task.ridge(_diagonals(C, is_square)), root / self.scale
         added = (T * ridge) @ T.T if is_square else T[0] ** 2 * ridge
@@ -191,17 +196,17 @@ class _About:
         wanted = (1 - s) * C + (np.diag(ridge) if is_square else ridge)
         units = self.scale * self.scale[:, None] if is_square else self.scale * self.scale
         spreads = np.sqrt(np.maximum(_diagonals(wanted, is_square), 0.0))
-        sizes = np.maximum(spreads, 4 * UNIT * np.abs(self.means[shares > 0]).max(axis=0))
+        rounded = 0.0 if _is_diagonal(task) else 4 * UNIT * np.abs(self.means[shares > 0]).max(axis=0)
+        sizes = np.maximum(spreads, rounded)
         wrong = _covariance_error(wanted, stated * units, sizes)
-        squares = np.tensordot(shares, _diagonals(sums.spread, is_square), 1)
-        lost = 4 * MATRIX_ERROR * float((squares / sizes**2).max(initial=1.0)) + ridge_error
+        lost = 4 * MATRIX_ERROR * float(_ratios(squares, sizes**2).max(initial=1.0)) + ridge_error
         return _worst_of_eigenvalues(mu, e), _of_eigenvalues(mu), wrong, lost
 
     def mean_error(self) -> float:
         """Of the means, by the larger of their size and the standard deviation."""
-        is_square = self.sums.spread.ndim == 3
-        spreads = np.sqrt(_diagonals(self.sums.spread, is_square))
-        return _mean_error(self.sums.step[self.seen], self.means[self.seen], spreads[self.seen])
+        squares, step = _diagonals(self.sums.spread, self.sums.spread.ndim == 3), self.sums.step
+        spreads = np.sqrt(np.maximum(squares - step * step - MATRIX_ERROR * squares, 0.0))  # about the right means
+        return _mean_error(step[self.seen], (self.means + step)[self.seen], spreads[self.seen])
 
     def unseen(self, best: GaussianState, state: GaussianState) -> float:
         """Classes without rows have the parameters that the closed form gives them."""
@@ -211,6 +216,15 @@ class _About:
             same &= np.array_equal(best.covariance[blank], state.covariance[blank])
             same &= np.array_equal(best.roots[blank], state.roots[blank])
         return 0.0 if same else np.inf
+
+
+def _is_diagonal(task: GaussianTask) -> bool:
+    return isinstance(task, DiagonalCovariance)
+
+
+def _ratios(a: Array, b: Array) -> Array:
+    """a / b, and 0 for 0 / 0."""
+    return np.asarray(np.divide(a, b, out=np.zeros(np.shape(a)), where=a != 0))
 
 
 def _outer(vectors: Array, is_square: bool) -> Array:
@@ -285,23 +299,29 @@ def _divergences(mu: Array) -> Array:
 
 def _sum_error(task: GaussianTask) -> float:
     """What the roundings of the sums can add to the error of a mean or a covariance."""
-    if isinstance(task, DiagonalCovariance):
-        moments = task.moments
-        spreads = np.sqrt(moments.scatter() / np.where(moments.weight > 0, moments.weight, 1.0)[:, None])
-        away, unit = np.abs(moments.sums) / np.where(moments.weight > 0, moments.weight, 1.0)[:, None], MATRIX_ERROR
-        rounded = 8 * UNIT * np.abs(moments.shift)  # of rows that came in parts: their means are rounded
-    else:
-        assert isinstance(task, FullCovariance)
-        variances = np.diagonal(task.moments.scatter, axis1=1, axis2=2) / task.moments.weight[:, None]
-        spreads, away = np.sqrt(np.maximum(variances, 0.0)), np.abs(task.moments.away)
-        unit, rounded = MATRIX_ERROR if task.moments.low is None else 4 * UNIT, np.zeros_like(away)
-        if task.is_shared:
-            spreads, away = np.sqrt(task.priors @ spreads**2), np.sqrt(task.priors @ away**2)
-            rounded = rounded[0]
-    used = spreads > 0
-    lost = unit * (1 + (away[used] / spreads[used]) ** 2) + rounded[used] / spreads[used]
     has_ridge = task.shrinkage > 0 or bool(np.any(task.added))
-    return float(lost.max(initial=unit)) + (task.ridge_error() if has_ridge else 0.0)
+    ridge = task.ridge_error() if has_ridge else 0.0
+    if isinstance(task, DiagonalCovariance):
+        return _variance_error(task) + ridge
+    assert isinstance(task, FullCovariance)
+    variances = np.diagonal(task.moments.scatter, axis1=1, axis2=2) / task.moments.weight[:, None]
+    spreads, away = np.sqrt(np.maximum(variances, 0.0)), np.abs(task.moments.away)
+    unit = MATRIX_ERROR if task.moments.low is None else 4 * UNIT
+    if task.is_shared:
+        spreads, away = np.sqrt(task.priors @ spreads**2), np.sqrt(task.priors @ away**2)
+    used = spreads > 0
+    return float((unit * (1 + (away[used] / spreads[used]) ** 2)).max(initial=unit)) + ridge
+
+
+def _variance_error(task: DiagonalCovariance) -> float:
+    """Of variances, relative: the error of their sums of squares, and of means that were rounded."""
+    moments, best = task.moments, task.solve()
+    seen, used = moments.weight > 0, np.isin(np.arange(len(task.names)), best.redundant, invert=True)
+    squares = (moments.squares[seen] / moments.weight[seen][:, None])[:, used]
+    spreads = (np.sqrt(best.covariance[seen]) * moments.scaling.scale)[:, used]
+    lost = MATRIX_ERROR * _ratios(squares, spreads**2)
+    rounded = 8 * UNIT * np.abs(moments.shift[seen][:, used])  # of rows that came in parts: their means are rounded
+    return float((lost + rounded / spreads).max(initial=MATRIX_ERROR))
 
 
 def _rounding(task: GaussianTask, state: GaussianState) -> float:

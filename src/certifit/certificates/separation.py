@@ -23,6 +23,7 @@ from certifit.tasks.recession import Cone, RowsAt, ScoreCone, Sides
 from certifit.tasks.separation import Found, Search
 
 LARGEST_DENOMINATOR = 1000
+MOST_ELIMINATED = 32  # rows of an elimination in fractions
 ADVICE = "Add a penalty (alpha > 0), leave {columns} out, merge rare categories, or gather rows that overlap"
 
 
@@ -33,7 +34,7 @@ class Separation:
     kind: "complete" (every row is strictly on its side), "quasi-complete" (none is on the wrong side, some are
     strictly on theirs), "none" (proven by `rows` and `multipliers`) or "undecided".
     direction: weights of the columns, and `intercept`; for softmax a row a class. columns: the names of those not 0.
-    left_out: columns that are combinations of others to rounding, which the proof of "none" leaves out.
+    left_out: columns that the proof of "none" treats as combinations of others, as they are to rounding.
     """
 
     kind: str
@@ -58,7 +59,7 @@ class Separation:
         if self.kind == "none":
             distinct = list(dict.fromkeys(self.rows))  # of several classes a row may come with several multipliers
             rows = ", ".join(map(str, distinct[:12])) + (", ..." if len(distinct) > 12 else "")
-            note = f" (columns {_listed(self.left_out)} are combinations of others)" if self.left_out else ""
+            note = f", treating columns {_listed(self.left_out)} as combinations of others" if self.left_out else ""
             some = f"{len(distinct)} of them ({rows})"
             if not any(self.multipliers):
                 return f"No direction separates the rows: {some} hold every weight{note}."
@@ -126,7 +127,7 @@ def _judged(cone: Cone, names: Sequence[str], candidate: Array | None, complete:
     """A search, and what of it can be proven."""
     found = Search(cone, complete).run(candidate)
     if found.multipliers is not None:
-        return _overlapping(cone, found, names)
+        return _overlapping(cone, found, names, complete)
     if found.direction is None:
         return Separation("undecided")
     if found.rows is None:
@@ -199,7 +200,7 @@ def _whole(ratios: Array) -> list[float] | None:
     return [float(f * common) for f in near] if common <= LARGEST_DENOMINATOR**2 else None
 
 
-def _overlapping(cone: Cone, found: Found, names: Sequence[str]) -> Separation:
+def _overlapping(cone: Cone, found: Found, names: Sequence[str], complete: bool) -> Separation:
     """Rows with multipliers, where they are proven to be positive."""
     rows, multipliers = found.rows, found.multipliers
     assert rows is not None and multipliers is not None and found.kept is not None
@@ -209,8 +210,14 @@ def _overlapping(cone: Cone, found: Found, names: Sequence[str]) -> Separation:
     left = left[(rows.A[:, left] != 0).any(axis=0)] if len(left) else left
     if not rows.side.any():
         multipliers = np.zeros(len(multipliers))
+    if exact is None and len(left):
+        # Columns left out as combinations of others may be none, taken literally: multiples that cancel in the kept
+        # columns prove nothing of them.
+        exact = _solved_exactly(rows, multipliers)
+        if exact is None and _remainder(rows, left, found.kept) > (0 if complete else 1):
+            return Separation("undecided")
     if exact is not None:
-        multipliers, left = exact, left[:0]
+        multipliers, left = exact, left[:0] if complete else left
     elif not _is_positive(rows, multipliers, found.kept):
         return Separation("undecided")
     return Separation(
@@ -234,6 +241,57 @@ def _cancelling_exactly(rows: RowsAt, multipliers: Array) -> Array | None:
         if sum((Fraction(m) * Fraction(a) for m, a in zip(whole, column.tolist(), strict=True)), Fraction(0)) != 0:
             return None
     return np.array(whole)
+
+
+def _solved_exactly(rows: RowsAt, multipliers: Array) -> Array | None:
+    """Positive multipliers near the given ones whose combination is exactly 0 in every column: rational elimination.
+
+    Rows that are no pivots keep the multipliers given; those of the pivots follow from them.
+    """
+    moving = rows.side != 0
+    if len(multipliers) > MOST_ELIMINATED or not moving.any() or not (multipliers[moving] > 0).all():
+        return None
+    signed = np.where(moving, rows.side, 1.0)[:, None] * rows.A
+    equations = [[Fraction(entry) for entry in column] for column in signed.T.tolist()]
+    pivots: list[tuple[int, list[Fraction]]] = []
+    while equations:
+        equation = equations.pop()
+        row = max(range(len(equation)), key=lambda i: abs(equation[i]))
+        if equation[row] == 0:
+            continue
+        unit = [entry / equation[row] for entry in equation]
+        equations = [_less(other, unit, row) for other in equations]
+        pivots = [(at, _less(other, unit, row)) for at, other in pivots] + [(row, unit)]
+    solved = [Fraction(m) for m in multipliers.tolist()]
+    free = set(range(len(solved))) - {row for row, _ in pivots}
+    for row, unit in pivots:
+        solved[row] = -sum((unit[i] * solved[i] for i in free), Fraction(0))
+    if not all(m > 0 for m, moves in zip(solved, moving, strict=True) if moves):
+        return None
+    return np.array([float(m) for m in solved])
+
+
+def _less(equation: list[Fraction], unit: list[Fraction], row: int) -> list[Fraction]:
+    """An equation without the unknown of `row`."""
+    times = equation[row]
+    return equation if times == 0 else [a - times * b for a, b in zip(equation, unit, strict=True)]
+
+
+def _remainder(rows: RowsAt, left: Array, kept: Array) -> float:
+    """Of columns as combinations of the kept ones in small fractions: the largest remainder, as a share of rounding.
+
+    0: such combinations to the last bit on these rows; up to 1: to the rounding of their entries.
+    """
+    times = np.linalg.lstsq(rows.A[:, kept], rows.A[:, left], rcond=None)[0] if len(kept) else np.zeros((0, len(left)))
+    worst = 0.0
+    for j, column in zip(left, times.T, strict=True):
+        near = [Fraction(float(t)).limit_denominator(LARGEST_DENOMINATOR) for t in column]
+        terms = [(int(k), t) for k, t in zip(kept, near, strict=True) if t]
+        for row in rows.A:
+            parts = [Fraction(float(row[j])), *(-t * Fraction(float(row[k])) for k, t in terms)]
+            apart, size = abs(sum(parts, Fraction(0))), sum(map(abs, parts), Fraction(0))
+            worst = max(worst, float(apart / size) / (len(parts) * UNIT) if apart else 0.0)
+    return worst
 
 
 def _is_positive(rows: RowsAt, multipliers: Array, kept: Array) -> bool:

@@ -55,7 +55,7 @@ _AFTER: tuple[Callable[[Any], Any], ...] = (
     click.option("--no-intercept", is_flag=True, help="Force the fit through zero."),
     click.option(
         "--tol", type=float, default=1e-8, show_default=True, metavar="T",
-        help="Excess over the best fit, relative, that counts as converged; of classes, in nats a row.",
+        help="Excess over the best fit, relative, that counts as converged; of classes, in nats per row.",
     ),
     reading_options,
     click.option("--quiet", "-q", is_flag=True, help="Print nothing but warnings and errors."),

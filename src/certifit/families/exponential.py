@@ -20,7 +20,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 
-_NEAR = 1e-10  # nats a row: Newton's full steps from here on
+_NEAR = 1e-10  # nats per row: Newton's full steps from here on
 _MOST_STEPS = 500  # of Newton's method; fewer than ten do for all but the strangest rows
 
 

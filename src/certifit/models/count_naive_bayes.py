@@ -82,7 +82,7 @@ class BernoulliNB(CountNB):
 
     p_jk = (n_jk + alpha) / (n_k + 2 alpha), n_jk the weight of the rows of class k that have column j
 
-    certificate:  shortfall of the mean (smoothed) log-likelihood, in nats a row
+    certificate:  shortfall of the mean (smoothed) log-likelihood, in nats per row
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class MultinomialNB(CountNB):
 
     p_jk = (n_jk + alpha) / (sum_j n_jk + alpha V), n_jk how often the rows of class k have word j, V words
 
-    certificate:  shortfall of the mean (smoothed) log-likelihood, in nats a row
+    certificate:  shortfall of the mean (smoothed) log-likelihood, in nats per row
 
     Parameters
     ----------

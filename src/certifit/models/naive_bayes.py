@@ -61,7 +61,7 @@ class GaussianNB(NaiveBayes):
 
     maximise over priors, theta, var:   sum_i weight_i log p(x_i, y_i);  then var += epsilon
 
-    certificate:  shortfall of the mean log-likelihood, in nats a row, of the variances before epsilon is added
+    certificate:  shortfall of the mean log-likelihood, in nats per row, of the variances before epsilon is added
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ LARGEST = Goal(
     "parameters",
     "larger",
     "raise",
-    "nats a row",
+    "nats per row",
     "Best of its kind",
     "Is it the best of its kind?",
     "It is the best of its kind, and this is proven: no other",

@@ -19,9 +19,11 @@ from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
 from certifit.statistics.gram import Scaling, summed
+from certifit.statistics.state_moments import dense_rows
 
 MOST_CANCELLED = 1e4  # a mean square this many times the variance costs the variance four digits
 _UNIT = 2.0**-53
+_SUM_ERROR = 128 * _UNIT  # relative error of a sum
 _DENSE_COLUMNS = 32  # sparse rows of so few columns are read as dense ones
 
 
@@ -43,27 +45,42 @@ class CellMoments:
         )
 
     def merged(self, other: CellMoments) -> CellMoments:
-        """Of the rows of both, which may have other shifts: Chan's formula, about the means of both."""
+        """Of the rows of both, which may have other shifts: Chan's formula, about the means of both.
+
+        Means are rounded, as a model file holds them: what those of a constant column then differ by is no variance.
+        """
         weight = self.weight + other.weight
         share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0)[:, None]
         first, second = self._away() + self.shift, other._away() + other.shift
         step = np.where(other.weight[:, None] > 0, second - first, 0.0)
         shift = np.where(self.weight[:, None] > 0, first + share * step, second)
         squares = self.scatter() + other.scatter() + step * step * share * self.weight[:, None]
-        zero = np.zeros_like(shift)
-        return CellMoments(weight, zero, squares, shift, self.scaling, self.n_rows + other.n_rows)
+        squares = np.where(squares > weight[:, None] * (16 * _UNIT * np.abs(shift)) ** 2, squares, 0.0)
+        return CellMoments(weight, np.zeros_like(shift), squares, shift, self.scaling, self.n_rows + other.n_rows)
 
     def combined(self, times: Array) -> CellMoments:
         """Moments of unions of cells, about their means: union u holds cell c times[u, c] times. Nothing cancels."""
         held = times * self.weight
         weight = held.sum(axis=1)
-        centres, scatter = self._away() + self.shift, self.scatter()
-        shift = held @ centres / np.where(weight > 0, weight, 1.0)[:, None]
-        squares = times @ scatter + np.array(
-            [own @ (centres - mean) ** 2 for own, mean in zip(held, shift, strict=True)]
-        ).reshape(shift.shape)
-        n_rows = (times > 0) @ self.n_rows
-        return CellMoments(weight, np.zeros_like(shift), squares, shift, self.scaling, n_rows)
+        start = self.shift[np.argmax(held, axis=1)]  # of the heaviest cell of each union
+        scatter, away, squares = self.scatter(), np.zeros_like(start), np.zeros_like(start)
+        for u, own in enumerate(held):
+            centres = self._centres(start[u])
+            away[u] = own @ centres / (weight[u] if weight[u] > 0 else 1.0)
+            squares[u] = times[u] @ scatter + own @ (centres - away[u]) ** 2
+        return self._about(start, away, weight, squares, (times > 0) @ self.n_rows)
+
+    def _about(self, start: Array, away: Array, weight: Array, scatter: Array, n_rows: Array) -> CellMoments:
+        """Of scatter about the means start + away: the shift is the mean, the sums are what its rounding leaves."""
+        shift = start + away
+        left = away - (shift - start)
+        return CellMoments(
+            weight, weight[:, None] * left, scatter + weight[:, None] * left * left, shift, self.scaling, n_rows
+        )
+
+    def _centres(self, start: Array) -> Array:
+        """Means of the cells less `start`: an offset that all shifts share costs no digits."""
+        return np.asarray((self.shift - start) + self._away())
 
     @property
     def means(self) -> Array:
@@ -89,15 +106,18 @@ class CellMoments:
         """Of every column over all cells, in the user's units."""
         total = self.weight.sum()
         share = (self.weight / total)[:, None]
-        centres = self._away() + self.shift
+        centres = self._centres(self.shift[np.argmax(self.weight)])
         spread = (share * (centres - (share * centres).sum(axis=0)) ** 2).sum(axis=0)
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray((self.scatter().sum(axis=0) / total + spread) / self.scaling.scale / self.scaling.scale)
 
     def cancelled(self) -> Array:
         """Columns whose shifts lie so far from means that variances lose more than four digits."""
-        lost = self._divisor() * self._away() ** 2 > MOST_CANCELLED * self.scatter()
-        return np.asarray(lost.any(axis=0))
+        return np.asarray(self.lost().any(axis=0))
+
+    def lost(self) -> Array:
+        """The same by cell."""
+        return np.asarray(self._divisor() * self._away() ** 2 > MOST_CANCELLED * self.scatter())
 
     def _divisor(self) -> Array:
         return np.where(self.weight > 0, self.weight, 1.0)[:, None]
@@ -108,12 +128,15 @@ class CellMoments:
     def scatter(self) -> Array:
         """Sums of w (z - mean of the cell)^2; what is within rounding of 0 is 0."""
         scatter = self.squares - self.sums * self._away()
-        floor = self._divisor() * (16 * _UNIT * np.abs(self._away() + self.shift)) ** 2
-        return np.where(scatter > floor, scatter, 0.0)
+        return np.where(scatter > _SUM_ERROR * self.squares, scatter, 0.0)
 
 
 def cell_moments(source: Source, cells: Cells, scaling: Scaling | None = None) -> CellMoments:
-    """Moments of every cell: one pass, a second one about the cells' means where the first cancels too much."""
+    """Moments of every cell: one pass, a second one about the cells' means where the first cancels too much.
+
+    A third one is about the heaviest row of each cell, where columns vary by less than their means are rounded, or not
+    at all: the latter have squares of exactly 0.
+    """
     if scaling is None:
         moments: CellMoments = summed(source, True, False, partial(_of_run, cells=cells))
     else:
@@ -125,11 +148,40 @@ def cell_moments(source: Source, cells: Cells, scaling: Scaling | None = None) -
     is_shifted = ~_thin_columns(source.first_block().X)
     if not moments.cancelled()[is_shifted].any():
         return moments
+    again = partial(_of_run, cells=cells, scaling=moments.scaling, twofold=False, block_rows=source.block_rows)
     shift = np.where(is_shifted, moments.means * moments.scaling.scale, 0.0)
-    about: CellMoments = source.reduce(
-        partial(_of_run, cells=cells, scaling=moments.scaling, twofold=False, block_rows=source.block_rows, shift=shift)
-    )
-    return about
+    about: CellMoments = source.reduce(partial(again, shift=shift))
+    if not about.cancelled()[is_shifted].any():
+        return about
+    heaviest: _Heaviest = source.reduce(partial(_Heaviest.of, cells=cells))
+    lost = about.lost() & is_shifted & (heaviest.weight > 0)[:, None]
+    return source.reduce(partial(again, shift=np.where(lost, heaviest.rows * moments.scaling.scale, shift)))
+
+
+@dataclass(frozen=True)
+class _Heaviest:
+    """The heaviest row of every cell, the first of equals."""
+
+    weight: Array  # cells; 0 for one without rows
+    rows: Array  # cells x columns
+
+    @staticmethod
+    def of(run: Block, cells: Cells) -> _Heaviest:
+        weight = np.ones(run.n_rows) if run.weight is None else run.weight
+        numbers = cells.of(run)
+        most, rows = np.zeros(cells.n_cells), np.zeros((cells.n_cells, run.X.shape[1]))
+        for c in range(cells.n_cells):
+            own = np.flatnonzero(numbers == c)
+            if len(own):
+                i = int(own[np.argmax(weight[own])])
+                most[c], rows[c] = weight[i], dense_rows(run.part(i, i + 1).X)[0]
+        return _Heaviest(most, rows)
+
+    def __add__(self, other: _Heaviest) -> _Heaviest:
+        is_less = self.weight < other.weight
+        return _Heaviest(
+            np.where(is_less, other.weight, self.weight), np.where(is_less[:, None], other.rows, self.rows)
+        )
 
 
 def _of_run(

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.data.source import Source
+from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
 from certifit.statistics.factor import DEPENDENT, System
 from certifit.statistics.gram import Gram, gram
 from certifit.statistics.residual import MATRIX_ERROR, TWOFOLD_UNIT, UNIT
+from certifit.statistics.state_moments import PIECE_ENTRIES, dense_rows
 
 SHARP = 1e-8  # largest relative error of a variance from float64 sums
 SHARP_TOTAL = 1e-11  # largest error of the matrix, of its trace
@@ -139,7 +141,7 @@ class ColumnVariance(VarianceTask):
     def __init__(self, source: Source, center: bool, standardize: bool, ddof: float) -> None:
         self.source, self.center, self.standardize, self.ddof = source, center, standardize, ddof
         self._set(gram(source, centred=center))
-        cancels = standardize and not self._sure.all()  # standard deviations
+        cancels = standardize and not (self._sure & (self._spread > 0)).all()  # standard deviations
         if cancels or 0 != self.total <= 2 * self.error:
             self.refine()
         self._refuse_range()
@@ -223,6 +225,8 @@ class ColumnVariance(VarianceTask):
         if not self.standardize:
             return 0.0
         used = self._spread > 0
+        if self.is_refined and not used.all() and not are_constant(self.source, np.flatnonzero(~used)):
+            return float(np.inf)  # a column that varies, by less than sums of its squares tell
         cancelled = about[used] / self._spread[used]
         return float((rounding * cancelled + 4 * UNIT * np.sqrt(cancelled)).max(initial=0.0))
 
@@ -241,6 +245,35 @@ class ColumnVariance(VarianceTask):
         self.unit = 1.0 / smallest
         with np.errstate(under="ignore"):
             self._times = np.where(used, smallest / powers, 1.0)
+
+
+@dataclass(frozen=True)
+class _Range:
+    """Smallest and largest entries of columns, over the rows that count."""
+
+    least: Array
+    most: Array
+
+    @staticmethod
+    def of(run: Block, columns: Array) -> _Range:
+        least, most = np.full(len(columns), np.inf), np.full(len(columns), -np.inf)
+        size = max(1, PIECE_ENTRIES // max(run.X.shape[1], 1))
+        for begin in range(0, run.n_rows, size):
+            part = run.part(begin, begin + size)
+            rows = dense_rows(part.X)[:, columns]
+            rows = rows if part.weight is None else rows[part.weight > 0]
+            least = np.minimum(least, rows.min(axis=0, initial=np.inf))
+            most = np.maximum(most, rows.max(axis=0, initial=-np.inf))
+        return _Range(least, most)
+
+    def __add__(self, other: _Range) -> _Range:
+        return _Range(np.minimum(self.least, other.least), np.maximum(self.most, other.most))
+
+
+def are_constant(source: Source, columns: Array) -> bool:
+    """Whether no entry of the columns differs from the others, over the rows that count: one pass."""
+    found: _Range = source.reduce(partial(_Range.of, columns=columns))
+    return bool((found.least >= found.most).all())
 
 
 def twofold_root(matrix: Array, low: Array, norms: Array) -> Array:

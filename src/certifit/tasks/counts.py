@@ -89,7 +89,8 @@ class BernoulliTask(CountTask):
         """The closed form."""
         weight = self.counts.weight[:, None]
         counts = np.minimum(self.counts.counts, weight)  # sums of weights in another order may end beyond
-        log_p, log_no = (log_quotient(n + self.alpha, weight + 2 * self.alpha) for n in (counts, self.absent()[0]))
+        absent = np.minimum(self.absent()[0], weight)
+        log_p, log_no = (log_quotient(n + self.alpha, weight + 2 * self.alpha) for n in (counts, absent))
         with np.errstate(divide="ignore"):
             log_p = np.where(log_no < log_p, np.log1p(-np.exp(log_no)), log_p)  # near 1 the rest has the digits
         return CountState(self.log_priors(), self._of_rows(log_p, 2))

@@ -132,7 +132,7 @@ class GaussianTask(ABC):
             return np.zeros(len(variances))
         scale = self.moments.scaling.scale
         units = self._spreads() if self.in_variances else scale
-        with np.errstate(over="ignore", under="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             size = np.max(1.0 / units)  # the largest column counts most; relative to it nothing overflows
             trace = np.sum(variances * (1.0 / units / size) ** 2)
             ridge = self.shrinkage * trace / len(scale) * (size * units) ** 2 + self.added * scale * scale
@@ -350,13 +350,17 @@ class DiagonalCovariance(GaussianTask):
         return np.asarray(np.sqrt(np.where(variances > 0, variances, 1.0)) * self.moments.scaling.scale)
 
     def _total_error(self) -> float:
-        # Sums of squares about means, which are rounded; a number added to all is a share of the largest variance.
-        spreads, scale = self._spreads(), self.moments.scaling.scale
-        rounded = UNIT * np.abs(self.moments.means * scale).max(axis=0)
-        used = spreads > 16 * rounded
+        # Sums of squares about shifts; a number added to all is a share of the largest variance.
+        moments, variances, spreads = self.moments, self.moments.total_variances(), self._spreads()
+        used = variances > 0
         if not self.in_variances and np.ndim(self.added) == 0:
-            used &= spreads / scale == (spreads / scale).max()
-        return 4 * MATRIX_ERROR + 8 * float((rounded[used] / spreads[used]).max(initial=0.0))
+            used &= variances == variances.max(initial=0.0)
+        squares = np.sqrt(moments.squares.sum(axis=0) / moments.weight.sum())[used] / spreads[used]
+        error = 4 * MATRIX_ERROR * (1 + float(squares.max(initial=0.0)) ** 2)
+        if self.rows is None:  # of rows that came in parts: their means are rounded
+            rounded = UNIT * np.abs(moments.means * moments.scaling.scale).max(axis=0)
+            error += 8 * float((rounded[used] / spreads[used]).max(initial=0.0))
+        return error
 
     def _has_rows(self) -> Array:
         return np.asarray(self.moments.weight > 0)

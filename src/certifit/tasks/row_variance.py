@@ -101,7 +101,8 @@ class RowVariance(VarianceTask):
         one = float(powers.min())
         self._power = powers if self.standardize else np.full(len(powers), one)
         moments = list(in_order(self._moments, self._places()))
-        mean, sd = (np.concatenate(part) for part in zip(*moments, strict=True))
+        mean, sd, lost = (np.concatenate(part) for part in zip(*moments, strict=True))
+        self._scale_error = float(lost.max(initial=0.0))
         if not np.isfinite(mean).all():
             refuse_nonfinite(self.source)
         left = self._constant_times(self._power) if self.standardize else np.ones(len(sd))
@@ -123,21 +124,27 @@ class RowVariance(VarianceTask):
             parts = in_order(lambda at: self._centred(at) @ self._roots / self._sum, self._places())
             self._step = np.concatenate(list(parts)) / self._times
 
-    def _moments(self, at: slice) -> tuple[Array, Array]:
-        """Means of a range of columns, and standard deviations where they are asked for; scaled."""
+    def _moments(self, at: slice) -> tuple[Array, Array, Array]:
+        """Means of a range of columns, and standard deviations where they are asked for; scaled. Errors of variances.
+
+        A column that varies by less than sums of its squares tell has an infinite one.
+        """
         part, power = self.block.X[:, at], self._power[at]
         if not self.standardize:
             # C order: the order of BLAS's sums depends on the layout.
             dense = part if sp.issparse(part) else np.ascontiguousarray(part, dtype=np.float64)
             with np.errstate(over="ignore", invalid="ignore"):
-                return ((self._weight * power[0]) @ dense) / self._sum, np.ones(len(power))
+                return ((self._weight * power[0]) @ dense) / self._sum, np.ones(len(power)), np.zeros(len(power))
         z = self._transposed(at) * power[:, None]
         mean = z @ self._weight / self._sum
         z -= mean[:, None]
         step = z @ self._weight / self._sum  # what rounding left of the mean
         mean += step
-        sd = np.sqrt(np.maximum((z**2) @ self._weight / self._sum - step**2, 0.0))
-        return mean, np.where(np.ptp(z, axis=1) > 0, sd, 0.0)
+        squares, varies = (z**2) @ self._weight / self._sum, np.ptp(z, axis=1) > 0
+        sd = np.where(varies, np.sqrt(np.maximum(squares - step**2, 0.0)), 0.0)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            lost = np.where(varies, MATRIX_ERROR * squares / sd**2, 0.0)
+        return mean, sd, np.where(np.isnan(lost), np.inf, lost)
 
     def _places(self) -> list[slice]:
         return [slice(begin, begin + PIECE) for begin in range(0, self.source.n_features, PIECE)]
@@ -233,6 +240,7 @@ class RowVariance(VarianceTask):
         self.total = float(np.trace(self.kernel))
         about = self.total + (self._about_zero if self._is_near else 0.0)
         self.error = (MATRIX_ERROR if low is None else 16 * UNIT) * about
+        self.error += self._scale_error * self.total
         # Rows are centred before they are multiplied: their roundings stay whatever the sums.
         share = max(16 * UNIT * np.sqrt(self.block.n_rows), DEPENDENT)
         self.noise = float(share * np.sqrt(max(self.total, 0.0)) + ENTRY * np.sqrt(self._about_zero))
