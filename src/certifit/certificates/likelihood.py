@@ -48,9 +48,8 @@ class LikelihoodCertificate(Certificate):
     def sentences(self) -> list[str]:
         """The certificate in words."""
         if self.holds:
-            nats = self.value if self.shortfall is None else self.shortfall
             first = (
-                f"Closed form: the {self.kind} is proven to be within {nats:.1e} nats per row of its maximum"
+                f"Closed form: the {self.kind} is proven to be within {self.value:.1e} nats per row of its maximum"
                 f"{self._numbers_proven()}."
             )
         elif self.fault:
@@ -65,7 +64,7 @@ class LikelihoodCertificate(Certificate):
     def _numbers_proven(self) -> str:
         if self.claim != CLAIM:  # of a file from before numbers were bounded
             return ""
-        return f", and every stored number to be right to {self.error or self.value:.1e} (relative)"
+        return ", and every stored number to be right to as much (relative)"
 
     def _condition_sentences(self) -> list[str]:
         # A covariance rounded to float64 is another model by some (condition^2 unit)^2 nats.
