@@ -14,6 +14,7 @@ import sklearn.naive_bayes as naive_peers
 from class_places import assert_same_bits, places, plain
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA as PeerPCA
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -216,4 +217,6 @@ def test_more_columns_than_rows_are_shrunk_as_scikit_learn_does(shared_data):
     peer = peers.LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.5).fit(X, y)
     assert np.allclose(model.predict_proba(X), peer.predict_proba(X), atol=1e-8)
     with pytest.raises(ValueError, match=r"62 rows for 500 columns.*shrinkage"):
+        cf.GaussianDiscriminant(singular="raise").fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=r"62 rows for 500 columns.*shrinkage"):
         cf.GaussianDiscriminant().fit(X, y)
