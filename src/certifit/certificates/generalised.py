@@ -90,7 +90,9 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     if bound.base.is_exact_fit and not bound.is_local and not (found is not None and found.exists):
         value, literal = min(value, EXACT_FIT), None  # no objective is below 0
     is_settled = bound.is_local or bound.is_far or (found is not None and found.exists)
-    if (not value <= tolerance or literal is not None) and not is_settled:
+    # A price of treating columns as exact that is known in float64 needs no more digits.
+    asks = not value <= tolerance or (literal is not None and not literal < bound.most)
+    if asks and not is_settled:
         long = long_proof(task, state, tolerance)
         if long is not None and (literal is None or not value <= tolerance or long.relative <= tolerance):
             value, literal, is_exact_fit, rounding = long.relative, None, long.is_exact_fit, TINY

@@ -128,7 +128,8 @@ def _in_more_bits(
         literal = min(_literal(task, state, near, base), 1.0 if np.isfinite(base.scale) else np.inf)
         if near.is_apart or literal <= max(tolerance, value):
             value, literal = literal, None
-    if (value <= tolerance and literal is None) or bound.is_far:
+    # A price of treating columns as exact that is known in float64 needs no more digits.
+    if (value <= tolerance and (literal is None or literal < 1)) or bound.is_far:
         return Relative(value, base.is_exact_fit, literal)
     long = long_proof(task, state, tolerance)
     if long is None:
