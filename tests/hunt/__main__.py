@@ -1,4 +1,4 @@
-"""python -m tests.hunt --cases N --seed S [--estimators a,b] [--jobs 2] [--out FILE.jsonl] [--case K]."""
+"""python -m tests.hunt --cases N --seed S [--estimators a,b] [--jobs 2] [--out FILE.jsonl] [--case K] [--exact]."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="default: build/hunt/seed-S.jsonl; a run goes on from it")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds that a case may take")
     parser.add_argument("--case", type=int, help="replay this case: the problem, and what came out")
+    parser.add_argument("--exact", action="store_true", help="compare every fit with verify(exact=True) too")
     given = parser.parse_args()
     if given.case is not None:
-        replay(given.seed, given.case, given.estimators)
+        replay(given.seed, given.case, given.estimators, given.exact)
         return
     names = set(ESTIMATORS) if given.estimators is None else set(given.estimators.split(","))
     if names - set(ESTIMATORS):
         parser.error(f"no such estimator: {', '.join(sorted(names - set(ESTIMATORS)))}. Use {', '.join(ESTIMATORS)}.")
-    out = given.out or Path("build/hunt") / f"seed-{given.seed}.jsonl"
-    run(given.cases, given.seed, names, given.jobs, out, given.timeout)
+    out = given.out or Path("build/hunt") / f"seed-{given.seed}{'-exact' if given.exact else ''}.jsonl"
+    run(given.cases, given.seed, names, given.jobs, out, given.timeout, given.exact)
 
 
-def replay(seed: int, case: int, name: str | None) -> None:
+def replay(seed: int, case: int, name: str | None, exact: bool) -> None:
     """Print the problem as NumPy literals, the model, and the record. name: another estimator than the case's own."""
     row = estimator_of(case) if name is None else ESTIMATORS[name]
     problem = row.problem(np.random.default_rng([seed, case]))
@@ -40,11 +41,13 @@ def replay(seed: int, case: int, name: str | None) -> None:
     print(problem.literals())
     fit = "X" if problem.y is None else "X, y" if problem.weights is None else "X, y, weights"
     print(f"model = cf.{row.model.__name__}(**parameters).fit({fit}); print(model.certificate_)")
-    record = row.run(seed, case)
+    record = row.run(seed, case, exact)
     print()
     for kind, finding in record.findings:
         print(f"{kind.replace('_', ' ')}: {finding}")
     print(f"states {record.states}, held {record.held}, right {record.is_right}, refused {record.is_refused}")
+    if exact:
+        print(f"the exact proof: {record.exact or 'none for this model'}, {record.exact_seconds:.2f} s")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import numpy as np
 import certifit as cf
 from tests.hunt import generate as make
 from tests.hunt.class_truth import ComponentsTruth, CountTruth, GaussianTruth, PerceptronTruth
+from tests.hunt.exact import examine_exact
 from tests.hunt.generate import Problem, Random, chance
 from tests.hunt.huber_truth import HuberTruth
 from tests.hunt.judge import Record, examine
@@ -30,11 +31,12 @@ class Estimator:
     model: Callable[..., Any]
     truth: Callable[[Problem, Any], Truth | None]
 
-    def run(self, seed: int, case: int) -> Record:
-        """One case."""
+    def run(self, seed: int, case: int, exact: bool = False) -> Record:
+        """One case. exact: the fit's exact proof is made too."""
         rng = np.random.default_rng([seed, case])
         problem = self.problem(rng)
-        return examine(case, self.name, problem, self.model(**problem.parameters), self.truth, rng)
+        beside = examine_exact if exact else None
+        return examine(case, self.name, problem, self.model(**problem.parameters), self.truth, rng, beside=beside)
 
 
 def _least_squares(rng: Random) -> Problem:

@@ -18,6 +18,7 @@ from tests.hunt.generate import Problem
 from tests.hunt.truth import PRINTED, Truth, Verdict
 
 SHARE_CERTIFIED = 0.25  # of the fits, certified again without a change: nearly always the same numbers
+KINDS = ("false_certificates", "understated", "false_digits", "nudges_passed", "crashes", "exact_refuted")
 NUDGE_EXCESS = 1e-12  # a nudge that changes the objective by less than this share is rounding
 
 
@@ -42,12 +43,14 @@ class Record:
     crashes: list[dict[str, Any]] = field(default_factory=list)
     refused_input: str = ""  # the sentence of a refusal
     seconds: float = 0.0
+    exact: str = ""  # what verify(exact=True) says beside the certificate (tests/hunt/exact.py), where it was asked
+    exact_refuted: list[dict[str, Any]] = field(default_factory=list)
+    exact_seconds: float = 0.0
 
     @property
     def findings(self) -> list[tuple[str, dict[str, Any]]]:
         """All that must not be."""
-        kinds = ("false_certificates", "understated", "false_digits", "nudges_passed", "crashes")
-        return [(kind, finding) for kind in kinds for finding in getattr(self, kind)]
+        return [(kind, finding) for kind in KINDS for finding in getattr(self, kind)]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -90,8 +93,10 @@ def examine(
     model: Any,
     truth_of: Callable[[Problem, Any], Truth | None],
     rng: np.random.Generator,
+    *,
+    beside: Callable[[Record, Problem, Any], None] | None = None,
 ) -> Record:
-    """Everything that is claimed about one problem."""
+    """Everything that is claimed about one problem. beside: what else is asked of the fit, at last."""
     record = Record(case, name, list(problem.tags))
     began = time.perf_counter()
     try:
@@ -102,6 +107,8 @@ def examine(
             _examine_fit(record, problem, model, truth, rng)
             _examine_states(record, problem, model, truth, rng)
             _examine_nudges(record, problem, model, truth, rng)
+        if beside is not None:
+            beside(record, problem, model)
     except Refused as refusal:
         if not record.crashes:
             record.refused_input = str(refusal.__cause__)[:200]

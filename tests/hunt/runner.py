@@ -18,7 +18,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tests.hunt.estimators import ESTIMATORS, ROWS, estimator_of
+from tests.hunt.estimators import ESTIMATORS, estimator_of
 from tests.hunt.judge import Record
 from tests.hunt.table import table_of
 
@@ -35,23 +35,23 @@ def cases_of(n_cases: int, names: set[str]) -> Iterator[int]:
         case += 1
 
 
-def run_case(seed: int, case: int) -> dict[str, Any]:
+def run_case(seed: int, case: int, exact: bool = False) -> dict[str, Any]:
     """The record of one case; an error of the hunt itself is a finding too."""
     row = estimator_of(case)
     try:
-        return row.run(seed, case).to_dict()
+        return row.run(seed, case, exact).to_dict()
     except Exception as error:
         record = Record(case, row.name, [])
         record.crashes.append({"state": "the hunt itself", "error": f"{type(error).__name__}: {error}"[:200], "at": ""})
         return record.to_dict()
 
 
-def _work(pipe: Connection, seed: int) -> None:
+def _work(pipe: Connection, seed: int, exact: bool) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it ends its processes
     try:
         while (cases := pipe.recv()) is not None:
             for case in cases:
-                pipe.send(run_case(seed, case))
+                pipe.send(run_case(seed, case, exact))
     except EOFError:
         return
 
@@ -66,10 +66,10 @@ class Worker:
     since: float = 0.0
 
     @classmethod
-    def start(cls, seed: int) -> Worker:
+    def start(cls, seed: int, exact: bool) -> Worker:
         """A new process."""
         ours, theirs = mp.Pipe()
-        process = mp.get_context("spawn").Process(target=_work, args=(theirs, seed), daemon=True)
+        process = mp.get_context("spawn").Process(target=_work, args=(theirs, seed, exact), daemon=True)
         process.start()
         theirs.close()
         return cls(process, ours)
@@ -86,22 +86,24 @@ class Worker:
         self.pipe.close()
 
 
-def run(n_cases: int, seed: int, names: set[str], jobs: int, out: Path, timeout: float) -> list[dict[str, Any]]:
-    """All records, those of an earlier run with the same file too. Prints the table."""
+def run(
+    n_cases: int, seed: int, names: set[str], jobs: int, out: Path, timeout: float, exact: bool = False
+) -> list[dict[str, Any]]:
+    """All records, those of an earlier run with the same file too. Prints the table. exact: with exact proofs."""
     console = Console(soft_wrap=True)
     if not console.is_terminal:
         console.width = 200
-    records = resumed(out, seed)
+    records = resumed(out, seed, exact)
     done = {record["case"] for record in records}
     wanted = list(cases_of(n_cases, names))
     left = [case for case in wanted if case not in done]
     began, fresh = time.monotonic(), 0
     with out.open("a") as file, _bar(console) as bar:
         if not out.stat().st_size:
-            file.write(json.dumps({"seed": seed, "estimators": [row.name for row in ROWS]}) + "\n")
+            file.write(json.dumps(head_of(seed, exact)) + "\n")
         task = bar.add_task("hunting", total=len(wanted), completed=len(wanted) - len(left))
         try:
-            for record in _records(left, seed, jobs, timeout):
+            for record in _records(left, seed, jobs, timeout, exact):
                 _kept(file, records, record)
                 fresh += 1
                 bar.advance(task)
@@ -115,19 +117,28 @@ def run(n_cases: int, seed: int, names: set[str], jobs: int, out: Path, timeout:
         console.print(
             f"{fresh:,} cases in {hours * 60:.1f} minutes: {fresh / hours:,.0f} cases per hour. Records: {out}"
         )
+    if exact and records:
+        share = sum(record["exact_seconds"] for record in records) / sum(record["seconds"] for record in records)
+        console.print(f"{share:.0%} of the time went into exact proofs.")
     return records
 
 
-def resumed(out: Path, seed: int) -> list[dict[str, Any]]:
+def head_of(seed: int, exact: bool) -> dict[str, Any]:
+    """The first line of a file of records: runs that differ in it are not mixed."""
+    return {"seed": seed, "estimators": list(ESTIMATORS)} | ({"exact": True} if exact else {})
+
+
+def resumed(out: Path, seed: int, exact: bool = False) -> list[dict[str, Any]]:
     """The records of an earlier run; a last line that was cut off is dropped."""
     out.parent.mkdir(parents=True, exist_ok=True)
     lines = out.read_text().splitlines() if out.exists() else []
     if not lines:
         return []
     head = json.loads(lines[0])
-    if head != {"seed": seed, "estimators": list(ESTIMATORS)}:
+    if head != head_of(seed, exact):
         raise SystemExit(
-            f"{out} holds the run of another seed or of other estimators. Use another --out, or remove it."
+            f"{out} holds the run of another seed, of other estimators, or not of the same --exact. Use another --out, "
+            "or remove it."
         )
     records = []
     for line in lines[1:]:
@@ -151,10 +162,10 @@ def _bar(console: Console) -> Progress:
     )
 
 
-def _records(cases: list[int], seed: int, jobs: int, timeout: float) -> Iterator[dict[str, Any]]:
+def _records(cases: list[int], seed: int, jobs: int, timeout: float, exact: bool) -> Iterator[dict[str, Any]]:
     """Records as they come; a process that says nothing for `timeout` seconds is replaced."""
     queue = list(reversed(cases))
-    workers = [Worker.start(seed) for _ in range(max(min(jobs, len(cases)), 0))]
+    workers = [Worker.start(seed, exact) for _ in range(max(min(jobs, len(cases)), 0))]
     try:
         while queue or any(worker.cases for worker in workers):
             for worker in workers:
@@ -166,23 +177,23 @@ def _records(cases: list[int], seed: int, jobs: int, timeout: float) -> Iterator
                     try:
                         record = worker.pipe.recv()
                     except EOFError:  # the process died
-                        workers[place] = _replaced(worker, seed)
+                        workers[place] = _replaced(worker, seed, exact)
                         yield _lost(worker, "the process died")
                         continue
                     worker.cases.remove(record["case"])
                     worker.since = time.monotonic()
                     yield record
                 elif worker.cases and time.monotonic() - worker.since > timeout:
-                    workers[place] = _replaced(worker, seed)
+                    workers[place] = _replaced(worker, seed, exact)
                     yield _lost(worker, f"no answer within {timeout:g} s")
     finally:
         for worker in workers:
             worker.end()
 
 
-def _replaced(worker: Worker, seed: int) -> Worker:
+def _replaced(worker: Worker, seed: int, exact: bool) -> Worker:
     worker.end()
-    other = Worker.start(seed)
+    other = Worker.start(seed, exact)
     if worker.cases[1:]:
         other.give(worker.cases[1:])
     return other

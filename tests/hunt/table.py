@@ -8,11 +8,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from tests.hunt.judge import KINDS
+
 COLUMNS = (
     "cases", "states", "held", "false certificates", "understated", "false digits", "right", "refused", "share",
     "nudges", "passed", "crashes", "input refused", "unknown",
 )  # fmt: skip
-KINDS = ("false_certificates", "understated", "false_digits", "nudges_passed", "crashes")
+EXACT_COLUMNS = ("exact", "exact refuted", "exact undecided", "exact proven")  # of runs with --exact
 MOST_SHOWN = 30
 
 
@@ -35,6 +37,10 @@ def counts_of(records: list[dict[str, Any]]) -> dict[str, float]:
         "crashes": sum(len(record["crashes"]) for record in records),
         "input refused": sum(bool(record["refused_input"]) for record in records),
         "unknown": sum(record["unknown"] for record in records),
+        "exact": sum(bool(record["exact"]) for record in records),
+        "exact refuted": sum(len(record["exact_refuted"]) for record in records),
+        "exact undecided": sum(record["exact"] == "undecided" for record in records),
+        "exact proven": sum(record["exact"] == "proven" for record in records),
     }
 
 
@@ -42,12 +48,13 @@ def table_of(console: Console, records: list[dict[str, Any]], seed: int) -> None
     """Print counts per estimator, reasons of refusals, and how to see the findings again."""
     table = Table(title="refused: right, but not certified. understated: a value too small where it does not hold.")
     table.add_column("estimator", no_wrap=True)
-    for name in COLUMNS:
+    columns = COLUMNS + (EXACT_COLUMNS if any(record["exact"] for record in records) else ())
+    for name in columns:
         table.add_column(name.replace(" ", "\n"), justify="right")
     names = list(dict.fromkeys(record["estimator"] for record in records))
     for name in sorted(names):
-        _add(table, name, [record for record in records if record["estimator"] == name])
-    _add(table, "all", records)
+        _add(table, name, [record for record in records if record["estimator"] == name], columns)
+    _add(table, "all", records, columns)
     console.print(table)
     reasons = Counter((record["estimator"], record["reason"]) for record in records if record["is_refused"])
     if reasons:
@@ -61,7 +68,7 @@ def table_of(console: Console, records: list[dict[str, Any]], seed: int) -> None
         console.print(f"... and {len(bad) - MOST_SHOWN} cases more: in the file.")
 
 
-def _add(table: Table, name: str, records: list[dict[str, Any]]) -> None:
+def _add(table: Table, name: str, records: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
     counts = counts_of(records)
-    cells = [f"{counts[column]:.1%}" if column == "share" else f"{counts[column]:,.0f}" for column in COLUMNS]
+    cells = [f"{counts[column]:.1%}" if column == "share" else f"{counts[column]:,.0f}" for column in columns]
     table.add_row(name, *cells)

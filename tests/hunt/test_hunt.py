@@ -13,6 +13,7 @@ import pytest
 import certifit as cf
 from certifit.certificates.certificate import EXACT_FIT_CLAIM
 from tests.hunt.estimators import ESTIMATORS, ROWS
+from tests.hunt.exact import examine_exact
 from tests.hunt.generate import Problem
 from tests.hunt.judge import Record, Refused, compare, watched
 from tests.hunt.runner import cases_of, resumed, run_case
@@ -108,6 +109,23 @@ def test_an_exact_fit_that_is_none_is_caught() -> None:
     assert "exact fit" in str(judged(model, called, truth).false_certificates)
 
 
+def exactly(certificate: dict[str, Any]) -> Record:
+    """The exact proof beside a certificate that is changed."""
+    problem, model, _ = fitted()
+    model.certificate_ = replace(model.certificate_, **certificate)
+    record = Record(0, "LinearRegression", [])
+    examine_exact(record, problem, model)
+    return record
+
+
+def test_the_exact_proof_agrees_and_refutes_what_is_planted() -> None:
+    pytest.importorskip("flint", reason="python-flint is not installed (certifit[exact])")
+    assert exactly({}).exact == "agrees"
+    assert len(exactly({"value": 1e-60}).exact_refuted) == 1
+    refused = exactly({"value": 1e-60, "tolerance": 0.0})
+    assert len(refused.understated) == 1 and not refused.exact_refuted
+
+
 def test_an_error_of_numpy_is_a_crash_and_a_sentence_is_not() -> None:
     record = Record(0, "any", [])
     with pytest.raises(Refused), watched(record, "fit"):
@@ -133,6 +151,8 @@ def test_a_record_is_plain_json_and_a_cut_off_line_is_dropped(tmp_path: Path) ->
     assert resumed(file, SEED) == [json.loads(json.dumps(record))]
     with pytest.raises(SystemExit, match="another seed"):
         resumed(file, SEED + 1)
+    with pytest.raises(SystemExit, match="same --exact"):
+        resumed(file, SEED, exact=True)
 
 
 def test_cases_of_one_estimator_are_its_own() -> None:
