@@ -12,7 +12,7 @@ from flint import arb, arb_mat
 
 from tests.hunt.generate import Problem
 from tests.hunt.references.convex import ZERO
-from tests.hunt.references.losses import logistic
+from tests.hunt.references.halfspace import lies_in_a_halfspace
 from tests.hunt.references.moments import (
     Rows,
     divergence,
@@ -24,7 +24,6 @@ from tests.hunt.references.moments import (
 )
 from tests.hunt.references.numbers import as_float, rational, reals
 from tests.hunt.references.quadratic import Squares
-from tests.hunt.references.scores import Scores
 from tests.hunt.truth import Random, Truth, Verdict
 
 ROUNDINGS = 16  # of a column that is a combination of others but for its own rounding
@@ -342,14 +341,16 @@ class PerceptronTruth(Truth):
         self._is_separable: bool | None = None
 
     @property
-    def is_separable(self) -> bool | None:
-        """True where the logistic loss falls to 0, False where it has a minimum above; None is not known."""
+    def is_separable(self) -> bool:
+        """Whether some weights put every row strictly on the side of its class."""
         if self._is_separable is None:
-            laws = [logistic(arb(1 if s > 0 else 0)) for s in self.signs]
-            zeros = [ZERO] * self.problem.rows.shape[1]
-            scores = Scores(self.problem.rows, laws, None, self.has_intercept, zeros)
-            found = scores.best([ZERO] * scores.size, None, arb(10) ** -40)
-            self._is_separable = bool(found.value < arb(10) ** -20) if found.is_converged else None
+            ones = rational(float(self.has_intercept))
+            self._is_separable = lies_in_a_halfspace(
+                [
+                    [int(sign) * entry for entry in (*map(rational, row), ones)]
+                    for sign, row in zip(self.signs, self.problem.rows, strict=True)
+                ]
+            )
         return self._is_separable
 
     def verdict(self, model: Any, certificate: Any) -> Verdict:
@@ -372,9 +373,9 @@ class PerceptronTruth(Truth):
                 faults.append(f"margin {certificate.margin:.6e} claimed, true {true_margin:.6e}")
             if certificate.radius < math.sqrt(as_float(square)) * (1 - 1e-9):
                 faults.append(f"radius {certificate.radius:.6e} claimed, true {math.sqrt(as_float(square)):.6e}")
-        if "no weights part" in certificate.fault and self.is_separable is True:
+        if "no weights part" in certificate.fault and self.is_separable:
             faults.append("called inseparable, but can be separated")
-        if "can be parted" in certificate.fault and "Whether" not in certificate.fault and self.is_separable is False:
+        if "can be parted" in certificate.fault and "Whether" not in certificate.fault and not self.is_separable:
             faults.append("called separable, but cannot be separated")
         return Verdict(0.0 if not certificate.fault else math.inf, faults=faults)
 

@@ -10,6 +10,7 @@ from flint import arb, arb_mat, fmpq
 
 from tests.hunt.references import moments
 from tests.hunt.references.convex import ZERO
+from tests.hunt.references.halfspace import lies_in_a_halfspace
 from tests.hunt.references.huber import JointHuber, huber
 from tests.hunt.references.losses import LOSSES, logistic, poisson_log, squared
 from tests.hunt.references.numbers import BITS, as_float, ratio, rational, set_bits, whole
@@ -197,3 +198,29 @@ def test_a_gaussian_twice_as_wide_is_apart_by_its_closed_form() -> None:
     best, state = arb_mat([[1]]), arb_mat([[2]])
     assert abs(moments.gaussian_divergence(best, state) - (arb(1) / 2 - 1 + arb(2).log()) / 2) < arb(10) ** -60
     assert not moments.gaussian_divergence(arb_mat([[0]]), state).is_finite()
+
+
+POWERS = [  # of 0, 0.2, ..., 1: -0.5 x^3, x^2, x^3, x^4, rounded
+    [-0.0, 0.0, 0.0, 0.0],
+    [-0.004000000000000001, 0.04000000000000001, 0.008000000000000002, 0.0016000000000000003],
+    [-0.03200000000000001, 0.16000000000000003, 0.06400000000000002, 0.025600000000000005],
+    [-0.10800000000000005, 0.3600000000000001, 0.2160000000000001, 0.12960000000000008],
+    [-0.25600000000000006, 0.6400000000000001, 0.5120000000000001, 0.4096000000000001],
+    [-0.5, 1.0, 1.0, 1.0],
+]
+
+
+@pytest.mark.parametrize(
+    ("rows", "signs", "is_separable"),
+    [
+        # 53.3 x1 - 83.3 x3 > 1 holds for the three rows of the second class and for no other
+        (POWERS, [-1, 1, 1, 1, -1, -1], True),
+        ([[0.0], [1.0], [2.0]], [1, -1, 1], False),
+        ([[0.0], [1.0], [1.0]], [1, -1, 1], False),  # touching is not apart
+        ([[0.0], [1.0], [np.nextafter(1.0, 2.0)]], [-1, -1, 1], True),
+        ([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]], [1, 1, -1, -1], False),
+    ],
+)
+def test_classes_are_separable_by_rationals(rows: list[list[float]], signs: list[int], is_separable: bool) -> None:
+    examples = [[s * rational(x) for x in (*row, 1.0)] for row, s in zip(rows, signs, strict=True)]
+    assert lies_in_a_halfspace(examples) is is_separable
