@@ -133,3 +133,19 @@ def test_exact_proof_is_what_verify_shows():
     model, data, beside = fits()["ridge"]
     rows = rows_of(source_of(model, *data, **beside))
     assert exact_proof(model, rows, model.certificate_) == cf.verify(model, *data, exact=True).exact
+
+
+# Data and alpha of softmax fits that hold: an unknown whose last Newton step is nearly 0, and a loss of 0.
+CLASSES = {
+    "a step of nearly 0": (np.c_[np.full(7, 0.1), [-4.0, 5.0, -3.0, 0.0, 5.0, 3.0, 0.0]], [0, 1, 2, 0, 1, 1, 1], 0.1),
+    "a loss of nearly 0": (1e149 * np.array([[2.0], [-6.0], [1.2], [-4.8], [10.0]]), [0, 1, 2, 3, 0], 1e-4),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_softmax_is_decided_where_newton_steps_end_at_rounding(name):
+    X, y, alpha = CLASSES[name]
+    model = cf.LogisticRegression(alpha=alpha).fit(X, y)
+    assert model.certificate_.holds
+    result = cf.verify(model, X, y, exact=True)
+    assert result.holds, result.reasons

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
+import certifit as cf
 from certifit.certificates.softmax import _duality_gap, certify
 from certifit.data.source import Memory
 from certifit.runtime import one_blas_thread, threads
@@ -254,3 +257,11 @@ def test_real_wines_have_the_objective_of_scikit_learn(shared_data):
     expected = objective(X, y, SoftmaxWeights(theirs.coef_, theirs.intercept_), 1 / len(y))
     np.testing.assert_allclose(objective(X, y, state, 1 / len(y)), expected, rtol=1e-10)
     np.testing.assert_allclose(state.coef, theirs.coef_, rtol=1e-5, atol=1e-6)
+
+
+def test_a_penalty_that_underflows_in_the_units_of_the_columns_counts_as_none():
+    X = np.array([[5e162], [5.000000000005e162], [4.999999999995e162]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model = cf.LogisticRegression(alpha=1e-4).fit(X, [0, 1, 2])
+    assert model.certificate_.holds

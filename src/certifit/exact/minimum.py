@@ -16,7 +16,7 @@ from certifit.exact.scores import Evaluation
 
 MOST_STEPS = 100
 MOST_HALVINGS = 60
-WIDER = (2, 16, 1024)  # boxes that are tried, in units of the last step
+WIDER = (2, 16, 1024)  # boxes that are tried, in units of the moves seen so far
 
 
 class Smooth(Protocol):
@@ -106,8 +106,9 @@ def _moved(
 
 def _enclosed(problem: Smooth, theta: list[Ball], at: Evaluation, step: list[Ball]) -> Minimum | NoMinimum:
     tiny = ball(2) ** (-flint().ctx.prec)
+    moved = [s.abs_upper() for s in step]
     for width in WIDER:
-        radii = [width * s.abs_upper() + tiny * (abs(t) + tiny) for t, s in zip(theta, step, strict=True)]
+        radii = [width * m + tiny * (abs(t) + tiny) for t, m in zip(theta, moved, strict=True)]
         box = [balls.around(t, r) for t, r in zip(theta, radii, strict=True)]
         over = problem.at(box, hessian=True)
         if over is None:
@@ -120,4 +121,6 @@ def _enclosed(problem: Smooth, theta: list[Ball], at: Evaluation, step: list[Bal
         if all(b.contains(p) for b, p in zip(box, place, strict=True)):
             below = balls.dot(at.slope, moves)  # P(t) - P(t*) is between 0 and this
             return Minimum(at.value - balls.up_to(below), place)
+        # An unknown whose step is nearly 0 by chance is moved by the others' uncertainty: its box follows that.
+        moved = [m.max(s.abs_upper()) for m, s in zip(moved, moves, strict=True)]
     return NoMinimum("far", theta)

@@ -124,6 +124,8 @@ class SoftmaxFit:
             return None
         found = self._minimum(every, state)
         if not isinstance(found, Minimum):
+            if self.claims_exact_fit:  # no objective is below 0, whether it has a minimum or falls for ever
+                return Bounds(*relative((ball(0), at.value), at.value, self._null(), True))
             if found.reason == "far":
                 raise NoProof(FLAT)
             return None

@@ -110,8 +110,11 @@ def _descend(
 
 
 def gap_estimate(task: SoftmaxRegression, at: Evaluated, decrement: float) -> float:
-    """|gradient|^2 / (2 alpha), what the duality gap is once the intercepts are best; half the decrement without."""
-    if task.alpha == 0:
+    """|gradient|^2 / (2 alpha), what the duality gap is once the intercepts are best; half the decrement without.
+
+    In the units of large columns a penalty may be 0 to float64: it counts as none.
+    """
+    if not (task.l2[:-1] > 0).all():
         return decrement / 2
     squares = np.square(at.gradient.reshape(task.shape))
     with np.errstate(over="ignore"):
