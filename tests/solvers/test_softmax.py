@@ -265,3 +265,13 @@ def test_a_penalty_that_underflows_in_the_units_of_the_columns_counts_as_none():
         warnings.simplefilter("error", RuntimeWarning)
         model = cf.LogisticRegression(alpha=1e-4).fit(X, [0, 1, 2])
     assert model.certificate_.holds
+
+
+def test_a_weak_penalty_is_solved_to_its_floor_where_it_alone_holds_the_weights():
+    # The third class is apart: its weights grow by steps of the same length until the penalty holds them.
+    X, y = np.array([[0.0], [1.0], [0.0], [1.0], [2.0], [0.5]]), [0, 1, 1, 0, 2, 0]
+    model = cf.LogisticRegression(alpha=1e-12).fit(X, y)
+    assert len(model.history_) > 20 and model.certificate_.value < 1e-11
+    assert cf.verify(model, X, y)
+    model.coef_[2, 0] *= 1 + 1e-4
+    assert not cf.verify(model, X, y)

@@ -101,9 +101,18 @@ def solve(task: GeneralisedLinear, max_iter: int, step_tol: float = 0.0) -> Run:
 
 
 def descend(
-    task: Descends, point: Array, max_iter: int, trace: Trace, step_tol: float = 0.0, enough: float = FLOOR
+    task: Descends,
+    point: Array,
+    max_iter: int,
+    trace: Trace,
+    step_tol: float = 0.0,
+    enough: float = FLOOR,
+    runaway: int = RUNAWAY,
 ) -> Array:
-    """Chord steps from a point until the decrement is rounding, or `enough` relative to the objective."""
+    """Chord steps from a point until the decrement is rounding, or `enough` relative to the objective.
+
+    runaway: so many slow Newton steps, one after the other, end it.
+    """
     at = task.evaluate(point, hessian=True)
     if not np.isfinite(at.value):
         point = task.start()
@@ -125,8 +134,8 @@ def descend(
         is_slow = rate > SLOW
         slow = slow + 1 if at.hessian is not None and is_slow and decrement <= FAR * first else 0
         if last == np.inf and is_lost(task, point, at.value, decrement):
-            return descend(task, task.start(), max_iter, trace, step_tol, enough)
-        if slow >= RUNAWAY or (is_slow and at.hessian is not None and decrement <= NOISE * at.value):
+            return descend(task, task.start(), max_iter, trace, step_tol, enough, runaway)
+        if slow >= runaway or (is_slow and at.hessian is not None and decrement <= NOISE * at.value):
             return point
         if decrement * (min(rate, 1.0) if last < np.inf else 1.0) <= enough * at.value:
             return np.asarray(point - step)  # what is left after it is rounding

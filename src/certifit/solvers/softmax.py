@@ -15,7 +15,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
-from certifit.solvers.chord import ARMIJO, NOISE, SHORTEST, SURE, Trace, descend, sampled_rows
+from certifit.solvers.chord import ARMIJO, NOISE, RUNAWAY, SHORTEST, SURE, Trace, descend, sampled_rows
 from certifit.statistics.curvature import Curvature
 from certifit.statistics.moments import mean_squares
 from certifit.statistics.softmax import columns_matrix
@@ -28,6 +28,7 @@ ROWS_A_COLUMN = 20  # of the sample that the matrix is made of
 SMALL = 1500  # entries of a point for which Hessians are cheap
 ROUGH = 1e-4  # relative decrement at which Newton's method takes over
 MOST_ROUGH = 100  # steps before it does in any case
+PATIENT = 60  # slow Newton steps that a penalty is given to end the growth of weights
 SHARE = 0.4  # of the tolerance that is asked of the estimated gap: the certificate adds roundings
 SURER = 10.0  # curvature by an intercept can be so much less than that of the classes' shares
 
@@ -83,7 +84,8 @@ def solve(task: SoftmaxRegression, tol: float, max_iter: int) -> SoftmaxRun:
         point = _descend(task, task.start(), tol, max_iter, trace)
     else:
         point = _descend(task, task.start(), tol, min(max_iter, MOST_ROUGH), trace, ROUGH)
-        point = descend(task, point, max_iter, trace)
+        is_held = bool((task.l2[:-1] > 0).all())  # a penalty ends the growth of weights, however small it is
+        point = descend(task, point, max_iter, trace, runaway=PATIENT if is_held else RUNAWAY)
     return SoftmaxRun(task.to_state(point), trace.rows)
 
 
