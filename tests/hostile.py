@@ -1,6 +1,7 @@
-"""Hostile inputs for scikit-learn-style estimators, each case in a process of its own.
+"""Hostile inputs for scikit-learn-style estimators, in forked children: a case that ends its child ends only itself.
 
     python tests/hostile.py --factories module:FACTORIES [--only NAME] [--case WORDS] [--json PATH]
+    python tests/hostile.py --factories module:FACTORIES --serve      # a name per line in, its outcomes as JSON out
 
 FACTORIES: {name: (kind, factory)} or {name: (kind, factory, flags)}; kind "reg", "pois", "clf" or "tr".
 A crash, a hang and too much memory are outcomes and not the end of the run; times are of the processor that a case
@@ -13,10 +14,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import pickle
 import re
 import resource
-import select
 import signal
 import sys
 import time
@@ -24,6 +23,8 @@ import traceback
 import warnings
 from collections import Counter
 from importlib import import_module
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from typing import Any
 
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -61,61 +62,81 @@ def outcome_of(error: BaseException) -> Outcome:
     return "clear_error" if clear else "unclear_error", text
 
 
-def run(case: Case, subject: Subject, seconds: float) -> Outcome:
-    """The outcome of a case in a forked child."""
-    reader, writer = os.pipe()
+def run(cases: dict[str, Case], subject: Subject, seconds: float) -> dict[str, Outcome]:
+    """The outcome of every case; one child for all, the next child goes on behind the case that ended the last."""
+    outcomes: dict[str, Outcome] = {}
+    batches = [{title: case} for title, case in cases.items() if case.is_alone]
+    batches.append({title: case for title, case in cases.items() if not case.is_alone})
+    for batch in batches:
+        while waiting := [title for title in batch if title not in outcomes]:
+            outcomes |= _one_child({title: batch[title] for title in waiting}, subject, seconds)
+    return {title: outcomes[title] for title in cases}
+
+
+def _one_child(cases: dict[str, Case], subject: Subject, seconds: float) -> dict[str, Outcome]:
+    """The outcomes of the first cases, at least one: up to the case that ends the child."""
+    reader, writer = Pipe(duplex=False)
     child = os.fork()
     if child == 0:
-        os.close(reader)
-        _in_child(case, subject, writer, seconds)
-    os.close(writer)
-    try:
-        return _watched(case, child, reader)
-    finally:
-        os.close(reader)
+        reader.close()
+        _in_child(cases, subject, writer, seconds)
+    writer.close()
+    outcomes = {}
+    with reader:
+        for title, case in cases.items():
+            outcomes[title], is_alive = _watched(case, child, reader)
+            if not is_alive:
+                return outcomes
+    os.waitpid(child, 0)
+    return outcomes
 
 
-def _in_child(case: Case, subject: Subject, writer: int, seconds: float) -> None:
+def _in_child(cases: dict[str, Case], subject: Subject, writer: Connection, seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    most = int(time.process_time() + seconds * THREADS) + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (most, most + 5))
     silent = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(writer if case.is_interrupt else silent, 1)
+    is_interrupt = any(case.is_interrupt for case in cases.values())
+    os.dup2(writer.fileno() if is_interrupt else silent, 1)
     os.dup2(silent, 2)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     warnings.simplefilter("ignore")
-    try:
-        case.run(subject)
-        outcome: Outcome = "correct", ""
-    except BaseException as error:
-        outcome = outcome_of(error)
-    os.write(writer, pickle.dumps((outcome, time.process_time())))
+    for case in cases.values():
+        most = int(time.process_time() + seconds * THREADS) + 1
+        resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
+        try:
+            case.run(subject)
+            outcome: Outcome = "correct", ""
+        except BaseException as error:
+            outcome = outcome_of(error)
+        writer.send((outcome, time.process_time()))
     os._exit(0)
 
 
-def _watched(case: Case, child: int, reader: int) -> Outcome:
+def _watched(case: Case, child: int, reader: Connection) -> tuple[Outcome, bool]:
+    """The outcome of the case that the child is at, and whether the child lives on."""
     sent = None
-    if case.is_interrupt and select.select([reader], [], [], STUCK)[0] and os.read(reader, 8):
-        select.select([reader], [], [], UNTIL_SIGNAL)
+    if case.is_interrupt and reader.poll(STUCK) and os.read(reader.fileno(), 8):
+        reader.poll(UNTIL_SIGNAL)
         os.kill(child, signal.SIGINT)
         sent = _processor_seconds(child)
-    if not select.select([reader], [], [], STUCK)[0]:
+    if not reader.poll(STUCK):
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        return "hang", f"longer than {STUCK} s"
-    parts = b""
-    while part := os.read(reader, 65536):
-        parts += part
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
-        return "hang", "more seconds of the processor than the limit"
-    if not parts:
-        return "crash", f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit {status}"
-    outcome: Outcome
-    outcome, used = pickle.loads(parts)  # from our own child
+        return ("hang", f"longer than {STUCK} s"), False
+    try:
+        outcome, used = reader.recv()
+    except EOFError:
+        return _end_of_child(os.waitpid(child, 0)[1]), False
     if sent is not None and used - sent > LATEST_ANSWER * THREADS:
-        return "hang", f"answered the interrupt after {used - sent:.1f} s"
-    return outcome
+        return ("hang", f"answered the interrupt after {used - sent:.1f} s"), True
+    return outcome, True
+
+
+def _end_of_child(status: int) -> Outcome:
+    if not os.WIFSIGNALED(status):
+        return "crash", f"exit {status}"
+    if os.WTERMSIG(status) == signal.SIGXCPU:
+        return "hang", "more seconds of the processor than the limit"
+    return "crash", f"signal {os.WTERMSIG(status)}"
 
 
 def _processor_seconds(process: int) -> float | None:
@@ -131,13 +152,12 @@ def _processor_seconds(process: int) -> float | None:
 def battery(factories: dict[str, Any], only: str = "", words: str = "", seconds: float = 20) -> dict[str, Any]:
     results: dict[str, dict[str, Outcome]] = {}
     for name, (kind, make, *flags) in factories.items():
-        if only not in name:
+        if only not in ("", name):
             continue
         subject = Subject(make, kind, frozenset(*flags))
         subject.fit(*subject.rows())  # libraries are loaded before the fork
-        results[name] = {
-            title: run(case, subject, seconds) for title, case in CASES.items() if kind in case.kinds and words in title
-        }
+        cases = {title: case for title, case in CASES.items() if kind in case.kinds and words in title}
+        results[name] = run(cases, subject, seconds)
     return results
 
 
@@ -147,10 +167,16 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--case", default="")
     parser.add_argument("--json")
+    parser.add_argument("--serve", action="store_true", help="names on standard input")
     parser.add_argument("--seconds", type=float, default=20, help="of the processor that a case may use")
     given = parser.parse_args()
     module, _, variable = given.factories.partition(":")
-    results = battery(getattr(import_module(module), variable), given.only, given.case, given.seconds)
+    factories = getattr(import_module(module), variable)
+    if given.serve:
+        for name in map(str.strip, sys.stdin):
+            print(json.dumps(battery(factories, name, given.case, given.seconds)[name]), flush=True)
+        return 0
+    results = battery(factories, given.only, given.case, given.seconds)
     for name, outcomes in results.items():
         counts = Counter(outcome for outcome, _ in outcomes.values())
         print(f"{name:32s}" + "".join(f" {outcome} {counts[outcome]}" for outcome in OUTCOMES))

@@ -10,7 +10,7 @@ import inspect
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,8 @@ class Subject:
 class Case:
     run: Callable[[Subject], Any]
     kinds: tuple[str, ...] = ALL
-    is_interrupt: bool = field(default=False)
+    is_interrupt: bool = False
+    is_alone: bool = False  # in a child of its own
 
 
 CASES: dict[str, Case] = {}

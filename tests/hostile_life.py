@@ -314,7 +314,7 @@ def _(subject: Subject) -> None:
         raise Wrong("the child answers otherwise, or died")
 
 
-@case("KeyboardInterrupt during fit", is_interrupt=True)
+@case("KeyboardInterrupt during fit", is_interrupt=True, is_alone=True)
 def _(subject: Subject) -> None:
     """Interrupted by the driver; the next fit must work."""
     X, y = subject.rows(n=200_000, d=40)
@@ -328,7 +328,7 @@ def _(subject: Subject) -> None:
     raise Wrong("not interrupted")
 
 
-@case("peak memory, 50000 x 20")
+@case("peak memory, 50000 x 20", is_alone=True)
 def _(subject: Subject) -> None:
     X, y = subject.rows(n=50_000, d=20)
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from typing import Any
+
 import numpy as np
 
 import certifit as cf
@@ -45,3 +49,22 @@ FACTORIES = {
     "CrossValidated": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv=3)),
     "CrossValidated(loo)": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv="loo")),
 }
+
+
+class Broken(cf.Ridge):
+    """Every fault that the battery must notice, chosen by the type of X."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        dtype = getattr(X, "dtype", None)
+        if dtype == np.float16:
+            os.abort()
+        if dtype == np.dtype(bool):
+            os.kill(os.getpid(), signal.SIGXCPU)  # what the system sends to a fit that never ends
+        if dtype == np.uint8:
+            raise KeyError(3)
+        super().fit(X, y, sample_weight)
+        self.coef_ = self.coef_ * (np.nan if dtype == np.float32 else 2.0 if dtype == np.dtype(">f8") else 1.0)
+        return self
+
+
+ALL = FACTORIES | {"Broken": ("reg", Broken)}

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,18 +14,44 @@ from hostile_factories import FACTORIES
 
 HERE = Path(__file__).parent
 BAD = ("unclear_error", "wrong_silent", "nan_output", "crash", "hang")
+Outcomes = dict[str, list[str]]
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="every case runs in a forked child")
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="every case runs in a forked child")
+@pytest.fixture(scope="module")
+def battery() -> Iterator[Callable[[str], Outcomes]]:
+    """battery(name) -> {case: [outcome, text]}, from one process that has loaded the libraries."""
+    command = [sys.executable, str(HERE.parent / "hostile.py"), "--factories", "hostile_factories:ALL", "--serve"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+
+        def outcomes(name: str) -> Outcomes:
+            process.stdin.write(name + "\n")
+            process.stdin.flush()
+            answer: Outcomes = json.loads(process.stdout.readline())
+            return answer
+
+        yield outcomes
+        process.stdin.close()
+
+
 @pytest.mark.parametrize("name", FACTORIES)
-def test_hostile_inputs_are_refused_in_words_or_fitted_right(name, tmp_path):
-    path = tmp_path / "outcomes.json"
-    command = [sys.executable, str(HERE.parent / "hostile.py"), "--factories", "hostile_factories:FACTORIES"]
-    done = subprocess.run(
-        [*command, "--only", name, "--json", str(path)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    outcomes = json.loads(path.read_text())[name] if path.exists() else {}
-    assert len(outcomes) > 90, done.stderr  # a transformer has no cases of targets
+def test_hostile_inputs_are_refused_in_words_or_fitted_right(battery, name):
+    outcomes = battery(name)
+    assert len(outcomes) > 90  # a transformer has no cases of targets
     assert {case: outcome for case, outcome in outcomes.items() if outcome[0] in BAD} == {}
+
+
+def test_the_battery_names_what_a_broken_estimator_does_and_goes_on_behind_it(battery):
+    outcomes = battery("Broken")
+    stored = {case.removeprefix("X "): outcome for case, (outcome, _) in outcomes.items()}
+    assert stored["float16"] == "crash"
+    assert stored["float32"] == "nan_output"
+    assert stored["uint8"] == "unclear_error"
+    assert stored["bool"] == "hang"
+    assert stored["big-endian"] == "wrong_silent"
+    assert stored["longdouble"] == stored["strided view"] == "correct"
