@@ -11,6 +11,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+# One BLAS thread per test process, unless the caller says otherwise: processes that share the cores lose most of their
+# time to BLAS threads that wait for each other. The core's own threads are not concerned.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 
