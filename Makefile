@@ -2,9 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests start some dozens of processes, and each would compile the package's modules again.
+unexport PYTHONDONTWRITEBYTECODE
 SOURCES := $(shell find cpp -name '*.?pp') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test lint format bench accuracy sanitize soak hunt wheel docs clean
+.PHONY: demo test quick lint format bench accuracy sanitize soak hunt wheel docs clean
 
 # The main job on bundled data; leaves demo/report.html to open.
 demo: $(VENV)/.core
@@ -12,6 +14,10 @@ demo: $(VENV)/.core
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+# The inner loop: all but the tests marked slow (pyproject.toml says which those are). Nothing is built or installed.
+quick:
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(ARGS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

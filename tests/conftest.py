@@ -27,6 +27,18 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# What makes a test slow by itself: real data, a process, the command line, scikit-learn's checks, whole pages.
+SLOW_FIXTURES = {"shared_data", "cli", "shell", "cluster", "battery", "check"}
+SLOW_FOLDERS = {"benchmarks", "cli", "hunt", "report"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The mark `slow` on every test with such a fixture or in such a folder; others carry it where they stand."""
+    for item in items:
+        if SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())) or item.path.parent.name in SLOW_FOLDERS:
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`seed` takes the values of CERTIFIT_TEST_SEED: a number, or "all" for 0 .. 9."""
     if "seed" in metafunc.fixturenames:

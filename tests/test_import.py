@@ -46,6 +46,7 @@ def test_the_public_names_are_those_of_the_table():
 
 
 @pytest.mark.parametrize("build", ["baseline", "avx2"])
+@pytest.mark.slow
 def test_a_build_can_be_forced(build):
     if build == "avx2" and not import_module("certifit._core_baseline").cpu_has_avx2():
         pytest.skip("this processor has no AVX2 and FMA")
@@ -56,6 +57,7 @@ def test_a_build_can_be_forced(build):
     assert done.stdout == f"{build} certifit._core_{build}\n", done.stderr
 
 
+@pytest.mark.slow
 def test_without_a_word_the_best_build_is_taken():
     best = "avx2" if import_module("certifit._core_baseline").cpu_has_avx2() else "baseline"
     for environment in ({}, {"CERTIFIT_BUILD": ""}):

@@ -89,6 +89,7 @@ def nasty(rng, nearness, offset, weights):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weights", ["ones", "any", "tiny"])
 @pytest.mark.parametrize(("nearness", "offset"), [(1e-5, 0.0), (1e-8, 1e9), (1e-10, 0.0), (1.0, 1e10)])
+@pytest.mark.slow
 def test_gaussian_classes_are_within_their_certificate(kind, weights, nearness, offset, rng):
     X, y, w = nasty(rng, nearness, offset, weights)
     model = cf.GaussianDiscriminant(kind).fit(X, y, w)

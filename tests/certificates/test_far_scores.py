@@ -89,6 +89,7 @@ def test_the_error_of_a_dual_point_counts_where_the_conjugate_is_steep():
     (lambda: cf.LogisticRegression(alpha=0.0), TARGETS["softmax"]),
 ])  # fmt: skip
 @pytest.mark.parametrize("weight", [3.0, 1e3, -1e3, 1e160, -1e300])
+@pytest.mark.slow
 def test_far_out_states_are_refused_without_a_warning(make, y, weight):
     model = make().fit(WHOLE, y)
     model.coef_ = np.full_like(model.coef_, weight)

@@ -31,6 +31,7 @@ def noisy(rng: np.random.Generator, n: int = 30) -> tuple[Any, Any]:
 @pytest.mark.parametrize("alpha", [0.0, 0.01])
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("offset", [1e6, 1e10, 1e12])
+@pytest.mark.slow
 def test_an_offset_of_the_target_puts_no_floor_below_the_excess(rng, scale, alpha, offset):
     x, noise = noisy(rng)
     y = offset + 0.01 * (x + noise)
@@ -135,6 +136,7 @@ def test_columns_of_any_size_are_proven_beside_a_penalty(rng, scale, alpha):
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("alpha", [0.0, 1e-9, 0.1])
 @pytest.mark.parametrize("nasty", ["plain", "offset", "near", "heavy", "wide"])
+@pytest.mark.slow
 def test_the_certificate_is_never_below_the_excess_of_a_perturbed_state(rng, scale, alpha, nasty):
     n, d = (4, 5) if nasty == "wide" else (15, 3)
     X = rng.normal(size=(n, d))
@@ -145,7 +147,7 @@ def test_the_certificate_is_never_below_the_excess_of_a_perturbed_state(rng, sca
     if nasty == "near":
         X[:, 2] = X[:, 0] + 1e-9 * X[:, 2]
     model = fitted(X, y, weight, scale=scale, alpha=alpha)
-    for power in rng.uniform(2, 13, size=4):
+    for power in rng.uniform(2, 13, size=2):
         other = copy(model)
         other.coef_ = model.coef_ * (1 + 10.0**-power * rng.normal(size=d))
         other.intercept_ = model.intercept_ * (1 + 10.0 ** -(power + 2) * rng.normal())

@@ -62,6 +62,7 @@ CASES = list(product(FORMS, ROWS, [0.0, 1e-7, 0.5], [True, False]))
 
 
 @pytest.mark.parametrize("form, kind, alpha, fit_intercept", CASES)
+@pytest.mark.slow
 def test_the_value_is_never_below_the_true_excess(rng, form, kind, alpha, fit_intercept):
     n, d = FORMS[form]
     X, y = ROWS[kind](rng.normal(size=(n, d))), rng.normal(size=n) * 3 + 2

@@ -42,6 +42,7 @@ def perturbed(problem: Case, state: Weights, rng: np.random.Generator) -> Weight
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.slow
 def test_the_gap_is_never_below_the_true_excess(loss, kind, seed):
     rng = np.random.default_rng(seed)
     problem = case(loss, seed, **KINDS[kind])

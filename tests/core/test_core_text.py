@@ -26,6 +26,7 @@ def is_same_unicode(core: Any) -> bool:
     return bool(core.unicode_version == unicodedata.unidata_version)
 
 
+@pytest.mark.slow
 def test_every_character_belongs_to_a_word_where_python_says_so(core):
     found = core.words(EVERY_CHARACTER, AS_THEY_ARE)
     own = {c for c, words in zip(EVERY_CHARACTER, found, strict=True) if words == [c]}
@@ -41,6 +42,7 @@ def test_every_character_has_the_lower_case_of_python(core):
 
 
 @pytest.mark.parametrize("pattern", ["A{}Σ", " {}Σ", "Σ{}A", "AΣ{} ", "AΣ{}A"])
+@pytest.mark.slow
 def test_a_sigma_is_final_beside_every_character_where_python_says_so(core, pattern):
     if not is_same_unicode(core):
         pytest.skip("this Python has other Unicode tables than the core")

@@ -92,6 +92,7 @@ def _outcome(path: Path, table: pa.Table) -> str:
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+@pytest.mark.slow
 def test_300_changed_bits_are_all_noticed_or_harmless(tmp_path, compression):
     path = tmp_path / "t.parquet"
     table = _written(path, compression)

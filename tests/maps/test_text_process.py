@@ -18,6 +18,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.slow
 def test_ctrl_c_ends_every_pass_over_texts(n_threads):
     """All in one process: each pass also follows one that was interrupted."""
     code = f"""

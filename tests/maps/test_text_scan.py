@@ -29,6 +29,7 @@ def table(rng: np.random.Generator, tmp_path: Path) -> pa.Table:
 
 @pytest.mark.parametrize("settings", [{}, {"min_df": 3, "max_features": 5, "ngram_range": (1, 2)}, {"n_hash": 16}])
 @pytest.mark.parametrize("size", [None, 1, 7, 1024])
+@pytest.mark.slow
 def test_a_scan_gives_the_columns_of_its_texts_in_memory(table, tmp_path, settings, size):
     sources = [
         cf.scan_csv(tmp_path / "texts.csv", target="label", columns=["text"]),

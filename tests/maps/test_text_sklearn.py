@@ -37,6 +37,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.slow
 def test_equal_to_the_count_vectoriser(texts, settings):
     if texts is HOSTILE:  # 14 texts with few words in common
         settings = {name: value for name, value in settings.items() if name not in ("min_df", "max_df")}
@@ -56,6 +57,7 @@ def test_equal_to_the_count_vectoriser(texts, settings):
 
 
 @pytest.mark.parametrize("binary, most", [(True, 10), (False, 10), (True, 1000), (False, 1000)])
+@pytest.mark.slow
 def test_the_most_frequent_are_those_of_the_count_vectoriser(texts, binary, most):
     """Of terms as frequent as the last one kept, scikit-learn's sort takes any; here the first are kept."""
     own = cf.TextBinarizer(binary=binary, max_features=most, ngram_range=(1, 2)).fit(texts)
@@ -74,6 +76,7 @@ def test_the_most_frequent_are_those_of_the_count_vectoriser(texts, binary, most
 
 @pytest.mark.parametrize("signed, binary", [(False, True), (False, False), (True, False)])
 @pytest.mark.parametrize("n_hash", [7, 1 << 18])
+@pytest.mark.slow
 def test_equal_to_the_hashing_vectoriser(texts, n_hash, signed, binary):
     settings = {"ngram_range": (1, 2), "binary": binary, "stop_words": sorted(ENGLISH)}
     matrix = cf.TextBinarizer(n_hash=n_hash, signed=signed, **settings).fit_transform(texts)

@@ -29,7 +29,7 @@ from samples import letters, samples, table
 from certifit.modelfile import ModelFileError
 from certifit.modelfile.files import from_bytes, to_bytes
 
-MAX_SECONDS = 1.0
+HANG = 20.0  # seconds of the processor until a file counts as one that is never read; no measure of speed
 HOSTILE_FLOATS = [0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 5e-324, float("inf"), float("-inf"), float("nan")]
 HOSTILE_INTEGERS = [0, 1, 2, 3, 6, 7, -1, -(2**63), 2**31, 2**62, 2**63 - 1]
 HOSTILE_VALUES: list[Any] = [
@@ -159,7 +159,7 @@ def outcome(originals: list[bytes], mutant: bytes, is_blind: bool) -> str:
         with quiet, np.errstate(all="ignore"), contextlib.suppress(ValueError, TypeError):
             rows = np.ones((2, model.n_features_in_)) if model.encoder_ is None else TABLE.head(2)
             assert use(model)(rows).shape[0] == 2
-    assert time.process_time() - start < MAX_SECONDS, "it took too long"
+    assert time.process_time() - start < HANG, "it took too long"
     return result
 
 

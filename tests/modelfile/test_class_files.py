@@ -338,6 +338,7 @@ def test_illegal_numbers_under_right_digests_are_refused(case):
 
 
 @pytest.mark.parametrize("name", ["shared", "gaussian naive", "words"])
+@pytest.mark.slow
 def test_a_file_cut_anywhere_and_a_flip_of_any_byte_are_refused(name):
     data = to_bytes(fitted(name))
     for size in range(len(data)):

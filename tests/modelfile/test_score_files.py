@@ -187,6 +187,7 @@ def test_an_estimate_says_so_after_a_load():
     assert from_bytes(to_bytes(model)).certificate_.is_local == model.certificate_.is_local is True
 
 
+@pytest.mark.slow
 def test_a_history_of_200_000_iterations_is_kept():
     model = copy.deepcopy(samples()["poisson"].model)
     row = {"objective": 1.0, "gap": float("inf"), "step": 0.5, "seconds": 0.0}

@@ -104,6 +104,7 @@ def test_it_predicts_as_scikit_learn_does(rows):
 
 
 @pytest.mark.parametrize("scoring", [None, "neg_log_loss", "roc_auc_ovr", "f1_macro"])
+@pytest.mark.slow
 def test_folds_refit_it(rows, scoring):
     X, y = rows
     found = cf.CrossValidated(Softmax(), cv=3, scoring=scoring).fit(X, y)

@@ -82,6 +82,7 @@ def state(model) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("model", [MODELS[0], MODELS[1], *MODELS[5:]], ids=str)
+@pytest.mark.slow
 def test_the_same_bits_on_files_and_dask(model, tmp_path):
     X, y, w = rows(30_000)
     expected = clone(model).fit(X, y, w)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -104,11 +105,18 @@ PLACES = {
 }
 
 
+@pytest.fixture(scope="module")
+def fit_in_memory(table: tuple[pa.Table, str]) -> Callable[[str], Any]:
+    """fit_in_memory(model) -> its fit of the rows in memory, made once."""
+    rows, target = table
+    return cache(lambda model: MODELS[model]().fit(cf.from_arrow(rows, target=target)))
+
+
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("model", MODELS)
-def test_every_place_gives_the_bits_of_memory(table, model, place, tmp_path):
+def test_every_place_gives_the_bits_of_memory(table, fit_in_memory, model, place, tmp_path):
     rows, target = table
-    in_memory = MODELS[model]().fit(cf.from_arrow(rows, target=target))
+    in_memory = fit_in_memory(model)
     elsewhere = MODELS[model]().fit(PLACES[place](rows, target, tmp_path))
     assert elsewhere.column_names_ == in_memory.column_names_
     assert np.array_equal(elsewhere.coef_, in_memory.coef_)

@@ -94,6 +94,7 @@ def assert_agrees(ours: Any, other: Any, family: Any, X: Any, y: Any, alpha: flo
 
 @pytest.mark.parametrize("link", ["logit", "probit", "cloglog"])
 @pytest.mark.parametrize("table", ["adult", "german"])
+@pytest.mark.slow
 def test_tables_of_shares_are_those_of_statsmodels(table, link, request):
     X, y = request.getfixturevalue(table)
     family = S.Binomial({"logit": L.Logit, "probit": L.Probit, "cloglog": L.CLogLog}[link]())

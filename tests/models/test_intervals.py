@@ -121,6 +121,7 @@ def test_errors_of_nearly_exact_and_nearly_singular_fits_are_right(rng, noise, s
     assert errors == pytest.approx(Exact(X, y).standard_errors, rel=1e-7, abs=0)
 
 
+@pytest.mark.slow
 def test_a_prediction_interval_covers_its_share(rng):
     hits = 0
     for _ in range(400):

@@ -46,6 +46,7 @@ def bits(model: Any) -> tuple[bytes, ...]:
 
 
 @pytest.mark.parametrize("model", [cf.PoissonRegressor(alpha=0.0), cf.PoissonRegressor(alpha=0.01)])
+@pytest.mark.slow
 def test_every_source_gives_the_same_bits_with_an_exposure(model, rows, tmp_path):
     pyarrow.csv.write_csv(rows, tmp_path / "rows.csv")
     pyarrow.parquet.write_table(rows, tmp_path / "rows.parquet", row_group_size=9_999)

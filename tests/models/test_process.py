@@ -31,6 +31,7 @@ LONG_CALLS = {
 }
 
 
+@pytest.mark.slow
 def test_control_c_ends_long_work_and_the_next_fit_works():
     """All in one process: each piece of work also follows one that was interrupted."""
     code = f"""
@@ -68,6 +69,7 @@ def test_control_c_ends_long_work_and_the_next_fit_works():
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the peak of memory is read from /proc")
+@pytest.mark.slow
 def test_a_fit_needs_little_memory_beside_its_rows():
     code = """
         import os, sys, numpy as np, certifit as cf
@@ -97,10 +99,11 @@ def test_a_fit_needs_little_memory_beside_its_rows():
     assert [fit for fit in fits if float(fit[3]) > 0.1 + float(fit[4])] == []
 
 
+@pytest.mark.slow
 def test_a_file_is_fitted_in_constant_memory(tmp_path):
     lines = [f"{i % 7}.5,{i % 11},{i % 13},1.25,{i % 3},0,{i % 5}.5,{i % 17},{i % 19}\n" for i in range(300_000)]
-    for name, times in (("short", 2), ("long", 6)):
-        (tmp_path / name).write_text("".join(["a,b,c,d,e,f,g,h,y\n", *lines * times]))
+    for name, times in (("short", 4), ("long", 12)):  # the short one too has more rows than are ever read ahead
+        (tmp_path / name).write_text("a,b,c,d,e,f,g,h,y\n" + "".join(lines) * times)
     code = """
         import resource, sys, certifit as cf
         peaks = []
@@ -111,7 +114,7 @@ def test_a_file_is_fitted_in_constant_memory(tmp_path):
         """
     done = run(code, tmp_path / "short", tmp_path / "long")
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) < 40 << 20  # the rows more are 86 MB; what is read ahead is bounded
+    assert int(done.stdout) < 80 << 20  # the rows more are 173 MB; what is read ahead is bounded
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, "2", True, None])
@@ -172,6 +175,7 @@ def test_fits_in_many_threads_at_once_are_those_of_one(rng):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.slow
 def test_a_fork_after_a_fit_can_fit():
     code = """
         import os, numpy as np, certifit as cf

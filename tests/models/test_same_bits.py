@@ -127,6 +127,7 @@ def test_a_prediction_does_not_depend_on_the_rows_around_it(rng):
 
 
 @pytest.mark.skipif("CERTIFIT_BUILD" in os.environ, reason="runs in the other build already")
+@pytest.mark.slow
 def test_the_other_build_keeps_the_same_promises():
     """These claims and NIST's again, in the build that this processor would not take by itself."""
     other = "baseline" if runtime.build == "avx2" else "avx2"

@@ -236,6 +236,7 @@ def test_one_standard_error_never_penalises_less_than_the_minimum(rng, shape):
         assert counts[0] <= counts[1] + 2  # an alpha above may bring a column back, not many
 
 
+@pytest.mark.slow
 def test_a_fit_that_stops_early_says_how_far_it_can_be(rng):
     X = rng.normal(size=(200, 1)) + 0.05 * rng.normal(size=(200, 40))
     y = X @ rng.normal(size=40) + rng.normal(size=200)

@@ -230,6 +230,7 @@ def test_a_scan_is_not_transformed(rows):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.slow
 def test_control_c_ends_long_work_and_the_next_fit_works():
     code = """
         import os, signal, sys, threading

@@ -55,6 +55,7 @@ def no_refits(monkeypatch):
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.slow
 def test_the_path_is_that_of_refits_of_every_candidate(kind, direction, problem, rng, monkeypatch):
     X, z = problem
     y = targets(kind, z, rng)

@@ -49,6 +49,7 @@ def test_every_check_of_scikit_learn_passes(estimator, check):
 
 @pytest.mark.parametrize("chain", [0.0, 3.0], ids=["random", "correlated"])
 @pytest.mark.parametrize("selection", BOTH)
+@pytest.mark.slow
 def test_subset_and_scores_are_those_of_scikit_learn(rng, selection, chain):
     X, y = rows(rng, n=150, d=12, chain=chain)
     cv = KFold(5, shuffle=True, random_state=1)
@@ -85,6 +86,7 @@ def test_the_path_is_that_of_mlxtend(rng, selection):
 @pytest.mark.parametrize("scoring", [None, "r2", "neg_mean_squared_error", "neg_root_mean_squared_error"])
 @pytest.mark.parametrize("model", MODELS, ids=str)
 @pytest.mark.parametrize("selection", BOTH)
+@pytest.mark.slow
 def test_the_table_of_sums_is_the_table_of_refits(rng, selection, model, scoring):
     X, y = rows(rng, n=80, d=6)
     weight = rng.integers(0, 4, 80) * 0.37

@@ -26,6 +26,7 @@ def refitted(X, y, weight, alpha, fit_intercept):
 @pytest.mark.parametrize("weights", ["equal", "few", "many"])
 @pytest.mark.parametrize("scales", ["like", "apart"])
 @pytest.mark.parametrize("alpha", [0.0, 1e-9, 0.2, None])
+@pytest.mark.slow
 def test_leaving_rows_out_is_refitting_without_them(rng, fit_intercept, weights, scales, alpha):
     X = rng.normal(size=(40, 4)) * (1.0 if scales == "like" else 10.0 ** np.array([-6, 0, 3, 8])) + 2.0
     y = X[:, 1] + rng.normal(size=40)

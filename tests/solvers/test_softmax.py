@@ -143,13 +143,14 @@ def proofs(task, state):
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-4, 0.1])
 @pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.slow
 def test_a_bound_is_never_below_the_true_excess(problem, rng, alpha, fit_intercept):
     X, y, weight = problem
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     task, best = fitted(X, y, alpha, fit_intercept, weight)
     lowest = objective(X, y, best, alpha, weight)
     proven = 0
-    for size in 10.0 ** rng.uniform(-8, 0, 60):
+    for size in 10.0 ** rng.uniform(-8, 0, 20):
         move = SoftmaxWeights(rng.normal(size=(3, 4)), rng.normal(size=3) * fit_intercept)
         if rng.random() < 0.3:  # intercepts alone, or weights alone
             move = SoftmaxWeights(np.zeros((3, 4)), move.intercept)
@@ -158,7 +159,7 @@ def test_a_bound_is_never_below_the_true_excess(problem, rng, alpha, fit_interce
         for bound in proofs(task, state):
             assert bound >= excess - 1e-18  # what the formula itself is rounded by
             proven += bound < np.inf
-    assert proven > 30
+    assert proven > 10
 
 
 def test_a_bound_is_near_the_excess(problem):
