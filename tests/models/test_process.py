@@ -102,7 +102,7 @@ def test_a_fit_needs_little_memory_beside_its_rows():
 @pytest.mark.slow
 def test_a_file_is_fitted_in_constant_memory(tmp_path):
     lines = [f"{i % 7}.5,{i % 11},{i % 13},1.25,{i % 3},0,{i % 5}.5,{i % 17},{i % 19}\n" for i in range(300_000)]
-    for name, times in (("short", 4), ("long", 12)):  # the short one too has more rows than are ever read ahead
+    for name, times in (("short", 2), ("long", 16)):
         (tmp_path / name).write_text("a,b,c,d,e,f,g,h,y\n" + "".join(lines) * times)
     code = """
         import resource, sys, certifit as cf
@@ -110,11 +110,12 @@ def test_a_file_is_fitted_in_constant_memory(tmp_path):
         for path in sys.argv[1:]:
             cf.LinearRegression().fit(cf.scan_csv(path, target="y"))
             peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
-        print(peaks[1] - peaks[0])
+        print(peaks[2] - peaks[1])
         """
-    done = run(code, tmp_path / "short", tmp_path / "long")
+    short = tmp_path / "short"
+    done = run(code, short, short, tmp_path / "long")  # the allocator keeps some memory of a first fit
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) < 80 << 20  # the rows more are 173 MB; what is read ahead is bounded
+    assert int(done.stdout) < 140 << 20  # the rows more are 302 MB; what is read ahead is bounded
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, "2", True, None])
