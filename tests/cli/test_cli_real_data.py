@@ -74,7 +74,7 @@ CLASSES = {
 def test_classes(cli, shared_data, tmp_path, name):
     target, chosen, least = CLASSES[name]
     rows = pq.read_table(shared_data / name / f"{name}.parquet")
-    csv.write_csv(rows.take(range(0, len(rows), 1 + len(rows) // 60_000)), tmp_path / "rows.csv")
+    csv.write_csv(rows.take(list(range(0, len(rows), 1 + len(rows) // 60_000))), tmp_path / "rows.csv")
     result = cli("fit", "rows.csv", "-t", target, "-o", "fit")
     assert result.exit_code == 0, result.output
     context, errors = read("fit")
