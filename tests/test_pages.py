@@ -35,6 +35,7 @@ def blocks(page: Path) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 @pytest.mark.filterwarnings("ignore")  # peers warn, and certifit does where a page shows that it does
+@pytest.mark.slow
 def test_code_on_pages_runs_and_gives_what_it_shows(page, tmp_path, monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")

@@ -67,6 +67,7 @@ def test_a_target_that_does_not_vary_has_no_best_joint_scale(rng, n, target):
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("size", [1e-7, 1e-10, 1e-12])
+@pytest.mark.slow
 def test_near_copies_are_told_apart_and_the_fit_is_proven(rng, scale, size):
     u, v = noisy(rng)
     X, y = np.c_[u, u + size * v], u + v + 0.1 * rng.normal(size=30)

@@ -63,6 +63,7 @@ def by_one_program(X, side, fit_intercept=True):
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("sides", [class_sides, count_sides])
+@pytest.mark.slow
 def test_small_whole_data_are_never_undecided_and_every_answer_is_proven(rng, sides, fit_intercept):
     kinds = set()
     for _ in range(60):

@@ -18,6 +18,7 @@ CONVERGED, MAX_ITER, ROUNDING, NOT_GRAM = range(4)
 # ---- the optimum ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_face_lies_lower_than_the_answer(core, rng):
     for _ in range(100):
         problem, alphas = small(rng)
@@ -32,6 +33,7 @@ def test_no_face_lies_lower_than_the_answer(core, rng):
             assert gap * max(objective, 1e-14 * scale / 2) <= 1e-13 * (objective + scale)
 
 
+@pytest.mark.slow
 def test_the_gap_is_never_below_the_true_excess(core, rng):
     """2400 states from beside the optimum to far away; the allowance is the rounding of the objective itself."""
     for _ in range(100):

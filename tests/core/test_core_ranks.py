@@ -227,6 +227,7 @@ def test_the_reference_gives_the_published_numbers():
 @pytest.mark.parametrize("measure", [auc, average_precision])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n, name", [(7, "normal"), (60, "integers"), (60, "two values"), (1500, "half equal")])
+@pytest.mark.slow
 def test_a_replicate_is_the_measure_of_the_rows_drawn(core, rng, n, name, weighted, measure):
     scores, labels = SCORES[name](rng, n), labels_of(rng, n)
     weight = rng.random(n) if weighted else None

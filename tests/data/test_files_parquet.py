@@ -108,6 +108,7 @@ def test_300_changed_bits_are_all_noticed_or_harmless(tmp_path, compression):
     assert outcomes.count("error") >= 285  # the rest is what nobody reads: statistics, padding
 
 
+@pytest.mark.slow
 def test_changed_bits_of_the_footer_are_noticed_or_harmless(tmp_path):
     """The footer carries no checksum, but names, types and counts stand in it twice."""
     path = tmp_path / "t.parquet"

@@ -103,6 +103,7 @@ def test_variance_grows_and_bias_falls_with_the_degree(seed):
     assert np.diff(result.bias_squared)[0] < 0 and result.bias_squared[-1] < 0.01 * result.bias_squared[0]
 
 
+@pytest.mark.slow
 def test_the_three_parts_add_up_to_the_expected_error(points, rng, seed):
     degrees = [1, 3, 5]
     result = bias_variance(
@@ -190,6 +191,7 @@ def test_standard_errors_are_those_of_leaving_out_a_training_set(points):
     np.testing.assert_allclose(whole.variance_standard_error[0], errors[1], rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_standard_errors_are_the_scatter_over_other_draws(points):
     for degree in (1, 5):  # much bias, and next to none
         results = [

@@ -225,6 +225,7 @@ def test_too_many_terms_are_counted_and_refused(degree, n_features, count):
         Polynomial(degree).fit(np.ones((2, n_features)))
 
 
+@pytest.mark.slow
 def test_ten_thousand_terms_are_allowed():
     assert Polynomial(10_000).fit([[0.0], [1.0]]).exponents_.shape == (10_000, 1)
 

@@ -41,6 +41,7 @@ def test_what_fit_left_is_verified_in_memory_and_from_its_file(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 def test_a_nudge_of_any_coefficient_is_refused(name):
     model, *data = samples()[name]
     first = -1 if model.fit_intercept else 0

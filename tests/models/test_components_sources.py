@@ -154,6 +154,7 @@ PLACES = {"parquet": _parquet, "a folder of parquet": _folder, "csv": _csv, "pol
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("model", MODELS)
+@pytest.mark.slow
 def test_every_place_gives_the_bits_of_memory(rng, tmp_path, place, model):
     table = _table(rng)
     in_memory = MODELS[model]().fit(cf.from_arrow(table, weight="w"))

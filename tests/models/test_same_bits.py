@@ -52,6 +52,7 @@ def redundant(X: Any) -> Any:
 @pytest.mark.parametrize("condition", [well, ill, redundant])
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "bool"])
+@pytest.mark.slow
 def test_threads_and_chunks_do_not_change_a_bit(rng, model, dtype, condition):
     X = condition((rng.normal(size=(700, 4)) * 3 + 1).astype(np.float32 if dtype == "float64" else dtype))
     X = X.astype(dtype if dtype != "float64" else np.float64)

@@ -148,6 +148,7 @@ def test_constant_and_repeated_columns_are_named(name, rng):
 
 
 @pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.slow
 def test_every_place_of_the_rows_gives_the_same_bits(name, rng, tmp_path):
     make, X, y = drawn(name, rng)
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)

@@ -113,6 +113,7 @@ def test_multipliers_are_found_where_none_are_given(name):
 
 @pytest.mark.parametrize("size", [1e-4, 1e-2, 0.3])
 @pytest.mark.parametrize("name", sorted(set(CASES) - {"a linear programme"}))
+@pytest.mark.slow
 def test_points_beside_the_solution_are_refused(name, size, rng):
     case = CASES[name]
     for _ in range(10):

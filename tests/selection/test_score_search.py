@@ -95,6 +95,7 @@ def test_levels_of_a_category_go_together(problem, rng, monkeypatch):
     assert "place" in model.selected_features_ and model.estimator_.coef_.shape == (1, 4)
 
 
+@pytest.mark.slow
 def test_redundant_columns_without_a_penalty_are_refitted(problem, rng, monkeypatch):
     X, z = problem
     X = np.column_stack([X, X[:, 0] - X[:, 1]])

@@ -132,6 +132,7 @@ def test_any_estimator_is_selected_for_by_refits(rng):
     )
 
 
+@pytest.mark.slow
 def test_a_classifier_keeps_its_face(seed):
     X, y = make_classification(120, 6, n_informative=3, n_redundant=0, random_state=seed)
     labels = np.array(["no", "yes"])[y]
