@@ -176,3 +176,14 @@ def test_no_certificate_is_below_the_truth_on_nasty_data(name, case):
     model.coef_ = model.coef_ * (1 + 1e-3 * rng.normal(size=model.coef_.shape))
     excess, _ = truth.excess(model.coef_, model.intercept_)
     assert is_true(model.certify(X, y, weight), excess)
+
+
+@pytest.mark.parametrize("name", ["poisson", "gamma"])
+def test_a_penalty_too_weak_to_matter_costs_no_digits_where_the_rows_settle_all_weights(name, rng):
+    X = rng.normal(size=(25, 2))
+    y = target(name, X @ [0.5, -0.3], rng)
+    model = fitted(name, X, y, alpha=1e-12)
+    excess, _ = Truth(name, X, y, alpha=1e-12).excess(model.coef_, model.intercept_)
+    assert excess <= model.certificate_.value < 1e-15
+    model.coef_[1] *= 1 + 1e-4
+    assert not cf.verify(model, X, y)
