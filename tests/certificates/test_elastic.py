@@ -70,7 +70,7 @@ def test_a_nudge_of_a_ten_thousandth_is_refused_where_the_first_dual_point_is_of
 
 def test_the_rounding_of_means_is_relative_to_the_spread_of_columns_not_to_their_offset():
     rng = np.random.default_rng(5)
-    X = rng.normal(size=(16, 2)) + [0.0, 5e10]
+    X = rng.normal(size=(16, 2)) + np.array([0.0, 5e10])
     y = X[:, 1] - 5e10 + rng.normal(size=16)
     model = cf.ElasticNet(alpha=1.0, l1_ratio=0.1).fit(X, y)
     model.coef_[0] += 1e-3

@@ -264,7 +264,7 @@ class ElasticLeastSquares(GramUnits, ElasticTask):
     @property
     def norms_about(self) -> Array:
         """Norms about the shifts, raised by what twofold sums about other shifts may have hidden."""
-        return np.sqrt(np.maximum(np.diagonal(self.gram.sums)[:-2], 0.0)) + NORM_ERROR * self.norms
+        return np.asarray(np.sqrt(np.maximum(np.diagonal(self.gram.sums)[:-2], 0.0)) + NORM_ERROR * self.norms)
 
     @property
     def means(self) -> Array:
