@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import certifit as cf
+from tests.hunt.references.numbers import ratio, rational
+from tests.hunt.references.quadratic import Kinked
 
 
 @pytest.mark.parametrize("alpha", [10.0, 0.3])
@@ -44,3 +46,32 @@ def test_states_whose_squares_overflow_are_not_certified_and_warn_of_nothing(rng
     model.coef_ = np.array([1e-3, -1.0])
     found = model.certify(X, y)
     assert not found.holds and found.value > 0.5
+
+
+@pytest.mark.parametrize("case", [0, 4])
+def test_a_nudge_of_a_ten_thousandth_is_refused_where_the_first_dual_point_is_off_by_rounding(case):
+    # A slope that rounding puts beyond its l1 strength costs the first dual point 1e-10 to 1e-8 of the objective.
+    rng = np.random.default_rng(case)
+    u, v, w = rng.normal(size=(3, 33))
+    X, y = np.column_stack([u, 1e-8 * v, u + 1e-9 * w]), 0.4 * u + 0.8 * v + rng.normal(size=33)
+    model = cf.Lasso(alpha=1e-8, penalty_factors=[0.5, 0.5, 1.0]).fit(X, y)
+    assert model.certificate_.value < 1e-13
+    l1 = [rational(1e-8) * rational(factor) for factor in (0.5, 0.5, 1.0)]
+    truth = Kinked(X, y, None, True, [rational(0.0)] * 3, l1)
+    best, is_proven = truth.best(truth.units(model.coef_, model.intercept_))
+    assert is_proven
+    for j in np.flatnonzero(model.coef_):
+        other = copy.deepcopy(model)
+        other.coef_[j] *= 1 + 1e-4
+        objective = truth.objective(truth.units(other.coef_, other.intercept_))
+        assert ratio(objective - best.objective, objective) <= other.certify(X, y).value
+        assert not cf.verify(other, X, y)
+
+
+def test_the_rounding_of_means_is_relative_to_the_spread_of_columns_not_to_their_offset():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(16, 2)) + np.array([0.0, 5e10])
+    y = X[:, 1] - 5e10 + rng.normal(size=16)
+    model = cf.ElasticNet(alpha=1.0, l1_ratio=0.1).fit(X, y)
+    model.coef_[0] += 1e-3
+    assert model.coef_.all() and model.certify(X, y).rounding < 1e-8

@@ -190,3 +190,22 @@ def test_the_middle_is_found_where_sums_of_weights_round():
     assert median_scale(r, tied) * 0.6744897501960817 == pytest.approx(2.0)
     halves = np.array([0.1, 0.2, 0.3, 0.1, 0.2, 0.3])  # pairs across the middle are a tie, however sums round
     assert median_scale(np.arange(1.0, 7.0), halves) * 0.6744897501960817 == pytest.approx(3.5)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_penalty_cut_for_a_tiny_column_is_counted_in_the_excess(rng, scale):
+    X = rng.normal(size=(20, 2)) * [1.0, 1e-150]
+    y = X[:, 0] + rng.standard_t(2, size=20)
+    model = fitted(X, y, scale=scale, alpha=0.01)
+    assert model.certificate_.holds
+    model.coef_ = model.coef_ + np.array([0.0, 1e-4])  # moves no score, and adds 5e-11 to the penalty
+    truth = true_excess(model, X, y)
+    assert 1e-12 < truth <= model.certify(X, y).value <= 2 * truth
+
+
+def test_a_pull_is_known_where_the_squares_of_scales_overflow(rng):
+    X, y = rng.normal(size=(20, 1)) * 1e-180, rng.standard_t(2, size=20) * 1e-180
+    for size in (0.0, 1.0, 1e3):
+        model = fitted(X, y, alpha=1e-10)
+        model.coef_ = np.array([size])
+        assert true_excess(model, X, y) <= model.certify(X, y).value

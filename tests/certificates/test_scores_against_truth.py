@@ -176,3 +176,23 @@ def test_no_certificate_is_below_the_truth_on_nasty_data(name, case):
     model.coef_ = model.coef_ * (1 + 1e-3 * rng.normal(size=model.coef_.shape))
     excess, _ = truth.excess(model.coef_, model.intercept_)
     assert is_true(model.certify(X, y, weight), excess)
+
+
+@pytest.mark.parametrize("name", ["poisson", "gamma"])
+def test_a_penalty_too_weak_to_matter_costs_no_digits_where_the_rows_settle_all_weights(name, rng):
+    X = rng.normal(size=(25, 2))
+    y = target(name, X @ [0.5, -0.3], rng)
+    model = fitted(name, X, y, alpha=1e-12)
+    excess, _ = Truth(name, X, y, alpha=1e-12).excess(model.coef_, model.intercept_)
+    assert excess <= model.certificate_.value < 1e-15
+    model.coef_[1] *= 1 + 1e-4
+    assert not cf.verify(model, X, y)
+
+
+def test_an_objective_lost_to_rounding_is_not_called_the_best_where_the_null_model_has_none(rng):
+    # Scores of 0 fit a mean of 1 exactly; weights on a column of 1e-100 make an objective of 1e-208 above that 0.
+    X, y = rng.normal(size=(9, 2)) * np.array([1.0, 1e-100]), np.ones(9)
+    model = cf.GLM(cf.families.NegativeBinomial(alpha=1.0), fit_intercept=False).fit(X, y)
+    assert model.certificate_.holds and not model.coef_.any()
+    model.coef_ = np.array([0.0, 1e-4])
+    assert not model.certify(X, y).holds

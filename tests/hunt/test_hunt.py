@@ -22,17 +22,9 @@ from tests.hunt.truth import SquaresTruth
 SEED = 14
 CASES = 10
 
-# Estimators with findings that are open, each with the reason; a row goes when its cause is mended.
-KNOWN: dict[str, str] = {
-    "GammaRegressor": "a warning of NumPy (invalid value in multiply) where a perturbed state is judged: case 4",
-    "GLM inverse Gaussian": "a warning of NumPy (overflow in dot) in fit, the target about 1e-100: case 0",
-}
-
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_no_claim_is_false(name: str, request: pytest.FixtureRequest) -> None:
-    if name in KNOWN:
-        request.applymarker(pytest.mark.xfail(reason=KNOWN[name], strict=False))
+def test_no_claim_is_false(name: str) -> None:
     findings = []
     for case in range(CASES):
         record = ESTIMATORS[name].run(SEED, case)

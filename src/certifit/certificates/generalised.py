@@ -40,6 +40,7 @@ GAP = "weak duality, or self-concordance with the slopes of the penalty: both bo
 LOCAL = "the Newton decrement at the state: a local estimate, no proof"
 ESTIMATE = "the Newton decrement of a convex objective: an estimate, no proof"
 PIECE_ROWS = 4096
+FIRM = 1e4  # a condition number that no weak penalty keeps down: it would leave one of 1 / sqrt(WEAK) at least
 FLAT = 1e6  # a condition number of scaled columns from which on "flat" is said
 
 
@@ -155,10 +156,14 @@ def bound_at(task: GeneralisedLinear, point: Array, tolerance: float) -> Curvatu
     whole = task.of_sums(sums, point)
     assert whole.hessian is not None and sums.largest is not None
     here = ScorePoint(task, point, sums, whole, sums.largest)
+    curvature, places, near_copies = Curvature(whole.hessian), np.arange(task.size), None
     weak = is_weak(task.l2, np.diagonal(whole.hessian))
+    if curvature.condition <= FIRM:  # the rows settle all directions: weak penalties cost nothing beside them
+        weak = np.zeros_like(weak)
     at, price = _without(task, whole, point, weak)
     assert at.hessian is not None
-    curvature, places, near_copies = Curvature(at.hessian), np.arange(task.size), None
+    if weak.any():
+        curvature = Curvature(at.hessian)
     if curvature.n_flat:
         near_copies = related(task.source, ((task.l2 > 0) & ~weak)[:-1], task.fit_intercept)
     if near_copies is not None:

@@ -218,18 +218,19 @@ class LongExcess:
     objective: Decimal
     excess: Decimal
     null: Decimal
+    is_zero: bool  # no coefficient and no offset: all scores are exactly 0
 
     @property
     def is_exact_fit(self) -> bool:
         """Whether the value is relative to the null model's objective."""
-        return bool(self.objective < Decimal(EXACT_FIT) * self.null)
+        return bool(self.null > 0 and self.objective < Decimal(EXACT_FIT) * self.null)
 
     @property
     def relative(self) -> float:
         """The excess relative to the objective, or at an exact fit to the null model's; rounded up."""
         base = self.null if self.is_exact_fit else self.objective
         if not base > 0:
-            return 0.0  # the objective is 0, and no objective is below it
+            return 0.0 if self.is_zero else np.inf  # else an objective above 0 may have been lost to rounding
         with _digits(40):
             return float(self.excess / base) * (1 + 1e-9)
 
@@ -247,7 +248,8 @@ def long_excess(problem: LongProblem, at: Array, null: Array | None, aim: float)
                 low = _lower_bound(own, _decimals(at), Decimal(aim), digits, budget)
                 if low is not None:
                     objective = own.value(_decimals(at))
-                    return LongExcess(objective, max(objective - low, ZERO), _null(own, null, digits))
+                    is_zero = not at.any() and not problem.rows.offset.any()
+                    return LongExcess(objective, max(objective - low, ZERO), _null(own, null, digits), is_zero)
             except _TooLong:
                 return None
             except _TooFewDigits:

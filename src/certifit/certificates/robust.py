@@ -89,14 +89,17 @@ class Largest:
         return Largest(max(self.value, other.value))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # far states: what is infinite or not a number proves nothing
 @one_blas_thread
 def certify(task: RobustRegression, state: RobustWeights, tolerance: float) -> Certificate:
     """How far the objective at the state can be above its minimum."""
     at = task.point(state)
     sums = task.sums_at(at)
     objective = task.objective(at, sums, task.is_joint)
-    scale, is_exact = _relative_to(task, at, sums, objective)
+    beyond = task.beyond_pull(state, at.scale)  # the minimum with a penalty cut for tiny columns is a lower bound
+    scale, is_exact = _relative_to(task, at, sums, objective + beyond)
     gap, rounding, literal = _bounds(task, state, at, sums, objective)
+    gap, literal = gap + beyond, None if literal is None else literal + beyond
     if literal is not None and literal + SAFETY * literal <= tolerance * scale:
         gap, rounding, literal = literal, 0.0, None  # over all weights, without a condition
     drift = _drift(task, state, at, objective)

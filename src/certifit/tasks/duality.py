@@ -54,11 +54,12 @@ class _Dual:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # far states: what is infinite or not a number proves nothing
-def duality_gap(task: ElasticTask, state: Weights, enough: float = 0.0) -> Gap:
-    """The gap at a state, scaled. Further dual points are tried where the first proves less than `enough`, relative.
+def duality_gap(task: ElasticTask, state: Weights, enough: float = 0.0, floor: float | None = None) -> Gap:
+    """The gap at a state, scaled. Further dual points are tried where those before prove less than `enough`, relative.
 
-    The first is off by the errors of q, the second by their squares, at the price of products of columns. The third is
-    orthogonal to all columns: it proves what least squares proves, less the penalty, however small that is.
+    The first is off by the errors of q, the second by their squares, at the price of products of columns: it is tried
+    where the first proves less than `floor`, None meaning enough. The third is orthogonal to all columns: it proves
+    what least squares proves, less the penalty, however small that is.
     """
     penalty, (weights, intercept) = task.penalty, task.to_scaled(state)
     gap, beyond = _nothing_proven(task, state), task.penalty_beyond(state)
@@ -68,7 +69,10 @@ def duality_gap(task: ElasticTask, state: Weights, enough: float = 0.0) -> Gap:
         return gap
     if gap.objective == 0:
         return replace(gap, value=0.0)
-    for make, all_columns in ((_residuals, False), (_settled, False), (_residuals, True)):
+    second = enough if floor is None else floor
+    for make, all_columns, aim in ((_residuals, False, 0.0), (_settled, False, second), (_residuals, True, enough)):
+        if gap.relative <= aim:
+            break
         dual = _dual(task, state, make(task, state), all_columns)
         if dual is not None:
             brackets = brackets_of(penalty, weights, dual.q)
@@ -77,8 +81,6 @@ def duality_gap(task: ElasticTask, state: Weights, enough: float = 0.0) -> Gap:
             # With the largest strengths cut the minimum is smaller, the objective by no more than what was cut.
             found = replace(gap, value=dual.distance / 2 + float(brackets.sum()) + beyond, rounding=rounding)
             gap = found if found.relative < gap.relative else gap  # never a NaN
-        if gap.relative <= enough:
-            break
     return gap
 
 
@@ -101,7 +103,7 @@ def _residuals(task: ElasticTask, state: Weights) -> _Dual:
     at, total = task.residual_at(state), task.sum_weight
     level, off = _level(task, state), _level_error(task, state)
     error = (at.rounding[1:] + at.unit * np.sqrt(at.magnitude) * task.norms) / total
-    error = error + (abs(level) * MATRIX_ERROR + off) * task.norms / np.sqrt(total)
+    error = error + (abs(level) * MATRIX_ERROR + off) * task.norms_about / np.sqrt(total)
     return _Dual(at.gradient[1:] / total - level * task.means, error, 0.0)
 
 

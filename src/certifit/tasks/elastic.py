@@ -20,6 +20,7 @@ from certifit.statistics.gram import Gram, Scaling, centred_gram, gram
 from certifit.statistics.residual import MATRIX_ERROR, Residual, residual
 from certifit.tasks.normal_equations import LARGEST_PENALTY, GramUnits, Weights
 
+NORM_ERROR = 2.0**-40  # of a norm about 0: the root of what twofold sums of squares lose, and more
 NO_SPREAD = 1e-14  # of a column's mean square about its shift: a variance below it is rounding
 
 
@@ -111,6 +112,11 @@ class ElasticTask(ABC):
     @abstractmethod
     def norms(self) -> Array:
         """At least the norms of the centred columns."""
+
+    @property
+    def norms_about(self) -> Array:
+        """At least the norms of the columns about their shifts, which the roundings of `means` are relative to."""
+        return self.norms
 
     @property
     @abstractmethod
@@ -254,6 +260,11 @@ class ElasticLeastSquares(GramUnits, ElasticTask):
     def norms(self) -> Array:
         """Norms of the scaled columns."""
         return self.gram.norms
+
+    @property
+    def norms_about(self) -> Array:
+        """Norms about the shifts, raised by what twofold sums about other shifts may have hidden."""
+        return np.asarray(np.sqrt(np.maximum(np.diagonal(self.gram.sums)[:-2], 0.0)) + NORM_ERROR * self.norms)
 
     @property
     def means(self) -> Array:

@@ -143,11 +143,14 @@ class NormalEquations(GramUnits):
         """
         weights, _ = self.to_scaled(state)
         kept = float(np.sum((np.sqrt(self.penalty) * weights) ** 2))
-        root = np.sqrt(self.alpha) * np.sqrt(self.gram.sum_weight)
+        return kept, self._beyond(np.sqrt(self.alpha) * np.sqrt(self.gram.sum_weight), state)
+
+    def _beyond(self, root: float, state: Weights) -> float:
+        """sum_j (root w_j)^2 over the columns whose (root scale_j)^2 may have been cut to LARGEST_PENALTY."""
+        s = self.gram.scaling
         with np.errstate(over="ignore"):
-            is_cut = root * self.gram.scaling.scale > ALMOST_LARGEST * np.sqrt(LARGEST_PENALTY)
-            beyond = np.sum((root * (state.coef[is_cut] * self.gram.scaling.y_scale)) ** 2)
-        return kept, float(min(beyond, LARGEST_PENALTY))
+            is_cut = root * s.scale > ALMOST_LARGEST * np.sqrt(LARGEST_PENALTY)
+            return float(min(np.sum((root * (state.coef[is_cut] * s.y_scale)) ** 2), LARGEST_PENALTY))
 
     @property
     def rank(self) -> int:

@@ -222,13 +222,26 @@ class RobustRegression(LeastSquares):
         return max(float(np.sqrt(about / self.gram.sum_weight + mean * mean)), LEAST_SIZE)
 
     def pull(self, scale: float) -> Array:
-        """W times the strength of the penalty on every scaled weight, at a scale in scaled units."""
-        strength, s = self.strength * self.gram.sum_weight, self.gram.scaling
+        """W times the strength of the penalty on every scaled weight, at a scale in scaled units, kept finite.
+
+        Powers of two are put together before they meet a number: the squares of scales alone overflow.
+        """
+        strength = self.strength * self.gram.sum_weight
         if strength == 0:
             return np.zeros(self.gram.n_columns)
+        share, power = np.frexp(self._penalty_unit(scale))
+        powers = 2 * (np.frexp(self.gram.scaling.scale)[1] - 1) - power
         with np.errstate(over="ignore", under="ignore"):
-            pull = strength * s.scale**2 / (s.y_scale if self.is_joint else scale)
-            return np.asarray(np.minimum(pull, LARGEST_PENALTY))
+            return np.asarray(np.minimum(np.ldexp(strength / share, powers), LARGEST_PENALTY))
+
+    def beyond_pull(self, state: RobustWeights, scale: float) -> float:
+        """At most what the penalty adds to the objective above that of `pull`, where that was kept finite."""
+        root = np.sqrt(self.strength) * np.sqrt(self.gram.sum_weight) / np.sqrt(self._penalty_unit(scale))
+        return self._beyond(float(root), state) / (2 * self.gram.sum_weight)
+
+    def _penalty_unit(self, scale: float) -> float:
+        """What the strength is divided by: the penalty of a joint scale is not relative to it."""
+        return self.gram.scaling.y_scale if self.is_joint else scale
 
     def point(self, state: RobustWeights) -> Point:
         """The state in scaled units."""
