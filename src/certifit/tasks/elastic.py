@@ -16,11 +16,10 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.penalties import ElasticPenalty
-from certifit.statistics.gram import Gram, Scaling, centred_gram, gram
+from certifit.statistics.gram import NO_SPREAD, Gram, Scaling, centred_gram, gram
 from certifit.statistics.residual import MATRIX_ERROR, Residual, residual
 from certifit.tasks.normal_equations import LARGEST_PENALTY, GramUnits, Weights
 
-NO_SPREAD = 1e-14  # of a column's mean square about its shift: a variance below it is rounding
 
 
 @dataclass(frozen=True)
