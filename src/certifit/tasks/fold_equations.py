@@ -101,8 +101,9 @@ class FoldEquations:
     def equations(self, split: int, alpha: float | None, train: Gram | None = None) -> NormalEquations:
         """The system of the training rows of a split. alpha None means 1 / sum of their weights."""
         train = self.pair(split)[0] if train is None else train
-        resum = lambda: self.pair(split, True)[0]  # noqa: E731
-        return NormalEquations(train, alpha, self.fit_intercept, resum, self.names, self.standardize)
+        return NormalEquations(
+            train, alpha, self.fit_intercept, lambda: self.pair(split, True)[0], self.names, self.standardize
+        )
 
     def _cells(self, number: int, twofold: bool) -> CellGrams:
         """The sums of a round, made when first asked for."""
