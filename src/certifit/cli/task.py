@@ -11,6 +11,7 @@ from certifit.cli.request import Request
 from certifit.data.tasks import CLASSES, QUANTITY, TASKS
 from certifit.report.text import joined, visible
 
+NO_SPREAD = 1e-15  # of the mean of a target: a standard deviation below it is rounding
 MOST_NAMED = 20  # so many labels of mostly one row each are names
 
 
@@ -89,9 +90,26 @@ def _task(choice: Choice, source: Any) -> tuple[str, list[str]]:
     from certifit.data.target import task_of
 
     found = task_of(source)
+    if found.constant is not None:
+        raise ValueError(constant_target(source.target, found.constant))
     task = choice.recognised(found.name)
     is_doubtful = "--task" in found.sentence and task == found.name
     return task, [found.sentence] if is_doubtful else []
+
+
+def refuse_constant(model: Any) -> None:
+    """Refuse the fit of a numeric target that does not vary: all of it would be rounding."""
+    mean, spread = model.data_["target_mean"], model.data_["target_sd"]
+    if spread <= NO_SPREAD * abs(mean):
+        raise ValueError(constant_target(model.target_name_, mean))
+
+
+def constant_target(name: str, value: float) -> str:
+    """Why a target of one value is refused."""
+    return (
+        f"Column {name!r} is {value:g} in every row, so there is nothing to predict. Choose another target, or rows "
+        "where it varies."
+    )
 
 
 def _column_kinds(request: Request, rows: Any) -> dict[str, str]:

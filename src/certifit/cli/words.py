@@ -184,7 +184,9 @@ def _rates(context: dict[str, Any]) -> list[str]:
     of = "" if found["positive"] is None else f" of {text.visible(found['labels'][found['positive']], 30)}"
     f1 = f"   F1{of} {text.number(scores['f1']['value'], 3)}"
     lines.append(f"  AUC            {text.number(scores['auc']['value'], 4)}{f1}")
-    losses = f"{text.number(scores['log_loss']['value'], 4)}   class shares alone {text.number(base['log_loss'], 4)}"
+    loss = scores["log_loss"]["value"]
+    shown = text.small_loss(loss) if loss < text.LEAST_LOSS else text.number(loss, 4)
+    losses = f"{shown}   class shares alone {text.number(base['log_loss'], 4)}"
     return [*lines, f"  log loss       {losses}"]
 
 

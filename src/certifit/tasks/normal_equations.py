@@ -139,11 +139,7 @@ class NormalEquations(GramUnits):
     @property
     def penalty_units(self) -> Array:
         """scale_j s_j: what makes a scaled weight one that the penalty counts."""
-        scale = self.gram.scaling.scale
-        if not self.standardize:
-            return scale
-        spreads = self.gram.spreads(self.fit_intercept)
-        return np.where(spreads > 0, spreads, scale)
+        return penalty_units(self.gram, self.fit_intercept, self.standardize)
 
     @property
     def spreads(self) -> Array:
@@ -234,6 +230,14 @@ class NormalEquations(GramUnits):
             norms = np.concatenate([[np.sqrt(self.gram.sum_weight)], norms])
             penalty = np.concatenate([[0.0], penalty])
         return System.of(self.gram.sums[places], low, penalty, norms)
+
+
+def penalty_units(gram: Gram, fit_intercept: bool, standardize: bool) -> Array:
+    """scale_j s_j of the columns of a statistic; s_j is 1 for a column that does not vary."""
+    if not standardize:
+        return gram.scaling.scale
+    spreads = gram.spreads(fit_intercept)
+    return np.where(spreads > 0, spreads, gram.scaling.scale)
 
 
 def data_facts(n_rows: int, sum_weight: float, s: Scaling, mean: float, about: float) -> dict[str, float]:
