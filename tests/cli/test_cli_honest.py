@@ -1,7 +1,5 @@
 """Answers of the command line that must not mislead: constant targets, units, intervals, other rows, tiny losses."""
 
-import csv
-
 import numpy as np
 import pytest
 from conftest import write
@@ -39,7 +37,11 @@ def test_another_unit_changes_neither_winner_nor_penalty_nor_predictions(cli, ro
     rng = np.random.default_rng(0)
     z = columns["a"] - 0.005 * columns["b"]
     y = {"quantity": columns["y"], "counts": rng.poisson(np.exp(z)), "classes": (z + rng.logistic(size=120) > 0) + 3}
-    models = {"quantity": ["--model", "ridge"], "counts": ["--model", "poisson-ridge"], "classes": ["--model", "logistic"]}
+    models = {
+        "quantity": ["--model", "ridge"],
+        "counts": ["--model", "poisson-ridge"],
+        "classes": ["--model", "logistic"],
+    }
     found = []
     for unit in (1.0, 1000.0):
         write(path, columns | {"a": columns["a"] * unit, "y": y[task]})
@@ -65,7 +67,7 @@ def test_a_penalised_fit_has_intervals_from_held_out_rows(cli, rows):
     assert "a Lasso with a penalty has no intervals of its own" in words(refused) and "--fitted-on" in words(refused)
     result = cli("predict", model, path, "--interval", "0.9", "--fitted-on", path, "-o", "p.csv")
     assert result.exit_code == 0, result.output
-    found = np.array([[float(cell) for cell in row] for row in list(csv.reader(open("p.csv")))[1:]])
+    found = np.loadtxt("p.csv", delimiter=",", skiprows=1)
     tuned = cf.CrossValidated(cf.Lasso(standardize=True), {"alpha": [0.05]}, intervals=True)
     tuned.fit(cf.scan_csv(path, target="y"))
     expected = tuned.intervals_.at(cf.scan_csv(path, target="y").select(["a", "b", "c"]), 0.9)
@@ -146,7 +148,9 @@ def test_copies_are_counted_and_kept_together_on_request(cli, copied):
     assert "20 of 60 rows repeat" in (copied.parent / "out" / "report.html").read_text()
     kept = cli("fit", copied, "-t", "y", "-o", "kept", "--model", "linear", "--copies", "together")
     assert kept.exit_code == 0 and "Copies of a row are in the same fold." in words(kept)
-    own = cf.CrossValidated(cf.LinearRegression(), cv=cf.Folds(10, copies="together"), scoring="neg_root_mean_squared_error")
+    own = cf.CrossValidated(
+        cf.LinearRegression(), cv=cf.Folds(10, copies="together"), scoring="neg_root_mean_squared_error"
+    )
     own.fit(cf.scan_csv(copied, target="y"))
     assert f"{-own.cv_results_['mean_test_score'][0]:.3f}"[:4] in kept.output
     refused = cli("fit", copied, "-t", "y", "-o", "x", "--copies", "together", "--group", "a")

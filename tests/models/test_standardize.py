@@ -47,7 +47,7 @@ def problem(name: str) -> tuple[Any, Any, Any]:
         "Gamma": lambda: rng.gamma(2.0, np.exp(z) / 2),
         "ridge": lambda: z + rng.normal(size=150),
     }
-    return X, kinds[name.split()[0]](), rng.uniform(0.5, 2.0, 150)
+    return X, kinds[name.split(maxsplit=1)[0]](), rng.uniform(0.5, 2.0, 150)
 
 
 def answers(model: Any, X: Any) -> Any:
@@ -141,7 +141,9 @@ def test_folds_standardise_by_their_training_rows_alone(name, shape):
     cv = [(np.arange(150) % 3 != k, np.arange(150) % 3 == k) for k in range(3)]
     score = "neg_log_loss" if name == "logistic" else "neg_mean_squared_error"
     model = clone(MODELS[name])
-    found = cf.CrossValidated(model, {"alpha": [1e-3, 0.1]}, cv=[tuple(map(np.flatnonzero, one)) for one in cv], scoring=score)
+    found = cf.CrossValidated(
+        model, {"alpha": [1e-3, 0.1]}, cv=[tuple(map(np.flatnonzero, one)) for one in cv], scoring=score
+    )
     scores = found.fit(X, y).cv_results_["mean_test_score"]
     for candidate, mean in zip(alphas, scores, strict=True):
         errors = []

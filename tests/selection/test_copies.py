@@ -71,7 +71,7 @@ def test_rows_of_no_weight_are_in_no_fold(rows):
 
 def test_few_different_rows_and_groups_are_refused():
     X, y = np.zeros((20, 1)), np.zeros(20)
-    with pytest.raises(ValueError, match="3 folds need 3 different rows. The data has 1"):
+    with pytest.raises(ValueError, match="3 folds need 3 different rows"):
         list(cf.Folds(3, copies="together").split(X, y))
     with pytest.raises(ValueError, match="either groups or copies"):
         list(cf.Folds(3, copies="together").split(np.arange(20.0)[:, None], y, np.arange(20) % 4))

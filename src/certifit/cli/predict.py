@@ -216,8 +216,8 @@ def _fold_intervals(fitted: Any, data: Data, level: float, display: Display) -> 
     n_rows = counted_rows(source)
     if n_rows != fitted.data_["n_rows"]:
         raise ValueError(
-            f"--fitted-on has {n_rows:,} rows, and the model was fitted to {fitted.data_['n_rows']:,}. Give the data of "
-            "the fit."
+            f"--fitted-on has {n_rows:,} rows, and the model was fitted to {fitted.data_['n_rows']:,}. Give the data "
+            "of the fit."
         )
     model = clone(fitted)
     found = fold_intervals(model, Rows.of(model, source), rounds_of(N_FOLDS, source))
@@ -309,9 +309,9 @@ def _no_interval(fitted: Any) -> str:
 
         way = (kind_of(fitted).weaker or "").removeprefix("fit with ")
         return (
-            f"a {type(fitted).__name__} with a penalty has no intervals of its own: the penalty biases predictions. Add "
-            "--fitted-on DATA with the data of the fit for intervals from errors on held-out rows (CV+), or fit with "
-            f"{way or 'alpha 0'}."
+            f"a {type(fitted).__name__} with a penalty has no intervals of its own: the penalty biases predictions. "
+            "Add --fitted-on DATA with the data of the fit for intervals from errors on held-out rows (CV+), or fit "
+            f"with {way or 'alpha 0'}."
         )
     return "this fit has no intervals: its columns repeat each other, or it has no more rows than coefficients."
 

@@ -222,7 +222,8 @@ def _sentences(board: Leaderboard, measure: Measure) -> list[str]:
     error, plus_minus = text.measured(value, board.chosen.standard_error)
     own = measure.own.format(error=error, plus_minus=plus_minus)
     if measure.rate == "log_loss" and value < text.LEAST_LOSS:
-        own = f"the log loss is {text.small_loss(value)}: every row had its class with a probability of 1, but for rounding"
+        sure = "every row had its class with a probability of 1, but for rounding"
+        own = f"the log loss is {text.small_loss(value)}: {sure}"
     return [f"On rows it did not see, {own}.", *_why_chosen(board), _against_baseline(board, measure)]
 
 

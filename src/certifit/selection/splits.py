@@ -254,7 +254,7 @@ def _plain_rows(n_rows: int, y: Array | None, groups: Any) -> Memory:
 def _copied_rows(X: Any, y: Any, groups: Any) -> Memory:
     """Rows whose copies can be told."""
     values = X if hasattr(X, "shape") and not hasattr(X, "columns") else np.asarray(X)
-    if getattr(values, "dtype", None) == object:
+    if values.dtype.kind == "O":
         raise ValueError("Copies of rows with text are found in a scan or a table of Arrow. Use cf.from_arrow.")
     rows = Memory(values, None if y is None else np.asarray(y))
     if groups is not None:
@@ -282,7 +282,8 @@ def _dealt_together(first_of: Array, labels: Array | None, counted: Array | None
     is_first = first_of == np.arange(len(first_of))
     if np.count_nonzero(is_first) < n_cells:
         raise ValueError(
-            f"{n_cells} folds need {n_cells} different rows. The data has {np.count_nonzero(is_first)} and copies of them."
+            f"{n_cells} folds need {n_cells} different rows. The data has {np.count_nonzero(is_first)}, and copies of "
+            "them."
         )
     dealt = _dealt(labels, is_first, n_cells, seed)
     own = np.append(dealt.of(Block(np.zeros((len(first_of), 0)), None, None)), np.int32(NO_CELL))

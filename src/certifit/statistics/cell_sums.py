@@ -167,7 +167,7 @@ def cell_moments(source: Source, cells: Cells, scaling: Scaling | None = None) -
 
 def column_spreads(source: Source, centred: bool) -> Array:
     """Standard deviation of every column, root mean square where not centred; 1 for one that does not vary."""
-    return cell_moments(source, ByRow(1, 0)).spreads(centred)[0]
+    return np.asarray(cell_moments(source, ByRow(1, 0)).spreads(centred)[0])
 
 
 @dataclass(frozen=True)

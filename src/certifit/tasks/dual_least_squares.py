@@ -101,7 +101,7 @@ class RowKernel:
         return data_facts(self.n_rows, self.sum_weight, self.scaling, mean, about)
 
     def _scaling(self) -> Scaling:
-        """One power of two for all columns: the smallest norm is meant in the user's units. One each if standardised."""
+        """One power of two for all columns: the smallest norm is meant in the user's units. One each to standardise."""
         sizes = ColumnSizes.of(self.block)
         if not np.isfinite(sizes.columns).all():
             refuse_nonfinite(self.source)
@@ -185,9 +185,7 @@ class RowKernel:
 class DualLeastSquares(RowKernel):
     """The task of fewer rows than columns; it gathers all rows."""
 
-    def __init__(
-        self, source: Source, alpha: float | None, fit_intercept: bool, standardize: bool = False
-    ) -> None:
+    def __init__(self, source: Source, alpha: float | None, fit_intercept: bool, standardize: bool = False) -> None:
         super().__init__(source, fit_intercept, standardize)
         self._alpha = alpha
         self.factor: Factor = self._factored()

@@ -21,7 +21,6 @@ from certifit.statistics.residual import MATRIX_ERROR, Residual, residual
 from certifit.tasks.normal_equations import LARGEST_PENALTY, GramUnits, Weights
 
 
-
 @dataclass(frozen=True)
 class PenaltyUnits:
     """Columns are the user's times `columns`, the target is the user's times `y_scale`.

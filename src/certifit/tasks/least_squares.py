@@ -26,9 +26,7 @@ SMALL_CHANGE = 0.1  # relative to the size of residuals: beyond it their squares
 class LeastSquares(NormalEquations):
     """The task of rows that are at least as many as columns. alpha None means 1 / sum of weights."""
 
-    def __init__(
-        self, source: Source, alpha: float | None, fit_intercept: bool, standardize: bool = False
-    ) -> None:
+    def __init__(self, source: Source, alpha: float | None, fit_intercept: bool, standardize: bool = False) -> None:
         self.source = source
         self._last: tuple[Weights, Residual] | None = None
         summed = partial(gram, source, centred=fit_intercept)
