@@ -106,10 +106,10 @@ class Request:
         tol: float,
         cv: int | None,
         quiet: bool,
-        copies: str,
         texts: str | None,
         ngrams: int | None,
         min_word_count: int | None,
+        copies: str = "anywhere",
         **others: Any,
     ) -> "Request":
         """From the options of the command line."""
