@@ -36,8 +36,9 @@ WEIGHT_SLACK = 1e-9
 MOST_NAMES = 5
 # What a solver could do better is no advice here: on the rows of its fit the model had a proof.
 NOT_ITS_ROWS = (
-    "There is no proof on this data. The coefficients are far from the best ones for these rows. Either these are not the rows of the fit (other rows, "
-    "or changed values), or the coefficients were changed. Give the data of the fit, or fit again to these rows."
+    "There is no proof on this data. The coefficients are far from the best ones for these rows. Either these are not "
+    "the rows of the fit (other rows, or changed values), or the coefficients were changed. Give the data of the fit, "
+    "or fit again to these rows."
 )
 
 
