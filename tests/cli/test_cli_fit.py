@@ -51,8 +51,8 @@ def test_the_saved_model_is_the_fit(cli, data, saved):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["--model", "ridge", "--cv", "0"], cf.Ridge()),
-        (["--model", "ridge", "--alpha", "0.5"], cf.Ridge(alpha=0.5)),
+        (["--model", "ridge", "--cv", "0"], cf.Ridge(standardize=True)),
+        (["--model", "ridge", "--alpha", "0.5"], cf.Ridge(alpha=0.5, standardize=True)),
         (["--model", "linear"], cf.LinearRegression()),
         (["--cv", "0"], cf.LinearRegression()),
         (["--degree", "2"], cf.LinearRegression(basis=cf.Polynomial(2))),

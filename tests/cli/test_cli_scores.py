@@ -110,7 +110,7 @@ def test_what_does_not_go_together_is_refused_in_words(case, cli, policies):
     assert words in result.stderr
 
 
-def test_a_selection_takes_counts_as_a_quantity(cli, policies, tmp_path):
+def test_a_selection_of_counts_is_one_of_poisson_regression(cli, policies, tmp_path):
     result = cli("select", "policies.csv", "-t", "claims", "-o", "out", "--columns", "a,b", "--cv", "3")
     assert result.exit_code == 0, result.output
-    assert context(tmp_path)["model"]["kind"] == "LinearRegression"
+    assert context(tmp_path)["model"]["kind"] == "GLM"

@@ -25,6 +25,7 @@ MODELS = [
     cf.Ridge(0.0),
     cf.Ridge(0.5, fit_intercept=False),
     cf.Ridge(0.01, basis=cf.Polynomial(2)),
+    cf.Ridge(0.1, standardize=True),
     cf.HuberRegressor(),
     cf.HuberRegressor(scale="mad", fit_intercept=False),
     cf.HuberRegressor(1.5, 0.01, scale=1.0, basis=cf.Polynomial(2)),

@@ -226,7 +226,9 @@ def long_proof(task: GeneralisedLinear, state: Weights, tolerance: float) -> Lon
     if loss is None or task.targets.n_rows * task.size**2 > MOST_WORK or task.loss.concordance is None:
         return None
     rows, s = LongRows.of(task.source, task.fit_intercept), task.strengths
-    at, pulls = state.coef, [Decimal(s.alpha) * (1 - Decimal(s.l1_ratio)) * Decimal(f) for f in s.factors.tolist()]
+    shares = zip(s.factors.tolist(), (task.spreads if s.alpha > 0 else s.factors).tolist(), strict=True)
+    alpha = Decimal(s.alpha) * (1 - Decimal(s.l1_ratio))
+    at, pulls = state.coef, [alpha * Decimal(factor) * Decimal(spread) ** 2 for factor, spread in shares]
     null = None
     if task.fit_intercept:
         at, pulls = np.append(at, state.intercept), [*pulls, Decimal(0)]

@@ -322,7 +322,8 @@ def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certif
     weights, intercept = task.to_scaled(state)
     residual = task.residual_at(state).settled(null, weights, intercept)
     beyond = task.penalty_beyond(state)
-    objective = residual.squares + float(np.sum((np.sqrt(task.strength) * weights) ** 2)) + beyond
+    penalty = float(np.sum((np.sqrt(task.strength) * task.penalty_units * weights) ** 2))
+    objective = residual.squares + penalty + beyond
     scale = residual.scale(objective, null)
     if task.strength > 0:
         gap = _dual_gap(task, residual, weights, objective, scale)
@@ -356,9 +357,9 @@ def _dual_gap(task: DualLeastSquares, residual: Residual, weights: Array, object
     offset = (abs(residual.gradient[0]) + sum_error) ** 2 / total if task.fit_intercept else 0.0  # sum_w mean(r)^2
     # Columns are at most 2 in size, and their mean is off by as much as its rounding.
     error = residual.rounding[1:] + 2 * sum_error + 16 * UNIT * abs(residual.gradient[0])
-    error = error + MATRIX_ERROR * task.strength * np.abs(weights)
+    error = error + MATRIX_ERROR * task.penalty * np.abs(weights)
     with np.errstate(over="ignore"):
-        root = np.sqrt(task.strength)
+        root = np.sqrt(task.strength) * task.penalty_units
         gap = float((_norm(residual.gradient[1:] / root) + _norm(error / root)) ** 2 + offset)
     if gap > scale * UNIT:
         gap = min(gap, max(objective - _dual_objective(task), 0.0) + SAFETY * objective)
@@ -371,8 +372,8 @@ def _dual_objective(task: DualLeastSquares) -> float:
     a = task.factor.solve(target)
     weights = task.combine(a)
     # Centring rounds by some n u of what was there before: at most 2 and the mean.
-    unit = (len(a) + 4) * UNIT * float(task.roots @ np.abs(a))
-    error = _norm(unit * (2 + np.abs(task.mean)))
+    unit = (len(a) + 8) * UNIT * float(task.roots @ np.abs(a))
+    error = _norm(unit * (2 + np.abs(task.mean)) / task.penalty_units)
     lost = 2 * unit * (2 + abs(task.y_mean)) + (2 * _norm(weights) + error) * error
     return float(s * (2 * (a @ target) - s * (a @ a) - weights @ weights - lost))
 

@@ -181,7 +181,9 @@ def long_proof(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float)
     if task.labels[1] * task.size**2 > MOST_WORK:
         return None
     rows, n_columns = LongRows.of(task.source, task.fit_intercept), state.coef.shape[1]
-    pulls, at, null = [Decimal(task.alpha)] * n_columns, state.coef.T, None
+    spreads = task.spreads if task.alpha > 0 else np.ones(n_columns)
+    pulls = [Decimal(task.alpha) * Decimal(spread) ** 2 for spread in spreads.tolist()]
+    at, null = state.coef.T, None
     if task.fit_intercept:
         pulls, at, null = [*pulls, Decimal(0)], np.vstack([at, state.intercept]), np.log(task.shares)
     # A vector added to all classes changes no chance: without a penalty the last class needs no weights of its own.

@@ -11,7 +11,7 @@ from certifit.cli.errors import say
 from certifit.cli.models import AUTO, Choice, unwrapped
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
-from certifit.cli.task import settle
+from certifit.cli.task import refuse_constant, settle
 from certifit.cli.validation import decomposed, validated
 from certifit.data.tasks import CLASSES
 
@@ -74,6 +74,8 @@ def _fit(request: Request, choice: Choice, degree: int | None, rule: str, source
     display.step("fitting")
     first = next(iter(candidates.values()))
     model = (unwrapped(first, choice.kind, notes) if board is None else board.chosen.model).fit(rows)
+    if setting.classes is None:
+        refuse_constant(model)
     if board is not None and board.chosen is not board.best and _leaves_no_noise(model):
         board = replace(board, prefer=None)
         model = board.chosen.model.fit(rows)

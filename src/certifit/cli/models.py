@@ -51,7 +51,7 @@ def _linear(asked: Asked) -> Any:
 def _ridge(asked: Asked) -> Any:
     from certifit.models.linear import Ridge
 
-    return Ridge(asked.own.get("alpha"), **asked.common)
+    return Ridge(asked.own.get("alpha"), standardize=True, **asked.common)
 
 
 def _lasso(asked: Asked) -> Any:
@@ -90,19 +90,19 @@ def _gamma(asked: Asked) -> Any:
 def _poisson_ridge(asked: Asked) -> Any:
     from certifit.models.glm import PoissonRegressor
 
-    return _tuned(PoissonRegressor(**asked.common), asked, "alpha", "alpha")
+    return _tuned(PoissonRegressor(standardize=True, **asked.common), asked, "alpha", "alpha")
 
 
 def _gamma_ridge(asked: Asked) -> Any:
     from certifit.models.glm import GammaRegressor
 
-    return _tuned(GammaRegressor(**asked.common), asked, "alpha", "alpha")
+    return _tuned(GammaRegressor(standardize=True, **asked.common), asked, "alpha", "alpha")
 
 
 def _logistic(asked: Asked) -> Any:
     from certifit.models.logistic import LogisticRegression
 
-    return _tuned(LogisticRegression(**asked.common), asked, "alpha", "alpha")
+    return _tuned(LogisticRegression(standardize=True, **asked.common), asked, "alpha", "alpha")
 
 
 def _discriminant(asked: Asked, covariance: str = "shared") -> Any:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from certifit.cli.paths import CSV_TYPES, PARQUET, Data, find_data, reading, rea
 from certifit.cli.progress import Display
 from certifit.report.text import joined, plural, visible
 
+N_FOLDS = 10  # of intervals from held-out rows
 MOST_NUMBERS = 1 << 22  # probabilities that are held at a time
 
 
@@ -32,6 +33,11 @@ MOST_NUMBERS = 1 << 22  # probabilities that are held at a time
     help="Add columns lower and upper that hold a new row with this probability, such as 0.95; of a generalised linear "
     "model, that hold its mean.",
 )
+@click.option(
+    "--fitted-on", "fitted_on", multiple=True, metavar="DATA",
+    help="With --interval: the data of the fit, for intervals from errors on held-out rows (CV+), which a model with a "
+    "penalty needs. The model is fitted again without each of 10 folds; a model file holds no rows.",
+)  # fmt: skip
 @click.option("--proba", is_flag=True, help="Of classes: add a column p(LABEL) with the probability of each.")
 @offset_options
 @reading_options
@@ -41,6 +47,7 @@ def predict(
     data: tuple[str, ...],
     out: str,
     interval: float | None,
+    fitted_on: tuple[str, ...],
     proba: bool,
     offset: str | None,
     exposure: str | None,
@@ -55,22 +62,29 @@ def predict(
     """
     if interval is not None and not 0 < interval < 1:
         raise click.UsageError(f"--interval must be between 0 and 1, such as 0.95. Got {interval:g}.")
+    if fitted_on and interval is None:
+        raise click.UsageError("--fitted-on is for intervals. Add --interval L, such as 0.9.")
     model_path, found = readable_file(model, "a model file"), find_data(data, **reading(**others))
+    seen = find_data(fitted_on, **reading(**others)) if fitted_on else None
     if out != "-":
         _refuse_output(out, model_path, *map(Path, found.files))
         refuse_inside(out, data)
     from certifit.modelfile import load
 
     fitted = load(model_path)
-    _refuse_options(fitted, interval, proba)
+    _refuse_options(fitted, interval, proba, seen is not None)
     beside = offsets_there(fitted, found.names(), quiet, offset=offset, exposure=exposure)
     with Display(quiet or out == "-") as display:
         display.step("reading types")
         source, ignored = matched(fitted, found, display, **beside)
         if ignored and not quiet:
             say(f"Ignored {plural(len(ignored), 'column')} that the model does not use: {joined(ignored, 10)}.")
+        between = _own_intervals(fitted, interval)
+        if seen is not None and interval is not None:
+            display.step("fitting without each fold")
+            between = _fold_intervals(fitted, seen, interval, display)
         display.step("predicting")
-        predicted = _labels(fitted, source, proba) if is_of_classes(fitted) else _numbers_of(fitted, source, interval)
+        predicted = _labels(fitted, source, proba) if is_of_classes(fitted) else _numbers_of(fitted, source, between)
         n_rows = _write(*predicted, out)
     if source.skipped and not quiet:
         say(f"Skipped {plural(source.skipped, 'bad row')}: they have no prediction.")
@@ -84,7 +98,7 @@ def is_of_classes(fitted: Any) -> bool:
     return hasattr(fitted, "classes_")
 
 
-def _refuse_options(fitted: Any, interval: float | None, proba: bool) -> None:
+def _refuse_options(fitted: Any, interval: float | None, proba: bool, has_rows: bool) -> None:
     """What the model cannot give."""
     if not hasattr(fitted, "predict"):
         raise ValueError(f"the model file holds a {type(fitted).__name__}, which predicts nothing.")
@@ -96,7 +110,7 @@ def _refuse_options(fitted: Any, interval: float | None, proba: bool) -> None:
         return
     if proba:
         raise ValueError("--proba is for classes, and this model predicts a quantity. Use --interval L.")
-    if interval is not None and fitted.inference_ is None:
+    if interval is not None and fitted.inference_ is None and not has_rows:
         raise ValueError(_no_interval(fitted))
 
 
@@ -178,7 +192,39 @@ def _numbers(source: Any) -> Any:
 Predicted = tuple[Iterator[Any], Any]  # record batches, and their schema
 
 
-def _numbers_of(fitted: Any, source: Any, interval: float | None) -> Predicted:
+Between = Callable[..., Any]  # rows -> rows x (lower, upper)
+
+
+def _own_intervals(fitted: Any, level: float | None) -> Between | None:
+    """Those of the law of the errors, which a fit without a penalty has."""
+    return None if level is None else lambda rows, **options: fitted.predict_interval(rows, level, **options)
+
+
+def _fold_intervals(fitted: Any, data: Data, level: float, display: Display) -> Between:
+    """CV+: intervals from the errors of fits on rows that they did not see, with no law assumed."""
+    from sklearn.base import clone
+
+    from certifit.selection.intervals import fold_intervals
+    from certifit.selection.rows import Rows
+    from certifit.selection.splits import counted_rows, rounds_of
+
+    if fitted.data_["sum_weight"] != fitted.data_["n_rows"]:
+        raise ValueError("--fitted-on is for a fit without row weights: intervals from held-out errors count rows.")
+    if any(getattr(fitted, f"{role}_name_", None) for role in ("offset", "exposure")):
+        raise ValueError("--fitted-on is for a fit without offset and exposure: errors of rates are not alike.")
+    source, _ = matched(fitted, data, display, target=fitted.target_name_)
+    n_rows = counted_rows(source)
+    if n_rows != fitted.data_["n_rows"]:
+        raise ValueError(
+            f"--fitted-on has {n_rows:,} rows, and the model was fitted to {fitted.data_['n_rows']:,}. Give the data "
+            "of the fit."
+        )
+    model = clone(fitted)
+    found = fold_intervals(model, Rows.of(model, source), rounds_of(N_FOLDS, source))
+    return lambda rows, **options: found.at(rows, level, **options)
+
+
+def _numbers_of(fitted: Any, source: Any, between: Between | None) -> Predicted:
     """Predictions, with their intervals where wanted."""
     import pyarrow as pa
 
@@ -186,17 +232,17 @@ def _numbers_of(fitted: Any, source: Any, interval: float | None) -> Predicted:
     from certifit.data.source import block_rows
     from certifit.report.passes import predict_block, with_offset
 
-    names = ("prediction",) if interval is None else ("prediction", "lower", "upper")
+    names = ("prediction",) if between is None else ("prediction", "lower", "upper")
     schema = pa.schema([(name, pa.float64()) for name in names])
 
     def of(run: Any) -> Any:
         columns = [predict_block(fitted, source, run.X, run.first_row, run.offset)]
-        if interval is not None:
+        if between is not None:
             rows, options = with_offset(source, run.X, run.offset)
-            columns += list(fitted.predict_interval(rows, interval, **options).T)
+            columns += list(between(rows, **options).T)
         return record_batch(columns, schema)
 
-    if interval is not None:
+    if between is not None:
         # An interval needs the columns spelt out, so runs are cut to suit their number.
         size = block_rows(len(fitted.coef_))
         source = source.resized(size, size)
@@ -262,7 +308,11 @@ def _no_interval(fitted: Any) -> str:
         from certifit.report.kinds import kind_of
 
         way = (kind_of(fitted).weaker or "").removeprefix("fit with ")
-        return f"a ridge fit has no intervals: its penalty biases predictions. Use {way or 'alpha 0'} for them."
+        return (
+            f"a {type(fitted).__name__} with a penalty has no intervals of its own: the penalty biases predictions. "
+            "Add --fitted-on DATA with the data of the fit for intervals from errors on held-out rows (CV+), or fit "
+            f"with {way or 'alpha 0'}."
+        )
     return "this fit has no intervals: its columns repeat each other, or it has no more rows than coefficients."
 
 

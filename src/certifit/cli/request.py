@@ -32,6 +32,11 @@ _AFTER: tuple[Callable[[Any], Any], ...] = (
     ),
     click.option("--offset", metavar="NAME", help="Column that is added to the score of a row, with weight 1."),
     click.option("--group", metavar="NAME", help="Column whose equal values stay in one fold (customer, patient)."),
+    click.option(
+        "--copies", type=click.Choice(["anywhere", "together"]), default="anywhere", show_default=True,
+        help="Folds of rows that are equal in every column and the target. together: all in one fold, so that no row "
+        "is predicted by a model that saw its copy.",
+    ),
     click.option("--columns", metavar="A,B,C", help="Columns to fit from. Default: all that have no other part."),
     click.option("--categories", metavar="A,B,C", help="Columns of whole numbers that are codes of categories."),
     click.option(
@@ -84,6 +89,7 @@ class Request:
     model: dict[str, Any]
     cv: int | None = None
     quiet: bool = False
+    copies: str = "anywhere"
     texts: Texts = field(default_factory=Texts)
 
     @staticmethod
@@ -103,9 +109,12 @@ class Request:
         texts: str | None,
         ngrams: int | None,
         min_word_count: int | None,
+        copies: str = "anywhere",
         **others: Any,
     ) -> "Request":
         """From the options of the command line."""
+        if copies != "anywhere" and group is not None:
+            raise click.UsageError("--copies together does not go with --group: a group stays together, copies or not.")
         if cv == 1:
             raise click.UsageError("--cv is the number of folds: 2 or more, or 0 for none. Got 1.")
         encoding = {name: others.pop(name) for name in ENCODING}
@@ -115,7 +124,7 @@ class Request:
         roles = {"target": target, "weight": weight, "columns": listed_names(columns), "group": group}
         roles |= {"offset": offset, "exposure": exposure}
         model = {"fit_intercept": not no_intercept, "tol": tol}
-        return Request(found, out, roles, encoding, model, cv, quiet, words)
+        return Request(found, out, roles, encoding, model, cv, quiet, copies, words)
 
     def encoder(self, names: Sequence[str], with_words: bool = False) -> Any:
         """How the model reads the columns of a scan, which have these names; with_words: free text by its words."""

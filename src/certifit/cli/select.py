@@ -15,9 +15,9 @@ from certifit.cli.task import Setting, settle
 from certifit.cli.validation import validated
 from certifit.data.tasks import CLASSES, COUNTS, POSITIVE, TASKS
 
-MODELS = ("linear", "ridge", *(kind for kind, row in KINDS.items() if row.predicts == CLASSES))
-# Counts and positive targets are selected for as quantities, by least squares.
-SELECTED: dict[str, tuple[str, ...]] = COMPARED | {COUNTS: (), POSITIVE: ()}
+MODELS = ("linear", "ridge", "poisson", "gamma", *(kind for kind, row in KINDS.items() if row.predicts == CLASSES))
+# Without a penalty: one that suits all columns suits no subset of them.
+SELECTED: dict[str, tuple[str, ...]] = COMPARED | {COUNTS: ("poisson",), POSITIVE: ("gamma",)}
 
 
 @click.command(short_help="Choose the columns that predict best; write the model and a report.")
@@ -38,7 +38,8 @@ SELECTED: dict[str, tuple[str, ...]] = COMPARED | {COUNTS: (), POSITIVE: ()}
     click.option(
         "--model", "kind", type=click.Choice([AUTO, *MODELS]), default=AUTO, show_default=True,
         help="Of a quantity: linear: least squares, with p-values. ridge: with a penalty, without p-values. "
-        "Of classes: as for `certifit fit`. auto: linear, discriminant or, with free text, bernoulli-nb.",
+        "Of counts: poisson. Of positive quantities: gamma. Of classes: as for `certifit fit`. auto: linear, poisson, "
+        "gamma, discriminant or, with free text, bernoulli-nb.",
     ),
     click.option("--alpha", type=float, metavar="A", help="Strength of the ridge penalty. Default: 1 / rows."),
     click.option(
@@ -53,7 +54,8 @@ def select(*, direction: str, wanted: str, fixed: str | None, kind: str, task: s
     """Choose columns of DATA by cross-validation, fit to them and write a report and the model to DIR.
 
     A column of the data is in or out as a whole: the levels of a category go together, and so do the words of a text.
-    The error of every step, for classes the log loss, is measured on rows that the fits did not see.
+    The error of every step is measured on rows that the fits did not see: the root mean squared error, of counts and
+    positive quantities the mean deviance, of classes the log loss.
 
     The files are those of `certifit fit`, and selection.csv with one row a step.
 
@@ -100,6 +102,7 @@ def _select(
 ) -> Done:
     from certifit.report.validation import SAME_FOLDS, chosen_entry, selection_facts, validation_facts
     from certifit.selection.leaders import CLASS_SCORE, RMSE
+    from certifit.selection.scoring import own_scoring
     from certifit.selection.wrappers import BackwardSelection, ForwardSelection
 
     setting = settle(request, choice, source, no_intercept=not request.model["fit_intercept"])
@@ -111,7 +114,7 @@ def _select(
     are_refits = _are_refits(estimator, rows) if is_quantity else True
     display.step("selecting columns")
     make = {"forward": ForwardSelection, "backward": BackwardSelection}[direction]
-    scoring = RMSE if is_quantity else CLASS_SCORE
+    scoring = (own_scoring(estimator, None) or RMSE) if is_quantity else CLASS_SCORE
     with display.yielding(are_refits):
         selector = make(estimator, wanted, cv=folds, scoring=scoring, fixed=fixed).fit(rows)
     chosen = rows.select(selector.selected_features_)
@@ -137,6 +140,8 @@ def _are_refits(estimator: Any, rows: Any) -> bool:
     """Whether sums over rows do not tell the errors of subsets; then it says so."""
     from sklearn.base import clone
 
+    if not hasattr(estimator, "fold_equations"):
+        return not estimator.has_fold_sums(rows)
     if clone(estimator).fold_equations(rows, []) is not None:
         return False
     say(f"Warning: fewer rows than columns, so every subset is refitted, which takes long. {_FASTER}")

@@ -1,7 +1,7 @@
 """What is predicted, a quantity, counts or classes; from which columns; by which models."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
@@ -11,6 +11,9 @@ from certifit.cli.request import Request
 from certifit.data.tasks import CLASSES, QUANTITY, TASKS
 from certifit.report.text import joined, visible
 
+MANY_COPIES = 0.02  # share of the rows from which copies make figures on held-out rows too good
+MOST_HASHED = 50_000_000  # cells of a table that are hashed unasked
+NO_SPREAD = 1e-15  # of the mean of a target: a standard deviation below it is rounding
 MOST_NAMED = 20  # so many labels of mostly one row each are names
 
 
@@ -29,15 +32,46 @@ class Setting:
     classes: Any = None
     positive: Any = None
     notes: list[str] = field(default_factory=list)
+    copies: str = "anywhere"
 
     def folds(self, n_splits: int) -> tuple[Any, str | None]:
         """The folds that the rows allow, stratified for classes; None where there are none. A sentence says why."""
         from certifit.selection.leaderboard import folds_for
 
-        return folds_for(self.rows, n_splits, is_classes=self.classes is not None)
+        return folds_for(self.rows, n_splits, is_classes=self.classes is not None, copies=self.copies)
 
 
 def settle(request: Request, choice: Choice, source: Any, **shared: bool) -> Setting:
+    """What `_settled` finds, with a note on rows that are copies of others."""
+    setting = _settled(request, choice, source, **shared)
+    return replace(setting, copies=request.copies, notes=[*setting.notes, *_copy_notes(request, setting)])
+
+
+def _copy_notes(request: Request, setting: Setting) -> list[str]:
+    """How many rows repeat others, and what that means for figures on held-out rows. One pass, unless it is long."""
+    from certifit.data.copies import copies
+    from certifit.selection.splits import TOGETHER
+
+    rows = setting.rows if setting.classes is None else setting.rows.coded(setting.classes)
+    if request.copies != TOGETHER and (rows.n_rows or 0) * rows.n_features > MOST_HASHED:
+        return []
+    found = copies(rows)
+    if not found.n_copies:
+        return []
+    share = found.n_copies / found.n_rows
+    words = f"{found.n_copies:,} of {found.n_rows:,} rows repeat an earlier row in every column and the target."
+    if request.copies == TOGETHER:
+        return [f"{words} Copies of a row are in the same fold."]
+    if share < MANY_COPIES or request.roles["group"] is not None or request.cv == 0:
+        return [words]
+    return [
+        f"{words} Warning: with {100 * share:.0f} % copies, rows are predicted by models that saw their copies, so "
+        "figures on new rows are too good unless new rows repeat old ones as often. To keep copies in one fold, add "
+        "--copies together."
+    ]
+
+
+def _settled(request: Request, choice: Choice, source: Any, **shared: bool) -> Setting:
     """Look at the target and, where words may matter, at the columns. shared: options that auto takes, if given."""
     task, notes = _task(choice, source)
     shared |= {role: request.roles.get(role) is not None for role in OFFSETS}
@@ -89,9 +123,26 @@ def _task(choice: Choice, source: Any) -> tuple[str, list[str]]:
     from certifit.data.target import task_of
 
     found = task_of(source)
+    if found.constant is not None:
+        raise ValueError(constant_target(source.target, found.constant))
     task = choice.recognised(found.name)
     is_doubtful = "--task" in found.sentence and task == found.name
     return task, [found.sentence] if is_doubtful else []
+
+
+def refuse_constant(model: Any) -> None:
+    """Refuse the fit of a numeric target that does not vary: all of it would be rounding."""
+    mean, spread = model.data_["target_mean"], model.data_["target_sd"]
+    if spread <= NO_SPREAD * abs(mean):
+        raise ValueError(constant_target(model.target_name_, mean))
+
+
+def constant_target(name: str, value: float) -> str:
+    """Why a target of one value is refused."""
+    return (
+        f"Column {name!r} is {value:g} in every row, so there is nothing to predict. Choose another target, or rows "
+        "where it varies."
+    )
 
 
 def _column_kinds(request: Request, rows: Any) -> dict[str, str]:

@@ -65,7 +65,10 @@ def _class_leaderboard(context: dict[str, Any]) -> list[str]:
         for row in rows
     ]
     target = text.visible(context["model"]["target"], 60)
-    return [f"{target} on new rows, {_folds(context['validation'])}", "", *_table([head, *cells])]
+    one_class = [row["name"] for row in rows if row["f1"][0] == "–" and row["accuracy"][0] != "–"]
+    always = f"No F1 of {text.joined(one_class, 5)}: every row is put in the same class." if one_class else ""
+    notes = ["", *_wrapped(always)] if always else []
+    return [f"{target} on new rows, {_folds(context['validation'])}", "", *_table([head, *cells]), *notes]
 
 
 def _capital(words: str) -> str:
@@ -182,9 +185,14 @@ def _rates(context: dict[str, Any]) -> list[str]:
     lines = _wrapped(shares + (f" and {more} more" if more > 0 else ""), "  classes        ")
     lines.append(f"  right class    {text.percent(scores['accuracy']['value'])}{label}{where}")
     of = "" if found["positive"] is None else f" of {text.visible(found['labels'][found['positive']], 30)}"
+    called = [row["label"] for row in found["rows"] if row["predicted"]]
     f1 = f"   F1{of} {text.number(scores['f1']['value'], 3)}"
+    if len(called) == 1:
+        f1 = f"   no F1: every row is called {text.visible(called[0], 30)}"
     lines.append(f"  AUC            {text.number(scores['auc']['value'], 4)}{f1}")
-    losses = f"{text.number(scores['log_loss']['value'], 4)}   class shares alone {text.number(base['log_loss'], 4)}"
+    loss = scores["log_loss"]["value"]
+    shown = text.small_loss(loss) if loss < text.LEAST_LOSS else text.number(loss, 4)
+    losses = f"{shown}   class shares alone {text.number(base['log_loss'], 4)}"
     return [*lines, f"  log loss       {losses}"]
 
 

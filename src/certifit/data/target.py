@@ -12,7 +12,7 @@ Of numbers, with s the skewness m_3 / m_2^(3/2) of all rows of positive weight, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -36,6 +36,7 @@ class Task:
 
     name: str
     sentence: str
+    constant: float | None = None  # the one number that a numeric target is in every row
 
     @property
     def is_classes(self) -> bool:
@@ -60,11 +61,13 @@ def task_of(source: Source) -> Task:
         if kind != "number":
             break
         shapes.append(Shape.of(found))
-        if shapes[-1].low < 0 and (len(values) > MOST_CODES or not shapes[-1].is_whole):
+        if shapes[-1].low < 0 and (len(values) > MOST_CODES or (len(values) > 1 and not shapes[-1].is_whole)):
             break
     if kind != "number":
         return _TASKS[kind](f"{column.target!r}", values)
-    return _task_of_numbers(f"{column.target!r}", values, reduce(add, shapes, Shape()), _has_exposure(source))
+    shape = reduce(add, shapes, Shape())
+    task = _task_of_numbers(f"{column.target!r}", values, shape, _has_exposure(source))
+    return replace(task, constant=shape.low) if shape.n > 0 and shape.low == shape.high else task
 
 
 def _task_of_text(name: str, values: set[Any]) -> Task:

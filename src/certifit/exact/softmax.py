@@ -17,7 +17,7 @@ from certifit.data.columns import Array
 from certifit.exact import balls
 from certifit.exact.balls import Ball, ball
 from certifit.exact.minimum import Minimum, NoMinimum, minimum
-from certifit.exact.penalised import FLAT, THEOREM
+from certifit.exact.penalised import FLAT, THEOREM, Penalty
 from certifit.exact.proof import Bounds, ExactProof, NoProof, refined, relative
 from certifit.exact.rows import PLAIN, Asked, ExactRows
 from certifit.exact.scores import Evaluation
@@ -33,8 +33,7 @@ class SoftmaxProblem:
     columns: Any
     codes: list[int]
     shares: list[Ball]
-    alpha: Ball
-    n_penalised: int  # columns that come first
+    l2: list[Ball]  # of the columns that are penalised, which come first
     held: list[list[Ball]]
     free: list[tuple[int, int]]
     _transposed: Any = field(default=None, repr=False)
@@ -53,8 +52,8 @@ class SoftmaxProblem:
             weights[k][j] = t
         scores = [(self.columns * balls.column(row)).entries() for row in weights]
         rows = [_cross_entropy(z, own) for z, own in zip(zip(*scores, strict=True), self.codes, strict=True)]
-        squares = [w * w for row in weights for w in row[: self.n_penalised]]
-        value = balls.dot(self.shares, [row[0] for row in rows]) + self.alpha * balls.total(squares) / 2
+        squares = [s * w * w for row in weights for s, w in zip(self.l2, row, strict=False)]
+        value = balls.dot(self.shares, [row[0] for row in rows]) + balls.total(squares) / 2
         chances = list(zip(*(row[1] for row in rows), strict=True))
         slopes = [self._slope(k, chances[k], weights[k]) for k in range(len(weights))]
         slope = [slopes[k][j] for k, j in self.free]
@@ -65,9 +64,8 @@ class SoftmaxProblem:
     def _slope(self, k: int, chances: Any, weights: list[Ball]) -> list[Ball]:
         left = [s * (p - int(c == k)) for s, p, c in zip(self.shares, chances, self.codes, strict=True)]
         sums = (self._transposed * balls.column(left)).entries()
-        return [
-            s + self.alpha * w * int(j < self.n_penalised) for j, (s, w) in enumerate(zip(sums, weights, strict=True))
-        ]
+        pulls = [*self.l2, *[ball(0)] * (len(sums) - len(self.l2))]
+        return [s + pull * w for s, pull, w in zip(sums, pulls, weights, strict=True)]
 
     def _hessian(self, chances: list[Any]) -> Any:
         """Block (k, l): sum_i share_i p_ik ((k = l) - p_il) a_i a_i'."""
@@ -82,8 +80,8 @@ class SoftmaxProblem:
         for a, (k, i) in enumerate(self.free):
             for b, (other, j) in enumerate(self.free):
                 matrix[a, b] = blocks[k, other][i, j] if k <= other else blocks[other, k][j, i]
-            if i < self.n_penalised:
-                matrix[a, a] += self.alpha
+            if i < len(self.l2):
+                matrix[a, a] += self.l2[i]
         return matrix
 
 
@@ -99,10 +97,11 @@ class SoftmaxFit:
     """A stored state of softmax regression, and its rows."""
 
     def __init__(
-        self, rows: ExactRows, alpha: float, fit_intercept: bool, coef: Array, intercept: Array,
+        self, rows: ExactRows, penalty: Penalty, fit_intercept: bool, coef: Array, intercept: Array,
         asked: Asked = PLAIN,
     ) -> None:  # fmt: skip
-        self.rows, self.alpha, self.fit_intercept = rows, alpha, fit_intercept
+        self.rows, self.penalty, self.fit_intercept = rows, penalty, fit_intercept
+        self.alpha = penalty.alpha
         self.aside, self.claims_exact_fit = asked.aside, asked.claims_exact_fit
         self.coef, self.intercept = np.asarray(coef), np.asarray(intercept)
         self.codes = [int(code) for code in rows.y]
@@ -117,6 +116,7 @@ class SoftmaxFit:
         weight = balls.balls(self.rows.weight.tolist())
         whole = balls.total(weight)
         self.shares = [w / whole for w in weight]
+        self.l2 = self.penalty.strengths(self.rows, self.fit_intercept)[1]
         every = list(range(self.rows.n_columns))
         state = self._state()
         at = self._problem(every, state, []).at([])
@@ -142,7 +142,8 @@ class SoftmaxFit:
     def _problem(self, places: list[int], held: list[list[Ball]], free: list[tuple[int, int]]) -> SoftmaxProblem:
         ones = np.ones((self.rows.n_rows, int(self.fit_intercept)))
         columns = balls.matrix(np.hstack([self.rows.X[:, places], ones]))
-        return SoftmaxProblem(columns, self.codes, self.shares, ball(self.alpha), len(places), held, free)
+        l2 = [self.l2[j] for j in places]
+        return SoftmaxProblem(columns, self.codes, self.shares, l2, held, free)
 
     def _minimum(self, every: list[int], state: list[list[Ball]]) -> Minimum | NoMinimum:
         places = [j for j in every if j not in self.aside]

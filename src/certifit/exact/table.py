@@ -64,7 +64,7 @@ def set_aside(certificate: Certificate, names: tuple[str, ...]) -> frozenset[int
 
 
 def _least_squares(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
-    penalty = Penalty.ridge(float(model.alpha_), rows.n_columns)
+    penalty = Penalty.ridge(float(model.alpha_), rows.n_columns, bool(getattr(model, "standardize", False)))
     return ScoreFit(rows.dense(), Squared(), penalty, model.fit_intercept, model.coef_, model.intercept_, asked).proof()
 
 
@@ -76,7 +76,8 @@ def _sparse(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
 
 def _generalised(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
     s = model._strengths(list(rows.names), float(model.alpha_))
-    penalty = Penalty(s.alpha, s.l1_ratio, s.factors, s.lower, s.upper)
+    standardize = bool(model.standardize)
+    penalty = Penalty(s.alpha, s.l1_ratio, s.factors, s.lower, s.upper, standardize, has_target_unit=False)
     w, b = model._weights().coef, model._weights().intercept
     return ScoreFit(rows.dense(), model._loss(), penalty, bool(model.fit_intercept), w, b, asked).proof()
 
@@ -85,8 +86,9 @@ def _logistic(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
     labelled = rows.dense().of_classes()
     if len(model.classes_) == 2:
         return _generalised(model, labelled, asked)
+    penalty = Penalty.ridge(float(model.alpha_), rows.n_columns, bool(model.standardize))
     fit_intercept = bool(model.fit_intercept)
-    return SoftmaxFit(labelled, float(model.alpha_), fit_intercept, model.coef_, model.intercept_, asked).proof()
+    return SoftmaxFit(labelled, penalty, fit_intercept, model.coef_, model.intercept_, asked).proof()
 
 
 def _huber(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:

@@ -59,7 +59,7 @@ def to_bytes(model: Any) -> bytes:
         "estimator": key,
         "format": FORMAT,
         "library": certifit.__version__,
-        "parameters": {name: plain(getattr(model, name)) for name in entry.parameters},
+        "parameters": entry.parameters_of(model),
     }
     try:
         check_metadata(metadata)
@@ -88,7 +88,7 @@ def check_metadata(metadata: dict[str, Any]) -> Entry:
         "estimator": TEXT,
         "format": INTEGER,
         "library": VERSION,
-        "parameters": entry.parameters,
+        "parameters": entry.parameters_in(metadata.get("parameters")),
     }
     check({**entry.family.fitted(metadata), **entry.own, **head}, metadata, "metadata")
     return entry

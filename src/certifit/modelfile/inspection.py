@@ -97,7 +97,8 @@ _SQUARES = f"{_MEAN} {_RESIDUAL}^2 / (2 {_MEAN})"
 
 
 def _factor(metadata: Metadata, spread: str) -> str:
-    names = {"factors": metadata["penalty"]["has_factors"], spread: metadata["parameters"]["standardize"]}
+    has_factors = metadata.get("penalty", {}).get("has_factors", False)
+    names = {"factors": has_factors, spread: metadata["parameters"].get("standardize", False)}
     return "".join(f"{name} * " for name, is_there in names.items() if is_there)
 
 
@@ -106,7 +107,7 @@ def _within(metadata: Metadata) -> str:
 
 
 def _ridge(metadata: Metadata) -> str:
-    return f"{_SQUARES} + {metadata['solution']['alpha']:g}/2 |w|^2"
+    return f"{_SQUARES} + {metadata['solution']['alpha']:g}/2 {_factor(metadata, 'sd^2')}|w|^2"
 
 
 def _lasso(metadata: Metadata) -> str:
@@ -171,9 +172,9 @@ def _scores(term: str) -> Callable[[Metadata], str]:
     """The mean of a term, and the penalty of a model of scores."""
 
     def objective(metadata: Metadata) -> str:
-        given, penalty = metadata["parameters"], metadata["penalty"]
-        ratio, factors = float(given["l1_ratio"]), "factors * " if penalty["has_factors"] else ""
-        parts = {f"{ratio:g} {factors}|w|_1": ratio, f"{1 - ratio:g}/2 {factors}|w|^2": 1 - ratio}
+        given, ratio = metadata["parameters"], float(metadata["parameters"]["l1_ratio"])
+        first, second = _factor(metadata, "sd"), _factor(metadata, "sd^2")
+        parts = {f"{ratio:g} {first}|w|_1": ratio, f"{1 - ratio:g}/2 {second}|w|^2": 1 - ratio}
         mixed = " + ".join(part for part, share in parts.items() if share)
         strength = "1/sum_i weight_i" if given["alpha"] is None else f"{given['alpha']:g}"
         own = "" if given["alpha"] == 0 else f" + {strength} ({mixed})"

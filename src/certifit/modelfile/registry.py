@@ -12,7 +12,7 @@ from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.family import Family
 from certifit.modelfile.linear import LINEAR
 from certifit.modelfile.robust import PARAMETERS, ROBUST
-from certifit.modelfile.schema import COUNT_FROM_1, FLAG, SETTING_FROM_0, SHARE, OrNull, Spec, brief
+from certifit.modelfile.schema import COUNT_FROM_1, FLAG, SETTING_FROM_0, SHARE, Check, OrNull, Spec, brief, plain
 from certifit.modelfile.sparse import PENALTY
 
 
@@ -20,7 +20,8 @@ from certifit.modelfile.sparse import PENALTY
 class Entry:
     """Where a class stands, the legal values of its parameters, its family, and what its metadata says beyond that.
 
-    Basis, encoder, penalty factors, bounds and priors are stored apart.
+    Basis, encoder, penalty factors, bounds and priors are stored apart. switches: parameters that are False unless the
+    file has them.
     """
 
     module: str  # of certifit.models
@@ -28,6 +29,17 @@ class Entry:
     parameters: Mapping[str, Spec]
     own: Mapping[str, Spec] = field(default_factory=dict)
     family: Family = LINEAR
+    switches: tuple[str, ...] = ()
+
+    def parameters_in(self, found: Any) -> Mapping[str, Spec]:
+        """The legal parameters of a file that has these."""
+        on = [name for name in self.switches if isinstance(found, dict) and name in found]
+        return {**self.parameters, **dict.fromkeys(on, SWITCHED_ON)}
+
+    def parameters_of(self, model: Any) -> dict[str, Any]:
+        """The parameters of a model, as a file has them."""
+        own = {name: plain(getattr(model, name)) for name in self.parameters}
+        return own | {name: True for name in self.switches if getattr(model, name)}
 
     def load_class(self) -> type[Any]:
         """The class; models are imported when one is needed."""
@@ -35,6 +47,8 @@ class Entry:
         return found
 
 
+SWITCHED_ON = Check("true", lambda value: value is True)
+_STANDARDIZE = ("standardize",)
 _SPARSE: Mapping[str, Spec] = {
     "alpha": SETTING_FROM_0,
     "fit_intercept": FLAG,
@@ -44,7 +58,12 @@ _SPARSE: Mapping[str, Spec] = {
 }
 REGISTRY: Mapping[str, Entry] = {
     "linear_regression": Entry("linear", "LinearRegression", {"fit_intercept": FLAG, "tol": SETTING_FROM_0}),
-    "ridge": Entry("linear", "Ridge", {"alpha": OrNull(SETTING_FROM_0), "fit_intercept": FLAG, "tol": SETTING_FROM_0}),
+    "ridge": Entry(
+        "linear",
+        "Ridge",
+        {"alpha": OrNull(SETTING_FROM_0), "fit_intercept": FLAG, "tol": SETTING_FROM_0},
+        switches=_STANDARDIZE,
+    ),
     "lasso": Entry("sparse", "Lasso", _SPARSE, {"penalty": PENALTY}),
     "elastic_net": Entry("sparse", "ElasticNet", {**_SPARSE, "l1_ratio": SHARE}, {"penalty": PENALTY}),
     "huber_regressor": Entry("robust", "HuberRegressor", PARAMETERS, {"robust": ROBUST}),
@@ -59,11 +78,17 @@ REGISTRY: Mapping[str, Entry] = {
         "count_naive_bayes", "MultinomialNB", counts.MULTINOMIAL_PARAMETERS, family=counts.MULTINOMIAL
     ),
     "logistic_regression": Entry(
-        "logistic", "LogisticRegression", scores.CLASS_PARAMETERS, family=scores.family(has_classes=True)
+        "logistic",
+        "LogisticRegression",
+        scores.CLASS_PARAMETERS,
+        family=scores.family(has_classes=True),
+        switches=_STANDARDIZE,
     ),
-    "poisson_regressor": Entry("glm", "PoissonRegressor", scores.PARAMETERS, family=scores.family()),
-    "gamma_regressor": Entry("glm", "GammaRegressor", scores.PARAMETERS, family=scores.family()),
-    "glm": Entry("glm", "GLM", scores.PARAMETERS, family=scores.family(has_law=True)),
+    "poisson_regressor": Entry(
+        "glm", "PoissonRegressor", scores.PARAMETERS, family=scores.family(), switches=_STANDARDIZE
+    ),
+    "gamma_regressor": Entry("glm", "GammaRegressor", scores.PARAMETERS, family=scores.family(), switches=_STANDARDIZE),
+    "glm": Entry("glm", "GLM", scores.PARAMETERS, family=scores.family(has_law=True), switches=_STANDARDIZE),
     "perceptron": Entry("perceptron", "Perceptron", perceptron.PARAMETERS, family=perceptron.PERCEPTRON),
     "pca": Entry("components", "PCA", components.PARAMETERS, family=components.COMPONENTS),
 }

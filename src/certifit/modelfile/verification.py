@@ -34,6 +34,12 @@ DIGITS_SLACK = 1e-6  # last bits of the sums on another processor
 DIRECTIONS_SLACK = math.log10(GROWTH)
 WEIGHT_SLACK = 1e-9
 MOST_NAMES = 5
+# What a solver could do better is no advice here: on the rows of its fit the model had a proof.
+NOT_ITS_ROWS = (
+    "There is no proof on this data. The coefficients are far from the best ones for these rows. Either these are not "
+    "the rows of the fit (other rows, or changed values), or the coefficients were changed. Give the data of the fit, "
+    "or fit again to these rows."
+)
 
 
 @dataclass(frozen=True)
@@ -154,6 +160,9 @@ def _data_reasons(model: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[st
 
 
 def _value_reasons(certificate: Certificate, stored: Certificate) -> Iterator[str]:
+    if certificate.fault and stored.holds:
+        yield NOT_ITS_ROWS
+        return
     if certificate.fault:
         yield f"There is no proof on this data. {certificate.fault}"
         return

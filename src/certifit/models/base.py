@@ -97,7 +97,7 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
         columns = self._fold_columns(source)
         if columns is None or has_fewer_rows(columns[0]):
             return None
-        return FoldEquations(columns[0], rounds, bool(self.fit_intercept), columns[1])
+        return FoldEquations(columns[0], rounds, bool(self.fit_intercept), columns[1], self._is_standardised())
 
     def fold_path(
         self, source: Source, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
@@ -127,7 +127,7 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
         for model, own in self.by_system(candidates):
             alphas = [model.strength_of(candidates[i]) for i in own]
             columns = model._fold_columns(source)
-            if columns is None or columns[1] is not None:
+            if columns is None or columns[1] is not None or model._is_standardised():  # spreads change with every row
                 return None
             leave = dual_leave_one_out if has_fewer_rows(columns[0]) else leave_one_out
             parts.append(leave(columns[0], alphas, bool(model.fit_intercept)))
@@ -143,8 +143,11 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
         is_polynomial = isinstance(self.basis, Polynomial)
         if has_fewer_rows(mapped):
             is_simple = gaps is None and not is_polynomial
-            return dual_fold_path(mapped, rounds, alphas, bool(self.fit_intercept)) if is_simple else None
-        path = fold_path(FoldEquations(mapped, rounds, bool(self.fit_intercept), gaps), alphas)
+            if not is_simple:
+                return None
+            return dual_fold_path(mapped, rounds, alphas, bool(self.fit_intercept), self._is_standardised())
+        folds = FoldEquations(mapped, rounds, bool(self.fit_intercept), gaps, self._is_standardised())
+        path = fold_path(folds, alphas)
         # A smallest norm is meant in the columns of a training set's own range.
         return None if is_polynomial and path.is_redundant else path
 
@@ -183,10 +186,10 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
         self._check_parameters()
         source = fit_source(self, X, y, None)
         every = self.fold_equations(source, [])
-        if every is None or every.gaps is not None:
+        if every is None or every.gaps is not None or every.standardize:
             raise ValueError(
-                "Leaving rows out one by one needs at least as many rows as columns, no missing values and no "
-                "penalised polynomial basis. Use CrossValidated(model, intervals=True)."
+                "Leaving rows out one by one needs at least as many rows as columns, no missing values, no "
+                "penalised polynomial basis and no standardize=True. Use CrossValidated(model, intervals=True)."
             )
         self.coef_, self.intercept_ = np.zeros(len(every.names)), 0.0  # fitted as far as reading rows goes
         return left_out_fits(every.source, self._penalty_strength(), bool(self.fit_intercept))
@@ -243,7 +246,7 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
 
     def _task(self, source: Source, alpha: float | None) -> Any:
         """What is minimised on these rows."""
-        return least_squares_task(source, alpha, bool(self.fit_intercept))
+        return least_squares_task(source, alpha, bool(self.fit_intercept), self._is_standardised())
 
     def _solved(self, task: Any) -> Run:
         return solve(task)
@@ -274,6 +277,10 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
 
     def _penalty_strength(self) -> float | None:
         raise NotImplementedError
+
+    def _is_standardised(self) -> bool:
+        """Whether the penalty is one of weights times the standard deviations of their columns."""
+        return False
 
     def _check_parameters(self) -> None:
         check_number("tol", self.tol)

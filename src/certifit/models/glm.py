@@ -163,6 +163,9 @@ class PoissonRegressor(GeneralisedRegressor):
     fit_intercept : bool, default True
         The intercept is never penalised.
     penalty_factors, bounds : as for Lasso
+    standardize : bool, default False
+        Penalise s_j w_j instead of w_j, s_j the standard deviation of a column (without an intercept, the root mean
+        square): the fit of standardised columns, told in the units of the columns. Another unit then changes nothing.
     solver : "auto" or the name of a solver
     basis, encoder : as for LinearRegression
     tol : float >= 0 or None, default None
@@ -192,6 +195,7 @@ class PoissonRegressor(GeneralisedRegressor):
         fit_intercept: bool = True,
         penalty_factors: Any = None,
         bounds: Any = None,
+        standardize: bool = False,
         solver: Any = "auto",
         basis: Any = None,
         encoder: Any = None,
@@ -204,6 +208,7 @@ class PoissonRegressor(GeneralisedRegressor):
         self.fit_intercept = fit_intercept
         self.penalty_factors = penalty_factors
         self.bounds = bounds
+        self.standardize = standardize
         self.solver = solver
         self.basis = basis
         self.encoder = encoder
@@ -270,7 +275,7 @@ class GLM(GeneralisedRegressor):
         None is the family's first: identity, logit, log. Others: "probit", "cloglog", "sqrt", "inverse", ...
     alpha : float >= 0, default 0.0
         Strength of the penalty. `summary` needs 0.
-    l1_ratio, fit_intercept, penalty_factors, bounds, solver, basis, encoder, tol, step_tol, max_iter :
+    l1_ratio, fit_intercept, penalty_factors, bounds, standardize, solver, basis, encoder, tol, step_tol, max_iter :
         as for PoissonRegressor
 
     Attributes
@@ -298,6 +303,7 @@ class GLM(GeneralisedRegressor):
         fit_intercept: bool = True,
         penalty_factors: Any = None,
         bounds: Any = None,
+        standardize: bool = False,
         solver: Any = "auto",
         basis: Any = None,
         encoder: Any = None,
@@ -312,6 +318,7 @@ class GLM(GeneralisedRegressor):
         self.fit_intercept = fit_intercept
         self.penalty_factors = penalty_factors
         self.bounds = bounds
+        self.standardize = standardize
         self.solver = solver
         self.basis = basis
         self.encoder = encoder

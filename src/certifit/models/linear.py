@@ -8,7 +8,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.models.base import LinearRegressor
-from certifit.models.mapped import check_number
+from certifit.models.mapped import check_flag, check_number
 
 
 class LinearRegression(LinearRegressor):
@@ -77,6 +77,9 @@ class Ridge(LinearRegressor):
         Ridge(alpha=1). scikit-learn's alpha is ours times the sum of weights.
     fit_intercept : bool, default True
         The intercept is never penalised.
+    standardize : bool, default False
+        Penalise s_j w_j instead of w_j, s_j the standard deviation of a column (without an intercept, the root mean
+        square): the fit of standardised columns, told in the units of the columns. Another unit then changes nothing.
     basis, encoder : as for LinearRegression
     tol : float >= 0, default 1e-8
 
@@ -97,12 +100,14 @@ class Ridge(LinearRegressor):
         alpha: float | None = None,
         *,
         fit_intercept: bool = True,
+        standardize: bool = False,
         basis: Any = None,
         encoder: Any = None,
         tol: float = 1e-8,
     ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
+        self.standardize = standardize
         self.basis = basis
         self.encoder = encoder
         self.tol = tol
@@ -115,16 +120,20 @@ class Ridge(LinearRegressor):
             if self.alpha is None and not hasattr(self, "alpha_")
             else f"{getattr(self, 'alpha_', self.alpha):g}"
         )
-        return f"minimised: sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i) + {alpha}/2 |w|^2" + _no_intercept(
-            self
-        )
+        spread = "sd^2 * " if self.standardize else ""
+        squares = "sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)"
+        return f"minimised: {squares} + {alpha}/2 {spread}|w|^2" + _no_intercept(self)
 
     def _penalty_strength(self) -> float | None:
         return None if self.alpha is None else float(self.alpha)
 
+    def _is_standardised(self) -> bool:
+        return bool(self.standardize)
+
     def _candidates(self, variances: Array) -> list[dict[str, Any]]:
         """Fifty values of alpha, from what hardly changes the fit to what all but flattens it."""
         spread = variances[np.isfinite(variances) & (variances > 0)]
+        spread = np.ones_like(spread) if self.standardize else spread
         low, high = (spread.min(), spread.max()) if len(spread) else (1.0, 1.0)
         exponents = np.linspace(np.log10(low) - 6, np.log10(high) + 2, 50)
         return [{"alpha": float(10.0**exponent)} for exponent in exponents]
@@ -133,6 +142,7 @@ class Ridge(LinearRegressor):
         super()._check_parameters()
         if self.alpha is not None:
             check_number("alpha", self.alpha)
+        check_flag("standardize", self.standardize)
 
 
 def _no_intercept(model: LinearRegressor) -> str:

@@ -61,7 +61,8 @@ class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
         Share of the L1 penalty: 0 is ridge, 1 the lasso.
     class_weight : dict {label: weight}, "balanced" or None, default None
         Factors of the rows' weights by class; "balanced" gives every class the same sum.
-    fit_intercept, penalty_factors, bounds, solver, basis, encoder, tol, step_tol, max_iter : as for PoissonRegressor
+    fit_intercept, penalty_factors, bounds, standardize, solver, basis, encoder, tol, step_tol, max_iter :
+        as for PoissonRegressor
 
     Attributes
     ----------
@@ -85,6 +86,7 @@ class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
         fit_intercept: bool = True,
         penalty_factors: Any = None,
         bounds: Any = None,
+        standardize: bool = False,
         class_weight: Any = None,
         solver: Any = "auto",
         basis: Any = None,
@@ -98,6 +100,7 @@ class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
         self.fit_intercept = fit_intercept
         self.penalty_factors = penalty_factors
         self.bounds = bounds
+        self.standardize = standardize
         self.class_weight = class_weight
         self.solver = solver
         self.basis = basis
@@ -273,7 +276,8 @@ class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
             return default_alphas(self, source)
         probe = clone(self)
         probe._check_parameters()
-        return ridge_alphas(probe.fit_maps(source).first_block(), 0.25)  # the most that a score of softmax curves
+        # 1/4 is the most that a score of softmax curves
+        return ridge_alphas(probe.fit_maps(source).first_block(), 0.25, bool(probe.standardize))
 
     def _weighted(self, source: Source) -> Source:
         """The rows with their weights times those of their classes."""

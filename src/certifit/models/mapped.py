@@ -77,6 +77,12 @@ def check_number(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a finite number >= 0. Got {value}.")
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False. Got {value!r}.")
+
+
 def fitted_basis(basis: Any, source: Source) -> Any:
     """A fitted copy of the basis; a polynomial needs only the range of each column, one pass."""
     basis = clone(basis)

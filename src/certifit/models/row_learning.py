@@ -98,6 +98,11 @@ def learn(model: Any, source: Source) -> None:
     started = time.perf_counter()
     if model.alpha is None:
         raise ValueError("alpha=None is 1 / sum of weights, which rows in parts do not tell. Give a number.")
+    if model.standardize:
+        raise ValueError(
+            "standardize=True needs the standard deviations of all rows, which rows in parts do not tell. Use fit, or "
+            "divide the columns by numbers that you know and set standardize=False."
+        )
     task: GeneralisedLinear = model._score_task(source, model.alpha)
     if not task.is_smooth:
         raise ValueError("partial_fit takes no L1 penalty and no bounds.")
@@ -140,8 +145,7 @@ def _begun(model: Any, task: GeneralisedLinear, solver: Any) -> RowState:
 
 
 def _pass(task: GeneralisedLinear, solver: Any, state: RowState, n_pass: int) -> RowState:
-    s = task.strengths
-    order, strengths = RowOrder(solver.shuffle, int(solver.random_state)), s.alpha * (1 - s.l1_ratio) * s.factors
+    order, strengths = RowOrder(solver.shuffle, int(solver.random_state)), task.l2_strengths
     for n_run, run in enumerate(wide_runs(task.source).runs()):
         visits = order.visits(run, n_pass + 1, n_run)
         state = one_pass(run, task.loss, strengths, task.fit_intercept, state, visits)

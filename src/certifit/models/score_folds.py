@@ -158,13 +158,14 @@ def default_alphas(model: Any, source: Source) -> list[dict[str, Any]]:
     y = np.asarray(first.y)
     offset = np.zeros(len(y)) if first.offset is None else first.offset
     curvature = float(task.loss.curvature(y, np.full(len(y), task.start()[-1]) + offset).mean())
-    return ridge_alphas(first, curvature)
+    return ridge_alphas(first, curvature, bool(probe.standardize))
 
 
-def ridge_alphas(first: Block, curvature: float) -> list[dict[str, Any]]:
+def ridge_alphas(first: Block, curvature: float, standardize: bool) -> list[dict[str, Any]]:
     """From a millionth of the least curvature of a weight to a hundred times the greatest; first: mapped rows."""
     spread = ColumnMoments.of(first).variance * curvature
     spread = spread[np.isfinite(spread) & (spread > 0)]
+    spread = np.full_like(spread, curvature) if standardize else spread
     low, high = (spread.min(), spread.max()) if len(spread) else (1.0, 1.0)
     return [{"alpha": float(alpha)} for alpha in np.geomspace(low * 1e-6, high * 1e2, N_ALPHAS)]
 
@@ -172,7 +173,7 @@ def ridge_alphas(first: Block, curvature: float) -> list[dict[str, Any]]:
 def _largest(task: GeneralisedLinear) -> float:
     """The least alpha at which all penalised weights are 0."""
     slopes = np.abs(task.evaluate(task.start()).gradient[:-1]) / task.scaling.scale
-    factors = task.strengths.factors
+    factors = task.strengths.factors * task.spreads
     largest = float(np.divide(slopes, factors, out=np.zeros_like(slopes), where=factors > 0).max(initial=0.0))
     return largest / task.strengths.l1_ratio if largest > 0 else 1.0
 

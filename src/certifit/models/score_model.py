@@ -19,7 +19,7 @@ from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.losses.scores import ScoreLoss
 from certifit.models.glm_inference import GlmInferenceMethods
-from certifit.models.mapped import MappedRows, check_number
+from certifit.models.mapped import MappedRows, check_flag, check_number
 from certifit.models.penalties import PenaltyParameters, alpha_count, checked_alphas
 from certifit.runtime import core, n_threads
 from certifit.solvers.coordinate import ElasticPath
@@ -40,6 +40,7 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
     alpha: float | None
     l1_ratio: float
     fit_intercept: bool
+    standardize: bool
     solver: Any
     tol: float | None
     step_tol: float
@@ -65,7 +66,8 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
         alpha, ratio = self.alpha, float(self.l1_ratio)
         strength = "1/sum_i weight_i" if alpha is None else f"{alpha:g}"
         factors = "" if self.penalty_factors is None else "factors * "
-        parts = {f"{ratio:g} {factors}|w|_1": ratio, f"{1 - ratio:g}/2 {factors}|w|^2": 1 - ratio}
+        first, second = (f"{factors}{spread} * " if self.standardize else factors for spread in ("sd", "sd^2"))
+        parts = {f"{ratio:g} {first}|w|_1": ratio, f"{1 - ratio:g}/2 {second}|w|^2": 1 - ratio}
         mixed = " + ".join(part for part, share in parts.items() if share)
         penalty = "" if alpha == 0 else f" + {strength} ({mixed})"
         ends = ("" if self.bounds is None else " within bounds") + ("" if self.fit_intercept else " with b = 0")
@@ -107,7 +109,8 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
 
     def _score_task(self, source: Source, alpha: float | None) -> GeneralisedLinear:
         """What is minimised on mapped rows; alpha None is 1 / sum of weights."""
-        task = GeneralisedLinear(source, self._loss(), self._strengths(source.names, 0.0), bool(self.fit_intercept))
+        free = self._strengths(source.names, 0.0)
+        task = GeneralisedLinear(source, self._loss(), free, bool(self.fit_intercept), bool(self.standardize))
         strength = 1.0 / task.targets.weight if alpha is None else float(alpha)
         task.penalise(self._strengths(source.names, strength))
         return task
@@ -176,8 +179,8 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
                 check_number(name, value)
         if not float(self.l1_ratio) <= 1:
             raise ValueError(f"l1_ratio must be a number from 0 to 1. Got {self.l1_ratio}.")
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise TypeError(f"fit_intercept must be True or False. Got {self.fit_intercept!r}.")
+        check_flag("fit_intercept", self.fit_intercept)
+        check_flag("standardize", self.standardize)
         if not isinstance(self.max_iter, int | np.integer) or isinstance(self.max_iter, bool) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a whole number >= 1. Got {self.max_iter!r}.")
         check_solver(self.solver)

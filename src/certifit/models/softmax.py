@@ -27,7 +27,7 @@ def softmax_task(model: Any, source: Source, alpha: float | None) -> SoftmaxRegr
                 "OneVsRestClassifier(LogisticRegression(...))."
             )
     given = None if alpha is None else float(alpha)
-    return SoftmaxRegression(source, len(model.classes_), given, bool(model.fit_intercept))
+    return SoftmaxRegression(source, len(model.classes_), given, bool(model.fit_intercept), bool(model.standardize))
 
 
 def solve_softmax(task: SoftmaxRegression, solver: Any, tol: float, max_iter: int, step_tol: float) -> SoftmaxRun:

@@ -17,7 +17,7 @@ from certifit.data.gate import fit_source
 from certifit.data.source import Source
 from certifit.maps import Polynomial
 from certifit.models.base import LinearRegressor
-from certifit.models.mapped import check_number
+from certifit.models.mapped import check_flag, check_number
 from certifit.models.penalties import PenaltyParameters, alpha_count, checked_alphas
 from certifit.solvers.coordinate import ElasticPath, alpha_max, elastic_path, solve
 from certifit.solvers.direct import Run
@@ -132,8 +132,7 @@ class SparseRegressor(PenaltyParameters, LinearRegressor):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("alpha", self.alpha)
-        if not isinstance(self.standardize, bool | np.bool_):
-            raise TypeError(f"standardize must be True or False. Got {self.standardize!r}.")
+        check_flag("standardize", self.standardize)
         if not isinstance(self.max_iter, int | np.integer) or isinstance(self.max_iter, bool) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a whole number >= 1. Got {self.max_iter!r}.")
 

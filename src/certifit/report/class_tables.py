@@ -21,7 +21,8 @@ def leader_rows(context: Table) -> list[Table]:
     scores = [row["scores"] or {name: UNKNOWN for name in SCORES} for row in rows]
     columns: dict[str, list[Cell]] = {}
     for name in SCORES:
-        columns[name] = aligned([decimals(one[name]["value"]) for one in scores])
+        shown = loss_decimals if name == "log_loss" else decimals
+        columns[name] = aligned([shown(one[name]["value"]) for one in scores])
         columns[f"{name}_interval"] = [(_interval(one[name]), "") for one in scores]
     return _joined([leader_names(row) for row in rows], columns)
 
@@ -152,6 +153,13 @@ def decimals(value: float | None) -> str:
     if 0.9995 <= value < 1:
         return text.share(value)
     return f"{value:.3f}"
+
+
+def loss_decimals(value: float | None) -> str:
+    """A log loss with three decimals; as a power of ten where these would all be 0."""
+    if value is None or not math.isfinite(value) or value >= 0.0005:
+        return decimals(value)
+    return text.small_loss(value)
 
 
 def _interval(found: Table) -> str:

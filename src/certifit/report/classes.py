@@ -55,6 +55,8 @@ def _with_scores(row: Table, fit: Fit) -> Table:
     if classes is not None and fit.by_class is not None:
         found = metrics(classes, fit.by_class.positive, fit.level)
         scores = {name: _estimate(one) for name, one in found.items()}
+        if (classes.matrix.counts.sum(axis=0) > 0).sum() == 1:  # F1 of one class for every row measures its share
+            scores["f1"] = {"value": None, "low": None, "high": None}
     return {key: value for key, value in row.items() if key != "classes"} | {"scores": scores}
 
 

@@ -6,6 +6,8 @@ overrides are shown as visible marks. HTML escaping is the template's work (auto
 
 import math
 
+LEAST_LOSS = 1e-15  # of a probability of 1 to the last digit
+
 
 def visible(text: object, limit: int | None = None) -> str:
     """The text with every invisible character spelt out, cut in the middle beyond `limit` characters.
@@ -90,6 +92,15 @@ def measured(value: float | None, error: float | None) -> tuple[str, str]:
         return number(value), number(error, 2)
     shown = (f"{round(one, decimals):,.{max(decimals, 0)}f}" for one in (value, error))
     return next(shown), next(shown)
+
+
+def small_loss(value: float) -> str:
+    """A log loss near 0; one below the rounding of a probability near 1 is known no better than that.
+
+    >>> small_loss(3.14e-7), small_loss(0.0)
+    ('3.1e-7', 'below 1e-15')
+    """
+    return number(value, 2) if value >= LEAST_LOSS else f"below {LEAST_LOSS:.0e}"
 
 
 def power(value: float | None) -> str:

@@ -218,8 +218,12 @@ def _error(entry: Entry, measure: Measure) -> float:
 
 
 def _sentences(board: Leaderboard, measure: Measure) -> list[str]:
-    error, plus_minus = text.measured(_error(board.chosen, measure), board.chosen.standard_error)
+    value = _error(board.chosen, measure)
+    error, plus_minus = text.measured(value, board.chosen.standard_error)
     own = measure.own.format(error=error, plus_minus=plus_minus)
+    if measure.rate == "log_loss" and value < text.LEAST_LOSS:
+        sure = "every row had its class with a probability of 1, but for rounding"
+        own = f"the log loss is {text.small_loss(value)}: {sure}"
     return [f"On rows it did not see, {own}.", *_why_chosen(board), _against_baseline(board, measure)]
 
 

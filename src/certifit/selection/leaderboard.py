@@ -26,7 +26,7 @@ from certifit.selection.leaders import BASELINE, CLASS_SCORE, RATE, RMSE, SHARES
 from certifit.selection.rows import Rows
 from certifit.selection.rules import RULES, choose
 from certifit.selection.scoring import own_scoring, sufficient
-from certifit.selection.splits import Folds, counted_rows, rounds_of
+from certifit.selection.splits import ANYWHERE, Folds, counted_rows, rounds_of
 from certifit.solvers.fold_path import FoldPath
 
 FEWEST_ROWS = 4  # two folds of two rows
@@ -120,7 +120,9 @@ class TooManyRefits(ValueError):
     """Every model was left out: needs more refits than were allowed, or has no fit on some training rows."""
 
 
-def folds_for(source: Source, n_splits: int = 10, *, is_classes: bool = False) -> tuple[Folds | None, str | None]:
+def folds_for(
+    source: Source, n_splits: int = 10, *, is_classes: bool = False, copies: str = ANYWHERE
+) -> tuple[Folds | None, str | None]:
     """Folds that the rows (or groups) of a scan allow, and a sentence where they are not `n_splits`.
 
     Fewer rows than folds: half as many folds as rows, so that a fold has two rows. None below 4 rows or 2 groups.
@@ -129,6 +131,8 @@ def folds_for(source: Source, n_splits: int = 10, *, is_classes: bool = False) -
     """
     source = with_codes(source)[0] if is_classes else source
     folds, sentence = _folds_for(source, n_splits)
+    if folds is not None:
+        folds = Folds(folds.n_splits, copies=copies)
     if not is_classes or folds is None:
         return folds, sentence
     counts = label_counts(source)
@@ -142,7 +146,7 @@ def folds_for(source: Source, n_splits: int = 10, *, is_classes: bool = False) -
         rare = f"{words}: the model that predicts it has not seen its class, so it counts as wrong."
         sentence = rare if sentence is None else f"{sentence} {rare}"
     is_grouped = source.first_block().group is not None
-    return (folds if is_grouped else Folds(folds.n_splits, stratify=True)), sentence
+    return (folds if is_grouped else Folds(folds.n_splits, stratify=True, copies=copies)), sentence
 
 
 def _folds_for(source: Source, n_splits: int) -> tuple[Folds | None, str | None]:

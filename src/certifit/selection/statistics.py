@@ -15,6 +15,7 @@ from certifit.selection.splits import rounds_of
 from certifit.solvers.fold_path import fold_path, safe_unit, spread
 from certifit.statistics.gram import Gram
 from certifit.tasks.fold_equations import FoldEquations
+from certifit.tasks.normal_equations import penalty_units
 
 
 class FoldSystems:
@@ -51,8 +52,9 @@ class FoldSystems:
         self.train[k], self.train_y[k], self.train_yy[k] = _about(train, mean)
         self.validation[k], self.validation_y[k], self.validation_yy[k] = _about(validation, mean)
         alpha = s.weight_scale / train.sum_weight if self._alpha is None else self._alpha
+        units = penalty_units(train, self._folds.fit_intercept, self._folds.standardize)
         with np.errstate(over="ignore", under="ignore"):
-            self.train[k][np.arange(d), np.arange(d)] += alpha * train.sum_weight * s.scale**2
+            self.train[k][np.arange(d), np.arange(d)] += alpha * train.sum_weight * units**2
         weights = (gram.sum_weight / s.weight_scale for gram in (train, validation))
         self.train_weight[k], self.validation_weight[k] = weights
         self.train_total[k], self.validation_total[k] = spread(train), spread(validation)

@@ -205,7 +205,8 @@ def sampled(task: GeneralisedLinear) -> GeneralisedLinear | None:
     stride = min(SHARE, task.targets.n_rows // (FEWEST * task.size))
     if stride < LEAST_SHARE:
         return None
-    sample = GeneralisedLinear(sampled_rows(task.source, stride), task.loss, task.strengths, task.fit_intercept)
+    rows = sampled_rows(task.source, stride)
+    sample = GeneralisedLinear(rows, task.loss, task.strengths, task.fit_intercept, task.standardize)
     sample.scaling = task.scaling
     return sample if sample.has_target() else None
 

@@ -124,8 +124,8 @@ def smallest_norm(task: NormalEquations, state: Weights) -> Weights:
     """Among w + null_space v, and the intercept that goes with it, the w of smallest norm."""
     directions = task.directions()
     offset = int(task.fit_intercept)
-    # Rows in the user's units, relative to the largest: what underflows does not matter to the norm.
-    scale = task.gram.scaling.scale / task.gram.scaling.scale.max()
+    # Rows in the units of the norm, relative to the largest: what underflows does not matter to it.
+    scale = task.penalty_units / task.penalty_units.max()
     solution = task.to_solution(state)
     move, *_ = np.linalg.lstsq(directions[offset:] * scale[:, None], -solution[offset:] * scale, rcond=None)
     return task.from_solution(solution + directions @ move)

@@ -7,7 +7,7 @@ With z_i = sqrt(w_i)(x_i - mean of the training rows) and K_ij = z_i'z_j, the we
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -23,10 +23,17 @@ from certifit.tasks.dual_least_squares import RowKernel
 
 @one_blas_thread
 def dual_fold_path(
-    source: Source, rounds: Sequence[Splits], alphas: Sequence[float | None], fit_intercept: bool
+    source: Source,
+    rounds: Sequence[Splits],
+    alphas: Sequence[float | None],
+    fit_intercept: bool,
+    standardize: bool = False,
 ) -> FoldPath | None:
-    """The errors of every alpha on every split; None where rows are too nearly dependent for float64."""
-    rows = _Products.of(source, fit_intercept)
+    """The errors of every alpha on every split; None where rows are too nearly dependent for float64.
+
+    standardize: every training set has spreads, and so products of rows, of its own.
+    """
+    rows = _Products.of(source, fit_intercept, standardize)
     n_splits = sum(splits.n_splits for splits in rounds)
     train, validation = np.zeros((len(alphas), n_splits)), np.zeros((len(alphas), n_splits))
     totals, weights = np.zeros((2, n_splits)), np.zeros((2, n_splits))
@@ -37,7 +44,7 @@ def dual_fold_path(
         cells = splits.cells.of(rows.kernel.all_rows)[rows.seen]
         for s in range(splits.n_splits):
             sides = [np.append(times, 0.0)[cells] * rows.weight for times in (splits.train[s], splits.validation[s])]
-            residuals = rows.residuals(sides[0], alphas)
+            residuals = rows.trained_on(sides[0]).residuals(sides[0], alphas)
             if residuals is None:
                 return None
             train[:, at], validation[:, at] = (residuals**2 @ side * unit for side in sides)
@@ -88,14 +95,20 @@ class _Products:
     seen: Array
 
     @staticmethod
-    def of(source: Source, fit_intercept: bool) -> _Products:
-        kernel = RowKernel(source, fit_intercept)
-        roots = kernel.roots
-        products = kernel.kernel[0] / np.outer(roots, roots)
+    def of(source: Source, fit_intercept: bool, standardize: bool = False) -> _Products:
+        kernel = RowKernel(source, fit_intercept, standardize)
+        products = kernel.products()
         y = kernel.y * kernel.scaling.y_scale
         every = kernel.all_rows
         seen = np.ones(every.n_rows, dtype=bool) if every.weight is None else every.weight > 0
         return _Products(kernel, products, y - kernel.y_mean, kernel.weight, seen)
+
+    def trained_on(self, side: Array) -> _Products:
+        """With columns standardised by the rows of these weights, where columns are standardised."""
+        if not self.kernel.standardize:
+            return self
+        kernel = self.kernel.standardised_by(side)
+        return replace(self, kernel=kernel, products=kernel.products())
 
     @property
     def weight_scale(self) -> float:
@@ -114,7 +127,8 @@ class _Products:
         """lambda = alpha (sum of weights) in scaled units."""
         strength = self.weight_scale if alpha is None else alpha * total
         with np.errstate(over="ignore", under="ignore"):
-            return float(min(strength * self.kernel.scaling.scale[0] ** 2, 1e200))
+            unit = 1.0 if self.kernel.standardize else self.kernel.scaling.scale[0]
+            return float(min(strength * unit**2, 1e200))
 
     def mean_of(self, side: Array) -> float:
         """Mean of the target over rows of these weights; 0 without an intercept."""

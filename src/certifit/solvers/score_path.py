@@ -81,7 +81,7 @@ def alpha_max(task: GeneralisedLinear) -> float:
     if not s.l1_ratio > 0:
         return np.inf
     with np.errstate(divide="ignore", invalid="ignore"):
-        needed = np.abs(slopes) / (s.l1_ratio * s.factors)
+        needed = np.abs(slopes) / (s.l1_ratio * s.factors * task.spreads)
     return float(np.max(needed, initial=0.0, where=can_move & (s.factors > 0)))
 
 

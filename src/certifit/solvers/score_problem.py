@@ -25,8 +25,7 @@ class ScoreProblem(Problem):
         self.task = task
         self.source, self.loss, self.fit_intercept = task.source, task.loss, task.fit_intercept
         self.size = task.size if task.fit_intercept else task.size - 1
-        s = task.strengths
-        self.strengths = s.alpha * (1 - s.l1_ratio) * s.factors
+        self.strengths = task.l2_strengths
         self._scale, self._shift = self._user_units() if in_user_units else self._unit_curvature()
         self._curvature: Curvature | None = None
         self._last_gap, self._least = np.inf, np.inf

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from certifit.data.cells import Cells
+from certifit.data.cells import ByRow, Cells
 from certifit.data.columns import Array, Codes, Columns, Csr
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
@@ -93,6 +93,13 @@ class CellMoments:
         with np.errstate(over="ignore", under="ignore"):
             return self.scatter() / self._divisor() / self.scaling.scale / self.scaling.scale
 
+    def spreads(self, centred: bool) -> Array:
+        """Standard deviations of every cell, root mean squares where not centred; 1 for what does not vary."""
+        scatter = self.scatter()
+        if not centred:
+            scatter = scatter + self._divisor() * (self._away() + self.shift) ** 2
+        return np.asarray(np.where(scatter > 0, np.sqrt(scatter / self._divisor()) / self.scaling.scale, 1.0))
+
     def varies(self) -> Array:
         """Whether a column varies within a cell, beyond rounding."""
         return np.asarray(self.scatter() > 0)
@@ -156,6 +163,11 @@ def cell_moments(source: Source, cells: Cells, scaling: Scaling | None = None) -
     heaviest: _Heaviest = source.reduce(partial(_Heaviest.of, cells=cells))
     lost = about.lost() & is_shifted & (heaviest.weight > 0)[:, None]
     return source.reduce(partial(again, shift=np.where(lost, heaviest.rows * moments.scaling.scale, shift)))
+
+
+def column_spreads(source: Source, centred: bool) -> Array:
+    """Standard deviation of every column, root mean square where not centred; 1 for one that does not vary."""
+    return np.asarray(cell_moments(source, ByRow(1, 0)).spreads(centred)[0])
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from certifit.statistics import twofold as tf
 NEAR_SHARE = 1e-3  # of a column's squares: squares about its mean below this share lose digits in float64
 STILL_SHARE = 2.0**-94  # of a column's squares: squares about its mean below this share are rounding of twofold sums
 _LARGEST_EXPONENT = 1000  # 2^1000 times a number below 2^24 is finite
+NO_SPREAD = 1e-14  # of a column's mean square about its shift: a variance below it is rounding
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,21 @@ class Gram:
         mean = self.sums[d, d + 1] / self.sum_weight
         about = max(0.0, self.sums[d + 1, d + 1] - self.sums[d, d + 1] * mean)
         return float(mean + self.scaling.y_shift), float(about)
+
+    def spreads(self, centred: bool) -> Array:
+        """Standard deviations of the scaled columns, root mean squares where not centred; 0 for what does not vary."""
+        d, total = self.n_columns, self.sum_weight
+        squares = about = np.diagonal(self.sums)[:d]
+        least = NO_SPREAD
+        if centred and self.low is None:
+            about = squares - self.sums[d, :d] * (self.sums[d, :d] / total)
+        elif centred and self.low is not None:  # squares - mean (2 sums - mean W)
+            least = STILL_SHARE
+            sums, mean = (self.sums[d, :d], self.low[d, :d]), self.sums[d, :d] / total
+            minus = (-mean, np.zeros(d))
+            left = tf.add(sums, tf.multiply((np.full(d, self.sums[d, d]), np.full(d, self.low[d, d])), minus))
+            about = tf.add((squares, np.diagonal(self.low)[:d]), tf.multiply(minus, tf.add(sums, left)))[0]
+        return np.asarray(np.sqrt(np.where(about > least * squares, about, 0.0) / total))
 
     def taken(self, columns: Array) -> Gram:
         """The statistic of some of the columns."""

@@ -1,10 +1,14 @@
 """Least squares and ridge on the matrix of the rows, for fewer rows than columns.
 
 K_ij = z_i'z_j with z_i = sqrt(w_i) (x_i - mean). The weights are w = sum_i a_i z_i with (K + sum_w alpha I) a = the
-centred target; with alpha = 0 that is the solution of smallest norm.
+centred target; with alpha = 0 that is the solution of smallest norm. Standardised: z_ij is divided by the spread s_j of
+its column, and s_j w_j stands in place of w_j.
 """
 
 from __future__ import annotations
+
+from copy import copy
+from typing import Self
 
 import numpy as np
 import scipy.linalg
@@ -27,11 +31,13 @@ LARGEST_NULL_SPACE = 4_000_000  # entries
 COUNT_ABOVE = 256  # with fewer columns the d x d matrix is cheap, and a stream is not read just to count its rows
 
 
-def least_squares_task(source: Source, alpha: float | None, fit_intercept: bool) -> LeastSquares | DualLeastSquares:
+def least_squares_task(
+    source: Source, alpha: float | None, fit_intercept: bool, standardize: bool = False
+) -> LeastSquares | DualLeastSquares:
     """The task on columns, or on rows where they are fewer. alpha None means 1 / sum of weights."""
     if has_fewer_rows(source):
-        return DualLeastSquares(source, alpha, fit_intercept)
-    return LeastSquares(source, alpha, fit_intercept)
+        return DualLeastSquares(source, alpha, fit_intercept, standardize)
+    return LeastSquares(source, alpha, fit_intercept, standardize)
 
 
 def has_fewer_rows(source: Source) -> bool:
@@ -41,11 +47,16 @@ def has_fewer_rows(source: Source) -> bool:
 
 
 class RowKernel:
-    """All rows gathered, centred and scaled, and the matrix K of their products."""
+    """All rows gathered, centred and scaled, and the matrix K of their products.
 
-    def __init__(self, source: Source, fit_intercept: bool) -> None:
+    units: spreads of the scaled columns where the penalty is one of standardised columns, else None.
+    """
+
+    units: Array | None = None
+
+    def __init__(self, source: Source, fit_intercept: bool, standardize: bool = False) -> None:
         self.source = source
-        self.fit_intercept = fit_intercept
+        self.fit_intercept, self.standardize = fit_intercept, standardize
         rows = self.all_rows = source.gather()
         self.n_rows = rows.n_rows
         self.block: Block = counted(rows)
@@ -60,6 +71,8 @@ class RowKernel:
         self.mean = self._mean()
         y_mean = float(self.weight @ self.y) * self.scaling.y_scale / self.sum_weight
         self.y_mean = y_mean if fit_intercept else 0.0
+        if standardize:
+            self.units = self.spreads_of(self.weight)
         self.kernel = self._summed_kernel(twofold=False)
 
     @property
@@ -88,17 +101,21 @@ class RowKernel:
         return data_facts(self.n_rows, self.sum_weight, self.scaling, mean, about)
 
     def _scaling(self) -> Scaling:
-        """One power of two for all columns: the smallest norm is meant in the user's units."""
+        """One power of two for all columns: the smallest norm is meant in the user's units. One each to standardise."""
         sizes = ColumnSizes.of(self.block)
         if not np.isfinite(sizes.columns).all():
             refuse_nonfinite(self.source)
         one = sizes.powers()
         d = self.source.n_features
-        return Scaling(np.full(d, one.columns.min()), np.zeros(d), float(one.target), 0.0, float(one.weight))
+        scale = one.columns if self.standardize else np.full(d, one.columns.min())
+        return Scaling(scale, np.zeros(d), float(one.target), 0.0, float(one.weight))
 
     def _mean(self) -> Array:
         if not self.fit_intercept:
             return np.zeros(self.source.n_features)
+        if self.standardize:
+            pieces = [self._scaled(at) @ self.weight for at in self._pieces()]
+            return np.concatenate(pieces) / self.sum_weight
         X, scaled = self.block.X, self.weight * self.scaling.scale[0]
         pieces = []
         for begin in range(0, self.source.n_features, PIECE):  # other types are converted a piece at a time
@@ -107,13 +124,46 @@ class RowKernel:
             pieces.append(part.T @ scaled if sp.issparse(X) else scaled @ np.ascontiguousarray(part, dtype=np.float64))
         return np.concatenate(pieces) / self.sum_weight
 
-    def _centred(self, at: slice) -> Array:
-        """z' for a range of columns: a row of it is a column of z."""
+    def spreads_of(self, weight: Array) -> Array:
+        """Standard deviations of the scaled columns over rows of these weights; 1 for what does not vary."""
+        seen, total = weight > 0, float(weight.sum())
+        found = []
+        for at in self._pieces():
+            z = self._scaled(at) - self.mean[at, None]
+            if self.fit_intercept:
+                z -= (z @ weight / total)[:, None]
+            varies = (z[:, seen] != z[:, seen][:, :1]).any(axis=1) if self.fit_intercept else z[:, seen].any(axis=1)
+            found.append(np.where(varies, np.sqrt(np.square(z) @ weight / total), 1.0))
+        return np.concatenate(found)
+
+    def standardised_by(self, weight: Array) -> Self:
+        """The same rows with columns standardised by those of these weights."""
+        other = copy(self)
+        other.units = self.spreads_of(weight)
+        other.kernel = other._summed_kernel(twofold=False)
+        return other
+
+    def products(self) -> Array:
+        """K without the weights of the rows."""
+        return np.asarray(self.kernel[0] / np.outer(self.roots, self.roots))
+
+    def _pieces(self) -> list[slice]:
+        return [slice(begin, begin + PIECE) for begin in range(0, self.source.n_features, PIECE)]
+
+    def _scaled(self, at: slice) -> Array:
+        """A range of scaled columns: one row per column."""
         part = self.block.X[:, at]
         dense = part.toarray() if sp.issparse(part) else part
         z = np.array(dense.T, dtype=np.float64, order="C")
         z *= self.scaling.scale[at, None]
+        return z
+
+    def _centred(self, at: slice) -> Array:
+        """z' for a range of columns: a row of it is a column of z."""
+        z = self._scaled(at)
         z -= self.mean[at, None]
+        if self.units is not None:
+            z /= self.units[at, None]
         if self.block.weight is not None:
             z *= self.roots
         return z
@@ -135,8 +185,8 @@ class RowKernel:
 class DualLeastSquares(RowKernel):
     """The task of fewer rows than columns; it gathers all rows."""
 
-    def __init__(self, source: Source, alpha: float | None, fit_intercept: bool) -> None:
-        super().__init__(source, fit_intercept)
+    def __init__(self, source: Source, alpha: float | None, fit_intercept: bool, standardize: bool = False) -> None:
+        super().__init__(source, fit_intercept, standardize)
         self._alpha = alpha
         self.factor: Factor = self._factored()
 
@@ -150,8 +200,20 @@ class DualLeastSquares(RowKernel):
         """sum_w alpha in scaled units: what the penalty adds to the diagonal of K."""
         with np.errstate(over="ignore", under="ignore"):
             alpha = self.alpha
-            strength = alpha * self.sum_weight * self.scaling.scale[0] ** 2 if alpha > 0 else 0.0
+            unit = 1.0 if self.standardize else self.scaling.scale[0]
+            strength = alpha * self.sum_weight * unit**2 if alpha > 0 else 0.0
             return float(min(strength, LARGEST_PENALTY))
+
+    @property
+    def penalty_units(self) -> Array:
+        """What makes a scaled weight one that `strength` counts."""
+        return np.ones(self.source.n_features) if self.units is None else self.units
+
+    @property
+    def penalty(self) -> Array:
+        """The strength of the square of every scaled weight."""
+        with np.errstate(under="ignore"):
+            return np.asarray(self.strength * self.penalty_units**2)
 
     def penalty_beyond(self, state: Weights) -> float:
         """At most what the penalty at a state is above that of `strength`, where that was kept finite."""
@@ -159,7 +221,8 @@ class DualLeastSquares(RowKernel):
             return 0.0
         with np.errstate(over="ignore"):
             root = np.sqrt(self.alpha) * np.sqrt(self.sum_weight) * self.scaling.y_scale
-            return float(min(np.sum((root * state.coef) ** 2), LARGEST_PENALTY))
+            counted = state.coef if self.units is None else state.coef * (self.units / self.scaling.scale)
+            return float(min(np.sum((root * counted) ** 2), LARGEST_PENALTY))
 
     @property
     def rank(self) -> int:
@@ -176,8 +239,7 @@ class DualLeastSquares(RowKernel):
     def residual_at(self, state: Weights) -> Residual:
         """The residual statistic at a state: one pass."""
         weights, intercept = self.to_scaled(state)
-        penalty = np.full(len(weights), self.strength)
-        return residual(self.source, self.scaling, weights, intercept, self.mean, penalty)
+        return residual(self.source, self.scaling, weights, intercept, self.mean, self.penalty)
 
     def row_relations(self) -> Array:
         """Vectors n with n'X = 0 to the last bit, and n'1 = 0 with an intercept: what no fit can change.
@@ -199,7 +261,7 @@ class DualLeastSquares(RowKernel):
         return np.asarray(out / np.abs(out).max(axis=1, initial=0.0)[:, None])
 
     def combine(self, multipliers: Array) -> Array:
-        """sum_i a_i z_i: the weights that multipliers of the rows stand for, scaled."""
+        """sum_i a_i z_i: the weights that multipliers of the rows stand for, scaled, times `penalty_units`."""
         d = self.source.n_features
         pieces = [self._centred(slice(begin, begin + PIECE)) @ multipliers for begin in range(0, d, PIECE)]
         return np.concatenate(pieces)
@@ -210,8 +272,9 @@ class DualLeastSquares(RowKernel):
         return state.coef / s.scale * s.y_scale, state.intercept * s.y_scale
 
     def from_scaled(self, weights: Array) -> Weights:
-        """The state with these scaled weights and the intercept that makes the residuals' mean zero."""
+        """The state of weights as `combine` gives them, with the intercept that makes the residuals' mean zero."""
         s = self.scaling
+        weights = weights if self.units is None else weights / self.units
         with np.errstate(over="ignore"):
             coef = weights * s.scale / s.y_scale if self.strength < LARGEST_PENALTY else np.zeros_like(weights)
         refuse_overflow(coef, s.scale, self.source.names)
@@ -223,7 +286,7 @@ class DualLeastSquares(RowKernel):
         return Weights(coef, first.intercept + left / s.y_scale)
 
     def null_space(self) -> tuple[Array | None, Array]:
-        """An orthonormal basis of the directions that no row sees, while it is small enough to keep."""
+        """A basis of the directions that no row sees, while it is small enough to keep."""
         d = self.source.n_features
         if self.strength > 0:
             return np.zeros((d, 0)), np.zeros(0)
@@ -232,6 +295,8 @@ class DualLeastSquares(RowKernel):
         columns = self._centred(slice(0, d))[:, self.factor.kept]
         full, _, _ = scipy.linalg.qr(columns, mode="full", pivoting=True)
         directions = full[:, self.rank :]
+        if self.units is not None:
+            directions = directions * (self.scaling.scale / self.units)[:, None]
         return directions, -(self.mean / self.scaling.scale) @ directions
 
     def _factored(self) -> Factor:
@@ -243,5 +308,6 @@ class DualLeastSquares(RowKernel):
 
     def _system(self) -> System:
         matrix, low = self.kernel
-        norms = np.sqrt(np.maximum(np.diagonal(matrix), 0.0) + self.weight * float(self.mean @ self.mean))
+        mean = self.mean / self.penalty_units
+        norms = np.sqrt(np.maximum(np.diagonal(matrix), 0.0) + self.weight * float(mean @ mean))
         return System.of(matrix, low, np.full(len(matrix), self.strength), norms)

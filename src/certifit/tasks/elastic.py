@@ -16,12 +16,11 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.penalties import ElasticPenalty
-from certifit.statistics.gram import Gram, Scaling, centred_gram, gram
+from certifit.statistics.gram import NO_SPREAD, Gram, Scaling, centred_gram, gram
 from certifit.statistics.residual import MATRIX_ERROR, Residual, residual
 from certifit.tasks.normal_equations import LARGEST_PENALTY, GramUnits, Weights
 
 NORM_ERROR = 2.0**-40  # of a norm about 0: the root of what twofold sums of squares lose, and more
-NO_SPREAD = 1e-14  # of a column's mean square about its shift: a variance below it is rounding
 
 
 @dataclass(frozen=True)

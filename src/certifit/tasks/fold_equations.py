@@ -30,10 +30,21 @@ class Gaps:
 
 
 class FoldEquations:
-    """The systems of a list of splits. `names` are those of the columns that the model keeps."""
+    """The systems of a list of splits. `names` are those of the columns that the model keeps.
 
-    def __init__(self, source: Source, rounds: Sequence[Splits], fit_intercept: bool, gaps: Gaps | None = None) -> None:
+    standardize: a penalty is one of weights times the spreads of their columns on the training rows of the split.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        rounds: Sequence[Splits],
+        fit_intercept: bool,
+        gaps: Gaps | None = None,
+        standardize: bool = False,
+    ) -> None:
         self.source = source
+        self.standardize = standardize
         self.fit_intercept = fit_intercept
         self.gaps = gaps
         self.names = source.names if gaps is None else [source.names[j] for j in gaps.kept]
@@ -90,7 +101,9 @@ class FoldEquations:
     def equations(self, split: int, alpha: float | None, train: Gram | None = None) -> NormalEquations:
         """The system of the training rows of a split. alpha None means 1 / sum of their weights."""
         train = self.pair(split)[0] if train is None else train
-        return NormalEquations(train, alpha, self.fit_intercept, lambda: self.pair(split, True)[0], self.names)
+        return NormalEquations(
+            train, alpha, self.fit_intercept, lambda: self.pair(split, True)[0], self.names, self.standardize
+        )
 
     def _cells(self, number: int, twofold: bool) -> CellGrams:
         """The sums of a round, made when first asked for."""

@@ -1,6 +1,7 @@
 """Generalised linear models: a loss of scores, a penalty on weights.
 
 minimise  sum_i w_i l(y_i, z_i) / sum_i w_i + sum_j l1_j |w_j| + l2_j/2 w_j^2,   z_i = offset_i + b + x_i'w
+l1_j = alpha l1_ratio f_j s_j,   l2_j = alpha (1 - l1_ratio) f_j s_j^2,   s_j 1 or the standard deviation of a column
 
 A point is (weights of scaled, shifted columns, their intercept last). Here the smooth part: loss and l2.
 """
@@ -23,6 +24,7 @@ from certifit.losses.scores import ScoreLoss
 from certifit.penalties import ElasticPenalty
 from certifit.statistics import row_losses
 from certifit.statistics import twofold as tf
+from certifit.statistics.cell_sums import column_spreads
 from certifit.statistics.curvature import Curvature
 from certifit.statistics.fit_sums import null_score
 from certifit.statistics.gram import ColumnSizes, Scaling, refuse_no_weight
@@ -50,10 +52,14 @@ class GeneralisedLinear:
     """What solver and certificate need of the rows. last_hessian: the last one made, of the loss, not divided."""
 
     last_hessian: Array | None = None
+    standardize: bool = False
     _last: tuple[Array, Oracle] | None = None
 
-    def __init__(self, source: Source, loss: ScoreLoss, strengths: Strengths, fit_intercept: bool) -> None:
+    def __init__(
+        self, source: Source, loss: ScoreLoss, strengths: Strengths, fit_intercept: bool, standardize: bool = False
+    ) -> None:
         self.source, self.loss, self.strengths, self.fit_intercept = source, loss, strengths, fit_intercept
+        self.standardize = standardize
         self.scaling = Scaling.of(source, centred=fit_intercept, exact=False)
         self.penalise(strengths)
 
@@ -63,7 +69,29 @@ class GeneralisedLinear:
         with np.errstate(divide="ignore", over="ignore", under="ignore"):
             square = np.sqrt(LARGEST_PENALTY / (s.alpha * (1 - s.l1_ratio) * s.factors))
             kink = LARGEST_PENALTY / (s.alpha * s.l1_ratio * s.factors)
-        self.scaling = self.scaling.within(np.minimum(square, kink) / 2)
+            most = np.minimum(square, kink) / 2
+            self.scaling = self.scaling.within(most / self.spreads if s.alpha > 0 else most)
+
+    @cached_property
+    def spreads(self) -> Array:
+        """s_j, what a weight is multiplied by in the penalty; one pass where columns are standardised."""
+        if not self.standardize:
+            return np.ones(self.source.n_features)
+        return column_spreads(self.source, self.fit_intercept)
+
+    @property
+    def l1_strengths(self) -> Array:
+        """l1_j in the user's units."""
+        s = self.strengths
+        strengths = s.alpha * s.l1_ratio * s.factors
+        return strengths * self.spreads if strengths.any() else strengths
+
+    @property
+    def l2_strengths(self) -> Array:
+        """l2_j in the user's units."""
+        s = self.strengths
+        strengths = s.alpha * (1 - s.l1_ratio) * s.factors
+        return strengths * self.spreads**2 if strengths.any() else strengths
 
     @cached_property
     def targets(self) -> TargetSums:
@@ -92,7 +120,8 @@ class GeneralisedLinear:
         """Strength of the squares of scaled weights, 0 for the intercept."""
         with np.errstate(over="ignore", under="ignore"):
             own = self.strengths.alpha * (1 - self.strengths.l1_ratio) * self.strengths.factors
-            strength = np.minimum(own * self.scaling.scale**2, LARGEST_PENALTY)
+            units = self.scaling.scale * self.spreads if own.any() else self.scaling.scale
+            strength = np.minimum(own * units**2, LARGEST_PENALTY)
         return np.append(np.where(own > 0, strength, 0.0), 0.0)
 
     @cached_property
@@ -100,7 +129,7 @@ class GeneralisedLinear:
         """The penalty on scaled weights."""
         s, scale = self.strengths, self.scaling.scale
         with np.errstate(over="ignore", under="ignore"):
-            l1 = np.minimum(s.alpha * s.l1_ratio * s.factors * scale, LARGEST_PENALTY)
+            l1 = np.minimum(self.l1_strengths * scale, LARGEST_PENALTY)
             return ElasticPenalty(l1, self.l2[:-1], s.lower / scale, s.upper / scale)
 
     def at_strength(self, alpha: float) -> GeneralisedLinear:

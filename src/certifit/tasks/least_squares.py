@@ -26,11 +26,11 @@ SMALL_CHANGE = 0.1  # relative to the size of residuals: beyond it their squares
 class LeastSquares(NormalEquations):
     """The task of rows that are at least as many as columns. alpha None means 1 / sum of weights."""
 
-    def __init__(self, source: Source, alpha: float | None, fit_intercept: bool) -> None:
+    def __init__(self, source: Source, alpha: float | None, fit_intercept: bool, standardize: bool = False) -> None:
         self.source = source
         self._last: tuple[Weights, Residual] | None = None
         summed = partial(gram, source, centred=fit_intercept)
-        super().__init__(summed(), alpha, fit_intercept, partial(summed, twofold=True), source.names)
+        super().__init__(summed(), alpha, fit_intercept, partial(summed, twofold=True), source.names, standardize)
 
     def residual_at(self, state: Weights) -> Residual:
         """The residual statistic at a state: one pass over the rows, or none for a small step from the last."""
@@ -102,7 +102,7 @@ class LeastSquares(NormalEquations):
         return squares * (own.y_scale / other.y_scale) ** 2 * (own.weight_scale / other.weight_scale)
 
     def _in_basis(self, found: Remainders) -> LiteralSystem | None:
-        return LiteralSystem.of(self.source, found, self.alpha, self.fit_intercept)
+        return LiteralSystem.of(self.source, found, self.alpha, self.fit_intercept, self.spreads)
 
     def gradient(self, at: Residual) -> Array:
         """Minus the gradient of the scaled objective in the system's unknowns."""

@@ -43,7 +43,14 @@ class LiteralSystem:
     """
 
     def __init__(
-        self, source: Source, basis: LiteralBasis, gram: Gram, alpha: float, fit_intercept: bool, factor: Factor | None
+        self,
+        source: Source,
+        basis: LiteralBasis,
+        gram: Gram,
+        alpha: float,
+        fit_intercept: bool,
+        factor: Factor | None,
+        spreads: Array,
     ) -> None:
         self.source = source
         self.basis = basis
@@ -52,7 +59,8 @@ class LiteralSystem:
         self._last: tuple[Weights, LiteralStep] | None = None
         found = basis.remainders
         # Roots of the penalty's diagonal: their squares may underflow.
-        self.roots = np.minimum(np.sqrt(alpha) * np.sqrt(gram.sum_weight) * found.scale, np.sqrt(LARGEST_PENALTY))
+        strength = np.sqrt(alpha) * np.sqrt(gram.sum_weight)
+        self.roots = np.minimum(strength * (found.scale * spreads), np.sqrt(LARGEST_PENALTY))
         s = gram.scaling.scale
         dead = found.columns[found.is_exact] if alpha > 0 else np.zeros(0, dtype=np.int64)
         self.places = np.concatenate([found.kept, found.columns[basis.live], dead])
@@ -64,13 +72,15 @@ class LiteralSystem:
         self.factor: Factor = factor if factor is not None else twofold_factor(self._system())
 
     @staticmethod
-    def of(source: Source, found: Remainders, alpha: float, fit_intercept: bool) -> LiteralSystem | None:
-        """The system, or None."""
+    def of(
+        source: Source, found: Remainders, alpha: float, fit_intercept: bool, spreads: Array
+    ) -> LiteralSystem | None:
+        """The system, or None. spreads: what a weight is multiplied by in the penalty."""
         columns = literal_columns(source, found, fit_intercept)
         if columns is None:
             return None
         plain = columns.factor if alpha == 0 else None
-        system = LiteralSystem(source, columns.basis, columns.gram, alpha, fit_intercept, plain)
+        system = LiteralSystem(source, columns.basis, columns.gram, alpha, fit_intercept, plain, spreads)
         return None if len(system.factor.dependent) else system
 
     @property

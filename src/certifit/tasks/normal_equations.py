@@ -1,6 +1,8 @@
 """The normal equations of least squares with an optional ridge penalty: what a Gram matrix alone determines.
 
-minimise  sum_i w_i (y_i - b - x_i'w)^2 / (2 sum_i w_i) + alpha/2 |w|^2
+minimise  sum_i w_i (y_i - b - x_i'w)^2 / (2 sum_i w_i) + alpha/2 sum_j s_j^2 w_j^2
+
+s_j is 1, or the standard deviation of a column (without an intercept, its root mean square).
 
 The system's columns are (1, x - shift) with an intercept and x without; its unknowns are the intercept of shifted
 columns, first, then the weights.
@@ -104,13 +106,21 @@ class NormalEquations(GramUnits):
     """The system of one Gram statistic. alpha None means 1 / sum of weights.
 
     resum: the same statistic in twofold sums, asked for where float64 ones cannot bear the condition.
+    standardize: the penalty is one of weights times the spreads of their columns.
     """
 
     def __init__(
-        self, gram: Gram, alpha: float | None, fit_intercept: bool, resum: Callable[[], Gram], names: Sequence[str]
+        self,
+        gram: Gram,
+        alpha: float | None,
+        fit_intercept: bool,
+        resum: Callable[[], Gram],
+        names: Sequence[str],
+        standardize: bool = False,
     ) -> None:
         super().__init__(gram, fit_intercept, names)
         self._alpha = alpha
+        self.standardize = standardize
         self._resum = resum
         self.factor: Factor = self._factored()
 
@@ -123,8 +133,18 @@ class NormalEquations(GramUnits):
 
     @property
     def penalty(self) -> Array:
-        """What the penalty adds to the diagonal, in scaled units: sum_w alpha (scale_j)^2, kept finite."""
+        """What the penalty adds to the diagonal, in scaled units: sum_w alpha (scale_j s_j)^2, kept finite."""
         return self._penalty_of(self.alpha)
+
+    @property
+    def penalty_units(self) -> Array:
+        """scale_j s_j: what makes a scaled weight one that the penalty counts."""
+        return penalty_units(self.gram, self.fit_intercept, self.standardize)
+
+    @property
+    def spreads(self) -> Array:
+        """s_j, in the user's units."""
+        return np.asarray(self.penalty_units / self.gram.scaling.scale)
 
     def _is_crushed(self) -> Array:
         return np.asarray(self.penalty >= LARGEST_PENALTY)  # within 1 / LARGEST_PENALTY of the minimum, relative
@@ -134,7 +154,7 @@ class NormalEquations(GramUnits):
         if strength == 0:
             return np.zeros(self.gram.n_columns)
         with np.errstate(over="ignore", under="ignore"):
-            return np.minimum(strength * self.gram.scaling.scale**2, LARGEST_PENALTY)
+            return np.minimum(strength * self.penalty_units**2, LARGEST_PENALTY)
 
     def penalty_of(self, state: Weights) -> tuple[float, float]:
         """sum_j penalty_j w_j^2, and at most what the penalty is above that for columns where it was kept finite.
@@ -146,11 +166,11 @@ class NormalEquations(GramUnits):
         return kept, self._beyond(np.sqrt(self.alpha) * np.sqrt(self.gram.sum_weight), state)
 
     def _beyond(self, root: float, state: Weights) -> float:
-        """sum_j (root w_j)^2 over the columns whose (root scale_j)^2 may have been cut to LARGEST_PENALTY."""
-        s = self.gram.scaling
+        """sum_j (root s_j w_j)^2 over the columns whose (root scale_j s_j)^2 may be cut to LARGEST_PENALTY."""
         with np.errstate(over="ignore"):
-            is_cut = root * s.scale > ALMOST_LARGEST * np.sqrt(LARGEST_PENALTY)
-            return float(min(np.sum((root * (state.coef[is_cut] * s.y_scale)) ** 2), LARGEST_PENALTY))
+            is_cut = root * self.penalty_units > ALMOST_LARGEST * np.sqrt(LARGEST_PENALTY)
+            counted = (state.coef * self.spreads)[is_cut] * self.gram.scaling.y_scale
+            return float(min(np.sum((root * counted) ** 2), LARGEST_PENALTY))
 
     @property
     def rank(self) -> int:
@@ -212,6 +232,14 @@ class NormalEquations(GramUnits):
             norms = np.concatenate([[np.sqrt(self.gram.sum_weight)], norms])
             penalty = np.concatenate([[0.0], penalty])
         return System.of(self.gram.sums[places], low, penalty, norms)
+
+
+def penalty_units(gram: Gram, fit_intercept: bool, standardize: bool) -> Array:
+    """scale_j s_j of the columns of a statistic; s_j is 1 for a column that does not vary."""
+    if not standardize:
+        return gram.scaling.scale
+    spreads = gram.spreads(fit_intercept)
+    return np.where(spreads > 0, spreads, gram.scaling.scale)
 
 
 def data_facts(n_rows: int, sum_weight: float, s: Scaling, mean: float, about: float) -> dict[str, float]:

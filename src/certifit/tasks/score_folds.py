@@ -1,6 +1,7 @@
 """A generalised linear model on the training rows of every split: sums by cell, and sums of all splits at once.
 
 minimise for every split s   sum_c train[s, c] sum_(i in c) w_i l(y_i, z_i) / W_s + sum_j l2_sj/2 w_j^2
+Where columns are standardised, l2_sj has their variances over the training rows of the split.
 
 The Hessian of a training set is a sum of those of the cells: one pass gives those of all splits at a common point.
 """
@@ -16,6 +17,7 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.losses.scores import ScoreLoss
+from certifit.statistics.cell_sums import cell_moments
 from certifit.statistics.fold_oracle import CellTargets, FoldsAt, cell_targets, fold_oracle
 from certifit.tasks.elastic import Strengths
 from certifit.tasks.generalised import GeneralisedLinear
@@ -115,8 +117,16 @@ class FoldLosses:
         strengths = self.task.strengths
         with np.errstate(over="ignore", under="ignore"):
             own = alphas[:, None] * (1 - strengths.l1_ratio) * strengths.factors
-            strength = np.minimum(own * self.task.scaling.scale**2, LARGEST_PENALTY)
+            strength = np.minimum(own * (self.task.scaling.scale * self._spreads) ** 2, LARGEST_PENALTY)
         return np.column_stack([np.where(own > 0, strength, 0.0), np.zeros(len(alphas))])
+
+    @cached_property
+    def _spreads(self) -> Array:
+        """What weights are multiplied by in the penalty: splits x columns."""
+        if not self.task.standardize:
+            return np.ones((self.n_splits, 1))
+        by_cell = cell_moments(self.task.source, self.splits.cells)
+        return by_cell.combined(self.splits.train).spreads(self.task.fit_intercept)
 
     def alone(self, split: int, alpha: float) -> GeneralisedLinear:
         """The same training set as a task of its own."""
@@ -127,7 +137,7 @@ def task_of(task: GeneralisedLinear, source: Source, alpha: float) -> Generalise
     """The same model on other rows with another alpha."""
     s = task.strengths
     strengths = Strengths(alpha, s.l1_ratio, s.factors, s.lower, s.upper)
-    return GeneralisedLinear(source, task.loss, strengths, task.fit_intercept)
+    return GeneralisedLinear(source, task.loss, strengths, task.fit_intercept, task.standardize)
 
 
 def fits_in_memory(loss: ScoreLoss, n_columns: int, splits: Splits) -> bool:

@@ -1,6 +1,7 @@
 """Softmax regression: one score a class, the loss is the cross-entropy of the classes.
 
-minimise  sum_i w_i [log sum_k e^(z_ik) - z_iy] / sum_i w_i + alpha/2 sum_k |w_k|^2,   z_ik = b_k + x_i'w_k
+minimise  sum_i w_i [log sum_k e^(z_ik) - z_iy] / sum_i w_i + alpha/2 sum_kj s_j^2 w_kj^2,   z_ik = b_k + x_i'w_k
+s_j is 1, or the standard deviation of a column (without intercepts, its root mean square)
 
 All classes are treated alike. Adding one vector to all w_k changes no chance, so weights and intercepts are those
 whose sum over the classes is 0: with alpha > 0 the minimum has no others, with alpha = 0 it is what identifies them.
@@ -20,6 +21,7 @@ from certifit.data.source import Source
 from certifit.runtime import one_blas_thread
 from certifit.statistics import softmax as sums
 from certifit.statistics import twofold as tf
+from certifit.statistics.cell_sums import column_spreads
 from certifit.statistics.gram import ColumnSizes, Scaling
 from certifit.tasks.generalised import Evaluated
 from certifit.tasks.least_squares import LeastSquares
@@ -41,14 +43,16 @@ class SoftmaxWeights:
 class SoftmaxRegression:
     """What solver and certificate need of the rows. Targets are codes of classes; alpha None: 1 / sum of weights."""
 
-    def __init__(self, source: Source, n_classes: int, alpha: float | None, fit_intercept: bool) -> None:
+    def __init__(
+        self, source: Source, n_classes: int, alpha: float | None, fit_intercept: bool, standardize: bool = False
+    ) -> None:
         if source.has_offset:
             raise ValueError(
                 f"An offset adds the same to the scores of all {n_classes} classes, which changes no chance. "
                 "Leave it out, or fit two classes."
             )
         self.source, self.n_classes, self.fit_intercept = source, n_classes, fit_intercept
-        self._alpha = alpha
+        self._alpha, self.standardize = alpha, standardize
         self.scaling = self._scaling()
 
     @cached_property
@@ -90,7 +94,15 @@ class SoftmaxRegression:
         if self.alpha == 0:
             return np.zeros(self.shape[0])
         with np.errstate(over="ignore", under="ignore"):
-            return np.append(np.minimum(self.alpha * self.scaling.scale**2, LARGEST_PENALTY), 0.0)
+            units = self.scaling.scale * self.spreads
+            return np.append(np.minimum(self.alpha * units**2, LARGEST_PENALTY), 0.0)
+
+    @cached_property
+    def spreads(self) -> Array:
+        """s_j, what a weight is multiplied by in the penalty; one pass where columns are standardised."""
+        if not self.standardize:
+            return np.ones(self.source.n_features)
+        return column_spreads(self.source, self.fit_intercept)
 
     @cached_property
     def null_value(self) -> float:
@@ -198,9 +210,9 @@ class SoftmaxRegression:
         if self._alpha == 0 or not len(found.scale):
             return found
         with np.errstate(over="ignore"):
-            if (self.alpha * found.scale**2 < LARGEST_PENALTY).all():
+            if (self.alpha * (found.scale * self.spreads) ** 2 < LARGEST_PENALTY).all():
                 return found
-        return found.within(np.full(len(found.scale), np.sqrt(LARGEST_PENALTY / self.alpha) / 2))
+            return found.within(np.sqrt(LARGEST_PENALTY / self.alpha) / 2 / self.spreads)
 
     def rescale(self) -> None:
         """Scales from all rows, where those of block 0 overflowed."""
