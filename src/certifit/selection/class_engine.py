@@ -42,7 +42,7 @@ class FoldScores:
     route: str
     detail: Any = None  # what the model's path holds beside scores
     faults: Mapping[int, str] = field(default_factory=dict)
-    held_out: Sequence[HeldOut] = ()  # of every split: "score" of its rows, of classes "accuracy" too; () where not known
+    held_out: Sequence[HeldOut] = ()  # of every split "score" of its rows, of classes "accuracy" too; () where not kept
 
     @property
     def training(self) -> Array:

@@ -25,9 +25,9 @@ from certifit.selection.class_engine import (
     refuse_faulty,
 )
 from certifit.selection.mean_engine import Predicted, mean_scores
+from certifit.selection.predicted_scores import PredictedScores, predicted_scores
 from certifit.selection.progress import Bar
 from certifit.selection.rows import Rows, picked, reading_new_levels, reads_sources, times_of
-from certifit.selection.predicted_scores import PredictedScores, predicted_scores
 from certifit.selection.scoring import own_scoring, row_scores, sufficient
 from certifit.selection.splits import targets
 from certifit.statistics.held_out import HeldOut
@@ -157,16 +157,16 @@ def _joined(parts: Sequence[HeldOut | None], n_candidates: int) -> list[HeldOut]
         if like is None:
             return []
         values = {
-            name: np.concatenate([np.full_like(own, np.nan) if part is None else part.values[name] for part in of_split])
+            name: np.concatenate(
+                [np.full_like(own, np.nan) if part is None else part.values[name] for part in of_split]
+            )
             for name, own in like.values.items()
         }
         found.append(replace(like, values=values))
     return found
 
 
-def _work(
-    estimator: Any, rows: Rows, splits: Splits, scoring: Any, with_rows: bool = False
-) -> Callable[..., Result]:
+def _work(estimator: Any, rows: Rows, splits: Splits, scoring: Any, with_rows: bool = False) -> Callable[..., Result]:
     """What fits and scores a candidate on one of the splits."""
     is_named = scoring is None or isinstance(scoring, str)
     if hasattr(estimator, "class_fold_models") and rows.classes is not None and (rows.X is None or is_named):

@@ -24,7 +24,10 @@ from certifit.tasks.dual_least_squares import RowKernel
 
 @one_blas_thread
 def dual_fold_path(
-    source: Source, rounds: Sequence[Splits], alphas: Sequence[float | None], fit_intercept: bool,
+    source: Source,
+    rounds: Sequence[Splits],
+    alphas: Sequence[float | None],
+    fit_intercept: bool,
     with_rows: bool = False,
 ) -> FoldPath | None:
     """The errors of every alpha on every split; None where rows are too nearly dependent for float64."""

@@ -30,7 +30,11 @@ from certifit.tasks.fold_equations import FoldEquations
 
 @one_blas_thread
 def gram_fold_path(
-    folds: FoldEquations, strengths: Strengths, standardize: bool, alphas: Sequence[float], stop: tuple[float, int],
+    folds: FoldEquations,
+    strengths: Strengths,
+    standardize: bool,
+    alphas: Sequence[float],
+    stop: tuple[float, int],
     with_rows: bool = False,
 ) -> FoldPath:
     """Errors of every alpha on every split, all training sets solved at once from their sums.
@@ -58,7 +62,10 @@ def gram_fold_path(
 
 @one_blas_thread
 def column_fold_path(
-    task: ColumnElastic, rounds: Sequence[Splits], alphas: Sequence[float], stop: tuple[float, int],
+    task: ColumnElastic,
+    rounds: Sequence[Splits],
+    alphas: Sequence[float],
+    stop: tuple[float, int],
     with_rows: bool = False,
 ) -> FoldPath:
     """Errors of every alpha on every split. A training set is all rows, with weight 0 for those outside."""

@@ -206,9 +206,7 @@ def held_out_rows(folds: FoldEquations, fits: Sequence[Fits]) -> list[HeldOut]:
     return found
 
 
-def held_out_of(
-    numbers: Array, y: Array, weight: Array, residuals: Array, scales: tuple[float, float]
-) -> HeldOut:
+def held_out_of(numbers: Array, y: Array, weight: Array, residuals: Array, scales: tuple[float, float]) -> HeldOut:
     """The rows of positive weight, from numbers in scaled units. scales: of the target and of the weights."""
     seen = weight > 0
     of_y, of_weight = scales

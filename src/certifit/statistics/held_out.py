@@ -30,7 +30,9 @@ class HeldOut:
     @staticmethod
     def joined(parts: Sequence[HeldOut]) -> HeldOut:
         """The rows of consecutive runs."""
-        numbers, weight, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("numbers", "weight", "y"))
+        numbers, weight, y = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("numbers", "weight", "y")
+        )
         values = {name: np.concatenate([part.values[name] for part in parts], axis=1) for name in parts[0].values}
         return HeldOut(numbers, weight, y, values)
 
