@@ -243,8 +243,8 @@ def rounds_of(cv: Any, source: Source, labels: Array | None = None, groups: Any 
         pairs = list(cv)
     else:
         raise TypeError(
-            f"cv must be a number of folds, Folds(...), Bootstrap(...), HoldOut(...), 'loo', a scikit-learn splitter or "
-            f"a list of (training rows, validation rows). Got {cv!r}."
+            f"cv must be a number of folds, Folds(...), Bootstrap(...), HoldOut(...), 'loo', a scikit-learn splitter "
+            f"or a list of (training rows, validation rows). Got {cv!r}."
         )
     return _rounds_of_pairs([(_numbers(train, n_rows), _numbers(test, n_rows)) for train, test in pairs], n_rows)
 
