@@ -249,7 +249,7 @@ class _LeftOut:
         low, high = (float(of_mean(scoring, np.quantile(self.means, share))) for share in (tail, 1 - tail))
         sentence = (
             f"Chosen among {n_candidates:,} candidates by rows drawn with repetition, scored on the rows left out; "
-            f"mean of {len(self.means)} draws, percentile interval. Most of the optimism of the choice is removed, not all."
+            f"mean of {len(self.means)} draws, percentile interval. Most of the optimism is removed, not all."
         )
         return Estimate(float(of_mean(scoring, mean)), low, high, level=level, method=BBC, sentence=sentence)
 

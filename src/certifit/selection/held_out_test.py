@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -55,7 +55,7 @@ def held_out_score(model: Any, source: Source, level: float = 0.95) -> HeldOutSc
     if encoder is not None:
         model = copy(model)
         model.encoder_ = copy(encoder)
-        model.encoder_.unseen = "reference"
+        model.encoder_.columns_ = [replace(kind, is_lenient=True) for kind in encoder.columns_]
     return _of_classes(model, source, level) if hasattr(model, "classes_") else _of_numbers(model, source, level)
 
 
