@@ -147,7 +147,7 @@ class Correction:
 def row_scores_are_few(rounds: Sequence[Splits], n_rows: int, n_candidates: int) -> bool:
     """Whether the scores of all validation rows by all candidates may be kept: at most `MOST_NUMBERS`."""
     shares = sum(float((splits.validation > 0).sum()) / splits.validation.shape[1] for splits in rounds)
-    return n_rows * shares * n_candidates <= MOST_NUMBERS
+    return bool(n_rows * shares * n_candidates <= MOST_NUMBERS)
 
 
 def evidence_of(

@@ -159,7 +159,7 @@ class HoldOut:
     (6, 2)
     """
 
-    def __init__(self, test_size: float = 0.2, *, stratify: bool = False, random_state: int = 0) -> None:
+    def __init__(self, test_size: Any = 0.2, *, stratify: bool = False, random_state: int = 0) -> None:
         if not isinstance(test_size, Real) or isinstance(test_size, bool) or not 0 < float(test_size) < 1:
             raise ValueError(f"test_size must be a share of the rows between 0 and 1, e.g. 0.2. Got {test_size!r}.")
         self.test_size = float(test_size)
