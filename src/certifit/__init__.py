@@ -55,6 +55,7 @@ _MODULES = {
     "selection.splits": (
         "Folds",
         "Bootstrap",
+        "HoldOut",
     ),
     "selection.cross_validated": ("CrossValidated",),
     "selection.intervals": ("jackknife_plus",),
@@ -191,6 +192,7 @@ __all__ = [
     "GaussianDiscriminant",
     "GaussianNB",
     "GradientDescent",
+    "HoldOut",
     "HuberRegressor",
     "InfluenceDisplay",
     "Lasso",
@@ -340,7 +342,7 @@ if TYPE_CHECKING:
     from certifit.selection.information import MutualInformationFilter
     from certifit.selection.information_display import MutualInformationDisplay
     from certifit.selection.intervals import jackknife_plus
-    from certifit.selection.splits import Bootstrap, Folds
+    from certifit.selection.splits import Bootstrap, Folds, HoldOut
     from certifit.selection.wrappers import BackwardSelection, ForwardSelection
     from certifit.solvers.conjugate_gradient import ConjugateGradient
     from certifit.solvers.gradient_descent import GradientDescent

@@ -12,7 +12,7 @@ from certifit.cli.models import AUTO, Choice, unwrapped
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
 from certifit.cli.task import refuse_constant, settle
-from certifit.cli.validation import decomposed, validated
+from certifit.cli.validation import decomposed, held_out, validated
 from certifit.data.tasks import CLASSES
 
 
@@ -28,8 +28,16 @@ from certifit.data.tasks import CLASSES
         "--rule", type=click.Choice(["min", "1se"]), default="min", show_default=True,
         help="Penalty with the smallest error, or the strongest within one standard error of it.",
     ),
+    click.option(
+        "--nested", is_flag=True,
+        help="Repeat the choice of model and penalty within every fold, for a figure without its optimism; slower.",
+    ),
+    click.option(
+        "--holdout", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="SHARE",
+        help="Set this share of the rows aside, e.g. 0.2, until the final model is scored on them, once.",
+    ),
 )  # fmt: skip
-def fit(*, kind: str, degree: int | None, rule: str, **given: Any) -> int:
+def fit(*, kind: str, degree: int | None, rule: str, nested: bool, holdout: float | None, **given: Any) -> int:
     """Fit DATA, one or more CSV or Parquet files or folders of them, and write a report and the model to DIR.
 
     The target may be a quantity, counts, or classes: labels of any type. Columns may be numbers, true/false,
@@ -53,16 +61,30 @@ def fit(*, kind: str, degree: int | None, rule: str, **given: Any) -> int:
     choice = Choice.of(kind, **own)
     if given["no_intercept"] and degree is not None:
         raise click.UsageError("--no-intercept does not go with --degree: its columns are not zero at zero.")
-    return run(Request.of(**given), choice, degree, rule)
+    if nested and given["cv"] in (0, 2):
+        raise click.UsageError(f"--nested needs 3 folds or more, and --cv is {given['cv']}.")
+    return run(Request.of(**given), choice, degree, rule, nested, holdout)
 
 
-def run(request: Request, choice: Choice | None = None, degree: int | None = None, rule: str = "min") -> int:
+def run(
+    request: Request,
+    choice: Choice | None = None,
+    degree: int | None = None,
+    rule: str = "min",
+    nested: bool = False,
+    holdout: float | None = None,
+) -> int:
     """Scan, tune, fit, write, print; the exit code."""
     choice = choice or Choice()
-    return carry_out(request, partial(_fit, request, choice, degree, rule), labels=choice.task in (AUTO, CLASSES))
+    work = partial(_fit, request, choice, degree, rule, nested)
+    if holdout is not None:
+        work = partial(held_out, request, choice, holdout, work)
+    return carry_out(request, work, labels=choice.task in (AUTO, CLASSES))
 
 
-def _fit(request: Request, choice: Choice, degree: int | None, rule: str, source: Any, display: Display) -> Done:
+def _fit(
+    request: Request, choice: Choice, degree: int | None, rule: str, nested: bool, source: Any, display: Display
+) -> Done:
     shared = {"degree": degree is not None, "no_intercept": not request.model.get("fit_intercept", True)}
     setting = settle(request, choice, source, **shared)
     if rule != "min":
@@ -70,7 +92,7 @@ def _fit(request: Request, choice: Choice, degree: int | None, rule: str, source
     rows = setting.rows
     common = request.model | {"encoder": setting.encoder, "basis": _basis(degree)}
     candidates = choice.models(setting.kinds, common, rule, source.names)
-    board, notes = validated(request, candidates, setting, display, rule)
+    board, notes = validated(request, candidates, setting, display, rule, nested)
     display.step("fitting")
     first = next(iter(candidates.values()))
     model = (unwrapped(first, choice.kind, notes) if board is None else board.chosen.model).fit(rows)

@@ -1,14 +1,16 @@
 """What `fit` and `select` ask of cross-validation, and what they say where it cannot be had."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from certifit.cli.errors import as_options
-from certifit.cli.models import preferred
+from certifit.cli.models import AUTO, Choice, preferred
 from certifit.cli.progress import Display
-from certifit.cli.request import FOLDS, Request
+from certifit.cli.request import FOLDS, Done, Request
 from certifit.cli.task import Setting
+from certifit.data.tasks import CLASSES
 
 # Candidates of a model that is refitted for each of them.
 N_REFITTED = 10
@@ -19,7 +21,12 @@ MOST_COLUMNS, N_ALPHAS = 120, 13
 
 
 def validated(
-    request: Request, models: dict[str, Any], setting: Setting, display: Display, rule: str = "min"
+    request: Request,
+    models: dict[str, Any],
+    setting: Setting,
+    display: Display,
+    rule: str = "min",
+    nested: bool = False,
 ) -> tuple[Any, list[str]]:
     """The leaderboard, and sentences on what could not be done and on the data; None where there is none."""
     notes = list(setting.notes)
@@ -42,7 +49,7 @@ def validated(
     try:
         with warnings.catch_warnings(), display.yielding(are_refits):
             warnings.simplefilter("ignore")  # of refits; the fit to all rows says its own
-            board = leaderboard(models, source, cv=folds, rule=rule, most_refits=most, **prefer)
+            board = leaderboard(models, source, cv=folds, rule=rule, most_refits=most, nested=nested, **prefer)
     except ValueError as error:
         if request.cv is not None:
             raise
@@ -63,6 +70,26 @@ def _has_sums(model: Any, setting: Setting) -> bool:
 
 
 _ASK = f" To have it all the same, add --cv {FOLDS}."
+
+
+def held_out(
+    request: Request, choice: Choice, share: float, work: Callable[[Any, Display], Done], source: Any, display: Display
+) -> Done:
+    """`work` without a share of the rows, and the score of its model on them: nothing else has seen these."""
+    from certifit.data.target import task_of
+    from certifit.report.validation import holdout_facts, validation_facts
+    from certifit.selection.held_out_test import held_out_score, set_aside
+
+    display.step("setting rows aside")
+    task = choice.recognised(task_of(source).name) if choice.task == AUTO else choice.task
+    kept, others = set_aside(source, share, is_classes=task == CLASSES)
+    done = work(kept, display)
+    display.step("scoring the rows set aside")
+    used = list(done.source.names)
+    rows = others if used == list(others.names) else others.select(used)
+    facts = validation_facts(None) if done.validation is None else done.validation
+    facts = holdout_facts(facts, held_out_score(done.model, rows), share)
+    return replace(done, validation=facts)
 
 
 def decomposed(board: Any, n_columns: int, source: Any, display: Display) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from certifit.report import folder, text
 from certifit.report.class_tables import SCORES, class_rows, leader_rows
+from certifit.report.coefficients import CHOSEN
 from certifit.report.deciding import spoken
 from certifit.report.tables import parameter, shown_groups, shown_rows
 
@@ -295,7 +296,8 @@ def _coefficients(context: dict[str, Any]) -> list[str]:
         head, cells = head[:2], [row[:2] for row in cells]
     widths = [max(len(row[j]) for row in [head, *cells]) for j in range(len(head))]
     shown = [_row(row, widths) for row in [head, *cells]]
-    return shown + ([] if table["has_inference"] else ["", *_wrapped(table["reason"])])
+    said = [note for note in table["notes"] if CHOSEN in note] if table["has_inference"] else [table["reason"]]
+    return shown + [line for sentence in said for line in ("", *_wrapped(sentence))]
 
 
 def _merged(table: dict[str, Any]) -> list[list[str]]:

@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.data.source import Block, Result, RowError, RowMap, Source, Statistic, block_rows, itself
+from certifit.data.source import (
+    Batches,
+    Block,
+    Result,
+    RowError,
+    RowMap,
+    Source,
+    Statistic,
+    block_rows,
+    itself,
+    tree_sum,
+)
 
 
 class Mapped(Source):
@@ -115,6 +126,66 @@ class Weighted(Changed):
     def coded(self, classes: Array) -> Source:
         """The same rows with labels read as codes."""
         return Weighted(self.inner.coded(classes), self.times)
+
+
+class Picked(Changed):
+    """Some rows of a source, numbered anew from 0: the others are not seen by whatever reads it.
+
+    flags: of every row of the inner source, whether it is one of them.
+    """
+
+    def __init__(self, inner: Source, flags: Array) -> None:
+        super().__init__(inner)
+        self.flags, self.run_rows = np.asarray(flags, dtype=bool), None
+        self.n_rows = int(self.flags.sum())
+
+    def runs(self) -> Iterator[Block]:
+        """The rows in runs of their own numbers."""
+        batches = Batches(self._parts, self.names, self.target, self.named)
+        batches.block_rows, batches.run_rows = self.block_rows, self.run_rows
+        return batches.runs()
+
+    def map(self, f: Callable[[Block], Result]) -> Iterable[Result]:
+        """f of every run."""
+        return (f(run) for run in self.runs())
+
+    def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
+        """Sum of f over the runs, in a binary tree by run number."""
+        return tree_sum(self.map(f))
+
+    def rows_of_run(self) -> int:
+        """Rows of a run that is not the last."""
+        return Source.rows_of_run(self)
+
+    def place(self, row: int) -> str:
+        """Where a row stands in the data."""
+        return str(self.inner.place(int(np.flatnonzero(self.flags)[row])))  # type: ignore[attr-defined]
+
+    def select(self, columns: Any) -> Picked:
+        """The same rows with only these columns."""
+        return Picked(self.inner.select(columns), self.flags)  # type: ignore[attr-defined]
+
+    def target_column(self) -> Source:
+        """The target alone."""
+        return Picked(self.inner.target_column(), self.flags)
+
+    def without_target(self) -> Source:
+        """The same rows, their target not read."""
+        return Picked(self.inner.without_target(), self.flags)
+
+    def coded(self, classes: Array) -> Source:
+        """The same rows with labels read as codes."""
+        return Picked(self.inner.coded(classes), self.flags)
+
+    def held(self, most_bytes: int) -> Source:
+        """The same rows, of a source in memory where it is small."""
+        return Picked(self.inner.held(most_bytes), self.flags)
+
+    def _parts(self) -> Iterator[Block]:
+        for run in self.inner.runs():
+            seen = self.flags[run.first_row : run.first_row + run.n_rows]
+            if seen.any():
+                yield run.where(seen)
 
 
 class Coded(Changed):

@@ -100,17 +100,22 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
         return FoldEquations(columns[0], rounds, bool(self.fit_intercept), columns[1], self._is_standardised())
 
     def fold_path(
-        self, source: Source, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
+        self,
+        source: Source,
+        rounds: Sequence[Splits],
+        candidates: Sequence[Mapping[str, Any]],
+        with_rows: bool = False,
     ) -> FoldPath | None:
         """Errors of all candidates on all splits without a refit; None where that cannot be.
 
         Candidates that differ in alpha alone share one pass over the rows, or one matrix of products of rows.
+        with_rows: residuals of the validation rows too, at one more pass.
         """
         paths: list[FoldPath | None] = []
         places: list[int] = []
         for model, own in self.by_system(candidates):
             alphas = [model.strength_of(candidates[i]) for i in own]
-            paths.append(model._fold_errors(source, rounds, alphas))
+            paths.append(model._fold_errors(source, rounds, alphas, with_rows))
             places += own
         found = [path for path in paths if path is not None]
         return FoldPath.joined(found, places) if len(found) == len(paths) else None
@@ -135,7 +140,9 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
         found = [part for part in parts if part is not None]
         return LeftOut.joined(found, places) if len(found) == len(parts) else None
 
-    def _fold_errors(self, source: Source, rounds: Sequence[Splits], alphas: Sequence[float | None]) -> FoldPath | None:
+    def _fold_errors(
+        self, source: Source, rounds: Sequence[Splits], alphas: Sequence[float | None], with_rows: bool = False
+    ) -> FoldPath | None:
         columns = self._fold_columns(source)
         if columns is None:
             return None
@@ -145,9 +152,10 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
             is_simple = gaps is None and not is_polynomial
             if not is_simple:
                 return None
-            return dual_fold_path(mapped, rounds, alphas, bool(self.fit_intercept), self._is_standardised())
+            standardize = self._is_standardised()
+            return dual_fold_path(mapped, rounds, alphas, bool(self.fit_intercept), standardize, with_rows)
         folds = FoldEquations(mapped, rounds, bool(self.fit_intercept), gaps, self._is_standardised())
-        path = fold_path(folds, alphas)
+        path = fold_path(folds, alphas, with_rows)
         # A smallest norm is meant in the columns of a training set's own range.
         return None if is_polynomial and path.is_redundant else path
 

@@ -18,6 +18,7 @@ import numpy as np
 from certifit.data.cells import ByLabel, Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
+from certifit.statistics.held_out import HeldOut, joined_by_split, numbers_where, validating
 
 MOST_BYTES = 256 << 20  # of sums by fold and class, and of the models of all candidates
 LEAST_LOG = float(np.log(np.finfo(np.float64).eps))  # a logarithm of a probability counts as this, as in scikit-learn
@@ -109,6 +110,13 @@ class FoldModels:
             raise ValueError("A split has no rows of positive weight. Use fewer folds.")
         scores = table[:, :-1] / table[:, -1:]
         return scores[1] if with_training else None, scores[0], table[0, -1]
+
+    def held_out(self, scores: Mapping[str, RowScore]) -> list[HeldOut]:
+        """Scores of every validation row by every candidate, one entry per split: one pass per round."""
+        found: list[HeldOut] = []
+        for splits, models in zip(self.rounds, self.models, strict=True):
+            found += joined_by_split(list(self.source.map(_HeldOutScores(models, splits, scores))))
+        return found
 
     def validated(self, candidate: int) -> Iterator[tuple[Array, Array, Array | None]]:
         """(codes, log p(k | x), weight) of the validation rows of every split, rounds one after the other."""
@@ -247,6 +255,36 @@ class _RowScores:
                 model = models[s]
                 sums[:, c, s] = np.nan if model is None else weight @ self.score(model.log_proba(rows, known), codes)
         return _Sums(sums)
+
+
+@dataclass(frozen=True)
+class _HeldOutScores:
+    """Scores of the validation rows of a run, one entry per split. Can be sent to a worker."""
+
+    models: list[list[FoldModel | None]]
+    splits: Splits
+    scores: Mapping[str, RowScore]
+
+    def __call__(self, run: Block) -> list[HeldOut]:
+        return [self._of_split(run, s) for s in range(self.splits.n_splits)]
+
+    def _of_split(self, run: Block, split: int) -> HeldOut:
+        if run.y is None:
+            raise ValueError("The rows carry no labels.")
+        seen, weight = validating(run, self.splits, split)
+        weight, seen = weight[run.y[seen] >= 0], seen & (run.y >= 0)
+        codes = run.y[seen].astype(np.int64)
+        values = {name: np.full((len(self.models), len(codes)), np.nan) for name in self.scores}
+        known: dict[int, Block] = {}
+        rows = block_where(run, seen) if len(codes) else None
+        for c, models in enumerate(self.models):
+            model = models[split]
+            if model is None or rows is None:
+                continue
+            log_proba = model.log_proba(rows, known)
+            for name, score in self.scores.items():
+                values[name][c] = score(log_proba, codes)
+        return HeldOut(numbers_where(run, seen), weight, codes, values)
 
 
 @dataclass(frozen=True)

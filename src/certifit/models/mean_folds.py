@@ -22,6 +22,7 @@ from certifit.models.score_folds import (
     score_fits,
     subset_folds,
 )
+from certifit.statistics.held_out import HeldOut, joined_by_split, numbers_where, validating
 from certifit.statistics.row_sums import row_sums
 
 RowError = Callable[[Array, Array], Array]  # (y, E y) -> a number a row
@@ -83,6 +84,13 @@ class MeanModels:
             raise ValueError("A split has no rows of positive weight. Use fewer folds.")
         means = table[:, :-1] / table[:, -1:]
         return means[1] if with_training else None, means[0], table[0, -1]
+
+    def held_out(self, error: RowError) -> list[HeldOut]:
+        """Errors of every validation row by every candidate, one entry per split: one pass per round."""
+        found: list[HeldOut] = []
+        for splits, fits in zip(self.rounds, self.fits, strict=True):
+            found += joined_by_split(list(self.source.map(_HeldOutErrors(fits, splits, self.loss, error))))
+        return found
 
     def validated(self, candidate: int) -> Iterator[tuple[Array, Array, Array | None]]:
         """(y, E y, weight) of the validation rows of every split, rounds one after the other."""
@@ -165,6 +173,29 @@ class _RowErrors:
                     errors = self.error(y, self.loss.mean(fits[s].scores(rows)))
                 sums[:, c, s] = row_sums(weight * errors, seen, run.n_rows, self.block_rows)
         return sums
+
+
+@dataclass(frozen=True)
+class _HeldOutErrors:
+    """Errors of the validation rows of a run, one entry per split. Can be sent to a worker."""
+
+    fits: list[list[FoldWeights]]
+    splits: Splits
+    loss: ScoreLoss
+    error: RowError
+
+    def __call__(self, run: Block) -> list[HeldOut]:
+        found = []
+        for s in range(self.splits.n_splits):
+            seen, weight = validating(run, self.splits, s)
+            rows = _picked(run, np.flatnonzero(seen))
+            y, errors = np.asarray(rows.y), np.zeros((len(self.fits), len(weight)))
+            for c, fits in enumerate(self.fits):
+                if len(weight):
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        errors[c] = self.error(y, self.loss.mean(fits[s].scores(rows)))
+            found.append(HeldOut(numbers_where(run, seen), weight, y, {"error": errors}))
+        return found
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,13 @@ class HuberRegressor(LinearRegressor):
         """False: folds are refitted."""
         return False
 
-    def fold_path(self, source: Source, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]) -> None:
+    def fold_path(
+        self,
+        source: Source,
+        rounds: Sequence[Splits],
+        candidates: Sequence[Mapping[str, Any]],
+        with_rows: bool = False,
+    ) -> None:
         """None: folds are refitted."""
         return None
 

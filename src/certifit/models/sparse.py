@@ -77,7 +77,9 @@ class SparseRegressor(PenaltyParameters, LinearRegressor):
         """None: folds are refitted where their models are wanted."""
         return None
 
-    def _fold_errors(self, source: Source, rounds: Sequence[Splits], alphas: Sequence[Any]) -> FoldPath | None:
+    def _fold_errors(
+        self, source: Source, rounds: Sequence[Splits], alphas: Sequence[Any], with_rows: bool = False
+    ) -> FoldPath | None:
         columns = self._fold_columns(source)
         if columns is None:
             return None
@@ -90,9 +92,9 @@ class SparseRegressor(PenaltyParameters, LinearRegressor):
                 return None
             strengths = self._strengths(mapped.names, 1.0)
             task = ColumnElastic(mapped, strengths, bool(self.fit_intercept), standardize)
-            return column_fold_path(task, rounds, alphas, stop)
+            return column_fold_path(task, rounds, alphas, stop, with_rows)
         folds = FoldEquations(mapped, rounds, bool(self.fit_intercept), gaps)
-        return gram_fold_path(folds, self._strengths(folds.names, 1.0), standardize, alphas, stop)
+        return gram_fold_path(folds, self._strengths(folds.names, 1.0), standardize, alphas, stop, with_rows)
 
     def _task(self, source: Source, alpha: float | None) -> Any:
         strengths = self._strengths(source.names, 1.0 if alpha is None else alpha)

@@ -9,8 +9,13 @@ FEW = 4
 
 def answer(context: Table) -> list[str]:
     """What was fitted, how good it is, how it does on new rows, whether it is proven."""
-    parts = (_fitted, _kept, _explained, _deviance, _new_rows, _classes, _proven)
+    parts = (_set_aside, _fitted, _kept, _explained, _deviance, _new_rows, _classes, _proven)
     return [sentence for part in parts for sentence in part(context)]
+
+
+def _set_aside(context: Table) -> list[str]:
+    validation = context["validation"]
+    return [] if validation is None or validation["holdout"] is None else validation["sentences"][:1]
 
 
 def _fitted(context: Table) -> list[str]:
@@ -52,7 +57,7 @@ def _new_rows(context: Table) -> list[str]:
     validation = context["validation"]
     if context["classes"] is not None or validation is None or not validation["rows"]:
         return []
-    return [validation["sentences"][0]]
+    return [validation["sentences"][0 if validation["holdout"] is None else 1]]
 
 
 def _classes(context: Table) -> list[str]:

@@ -9,6 +9,10 @@ from certifit.report import text
 from certifit.report.facts import Fit, Table
 from certifit.report.passes import Seen
 
+CHOSEN = (
+    "on these rows. After a choice p-values are too small and intervals too narrow; rows that had no part in it give "
+    "honest ones."
+)
 # link -> what e^coefficient is
 RATIOS = {"log": "rate ratio", "logit": "odds ratio"}
 NUMBERS = {"error": "standard_error", "t": "t", "p": "p", "low": "lower", "high": "upper"}
@@ -36,6 +40,7 @@ def coefficient_facts(fit: Fit) -> Table | None:
         _fill(rows, model.summary(level=level).to_dict(), NUMBERS | law)
         notes = list(model.inference_.summary(type(model).__name__, model.target_name_, level).notes)
         robust = _add_robust(fit, rows)
+        notes += _note_on_choice(fit)
     if fit.link in RATIOS:
         _add_factors(rows)
     own = rows[len(rows) - len(weights) :]
@@ -55,6 +60,18 @@ def coefficient_facts(fit: Fit) -> Table | None:
         "rows": rows,
         "groups": groups,
     }
+
+
+def _note_on_choice(fit: Fit) -> list[str]:
+    """What a choice among models or columns on the same rows means for p-values."""
+    choice = (fit.validation or {}).get("choice")
+    n_candidates = 0 if choice is None else choice["n_candidates"]
+    if n_candidates < 2 and fit.selection is None:
+        return []
+    among = (
+        "its columns were chosen" if fit.selection is not None else f"it was chosen among {n_candidates:,} candidates"
+    )
+    return [f"These p-values and intervals take the model as given, but {among} {CHOSEN}"]
 
 
 def _fill(rows: list[Table], summary: Table, keys: dict[str, str]) -> None:

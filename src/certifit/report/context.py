@@ -78,7 +78,11 @@ validation    None, or the errors on rows that the fits did not see: n_splits, g
               sentences, notes, caution, curve None or {model, parameter, label, values, validation, validation_error,
               train,
               train_error, best, chosen}, decomposition None or {values, error, variance, bias_and_noise, n_draws}
-              of squared errors; no rows where it was not possible: sentences say why
+              of squared errors; no rows where it was not possible: sentences say why,
+              choice None or {n_candidates, method (BBC-CV, or Tibshirani and Tibshirani), scoring, winner, corrected
+              {value, low, high}, nested None or {score, standard_error}, the same as winner_accuracy,
+              corrected_accuracy and nested_accuracy, n_nested_refits}: scores, higher is better, of all rows together,
+              holdout None or {share, n_rows, measure, value, low, high, method, baseline, others}
 selection     None, or direction, wanted, fixed, features, chosen (place of its step), redundant: sentences,
               steps [{n_features, change, added (to the step before with fewer), features, error, standard_error,
               train_error, folds}]

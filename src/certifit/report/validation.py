@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from certifit.evaluation.intervals import Estimate
 from certifit.report import text
 from certifit.report.kinds import STRENGTHS, kind_of_class
+from certifit.selection.choice_words import RIGHT, choice_sentences
 from certifit.selection.curve_scores import CAUTION, standard_errors
 from certifit.selection.decomposition import Decomposition
+from certifit.selection.held_out_test import HeldOutScore
 from certifit.selection.leaders import RMSE, Entry, Leaderboard
 from certifit.selection.steps import Step
 
@@ -92,7 +95,7 @@ def validation_facts(
     """
     facts: Table = {"n_splits": 0, "group": group, "rule": None, "best": None, "chosen": None, "rows": []}
     facts |= {"notes": list(notes), "caution": None, "curve": None, "decomposition": None, "measure": None}
-    facts |= {"share": None}
+    facts |= {"share": None, "choice": None, "holdout": None}
     if board is None:
         return facts | {"sentences": list(notes)}
     measure = _measure(board.scoring)
@@ -107,6 +110,7 @@ def validation_facts(
         "notes": [*notes, *board.notes],
         "caution": CAUTION,
         "curve": _curve(board, measure),
+        "choice": _choice(board),
     }
     if decomposition is not None:
         values, found = decomposition
@@ -118,6 +122,53 @@ def validation_facts(
             "n_draws": found.n_draws,
         }
     return facts | {"sentences": [*_sentences(board, measure), *facts["notes"]]}
+
+
+def holdout_facts(facts: Table, found: HeldOutScore, share: float) -> Table:
+    """The facts with the score on rows that were set aside, told first."""
+    value = found.value
+    holdout = {
+        "share": share,
+        "n_rows": found.n_rows,
+        "measure": found.name,
+        "value": float(value),
+        "low": value.low,
+        "high": value.high,
+        "method": value.method,
+        "baseline": found.baseline,
+        "others": found.others,
+    }
+    between = "" if value.low is None else f" (95 % interval {value.low:.4g} to {value.high:.4g}, {value.method})"
+    what = "always the most frequent class" if found.name == RIGHT else "always their mean"
+    sentence = (
+        f"On {found.n_rows:,} rows set aside before anything was looked at, the final model has a {found.name} of "
+        f"{float(value):.4g}{between}; {what}: {found.baseline:.4g}. The file of the model proves the fit to the other "
+        "rows."
+    )
+    return facts | {"holdout": holdout, "sentences": [sentence, *facts["sentences"]]}
+
+
+def _choice(board: Leaderboard) -> Table | None:
+    """The winner's score, the corrected and the nested one, as scores: higher is better."""
+    correction, nested = board.correction, board.nested
+    if correction is None:
+        return None
+    return {
+        "n_candidates": correction.n_candidates,
+        "method": correction.method,
+        "scoring": str(board.scoring),
+        "winner": correction.winner,
+        "corrected": _ends(correction.score),
+        "nested": None if nested is None else {"score": float(nested.score), "standard_error": nested.standard_error},
+        "winner_accuracy": correction.winner_accuracy,
+        "corrected_accuracy": None if correction.accuracy is None else _ends(correction.accuracy),
+        "nested_accuracy": None if nested is None or nested.accuracy is None else float(nested.accuracy),
+        "n_nested_refits": 0 if nested is None else nested.n_refits,
+    }
+
+
+def _ends(estimate: Estimate) -> Table:
+    return {"value": float(estimate), "low": estimate.low, "high": estimate.high}
 
 
 def selection_facts(selector: Any, direction: str, wanted: Any, fixed: Sequence[str] = ()) -> Table:
@@ -224,7 +275,20 @@ def _sentences(board: Leaderboard, measure: Measure) -> list[str]:
     if measure.rate == "log_loss" and value < text.LEAST_LOSS:
         sure = "every row had its class with a probability of 1, but for rounding"
         own = f"the log loss is {text.small_loss(value)}: {sure}"
-    return [f"On rows it did not see, {own}.", *_why_chosen(board), _against_baseline(board, measure)]
+    choice = choice_sentences(board.correction, board.nested, board.scoring)
+    said = [f"On rows it did not see, {own}.", *_why_chosen(board), _against_baseline(board, measure)]
+    return [*said, *_majority(board), *choice]
+
+
+def _majority(board: Leaderboard) -> list[str]:
+    """The share of right classes beside that of always saying the most frequent one."""
+    if not board.is_of_classes:
+        return []
+    own, null = board.chosen.metrics["accuracy"], board.baseline.metrics["accuracy"]
+    return [
+        f"It puts {text.percent(float(own))} of the rows in the right class; always saying the most frequent class "
+        f"puts {text.percent(float(null))} there."
+    ]
 
 
 def _why_chosen(board: Leaderboard) -> list[str]:

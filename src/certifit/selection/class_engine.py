@@ -6,7 +6,7 @@ A class that the training rows of a split lack has probability 0 there: rows of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -18,12 +18,14 @@ from certifit.data.cells import Splits
 from certifit.data.changed import Coded
 from certifit.data.columns import Array
 from certifit.data.source import Block
-from certifit.models.class_folds import ROW_SCORES, FoldModel, FoldModels, counted_rows_of, present
+from certifit.models.class_folds import ROW_SCORES, FoldModel, FoldModels, RowScore, counted_rows_of, present
 from certifit.runtime import one_blas_thread
 from certifit.selection.rows import Rows, reading_new_levels
+from certifit.statistics.held_out import HeldOut
 
 Candidate = Mapping[str, Any]
-Result = tuple[tuple[float, float, float], str]  # (training score, validation score, validation weight), fault
+# (training score, validation score, validation weight), fault, the validation rows where they are kept
+Result = tuple[tuple[float, float, float], str, HeldOut | None]
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class FoldScores:
     route: str
     detail: Any = None  # what the model's path holds beside scores
     faults: Mapping[int, str] = field(default_factory=dict)
+    held_out: Sequence[HeldOut] = ()  # of every split "score" of its rows, of classes "accuracy" too; () where not kept
 
     @property
     def training(self) -> Array:
@@ -57,6 +60,7 @@ def class_scores(
     candidates: Sequence[Candidate],
     scoring: Any,
     with_training: bool = False,
+    with_rows: bool = False,
 ) -> FoldScores | None:
     """Scores of a classifier whose models can be held together; None where they cannot. detail: the models."""
     is_named = scoring is None or isinstance(scoring, str)
@@ -67,7 +71,13 @@ def class_scores(
     models = estimator.class_fold_models(rows.source, rows.classes, rounds, candidates)
     if models is None:
         return None
-    return scores_of(models, rows.classes, len(candidates), scoring, with_training)
+    scores = scores_of(models, rows.classes, len(candidates), scoring, with_training)
+    return replace(scores, held_out=models.held_out(shown_scores(scoring))) if with_rows and is_of_rows else scores
+
+
+def shown_scores(scoring: Any) -> dict[str, RowScore]:
+    """The row scores that are kept of validation rows."""
+    return {"score": ROW_SCORES[scoring], "accuracy": ROW_SCORES["accuracy"]}
 
 
 def scores_of(
@@ -121,6 +131,7 @@ class RefittedClasses:
 
     trained: Array
     scoring: Any
+    with_rows: bool = False
 
     def __call__(self, model: Any, rows: Rows, splits: Splits, split: int, scorer: Any) -> Result:
         """Of one split; a model that has no fit there has none, and the fault is told."""
@@ -129,7 +140,7 @@ class RefittedClasses:
         try:
             fitted = fitted_codes(model, rows, splits, split, places)
         except ValueError as error:
-            return (np.nan, np.nan, np.nan), f"{error} (on the training rows of split {split})"
+            return (np.nan, np.nan, np.nan), f"{error} (on the training rows of split {split})", None
         sets = np.array([splits.train[split], splits.validation[split]])
         parts = list(rows.source.map(partial(_posteriors, fitted, splits.cells, sets)))
         codes, log_proba = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
@@ -142,14 +153,24 @@ class RefittedClasses:
                 scores.append(float(np.average(ROW_SCORES[self.scoring](found, truth), weights=own)))
             else:
                 scores.append(_scored_classes(scorer, classes, truth, found, None if (own == 1).all() else own))
-        return (scores[0], scores[1], float(weights[1].sum())), ""
+        is_kept = self.with_rows and (self.scoring is None or self.scoring in ROW_SCORES)
+        held_out = self._held_out(parts, weights[1]) if is_kept else None
+        return (scores[0], scores[1], float(weights[1].sum())), "", held_out
+
+    def _held_out(self, parts: list[tuple[Array, Array, Array, Array]], weight: Array) -> HeldOut:
+        codes, log_proba, numbers = (np.concatenate([part[i] for part in parts])[weight > 0] for i in (0, 1, 3))
+        values = {name: score(log_proba, codes)[None, :] for name, score in shown_scores(self.scoring).items()}
+        return HeldOut(numbers, weight[weight > 0], codes, values)
 
 
-def _posteriors(fitted: FoldModel, cells: Any, sets: Array, run: Block) -> tuple[Array, Array, Array]:
-    """Codes, log p(k | x) and weights by set, of the rows that count in some set."""
+def _posteriors(fitted: FoldModel, cells: Any, sets: Array, run: Block) -> tuple[Array, Array, Array, Array]:
+    """Codes, log p(k | x), weights by set and numbers of the rows that count in some set."""
     times = np.column_stack([sets, np.zeros(len(sets))])[:, cells.of(run)]  # NO_CELL is the last
     rows, codes, weight = counted_rows_of(run, times)
-    return codes, np.zeros((0, fitted.n_classes)) if rows is None else fitted.log_proba(rows), weight
+    log_proba = np.zeros((0, fitted.n_classes)) if rows is None else fitted.log_proba(rows)
+    counted = (times if run.weight is None else times * run.weight) > 0
+    numbers = run.first_row + np.flatnonzero(counted.any(axis=0) & (np.asarray(run.y) >= 0))
+    return codes, log_proba, weight, numbers
 
 
 def _classes(rows: Rows) -> Array:

@@ -16,8 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
 from certifit.data.gate import unchanged_on_error
+from certifit.evaluation.intervals import Estimate
+from certifit.selection.choice import TOO_MANY, Choosing, corrected, evidence_of, row_scores_are_few
 from certifit.selection.engine import evaluate, refuse_units
 from certifit.selection.intervals import FoldIntervals, fold_intervals
+from certifit.selection.nested import nested as nested_choice
 from certifit.selection.offsets import with_offset
 from certifit.selection.rows import Rows, given
 from certifit.selection.rules import RULES, choose
@@ -51,7 +54,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
     param_grid : dict {parameter: values} or list of such, default None
         None lets the model choose: fifty values of alpha for Ridge and generalised linear models, nothing to choose for
         LinearRegression.
-    cv : int, Folds, Bootstrap, "loo", a scikit-learn splitter or a list of (training, validation) rows, default 10
+    cv : int, Folds, Bootstrap, HoldOut, "loo", a scikit-learn splitter or a list of (training,
+        validation) rows, default 10
         "loo" is exact leave-one-out, all rows in one or two passes. Scans that name a `group` keep groups together.
     rule : {"min", "1se"}, default "min"
         The candidate with the best mean score, or the simplest one within one standard error of it.
@@ -60,6 +64,10 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         R2, neg_mean_squared_error and neg_root_mean_squared_error need no refits.
     intervals : bool, default False
         Keep what `predict_interval` needs: a model a fold and the sizes of the errors on the rows it did not see.
+    corrected : bool, default False
+        Correct the winner's score for the choice among all candidates: `corrected_score_`. Costs a pass over the rows.
+    nested : bool, default False
+        Repeat the choice on the training rows of every fold: `nested_score_`. Costs k - 1 times the folds' fits.
     n_jobs : int or None, default None
         Processes that refit. Not used where sums suffice.
 
@@ -68,6 +76,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
     cv_results_ : dict of arrays as in scikit-learn's GridSearchCV, with standard_error; training scores where they cost
         nothing. A candidate without a fit on the training rows of a split has NaN there
     best_index_, best_params_, best_score_, best_estimator_
+    corrected_score_, nested_score_ : estimates with an interval or a sentence; None where they were not asked for
     route_ : "statistics", "refits" or "leave-one-out"
     n_splits_ : int
     alone_ : numbers of rows that only their own presence determines; leave-one-out leaves them out
@@ -91,6 +100,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         rule: str = "min",
         scoring: Any = None,
         intervals: bool = False,
+        corrected: bool = False,
+        nested: bool = False,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
@@ -99,6 +110,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         self.rule = rule
         self.scoring = scoring
         self.intervals = intervals
+        self.corrected = corrected
+        self.nested = nested
         self.n_jobs = n_jobs
 
     def fit(
@@ -122,6 +135,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         with unchanged_on_error(self):
             rows = Rows.of(self.estimator, X, y, sample_weight, groups, offset, exposure)
             candidates = self._candidates(rows)
+            self.corrected_score_: Estimate | None = None
+            self.nested_score_: Estimate | None = None
             if isinstance(self.cv, LeaveOneOut) or (isinstance(self.cv, str) and self.cv == "loo"):
                 mean, error = self._leave_one_out(rows, candidates)
             else:
@@ -243,7 +258,9 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
 
     def _folds(self, rows: Rows, candidates: list[dict[str, Any]]) -> tuple[Array, Array]:
         rounds = rounds_of(self.cv, rows.source, rows.labels, rows.groups)
-        scores = evaluate(self.estimator, rows, rounds, candidates, self.scoring, n_jobs=self.n_jobs)
+        is_kept = self.corrected and row_scores_are_few(rounds, counted_rows(rows.source), len(candidates))
+        how = {"n_jobs": self.n_jobs, "with_rows": is_kept}
+        scores = evaluate(self.estimator, rows, rounds, candidates, self.scoring, **how)
         self.route_, self.n_splits_, self.alone_ = scores.route, scores.validation.shape[1], ()
         self.fold_weight_ = scores.weight
         self.cv_results_ = results_table(candidates, scores.validation, scores.train)
@@ -254,9 +271,30 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         self.intervals_: FoldIntervals | None = None
         if self.intervals:
             self.intervals_ = fold_intervals(clone(self.estimator).set_params(**best), rows, rounds)
+        if self.corrected or self.nested:
+            self._account(rows, rounds, candidates, scores, "" if is_kept else TOO_MANY)
         return mean, error
 
+    def _account(self, rows: Rows, rounds: Any, candidates: list[dict[str, Any]], scores: Any, why_not: str) -> None:
+        """The score of the winner with the choice accounted for."""
+        scoring = own_scoring(self.estimator, self.scoring)
+        choosing = Choosing.of([""], [candidates], [self.rule])
+        evidence = evidence_of(choosing, scoring, [scores], rows.source, why_not)
+        if self.corrected:
+            table = self.cv_results_
+            best = choose(table["mean_test_score"], table["standard_error"], candidates, self.rule)
+            found = corrected(evidence, best)
+            self.corrected_score_ = None if found is None else found.score
+        if self.nested:
+
+            def scored(inner: Any) -> Any:
+                return evaluate(self.estimator, rows, inner, candidates, self.scoring, n_jobs=self.n_jobs)
+
+            self.nested_score_ = nested_choice(evidence, rounds, [scored]).score
+
     def _leave_one_out(self, rows: Rows, candidates: list[dict[str, Any]]) -> tuple[Array, Array]:
+        if self.corrected or self.nested:
+            raise ValueError("corrected=True and nested=True need folds, not leave-one-out. Use cv=10.")
         n_rows = counted_rows(rows.source)
         if n_rows < 2:
             raise ValueError(f"Leave-one-out needs at least 2 rows. Got n_samples = {n_rows}.")

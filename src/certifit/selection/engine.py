@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,10 +25,12 @@ from certifit.selection.class_engine import (
     refuse_faulty,
 )
 from certifit.selection.mean_engine import Predicted, mean_scores
+from certifit.selection.predicted_scores import PredictedScores, predicted_scores
 from certifit.selection.progress import Bar
 from certifit.selection.rows import Rows, picked, reading_new_levels, reads_sources, times_of
-from certifit.selection.scoring import own_scoring, sufficient
+from certifit.selection.scoring import own_scoring, row_scores, sufficient
 from certifit.selection.splits import targets
+from certifit.statistics.held_out import HeldOut
 
 
 def evaluate(
@@ -40,15 +43,19 @@ def evaluate(
     n_jobs: int | None = None,
     label: str = "cross-validation",
     with_training: bool = False,
+    with_rows: bool = False,
 ) -> FoldScores:
     """Scores of every candidate on every split.
 
     with_training: training scores of classifiers and of models of means too, which cost as many passes over a row as
-    there are splits; other models have them for nothing.
+    there are splits; other models have them for nothing. with_rows: scores of single validation rows too
+    (`held_out`), where the score is made of means over rows; models from sums take one more pass for them.
     """
     scoring = own_scoring(estimator, scoring)
-    scores = offered_scores(estimator, rows, rounds, candidates, scoring, with_training)
-    return _refitted(estimator, rows, rounds, candidates, scoring, n_jobs, label) if scores is None else scores
+    scores = offered_scores(estimator, rows, rounds, candidates, scoring, with_training, with_rows)
+    if scores is not None:
+        return scores
+    return _refitted(estimator, rows, rounds, candidates, scoring, n_jobs, label, with_rows)
 
 
 def offered_scores(
@@ -58,20 +65,29 @@ def offered_scores(
     candidates: Sequence[Candidate],
     scoring: Any,
     with_training: bool = False,
+    with_rows: bool = False,
 ) -> FoldScores | None:
     """Scores that a model offers for all candidates and splits together; None where each needs a refit."""
     if hasattr(estimator, "class_fold_models"):
-        return class_scores(estimator, rows, rounds, candidates, scoring, with_training)
+        return class_scores(estimator, rows, rounds, candidates, scoring, with_training, with_rows)
     if hasattr(estimator, "mean_fold_models"):
-        return mean_scores(estimator, rows, rounds, candidates, own_scoring(estimator, scoring), with_training)
+        scoring = own_scoring(estimator, scoring)
+        return mean_scores(estimator, rows, rounds, candidates, scoring, with_training, with_rows)
     score = sufficient(scoring)
     if score is None or not hasattr(estimator, "fold_path"):
         return None
-    path = estimator.fold_path(rows.source, rounds, candidates)
+    asked = {"with_rows": True} if with_rows else {}
+    path = estimator.fold_path(rows.source, rounds, candidates, **asked)
     if path is None:
         return None
     refuse_units(path.in_units, scoring)
-    return path_scores(path, path.train, path.validation, score)
+    scores = path_scores(path, path.train, path.validation, score)
+    return replace(scores, held_out=[_of_residuals(split, scoring) for split in path.held_out])
+
+
+def _of_residuals(split: HeldOut, scoring: Any) -> HeldOut:
+    values = row_scores(scoring, np.square(split.values["residual"]), split.y, split.weight)
+    return replace(split, values={"score": values})
 
 
 def path_scores(path: Any, train: Array, validation: Array, score: Any) -> FoldScores:
@@ -99,6 +115,7 @@ def _refitted(
     scoring: Any,
     n_jobs: int | None,
     label: str,
+    with_rows: bool = False,
 ) -> FoldScores:
     """Every (candidate, split) fitted anew, some at a time."""
     from joblib import Parallel, delayed
@@ -107,7 +124,7 @@ def _refitted(
     scorer = check_scoring(estimator, scoring)
     if reads_sources(estimator) and not rows.source.is_table:
         refuse_nonfinite(rows.source)  # a refit would name the row by its number within a split
-    works = [(_work(estimator, rows, splits, scoring), splits) for splits in rounds]
+    works = [(_work(estimator, rows, splits, scoring, with_rows), splits) for splits in rounds]
     places = [(work, splits, s) for work, splits in works for s in range(splits.n_splits)]
     jobs = [
         delayed(work)(clone(estimator).set_params(**candidate), rows, splits, s, scorer)
@@ -119,47 +136,82 @@ def _refitted(
         for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
             results.append(result)
             bar.advance()
-    table = np.array([numbers for numbers, _ in results]).reshape(len(candidates), len(places), 3)
+    table = np.array([result[0] for result in results]).reshape(len(candidates), len(places), 3)
     faults: dict[int, str] = {}
-    for at, (_, fault) in enumerate(results):
+    for at, (_, fault, _) in enumerate(results):
         if fault:
             faults.setdefault(at // len(places), fault)
     refuse_faulty(faults, len(candidates))
     weight = np.nan_to_num(table[:, :, 2]).max(axis=0)
-    return FoldScores(table[:, :, 0], table[:, :, 1], weight, "refits", faults=faults)
+    held_out = _joined([result[2] for result in results], len(candidates)) if with_rows else []
+    return FoldScores(table[:, :, 0], table[:, :, 1], weight, "refits", faults=faults, held_out=held_out)
 
 
-def _work(estimator: Any, rows: Rows, splits: Splits, scoring: Any) -> Callable[..., Result]:
+def _joined(parts: Sequence[HeldOut | None], n_candidates: int) -> list[HeldOut]:
+    """The rows of every split, all candidates together, NaN for one without a fit; nothing where rows tell nothing."""
+    n_splits = len(parts) // n_candidates
+    found = []
+    for s in range(n_splits):
+        of_split = parts[s::n_splits]
+        like = next((part for part in of_split if part is not None), None)
+        if like is None:
+            return []
+        values = {
+            name: np.concatenate(
+                [np.full_like(own, np.nan) if part is None else part.values[name] for part in of_split]
+            )
+            for name, own in like.values.items()
+        }
+        found.append(replace(like, values=values))
+    return found
+
+
+def _work(estimator: Any, rows: Rows, splits: Splits, scoring: Any, with_rows: bool = False) -> Callable[..., Result]:
     """What fits and scores a candidate on one of the splits."""
     is_named = scoring is None or isinstance(scoring, str)
     if hasattr(estimator, "class_fold_models") and rows.classes is not None and (rows.X is None or is_named):
-        return RefittedClasses(trained_classes(rows.source, len(rows.classes), splits), scoring)
-    return _in_memory if rows.X is not None else _on_source
+        return RefittedClasses(trained_classes(rows.source, len(rows.classes), splits), scoring, with_rows)
+    row_score = predicted_scores(estimator, scoring) if with_rows else None
+    return partial(_in_memory if rows.X is not None else _on_source, row_score=row_score)
 
 
-def _in_memory(model: Any, rows: Rows, splits: Splits, split: int, scorer: Any) -> Result:
+def _in_memory(
+    model: Any, rows: Rows, splits: Splits, split: int, scorer: Any, row_score: PredictedScores | None = None
+) -> Result:
     """The scores of a fit to rows picked from arrays."""
     train, validation = times_of(rows, splits, split)
     parts = [picked(rows, times) for times in (train, validation)]
     model = parts[0].fitted(model)
     scores = [part.scored(model, scorer) for part in parts]
-    total = float(validation.sum() if rows.weight is None else validation @ rows.weight)
-    return (scores[0], scores[1], total), ""
+    weight = validation if rows.weight is None else validation * rows.weight
+    held_out = None
+    if row_score is not None:
+        numbers = np.flatnonzero(weight > 0)
+        part = picked(rows, (weight > 0).astype(np.float64))
+        values = row_score(part.seen_by(model), part.X, part.y, weight[numbers])
+        held_out = HeldOut(numbers, weight[numbers], np.asarray(part.y), values)
+    return (scores[0], scores[1], float(weight.sum())), "", held_out
 
 
-def _on_source(model: Any, rows: Rows, splits: Splits, split: int, scorer: Any) -> Result:
+def _on_source(
+    model: Any, rows: Rows, splits: Splits, split: int, scorer: Any, row_score: PredictedScores | None = None
+) -> Result:
     """The same for a scan: rows of the other sets have weight 0."""
     model.fit(splits.trained(rows.source, split))
     y = targets(rows.source)
     predictions = np.asarray(model.predict(rows.source))
-    scores, weight = [], np.ones(0)
+    scores, weight, seen = [], np.ones(0), np.ones(0, dtype=bool)
     for times in (splits.train[split], splits.validation[split]):
         weight = np.concatenate(list(rows.source.map(partial(_weights, splits.cells, times))))
         seen = weight > 0
         scores.append(
             scorer(Predicted(predictions[seen]), np.zeros((seen.sum(), 1)), y[seen], sample_weight=weight[seen])
         )
-    return (float(scores[0]), float(scores[1]), float(weight.sum())), ""
+    held_out = None
+    if row_score is not None:
+        values = row_score(Predicted(predictions[seen]), np.zeros((seen.sum(), 1)), y[seen], weight[seen])
+        held_out = HeldOut(np.flatnonzero(seen), weight[seen], y[seen], values)
+    return (float(scores[0]), float(scores[1]), float(weight.sum())), "", held_out
 
 
 def _weights(cells: Any, times: Array, block: Block) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,14 @@ from certifit.data.source import Source
 from certifit.data.target import label_counts
 from certifit.models.score_model import ScoreModel
 from certifit.selection.baseline import MeanOfTarget, MeanRate, class_shares, without_columns
+from certifit.selection.choice import TOO_MANY, Choosing, Evidence, evidence_of, row_scores_are_few
 from certifit.selection.class_engine import FoldScores, NoFit
 from certifit.selection.class_validation import ClassValidation, validated
 from certifit.selection.cross_validated import CrossValidated, results_table
 from certifit.selection.engine import evaluate, offered_scores, path_scores
 from certifit.selection.leaders import BASELINE, CLASS_SCORE, RATE, RMSE, SHARES, Entry, Leaderboard
+from certifit.selection.nested import Nested
+from certifit.selection.nested import nested as nested_choice
 from certifit.selection.rows import Rows
 from certifit.selection.rules import RULES, choose
 from certifit.selection.scoring import own_scoring, sufficient
@@ -49,6 +53,7 @@ def leaderboard(
     prefer: str | None = None,
     because: str = "it is preferred",
     most_refits: int | None = None,
+    nested: bool = False,
 ) -> Leaderboard:
     """Tune and score models on the same splits of the rows, beside the mean of y or the shares of the classes.
 
@@ -71,10 +76,13 @@ def leaderboard(
         A model that sums over rows do not determine is tried on fewer candidates, evenly taken, until it needs at most
         so many refits; it is left out where fewer than 5 would remain. `notes` says so. A model without a fit on the
         training rows of some split is left out too.
+    nested : bool, default False
+        Repeat the whole choice on the training rows of every fold, which takes k - 1 times the work of the folds: fits
+        from sums take no further pass over the rows, others are refitted.
 
     Returns
     -------
-    Leaderboard: entries, best, chosen, baseline, to_frame(), sentences()
+    Leaderboard: entries, best, chosen, baseline, corrected, nested_score, to_frame(), sentences()
 
     >>> import numpy as np
     >>> import certifit as cf
@@ -95,25 +103,30 @@ def leaderboard(
     rounds = rounds_of(cv, first.source, first.labels, first.groups)
     entries: list[Entry] = []
     notes: list[str] = []
-    weight, path = np.zeros(0), None
+    path = None
+    tried: list[_Tried] = []
+    with_rows = True
     for job in jobs:
         started = time.perf_counter()
         is_same = job is jobs[0] or isinstance(X, Source)
         rows = first if is_same else Rows.of(job.estimator, X, y, **beside)
-        found = _scored(job, rows, rounds, scoring, most_refits, notes)
+        candidates = _candidates(job, rows)
+        with_rows = with_rows and _are_few(rounds, rows, [*(one.candidates for one in tried), candidates])
+        found = _scored(job, rows, rounds, candidates, scoring, most_refits, notes, with_rows)
         if found is None:
             continue
         candidates, scores = found
-        weight = scores.weight
+        tried.append(_Tried(job, rows, candidates, scores))
         if path is None and getattr(job.estimator, "fit_intercept", False):
             path = scores.detail if isinstance(scores.detail, FoldPath) else None
         entries.append(_entry(job, rows, rounds, candidates, scores, started))
     if not entries:
         raise (TooManyRefits if most_refits is not None else NoFit)(" ".join(notes))
     entries.append(_shares(first, rounds, scoring) if is_of_classes else _baseline(first, rounds, scoring, path))
-    return Leaderboard.of(
-        entries, scoring=scoring, rule=rule, weight=weight, prefer=prefer, because=because, notes=notes
-    )
+    evidence = _evidence(tried, first, scoring, "" if with_rows else TOO_MANY)
+    repeated = _nested(tried, evidence.preferring(prefer), rounds, scoring) if nested else None
+    facts = {"scoring": scoring, "rule": rule, "weight": evidence.weight, "prefer": prefer, "because": because}
+    return Leaderboard.of(entries, **facts, notes=notes, evidence=evidence, nested=repeated)
 
 
 class TooManyRefits(ValueError):
@@ -199,6 +212,40 @@ def _jobs(models: Mapping[str, Any], rule: str, prefer: str | None) -> list[_Job
     return jobs
 
 
+@dataclass(frozen=True)
+class _Tried:
+    """A model that was scored, its rows, its candidates and what they scored."""
+
+    job: _Job
+    rows: Rows
+    candidates: list[dict[str, Any]]
+    scores: FoldScores
+
+
+def _are_few(rounds: Sequence[Splits], rows: Rows, candidates: Sequence[Sequence[Any]]) -> bool:
+    """Whether the row scores of all candidates are few enough to be kept, whatever memory there is."""
+    return row_scores_are_few(rounds, counted_rows(rows.source), sum(map(len, candidates)))
+
+
+def _evidence(tried: Sequence[_Tried], rows: Rows, scoring: Any, why_not: str) -> Evidence:
+    names = [one.job.name for one in tried]
+    choosing = Choosing.of(names, [one.candidates for one in tried], [one.job.rule for one in tried])
+    return evidence_of(choosing, scoring, [one.scores for one in tried], rows.source, why_not)
+
+
+def _nested(tried: Sequence[_Tried], evidence: Evidence, rounds: Sequence[Splits], scoring: Any) -> Nested:
+    """The choice repeated within the training rows of every split."""
+
+    def scored(one: _Tried, inner: Sequence[Splits]) -> FoldScores | None:
+        how = {"n_jobs": one.job.n_jobs, "label": f"{one.job.name}, nested"}
+        try:
+            return evaluate(one.job.estimator, one.rows, inner, one.candidates, scoring, **how)
+        except NoFit:
+            return None
+
+    return nested_choice(evidence, rounds, [partial(scored, one) for one in tried])
+
+
 def _error_of(jobs: Sequence[_Job]) -> str:
     """The deviance that all models are scored by, or the root of the mean square where they differ."""
     own = {own_scoring(job.estimator, None) for job in jobs}
@@ -218,17 +265,25 @@ def _candidates(job: _Job, rows: Rows) -> list[dict[str, Any]]:
 
 
 def _scored(
-    job: _Job, rows: Rows, rounds: Sequence[Splits], scoring: Any, most_refits: int | None, notes: list[str]
+    job: _Job,
+    rows: Rows,
+    rounds: Sequence[Splits],
+    candidates: list[dict[str, Any]],
+    scoring: Any,
+    most_refits: int | None,
+    notes: list[str],
+    with_rows: bool,
 ) -> tuple[list[dict[str, Any]], FoldScores] | None:
     """Candidates and their scores; None where they would need too many refits."""
-    candidates = _candidates(job, rows)
     if most_refits is not None:
         if _needs_refits(job.estimator, rows, rounds, most_refits):
             notes.append(_note_on_refits(job.name, 0, 1, sum(splits.n_splits for splits in rounds)))
             return None
         try:
             is_heavy = isinstance(job.estimator, ScoreModel) and rows.source.n_features > MOST_SHARED
-            scores = None if is_heavy else offered_scores(job.estimator, rows, rounds, candidates, scoring)
+            scores = None
+            if not is_heavy:
+                scores = offered_scores(job.estimator, rows, rounds, candidates, scoring, with_rows=with_rows)
         except NoFit as error:
             notes.append(_note_on_no_fit(job.name, error))
             return None
@@ -242,7 +297,8 @@ def _scored(
             return None
         candidates = thinned
     try:
-        scores = evaluate(job.estimator, rows, rounds, candidates, scoring, n_jobs=job.n_jobs, label=job.name)
+        how = {"n_jobs": job.n_jobs, "label": job.name, "with_rows": with_rows}
+        scores = evaluate(job.estimator, rows, rounds, candidates, scoring, **how)
     except NoFit as error:
         notes.append(_note_on_no_fit(job.name, error))
         return None

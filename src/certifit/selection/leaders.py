@@ -14,9 +14,12 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.evaluation.intervals import Estimate
+from certifit.selection.choice import Correction, Evidence, corrected
+from certifit.selection.choice_words import choice_sentences
 from certifit.selection.class_metrics import METRICS as CLASS_METRICS
 from certifit.selection.class_validation import ClassValidation
 from certifit.selection.curve_scores import CAUTION
+from certifit.selection.nested import Nested
 
 BASELINE = "mean of y"
 SHARES = "class shares"
@@ -95,6 +98,7 @@ class Leaderboard:
     baseline : the mean of y, or the shares of the classes
     weight : of the validation rows of every split
     notes : sentences on what was left out
+    evidence : what every candidate scored, which `corrected` is made from; nested : the choice repeated in every fold
     """
 
     entries: list[Entry]
@@ -105,6 +109,8 @@ class Leaderboard:
     because: str = "it is preferred"
     notes: list[str] = field(default_factory=list)
     named: str | None = None
+    evidence: Evidence | None = None
+    nested: Nested | None = None
 
     @staticmethod
     def of(entries: Sequence[Entry], **facts: Any) -> Leaderboard:
@@ -136,6 +142,28 @@ class Leaderboard:
         """The mean of y, or the shares of the classes."""
         return next(entry for entry in self.entries if entry.model is None)
 
+    @cached_property
+    def correction(self) -> Correction | None:
+        """The winner's score with the choice among all candidates accounted for; None where the choice was not ours."""
+        if self.evidence is None or self.named is not None:
+            return None
+        params = list(self.chosen.candidates["params"])
+        place = self.evidence.choosing.first(self.chosen.name) + params.index(self.chosen.params)
+        return corrected(self.evidence.preferring(self.prefer), place)
+
+    @property
+    def corrected(self) -> Estimate | None:
+        """The score of the chosen model, corrected for the choice among all models and parameters, with an interval.
+
+        Of all rows together, in the units of `scoring`. Its sentence says how it was found.
+        """
+        return None if self.correction is None else self.correction.score
+
+    @property
+    def nested_score(self) -> Estimate | None:
+        """The score of the choice, repeated on the training rows of every fold; None unless nested=True."""
+        return None if self.nested is None else self.nested.score
+
     @property
     def is_of_classes(self) -> bool:
         """Whether the models are classifiers."""
@@ -150,7 +178,8 @@ class Leaderboard:
     def joined(self, entry: Entry, is_chosen: bool = False) -> Leaderboard:
         """The same with one entry more, scored on the same splits; chosen whatever the others score, if wanted."""
         entries = sorted([*self.entries, entry], key=lambda one: -one.score)
-        return replace(self, entries=entries, named=entry.name if is_chosen else self.named)
+        evidence = None if is_chosen else self.evidence
+        return replace(self, entries=entries, named=entry.name if is_chosen else self.named, evidence=evidence)
 
     def difference(self, entry: Entry) -> tuple[float, float]:
         """Mean over the splits of score - score of the best, and its standard error: folds are compared in pairs."""
@@ -189,7 +218,8 @@ class Leaderboard:
 
     def sentences(self) -> list[str]:
         """What the table says, in words."""
-        return [self._how_good(), *self._why_chosen(), *self._against_baseline(), *self.notes, CAUTION]
+        said = [self._how_good(), *self._why_chosen(), *choice_sentences(self.correction, self.nested, self.scoring)]
+        return [*said, *self._against_baseline(), *self.notes, CAUTION]
 
     def _how_good(self) -> str:
         size, error = abs(self.chosen.score), self.chosen.standard_error

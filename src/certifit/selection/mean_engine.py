@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from certifit.runtime import one_blas_thread
 from certifit.selection.baseline import MeanOfTarget
 from certifit.selection.class_engine import Candidate, FoldScores
 from certifit.selection.rows import Rows, reading_new_levels
-from certifit.selection.scoring import sufficient
+from certifit.selection.scoring import row_scores, sufficient
+from certifit.statistics.held_out import HeldOut
 
 OF_SQUARES = ("r2", "neg_root_mean_squared_error")
 
@@ -29,12 +31,28 @@ def mean_scores(
     candidates: Sequence[Candidate],
     scoring: Any,
     with_training: bool = False,
+    with_rows: bool = False,
 ) -> FoldScores | None:
     """Scores of all candidates and splits; None where each needs a refit. detail: the models."""
     if scoring is None or (with_training and not is_of_rows(scoring)):
         return None
     models = reading_new_levels(estimator, rows.source).mean_fold_models(rows.source, rounds, candidates)
-    return None if models is None else scores_of_means(models, len(candidates), scoring, with_training)
+    if models is None:
+        return None
+    scores = scores_of_means(models, len(candidates), scoring, with_training)
+    return replace(scores, held_out=_held_out(models, scoring)) if with_rows and is_of_rows(scoring) else scores
+
+
+def _held_out(models: MeanModels, scoring: str) -> list[HeldOut]:
+    """Row scores of the validation rows of every split."""
+    if scoring in ROW_ERRORS:
+        found = models.held_out(ROW_ERRORS[scoring])
+        return [replace(split, values={"score": -split.values["error"]}) for split in found]
+    squared = models.held_out(squared_errors)
+    return [
+        replace(split, values={"score": row_scores(scoring, split.values["error"], split.y, split.weight)})
+        for split in squared
+    ]
 
 
 def is_of_rows(scoring: Any) -> bool:

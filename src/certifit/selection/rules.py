@@ -35,13 +35,25 @@ def choose(mean: Array, error: Array, candidates: Sequence[Mapping[str, Any]], r
             "No candidate has a finite score. With few samples a fold may hold a single row, whose R2 has no meaning: "
             "use fewer folds, or scoring='neg_mean_squared_error'."
         )
-    best = int(np.nanargmax(mean))
-    if rule == "min":
-        return best
-    order = simplicity(candidates)
-    within = mean >= mean[best] - np.nan_to_num(error[best])  # one split tells no error
-    within &= order >= order[best]  # never less penalised than the best
-    return int(max(np.flatnonzero(within), key=lambda i: (order[i], mean[i])))
+    order = simplicity(candidates) if rule == "1se" else None
+    return int(choose_each(mean[None, :], error[None, :], order, rule)[0])
+
+
+def choose_each(mean: Array, error: Array, order: Array | None, rule: str) -> Array:
+    """Places of the winners of several choices, choices x candidates; 0 where no candidate has a score.
+
+    order: `simplicity` of the candidates, for the rule "1se".
+    """
+    means = np.where(np.isnan(mean), -np.inf, mean)
+    best = means.argmax(axis=1)
+    if rule == "min" or order is None:
+        return np.asarray(best)
+    each = np.arange(len(best))
+    least = means[each, best] - np.nan_to_num(error[each, best])  # one split tells no error
+    is_within = (means >= least[:, None]) & (order >= order[best][:, None])  # never less penalised than the best
+    simplest = np.where(is_within, order, -np.inf)
+    is_simplest = is_within & (simplest == simplest.max(axis=1, keepdims=True))
+    return np.asarray(np.where(is_simplest, means, -np.inf).argmax(axis=1))
 
 
 def simplicity(candidates: Sequence[Mapping[str, Any]]) -> Array:

@@ -42,3 +42,20 @@ def own_scoring(estimator: Any, scoring: Any) -> Any:
 def sufficient(scoring: Any) -> Score | None:
     """The score as a function of sums, or None where rows are needed."""
     return SUFFICIENT.get(scoring) if scoring is None or isinstance(scoring, str) else None
+
+
+def row_scores(scoring: Any, squares: Array, y: Array, weight: Array) -> Array:
+    """A number per row whose mean over the rows of a split leads to its score (`of_mean`), from squared errors.
+
+    R2 of a row is 1 - e^2 / (mean square of y about its mean over the rows of the split).
+    """
+    if scoring not in (None, "r2"):
+        return -squares
+    centre = float(weight @ y) / float(weight.sum())
+    total = np.asarray(float(weight @ (y - centre) ** 2) / float(weight.sum()) if len(y) > 1 else np.nan)
+    return _r2(squares, np.broadcast_to(total, squares.shape), weight)
+
+
+def of_mean(scoring: Any, mean: Any) -> Any:
+    """The score of rows whose row scores have this mean: the mean itself, and its root for root mean squares."""
+    return -np.sqrt(-np.asarray(mean)) if scoring == "neg_root_mean_squared_error" else mean

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from certifit.data.arrow import key_of
-from certifit.data.cells import NO_CELL, ByRow, Cells, Listed, Splits, group_cells, mixed, patterns
+from certifit.data.cells import NO_CELL, ByGroup, ByRow, Cells, GroupSizes, Listed, Splits, group_cells, mixed, patterns
 from certifit.data.columns import Array
 from certifit.data.copies import copies
 from certifit.data.source import Block, Memory, Source
@@ -164,24 +164,112 @@ class Bootstrap:
         return f"Bootstrap({self.n_splits}, random_state={self.random_state})"
 
 
+class HoldOut:
+    """One split: some rows are held out, the others train.
+
+    Parameters
+    ----------
+    test_size : float in (0, 1), default 0.2
+        Share of the rows that is held out; with groups the share is met as nearly as whole groups allow.
+    stratify : bool, default False
+        Hold out the same share of each class of y.
+    random_state : int, default 0
+        Which rows are held out depends on their global numbers (or the keys of their groups) and on this number, never
+        on the engine or the chunks.
+
+    Rows of one group stay together. A scikit-learn splitter: `split`, `get_n_splits`.
+
+    >>> train, test = next(HoldOut(0.25).split([[0]] * 8))
+    >>> len(train), len(test)
+    (6, 2)
+    """
+
+    def __init__(self, test_size: Any = 0.2, *, stratify: bool = False, random_state: int = 0) -> None:
+        if not isinstance(test_size, Real) or isinstance(test_size, bool) or not 0 < float(test_size) < 1:
+            raise ValueError(f"test_size must be a share of the rows between 0 and 1, e.g. 0.2. Got {test_size!r}.")
+        self.test_size = float(test_size)
+        self.stratify = bool(stratify)
+        self.random_state = _whole("random_state", random_state, 0)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """One."""
+        return 1
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
+        """Numbers of the training rows and of those held out."""
+        n_rows = len(X) if not hasattr(X, "shape") else int(X.shape[0])
+        rows = _plain_rows(n_rows, None, groups)
+        labels = None if y is None else np.unique(np.asarray(y), return_inverse=True)[1]
+        (splits,) = self.rounds(rows, labels)
+        cells = splits.cells.of(rows.block)
+        yield np.flatnonzero(cells == 0), np.flatnonzero(cells == 1)
+
+    def rounds(self, source: Source, labels: Array | None = None) -> list[Splits]:
+        """The split of a source. labels: the class of every row, else the target's values."""
+        one = np.eye(2)
+        return [Splits(self._cells(source, labels), one[:1], one[1:])]
+
+    def _cells(self, source: Source, labels: Array | None) -> Cells:
+        """Cell 1 holds the rows that are held out, cell 0 the others."""
+        first = source.first_block()
+        if first.group is not None:
+            if self.stratify:
+                raise ValueError("HoldOut cannot both stratify and keep groups together. Use stratify=False.")
+            return self._of_groups(source)
+        n_rows = counted_rows(source)
+        counted = _is_row(source) if first.weight is not None else None
+        if not self.stratify:
+            labels = np.zeros(n_rows)
+        elif labels is None:
+            labels = targets(source)
+        cells = np.full(n_rows, NO_CELL, dtype=np.int8)
+        order = mixed(np.arange(n_rows, dtype=np.uint64), self.random_state)
+        for label in np.unique(labels):
+            rows = np.flatnonzero((labels == label) if counted is None else (labels == label) & counted)
+            cells[rows] = 0
+            n_out = int(np.floor(self.test_size * len(rows) + 0.5))
+            cells[rows[np.argsort(order[rows], kind="stable")[:n_out]]] = 1
+        for cell, name in enumerate(("to train on", "held out")):
+            if not (cells == cell).any():
+                raise ValueError(f"test_size={self.test_size:g} of {n_rows} rows leaves none {name}.")
+        return Listed(2, cells)
+
+    def _of_groups(self, source: Source) -> Cells:
+        """Groups in an order hashed from their keys are held out while they bring the share nearer."""
+        sizes = source.reduce(GroupSizes.of)
+        if len(sizes.keys) < 2:
+            raise ValueError("HoldOut needs 2 groups at least, for a group stays together. The data has 1.")
+        cells, wanted = np.zeros(len(sizes.keys), dtype=np.int32), self.test_size * float(sizes.counts.sum())
+        held = 0.0
+        for at in np.argsort(mixed(sizes.keys, self.random_state), kind="stable"):
+            if abs(held + sizes.counts[at] - wanted) < abs(held - wanted):
+                cells[at], held = 1, held + float(sizes.counts[at])
+        if not cells.any():
+            cells[np.argmin(sizes.counts)] = 1
+        return ByGroup(2, sizes.keys, cells)
+
+    def __repr__(self) -> str:
+        return f"HoldOut({self.test_size:g}, stratify={self.stratify}, random_state={self.random_state})"
+
+
 def rounds_of(cv: Any, source: Source, labels: Array | None = None, groups: Any = None) -> list[Splits]:
     """Splits of a source by anything that says how: a number of folds, ours, scikit-learn's, a list of pairs."""
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         is_stratified = labels is not None and source.first_block().group is None  # groups stay together
         return Folds(int(cv), stratify=is_stratified).rounds(source, labels)
-    if isinstance(cv, Folds | Bootstrap):
+    if isinstance(cv, Folds | Bootstrap | HoldOut):
         return cv.rounds(source, labels)
     n_rows = counted_rows(source)
     if hasattr(cv, "split") and not isinstance(cv, str):
         y = labels if labels is not None else targets(source) if source.first_block().y is not None else None
-        keys = _groups(source) if groups is None else groups
+        keys = group_keys(source) if groups is None else groups
         pairs = list(cv.split(np.zeros((n_rows, 1)), y, keys))
     elif isinstance(cv, Iterable) and not isinstance(cv, str):
         pairs = list(cv)
     else:
         raise TypeError(
-            f"cv must be a number of folds, Folds(...), Bootstrap(...), 'loo', a scikit-learn splitter or a list of "
-            f"(training rows, validation rows). Got {cv!r}."
+            f"cv must be a number of folds, Folds(...), Bootstrap(...), HoldOut(...), 'loo', a scikit-learn splitter "
+            f"or a list of (training rows, validation rows). Got {cv!r}."
         )
     return _rounds_of_pairs([(_numbers(train, n_rows), _numbers(test, n_rows)) for train, test in pairs], n_rows)
 
@@ -216,7 +304,8 @@ def targets(source: Source) -> Array:
     return np.concatenate(parts)
 
 
-def _groups(source: Source) -> Array | None:
+def group_keys(source: Source) -> Array | None:
+    """The key of every row's group; None where rows have none."""
     parts = list(source.map(_group))
     return None if any(part is None for part in parts) else np.concatenate(parts)
 

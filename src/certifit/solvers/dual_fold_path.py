@@ -16,8 +16,9 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.runtime import one_blas_thread
-from certifit.solvers.fold_path import FoldPath, safe_unit
+from certifit.solvers.fold_path import FoldPath, held_out_of, safe_unit
 from certifit.solvers.leave_one_out import SAFE_RATIO, LeftOut
+from certifit.statistics.held_out import HeldOut
 from certifit.tasks.dual_least_squares import RowKernel
 
 
@@ -28,6 +29,7 @@ def dual_fold_path(
     alphas: Sequence[float | None],
     fit_intercept: bool,
     standardize: bool = False,
+    with_rows: bool = False,
 ) -> FoldPath | None:
     """The errors of every alpha on every split; None where rows are too nearly dependent for float64.
 
@@ -39,6 +41,7 @@ def dual_fold_path(
     totals, weights = np.zeros((2, n_splits)), np.zeros((2, n_splits))
     null = np.zeros(n_splits)
     unit, in_units = safe_unit(rows.y_unit)
+    held_out: list[HeldOut] = []
     at = 0
     for splits in rounds:
         cells = splits.cells.of(rows.kernel.all_rows)[rows.seen]
@@ -51,8 +54,12 @@ def dual_fold_path(
             totals[:, at] = [rows.spread(side) * unit for side in sides]
             weights[:, at] = [side.sum() / rows.weight_scale for side in sides]
             null[at] = float(sides[1] @ (rows.y - rows.mean_of(sides[0])) ** 2) * unit
+            if with_rows:
+                scales = (rows.y_scale, rows.weight_scale)
+                held_out.append(held_out_of(np.flatnonzero(rows.seen), rows.y, sides[1], residuals, scales))
             at += 1
-    return FoldPath(train, validation, totals[0], totals[1], weights[0], weights[1], null, in_units)
+    sides_of_all = (totals[0], totals[1], weights[0], weights[1])
+    return FoldPath(train, validation, *sides_of_all, null, in_units, held_out=held_out)
 
 
 @one_blas_thread

@@ -10,8 +10,19 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.coordinate import MOST_SWEEPS, ColumnCore, inner_tolerance, stacked
-from certifit.solvers.fold_path import FoldPath, about_training_mean, safe_unit, spread, squares
-from certifit.statistics.gram import Gram
+from certifit.solvers.fold_path import (
+    Fits,
+    FoldPath,
+    about_training_mean,
+    held_out_of,
+    held_out_rows,
+    in_units,
+    safe_unit,
+    spread,
+    squares,
+)
+from certifit.statistics.gram import Gram, Scaling
+from certifit.statistics.held_out import HeldOut
 from certifit.tasks.elastic import CommonUnits, Strengths
 from certifit.tasks.elastic_columns import ColumnElastic
 from certifit.tasks.fold_equations import FoldEquations
@@ -19,17 +30,23 @@ from certifit.tasks.fold_equations import FoldEquations
 
 @one_blas_thread
 def gram_fold_path(
-    folds: FoldEquations, strengths: Strengths, standardize: bool, alphas: Sequence[float], stop: tuple[float, int]
+    folds: FoldEquations,
+    strengths: Strengths,
+    standardize: bool,
+    alphas: Sequence[float],
+    stop: tuple[float, int],
+    with_rows: bool = False,
 ) -> FoldPath:
     """Errors of every alpha on every split, all training sets solved at once from their sums.
 
-    stop: tolerance and passes over the columns.
+    stop: tolerance and passes over the columns. with_rows: residuals of the validation rows too, from one more pass.
     """
     pairs = [_centred(folds, split) for split in range(folds.n_splits)]
     systems = [CommonUnits.of(train, folds.fit_intercept, standardize) for train, _ in pairs]
     order = np.argsort(-np.asarray(alphas), kind="stable")
     weights = _gram_weights(systems, strengths, np.asarray(alphas, dtype=np.float64)[order], _stop(*stop))
     table = _Table(len(alphas), folds.n_splits)
+    fits: list[Fits] = []
     for k, (pair, system) in enumerate(zip(pairs, systems, strict=True)):
         unit, table.in_units = safe_unit(pair[0].y_unit)
         vectors = _vectors(pair[0], weights[k] * system.shares, folds.fit_intercept)
@@ -38,18 +55,25 @@ def gram_fold_path(
             table.totals[side, k] = spread(gram) * unit
             table.weights[side, k] = gram.sum_weight / gram.scaling.weight_scale
         table.null[k] = about_training_mean(*pair, folds.fit_intercept) * unit
-    return table.path()
+        if with_rows:
+            fits.append(_fits_of(folds, k, pair[0].scaling, vectors[:, np.argsort(order)]))
+    return table.path(held_out_rows(folds, fits) if with_rows else [])
 
 
 @one_blas_thread
 def column_fold_path(
-    task: ColumnElastic, rounds: Sequence[Splits], alphas: Sequence[float], stop: tuple[float, int]
+    task: ColumnElastic,
+    rounds: Sequence[Splits],
+    alphas: Sequence[float],
+    stop: tuple[float, int],
+    with_rows: bool = False,
 ) -> FoldPath:
     """Errors of every alpha on every split. A training set is all rows, with weight 0 for those outside."""
     order = np.argsort(-np.asarray(alphas), kind="stable")
     descending = np.asarray(alphas, dtype=np.float64)[order]
     table = _Table(len(alphas), sum(splits.n_splits for splits in rounds))
     every = task.all_rows
+    held_out: list[HeldOut] = []
     seen = np.ones(every.n_rows, dtype=bool) if every.weight is None else every.weight > 0
     s = task.scaling
     with np.errstate(over="ignore", divide="ignore"):
@@ -65,7 +89,10 @@ def column_fold_path(
             table.weights[side, at] = weight.sum() / s.weight_scale
         centre = float(sides[0] @ task.y) / sides[0].sum() if task.fit_intercept else 0.0
         table.null[at] = float(sides[1] @ (task.y - centre) ** 2) * unit
-    return table.path()
+        if with_rows:
+            scales = (s.y_scale, s.weight_scale)
+            held_out.append(held_out_of(np.flatnonzero(seen), task.y, sides[1], residuals[np.argsort(order)], scales))
+    return table.path(held_out)
 
 
 def _centred(folds: FoldEquations, split: int) -> tuple[Gram, Gram]:
@@ -105,11 +132,18 @@ class _Table:
         self.null = np.zeros(n_splits)
         self.in_units = True
 
-    def path(self) -> FoldPath:
+    def path(self, held_out: Sequence[HeldOut] = ()) -> FoldPath:
         train, validation = self.errors
         (train_total, validation_total), (train_weight, validation_weight) = self.totals, self.weights
         totals = (train_total, validation_total, train_weight, validation_weight)
-        return FoldPath(train, validation, *totals, self.null, self.in_units)
+        return FoldPath(train, validation, *totals, self.null, self.in_units, held_out=held_out)
+
+
+def _fits_of(folds: FoldEquations, split: int, scaling: Scaling, vectors: Array) -> Fits:
+    """Fits of a split for rows in the user's units, from v = (-w, -b, 1) of every alpha."""
+    fits = [in_units(scaling, -v[:-2], -v[-2] if folds.fit_intercept else None) for v in vectors.T]
+    coef, intercepts = (np.array(column) for column in zip(*fits, strict=True))
+    return folds.opened(split, coef), intercepts
 
 
 def _vectors(train: Gram, weights: Array, fit_intercept: bool) -> Array:

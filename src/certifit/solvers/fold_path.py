@@ -7,21 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.linalg import lapack
 
+from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.runtime import one_blas_thread
+from certifit.data.source import Block
+from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.direct import smallest_norm
 from certifit.statistics import twofold as tf
 from certifit.statistics.factor import PLAIN_CONDITION
-from certifit.statistics.gram import Gram
+from certifit.statistics.gram import Gram, Scaling
+from certifit.statistics.held_out import HeldOut, joined_by_split, joined_candidates, numbers_where, validating
 from certifit.tasks.fold_equations import FoldEquations
 from certifit.tasks.normal_equations import NormalEquations, Weights
 
 ROUNDING = 16 * 2.0**-53  # of an entry of a float64 Gram matrix, relative to its column norms
 DIGITS = 1e-9  # relative error that squares may have
+
+Fits = tuple[Array, Array]  # coefficients, candidates x columns, and intercepts
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,7 @@ class FoldPath:
     validation_null: Array  # squares on validation rows of predicting the training mean (0 without an intercept)
     in_units: bool = True  # False: squares leave float64's range in the user's units, and only their ratios count
     is_redundant: bool = False  # some training set does not determine its weights; theirs are of smallest norm
+    held_out: Sequence[HeldOut] = ()  # residuals of the validation rows, one entry per split, where they were asked for
 
     @staticmethod
     def joined(paths: Sequence[FoldPath], places: Sequence[int]) -> FoldPath:
@@ -45,7 +52,8 @@ class FoldPath:
         train, validation = (
             np.concatenate([getattr(path, name) for path in paths])[order] for name in ("train", "validation")
         )
-        return replace(paths[0], train=train, validation=validation)
+        held_out = [joined_candidates(parts, order) for parts in zip(*(path.held_out for path in paths), strict=True)]
+        return replace(paths[0], train=train, validation=validation, held_out=held_out)
 
 
 @dataclass(frozen=True)
@@ -57,12 +65,16 @@ class Solved:
 
 
 @one_blas_thread
-def fold_path(folds: FoldEquations, alphas: Sequence[float | None]) -> FoldPath:
-    """The fits of every alpha to every training set. alpha None means 1 / sum of the training weights."""
+def fold_path(folds: FoldEquations, alphas: Sequence[float | None], with_rows: bool = False) -> FoldPath:
+    """The fits of every alpha to every training set. alpha None means 1 / sum of the training weights.
+
+    with_rows: the residuals of the validation rows too, which takes one more pass.
+    """
     shape = (len(alphas), folds.n_splits)
     train, validation = np.zeros(shape), np.zeros(shape)
     totals, weights = np.zeros((2, folds.n_splits)), np.zeros((2, folds.n_splits))
     null, in_units, is_redundant = np.zeros(folds.n_splits), True, False
+    fits: list[Fits] = []
     for split in range(folds.n_splits):
         grams = folds.pair(split)
         unit, in_units = safe_unit(grams[0].y_unit)
@@ -72,7 +84,11 @@ def fold_path(folds: FoldEquations, alphas: Sequence[float | None]) -> FoldPath:
         totals[:, split] = [spread(gram) * unit for gram in grams]
         weights[:, split] = [gram.sum_weight / gram.scaling.weight_scale for gram in grams]
         null[split] = about_training_mean(*grams, folds.fit_intercept) * unit
-    return FoldPath(train, validation, totals[0], totals[1], weights[0], weights[1], null, in_units, is_redundant)
+        if with_rows:
+            fits.append(_fits_of(folds, split, solutions))
+    held_out = held_out_rows(folds, fits) if with_rows else []
+    sides = (totals[0], totals[1], weights[0], weights[1])
+    return FoldPath(train, validation, *sides, null, in_units, is_redundant, held_out)
 
 
 def spread(gram: Gram) -> float:
@@ -159,6 +175,58 @@ def _errors(
             hi, lo = _moved_pair(*solutions[i], exact[0])
             out[:, i] = [twofold_squares(gram, hi, lo) for gram in exact]
     return out
+
+
+def _fits_of(folds: FoldEquations, split: int, solutions: list[tuple[NormalEquations, Solved]]) -> Fits:
+    """The solutions of a split for rows in the user's units."""
+    offset = int(folds.fit_intercept)
+    fits = [
+        in_units(one.gram.scaling, (found.hi + found.lo)[offset:], found.hi[0] + found.lo[0] if offset else None)
+        for one, found in solutions
+    ]
+    coef, intercepts = (np.array(column) for column in zip(*fits, strict=True))
+    return folds.opened(split, coef), intercepts
+
+
+def in_units(scaling: Scaling, weights: Array, level: float | None) -> tuple[Array, float]:
+    """Weights and intercept for the user's columns, from those of scaled and shifted ones; level None: through 0."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        coef = weights * scaling.scale / scaling.y_scale
+        if level is None:
+            return coef, 0.0
+        return coef, float((level + scaling.y_shift - weights @ scaling.shift) / scaling.y_scale)
+
+
+def held_out_rows(folds: FoldEquations, fits: Sequence[Fits]) -> list[HeldOut]:
+    """Residuals of the validation rows of every split: one pass per round."""
+    found: list[HeldOut] = []
+    for splits in folds.rounds:
+        of_round = fits[len(found) : len(found) + splits.n_splits]
+        found += joined_by_split(list(folds.source.map(partial(_residuals_of_run, splits=splits, fits=of_round))))
+    return found
+
+
+def held_out_of(numbers: Array, y: Array, weight: Array, residuals: Array, scales: tuple[float, float]) -> HeldOut:
+    """The rows of positive weight, from numbers in scaled units. scales: of the target and of the weights."""
+    seen = weight > 0
+    of_y, of_weight = scales
+    values = {"residual": residuals[:, seen] / of_y}
+    return HeldOut(numbers[seen], weight[seen] / of_weight, y[seen] / of_y, values)
+
+
+def _residuals_of_run(run: Block, splits: Splits, fits: Sequence[Fits]) -> list[HeldOut]:
+    if run.y is None:
+        raise ValueError("Residuals need a target.")
+    found = []
+    for split, (coef, intercepts) in enumerate(fits):
+        seen, weight = validating(run, splits, split)
+        y = run.y[seen]
+        scores = np.zeros((0, len(coef)))
+        if len(y):
+            scores = core.linear_scores(run.where(seen).rows, coef, intercepts, n_threads())
+        residuals = np.ascontiguousarray((y[:, None] - scores).T)
+        found.append(HeldOut(numbers_where(run, seen), weight, y, {"residual": residuals}))
+    return found
 
 
 def _vector(equations: NormalEquations, solution: Array) -> Array:

@@ -126,6 +126,19 @@ class FoldEquations:
         train = self._cells(number, False).combined(self.rounds[number].train[s])
         return np.asarray(self.gaps.fills + self._deltas(train, self.gaps))
 
+    def opened(self, split: int, coef: Array) -> Array:
+        """Coefficients of the columns of `source` that predict as those of the model's columns, fits x columns, do.
+
+        w_j (x_j + delta_j m_j) = w_j x_j + (w_j delta_j) m_j
+        """
+        if self.gaps is None:
+            return coef
+        every = np.zeros((len(coef), self.source.n_features))
+        every[:, self.gaps.kept] = coef
+        delta = self.fills(split) - self.gaps.fills
+        np.add.at(every, (slice(None), self.gaps.indicators), every[:, self.gaps.columns] * delta)
+        return every
+
     def _deltas(self, train: Gram, gaps: Gaps) -> Array:
         """Means of the training rows less what was filled in."""
         d, s, total = train.n_columns, train.scaling, train.sum_weight
