@@ -12,7 +12,7 @@ from tests.hunt.references import moments
 from tests.hunt.references.convex import ZERO
 from tests.hunt.references.halfspace import lies_in_a_halfspace
 from tests.hunt.references.huber import JointHuber, huber
-from tests.hunt.references.losses import LOSSES, logistic, poisson_log, squared
+from tests.hunt.references.losses import FAR, LOSSES, _log_normal, _log_normal_far, logistic, poisson_log, squared
 from tests.hunt.references.numbers import BITS, as_float, ratio, rational, set_bits, whole
 from tests.hunt.references.quadratic import Kinked, Squares
 from tests.hunt.references.scores import Scores
@@ -124,6 +124,22 @@ def test_slopes_of_losses_are_their_differences(pair: tuple[str, str], y: float)
     assert at[0] >= 0
 
 
+@pytest.mark.parametrize("size", [1e3, 2.6e10, 1e60])
+def test_a_far_tail_of_the_normal_has_its_value_and_slopes(size: float) -> None:
+    law, t = LOSSES["bernoulli", "probit"]()(arb(1)), arb(size) * (1 + arb(2) ** -80)
+    value, slope, curvature = law(-t)
+    # t / (1 + t^2) < Phi(-t) / phi(t) < 1 / t, and the slopes that follow
+    beside = value - t * t / 2 - (2 * arb.pi()).log() / 2
+    assert beside >= t.log() - arb(10) ** -60 * value and beside <= (t + 1 / t).log() + arb(10) ** -60 * value
+    assert abs(slope + t) <= 1 / t + arb(10) ** -80 * t
+    assert abs(1 - curvature) <= 3 / (t * t) + arb(10) ** -80
+
+
+def test_the_two_forms_of_the_tail_of_the_normal_agree() -> None:
+    for near, far in zip(_log_normal(-arb(FAR)), _log_normal_far(arb(FAR)), strict=True):
+        assert abs(near - far) < arb(10) ** -60 * abs(near)
+
+
 def test_the_best_constant_of_poisson_is_the_log_of_the_mean() -> None:
     y = np.array([3.0, 0.0, 7.0, 1.0])
     scores = Scores(np.zeros((4, 0)), [poisson_log(arb(float(v))) for v in y], None, True, [])
@@ -155,6 +171,18 @@ def test_softmax_of_two_classes_is_logistic() -> None:
     found, other = both.best([ZERO] * both.size), scores.best([ZERO] * 3)
     assert found.is_converged and other.is_converged
     assert abs(found.value - other.value) < arb(10) ** -40
+
+
+def test_an_offset_of_a_column_leaves_the_infimum_of_softmax() -> None:
+    rng = np.random.default_rng(2)
+    X, codes = rng.integers(-5, 6, size=(10, 2)).astype(float), np.arange(10) % 3
+    near, far = (Softmax(X + np.array([0.0, offset]), codes, 3, None, True, 1.0) for offset in (0.0, 5e12))
+    found, other = (softmax.best([ZERO] * softmax.size) for softmax in (near, far))
+    assert found.is_converged and other.is_converged
+    assert abs(found.value - other.value) < arb(10) ** -30
+    # a start near the minimum is not the minimum
+    off = far.best([x * (1 + arb(2) ** -53) for x in other.v])
+    assert abs(off.value - found.value) < arb(10) ** -30
 
 
 def test_huber_far_from_its_kink_is_least_squares() -> None:

@@ -75,6 +75,8 @@ def minimise(
         if step is None:
             return Found(v, value, False)
         decrement = -_dot(pull, step)
+        if decrement < 0:  # no step downhill: the matrix was solved in too few bits
+            return Found(v, value, False)
         if not free or decrement <= abs(value) * arb(2) ** (-(2 * ctx.prec) // 5) + rest or _is_still(v, free, step):
             freed = _freed(walls, v, signs, gradient, hessian)
             if not freed:
@@ -106,8 +108,10 @@ def _newton_step(hessian: arb_mat, free: list[int], pull: list[arb]) -> list[arb
         matrix[place, place] = entry * (1 + little) if entry > 0 else (some * little if some > 0 else arb(1))
     size = [_root(matrix[i, i]) for i in range(k)]
     scaled = arb_mat(k, k, [matrix[i, j] / (size[i] * size[j]) for i in range(k) for j in range(k)]).mid()
+    right = arb_mat(k, 1, [-p / s for p, s in zip(pull, size, strict=True)]).mid()
     try:
-        solved = scaled.solve(arb_mat(k, 1, [-p / s for p, s in zip(pull, size, strict=True)]).mid())
+        with ctx.workprec(2 * ctx.prec):  # the little makes a condition of 2/3 of the bits
+            solved = scaled.solve(right)
     except ZeroDivisionError:
         return None
     return [x / s for x, s in zip(middle(solved), size, strict=True)]

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flint import arb
+from flint import arb, ctx
 
 Triple = tuple[arb, arb, arb]
 Law = Callable[[arb], Triple]
 NOWHERE = (arb("inf"), arb(0), arb(0))
+FAR = 1000  # standard deviations from which on a tail of the normal is its series
 
 
 def log_of(y: arb) -> arb:
@@ -167,9 +168,25 @@ def _share(log_mean: Law, log_rest: Law) -> Callable[[arb], Law]:
 
 def _log_normal(z: arb) -> Triple:
     """log Phi(z): m = phi / Phi, m' = -m (z + m)."""
+    if z < -FAR:
+        return _log_normal_far(-z)
     tail = (-z / arb(2).sqrt()).erfc() / 2
     m = (-z * z / 2).exp() / (2 * arb.pi()).sqrt() / tail
     return tail.log(), m, -m * (z + m)
+
+
+def _log_normal_far(t: arb) -> Triple:
+    """log Phi(-t), where e^(-t^2 / 2) may be below all numbers: Phi(-t) = phi(t) (1 - s) / t,  s = 1/t^2 - 3/t^4 + ...
+
+    Of the series of s the error is at most the first term left out.
+    """
+    s, term, count = arb(0), 1 / (t * t), 1
+    while abs(term) > arb(2) ** -ctx.prec / (t * t):
+        s += term
+        count += 2
+        term = -term * count / (t * t)
+    m = t / (1 - s)
+    return -t * t / 2 - (2 * arb.pi()).log() / 2 - t.log() + (-s).log1p(), m, -m * t * s / (1 - s)
 
 
 def _log_normal_rest(z: arb) -> Triple:
