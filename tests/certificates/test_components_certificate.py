@@ -146,3 +146,18 @@ def test_a_variance_where_there_is_none_is_infinitely_far_off():
     assert model.certificate_.holds
     model.explained_variance_ = model.explained_variance_ + 1e-3
     assert not model.certify(X).holds
+
+
+@pytest.mark.parametrize("shape", [(6, 9), (30, 4)])
+def test_directions_left_out_as_rounding_are_told(rng, shape):
+    Z = rng.normal(size=shape)
+    dropped = cf.PCA().fit(Z * np.where(np.arange(shape[1]) < 2, 4.0, 0.3) + 2e15)
+    assert dropped.n_components_ < min(shape[0] - 1, shape[1])
+    assert "is within that rounding and left out" in str(dropped.certificate_)
+    for kept in (cf.PCA().fit(Z), cf.PCA(1).fit(Z), cf.PCA(1).fit(Z + 1e6)):
+        assert "left out" not in str(kept.certificate_)
+
+
+def test_of_rows_that_do_not_vary_no_share_is_told():
+    text = str(cf.PCA(1).fit(np.ones((5, 2))).certificate_)
+    assert "do not vary beyond the rounding" in text and "%" not in text

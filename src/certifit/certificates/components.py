@@ -50,6 +50,8 @@ class ComponentsCertificate(Certificate):
 
     def sentences(self) -> list[str]:
         """The certificate in words."""
+        if self.holds and not self.rank and self.outside is None:
+            return self._still_sentences()
         k = len(self.names)
         what = "this direction" if k == 1 else f"these {k} directions"
         facts = (
@@ -66,6 +68,14 @@ class ComponentsCertificate(Certificate):
         second = f"{explain} squared projection error is {self.projection_error:.4g}, the sum of the variances dropped."
         return [f"{head}: {facts}; {missed}{placed}.", second, *self._gap_sentences(), *self._digit_sentences()]
 
+    def _still_sentences(self) -> list[str]:
+        """Of rows that do not vary: a share of a variance that is rounding would say nothing."""
+        first = (
+            "Converged: the rows do not vary beyond the rounding of their largest entries, so every direction has "
+            f"variance 0 to that rounding; the directions are orthonormal to {self.orthonormality:.1e}."
+        )
+        return [first, *self._digit_sentences()]
+
     def _gap_sentences(self) -> list[str]:
         out = []
         if self.outside is not None:
@@ -75,8 +85,15 @@ class ComponentsCertificate(Certificate):
             )
         if len(self.names) > self.rank:
             out.append(
-                f"The rows vary in {self.rank} directions only, beyond the rounding of their entries; the other "
-                "components have variance 0 to that rounding."
+                f"The rows vary in {self.rank} directions only, beyond the rounding of their largest entries; the "
+                "other components have variance 0 to that rounding."
+            )
+        elif len(self.names) == self.rank < self.n_columns and 1 - self.explained > self.value:
+            several = f"{self.rank} direction{'s' * (self.rank != 1)}"
+            out.append(
+                f"The rows vary in {several} beyond the rounding of their largest entries. What they vary in others, a "
+                f"variance of {self.projection_error:.4g} in sum, is within that rounding and left out. If it matters, "
+                "give columns without their offset."
             )
         if self.gap is not None and self.gap <= self.rounding + self.residual:
             out.append(

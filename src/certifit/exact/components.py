@@ -20,18 +20,19 @@ import numpy as np
 from certifit.exact import balls
 from certifit.exact.balls import Ball, Matrix, ball
 from certifit.exact.proof import Bounds, ExactProof, refined
-from certifit.exact.rows import ExactRows
+from certifit.exact.rows import PLAIN, Asked, ExactRows
 
 THEOREM = "Ky Fan, with eigenvalues enclosed in balls"
 FAULT = "the eigenvalues of the rows could not be enclosed."
 UNIT = 2.0**-53
+ENTRY = 4 * UNIT  # rounding of the entries, relative to their size about zero
 
 
 class ComponentsFit:
     """A stored state of PCA, and its rows."""
 
-    def __init__(self, rows: ExactRows, model: Any) -> None:
-        self.rows = rows
+    def __init__(self, rows: ExactRows, model: Any, asked: Asked = PLAIN) -> None:
+        self.rows, self.is_still = rows, asked.is_still
         self.components, self.variances = np.asarray(model.components_), np.asarray(model.explained_variance_)
         self.mean, self.scale = np.asarray(model.mean_), np.asarray(model.scale_)
         self.center, self.standardize, self.ddof = bool(model.center), bool(model.standardize), float(model.ddof)
@@ -52,6 +53,10 @@ class ComponentsFit:
         top, trace = balls.largest(found), A.trace()
         if not trace > 0:
             return Bounds(off, off) if all(a.is_zero() for a in A.entries()) else None
+        entries = self._entries(scale, whole)
+        if self.is_still and trace <= (ball(ENTRY) ** 2) * entries:  # variances of 0 are right to rounding
+            value = off.max(self._misplaced(mean, scale, entries))
+            return Bounds(value, value)
         best = _largest_sum(A, k)
         if best is None or not top > 0:
             return None
@@ -78,6 +83,15 @@ class ComponentsFit:
                 for i in range(d):
                     A[i, j] = A[j, i] = ball(0)
         return A, own if self.center else [ball(0)] * d, scale, whole
+
+    def _entries(self, scale: list[Ball], whole: Ball) -> Ball:
+        """The mean square of the scaled rows about 0: what their rounding is relative to."""
+        weight = balls.balls(self.rows.weight.tolist())
+        columns = [balls.balls(column) for column in self.rows.X.T.tolist()]
+        squares = [
+            balls.dot(weight, [x * x for x in column]) / (s * s) for column, s in zip(columns, scale, strict=True)
+        ]
+        return balls.total(squares) / whole
 
     def _misplaced(self, mean: list[Ball], scale: list[Ball], trace: Ball) -> Ball:
         """How far the stored centre and scales are from the rows' own."""

@@ -19,11 +19,13 @@ class Asked:
 
     aside: columns that the fits it is compared with do not use. claims_exact_fit: the value is relative to the null
     model's objective. is_mended: a millionth of every column's variance was added to the variances of classes.
+    is_still: the rows vary by no more than the rounding of their entries, and variances are 0 to that.
     """
 
     aside: frozenset[int] = frozenset()
     claims_exact_fit: bool = False
     is_mended: bool = False
+    is_still: bool = False
 
 
 PLAIN = Asked()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from certifit.certificates.certificate import Certificate
+from certifit.certificates.components import ComponentsCertificate
 from certifit.certificates.likelihood import LikelihoodCertificate
 from certifit.exact.components import ComponentsFit
 from certifit.exact.counts import CountFit
@@ -33,7 +34,8 @@ def exact_proof(model: Any, rows: ExactRows, certificate: Certificate) -> ExactP
     if isinstance(certificate, LikelihoodCertificate) and certificate.fault:
         return nothing_proven(certificate.theorem, certificate.fault)
     is_mended = "a millionth" in getattr(certificate, "kind", "")
-    asked = Asked(claims_exact_fit=certificate.is_exact_fit, is_mended=is_mended)
+    is_still = isinstance(certificate, ComponentsCertificate) and not certificate.rank
+    asked = Asked(claims_exact_fit=certificate.is_exact_fit, is_mended=is_mended, is_still=is_still)
     proof = prove(model, rows, asked)
     if certificate.literal is None:
         return proof
@@ -104,7 +106,7 @@ def _counts(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
 
 
 def _components(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
-    return ComponentsFit(rows.dense(), model).proof()
+    return ComponentsFit(rows.dense(), model, asked).proof()
 
 
 EXACT: dict[str, Prover] = {
