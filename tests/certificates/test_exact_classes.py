@@ -289,3 +289,12 @@ def test_a_constant_column_has_no_variance_whatever_the_weights(rng):
     X[5, 0] = np.nextafter(0.1, 1)  # not constant: classes without a variance are refused, not smoothed by rounding
     with pytest.raises(ValueError, match="constant within class"):
         cf.GaussianNB(var_smoothing=0.0).fit(X, y, w)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_variance_far_below_the_rounding_of_its_mean_counts_by_its_own_size():
+    X = np.array([[1438462380374823.0, 0.25], [1438462380374823.5, 0.75], [1438462380374824.5, -0.5]])
+    model = cf.GaussianDiscriminant(covariance="shared").fit(X, [0, 1, 2])  # a millionth of the variance, and no more
+    assert model.certificate_.holds
+    model.covariance_ = model.covariance_ * np.array([[1.01, 1.0], [1.0, 1.0]])
+    assert model.certify(X, [0, 1, 2]).value >= 0.0099

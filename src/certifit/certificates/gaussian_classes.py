@@ -111,8 +111,7 @@ def _by_sums(task: GaussianTask, best: GaussianState, state: GaussianState) -> _
     rounding = moved + chance_rounding(np.log(best.priors))
     spreads = _standard_deviations(best)
     errors = _mean_error(best.means - state.means, best.means, spreads), _prior_error(best.priors, state.priors)
-    sizes = spreads if _is_diagonal(task) else np.maximum(spreads, 4 * UNIT * np.abs(best.means).max(axis=0))
-    error = max(*errors, _covariance_error(best.covariance, state.covariance, sizes[0] if is_one else sizes))
+    error = max(*errors, _covariance_error(best.covariance, state.covariance, spreads[0] if is_one else spreads))
     lost = _sum_error(task)
     mean, nats = (one + 2 * (one * moved) ** 0.5 + rounding for one in (mean, nats))
     return _Off(mean, nats, rounding, error + lost, lost)
@@ -195,9 +194,7 @@ class _About:
         mu = _eigenvalues((M - np.eye(len(M)))[np.ix_(used, used)]) if is_square else (M - 1)[used]
         wanted = (1 - s) * C + (np.diag(ridge) if is_square else ridge)
         units = self.scale * self.scale[:, None] if is_square else self.scale * self.scale
-        spreads = np.sqrt(np.maximum(_diagonals(wanted, is_square), 0.0))
-        rounded = 0.0 if _is_diagonal(task) else 4 * UNIT * np.abs(self.means[shares > 0]).max(axis=0)
-        sizes = np.maximum(spreads, rounded)
+        sizes = np.sqrt(np.maximum(_diagonals(wanted, is_square), 0.0))
         wrong = _covariance_error(wanted, stated * units, sizes)
         lost = 4 * MATRIX_ERROR * float(_ratios(squares, sizes**2).max(initial=1.0)) + ridge_error
         return _worst_of_eigenvalues(mu, e), _of_eigenvalues(mu), wrong, lost
