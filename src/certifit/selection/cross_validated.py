@@ -259,7 +259,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
     def _folds(self, rows: Rows, candidates: list[dict[str, Any]]) -> tuple[Array, Array]:
         rounds = rounds_of(self.cv, rows.source, rows.labels, rows.groups)
         is_kept = self.corrected and row_scores_are_few(rounds, counted_rows(rows.source), len(candidates))
-        how = {"n_jobs": self.n_jobs, "with_rows": is_kept}
+        how: dict[str, Any] = {"n_jobs": self.n_jobs, "with_rows": is_kept}
         scores = evaluate(self.estimator, rows, rounds, candidates, self.scoring, **how)
         self.route_, self.n_splits_, self.alone_ = scores.route, scores.validation.shape[1], ()
         self.fold_weight_ = scores.weight

@@ -38,7 +38,7 @@ class HeldOutScore:
     others: dict[str, float]
 
 
-def set_aside(source: Source, test_size: float, *, is_classes: bool, random_state: int = 0) -> tuple[Source, Source]:
+def set_aside(source: Source, test_size: float, *, is_classes: bool, random_state: int = 0) -> tuple[Picked, Picked]:
     """(rows to work with, rows set aside). Classes keep their shares, unless there are groups, which stay whole."""
     lean = source.target_column()
     is_grouped = lean.first_block().group is not None

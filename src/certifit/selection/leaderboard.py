@@ -125,7 +125,13 @@ def leaderboard(
     entries.append(_shares(first, rounds, scoring) if is_of_classes else _baseline(first, rounds, scoring, path))
     evidence = _evidence(tried, first, scoring, "" if with_rows else TOO_MANY)
     repeated = _nested(tried, evidence.preferring(prefer), rounds, scoring) if nested else None
-    facts = {"scoring": scoring, "rule": rule, "weight": evidence.weight, "prefer": prefer, "because": because}
+    facts: dict[str, Any] = {
+        "scoring": scoring,
+        "rule": rule,
+        "weight": evidence.weight,
+        "prefer": prefer,
+        "because": because,
+    }
     return Leaderboard.of(entries, **facts, notes=notes, evidence=evidence, nested=repeated)
 
 
@@ -237,7 +243,7 @@ def _nested(tried: Sequence[_Tried], evidence: Evidence, rounds: Sequence[Splits
     """The choice repeated within the training rows of every split."""
 
     def scored(one: _Tried, inner: Sequence[Splits]) -> FoldScores | None:
-        how = {"n_jobs": one.job.n_jobs, "label": f"{one.job.name}, nested"}
+        how: dict[str, Any] = {"n_jobs": one.job.n_jobs, "label": f"{one.job.name}, nested"}
         try:
             return evaluate(one.job.estimator, one.rows, inner, one.candidates, scoring, **how)
         except NoFit:
@@ -297,7 +303,7 @@ def _scored(
             return None
         candidates = thinned
     try:
-        how = {"n_jobs": job.n_jobs, "label": job.name, "with_rows": with_rows}
+        how: dict[str, Any] = {"n_jobs": job.n_jobs, "label": job.name, "with_rows": with_rows}
         scores = evaluate(job.estimator, rows, rounds, candidates, scoring, **how)
     except NoFit as error:
         notes.append(_note_on_no_fit(job.name, error))

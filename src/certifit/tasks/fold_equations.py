@@ -136,7 +136,7 @@ class FoldEquations:
         every = np.zeros((len(coef), self.source.n_features))
         every[:, self.gaps.kept] = coef
         delta = self.fills(split) - self.gaps.fills
-        np.add.at(every, (slice(None), self.gaps.indicators), every[:, self.gaps.columns] * delta)
+        np.add.at(every.T, self.gaps.indicators, (every[:, self.gaps.columns] * delta).T)  # columns may share one
         return every
 
     def _deltas(self, train: Gram, gaps: Gaps) -> Array:
