@@ -20,7 +20,15 @@ from typing import Any, Literal
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.evaluation.intervals import POOLED, WEIGHTED, Estimate, bootstrap, share
+from certifit.evaluation.intervals import (
+    POOLED,
+    WEIGHTED,
+    Estimate,
+    bootstrap,
+    expanded_ends,
+    percentile_ends,
+    share,
+)
 from certifit.evaluation.rows import check_lengths, codes, column, in_order, row_weights
 
 Score = Callable[["ConfusionMatrix"], float]
@@ -149,7 +157,9 @@ class ConfusionMatrix:
         def replicate(rng: np.random.Generator) -> float:
             return score(replace(self, counts=rng.multinomial(n, shares).reshape(self.counts.shape)))
 
-        return bootstrap(score(self), replicate, n_resamples, level, random_state)
+        ends = expanded_ends(n, percentile_ends)
+        name = "bootstrap percentile, expanded"
+        return bootstrap(score(self), replicate, n_resamples, level, random_state, ends, name)
 
     def score(
         self,
