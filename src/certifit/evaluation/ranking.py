@@ -127,7 +127,8 @@ def roc_auc_score(
     scikit-learn. The scores of all rows are needed at once; areas of blocks cannot be merged.
 
     interval "delong": a score interval (`ranked_area`), for rows without weights. "bootstrap": from the spread of
-    n_resamples resamples; a weight stays with its row; a resample with one class only is drawn again, and the sentence says how many were.
+    n_resamples resamples; a weight stays with its row; a resample with one class only is drawn again, and the sentence
+    says how many were.
     n_resamples and random_state are used by the bootstrap only. Scores that separate the classes get the exact
     interval of independent pairs instead of either: DeLong's variance is 0 there, and so is the bootstrap's.
     Fewer than 2^32 rows.

@@ -5,8 +5,8 @@
 
 A mean squared error is A; R^2 is 1 - A / B with a the squared error and b the square about the mean of y. With L* and
 s* of rows drawn with repetition, t* = (L* - L) / s*, and the interval of L goes from L - c s t_high to L - c s t_low,
-the quantiles of t*; c^2 = n / (n - 1) makes good that drawn rows spread about the mean of n rows and not about the truth.
-It covers far better than quantiles of A* where errors are skew and rows few: `python -m benchmarks.coverage errors`.
+the quantiles of t*; c^2 = n / (n - 1), for drawn rows spread about the mean of n rows and not about the truth. It
+covers far better than quantiles of A* where errors are skew and rows few: `python -m benchmarks.coverage errors`.
 """
 
 from __future__ import annotations
