@@ -25,6 +25,7 @@ from certifit.evaluation.auc_intervals import (
     delong,
     separated,
 )
+from certifit.evaluation.fold_ranking import fold_auc
 from certifit.evaluation.intervals import HELD_OUT, Estimate, check_level, interval_words
 from certifit.evaluation.ranked_area import satterthwaite, student_p_value, student_quantile
 from certifit.evaluation.rows import check_lengths, column
@@ -116,6 +117,7 @@ def roc_auc_score(
     *,
     pos_label: Any = None,
     sample_weight: Any = None,
+    folds: Any = None,
     level: float = 0.95,
     interval: Literal["delong", "bootstrap"] | None = "delong",
     n_resamples: int = 1000,
@@ -133,12 +135,26 @@ def roc_auc_score(
     interval of independent pairs instead of either: DeLong's variance is 0 there, and so is the bootstrap's.
     Fewer than 2^32 rows.
 
+    folds: a label for every row, where each fold's scores come from a model of its own, as in cross-validation. Only
+    pairs of one fold count then, and the interval is that of `fold_ranking`; interval is "delong" or None.
+
     >>> roc_auc_score([0, 0, 1, 1, 0, 1], [0.1, 0.4, 0.35, 0.8, 0.2, 0.9])
     Estimate(0.8888888888888888, 95 % interval [0.2615, 0.9939], DeLong)
     """
-    return _estimate(_AUC_INTERVALS, interval)(
-        scored_rows(y_true, y_score, sample_weight, pos_label), check_level(level), n_resamples, random_state
-    )
+    estimate = _estimate(_AUC_INTERVALS, interval)
+    rows = scored_rows(y_true, y_score, sample_weight, pos_label)
+    if folds is None:
+        return estimate(rows, check_level(level), n_resamples, random_state)
+    if interval == "bootstrap":
+        raise ValueError("interval='bootstrap' resamples the rows of one model. With folds use 'delong' or None.")
+    area = fold_auc(rows, kept_folds(folds, sample_weight), check_level(level))
+    return area if interval is not None else Estimate(area, level=level, sentence=NOT_ASKED)
+
+
+def kept_folds(folds: Any, sample_weight: Any) -> Array:
+    """The folds of the rows that weigh something: `scored_rows` leaves the others out."""
+    labels = column(folds, "folds")
+    return labels if sample_weight is None else labels[np.asarray(column(sample_weight, "sample_weight")) > 0]
 
 
 def average_precision_score(
