@@ -307,7 +307,8 @@ CASES: dict[str, list[tuple[str, Callable[[Rng], Hits]]]] = {
     ],
     "glm": [
         ("20 rows, 3 columns", predicted(20)),
-        *((f"{n} rows", wald(name, n)) for name, n in [("logistic", 50), ("logistic", 200), ("Poisson", 50), ("Gamma", 50)]),
+        *((f"{n} rows", wald(name, n)) for name, n in
+          [("logistic", 50), ("logistic", 200), ("Poisson", 50), ("Gamma", 50)]),
     ],
 }  # fmt: skip
 

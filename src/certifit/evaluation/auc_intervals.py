@@ -20,7 +20,7 @@ import numpy as np
 from scipy import special
 
 from certifit.data.columns import Array
-from certifit.evaluation.intervals import HELD_OUT, Estimate, clopper_pearson, interval_words
+from certifit.evaluation.intervals import HELD_OUT, Estimate, check_seed, clopper_pearson, interval_words
 from certifit.evaluation.ranked_area import RankedArea, satterthwaite, student_quantile
 from certifit.evaluation.scored_rows import ScoredRows
 from certifit.evaluation.studentised import effective_rows
@@ -125,6 +125,7 @@ def bootstrap(
     least = math.ceil(2 / (1 - level))
     if not isinstance(n_resamples, int | np.integer) or n_resamples < least:
         raise ValueError(f"n_resamples must be a whole number >= {least} for level {level:g}. Got {n_resamples!r}.")
+    check_seed(random_state)
     sizes = class_sizes(rows)
     if min(sizes) < FEWEST_RESAMPLED:
         return Estimate(value, level=level, sentence=TOO_FEW_RESAMPLED.format(FEWEST_RESAMPLED, *sizes))
@@ -170,8 +171,7 @@ def replicates(rows: ScoredRows, measure: Measure, n_resamples: int, random_stat
 
     Resample b draws the same rows for any scores, so the replicates of two scores are paired.
     """
-    if not isinstance(random_state, int | np.integer) or not 0 <= random_state < 2**64:
-        raise ValueError(f"random_state must be a whole number from 0 to 2^64 - 1. Got {random_state!r}.")
+    check_seed(random_state)
     values, redrawn = core.bootstrap_ranking(
         rows.scores, rows.labels, rows.weight, measure, n_resamples, int(random_state), n_threads()
     )

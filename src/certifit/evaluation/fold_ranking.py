@@ -185,6 +185,7 @@ def fold_roc(rows: ScoredRows, folds: Any) -> tuple[Array, Array]:
         own = float(positives.sum()) * float(negatives.sum())
         total += own
         x = np.concatenate([[0.0], np.cumsum(negatives) / negatives.sum()])
+        x[x > 1 - 1e-12] = 1.0  # but for rounding
         rise, run = own * positives / positives.sum(), negatives / negatives.sum()
         is_step = run == 0
         slope = np.where(is_step, 0.0, rise / np.where(is_step, 1.0, run))
@@ -204,7 +205,7 @@ def _summed(places: Array, steps: Array, slopes: Array) -> tuple[Array, Array]:
     after = np.cumsum(jump) + climbed
     y = np.column_stack([after - jump, after]).ravel()
     y = np.clip(np.maximum.accumulate(y), 0.0, 1.0)
-    y[-1] = 1.0
     keep = np.column_stack([np.ones(len(x), dtype=bool), jump > 0]).ravel()
-    keep[0] = True
-    return np.repeat(x, 2)[keep], y[keep]
+    x, y = np.repeat(x, 2)[keep], y[keep]
+    y[-1] = 1.0  # but for rounding
+    return x, y

@@ -176,8 +176,8 @@ def bootstrap_interval(
     def of(rows: Any) -> float:
         return float(statistic(*(values[rows] for values in columns.values())))
 
-    ends = METHODS[method](of, n_rows)
     value = of(slice(None))
+    ends = METHODS[method](of, n_rows) if math.isfinite(value) else percentile_ends
     draw = lambda rng: of(drawn_rows(n_rows, rng))  # noqa: E731
     return bootstrap(value, draw, n_resamples, level, random_state, ends, NAMES[method])
 
@@ -226,10 +226,15 @@ def check_resamples(n_resamples: Any) -> None:
         raise ValueError(f"n_resamples must be a whole number >= 2. Got {n_resamples!r}.")
 
 
-def generator(random_state: Any, replicate: int) -> np.random.Generator:
-    """The random numbers of one replicate: Philox keyed by (random_state, replicate), whatever else was drawn."""
+def check_seed(random_state: Any) -> None:
+    """Refuse what is no seed."""
     if not isinstance(random_state, int | np.integer) or not 0 <= random_state < 2**64:
         raise ValueError(f"random_state must be a whole number from 0 to 2^64 - 1. Got {random_state!r}.")
+
+
+def generator(random_state: Any, replicate: int) -> np.random.Generator:
+    """The random numbers of one replicate: Philox keyed by (random_state, replicate), whatever else was drawn."""
+    check_seed(random_state)
     return np.random.Generator(np.random.Philox(key=np.array([random_state, replicate], dtype=np.uint64)))
 
 
