@@ -283,15 +283,15 @@ def test_an_interval_knows_no_unit(rng):
 
 
 def test_the_interval_covers_where_quantiles_of_resamples_do_not():
-    """300 sets of 15 normal errors: 95 % intervals of their mean square."""
+    """150 sets of 15 normal errors: 95 % intervals of their mean square."""
     covered = {"studentised": 0, "percentile": 0}
-    for seed in range(300):
+    for seed in range(150):
         errors = np.random.default_rng([7, seed]).normal(size=15)
         found = mean_squared_error(errors, np.zeros(15), n_resamples=199)
         plain = bootstrap_interval(lambda e: np.mean(e**2), errors, n_resamples=199, method="percentile")
         covered["studentised"] += found.low <= 1 <= found.high
         covered["percentile"] += plain.low <= 1 <= plain.high
-    assert covered["studentised"] >= 0.92 * 300 and covered["percentile"] <= 0.90 * 300
+    assert covered["studentised"] >= 0.92 * 150 and covered["percentile"] <= 0.90 * 150
 
 
 def test_without_an_interval_the_sentence_says_how_to_get_one():

@@ -148,7 +148,7 @@ class ConfusionMatrix:
 
         >>> matrix = ConfusionMatrix((0, 1), np.array([[50, 10], [5, 35]]))
         >>> matrix.bootstrap(lambda m: m.f_beta(1.0), n_resamples=200)
-        Estimate(0.8235294117647058, 95 % interval [0.7269, 0.9034], bootstrap percentile, expanded)
+        Estimate(0.8235294117647058, 95 % interval [0.7227, 0.9041], bootstrap percentile, expanded)
         """
         if self._reason():
             return Estimate(score(self), level=level, sentence=self._reason())
