@@ -47,6 +47,11 @@ def sample(rng: np.random.Generator, n_rows: int = 60) -> tuple[Any, Any, Any]:
     return X, y, rng.uniform(0.3, 2, n_rows)
 
 
+def law_of(covariance: str) -> Any:
+    """statsmodels' law: normal for a robust covariance."""
+    return "t" if covariance == "nonrobust" else "z"
+
+
 def design(X: Any, fit_intercept: bool) -> Any:
     return sm.add_constant(X, has_constant="add") if fit_intercept else X
 
@@ -81,7 +86,7 @@ def test_variance_weights_are_those_of_statsmodels(rng, covariance, fit_intercep
     X, y, weight = sample(rng)
     model = cf.LinearRegression(fit_intercept=fit_intercept).fit(X, y, weight)
     theirs = sm.WLS(y, design(X, fit_intercept), weights=weight).fit(cov_type=covariance)
-    fit = model.summary(X, y, weight, weights="variance", covariance=covariance).inference
+    fit = model.summary(X, y, weight, weights="variance", covariance=covariance, law=law_of(covariance)).inference
     assert_agrees(fit, theirs)
     assert fit.law == ("z" if theirs.use_t is False else "t")
 
@@ -94,7 +99,7 @@ def test_frequency_weight_two_is_the_row_twice(rng, covariance, fit_intercept):
     again = np.repeat(np.arange(len(y)), weight)
     model = cf.LinearRegression(fit_intercept=fit_intercept).fit(X, y, weight)
     theirs = sm.OLS(y[again], design(X[again], fit_intercept)).fit(cov_type=covariance)
-    assert_agrees(model.summary(X, y, weight, covariance=covariance).inference, theirs)
+    assert_agrees(model.summary(X, y, weight, covariance=covariance, law=law_of(covariance)).inference, theirs)
 
 
 @pytest.mark.parametrize("covariance", EVERY)
@@ -122,6 +127,68 @@ def test_variance_weights_need_rows_only_for_the_likelihood(rng):
     assert math.isnan(table.inference.aic) and "AIC and BIC need the rows' weights" in " ".join(str(table).split())
 
 
+@pytest.mark.parametrize("weights", ["frequency", "variance"])
+@pytest.mark.parametrize("covariance", KINDS)
+def test_degrees_of_freedom_are_those_of_the_quadratic_form(rng, covariance, weights):
+    """tr(MD)^2 / tr(MDMD) and the residuals' own, from whole matrices; the smaller counts."""
+    X, y, _ = sample(rng, 25)
+    weight = rng.integers(1, 4, len(y)).astype(float)
+    model = cf.LinearRegression().fit(X, y, weight)
+    fit = model.summary(X, y, weight, weights=weights, covariance=covariance).inference
+    again = np.repeat(np.arange(len(y)), weight.astype(int)) if weights == "frequency" else np.arange(len(y))
+    size = np.ones(len(again)) if weights == "frequency" else np.sqrt(weight)
+    Z, t = design(X[again], True) * size[:, None], y[again] * size
+    n, p = Z.shape
+    hat = Z @ np.linalg.solve(Z.T @ Z, Z.T)
+    pull = np.linalg.solve(Z.T @ Z, Z.T)
+    e, M = t - hat @ t, np.eye(n) - hat
+    power = {"HC0": 0, "HC1": 0, "HC2": 1, "HC3": 2}[covariance]
+    factor = n / (n - p) if covariance == "HC1" else 1.0
+    for j in range(p):
+        d = pull[j] ** 2 / (1 - np.diagonal(hat)) ** power
+        equal = np.trace(M @ np.diag(d)) ** 2 / np.trace(M @ np.diag(d) @ M @ np.diag(d))
+        shown = 3 * np.sum(d * e**2) ** 2 / np.sum(d**2 * e**4) - 2
+        assert fit.degrees_of_freedom[j] == pytest.approx(max(min(equal, shown), 1.0), rel=1e-8)
+        bias = min(factor * np.trace(M @ np.diag(d)) / np.sum(pull[j] ** 2), 1.0)
+        assert fit.own_law.bias[j] == pytest.approx(bias, rel=1e-8)
+
+
+def test_many_rows_take_the_cheap_bound_and_its_law_is_the_normal_one(rng):
+    X = rng.normal(size=(6000, 2))
+    y = X @ [1.0, 2.0] + rng.normal(size=6000)
+    model = cf.LinearRegression().fit(X, y)
+    ours, theirs = (model.summary(X, y, covariance="HC3", law=law).inference for law in ("t", "z"))
+    assert (ours.degrees_of_freedom > 300).all() and np.isinf(theirs.degrees_of_freedom).all()
+    np.testing.assert_allclose(ours.confidence_interval(), theirs.confidence_interval(), atol=1e-3)
+
+
+def test_intervals_cover_under_unequal_noise_where_the_normal_law_fails():
+    """250 sets of 50 rows whose noise grows with a log-normal column: 95 % intervals of its coefficient by HC3."""
+    covered = plain = 0
+    for seed in range(250):
+        rng = np.random.default_rng([5, seed])
+        x = np.exp(rng.normal(size=50))
+        X, y = x[:, None], x * rng.normal(size=50)
+        fit = cf.LinearRegression().fit(X, y).summary(X, y, covariance="HC3").inference
+        low, high = fit.confidence_interval()[1]
+        covered += low <= 0 <= high
+        plain += abs(fit.t_values[1]) <= 1.96
+    assert covered >= 0.94 * 250 and plain <= 0.91 * 250
+
+
+def test_few_rows_that_decide_have_no_interval_by_hc1():
+    rng = np.random.default_rng(0)
+    X = np.r_[np.zeros(18), np.ones(2)][:, None]  # two rows tell the coefficient
+    y = rng.normal(size=20)
+    model = cf.LinearRegression().fit(X, y)
+    table = model.summary(X, y, covariance="HC1")
+    assert math.isnan(table.inference.p_values[1]) and np.isnan(table.inference.confidence_interval()[1]).all()
+    assert "Too few rows for the interval and the p-value of 'x0'" in " ".join(table.notes)
+    assert np.isfinite(model.summary(X, y, covariance="HC3").inference.confidence_interval()).all()
+    with pytest.raises(ValueError, match="law='z' is for the robust covariances"):
+        model.summary(law="z")
+
+
 CLASSICS = {"stackloss": "stack.loss", "hbk": "Y", "cars": "dist", "Animals": "brain", "phones": "calls"}
 
 
@@ -133,7 +200,7 @@ def test_classic_data_agree_with_statsmodels(shared_data, name, covariance):
         pytest.skip(f"shared/data/classics_small has no {name}.csv")
     frame = pd.read_csv(path).astype(float)
     X, y = frame.drop(columns=CLASSICS[name]), frame[CLASSICS[name]]
-    fit = cf.LinearRegression().fit(X, y).summary(X, y, covariance=covariance).inference
+    fit = cf.LinearRegression().fit(X, y).summary(X, y, covariance=covariance, law=law_of(covariance)).inference
     assert_agrees(fit, sm.OLS(y, design(X, True)).fit(cov_type=covariance))
 
 

@@ -108,7 +108,9 @@ def test_a_replicate_depends_on_its_number_and_the_seed_alone():
     values: dict[int, list[float]] = {}
     for n_resamples in (5, 20):
         seen: list[float] = []
-        bootstrap_interval(lambda v, seen=seen: seen.append(v.sum()) or v.mean(), y, n_resamples=n_resamples)
+        bootstrap_interval(
+            lambda v, seen=seen: seen.append(v.sum()) or v.mean(), y, n_resamples=n_resamples, method="percentile"
+        )
         values[n_resamples] = seen[1:]  # the first call is of all rows
     assert values[20][:5] == values[5]
     assert len(set(values[20])) == 20
@@ -116,7 +118,7 @@ def test_a_replicate_depends_on_its_number_and_the_seed_alone():
     assert (drawn_rows(50, generator(3, 7)) != drawn_rows(50, generator(4, 7))).any()
 
 
-@pytest.mark.parametrize("method", ["percentile", "bca"])
+@pytest.mark.parametrize("method", ["percentile", "bca", "expanded"])
 def test_the_interval_of_a_mean_is_near_its_normal_one(rng, method):
     y = rng.normal(size=4000)
     estimate = bootstrap_interval(np.mean, y, n_resamples=2000, method=method)
@@ -130,9 +132,18 @@ def test_bca_is_that_of_scipy_up_to_chance(rng):
     y = rng.exponential(size=60)
     ours = bootstrap_interval(np.var, y, n_resamples=20_000, method="bca")
     theirs = stats.bootstrap((y,), np.var, n_resamples=20_000, method="BCa", rng=1).confidence_interval
-    plain = bootstrap_interval(np.var, y, n_resamples=20_000)
+    plain = bootstrap_interval(np.var, y, n_resamples=20_000, method="percentile")
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), rel=0.03)
     assert abs(plain.high - theirs.high) > 3 * abs(ours.high - theirs.high)  # the correction is not the plain interval
+
+
+def test_expanded_ends_are_those_of_a_wider_level(rng):
+    """n = 12: Student's quantile with 11 degrees of freedom, times sqrt(12 / 11), in the place of the normal one."""
+    y = rng.exponential(size=12)
+    tail = stats.norm.cdf(-math.sqrt(12 / 11) * stats.t.ppf(0.975, 11))
+    ours = bootstrap_interval(np.mean, y, n_resamples=500)
+    wider = bootstrap_interval(np.mean, y, n_resamples=500, level=1 - 2 * tail, method="bca")
+    assert (ours.low, ours.high) == pytest.approx((wider.low, wider.high), rel=1e-9)
 
 
 def test_the_arrays_are_resampled_together(rng):
@@ -159,7 +170,7 @@ def test_no_interval_where_the_value_has_none():
         ({"n_resamples": 1}, "n_resamples must be"),
         ({"random_state": None}, "random_state must be"),
         ({"random_state": -1}, "random_state must be"),
-        ({"method": "studentized"}, "method must be 'percentile' or 'bca'"),
+        ({"method": "studentized"}, "method must be 'expanded', 'bca' or 'percentile'"),
     ],
 )
 def test_options_of_the_bootstrap_that_are_none_are_refused(options, message):

@@ -131,7 +131,7 @@ def test_an_interval_is_the_bootstrap_of_the_mean(rng):
     losses = -np.log(np.where(y == 1, p[:, 1], p[:, 0]))
     half = 1.96 * losses.std() / math.sqrt(len(y))
     assert estimate.high - estimate.low == pytest.approx(2 * half, rel=0.15)
-    assert brier_score_loss(y, p, n_resamples=50).method == "bootstrap percentile"
+    assert brier_score_loss(y, p, n_resamples=50).method == "studentised bootstrap"
 
 
 def test_a_scorer_of_scikit_learn_takes_them(rng):

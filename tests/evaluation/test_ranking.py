@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy import special
+from scipy import special, stats
 from sklearn import metrics
 
-from certifit.evaluation.auc_intervals import PlacementSums
+from certifit.evaluation.auc_intervals import PlacementSums, replicates
 from certifit.evaluation.ranking import (
     average_precision_score,
     compare_auc,
@@ -186,13 +186,49 @@ def test_the_variance_is_that_of_all_pairs(rng, name):
     assert PlacementSums.of(scored_rows(y, scores)).variance == pytest.approx(variance(*shares(y, scores)), rel=1e-12)
 
 
-def test_the_interval_is_symmetric_on_the_logit_scale(rng):
-    y, scores = rows(rng, "normal", 400)
+def usual_variance(t: float, m: int, k: int) -> float:
+    """Hanley and McNeil's, the mean of both classes' roles."""
+    both, one = t / (2 - t), 2 * t * t / (1 + t)
+    return (t * (1 - t) + (m + k - 2) * ((both + one) / 2 - t * t)) / (m * k)
+
+
+@pytest.mark.parametrize("name", ["normal", "tied"])
+def test_the_ends_solve_the_equation_of_the_score_interval(rng, name):
+    y, scores = rows(rng, name, 60)
     estimate = roc_auc_score(y, scores, level=0.9)
     assert estimate.method == "DeLong" and estimate.level == 0.9
-    half = special.ndtri(0.95) * math.sqrt(variance(*shares(y, scores))) / (estimate * (1 - estimate))
-    ends = special.expit(special.logit(float(estimate)) + np.array([-half, half]))
-    assert [estimate.low, estimate.high] == pytest.approx(ends, rel=1e-12)
+    V, U = shares(y, scores)
+    m, k = len(V), len(U)
+    parts = V.var(ddof=1) / m, U.var(ddof=1) / k
+    freedom = sum(parts) ** 2 / (parts[0] ** 2 / (m - 1) + parts[1] ** 2 / (k - 1))
+    ratio = sum(parts) / usual_variance(float(estimate), m, k)
+    share = 15 / (15 + 4 * estimate * (1 - estimate) * min(m, k))
+    size = ratio + (max(ratio, 1) - ratio) * share
+    for end in (estimate.low, estimate.high):
+        half = stats.t.ppf(0.95, freedom) * math.sqrt(size * usual_variance(end, m, k))
+        assert abs(end - estimate) == pytest.approx(half, rel=1e-9)
+
+
+def test_turning_scores_or_classes_turns_the_interval(rng):
+    y, scores = rows(rng, "tied", 80)
+    up, down = roc_auc_score(y, scores), roc_auc_score(y, -scores)
+    other = roc_auc_score(1 - y, scores)
+    assert (1 - down.high, 1 - down.low) == pytest.approx((up.low, up.high), rel=1e-12)
+    assert (other.low, other.high) == pytest.approx((down.low, down.high), rel=1e-12)
+
+
+def test_five_positives_are_covered_where_the_normal_law_fails():
+    """400 sets of 5 positives and 500 negatives at AUC 0.9."""
+    shift = special.ndtri(0.9) * math.sqrt(2)
+    y = np.repeat([1, 0], [5, 500])
+    covered = plain = 0
+    for seed in range(400):
+        scores = np.random.default_rng([3, seed]).normal(size=505) + shift * y
+        found = roc_auc_score(y, scores)
+        covered += found.low <= 0.9 <= found.high
+        half = 1.96 * math.sqrt(PlacementSums.of(scored_rows(y, scores)).variance)
+        plain += abs(float(found) - 0.9) <= half
+    assert covered >= 0.94 * 400 and plain <= 0.88 * 400
 
 
 @pytest.mark.parametrize("auc, m, k", [(0.8, 40, 40), (0.95, 60, 30), (0.5, 25, 100)])
@@ -272,9 +308,18 @@ def test_the_seed_decides_the_interval(rng):
     assert ends[0] == ends[1] != ends[2]
 
 
-def test_resamples_with_one_class_are_reported():
-    estimate = roc_auc_score([0, 1, 0, 0, 0, 1], [1, 2, 3, 4, 0, 5], interval="bootstrap")
-    assert "drawn again" in estimate.sentence
+def test_resamples_with_one_class_are_drawn_again_and_counted():
+    values, redrawn = replicates(scored_rows([0, 1, 0, 0, 0, 1], [1.0, 2, 3, 4, 0, 5]), "auc", 1000, 0)
+    assert np.isfinite(values).all() and 30 < redrawn < 300  # (4/6)^6 + (2/6)^6 of 1000 is 89
+
+
+def test_few_rows_of_a_class_have_no_resampled_interval(rng):
+    y = np.repeat([1, 0], [14, 60])
+    found = roc_auc_score(y, rng.normal(size=74), interval="bootstrap")
+    assert found.low is None and found.sentence.startswith("Too few rows for this interval")
+    weight = np.where(y == 1, 1.0, np.arange(74) < 20) + 1e-9  # 60 negatives, but six of them have weight
+    found = roc_auc_score(y, rng.normal(size=74), sample_weight=weight, interval="bootstrap")
+    assert found.low is None
 
 
 # ---- comparison -----------------------------------------------------------------------------------------------------
@@ -288,9 +333,12 @@ def test_the_difference_has_the_paired_variance(rng):
     assert found.difference == pytest.approx(V.mean() - W.mean(), rel=1e-12)
     assert found.standard_error == pytest.approx(math.sqrt(variance(V - W, U - T)), rel=1e-12)
     assert found.z == pytest.approx(found.difference / found.standard_error)
-    assert found.p_value == pytest.approx(2 * special.ndtr(-abs(found.z)))
+    gains = (V - W).var(ddof=1) / len(V), (U - T).var(ddof=1) / len(U)
+    freedom = sum(gains) ** 2 / (gains[0] ** 2 / (len(V) - 1) + gains[1] ** 2 / (len(U) - 1))
+    assert found.p_value == pytest.approx(2 * stats.t.sf(abs(found.z), freedom), rel=1e-9)
     assert float(found.auc_a) == float(roc_auc_score(y, a)) and found.auc_b.low == roc_auc_score(y, b).low
-    assert found.difference.high - found.difference == pytest.approx(1.959964 * found.standard_error, rel=1e-6)
+    half = stats.t.ppf(0.975, freedom) * found.standard_error
+    assert found.difference.high - found.difference == pytest.approx(half, rel=1e-9)
 
 
 def test_equal_areas_are_told_apart_as_seldom_as_the_level_says(rng):

@@ -42,7 +42,7 @@ def test_the_legend_names_the_area_and_its_interval(rows):
     assert f"first: AUC = {area:.3f}\n95 % DeLong {area.low:.3f} to {area.high:.3f}" in words(roc)
     precision = PrecisionRecallDisplay.from_predictions(y, X[:, 0], pos_label="spam", interval="bootstrap", level=0.9)
     area = average_precision_score(y, X[:, 0], pos_label="spam", interval="bootstrap", level=0.9)
-    assert f"AP = {area:.3f}\n90 % bootstrap percentile {area.low:.3f} to {area.high:.3f}" in words(precision)
+    assert f"AP = {area:.3f}\n90 % bootstrap {area.low:.3f} to {area.high:.3f}" in words(precision)
     assert f"Chance (AP = {np.mean(y == 'spam'):.3g})" in words(precision)
 
 

@@ -75,16 +75,21 @@ def test_every_key_of_the_context_of_classes_is_documented(name):
 
 def refits(X, codes, folds):
     """Probability of class 1 by refits that lack the row."""
-    found = np.empty(len(codes))
-    for train, validation in cf.Folds(folds, stratify=True).split(X, codes):
+    return fold_refits(X, codes, folds)[0]
+
+
+def fold_refits(X, codes, folds):
+    """The same, and which refit it was."""
+    found, fold = np.empty(len(codes)), np.empty(len(codes), dtype=int)
+    for f, (train, validation) in enumerate(cf.Folds(folds, stratify=True).split(X, codes)):
         fitted = cf.GaussianDiscriminant().fit(X[train], codes[train])
-        found[validation] = fitted.predict_proba(X[validation])[:, 1]
-    return found
+        found[validation], fold[validation] = fitted.predict_proba(X[validation])[:, 1], f
+    return found, fold
 
 
 def test_matrix_rates_and_curves_are_those_of_refits():
     X, codes = clouds()
-    p = refits(X, codes, 5)
+    p, fold = fold_refits(X, codes, 5)
     _, _, context = class_context("two", folds=5)
     found, guess = context["classes"], (p > 0.5).astype(int)
     assert found["is_new"] and found["matrix"]["counts"] == sk.confusion_matrix(codes, guess).tolist()
@@ -93,7 +98,9 @@ def test_matrix_rates_and_curves_are_those_of_refits():
     assert row["recall"]["value"] == pytest.approx(sk.recall_score(codes, guess), rel=1e-12)
     scores = found["metrics"]
     assert scores["accuracy"]["value"] == pytest.approx((guess == codes).mean(), rel=1e-12)
-    assert scores["auc"]["value"] == pytest.approx(sk.roc_auc_score(codes, p), rel=1e-12)
+    pairs = np.subtract.outer(p[codes == 1], p[codes == 0])[np.equal.outer(fold[codes == 1], fold[codes == 0])]
+    assert scores["auc"]["value"] == pytest.approx(np.mean((pairs > 0) + (pairs == 0) / 2), rel=1e-12)
+    assert found["rows"][1]["auc"] == scores["auc"] == found["curves"][0]["auc"]
     assert scores["f1"]["value"] == pytest.approx(sk.f1_score(codes, guess), rel=1e-12)
     assert scores["log_loss"]["value"] == pytest.approx(sk.log_loss(codes, p), rel=1e-10)
     assert scores["accuracy"]["low"] < scores["accuracy"]["value"] < scores["accuracy"]["high"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -10,11 +12,12 @@ import scipy.sparse as sp
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
-from sklearn.metrics import balanced_accuracy_score, confusion_matrix, f1_score, log_loss, roc_auc_score
-from sklearn.model_selection import cross_val_predict
+from sklearn.metrics import balanced_accuracy_score, confusion_matrix, f1_score, log_loss
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 
 import certifit as cf
+from certifit.evaluation.fold_ranking import SHARED_ROWS
 from certifit.selection import class_validation as module
 from certifit.selection.class_metrics import METRICS, OUT_OF_FOLD
 from certifit.selection.class_validation import class_training, class_validation
@@ -209,7 +212,7 @@ def test_metrics_are_those_of_scikit_learn(n_classes, rng):
     truth, guess = y, found.classes[found.log_proba.argmax(axis=1)]
     average = {"pos_label": "junk"} if n_classes == 2 else {"average": "macro"}
     p = found.proba()
-    areas = [roc_auc_score(truth == label, found.log_odds(k)) for k, label in enumerate(found.classes)]
+    areas = [pairs_of_one_fold(truth == label, found.log_odds(k), found.fold) for k, label in enumerate(found.classes)]
     expected = {
         "accuracy": np.mean(truth == guess),
         "log_loss": log_loss(truth, p),
@@ -224,10 +227,15 @@ def test_metrics_are_those_of_scikit_learn(n_classes, rng):
         assert metrics[name].low < value < metrics[name].high and OUT_OF_FOLD in metrics[name].sentence
 
 
-def area_under_curve(positive, scores):
-    """Mann and Whitney's share of pairs in the right order."""
-    n = positive.sum()
-    return (rankdata(scores)[positive].sum() - n * (n + 1) / 2) / (n * (len(scores) - n))
+def pairs_of_one_fold(positive, scores, folds):
+    """Share of the pairs of one fold in the right order, by Mann and Whitney's sums of ranks."""
+    right = pairs = 0
+    for fold in np.unique(folds):
+        own, rank = positive[folds == fold], rankdata(scores[folds == fold])
+        n = own.sum()
+        right += rank[own].sum() - n * (n + 1) / 2
+        pairs += n * (len(own) - n)
+    return right / pairs
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -240,14 +248,29 @@ def test_intervals_are_those_of_resampled_rows(n_classes, rng):
     for _ in range(400):
         drawn = rng.integers(0, 600, 600)
         own = found.codes[drawn]
-        areas = [area_under_curve(own == k, odds[k][drawn]) for k in range(n_classes)]
+        areas = [pairs_of_one_fold(own == k, odds[k][drawn], found.fold[drawn]) for k in range(n_classes)]
         table = np.bincount(n_classes * own + guess[drawn], minlength=n_classes**2).reshape(n_classes, n_classes)
         right, actual, claimed = table.diagonal(), table.sum(axis=1), table.sum(axis=0)
         f1 = 2 * right / (actual + claimed)
         draws.append([np.mean(areas), f1[1] if n_classes == 2 else f1.mean(), np.mean(right / actual)])
-    for name, spread in zip(["auc", "f1", "balanced_accuracy"], np.std(draws, axis=0), strict=True):
+    spreads = np.std(draws, axis=0) * [math.sqrt(SHARED_ROWS), 1, 1]  # fold models share training rows
+    for name, spread in zip(["auc", "f1", "balanced_accuracy"], spreads, strict=True):
         value = found.metrics()[name]
         assert (value.high - value.low) / (2 * 1.96) == pytest.approx(spread, rel=0.15)
+
+
+def test_leave_one_out_has_no_area_and_says_why(rng):
+    X, y = rows(rng, 40, 2)
+    area = class_validation(cf.GaussianNB(var_smoothing=0.1), X, y, cv=LeaveOneOut()).metrics()["auc"]
+    assert math.isnan(area) and area.low is None and "leave-one-out has one row in every fold" in area.sentence
+
+
+def test_models_of_other_libraries_know_their_folds_too(rng):
+    X, y = rows(rng, 60, 2)
+    found = class_validation(GaussianNB(), X, y, cv=5)
+    assert np.bincount(found.fold).tolist() == [12] * 5
+    expected = pairs_of_one_fold(y == found.classes[1], found.log_odds(1), found.fold)
+    assert found.metrics()["auc"] == pytest.approx(expected, rel=1e-12)
 
 
 def test_log_odds_rank_rows_whose_probabilities_round_to_one(rng):

@@ -262,7 +262,7 @@ class Inference:
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(np.ldexp(values, self.exponent))
 
-    def _quantile(self, level: float) -> float:
+    def _quantile(self, level: float) -> float | np.ndarray:
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, such as 0.95. Got {level}.")
         return float(-special.stdtrit(self.df_resid, (1 - level) / 2))

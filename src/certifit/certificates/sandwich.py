@@ -4,7 +4,8 @@
 
 The sum is taken in the frame t of `influence`, where A is the identity: it does not feel the condition of the columns,
 only what the residuals lose to the rounding of the coefficients, 2^-53 |X||b|.
-As in statsmodels the coefficients are then tested with the normal law (z), all together with F(q, N - p).
+Standard errors are those of statsmodels. Coefficients are tested with Student's law and degrees of freedom of their own
+(`robust_law`), or with the normal law (z) as statsmodels does; all together with F(q, N - p).
 A coefficient that only rows without a residual tell would have an error of 0, to rounding: it is nan here, and said.
 """
 
@@ -21,6 +22,7 @@ from scipy import linalg, special
 
 from certifit.certificates.inference import Inference, Kind
 from certifit.certificates.influence import Frame
+from certifit.certificates.robust_law import Law, LawSums, Pull, law_of
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source, tree_sum
 from certifit.runtime import one_blas_thread
@@ -30,6 +32,8 @@ from certifit.tasks.normal_equations import Weights
 Covariance = Literal["nonrobust", "HC0", "HC1", "HC2", "HC3"]
 POWERS = {"HC0": 0, "HC1": 0, "HC2": 1, "HC3": 2}
 SHOWN = 5
+RobustLaw = Literal["t", "z"]
+FEWEST_SEEN = 0.8  # share of the variance that HC0 and HC1 see on average; with less their intervals are not given
 NO_SPREAD = 1e-7  # a robust error below this share of the plain one is the rounding of residuals that are 0
 
 
@@ -40,13 +44,19 @@ class RobustInference(Inference):
     kind: str
     scaled_covariance: Array  # (p, p), in units of 4**exponent
     wald: float  # b'V^-1 b / q of the q coefficients besides the intercept; nan where V is singular
+    own_law: Law | None  # None: the normal law
     alone: tuple[int, ...] = ()  # the first rows of leverage 1
     n_alone: int = 0
 
     @property
     def law(self) -> str:
-        """The normal law."""
-        return "z"
+        """ "t", with degrees of freedom for every coefficient; "z", the normal law."""
+        return "z" if self.own_law is None else "t"
+
+    @property
+    def degrees_of_freedom(self) -> Array:
+        """Of the law of every coefficient, shape (p,); inf for the normal law."""
+        return np.full(len(self.names), np.inf) if self.own_law is None else self.own_law.freedom
 
     @property
     def covariance_type(self) -> str:
@@ -60,8 +70,11 @@ class RobustInference(Inference):
 
     @property
     def p_values(self) -> Array:
-        """P(|Z| > |z_j|) for Z of the normal law, shape (p,)."""
-        return np.asarray(2.0 * special.ndtr(-np.abs(self.t_values)))
+        """P(|T| > |t_j| sqrt(b_j)) for T of the coefficient's law, shape (p,); nan where rows are too few."""
+        if self.own_law is None:
+            return np.asarray(2.0 * special.ndtr(-np.abs(self.t_values)))
+        size = np.abs(self.t_values) * np.sqrt(self.own_law.bias)
+        return np.where(self._is_too_few, np.nan, 2.0 * special.stdtr(self.own_law.freedom, -size))
 
     @property
     def f_statistic(self) -> float:
@@ -80,14 +93,30 @@ class RobustInference(Inference):
         errors = np.sqrt(np.maximum(np.diagonal(self.scaled_covariance), 0.0))
         return np.asarray(np.where(errors < NO_SPREAD * super()._scaled_errors, np.nan, errors))
 
-    def _quantile(self, level: float) -> float:
+    def _quantile(self, level: float) -> Array:
         super()._quantile(level)
-        return float(-special.ndtri((1 - level) / 2))
+        tail = (1 - level) / 2
+        if self.own_law is None:
+            return np.full(len(self.names), -special.ndtri(tail))
+        quantile = -special.stdtrit(self.own_law.freedom, tail) / np.sqrt(self.own_law.bias)
+        return np.where(self._is_too_few, np.nan, quantile)
+
+    @property
+    def _is_too_few(self) -> Array:
+        """Coefficients whose noise HC0 and HC1 mostly do not see."""
+        if self.own_law is None or POWERS[self.kind] > 0:
+            return np.zeros(len(self.names), dtype=bool)
+        return np.asarray(self.own_law.bias < FEWEST_SEEN)
 
     def _assumption(self) -> str:
+        noise = f"Standard errors hold for independent noise of unequal variance ({self.kind})."
+        if self.own_law is None:
+            return f"{noise} Tests and intervals use the normal law (z), the F test this covariance."
+        low, high = self.own_law.freedom.min(), self.own_law.freedom.max()
         return (
-            f"Standard errors hold for independent noise of unequal variance ({self.kind}). "
-            "Tests and intervals use the normal law (z), the F test this covariance."
+            f"{noise} Tests and intervals use Student's law (t) with the degrees of freedom of each coefficient's "
+            f"standard error, {low:.3g} to {high:.3g}; law='z' is the normal law, as in statsmodels. The F test uses "
+            "this covariance."
         )
 
     def _sentences(self) -> Iterator[str]:
@@ -98,6 +127,13 @@ class RobustInference(Inference):
             yield (
                 f"No robust standard error exists for {shown}: only rows that the fit passes through tell the "
                 "coefficient."
+            )
+        few = [name for name, is_few in zip(self.names, self._is_too_few, strict=True) if is_few]
+        if few:
+            shown = ", ".join(map(repr, few[:SHOWN])) + (", ..." if len(few) > SHOWN else "")
+            yield (
+                f"Too few rows for the interval and the p-value of {shown}: a few rows decide the coefficient, and "
+                f"{self.kind} hardly sees their noise. Use covariance='HC3'."
             )
         if self.alone:
             yield (
@@ -132,12 +168,13 @@ class Meat:
     """sum_i e_i^2 (1 - h_i)^-k t_i t_i' over observations; rows of leverage 1 (no residual) are left out, and named."""
 
     sums: Array
+    law: LawSums
     alone: tuple[int, ...]
     n_alone: int
 
     def __add__(self, other: Meat) -> Meat:
         alone = (*self.alone, *other.alone)[:SHOWN]
-        return Meat(self.sums + other.sums, alone, self.n_alone + other.n_alone)
+        return Meat(self.sums + other.sums, self.law + other.law, alone, self.n_alone + other.n_alone)
 
 
 def row_facts(source: Source) -> RowFacts:
@@ -145,24 +182,31 @@ def row_facts(source: Source) -> RowFacts:
     return source.reduce(partial(RowFacts.of, block_rows=source.block_rows))
 
 
-def robust(task: LeastSquares, state: Weights, fit: Inference, kind: str) -> RobustInference:
-    """The inference of a fit with covariance HC0 to HC3: one pass over the rows of the task."""
+def robust(task: LeastSquares, state: Weights, fit: Inference, kind: str, law: RobustLaw = "t") -> RobustInference:
+    """The inference of a fit with covariance HC0 to HC3: one pass over the rows of the task, or two.
+
+    The second is for the law of coefficients that few rows decide.
+    """
     frame = Frame.of(task, state, fit)
-    meat = task.source.reduce(partial(_of_run, frame=frame, power=POWERS[kind]))
+    root = _raw_root(frame)
+    pull = Pull.of(root, POWERS[kind], math.sqrt(fit.rss / fit.df_resid))
+    meat = task.source.reduce(partial(_of_run, frame=frame, pull=pull))
     if meat.n_alone and POWERS[kind]:
         raise ValueError(
             f"{kind} does not exist: the fit passes through {_rows(meat.alone, meat.n_alone)} whatever the target "
             "there (leverage 1). Use covariance='HC1', or leave these rows out."
         )
-    sums = meat.sums * (fit.n_obs / fit.df_resid if kind == "HC1" else 1.0)
-    root = _raw_root(frame)
+    factor = fit.n_obs / fit.df_resid if kind == "HC1" else 1.0
+    sums = meat.sums * factor
     covariance = root @ sums @ root.T
+    own = law_of(task.source, frame, pull, meat.law, factor) if law == "t" else None
     plain = {field.name: getattr(fit, field.name) for field in fields(fit)}
     return RobustInference(
         **plain,
         kind=kind,
         scaled_covariance=(covariance + covariance.T) / 2,
         wald=_wald(fit, root, sums),
+        own_law=own,
         alone=meat.alone,
         n_alone=meat.n_alone,
     )
@@ -174,19 +218,20 @@ def _rows(shown: tuple[int, ...], count: int) -> str:
     return f"row{'s' if count > 1 else ''} {', '.join(map(str, shown))}{more}"
 
 
-def _of_run(run: Block, frame: Frame, power: int) -> Meat:
-    return tree_sum(_meat(block, frame, power) for block in frame.pieces(run))
+def _of_run(run: Block, frame: Frame, pull: Pull) -> Meat:
+    return tree_sum(_meat(block, frame, pull) for block in frame.pieces(run))
 
 
 @one_blas_thread
-def _meat(block: Block, frame: Frame, power: int) -> Meat:
+def _meat(block: Block, frame: Frame, pull: Pull) -> Meat:
     seen = frame.seen(block)
     rest = seen.rest
     alone = np.flatnonzero(np.isnan(rest) & (seen.times > 0))
     size = np.sqrt(seen.times) * np.abs(seen.residual)
-    size = np.where(np.isnan(rest), 0.0, size / np.sqrt(rest) ** power)
+    size = np.where(np.isnan(rest), 0.0, size / np.sqrt(rest) ** pull.power)
     rows = seen.directions * size[:, None]
-    return Meat(rows.T @ rows, tuple((block.first_row + alone[:SHOWN]).tolist()), len(alone))
+    first = tuple((block.first_row + alone[:SHOWN]).tolist())
+    return Meat(rows.T @ rows, pull.sums(seen), first, len(alone))
 
 
 def _raw_root(frame: Frame) -> Array:

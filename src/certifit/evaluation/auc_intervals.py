@@ -5,10 +5,9 @@ beats, U_j the share of positives that beat negative j, equal scores count half.
 
     var AUC = var V / m + var U / k,    variances with m - 1 and k - 1.
 
-The sums behind it are exact integers from one sort. The interval is symmetric in log(AUC / (1 - AUC)), so it stays
-inside (0, 1) and covers better near the ends. Perfect separation has variance 0 and says nothing by this formula. There
-min(m, k) pairs of distinct rows are independent, and all of them are in the right order: Clopper-Pearson's bound for
-them holds for the AUC.
+The sums behind it are exact integers from one sort; `ranked_area` makes an interval of them that covers with five rows
+of a class too. Perfect separation has variance 0 and says nothing by this formula. There min(m, k) pairs of distinct
+rows are independent, and all of them are in the right order: Clopper-Pearson's bound for them holds for the AUC.
 """
 
 from __future__ import annotations
@@ -21,8 +20,10 @@ import numpy as np
 from scipy import special
 
 from certifit.data.columns import Array
-from certifit.evaluation.intervals import HELD_OUT, Estimate, clopper_pearson, interval_words
+from certifit.evaluation.intervals import HELD_OUT, Estimate, check_seed, clopper_pearson, interval_words
+from certifit.evaluation.ranked_area import RankedArea, satterthwaite, student_quantile
 from certifit.evaluation.scored_rows import ScoredRows
+from certifit.evaluation.studentised import effective_rows
 from certifit.runtime import core, n_threads
 
 Measure = Literal["auc", "average_precision"]
@@ -30,6 +31,11 @@ WEIGHTED = (
     "No interval: DeLong's is for rows without weights, and these carry weights. interval='bootstrap' takes weights."
 )
 TOO_FEW = "No interval: DeLong's needs two rows of each class at least. Got {} positive and {} negative."
+FEWEST_RESAMPLED = 15
+TOO_FEW_RESAMPLED = (
+    "Too few rows for this interval: resampling needs {} of each class, and these are {:.4g} positive and {:.4g} "
+    "negative. Without weights interval='delong' needs two."
+)
 CONSTANT = "No interval: DeLong's variance is 0, for every row of a class has the same rank."
 
 
@@ -60,10 +66,26 @@ class PlacementSums:
     @property
     def variance(self) -> float:
         """DeLong's variance of the AUC; integers up to the one division of each part."""
+        return sum(self._parts)
+
+    @property
+    def area(self) -> RankedArea:
+        """What the interval of the AUC needs."""
         m, k = self.n_positives, self.n_negatives
-        positives = (m * self.positive_squares - self.twice**2) / (4 * m**2 * k**2 * (m - 1))
-        negatives = (k * self.negative_squares - self.twice**2) / (4 * m**2 * k**2 * (k - 1))
-        return positives + negatives
+        positives, negatives = self._parts
+        freedom = satterthwaite(positives, m - 1, negatives, k - 1)
+        rest = (2 * m * k - self.twice) / (2 * m * k)  # 1 - AUC without cancellation
+        sizes = (1 / (m * k), (m + k - 2) / (2 * m * k), min(m, k))
+        return RankedArea(self.auc, rest, positives + negatives, freedom, *sizes)
+
+    @property
+    def _parts(self) -> tuple[float, float]:
+        """var V / m and var U / k."""
+        m, k = self.n_positives, self.n_negatives
+        return (
+            (m * self.positive_squares - self.twice**2) / (4 * m**2 * k**2 * (m - 1)),
+            (k * self.negative_squares - self.twice**2) / (4 * m**2 * k**2 * (k - 1)),
+        )
 
     @property
     def is_separated(self) -> bool:
@@ -78,14 +100,10 @@ def delong(sums: PlacementSums, level: float) -> Estimate:
         return separated(auc, min(m, k), level)
     if min(m, k) < 2:
         return Estimate(auc, level=level, sentence=TOO_FEW.format(m, k))
-    variance = sums.variance
-    if variance == 0:
+    if sums.variance == 0:
         return Estimate(auc, level=level, sentence=CONSTANT)
-    other = (2 * m * k - sums.twice) / (2 * m * k)  # 1 - AUC without cancellation
-    half = normal_quantile(level) * math.sqrt(variance) / (auc * other)
-    centre = math.log(auc) - math.log(other)
-    low, high = float(special.expit(centre - half)), float(special.expit(centre + half))
-    sentence = f"{interval_words(level, low, high)} (DeLong, on the logit scale): approximate, {HELD_OUT}."
+    low, high = sums.area.interval(level)
+    sentence = f"{interval_words(level, low, high)} (DeLong, score interval): approximate, {HELD_OUT}."
     return Estimate(auc, low, high, level=level, method="DeLong", sentence=sentence)
 
 
@@ -103,20 +121,49 @@ def separated(auc: float, pairs: int, level: float) -> Estimate:
 def bootstrap(
     rows: ScoredRows, value: float, measure: Measure, level: float, n_resamples: int, random_state: int
 ) -> Estimate:
-    """The value with the percentiles of its replicates."""
+    """The value with an interval from the variance of its replicates."""
     least = math.ceil(2 / (1 - level))
     if not isinstance(n_resamples, int | np.integer) or n_resamples < least:
         raise ValueError(f"n_resamples must be a whole number >= {least} for level {level:g}. Got {n_resamples!r}.")
+    check_seed(random_state)
+    sizes = class_sizes(rows)
+    if min(sizes) < FEWEST_RESAMPLED:
+        return Estimate(value, level=level, sentence=TOO_FEW_RESAMPLED.format(FEWEST_RESAMPLED, *sizes))
     values, redrawn = replicates(rows, measure, int(n_resamples), random_state)
-    low, high = (float(end) for end in np.quantile(values, [(1 - level) / 2, (1 + level) / 2]))
-    if low == high:
-        return Estimate(value, level=level, sentence=f"No interval: {n_resamples} resamples all give {low:g}.")
+    variance = float(np.var(values, ddof=1))
+    if not (variance > 0 and 0 < value < 1):
+        return Estimate(value, level=level, sentence=f"No interval: {n_resamples} resamples all give {values[0]:g}.")
+    low, high = RESAMPLED[measure](value, variance, sizes, level)
     again = f" {redrawn} resamples with one class only were drawn again." if redrawn else ""
     sentence = (
         f"{interval_words(level, low, high)} (bootstrap, {n_resamples} resamples): approximate, {HELD_OUT}; "
         f"its coverage is not guaranteed.{again}"
     )
-    return Estimate(value, low, high, level=level, method="bootstrap percentile", sentence=sentence)
+    return Estimate(value, low, high, level=level, method="bootstrap", sentence=sentence)
+
+
+def class_sizes(rows: ScoredRows) -> tuple[float, float]:
+    """Rows of both classes; with weights as many of equal weight as are as informative."""
+    positive = rows.labels.view(bool)
+    weights = (None, None) if rows.weight is None else (rows.weight[positive], rows.weight[~positive])
+    return effective_rows(rows.n_positives, weights[0]), effective_rows(rows.n_negatives, weights[1])
+
+
+def _area_ends(value: float, variance: float, sizes: tuple[float, float], level: float) -> tuple[float, float]:
+    m, k = sizes
+    pairs = 1 / (m * k)
+    rows = (m + k - 2) / 2 * pairs
+    return RankedArea(value, 1 - value, variance, min(sizes) - 1, pairs, rows, min(sizes)).interval(level)
+
+
+def _logit_ends(value: float, variance: float, sizes: tuple[float, float], level: float) -> tuple[float, float]:
+    """Symmetric in log(value / (1 - value))."""
+    half = student_quantile(level, min(sizes) - 1) * math.sqrt(variance) / (value * (1 - value))
+    centre = special.logit(value)
+    return float(special.expit(centre - half)), float(special.expit(centre + half))
+
+
+RESAMPLED = {"auc": _area_ends, "average_precision": _logit_ends}
 
 
 def replicates(rows: ScoredRows, measure: Measure, n_resamples: int, random_state: Any) -> tuple[Array, int]:
@@ -124,8 +171,7 @@ def replicates(rows: ScoredRows, measure: Measure, n_resamples: int, random_stat
 
     Resample b draws the same rows for any scores, so the replicates of two scores are paired.
     """
-    if not isinstance(random_state, int | np.integer) or not 0 <= random_state < 2**64:
-        raise ValueError(f"random_state must be a whole number from 0 to 2^64 - 1. Got {random_state!r}.")
+    check_seed(random_state)
     values, redrawn = core.bootstrap_ranking(
         rows.scores, rows.labels, rows.weight, measure, n_resamples, int(random_state), n_threads()
     )

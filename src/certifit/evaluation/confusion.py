@@ -20,7 +20,15 @@ from typing import Any, Literal
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.evaluation.intervals import POOLED, WEIGHTED, Estimate, bootstrap, share
+from certifit.evaluation.intervals import (
+    POOLED,
+    WEIGHTED,
+    Estimate,
+    bootstrap,
+    expanded_ends,
+    percentile_ends,
+    share,
+)
 from certifit.evaluation.rows import check_lengths, codes, column, in_order, row_weights
 
 Score = Callable[["ConfusionMatrix"], float]
@@ -140,7 +148,7 @@ class ConfusionMatrix:
 
         >>> matrix = ConfusionMatrix((0, 1), np.array([[50, 10], [5, 35]]))
         >>> matrix.bootstrap(lambda m: m.f_beta(1.0), n_resamples=200)
-        Estimate(0.8235294117647058, 95 % interval [0.727, 0.9033], bootstrap percentile)
+        Estimate(0.8235294117647058, 95 % interval [0.7227, 0.9041], bootstrap percentile, expanded)
         """
         if self._reason():
             return Estimate(score(self), level=level, sentence=self._reason())
@@ -149,7 +157,9 @@ class ConfusionMatrix:
         def replicate(rng: np.random.Generator) -> float:
             return score(replace(self, counts=rng.multinomial(n, shares).reshape(self.counts.shape)))
 
-        return bootstrap(score(self), replicate, n_resamples, level, random_state)
+        ends = expanded_ends(n, percentile_ends)
+        name = "bootstrap percentile, expanded"
+        return bootstrap(score(self), replicate, n_resamples, level, random_state, ends, name)
 
     def score(
         self,

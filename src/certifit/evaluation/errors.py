@@ -5,7 +5,7 @@
 
 Weight 2 is the row twice. Statistics add, so blocks merge: sums are kept as means and as squares about them in units
 of a power of two, and values up to 1e+-300 do not overflow where the answer itself does not.
-Every error takes `n_resamples`: 0 gives no interval, 1000 a bootstrap interval over rows.
+Every error takes `n_resamples`: 0 gives no interval, 1000 a studentised bootstrap interval over rows (`studentised`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.evaluation.intervals import HELD_OUT, Estimate, bootstrap, drawn_rows
+from certifit.evaluation.intervals import HELD_OUT, Estimate, check_level, interval_words
 from certifit.evaluation.rows import check_lengths, numbers, row_weights
+from certifit.evaluation.studentised import Parts, studentised
 from certifit.families import deviances
 
 Deviance = Callable[[Array, Array], Array]
@@ -137,7 +138,8 @@ def mean_squared_error(
     Estimate(3.0, no interval)
     """
     _, r, unit, weight = residuals(y_true, y_pred, sample_weight)
-    return scored(lambda r, w: Spread.of(r, w, unit).mean_square, (r,), weight, n_resamples, level, random_state)
+    score = lambda r, w: Spread.of(r, w, unit).mean_square  # noqa: E731
+    return scored(score, (r,), weight, n_resamples, level, random_state, _squares)
 
 
 def root_mean_squared_error(
@@ -155,7 +157,8 @@ def root_mean_squared_error(
     1e+300
     """
     _, r, unit, weight = residuals(y_true, y_pred, sample_weight)
-    return scored(lambda r, w: Spread.of(r, w, unit).root_mean_square, (r,), weight, n_resamples, level, random_state)
+    score = lambda r, w: Spread.of(r, w, unit).root_mean_square  # noqa: E731
+    return scored(score, (r,), weight, n_resamples, level, random_state, _squares, _root_moved)
 
 
 def mean_absolute_error(
@@ -199,7 +202,7 @@ def r2_score(
     score = partial(_explained, unit=unit, centred=False, force_finite=force_finite)
     if is_constant(y, weight):
         return Estimate(score(y, r, weight), level=level, sentence=CONSTANT)
-    return scored(score, (y, r), weight, n_resamples, level, random_state)
+    return scored(score, (y, r), weight, n_resamples, level, random_state, _left_and_spread, _share_moved)
 
 
 def explained_variance_score(
@@ -221,7 +224,7 @@ def explained_variance_score(
     score = partial(_explained, unit=unit, centred=True, force_finite=force_finite)
     if is_constant(y, weight):
         return Estimate(score(y, r, weight), level=level, sentence=CONSTANT)
-    return scored(score, (y, r), weight, n_resamples, level, random_state)
+    return scored(score, (y, r), weight, n_resamples, level, random_state, _spreads, _share_moved)
 
 
 def mean_tweedie_deviance(
@@ -301,8 +304,10 @@ def d2_tweedie_score(
     """
     y, p, weight = read(y_true, y_pred, sample_weight)
     losses = unit_deviance(y, p, power)
-    score = partial(_explained_deviance, power=power)
-    return scored(score, (y, losses), weight, n_resamples, level, random_state)
+    score, parts = partial(_explained_deviance, power=power), partial(_deviances, power=power)
+    return scored(
+        score, (y, losses), weight, n_resamples, level, random_state, parts, _share_moved, is_homogeneous=False
+    )
 
 
 # ---- how ------------------------------------------------------------------------------------------------------------
@@ -374,6 +379,47 @@ def is_constant(y: Array, weight: Array | None) -> bool:
     return bool((rows == rows[0]).all())
 
 
+# ---- intervals ------------------------------------------------------------------------------------------------------
+
+Moved = Callable[[float, float], float]  # (value, what A / B of `studentised` is multiplied by) -> value there
+
+
+def _moved(value: float, factor: float) -> float:
+    return value * factor
+
+
+def _root_moved(value: float, factor: float) -> float:
+    return value * math.sqrt(factor)
+
+
+def _share_moved(value: float, factor: float) -> float:
+    return 1.0 - (1.0 - value) * factor
+
+
+def _sizes(columns: tuple[Array, ...], weight: Array | None) -> tuple[Array, None]:
+    return np.abs(columns[0]), None
+
+
+def _squares(columns: tuple[Array, ...], weight: Array | None) -> tuple[Array, None]:
+    return columns[0] ** 2, None
+
+
+def _left_and_spread(columns: tuple[Array, ...], weight: Array | None) -> tuple[Array, Array]:
+    y, r = columns
+    return r**2, (y - np.average(y, weights=weight)) ** 2
+
+
+def _spreads(columns: tuple[Array, ...], weight: Array | None) -> tuple[Array, Array]:
+    y, r = columns
+    return (r - np.average(r, weights=weight)) ** 2, (y - np.average(y, weights=weight)) ** 2
+
+
+def _deviances(columns: tuple[Array, ...], weight: Array | None, *, power: float) -> tuple[Array, Array]:
+    """Of the predictions and of the mean: the mean minimises its deviance, so to first order it does not move it."""
+    y, losses = columns
+    return losses, unit_deviance(y, np.full_like(y, np.average(y, weights=weight)), power)
+
+
 def scored(
     score: Callable[..., float],
     columns: tuple[Array, ...],
@@ -381,17 +427,33 @@ def scored(
     n_resamples: int,
     level: float,
     random_state: int,
+    parts: Parts = _sizes,
+    moved: Moved = _moved,
+    is_homogeneous: bool = True,
 ) -> Estimate:
-    """score(*columns, weight) of all rows, and its interval over resampled rows where one is asked for."""
+    """score(*columns, weight) of all rows, and its studentised bootstrap interval where one is asked for.
+
+    is_homogeneous: the parts of columns in other units are the parts in other units.
+    """
     value = score(*columns, weight)
-    if n_resamples == 0:
+    if n_resamples == 0 or not math.isfinite(value):
         return Estimate(value, level=level, sentence=NOT_ASKED if math.isfinite(value) else UNDEFINED)
+    kept = columns if weight is None else tuple(values[weight > 0] for values in columns)
+    kept = tuple(map(_in_range, kept)) if is_homogeneous else kept
+    mass = None if weight is None else weight[weight > 0]
+    factors = studentised(parts, kept, mass, n_resamples, check_level(level), random_state)
+    if factors.reason:
+        return Estimate(value, level=level, sentence=factors.reason)
+    low, high = sorted((moved(value, factors.low), moved(value, factors.high)))
+    lost = f" {factors.left_out} resamples without a finite value are left out." if factors.left_out else ""
+    sentence = (
+        f"{interval_words(level, low, high)} (studentised bootstrap, {n_resamples} resamples): approximate, "
+        f"{HELD_OUT}; its coverage is not guaranteed.{lost}"
+    )
+    return Estimate(value, low, high, level=level, method="studentised bootstrap", sentence=sentence)
 
-    def replicate(rng: np.random.Generator) -> float:
-        rows = drawn_rows(len(columns[0]), rng)
-        drawn = None if weight is None else weight[rows]
-        if drawn is not None and not drawn.any():
-            return math.nan
-        return score(*(values[rows] for values in columns), drawn)
 
-    return bootstrap(value, replicate, n_resamples, level, random_state)
+def _in_range(values: Array) -> Array:
+    """The column in units of a power of two in which its squares are finite: A / B is the same up to a factor."""
+    largest = float(np.abs(values).max(initial=0.0))
+    return np.ldexp(values, -math.frexp(largest)[1]) if largest > 0 else values

@@ -2,6 +2,7 @@
 
 An interval stands where theory gives one; elsewhere `sentence` says why there is none. Clopper-Pearson is exact for
 shares of independent unweighted rows. The bootstrap is approximate. Neither holds for errors pooled over folds.
+How often each of them covers is measured: `python -m benchmarks.coverage`.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ def share(count: float, n: float, level: float = 0.95, *, reason: str = "") -> E
 
 # ---- bootstrap ------------------------------------------------------------------------------------------------------
 
-Method = Literal["percentile", "bca"]
+Method = Literal["expanded", "bca", "percentile"]
 
 
 def bootstrap_interval(
@@ -151,30 +152,34 @@ def bootstrap_interval(
     n_resamples: int = 1000,
     level: float = 0.95,
     random_state: int = 0,
-    method: Method = "percentile",
+    method: Method = "expanded",
 ) -> Estimate:
     """statistic(*arrays) with an interval from resampled rows.
 
     Rows are drawn with repetition, the same rows of every array (y, predictions, weights). Replicate b depends on
     (random_state, b) alone. Approximate: coverage nears `level` as rows grow, if they are independent.
-    "percentile" takes quantiles of the replicates; "bca" corrects them for bias and skewness.
+    "percentile" takes quantiles of the replicates; "bca" corrects them for bias and skewness (Efron 1987); "expanded"
+    takes those of "bca" farther out, as Student's law is farther out than the normal one (Hesterberg 2015): of the
+    three it covers best with few rows. Scores such as mean_squared_error have a better interval of their own.
 
     >>> y = np.arange(20.0)
-    >>> bootstrap_interval(np.mean, y, n_resamples=200)
+    >>> bootstrap_interval(np.mean, y, n_resamples=200, method="percentile")
     Estimate(9.5, 95 % interval [7.3, 12.16], bootstrap percentile)
     """
     columns = {f"array {i}": column(array, f"array {i}") for i, array in enumerate(arrays)}
     if not columns:
         raise ValueError("bootstrap_interval needs at least one array of rows. Got none.")
     if method not in METHODS:
-        raise ValueError(f"method must be 'percentile' or 'bca'. Got {method!r}.")
+        raise ValueError(f"method must be 'expanded', 'bca' or 'percentile'. Got {method!r}.")
     n_rows = check_lengths(columns)
 
     def of(rows: Any) -> float:
         return float(statistic(*(values[rows] for values in columns.values())))
 
-    ends = METHODS[method](of, n_rows)
-    return bootstrap(of(slice(None)), lambda rng: of(drawn_rows(n_rows, rng)), n_resamples, level, random_state, ends)
+    value = of(slice(None))
+    ends = METHODS[method](of, n_rows) if math.isfinite(value) else percentile_ends
+    draw = lambda rng: of(drawn_rows(n_rows, rng))  # noqa: E731
+    return bootstrap(value, draw, n_resamples, level, random_state, ends, NAMES[method])
 
 
 Ends = Callable[[float, Array, float], "tuple[float, float] | None"]  # (value, sorted replicates, tail) -> low, high
@@ -193,11 +198,11 @@ def bootstrap(
     level: float,
     random_state: int,
     ends: Ends = percentile_ends,
+    name: str = "bootstrap percentile",
 ) -> Estimate:
     """The value with the interval of its replicates, number b drawn with `generator(random_state, b)`."""
     check_level(level)
-    if not isinstance(n_resamples, int | np.integer) or n_resamples < 2:
-        raise ValueError(f"n_resamples must be a whole number >= 2. Got {n_resamples!r}.")
+    check_resamples(n_resamples)
     if not math.isfinite(value):
         return Estimate(value, level=level, sentence=f"No interval: the statistic of all rows is {value}.")
     values = np.array([replicate(generator(random_state, b)) for b in range(n_resamples)])
@@ -212,14 +217,24 @@ def bootstrap(
         f"{interval_words(level, *found)} (bootstrap, {n_resamples} resamples): approximate, {HELD_OUT}; "
         f"its coverage is not guaranteed.{left_out}"
     )
-    name = "bootstrap percentile" if ends is percentile_ends else "bootstrap BCa"
     return Estimate(value, *found, level=level, method=name, sentence=sentence)
+
+
+def check_resamples(n_resamples: Any) -> None:
+    """Refuse what is no number of resamples."""
+    if not isinstance(n_resamples, int | np.integer) or n_resamples < 2:
+        raise ValueError(f"n_resamples must be a whole number >= 2. Got {n_resamples!r}.")
+
+
+def check_seed(random_state: Any) -> None:
+    """Refuse what is no seed."""
+    if not isinstance(random_state, int | np.integer) or not 0 <= random_state < 2**64:
+        raise ValueError(f"random_state must be a whole number from 0 to 2^64 - 1. Got {random_state!r}.")
 
 
 def generator(random_state: Any, replicate: int) -> np.random.Generator:
     """The random numbers of one replicate: Philox keyed by (random_state, replicate), whatever else was drawn."""
-    if not isinstance(random_state, int | np.integer) or not 0 <= random_state < 2**64:
-        raise ValueError(f"random_state must be a whole number from 0 to 2^64 - 1. Got {random_state!r}.")
+    check_seed(random_state)
     return np.random.Generator(np.random.Philox(key=np.array([random_state, replicate], dtype=np.uint64)))
 
 
@@ -251,7 +266,25 @@ def _acceleration(of: Callable[[Array], float], n_rows: int) -> float:
     return float(np.sum(effects**3)) / (6 * squares**1.5) if squares > 0 else 0.0
 
 
+def expanded_ends(n_rows: int, ends: Ends) -> Ends:
+    """Ends at the tail Phi(-sqrt(n / (n - 1)) t), t the quantile of Student's law with n - 1 degrees of freedom."""
+
+    def wider(value: float, values: Array, tail: float) -> tuple[float, float] | None:
+        if n_rows < 2:
+            return None
+        t = special.stdtrit(n_rows - 1, tail)
+        return ends(value, values, float(special.ndtr(math.sqrt(n_rows / (n_rows - 1)) * t)))
+
+    return wider
+
+
+def _bca(of: Callable[[Any], float], n_rows: int) -> Ends:
+    return partial(_bca_ends, _acceleration(of, n_rows))
+
+
 METHODS: dict[str, Callable[[Callable[[Any], float], int], Ends]] = {
+    "expanded": lambda of, n_rows: expanded_ends(n_rows, _bca(of, n_rows)),
+    "bca": _bca,
     "percentile": lambda of, n_rows: percentile_ends,
-    "bca": lambda of, n_rows: partial(_bca_ends, _acceleration(of, n_rows)),
 }
+NAMES = {"expanded": "bootstrap BCa, expanded", "bca": "bootstrap BCa", "percentile": "bootstrap percentile"}

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from certifit.data.columns import Array
 from certifit.evaluation.auc_intervals import (
@@ -24,10 +23,11 @@ from certifit.evaluation.auc_intervals import (
     PlacementSums,
     bootstrap,
     delong,
-    normal_quantile,
     separated,
 )
+from certifit.evaluation.fold_ranking import fold_auc
 from certifit.evaluation.intervals import HELD_OUT, Estimate, check_level, interval_words
+from certifit.evaluation.ranked_area import satterthwaite, student_p_value, student_quantile
 from certifit.evaluation.rows import check_lengths, column
 from certifit.evaluation.scored_rows import ScoredRows, plain_one, score_column, scored_rows
 from certifit.runtime import core, n_threads
@@ -117,6 +117,7 @@ def roc_auc_score(
     *,
     pos_label: Any = None,
     sample_weight: Any = None,
+    folds: Any = None,
     level: float = 0.95,
     interval: Literal["delong", "bootstrap"] | None = "delong",
     n_resamples: int = 1000,
@@ -127,18 +128,33 @@ def roc_auc_score(
     It is exact: without weights an integer over an integer. pos_label None: the greater of the two labels, as in
     scikit-learn. The scores of all rows are needed at once; areas of blocks cannot be merged.
 
-    interval "delong": on the logit scale, for rows without weights. "bootstrap": percentiles of n_resamples resamples;
-    a weight stays with its row; a resample with one class only is drawn again, and the sentence says how many were.
+    interval "delong": a score interval (`ranked_area`), for rows without weights. "bootstrap": from the spread of
+    n_resamples resamples; a weight stays with its row; a resample with one class only is drawn again, and the sentence
+    says how many were.
     n_resamples and random_state are used by the bootstrap only. Scores that separate the classes get the exact
     interval of independent pairs instead of either: DeLong's variance is 0 there, and so is the bootstrap's.
     Fewer than 2^32 rows.
 
+    folds: a label for every row, where each fold's scores come from a model of its own, as in cross-validation. Only
+    pairs of one fold count then, and the interval is that of `fold_ranking`; interval is "delong" or None.
+
     >>> roc_auc_score([0, 0, 1, 1, 0, 1], [0.1, 0.4, 0.35, 0.8, 0.2, 0.9])
-    Estimate(0.8888888888888888, 95 % interval [0.2614, 0.9945], DeLong)
+    Estimate(0.8888888888888888, 95 % interval [0.2615, 0.9939], DeLong)
     """
-    return _estimate(_AUC_INTERVALS, interval)(
-        scored_rows(y_true, y_score, sample_weight, pos_label), check_level(level), n_resamples, random_state
-    )
+    estimate = _estimate(_AUC_INTERVALS, interval)
+    rows = scored_rows(y_true, y_score, sample_weight, pos_label)
+    if folds is None:
+        return estimate(rows, check_level(level), n_resamples, random_state)
+    if interval == "bootstrap":
+        raise ValueError("interval='bootstrap' resamples the rows of one model. With folds use 'delong' or None.")
+    area = fold_auc(rows, kept_folds(folds, sample_weight), check_level(level))
+    return area if interval is not None else Estimate(area, level=level, sentence=NOT_ASKED)
+
+
+def kept_folds(folds: Any, sample_weight: Any) -> Array:
+    """The folds of the rows that weigh something: `scored_rows` leaves the others out."""
+    labels = column(folds, "folds")
+    return labels if sample_weight is None else labels[np.asarray(column(sample_weight, "sample_weight")) > 0]
 
 
 def average_precision_score(
@@ -154,7 +170,7 @@ def average_precision_score(
 ) -> Estimate:
     """sum over thresholds of (recall - recall before) * precision: the area of steps, as in scikit-learn.
 
-    interval "bootstrap": percentiles of n_resamples resamples, as for `roc_auc_score`. There is no formula for it.
+    interval "bootstrap": from the spread of n_resamples resamples, as for `roc_auc_score`. There is no formula for it.
 
     >>> average_precision_score([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     Estimate(0.8333333333333333, no interval)
@@ -226,7 +242,8 @@ class AucComparison:
     """The areas of two scores of the same rows, and their difference a - b.
 
     z = difference / standard_error; p_value: of a difference this large or larger in either direction, if both areas
-    are equal. Both are None where the standard error is 0 or unknown; `difference.sentence` says why.
+    are equal, by Student's law with the degrees of freedom of the standard error. Both are None where the standard
+    error is 0 or unknown; `difference.sentence` says why.
     """
 
     auc_a: Estimate
@@ -246,7 +263,7 @@ def compare_auc(
     var(V_a - V_b) / m + var(U_a - U_b) / k: rows that both scores rank alike cancel.
 
     >>> compare_auc([0, 0, 1, 1, 0, 1], [1, 4, 3.5, 8, 2, 9], [1, 5, 2, 3, 4, 6]).difference
-    Estimate(0.3333333333333333, 95 % interval [-0.2001, 0.8668], DeLong)
+    Estimate(0.3333333333333333, 95 % interval [-0.4223, 1], DeLong)
     """
     check_level(level)
     truth, a, b = column(y_true, "y_true"), score_column(score_a, "score_a"), score_column(score_b, "score_b")
@@ -257,14 +274,14 @@ def compare_auc(
     sums = [PlacementSums.of(rows) for rows in (first, second)]
     value = (sums[0].twice - sums[1].twice) / (2 * sums[0].n_positives * sums[0].n_negatives)
     area_a, area_b = (delong(each, level) for each in sums)
-    error, reason = _paired_error(gain[positive], gain[~positive])
+    error, freedom, reason = _paired_error(gain[positive], gain[~positive])
     if not error:
         return AucComparison(area_a, area_b, Estimate(value, level=level, sentence=reason), error, None, None)
-    half, z = normal_quantile(level) * error, value / error
+    half, t = student_quantile(level, freedom) * error, value / error
     low, high = max(value - half, -1.0), min(value + half, 1.0)
     sentence = f"{interval_words(level, low, high)} (DeLong, paired): approximate, {HELD_OUT}."
     difference = Estimate(value, low, high, level=level, method="DeLong", sentence=sentence)
-    return AucComparison(area_a, area_b, difference, error, z, float(2 * special.ndtr(-abs(z))))
+    return AucComparison(area_a, area_b, difference, error, t, student_p_value(t, freedom))
 
 
 def _placements(rows: ScoredRows) -> Array:
@@ -272,9 +289,12 @@ def _placements(rows: ScoredRows) -> Array:
     return shares
 
 
-def _paired_error(positives: Array, negatives: Array) -> tuple[float | None, str]:
-    """Standard error of the mean gain, and why it is of no use where it is 0 or None."""
-    if min(len(positives), len(negatives)) < 2:
-        return None, TOO_FEW.format(len(positives), len(negatives))
-    error = math.sqrt(np.var(positives, ddof=1) / len(positives) + np.var(negatives, ddof=1) / len(negatives))
-    return error, "No interval: the variance is 0, for the two scores differ alike in every row of a class."
+def _paired_error(positives: Array, negatives: Array) -> tuple[float | None, float, str]:
+    """Standard error of the mean gain, its degrees of freedom, and why it is of no use where it is 0 or None."""
+    m, k = len(positives), len(negatives)
+    if min(m, k) < 2:
+        return None, math.nan, TOO_FEW.format(m, k)
+    parts = float(np.var(positives, ddof=1)) / m, float(np.var(negatives, ddof=1)) / k
+    if sum(parts) == 0:
+        return 0.0, math.nan, "No interval: the variance is 0, for the two scores differ alike in every row of a class."
+    return math.sqrt(sum(parts)), satterthwaite(parts[0], m - 1, parts[1], k - 1), ""

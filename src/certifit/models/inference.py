@@ -16,7 +16,7 @@ from certifit.certificates.certificate import Certificate
 from certifit.certificates.inference import WEIGHTS, Convention, Inference
 from certifit.certificates.influence import Influence, influence_iter
 from certifit.certificates.least_squares import certify, infer, variance_inflation
-from certifit.certificates.sandwich import Covariance, RowFacts, robust, row_facts
+from certifit.certificates.sandwich import Covariance, RobustLaw, RowFacts, robust, row_facts
 from certifit.certificates.summary import Dropped, Summary
 from certifit.data.columns import Array, Columns
 from certifit.data.gate import predict_rows, predict_source
@@ -56,6 +56,7 @@ class InferenceMethods:
         level: float = 0.95,
         weights: Convention = "frequency",
         covariance: Covariance = "nonrobust",
+        law: RobustLaw = "t",
         redundant: Redundant = "refuse",
     ) -> Summary:
         """Coefficients with standard errors, tests, p-values and confidence intervals, and the quality of the fit.
@@ -72,7 +73,11 @@ class InferenceMethods:
             WLS).
         covariance : "nonrobust", "HC0", "HC1", "HC2" or "HC3"
             "nonrobust" assumes noise of equal variance and tests with Student's t. HC0 to HC3 hold for noise of unequal
-            variance; they test with the normal law (z), and all coefficients together with F, as statsmodels does.
+            variance; with few rows use HC3.
+        law : "t" or "z"
+            Of a coefficient over its robust standard error. "t": Student's with degrees of freedom of its own, which
+            covers with few rows too. "z": the normal law, as statsmodels has it. "nonrobust" is always Student's with
+            N - p. All coefficients together are tested with F.
         redundant : "refuse" or "drop"
             What to do where columns are combinations of others, so that no single coefficient is determined. "drop"
             leaves the last column of each relation out, as R does: the table names it, and the others are those of a
@@ -81,6 +86,9 @@ class InferenceMethods:
         check_is_fitted(self)
         check_choice("weights", weights, tuple(WEIGHTS))
         check_choice("covariance", covariance, get_args(Covariance))
+        check_choice("law", law, get_args(RobustLaw))
+        if law == "z" and covariance == "nonrobust":
+            raise ValueError("law='z' is for the robust covariances HC0 to HC3. Plain tests are Student's (law='t').")
         check_choice("redundant", redundant, get_args(Redundant))
         dropped: tuple[Dropped, ...] = ()
         certificate = self.certificate_
@@ -90,7 +98,7 @@ class InferenceMethods:
             seen = self._fit_on("summary", X, y, sample_weight, weights, redundant)
             fit, dropped = seen.fit, seen.dropped
             if covariance != "nonrobust":
-                fit = robust(seen.task, seen.state, fit, covariance)
+                fit = robust(seen.task, seen.state, fit, covariance, law)
             if dropped:  # the columns of the table are those of another fit
                 certificate = certify(seen.task, seen.state, certificate.tolerance)
         notes = [self.objective, *certificate.sentences()]

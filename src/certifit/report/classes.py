@@ -12,10 +12,11 @@ from scipy import special
 from certifit.data.columns import Array
 from certifit.evaluation.intervals import Estimate
 from certifit.evaluation.probabilities import calibration
-from certifit.evaluation.ranking import average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
+from certifit.evaluation.ranking import average_precision_score, precision_recall_curve
 from certifit.report import text
 from certifit.report.class_tables import decimals
 from certifit.report.facts import Fit, Table
+from certifit.selection.class_metrics import class_auc, class_roc
 from certifit.selection.class_validation import ClassValidation, class_training
 
 # Classes in the matrix, with curves of their own, and in the table of one class against the rest.
@@ -151,7 +152,7 @@ def _ranked(rows: ClassValidation, positive: int | None, order: Array, level: fl
         truth, scores = rows.codes == k, rows.log_odds(k)
         if truth.all() or not truth.any():
             continue
-        auc = roc_auc_score(truth, scores, sample_weight=rows.weight, level=level)
+        auc = class_auc(rows, k, level)
         precision = average_precision_score(truth, scores, pos_label=True, sample_weight=rows.weight)
         found[k] = {"auc": _estimate(auc), "average_precision": float(precision)}
     return found
@@ -178,7 +179,7 @@ def _curves(rows: ClassValidation, labels: list[str], ranked: dict[int, Table], 
     found = []
     for k in sorted(places):
         truth, scores = rows.codes == k, rows.log_odds(k)
-        fpr, tpr, _ = roc_curve(truth, scores, sample_weight=rows.weight)
+        fpr, tpr = class_roc(rows, k)
         precision, recall, _ = precision_recall_curve(truth, scores, sample_weight=rows.weight, drop_intermediate=True)
         own = {"label": labels[k], "share": _mean(truth, rows.weight)} | ranked[k]
         found.append(own | {"roc": _thinned(fpr, tpr), "precision_recall": _thinned(recall[::-1], precision[::-1])})

@@ -2,8 +2,8 @@
 
 Errors of rows that were predicted by models that did not see them are nearly independent where one fold more or less
 hardly changes a model (Bayle, Bayle, Janson and Mackey 2020); the intervals here are those of independent rows, and
-their sentences say so. F1 and balanced accuracy have the interval of the delta method: with shares p_ij of the rows of
-class i predicted as j and slopes g_ij of the metric,
+their sentences say so. The AUC counts pairs of rows of one fold (`fold_ranking`). F1 and balanced accuracy have the
+interval of the delta method: with shares p_ij of the rows of class i predicted as j and slopes g_ij of the metric,
 
     var = (sum_ij p_ij g_ij^2 - (sum_ij p_ij g_ij)^2) / n,
 
@@ -22,18 +22,26 @@ from scipy import special
 
 from certifit.data.columns import Array
 from certifit.evaluation.auc_intervals import normal_quantile
+from certifit.evaluation.fold_ranking import (
+    NO_PAIR,
+    OUT_OF_FOLD,
+    SHARED_ROWS,
+    FoldPairs,
+    fold_auc,
+    fold_effects,
+    fold_pairs,
+    fold_roc,
+)
 from certifit.evaluation.intervals import Estimate, interval_words
-from certifit.evaluation.ranking import roc_auc_score
-from certifit.runtime import core, n_threads
+from certifit.evaluation.ranked_area import student_quantile
+from certifit.evaluation.scored_rows import ScoredRows, scored_rows
 
 if TYPE_CHECKING:
     from certifit.selection.class_validation import ClassValidation
 
-OUT_OF_FOLD = (
-    "approximate: every row was predicted by a model that did not see it, but these models share training rows"
-)
 SEEN = "No interval: the model was fitted to these rows."
 WEIGHTED = "No interval: the rows carry weights."
+ONE_CLASS = "No value: the rows are of one class."
 RANKS_NOTHING = "No interval: every row of a fold has the same probabilities, so rows are not ranked."
 
 
@@ -94,38 +102,67 @@ def _balanced_accuracy(validation: ClassValidation, level: float) -> Estimate:
     return _by_slopes(validation, float(recall.mean()), counts, slopes / len(of), level)
 
 
-def _auc(validation: ClassValidation, level: float) -> Estimate:
+def class_auc(validation: ClassValidation, code: int, level: float) -> Estimate:
+    """Area of one class against the rest: pairs of one fold, each ranked by the model that saw neither row."""
     if validation.is_constant:
         return Estimate(0.5, level=level, sentence=RANKS_NOTHING)
-    if len(validation.classes) > 2:
+    if not 0 < np.count_nonzero(validation.codes == code) < len(validation.codes):
+        return Estimate(math.nan, level=level, sentence=ONE_CLASS)
+    found = fold_auc(_scored(validation, code), _folds(validation), level)
+    return Estimate(found, level=level, sentence=SEEN) if validation.is_seen else found
+
+
+def class_roc(validation: ClassValidation, code: int) -> tuple[Array, Array]:
+    """fpr and tpr of the mean of the folds' curves, whose area is `class_auc`; empty where no fold has both classes."""
+    rows, folds = _scored(validation, code), _folds(validation)
+    return fold_roc(rows, folds) if fold_pairs(rows, folds).pairs > 0 else (np.zeros(0), np.zeros(0))
+
+
+def _scored(validation: ClassValidation, code: int) -> ScoredRows:
+    is_own = (validation.codes == code).astype(np.int64)
+    return scored_rows(is_own, validation.log_odds(code), validation.weight)
+
+
+def _folds(validation: ClassValidation) -> Array:
+    return np.zeros(len(validation.codes), dtype=np.int64) if validation.fold is None else validation.fold
+
+
+def _auc(validation: ClassValidation, level: float) -> Estimate:
+    if len(validation.classes) > 2 and not validation.is_constant:
         return _mean_auc(validation, level)
-    if len(np.unique(validation.codes)) < 2:
-        return Estimate(math.nan, level=level, sentence="No value: the rows are of one class.")
-    area = roc_auc_score(validation.codes, validation.log_odds(1), sample_weight=validation.weight, level=level)
-    value: Estimate = resentenced(validation, area)
-    return value
+    return class_auc(validation, 1, level)
 
 
 def _mean_auc(validation: ClassValidation, level: float) -> Estimate:
-    """Mean over the classes of the area of one against the rest.
+    """Mean over the classes of the area of one against the rest, where folds hold both.
 
-    A row moves the area of class k by (V - AUC) / share of k where it is of k, else by (U - AUC) / share of the rest
-    (V, U as DeLong has them); its effects on all areas are averaged, so what they share is counted.
+    A row moves the area of each class (`fold_effects`); its effects on all areas are averaged, so what they share is
+    counted. The variance is SHARED_ROWS times the sum of squared effects.
     """
-    n_rows = len(validation.codes)
-    held = [k for k in range(len(validation.classes)) if 0 < np.count_nonzero(validation.codes == k) < n_rows]
-    if not held:
-        return Estimate(math.nan, level=level, sentence="No value: the rows are of one class.")
-    areas, effects = [], np.zeros(n_rows)
-    for k in held:
-        is_own, score = validation.codes == k, validation.log_odds(k)
-        area = roc_auc_score(is_own, score, pos_label=True, sample_weight=validation.weight, interval=None)
-        areas.append(float(area))
+    n_rows, folds = len(validation.codes), _folds(validation)
+    if len(np.unique(validation.codes)) < 2:
+        return Estimate(math.nan, level=level, sentence=ONE_CLASS)
+    areas: list[FoldPairs] = []
+    effects = np.zeros(n_rows)
+    fewest = n_rows
+    for k in range(len(validation.classes)):
+        size = int(np.count_nonzero(validation.codes == k))
+        if not 0 < size < n_rows:
+            continue
+        rows = _scored(validation, k)
+        found = fold_pairs(rows, folds)
+        if found.pairs == 0:
+            continue
+        areas.append(found)
+        fewest = min(fewest, size, n_rows - size)
         if validation.weight is None:
-            placed = core.placements(score, np.ascontiguousarray(is_own).view(np.uint8), n_threads())
-            effects += (placed - areas[-1]) / np.where(is_own, is_own.mean(), 1 - is_own.mean()) / len(held)
-    error = math.sqrt(float(effects @ effects)) / n_rows
-    return _on_logit(validation, float(np.mean(areas)), error, level, "DeLong, mean of the classes")
+            effects += fold_effects(rows, folds, found)
+    if not areas:
+        return Estimate(math.nan, level=level, sentence=NO_PAIR.format(""))
+    error = math.sqrt(SHARED_ROWS * n_rows / (n_rows - 1) * float(effects @ effects)) / len(areas)
+    value = float(np.mean([each.auc for each in areas]))
+    quantile = student_quantile(level, max(fewest - 1, 1))
+    return _on_logit(validation, value, error, level, "DeLong within folds, mean of the classes", quantile)
 
 
 def _by_slopes(validation: ClassValidation, value: float, shares: Array, slopes: Array, level: float) -> Estimate:
@@ -134,15 +171,18 @@ def _by_slopes(validation: ClassValidation, value: float, shares: Array, slopes:
     return _on_logit(validation, value, math.sqrt(max(variance, 0.0) / validation.matrix.n), level, "delta method")
 
 
-def _on_logit(validation: ClassValidation, value: float, error: float, level: float, method: str) -> Estimate:
-    """The interval that is symmetric in log(value / (1 - value))."""
+def _on_logit(
+    validation: ClassValidation, value: float, error: float, level: float, method: str, quantile: float | None = None
+) -> Estimate:
+    """The interval that is symmetric in log(value / (1 - value)); quantile: of the normal law where none is given."""
+    quantile = normal_quantile(level) if quantile is None else quantile
     if validation.weight is not None:
         return Estimate(value, level=level, sentence=WEIGHTED)
     if not (error > 0 and 0 < value < 1):
         return Estimate(
             value, level=level, sentence=f"No interval: the {method} needs errors, and there are none here."
         )
-    centre, half = special.logit(value), normal_quantile(level) * error / (value * (1 - value))
+    centre, half = special.logit(value), quantile * error / (value * (1 - value))
     low, high = float(special.expit(centre - half)), float(special.expit(centre + half))
     return _between(validation, value, low, high, level, method)
 

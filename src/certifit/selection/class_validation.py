@@ -42,6 +42,7 @@ class ClassValidation:
     n_rows : all rows that were predicted; is_sample : whether the kept ones are a random sample of them
     is_seen : the rows were predicted by a model that was fitted to them
     is_constant : every row of a fold has the same probabilities
+    fold : of every kept row, which model predicted it: probabilities of two models are not ranked against each other
     """
 
     classes: Array
@@ -54,6 +55,7 @@ class ClassValidation:
     is_sample: bool = False
     is_seen: bool = False
     is_constant: bool = False
+    fold: Array | None = None
 
     def __repr__(self) -> str:
         rates = ", ".join(f"{name} {float(value):.4g}" for name, value in self.metrics().items())
@@ -63,8 +65,9 @@ class ClassValidation:
     def metrics(self, level: float = 0.95) -> dict[str, Estimate]:
         """accuracy, log_loss, auc, f1, balanced_accuracy, with approximate intervals.
 
-        auc: of two classes by DeLong; of more, the mean of every class against the rest. f1: of two classes that of
-        the second; of more, the mean of all.
+        auc: share of the pairs of rows of one fold that are in the right order, one-class folds left out, nan for
+        leave-one-out (no fold has a pair); of more than two classes the mean of every class against the rest.
+        f1: of two classes that of the second; of more, the mean of all.
         """
         return {name: metric(self, level) for name, metric in METRICS.items()}
 
@@ -182,8 +185,10 @@ def _collected(
         source = source.resized(source.block_rows, source.rows_of_run())  # or all probabilities would be held at once
     done: Array | None = None
     parts: list[_Part] = []
+    n_models = 0
     for splits, models in jobs:
-        found = list(source.map(_Predict(models, splits, len(classes), share, done)))
+        found = list(source.map(_Predict(models, splits, len(classes), share, done, n_models)))
+        n_models += len(models)
         parts += [part for part in found if part.n_rows]
         is_validated = (splits.validation > 0).any(axis=0)
         if is_validated.all():
@@ -212,6 +217,7 @@ def _joined(classes: Array, parts: list[_Part], is_sample: bool) -> ClassValidat
         tree_sum(part.loss for part in parts),
         sum(part.n_rows for part in parts),
         is_sample,
+        fold=np.concatenate([part.fold for part in parts])[order],
     )
 
 
@@ -228,6 +234,7 @@ class _Part:
     codes: Array
     log_proba: Array
     weight: Array | None
+    fold: Array
 
 
 @dataclass(frozen=True)
@@ -239,6 +246,7 @@ class _Predict:
     n_classes: int
     share: float
     done: Array | None
+    first_model: int = 0
 
     def __call__(self, run: Block) -> _Part:
         split = self._split_of(run)
@@ -256,7 +264,7 @@ class _Predict:
             run.first_row, int(done.sum()), done, counts.reshape(self.n_classes, -1),
             Spread.of(losses, weight) if len(losses) else None,
             run.first_row + np.flatnonzero(kept), codes[kept], log_proba[kept],
-            None if run.weight is None else run.weight[kept],
+            None if run.weight is None else run.weight[kept], self.first_model + split[kept].astype(np.int64),
         )  # fmt: skip
 
     def _split_of(self, run: Block) -> Array:
@@ -288,6 +296,7 @@ def _of_arrays(model: Any, rows: Rows, rounds: Sequence[Splits]) -> ClassValidat
     n_rows = len(labels)
     log_proba, done = np.full((n_rows, len(classes)), -np.inf), np.zeros(n_rows, dtype=bool)
     is_row = np.ones(n_rows, dtype=bool) if rows.weight is None else rows.weight > 0
+    fold, n_models = np.zeros(n_rows, dtype=np.int64), 0
     for splits in rounds:
         for s in range(splits.n_splits):
             train, validation = times_of(rows, splits, s)
@@ -299,12 +308,13 @@ def _of_arrays(model: Any, rows: Rows, rounds: Sequence[Splits]) -> ClassValidat
             held_out = picked(rows, here)
             log_proba[np.ix_(here, places)] = _log_proba(held_out.seen_by(fitted), held_out.X)
             done |= here
+            fold[here], n_models = n_models, n_models + 1
     weight = None if rows.weight is None else rows.weight[done]
     codes, found = labels[done], log_proba[done]
     counts = np.bincount(codes * len(classes) + found.argmax(axis=1), weight, minlength=len(classes) ** 2)
     matrix = ConfusionMatrix(tuple(classes.tolist()), counts.reshape(len(classes), -1), weight is not None, pooled=True)
     return ClassValidation(
-        classes, codes, found, weight, matrix, Spread.of(-log_scores(found, codes), weight), len(codes)
+        classes, codes, found, weight, matrix, Spread.of(-log_scores(found, codes), weight), len(codes), fold=fold[done]
     )
 
 

@@ -2,6 +2,8 @@
 
 The legend names the area and its interval. The band is pointwise: Clopper-Pearson's interval of the true positive rate
 (of the precision) at each threshold, one at a time, for rows without weights. It is no band for the whole curve.
+Of scores from folds the ROC curve is the mean of the folds' curves, weighted by their pairs: its area is the AUC of the
+legend, and it has no band.
 """
 
 from __future__ import annotations
@@ -13,8 +15,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
+from certifit.evaluation.fold_ranking import fold_roc
 from certifit.evaluation.intervals import Estimate, clopper_pearson
-from certifit.evaluation.ranking import average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
+from certifit.evaluation.ranking import (
+    average_precision_score,
+    kept_folds,
+    precision_recall_curve,
+    roc_auc_score,
+    roc_curve,
+)
 from certifit.evaluation.scored_rows import plain_one, scored_rows
 
 _BAND_POINTS = 200
@@ -63,14 +72,19 @@ class RocCurveDisplay:
         drop_intermediate: bool = True,
         level: float = 0.95,
         interval: Literal["delong", "bootstrap"] | None = "delong",
+        folds: Any = None,
         name: str | None = None,
         ax: Any = None,
         **line: Any,
     ) -> Self:
-        """The curve of given scores. `interval` as in `roc_auc_score`; `line` goes to `plot`."""
+        """The curve of given scores. `interval` and `folds` as in `roc_auc_score`; `line` goes to `plot`."""
         _matplotlib()
         rows = scored_rows(y_true, y_score, sample_weight, pos_label, plain_one)
         given: dict[str, Any] = {"y_true": rows.labels, "y_score": rows.scores, "sample_weight": rows.weight}
+        if folds is not None:
+            own = kept_folds(folds, sample_weight)
+            area = roc_auc_score(**given, folds=own, level=level, interval=interval)
+            return cls(*fold_roc(rows, own), area, name, rows.pos_label).plot(ax, **line)
         fpr, tpr, _ = roc_curve(**given, drop_intermediate=drop_intermediate)
         area = roc_auc_score(**given, level=level, interval=interval)
         positives = np.full(len(tpr), rows.n_positives)

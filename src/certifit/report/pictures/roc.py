@@ -1,4 +1,7 @@
-"""ROC curve: the share found of a class against the share of the others taken for it, at every threshold."""
+"""ROC curve: the share found of a class against the share of the others taken for it, at every threshold.
+
+Of rows that fold models predicted it is the mean of the folds' curves, weighted by their pairs: its area is the AUC.
+"""
 
 from typing import Any
 
@@ -10,7 +13,7 @@ NAME = 14
 
 def draw(context: dict[str, Any]) -> str:
     """A line for the positive class, or for each of the largest classes; empty text without one."""
-    curves = [] if context["classes"] is None else context["classes"]["curves"]
+    curves = [] if context["classes"] is None else [curve for curve in context["classes"]["curves"] if curve["roc"]]
     if not curves:
         return ""
     frame = svg.Frame.around((0.0, 1.0), (0.0, 1.0))
@@ -23,7 +26,8 @@ def draw(context: dict[str, Any]) -> str:
         names(frame, [(curve["label"], decimals(curve["auc"]["value"])) for curve in curves], "area"),
     ]
     words = ", ".join(f"{text.visible(one['label'], 40)} {decimals(one['auc']['value'])}" for one in curves)
-    return svg.document("roc", "ROC curve", f"Area under the curve: {words}; 0.5 is guessing.", body)
+    mean = " The mean of the folds' curves." if context["classes"]["is_new"] else ""
+    return svg.document("roc", "ROC curve", f"Area under the curve: {words}; 0.5 is guessing.{mean}", body)
 
 
 def colour(k: int, n_lines: int) -> str:
