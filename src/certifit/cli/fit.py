@@ -8,11 +8,11 @@ import click
 
 from certifit.cli import models
 from certifit.cli.errors import say
-from certifit.cli.models import AUTO, Choice, unwrapped
+from certifit.cli.models import AUTO, Choice, penalised, unwrapped
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
 from certifit.cli.task import settle
-from certifit.cli.validation import decomposed, validated
+from certifit.cli.validation import decomposed, separation_of, validated
 from certifit.data.tasks import CLASSES
 
 
@@ -77,6 +77,11 @@ def _fit(request: Request, choice: Choice, degree: int | None, rule: str, source
     if board is not None and board.chosen is not board.best and _leaves_no_noise(model):
         board = replace(board, prefer=None)
         model = board.chosen.model.fit(rows)
+    separated = None if board is None or choice.kind != AUTO else separation_of(board.chosen.name, model)
+    if board is not None and separated is not None and (instead := penalised(board)) is not None:
+        board = replace(board, named=instead.name)
+        notes.append(f"{instead.name} was taken: {separated['model']} has no best fit, see the warning.")
+        model = instead.model.fit(rows)
     if request.cv == 0:
         for note in [] if request.quiet else notes:
             say(f"Note: {note}")
@@ -85,7 +90,7 @@ def _fit(request: Request, choice: Choice, degree: int | None, rule: str, source
 
     is_quantity = setting.classes is None
     found = decomposed(board, len(model.coef_), rows, display) if board is not None and is_quantity else None
-    facts = validation_facts(board, notes, request.roles["group"], found)
+    facts = validation_facts(board, notes, request.roles["group"], found) | {"separated": separated}
     return Done(model, rows, facts, positive=setting.positive)
 
 

@@ -132,7 +132,7 @@ class GlmInferenceMethods:
         """What is kept at a fit; None where single coefficients are not determined, or pulled by a penalty."""
         family = self._family()
         is_free = self.alpha_ == 0 and self.bounds is None
-        if family is None or not is_free or self.certificate_.dependent or not np.isfinite(self.certificate_.value):
+        if family is None or not is_free or self.certificate_.dependent or self._is_faulty():
             return None
         return infer(task, state, *family)
 
@@ -199,6 +199,10 @@ class GlmInferenceMethods:
         """Whether the estimates are those of maximum likelihood."""
         return self.alpha_ == 0 and self.bounds is None
 
+    def _is_faulty(self) -> bool:
+        """Whether there is no maximum of the likelihood that standard errors could be of, or none is proven."""
+        return bool(self.certificate_.fault) or not np.isfinite(self.certificate_.value)
+
     def _why_no_inference(self) -> str:
         """The reason, and the way out."""
         if self.alpha_ > 0:
@@ -215,7 +219,7 @@ class GlmInferenceMethods:
                 f"{'; '.join(dependent[:5])}{more}. Drop a column of each relation; "
                 "summary(X, y, redundant='drop') does so for its table."
             )
-        if not np.isfinite(self.certificate_.value):
+        if self._is_faulty():
             return f"a maximum of the likelihood is not proven. {self.certificate_.sentences()[0]}"
         return (
             "the information matrix cannot be inverted in float64: columns are nearly combinations of others, or their "

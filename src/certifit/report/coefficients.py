@@ -109,6 +109,11 @@ def _chosen(rows: list[Table]) -> Table:
 
 def why_no_inference(fit: Fit) -> str:
     """Why there are no p-values, and what to do."""
+    if (fit.validation or {}).get("separated") is not None:
+        return (
+            "There are no p-values or intervals: the penalty pulls coefficients towards zero on purpose, and without a "
+            "penalty there is no best fit. See the warning above."
+        )
     if fit.kind.why_no_inference is not None:
         return fit.kind.why_no_inference
     if fit.model.certificate_.fault:

@@ -75,6 +75,8 @@ validation    None, or the errors on rows that the fits did not see: n_splits, g
               rows [{name, is_baseline, is_best, is_chosen, error, standard_error, train_error, r2, difference (to the
               best), difference_error, params, route, folds,
               scores (None, or of classes as metrics)}],
+              separated (None, or of a model that was passed over because its likelihood has no maximum {model, sentence:
+              the direction that proves it}),
               sentences, notes, caution, curve None or {model, parameter, label, values, validation, validation_error,
               train,
               train_error, best, chosen}, decomposition None or {values, error, variance, bias_and_noise, n_draws}

@@ -38,6 +38,20 @@ def _not_certified(context: Table) -> Notice | None:
     )
 
 
+def _separated(context: Table) -> Notice | None:
+    """A model without a penalty was passed over, for its likelihood has no maximum."""
+    found = (context["validation"] or {}).get("separated")
+    if found is None:
+        return None
+    return _notice(
+        "warn",
+        f"Without a penalty there is no best fit: {found['model']} was passed over",
+        text.visible(found["sentence"], 600),
+        "This fit has a penalty, so there is a best one, and its weights are finite. Ask what the columns named have to "
+        f"do with {text.visible(context['model']['target'], 40)}: leave out (--columns) one that is known only after it.",
+    )
+
+
 @dataclass(frozen=True)
 class Short:
     """How a fit that falls short is told: its excess, and the numbers that it touches."""
@@ -156,6 +170,8 @@ def _end_of_grid(context: Table) -> Notice | None:
     validation = context["validation"]
     curve = None if validation is None else validation["curve"]
     if curve is None or curve["model"] != validation["chosen"] or curve["best"] != curve["chosen"]:
+        return None
+    if validation["separated"] is not None:  # without a penalty there is no fit that weaker ones could come near
         return None
     values = curve["values"]
     ends = {max(values): ("strongest", "stronger"), min(values): ("weakest", "weaker")}
@@ -317,6 +333,7 @@ def _notice(level: str, title: str, words: str, action: str) -> Notice:
 
 CHECKS = (
     _not_certified,
+    _separated,
     _knows_the_answer,
     _small_classes,
     _never_predicted,
