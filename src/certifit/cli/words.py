@@ -185,7 +185,7 @@ def _rates(context: dict[str, Any]) -> list[str]:
     f1 = f"   F1{of} {text.number(scores['f1']['value'], 3)}"
     lines.append(f"  AUC            {text.number(scores['auc']['value'], 4)}{f1}")
     losses = f"{text.number(scores['log_loss']['value'], 4)}   class shares alone {text.number(base['log_loss'], 4)}"
-    return [*lines, f"  log loss       {losses}"]
+    return [*lines, f"  log loss       {losses}", f"  probabilities  {found['calibration']['verdict']['words']}"]
 
 
 def _largest(context: dict[str, Any], most: int) -> list[dict[str, Any]]:

@@ -49,7 +49,7 @@ classes       None, or what predicted probabilities are worth: is_new (no model 
               confidence (mean probability of what is predicted), matrix {labels, counts (truth in rows), rows,
               n_left_out}, pairs (mistakes, most frequent first) [{truth, predicted, rows, share}], calibration {error,
               is_even (bins are equally wide, else of equally many rows), bins [{count, predicted, observed, low,
-              high}]}, cuts (thresholds) [{cut, called, precision, recall,
+              high}], verdict {level: right | slight | wrong | unknown, direction, words, sentence}}, cuts (thresholds) [{cut, called, precision, recall,
               accuracy}], rows [{label, rows, share, predicted, precision, recall, f1, auc: {value, low, high},
               average_precision}], curves [{label, share, auc, average_precision, roc, precision_recall: points}],
               sentences

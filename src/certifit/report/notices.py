@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from certifit.report import text
+from certifit.report.calibration import DIRECTIONS
 from certifit.report.checks import FEW_ROWS, suspects, told
 from certifit.report.deviance import SPREADS_MORE
 from certifit.report.kinds import KINDS
@@ -299,32 +300,22 @@ def _never_predicted(context: Table) -> Notice | None:
     )
 
 
-def _bold(context: Table) -> Notice | None:
-    """Probabilities that differ from what happens, by more than chance gives in several of ten bins."""
-    found = context["classes"]
-    if found is None or found["calibration"]["error"] < BADLY:
+def _miscalibrated(context: Table) -> Notice | None:
+    """Probabilities that differ from what happens by more than chance gives, and by too much to use them."""
+    found = None if context["classes"] is None else context["classes"]["calibration"]["verdict"]
+    if found is None or found["level"] != "wrong":
         return None
-    bins = found["calibration"]["bins"]
-    missed = [one for one in bins if one["low"] is not None and not one["low"] <= one["predicted"] <= one["high"]]
-    if len(missed) < max(2, len(bins) / 3):
-        return None
-    is_bold = found["confidence"] > found["metrics"]["accuracy"]["value"]
-    why = (
-        "The classes are not quite as the model takes them: what several columns say together may count more than once."
-        if is_bold
-        else "Its probabilities are nearer to the middle than they need to be."
-    )
     return _notice(
         "warn",
-        f"Its probabilities are too {'bold' if is_bold else 'timid'}",
-        f"They are off by {text.number(100 * found['calibration']['error'], 2)} percentage points on average. {why}",
+        f"Its probabilities are {found['words']}",
+        f"{found['sentence']} {DIRECTIONS[found['direction']][1]}",
         "Which class is the most probable is hardly touched. Do not use the probabilities as they are: read off the "
         "calibration curve what they mean.",
     )
 
 
-# The share of one class, and the mean distance of probabilities from what happens, that are worth a word.
-IMBALANCED, BADLY = 0.8, 0.05
+# The share of one class that is worth a word.
+IMBALANCED = 0.8
 
 
 def _notice(level: str, title: str, words: str, action: str) -> Notice:
@@ -337,7 +328,7 @@ CHECKS = (
     _knows_the_answer,
     _small_classes,
     _never_predicted,
-    _bold,
+    _miscalibrated,
     _unequal_classes,
     _skipped_rows,
     _dependent,
