@@ -286,13 +286,13 @@ def relations(task: LeastSquares) -> tuple[str, ...]:
         constant = found.constants[0][i]
         if abs(constant) > least:
             terms.append(("", constant / scale[j]))
-        relation = f"{names[j]} = {_combination(terms)}"
+        relation = f"{names[j]} = {combination(terms)}"
         is_near = bool(found.is_apart[i])
         out.append((not is_near, near_relation(relation, found.size[i]) if is_near else relation))
     return tuple(relation for _, relation in sorted(out, key=lambda pair: pair[0]))
 
 
-def _combination(terms: list[tuple[str, float]]) -> str:
+def combination(terms: list[tuple[str, float]]) -> str:
     """ "x1 + 2 x2 - 0.5": small fractions where they are within rounding of the number."""
     if not terms:
         return "0"

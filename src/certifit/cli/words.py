@@ -31,8 +31,9 @@ SAID = {
 
 def lines(context: dict[str, Any], out: str, replaced: list[str]) -> list[str]:
     """What was fitted, how good it is, whether it is proven, warnings, and where the files are."""
-    blocks = [_leaderboard(context), _class_leaderboard(context), _steps(context), _sentences(context)]
-    blocks += [_result(context), _data(context), *_warnings(context), _classes(context), _deciding(context)]
+    blocks = [*_warnings(context, ["bad"]), _leaderboard(context), _class_leaderboard(context), _steps(context)]
+    blocks += [_sentences(context), _result(context), _data(context), *_warnings(context, ["warn", "note"])]
+    blocks += [_classes(context), _deciding(context)]
     blocks += [_coefficients(context), _files(context, out, replaced)]
     return [text.visible(line) for block in blocks if block for line in [*block, ""]][:-1]
 
@@ -204,7 +205,7 @@ def _proof(context: dict[str, Any]) -> list[str]:
         sure = "by an estimate, no proof" if certificate["is_local"] else "proven"
         words = f"yes, {sure}: {none} the {size} by more than {bound}"
     elif certificate["fault"] is not None:
-        words = "NO: not proven, see below"
+        words = "NO: not proven, see above"
     else:
         side = "above" if is_smaller else f"{goal['unit']} below"
         words = f"NO: the {size} may be {value} {side} the best, {tolerance} was asked for"
@@ -312,7 +313,7 @@ def _row(cells: list[str], widths: list[int], indent: str = "  ") -> str:
     return f"{indent}{cells[0].ljust(widths[0])}   {rest}".rstrip()
 
 
-def _warnings(context: dict[str, Any]) -> list[list[str]]:
+def _warnings(context: dict[str, Any], levels: list[str]) -> list[list[str]]:
     return [
         [
             f"{'Note' if notice['level'] == 'note' else 'Warning'}: {notice['title']}.",
@@ -320,6 +321,7 @@ def _warnings(context: dict[str, Any]) -> list[list[str]]:
             *_wrapped(notice["action"]),
         ]
         for notice in context["warnings"]
+        if notice["level"] in levels
     ]
 
 

@@ -19,6 +19,7 @@ data          named (columns came with names), is_table, n_rows, mass (sum of we
               sd, low, high, first, last (dates), levels [[level, share of rows]],
               reference, reason (why set aside), alone (share of the variance of the target that it explains by
               itself; for classes, of the uncertainty about the class that it removes)}]
+relation      None, or what every row obeys, to rounding: formula ("y = a + b"), n_rows, largest (difference in any row)
 checks        [{name, level: ok | note | warn, text, details}]
 quality       None for classes and generalised linear models, or
               r2, adjusted_r2, centered, sigma (typical error), sigma_words, rmse, mean_error,
@@ -102,6 +103,7 @@ from certifit.report.answer import answer
 from certifit.report.checks import find_checks
 from certifit.report.facts import Fit, Table
 from certifit.report.gallery import figures
+from certifit.report.leak import relation_facts
 from certifit.report.model import model_facts
 from certifit.report.notices import find_notices
 from certifit.report.quality import picture_facts
@@ -130,6 +132,7 @@ def build(
     context |= {"files": dict(files), "model": model_facts(fit), "selection": selection}
     context |= {section.key: section.build(fit) for section in SECTIONS if section.build is not None}
     context["pictures"] = picture_facts(fit, context["quality"])
+    context["relation"] = relation_facts(fit)
     context = _plain(context)
     # From here on words, made from the facts alone.
     context["checks"] = find_checks(context)

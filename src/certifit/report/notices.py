@@ -8,6 +8,7 @@ from certifit.report.calibration import DIRECTIONS
 from certifit.report.checks import FEW_ROWS, suspects, told
 from certifit.report.deviance import SPREADS_MORE
 from certifit.report.kinds import KINDS
+from certifit.report.leak import too_good
 
 Table = dict[str, Any]
 Notice = dict[str, str]
@@ -16,6 +17,31 @@ Notice = dict[str, str]
 def find_notices(context: Table) -> list[Notice]:
     """Every check of CHECKS that has something to say."""
     return [found for check in CHECKS if (found := check(context)) is not None]
+
+
+def _computed(context: Table) -> Notice | None:
+    """A target that is made from the columns, or predicted so well that it may be."""
+    relation, score = context["relation"], too_good(context)
+    target = text.visible(context["model"]["target"], 40)
+    held_out = f" On rows it did not see, {score}." if score else ""
+    if relation is not None:
+        return _notice(
+            "bad",
+            f"{target} is computed from other columns: {relation['formula']}",
+            f"All {text.count(relation['n_rows'])} rows obey this relation, to rounding: the model has learnt a sum, "
+            f"not how to predict {target}.{held_out}",
+            f"If one of these columns is known only when {target} is, leave it out (--columns) and fit again. If all "
+            "are known before, no model is needed.",
+        )
+    if score is None:
+        return None
+    return _notice(
+        "bad",
+        f"Too good to be true: {score} on rows it did not see",
+        "Real targets are hardly ever predicted so well. Nearly always a column, or several together, are made from "
+        f"{target} or known only after it, or the same rows come more than once.",
+        f"Ask of every column whether it is known before {target}; leave out (--columns) those that are not.",
+    )
 
 
 def _not_certified(context: Table) -> Notice | None:
@@ -323,6 +349,7 @@ def _notice(level: str, title: str, words: str, action: str) -> Notice:
 
 
 CHECKS = (
+    _computed,
     _not_certified,
     _separated,
     _knows_the_answer,
