@@ -239,13 +239,13 @@ def _digits(task: LeastSquares, state: Weights, residual: Residual, gradient: Ar
     with np.errstate(divide="ignore", invalid="ignore"):
         digits = -np.log10(error / np.abs(estimate))
     digits = np.where(np.abs(estimate) > error, np.clip(digits, 0.0, MOST_DIGITS), 0.0)
-    digits[~_determined(task)] = 0.0
+    digits[~determined(task)] = 0.0
     if UNIT * task.factor.condition >= 0.01:
         digits[:] = 0.0
     return np.asarray(digits)
 
 
-def _determined(task: LeastSquares) -> Array:
+def determined(task: LeastSquares) -> Array:
     """Coefficients that all minimisers share: those in no relation among columns; none where a near-copy is apart."""
     found, offset = task.remainders, int(task.fit_intercept)
     d = task.gram.n_columns

@@ -74,7 +74,7 @@ def _fit(request: Request, choice: Choice, degree: int | None, rule: str, source
     display.step("fitting")
     first = next(iter(candidates.values()))
     model = (unwrapped(first, choice.kind, notes) if board is None else board.chosen.model).fit(rows)
-    if board is not None and board.chosen is not board.best and _leaves_no_noise(model):
+    if board is not None and board.chosen is not board.best and not _has_p_values(model):
         board = replace(board, prefer=None)
         model = board.chosen.model.fit(rows)
     separated = None if board is None or choice.kind != AUTO else separation_of(board.chosen.name, model)
@@ -94,9 +94,12 @@ def _fit(request: Request, choice: Choice, degree: int | None, rule: str, source
     return Done(model, rows, facts, positive=setting.positive)
 
 
-def _leaves_no_noise(model: Any) -> bool:
-    """Whether there are no more rows than coefficients, so that no p-values can be had."""
-    return bool(model.data_["n_rows"] <= len(model.coef_) + model.fit_intercept)
+def _has_p_values(model: Any) -> bool:
+    """Whether p-values are there, of all coefficients or of those that redundant columns leave determined."""
+    if model.inference_ is not None:
+        return True
+    certificate, n_used = model.certificate_, model.rank_ + model.fit_intercept
+    return bool(certificate.dependent and not certificate.near and model.data_["n_rows"] > n_used)
 
 
 def _basis(degree: int | None) -> Any:

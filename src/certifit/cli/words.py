@@ -288,7 +288,7 @@ def _coefficients(context: dict[str, Any]) -> list[str]:
         head, cells = head[:2], [row[:2] for row in cells]
     widths = [max(len(row[j]) for row in [head, *cells]) for j in range(len(head))]
     shown = [_row(row, widths) for row in [head, *cells]]
-    return shown + ([] if table["has_inference"] else ["", *_wrapped(table["reason"])])
+    return shown + ([] if table["reason"] is None else ["", *_wrapped(table["reason"])])
 
 
 def _merged(table: dict[str, Any]) -> list[list[str]]:

@@ -33,7 +33,8 @@ deviance      None, or of a generalised linear model: family, link, deviance, nu
               None where not known; lift None or {is_rate, groups [{rows, exposure, predicted, observed, low, high}]},
               rows by predicted rate in groups of equal exposure; sentences
 coefficients  None for a model of classes without one coefficient a column, or
-              level, has_inference, reason, notes, rows [{name, estimate, error, t, p, low, high,
+              level, has_inference (some coefficient has a p-value), has_intervals (so have predictions), reason (what
+              has none, and why), notes, rows [{name, estimate, determined (None: not asked), error, t, p, low, high,
               robust_error,
               robust_p, robust_low, robust_high, digits, column, level, effect, effect_low, effect_high, ratio,
               ratio_low, ratio_high (e^coefficient)}];
