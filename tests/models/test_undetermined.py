@@ -14,6 +14,7 @@ from click.testing import CliRunner
 import certifit as cf
 from certifit.cli import main
 
+pytestmark = pytest.mark.filterwarnings("ignore:The design matrix is rank-deficient")
 NAMES = ["a", "b", "c", "d"]  # d = a + b
 
 
@@ -48,7 +49,9 @@ def test_least_squares_has_statsmodels_numbers_of_what_is_determined(rows, robus
 def test_the_table_says_which_coefficients_are_not_determined(rows):
     X, y = rows
     summary = cf.LinearRegression().fit(X, y).summary(X, y)
-    assert str(summary).count("not determined") == 3 and "d = a + b" in str(summary)
+    shown = " ".join(str(summary).split())
+    assert all(f" {name} not determined" in shown for name in ("a", "b", "d")) and "d = a + b" in shown
+    assert " c not determined" not in shown
     found = summary.to_dict()["coefficients"]
     assert [row.get("determined", True) for row in found] == [True, False, False, True, False]
     assert found[1]["estimate"] is None and found[3]["p"] is not None
@@ -94,9 +97,9 @@ def test_coefficients_csv_and_report_have_the_p_values(rows, tmp_path, monkeypat
     table = {row["name"]: row for row in csv.DictReader((tmp_path / "out" / "coefficients.csv").open())}
     truth = sm.OLS(y, sm.add_constant(X)).fit()
     for name, key in (("c", "c"), ("intercept", "const")):
-        assert float(table[name]["standard_error"]) == pytest.approx(truth.bse[key], rel=1e-8)
-        assert float(table[name]["p"]) == pytest.approx(truth.pvalues[key], rel=1e-6)
-    assert [table[name]["p"] for name in ("a", "b", "d")] == ["", "", ""]
+        assert float(table[name]["std_error"]) == pytest.approx(truth.bse[key], rel=1e-8)
+        assert float(table[name]["p_value"]) == pytest.approx(truth.pvalues[key], rel=1e-6)
+    assert [table[name]["p_value"] for name in ("a", "b", "d")] == ["", "", ""]
     report = json.loads((tmp_path / "out" / "report.json").read_text())["coefficients"]
     assert report["has_inference"] and not report["has_intervals"] and "a, b and d" in report["reason"]
     assert "do not determine the coefficients of a, b and d" in " ".join(result.output.split())

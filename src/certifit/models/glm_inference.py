@@ -111,7 +111,7 @@ class GlmInferenceMethods:
             fit = self._stored_fit(given, covariance, redundant).with_options(*rules)
         else:
             seen = self._fit_on(X, y, sample_weight, offset, exposure, redundant)
-            dropped, certificate = seen.dropped, seen.certificate
+            dropped, certificate = seen.dropped, certificate if redundant == "mark" else seen.certificate
             undetermined = seen.undetermined if redundant == "mark" else ()
             fit = with_likelihood(seen.task, seen.state, seen.fit.with_options(*rules))
             if covariance != "nonrobust":

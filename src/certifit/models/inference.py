@@ -93,7 +93,7 @@ class InferenceMethods:
             fit, dropped = seen.fit, seen.dropped
             if covariance != "nonrobust":
                 fit = robust(seen.task, seen.state, fit, covariance)
-            if dropped:  # the columns of the table are those of another fit
+            if dropped and redundant == "drop":  # the columns of the table are those of another fit
                 certificate = certify(seen.task, seen.state, certificate.tolerance)
             undetermined = seen.undetermined if redundant == "mark" else ()
         notes = [self.objective, *certificate.sentences()]
