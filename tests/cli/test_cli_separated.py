@@ -1,4 +1,4 @@
-"""A likelihood without a maximum: the command line takes a penalty, or writes what it has and says that it is no proof."""
+"""A likelihood without a maximum: the command line takes a penalty, or says that what it writes is not proven."""
 
 from __future__ import annotations
 

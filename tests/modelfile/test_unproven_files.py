@@ -1,4 +1,4 @@
-"""A fit whose certificate does not hold is saved, loads again, and says in both places that it is not proven and why."""
+"""A fit whose certificate does not hold is saved, loads again, and says both times that it is not proven and why."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def unproven() -> dict[str, Any]:
         "huber": (cf.HuberRegressor(max_iter=1), X, y),
         "huber of huge columns": (cf.HuberRegressor(max_iter=1), huge, 1e150 * y),
         "logistic, complete": (cf.LogisticRegression(0.0), X, X[:, 0] > 0),
-        "logistic, quasi-complete": (cf.LogisticRegression(0.0), np.r_[X[:, :1] > 0, [[0], [0]]], [*(X[:, 0] > 0), 1, 1]),
-        "logistic without weights to move": (cf.LogisticRegression(0.0, max_iter=1, solver="gradient-descent"), X, y > 0),
+        "logistic, quasi-complete": (cf.LogisticRegression(0.0), np.r_[X[:, :1] > 0, [[0]]], [*(X[:, 0] > 0), 1]),
+        "logistic, far": (cf.LogisticRegression(0.0, max_iter=1, solver="gradient-descent"), X, y > 0),
         "logistic within bounds": (cf.LogisticRegression(0.0, bounds=(0.0, np.inf)), X, X[:, 0] > 0),
         "softmax": (cf.LogisticRegression(0.0), 100.0 * np.eye(3)[place] + X / 10, place),
         "poisson of separated zeros": (cf.GLM("poisson", "log"), rows, claims),

@@ -44,7 +44,7 @@ class Summary:
     level: float
     notes: tuple[str, ...]
     dropped: tuple[Dropped, ...] = ()
-    undetermined: tuple[int, ...] = ()  # places of rows that are marked as not determined, those of `dropped` among them
+    undetermined: tuple[int, ...] = ()  # places of rows marked as not determined, those of `dropped` among them
 
     title: ClassVar[str] = TITLE
     scalars: ClassVar[tuple[str, ...]] = SCALARS
@@ -112,7 +112,7 @@ class Summary:
     _repr_html_ = to_html  # what a notebook shows
 
     def _values(self) -> np.ndarray:
-        """Estimate, standard error, t or z, p and the interval of every coefficient, a row each; nan where there is none."""
+        """Estimate, standard error, t or z, p and interval of every coefficient, a row each; nan where none is."""
         fit, ends = self.inference, self.inference.confidence_interval(self.level)
         found = np.column_stack([fit.estimate, fit.standard_errors, fit.t_values, fit.p_values, ends])
         values = np.full((len(found) + len(self.dropped), found.shape[1]), np.nan)

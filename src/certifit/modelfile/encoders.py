@@ -203,10 +203,10 @@ def _dump_columns(encoder: TableEncoder) -> tuple[int | None, Arrays]:
 
 def _dump_marks(records: list[Record]) -> Arrays:
     """The columns whose gaps another one marks; nothing where there are none, so that older versions read the file."""
-    if not any("marked_by" in record for record in records):
+    if all(record["marked_by"] is None for record in records):
         return {}
     place = {record["name"]: j for j, record in enumerate(records)}
-    return {"encoder.marks": np.array([place.get(record.get("marked_by"), -1) for record in records], dtype=np.int64)}
+    return {"encoder.marks": np.array([place.get(record["marked_by"], -1) for record in records], dtype=np.int64)}
 
 
 def _dump_column(record: Record) -> tuple[list[int], list[str]]:
@@ -327,6 +327,7 @@ def _column_record(name: str, row: dict[str, int], parameters: Record, texts: It
         "other": other,
         "reason": next(texts) if is_aside else None,
         "text": None,
+        "marked_by": None,
     }
 
 

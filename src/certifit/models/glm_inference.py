@@ -74,7 +74,8 @@ class GlmInferenceMethods:
         ----------
         X, y, sample_weight, offset, exposure : the rows of the fit, as given to `fit` (or the scan)
             Needed for a robust covariance, where columns are redundant, and for the log-likelihood, AIC and BIC of a
-            Tweedie family and of weights="variance" with an estimated dispersion (by R's convention of a Gaussian one alone).
+            Tweedie family and of weights="variance" with an estimated dispersion (by R's convention of a Gaussian one
+            alone).
         level : of the confidence intervals
         weights : "frequency" or "variance"
             "frequency": weight 2 is the row twice, N is the sum of weights (statsmodels' freq_weights). "variance": N

@@ -3,6 +3,8 @@
 Every place that speaks of it (page, report.json, card, terminal) prints this verdict.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 from certifit.evaluation.probabilities import calibration
@@ -103,7 +105,7 @@ def _direction(sides: list[int], is_of_predicted: bool) -> str:
         return {(1, True): "unsure", (-1, True): "sure", (1, False): "low", (-1, False): "high"}[
             missed[0], is_of_predicted
         ]
-    n_changes = sum(a != b for a, b in zip(missed[:-1], missed[1:], strict=True))
+    n_changes = sum(a != b for a, b in pairwise(missed))
     if is_of_predicted or n_changes > 1 or not (sides[0] and sides[-1]):
         return "bent"
     return "bold" if sides[0] > 0 else "timid"
@@ -111,7 +113,7 @@ def _direction(sides: list[int], is_of_predicted: bool) -> str:
 
 def _examples(bins: list[Table], sides: list[int]) -> str:
     """The bins furthest off on each side, in the order of the curve."""
-    worst = {}
+    worst: dict[int, Table] = {}
     for row, side in zip(bins, sides, strict=True):
         if side and (side not in worst or _distance(row) > _distance(worst[side])):
             worst[side] = row

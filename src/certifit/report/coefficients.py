@@ -75,7 +75,7 @@ def _summary(fit: Fit) -> Any:
 
 def _fill(rows: list[Table], summary: Table, keys: dict[str, str]) -> None:
     for row, found in zip(rows, summary["coefficients"], strict=True):
-        row |= {key: found[name] for key, name in keys.items()} | {"determined": found.get("determined", True)}
+        row.update({key: found[name] for key, name in keys.items()}, determined=found.get("determined", True))
 
 
 def _add_robust(fit: Fit, rows: list[Table]) -> Table:
@@ -130,8 +130,8 @@ def _undetermined(summary: Any) -> str | None:
         return None
     return (
         f"The data do not determine the coefficients of {text.joined(names, 8)}: these columns repeat each other, so "
-        "what stands there is one choice among many, without p-values. All other coefficients have theirs. To have all, "
-        "leave out one column of each relation that the warning names."
+        "what stands there is one choice among many, without p-values. All other coefficients have theirs. To have "
+        "all, leave out one column of each relation that the warning names."
     )
 
 

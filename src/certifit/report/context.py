@@ -51,7 +51,8 @@ classes       None, or what predicted probabilities are worth: is_new (no model 
               confidence (mean probability of what is predicted), matrix {labels, counts (truth in rows), rows,
               n_left_out}, pairs (mistakes, most frequent first) [{truth, predicted, rows, share}], calibration {error,
               is_even (bins are equally wide, else of equally many rows), bins [{count, predicted, observed, low,
-              high}], verdict {level: right | slight | wrong | unknown, direction, words, sentence}}, cuts (thresholds) [{cut, called, precision, recall,
+              high}], verdict {level: right | slight | wrong | unknown, direction, words, sentence}},
+              cuts (thresholds) [{cut, called, precision, recall,
               accuracy}], rows [{label, rows, share, predicted, precision, recall, f1, auc: {value, low, high},
               average_precision}], curves [{label, share, auc, average_precision, roc, precision_recall: points}],
               sentences
@@ -77,7 +78,7 @@ validation    None, or the errors on rows that the fits did not see: n_splits, g
               rows [{name, is_baseline, is_best, is_chosen, error, standard_error, train_error, r2, difference (to the
               best), difference_error, params, route, folds,
               scores (None, or of classes as metrics)}],
-              separated (None, or of a model that was passed over because its likelihood has no maximum {model, sentence:
+              separated (None, or of a model that was passed over for its likelihood has no maximum {model, sentence:
               the direction that proves it}),
               sentences, notes, caution, curve None or {model, parameter, label, values, validation, validation_error,
               train,

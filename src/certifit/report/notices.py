@@ -74,8 +74,8 @@ def _separated(context: Table) -> Notice | None:
         "warn",
         f"Without a penalty there is no best fit: {found['model']} was passed over",
         text.visible(found["sentence"], 600),
-        "This fit has a penalty, so there is a best one, and its weights are finite. Ask what the columns named have to "
-        f"do with {text.visible(context['model']['target'], 40)}: leave out (--columns) one that is known only after it.",
+        "This fit has a penalty, so there is a best one, and its weights are finite. Ask what the columns named have "
+        f"to do with {text.visible(context['model']['target'], 40)}: leave out (--columns) one known only after it.",
     )
 
 

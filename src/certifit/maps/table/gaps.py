@@ -40,8 +40,7 @@ def of_record(record: dict[str, Any], fills: list[float]) -> Kind:
     """The kind that `record` of any kind wrote; what it shares is not of its own record, see `with_shares`."""
     if record["kind"] not in KINDS:
         raise ValueError(f"Column {record['name']!r} is of the unknown kind {record['kind']!r}.")
-    kind = KINDS[record["kind"]].of_record(record, fills)
-    return replace(kind, marked_by=record["marked_by"]) if "marked_by" in record else kind
+    return replace(KINDS[record["kind"]].of_record(record, fills), marked_by=record["marked_by"])
 
 
 def with_shares(kinds: list[Kind]) -> list[Kind]:
@@ -61,10 +60,10 @@ def with_shares(kinds: list[Kind]) -> list[Kind]:
 def refuse_lone_gaps(kinds: Sequence[Kind], table: pa.Table | pa.RecordBatch) -> None:
     """Refuse a row where only some of the columns are missing that were missing together in the fit."""
     for kind in kinds:
-        first = missing_rows(plain(table.column(kind.name))) if kind.shares else None
         for name in kind.shares:
-            differs = first != missing_rows(plain(table.column(name)))
-            if first is not None and differs.any():
+            first, other = (missing_rows(plain(table.column(each))) for each in (kind.name, name))
+            differs = first ^ other
+            if differs.any():
                 row = int(np.argmax(differs))
                 gap, there = (kind.name, name) if first[row] else (name, kind.name)
                 advice = (

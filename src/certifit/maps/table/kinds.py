@@ -78,8 +78,9 @@ class Kind:
         record = {
             "kind": self.kind, "name": self.name, "has_indicator": self.has_indicator, "is_lenient": self.is_lenient,
             "family": None, "parts": [], "levels": [], "reference": None, "other": None, "reason": None, "text": None,
+            "marked_by": self.marked_by,
         }  # fmt: skip
-        return record | ({} if self.marked_by is None else {"marked_by": self.marked_by}), []
+        return record, []
 
     @classmethod
     def of_record(cls, record: dict[str, Any], fills: list[float]) -> Kind:
