@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,8 @@ def relation_facts(fit: Fit) -> Table | None:
     size = abs(float(fit.model.data_["target_mean"])) + spread
     intercept = state.intercept if abs(state.intercept) > NO_TERM * size else 0.0
     plain, constant = np.array([_fraction(weight) for weight in coef]), _fraction(intercept)
+    if _n_involved(encoder, rows.names, np.flatnonzero(plain)) < 2:  # one column alone is the suspect of another check
+        return None
     largest, is_exact = _largest_difference(rows, plain, constant)
     if not is_exact:
         return None
@@ -51,6 +54,14 @@ def relation_facts(fit: Fit) -> Table | None:
     target = text.visible(fit.model.target_name_, 60)
     formula = f"{target} = {text.visible(combination(terms), 300)}"
     return {"formula": formula, "n_rows": fit.seen.n_rows, "largest": largest}
+
+
+def _n_involved(encoder: Any, names: list[str], places: Array) -> int:
+    """Columns of the table that the places of coded columns belong to."""
+    if encoder is None:
+        return len(places)
+    made = {name: column for column, columns in encoder.groups_ for name in columns}
+    return len({made[names[place]] for place in places})
 
 
 def _is_worth_a_look(fit: Fit) -> bool:
@@ -96,7 +107,7 @@ def too_good(context: Table) -> str | None:
         auc = classes["metrics"]["auc"]["value"]
         is_found = classes["is_new"] and auc is not None and auc > TOO_GOOD
         return f"the area under the ROC curve is {text.share(auc)}" if is_found else None
-    row = next((row for row in (validation or {"rows": []})["rows"] if row["is_chosen"]), None)
+    row = next((row for row in (validation or {}).get("rows", []) if row["is_chosen"]), None)
     if row is None or row["r2"] is None or not row["r2"] > TOO_GOOD:
         return None
     what = "R²" if validation["share"] == "R²" else "the share of the deviance explained"

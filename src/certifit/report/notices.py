@@ -198,7 +198,7 @@ def _end_of_grid(context: Table) -> Notice | None:
     curve = None if validation is None else validation["curve"]
     if curve is None or curve["model"] != validation["chosen"] or curve["best"] != curve["chosen"]:
         return None
-    if validation["separated"] is not None:  # without a penalty there is no fit that weaker ones could come near
+    if validation.get("separated") is not None:  # without a penalty there is no fit that weaker ones could come near
         return None
     values = curve["values"]
     ends = {max(values): ("strongest", "stronger"), min(values): ("weakest", "weaker")}
