@@ -32,7 +32,7 @@ def data(tmp_path):
     """data.csv: y = 1 + 2 a - 3 b + noise; w a weight; d = a + 2 b in dependent.csv."""
     rng = np.random.default_rng(0)
     a, b, noise = rng.normal(size=(3, 120)).round(3)
-    y, w = 1 + 2 * a - 3 * b + 0.1 * noise, np.arange(120) % 3 + 1
+    y, w = 1 + 2 * a - 3 * b + 0.2 * noise, np.arange(120) % 3 + 1
     write(tmp_path / "data.csv", {"a": a, "b": b, "y": y})
     write(tmp_path / "weighted.csv", {"w": w, "a": a, "b": b, "y": y})
     write(tmp_path / "dependent.csv", {"a": a, "b": b, "d": a + 2 * b, "y": y})

@@ -126,9 +126,12 @@ def test_columns_that_differ_in_one_row_or_in_their_gaps_are_not_equal() -> None
     assert not [note for note in TableEncoder().fit(table).notes_ if "repeats" in note]
 
 
-def test_equal_gaps_are_named() -> None:
+def test_equal_gaps_share_one_mark() -> None:
     table = pa.table({"a": GAPS, "b": [None if v is None else -v for v in GAPS]})
-    assert "same rows as 'a'" in TableEncoder().fit(table).notes_[-1]
+    encoder = TableEncoder(sparse_output=False).fit(table)
+    assert list(encoder.get_feature_names_out()) == ["a", "a, b missing", "b"]
+    assert all("marked in 'a, b missing'" in note for note in encoder.notes_)
+    assert encoder.transform(table)[:, 1].tolist() == [float(v is None) for v in GAPS]
 
 
 def test_no_column_left_is_an_error_with_the_reasons() -> None:

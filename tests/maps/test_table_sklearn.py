@@ -62,8 +62,13 @@ def test_equal_to_the_column_transformer_of_scikit_learn(table: pa.Table) -> Non
     other = ColumnTransformer(parts, sparse_threshold=0).fit(ready)
     expected = dict(zip(other.get_feature_names_out(), other.transform(ready).T, strict=True))
     made = dict(zip(encoder.get_feature_names_out(), encoder.transform(table).toarray().T, strict=True))
-    assert len(made) == len(expected)
+    n_shared = sum(len(kind.shares) for kind in encoder.columns_)  # a mark each in scikit-learn, one for all here
+    assert len(made) + n_shared == len(expected)
+    by_name = {kind.name: kind for kind in encoder.columns_}
     for kind in encoder.columns_:
+        if kind.marked_by is not None:
+            mark = by_name[kind.marked_by].mark(kind.marked_by)
+            np.testing.assert_array_equal(made[mark], expected[_their_name(kind, f"{kind.name} missing")])
         for name in kind.names_out(kind.name):
             np.testing.assert_allclose(made[name], expected[_their_name(kind, name)], rtol=1e-12, atol=1e-12)
 

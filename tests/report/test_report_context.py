@@ -75,14 +75,20 @@ def test_weight_two_is_the_row_twice():
     assert first["pictures"]["quantiles"]["found"] == pytest.approx(second["pictures"]["quantiles"]["found"], rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("name", "words"), [("ridge", "penalty"), ("dependent", "repeat others"), ("two_rows", "no more rows")]
-)
+@pytest.mark.parametrize(("name", "words"), [("ridge", "penalty"), ("two_rows", "no more rows")])
 def test_missing_p_values_have_a_reason(name, words):
     _, _, context = context_of(name)
     assert not context["coefficients"]["has_inference"]
     assert words in context["coefficients"]["reason"]
     assert all(row["p"] is None for row in context["coefficients"]["rows"])
+
+
+def test_redundant_columns_are_marked_and_the_others_have_p_values():
+    model, source, context = context_of("dependent")
+    table, shown = context["coefficients"], model.summary(source).to_dict()["coefficients"]
+    assert table["has_inference"] and not table["has_intervals"] and "repeat each other" in table["reason"]
+    assert [row["determined"] for row in table["rows"]] == [row.get("determined", True) for row in shown]
+    assert all((row["p"] is not None) == row["determined"] for row in table["rows"])
 
 
 def test_dependent_columns_are_named_with_what_to_do():

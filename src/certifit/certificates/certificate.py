@@ -45,6 +45,13 @@ class Certificate:
     prediction_change: float | None = field(default=None, compare=False)
     advice: str = field(default="", compare=False)  # what stands in the way of a proof, where that is known
 
+    def __post_init__(self) -> None:
+        # A number that overflowed on both sides of a fraction is not known: nothing is proven, and a file can store it.
+        for name in ("value", "rounding", "condition", "literal"):
+            number = getattr(self, name)
+            if number is not None and math.isnan(number):
+                object.__setattr__(self, name, math.inf)
+
     @property
     def holds(self) -> bool:
         """True when the value is proven to be within the tolerance."""

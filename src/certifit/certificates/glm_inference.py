@@ -263,11 +263,12 @@ class GlmInference:
         level: float = 0.95,
         notes: Sequence[str] = (),
         dropped: Sequence[Dropped] = (),
+        undetermined: Sequence[int] = (),
     ) -> GlmSummary:
         """The table of the fit; `notes` are sentences printed after those of the table itself."""
         self._quantile(level)
-        own: Any = (*left_out(dropped), *self._sentences(), *notes)
-        return GlmSummary(self, model, target, level, own, tuple(dropped))
+        own: Any = (*left_out(dropped, bool(undetermined)), *self._sentences(), *notes)
+        return GlmSummary(self, model, target, level, own, tuple(dropped), tuple(undetermined))
 
     @cached_property
     def _factor(self) -> tuple[Array, Array, Array]:

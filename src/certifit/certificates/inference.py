@@ -232,13 +232,16 @@ class Inference:
         level: float = 0.95,
         notes: Sequence[str] = (),
         dropped: Sequence[Dropped] = (),
+        undetermined: Sequence[int] = (),
     ) -> Summary:
         """The table of the fit; `notes` are sentences printed after those of the table itself.
 
-        dropped: columns that were left out before the fit, to be named in the table.
+        dropped: columns that were left out before the fit, to be named in the table. undetermined: places of rows of
+        the table that are marked instead, those of `dropped` among them.
         """
         self._quantile(level)
-        return Summary(self, model, target, level, (*left_out(dropped), *self._sentences(), *notes), tuple(dropped))
+        own = (*left_out(dropped, bool(undetermined)), *self._sentences(), *notes)
+        return Summary(self, model, target, level, own, tuple(dropped), tuple(undetermined))
 
     @property
     def _mass(self) -> float:

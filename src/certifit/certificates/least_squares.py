@@ -239,13 +239,13 @@ def _digits(task: LeastSquares, state: Weights, residual: Residual, gradient: Ar
     with np.errstate(divide="ignore", invalid="ignore"):
         digits = -np.log10(error / np.abs(estimate))
     digits = np.where(np.abs(estimate) > error, np.clip(digits, 0.0, MOST_DIGITS), 0.0)
-    digits[~_determined(task)] = 0.0
+    digits[~determined(task)] = 0.0
     if UNIT * task.factor.condition >= 0.01:
         digits[:] = 0.0
     return np.asarray(digits)
 
 
-def _determined(task: LeastSquares) -> Array:
+def determined(task: LeastSquares) -> Array:
     """Coefficients that all minimisers share: those in no relation among columns; none where a near-copy is apart."""
     found, offset = task.remainders, int(task.fit_intercept)
     d = task.gram.n_columns
@@ -286,13 +286,13 @@ def relations(task: LeastSquares) -> tuple[str, ...]:
         constant = found.constants[0][i]
         if abs(constant) > least:
             terms.append(("", constant / scale[j]))
-        relation = f"{names[j]} = {_combination(terms)}"
+        relation = f"{names[j]} = {combination(terms)}"
         is_near = bool(found.is_apart[i])
         out.append((not is_near, near_relation(relation, found.size[i]) if is_near else relation))
     return tuple(relation for _, relation in sorted(out, key=lambda pair: pair[0]))
 
 
-def _combination(terms: list[tuple[str, float]]) -> str:
+def combination(terms: list[tuple[str, float]]) -> str:
     """ "x1 + 2 x2 - 0.5": small fractions where they are within rounding of the number."""
     if not terms:
         return "0"

@@ -55,7 +55,7 @@ class Separation:
     def sentence(self) -> str:
         """The outcome in words."""
         if self.exists:
-            return f"{self._claim()} {self.advice()}."
+            return f"{self.claim()} {self.advice()}."
         if self.kind == "none":
             distinct = list(dict.fromkeys(self.rows))  # of several classes a row may come with several multipliers
             rows = ", ".join(map(str, distinct[:12])) + (", ..." if len(distinct) > 12 else "")
@@ -72,7 +72,8 @@ class Separation:
         columns = self._named() if len(self.columns) <= 3 else "some of these columns"
         return ADVICE.format(columns=columns)
 
-    def _claim(self) -> str:
+    def claim(self) -> str:
+        """The separating direction, and how many rows it moves."""
         assert self.direction is not None
         if self.direction.ndim == 2:
             moved = "parts the classes" if self.kind == "complete" else "parts some rows from other classes, fails none"

@@ -44,6 +44,7 @@ class Summary:
     level: float
     notes: tuple[str, ...]
     dropped: tuple[Dropped, ...] = ()
+    undetermined: tuple[int, ...] = ()  # places of rows marked as not determined, those of `dropped` among them
 
     title: ClassVar[str] = TITLE
     scalars: ClassVar[tuple[str, ...]] = SCALARS
@@ -77,7 +78,8 @@ class Summary:
 
         fit = self.inference
         keys = ("estimate", "standard_error", fit.law, "p", "lower", "upper")
-        relations = {column.place: {"dropped": column.relation} for column in self.dropped}
+        relations: dict[int, dict[str, Any]] = {c.place: {"dropped": c.relation} for c in self.dropped}
+        relations |= {place: {"determined": False} for place in self.undetermined}
         rows = enumerate(zip(self._names(), self._values(), strict=True))
         return {
             "model": self.model,
@@ -91,7 +93,9 @@ class Summary:
         }
 
     def to_frame(self) -> pandas.DataFrame:
-        """The coefficients as a pandas frame: a row a coefficient, full names in the index; nan where dropped."""
+        """The coefficients as a pandas frame: a row a coefficient, full names in the index; nan where dropped or not
+        determined.
+        """
         return data_frame(self._values(), self._names(), self._heads())
 
     def to_html(self) -> str:
@@ -108,11 +112,12 @@ class Summary:
     _repr_html_ = to_html  # what a notebook shows
 
     def _values(self) -> np.ndarray:
-        """Estimate, standard error, t or z, p and the interval of every coefficient, a row each; nan where dropped."""
+        """Estimate, standard error, t or z, p and interval of every coefficient, a row each; nan where none is."""
         fit, ends = self.inference, self.inference.confidence_interval(self.level)
         found = np.column_stack([fit.estimate, fit.standard_errors, fit.t_values, fit.p_values, ends])
         values = np.full((len(found) + len(self.dropped), found.shape[1]), np.nan)
         values[self._kept()] = found
+        values[list(self.undetermined)] = np.nan
         return values
 
     def _kept(self) -> np.ndarray:
@@ -135,7 +140,10 @@ class Summary:
 
     def _rows(self) -> Iterator[tuple[str, list[str]]]:
         rows = zip(self._names(), self._values(), self._kept(), strict=True)
-        for name, (estimate, error, t, p, *ends), is_kept in rows:
+        for place, (name, (estimate, error, t, p, *ends), is_kept) in enumerate(rows):
+            if place in self.undetermined:
+                yield name, ["not determined", *[""] * 5]
+                continue
             texts = [_number(estimate, 4), _number(error, 3), _number(t, 3), format_number("%.3f", p)]
             yield name, texts + [_number(end, 3) for end in ends] if is_kept else ["dropped", *[""] * 5]
 
@@ -161,12 +169,17 @@ class Summary:
         ]
 
 
-def left_out(dropped: Sequence[Dropped]) -> list[str]:
-    """A sentence on the columns that were left out, if there are any."""
+def left_out(dropped: Sequence[Dropped], is_marked: bool = False) -> list[str]:
+    """A sentence on columns that repeat others, if there are any: marked as not determined, or left out."""
     if not dropped:
         return []
     shown = "; ".join(column.relation for column in dropped[:10])
     more = f"; and {len(dropped) - 10} more" if len(dropped) > 10 else ""
+    if is_marked:
+        return [
+            f"Not determined by the data: the coefficients of columns in a relation, {shown}{more}. All others are the "
+            "same whichever column of each relation is left out; redundant='drop' leaves the last one out."
+        ]
     return [f"Left out as redundant: {shown}{more}. The other coefficients are those of a fit without them."]
 
 

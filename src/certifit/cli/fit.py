@@ -8,11 +8,11 @@ import click
 
 from certifit.cli import models
 from certifit.cli.errors import say
-from certifit.cli.models import AUTO, Choice, unwrapped
+from certifit.cli.models import AUTO, Choice, penalised, unwrapped
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
 from certifit.cli.task import refuse_constant, settle
-from certifit.cli.validation import decomposed, held_out, validated
+from certifit.cli.validation import decomposed, held_out, separation_of, validated
 from certifit.data.tasks import CLASSES
 
 
@@ -98,9 +98,14 @@ def _fit(
     model = (unwrapped(first, choice.kind, notes) if board is None else board.chosen.model).fit(rows)
     if setting.classes is None:
         refuse_constant(model)
-    if board is not None and board.chosen is not board.best and _leaves_no_noise(model):
+    if board is not None and board.chosen is not board.best and not _has_p_values(model):
         board = replace(board, prefer=None)
         model = board.chosen.model.fit(rows)
+    separated = None if board is None or choice.kind != AUTO else separation_of(board.chosen.name, model)
+    if board is not None and separated is not None and (instead := penalised(board)) is not None:
+        board = replace(board, named=instead.name)
+        notes.append(f"{instead.name} was taken: {separated['model']} has no best fit, see the warning.")
+        model = instead.model.fit(rows)
     if request.cv == 0:
         for note in [] if request.quiet else notes:
             say(f"Note: {note}")
@@ -109,13 +114,16 @@ def _fit(
 
     is_quantity = setting.classes is None
     found = decomposed(board, len(model.coef_), rows, display) if board is not None and is_quantity else None
-    facts = validation_facts(board, notes, request.roles["group"], found)
+    facts = validation_facts(board, notes, request.roles["group"], found) | {"separated": separated}
     return Done(model, rows, facts, positive=setting.positive)
 
 
-def _leaves_no_noise(model: Any) -> bool:
-    """Whether there are no more rows than coefficients, so that no p-values can be had."""
-    return bool(model.data_["n_rows"] <= len(model.coef_) + model.fit_intercept)
+def _has_p_values(model: Any) -> bool:
+    """Whether p-values are there, of all coefficients or of those that redundant columns leave determined."""
+    if model.inference_ is not None:
+        return True
+    certificate, n_used = model.certificate_, model.rank_ + model.fit_intercept
+    return bool(certificate.dependent and not certificate.near and model.data_["n_rows"] > n_used)
 
 
 def _basis(degree: int | None) -> Any:

@@ -334,6 +334,12 @@ def preferred(models: Mapping[str, Any]) -> str | None:
     return with_p_values[0] if with_p_values else None
 
 
+def penalised(board: Any) -> Any:
+    """The best of the compared models that have a penalty, and so a best fit where classes or counts are separated."""
+    models = (entry for entry in board.entries if entry.model is not None)
+    return next((entry for entry in models if (getattr(entry.model, "alpha", None) or 0) > 0), None)
+
+
 def _may_be(kind: str, task: str, option: str) -> bool:
     """Whether a model that has an option suits the task; an offset or exposure says itself what the target is."""
     return option in OFFSETS or KINDS[kind].predicts == task

@@ -69,6 +69,12 @@ def _has_sums(model: Any, setting: Setting) -> bool:
     return bool(getattr(model, "estimator", model).has_fold_sums(rows))
 
 
+def separation_of(name: str, model: Any) -> dict[str, str] | None:
+    """Where the likelihood of a fitted model has no maximum: the model's name, and the direction that proves it."""
+    found = getattr(model.certificate_, "separation", None)
+    return {"model": name, "sentence": found.claim()} if found is not None and found.exists else None
+
+
 _ASK = f" To have it all the same, add --cv {FOLDS}."
 
 

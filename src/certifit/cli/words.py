@@ -32,8 +32,9 @@ SAID = {
 
 def lines(context: dict[str, Any], out: str, replaced: list[str]) -> list[str]:
     """What was fitted, how good it is, whether it is proven, warnings, and where the files are."""
-    blocks = [_leaderboard(context), _class_leaderboard(context), _steps(context), _sentences(context)]
-    blocks += [_result(context), _data(context), *_warnings(context), _classes(context), _deciding(context)]
+    blocks = [*_warnings(context, ["bad"]), _leaderboard(context), _class_leaderboard(context), _steps(context)]
+    blocks += [_sentences(context), _result(context), _data(context), *_warnings(context, ["warn", "note"])]
+    blocks += [_classes(context), _deciding(context)]
     blocks += [_coefficients(context), _files(context, out, replaced)]
     return [text.visible(line) for block in blocks if block for line in [*block, ""]][:-1]
 
@@ -194,7 +195,7 @@ def _rates(context: dict[str, Any]) -> list[str]:
     loss = scores["log_loss"]["value"]
     shown = text.small_loss(loss) if loss < text.LEAST_LOSS else text.number(loss, 4)
     losses = f"{shown}   class shares alone {text.number(base['log_loss'], 4)}"
-    return [*lines, f"  log loss       {losses}"]
+    return [*lines, f"  log loss       {losses}", f"  probabilities  {found['calibration']['verdict']['words']}"]
 
 
 def _largest(context: dict[str, Any], most: int) -> list[dict[str, Any]]:
@@ -213,7 +214,7 @@ def _proof(context: dict[str, Any]) -> list[str]:
         sure = "by an estimate, no proof" if certificate["is_local"] else "proven"
         words = f"yes, {sure}: {none} the {size} by more than {bound}"
     elif certificate["fault"] is not None:
-        words = "NO: not proven, see below"
+        words = "NO: not proven, see above"
     else:
         side = "above" if is_smaller else f"{goal['unit']} below"
         words = f"NO: the {size} may be {value} {side} the best, {tolerance} was asked for"
@@ -296,7 +297,7 @@ def _coefficients(context: dict[str, Any]) -> list[str]:
         head, cells = head[:2], [row[:2] for row in cells]
     widths = [max(len(row[j]) for row in [head, *cells]) for j in range(len(head))]
     shown = [_row(row, widths) for row in [head, *cells]]
-    said = [note for note in table["notes"] if CHOSEN in note] if table["has_inference"] else [table["reason"]]
+    said = [note for note in table["notes"] if CHOSEN in note] + ([] if table["reason"] is None else [table["reason"]])
     return shown + [line for sentence in said for line in ("", *_wrapped(sentence))]
 
 
@@ -322,7 +323,7 @@ def _row(cells: list[str], widths: list[int], indent: str = "  ") -> str:
     return f"{indent}{cells[0].ljust(widths[0])}   {rest}".rstrip()
 
 
-def _warnings(context: dict[str, Any]) -> list[list[str]]:
+def _warnings(context: dict[str, Any], levels: list[str]) -> list[list[str]]:
     return [
         [
             f"{'Note' if notice['level'] == 'note' else 'Warning'}: {notice['title']}.",
@@ -330,6 +331,7 @@ def _warnings(context: dict[str, Any]) -> list[list[str]]:
             *_wrapped(notice["action"]),
         ]
         for notice in context["warnings"]
+        if notice["level"] in levels
     ]
 
 

@@ -3,6 +3,7 @@
     header            the parameters, the policy for unseen levels among them
     encoder.columns   one row a column of the table: the fields of COLUMN
     encoder.fill      what gaps read as, one number a part, in the order of the columns
+    encoder.marks     where columns share a mark of their gaps: the place of the column whose mark it is, else -1
     texts             each column's levels and the name of its rare ones, or why it was set aside; then the notes
     terms             of columns of free text: see `words`
 
@@ -97,6 +98,8 @@ ENCODER_ARRAYS = {
     **text_store.TEXT_ARRAYS,
 }
 
+MARKS = {"encoder.marks": Array(("n_columns",), np.int64)}
+
 Arrays = dict[str, NDArray[Any]]
 Record = dict[str, Any]
 
@@ -174,7 +177,7 @@ def build_encoder(
 def encoder_arrays(record: Record | None, arrays: Arrays) -> Arrays:
     """Those of the arrays that belong to the encoder."""
     is_fitted = record is not None and record["is_fitted"]
-    return {name: array for name, array in arrays.items() if is_fitted and name in ENCODER_ARRAYS | WORD_ARRAYS}
+    return {name: array for name, array in arrays.items() if is_fitted and name in ENCODER_ARRAYS | MARKS | WORD_ARRAYS}
 
 
 def _dump_columns(encoder: TableEncoder) -> tuple[int | None, Arrays]:
@@ -192,9 +195,18 @@ def _dump_columns(encoder: TableEncoder) -> tuple[int | None, Arrays]:
     return n_texts, {
         "encoder.columns": columns,
         "encoder.fill": arrays["fill"],
+        **_dump_marks(state["columns"]),
         **text_store.pack([*texts, *state["notes"]]),
         **terms,
     }
+
+
+def _dump_marks(records: list[Record]) -> Arrays:
+    """The columns whose gaps another one marks; nothing where there are none, so that older versions read the file."""
+    if all(record["marked_by"] is None for record in records):
+        return {}
+    place = {record["name"]: j for j, record in enumerate(records)}
+    return {"encoder.marks": np.array([place.get(record["marked_by"], -1) for record in records], dtype=np.int64)}
 
 
 def _dump_column(record: Record) -> tuple[list[int], list[str]]:
@@ -228,6 +240,7 @@ def _build_fitted(
     columns = [_column_record(name, dict(zip(COLUMN, row, strict=True)), parameters, texts) for name, row in rows]
     _check_policies(columns, parameters)
     columns = [column | terms.get(column["name"], {}) for column in columns]
+    columns = [column | mark for column, mark in zip(columns, _read_marks(names, arrays), strict=True)]
     plain_texts = None if words is None else words["parameters"]
     state = {
         "parameters": {**parameters, "texts": plain_texts},
@@ -244,6 +257,16 @@ def _build_fitted(
     return encoder
 
 
+def _read_marks(names: list[str], arrays: Arrays) -> list[Record]:
+    """What each column's record says of a mark that is another's; the encoder refuses one that is none."""
+    if "encoder.marks" not in arrays:
+        return [{}] * len(names)
+    places = arrays["encoder.marks"].tolist()
+    if any(not -1 <= place < len(names) for place in places) or max(places, default=-1) < 0:
+        raise ModelFileError(f"its encoder.marks are places of columns, 0 to {len(names) - 1}, or -1.")
+    return [{} if place < 0 else {"marked_by": names[place]} for place in places]
+
+
 _LEVEL, _SET_ASIDE, _TEXT = (KINDS.index(Kind(name)) for name in ("level", "set aside", "text"))
 
 
@@ -253,7 +276,8 @@ def _checked_table(parameters: Record, words: Record | None, n_columns: int, arr
     n_terms = arrays["encoder.documents"].size if "encoder.documents" in arrays else 0
     specs, letters = ({}, {}) if words is None else word_arrays(words, arrays, n_terms)
     sizes = {"n_columns": n_columns, "n_fields": len(COLUMN), "n_fills": n_fills, **text_store.sizes(arrays), **letters}
-    check_arrays({**ENCODER_ARRAYS, **specs}, sizes, arrays)
+    marks = MARKS if "encoder.marks" in arrays else {}
+    check_arrays({**ENCODER_ARRAYS, **marks, **specs}, sizes, arrays)
     table = arrays["encoder.columns"]
     _check_columns(table, min(parameters["max_levels"], sizes["n_texts"]), n_terms)
     is_text = table[:, 0] == _TEXT
@@ -303,6 +327,7 @@ def _column_record(name: str, row: dict[str, int], parameters: Record, texts: It
         "other": other,
         "reason": next(texts) if is_aside else None,
         "text": None,
+        "marked_by": None,
     }
 
 

@@ -17,12 +17,21 @@ from certifit.certificates.glm_fit import infer, robust, with_likelihood
 from certifit.certificates.glm_inference import Dispersion, GlmInference, Rules
 from certifit.certificates.glm_summary import GlmSummary
 from certifit.certificates.inference import WEIGHTS, Convention
+from certifit.certificates.least_squares import determined
 from certifit.certificates.summary import Dropped
 from certifit.data.columns import Array
 from certifit.data.gate import predict_rows, predict_source
 from certifit.data.source import Block, Source
 from certifit.families.response import Response
-from certifit.models.inference import KeptColumns, Redundant, check_choice, refuse_other_facts
+from certifit.models.inference import (
+    NEEDS_ROWS,
+    REDUNDANT,
+    KeptColumns,
+    Redundant,
+    check_choice,
+    listed_relations,
+    refuse_other_facts,
+)
 from certifit.runtime import one_blas_thread
 from certifit.solvers.generalised import solve
 from certifit.tasks.elastic import Strengths
@@ -57,15 +66,16 @@ class GlmInferenceMethods:
         convention: Rules = "R",
         dispersion: Dispersion = None,
         covariance: Covariance = "nonrobust",
-        redundant: Redundant = "refuse",
+        redundant: Redundant = "mark",
     ) -> GlmSummary:
         """Coefficients with standard errors, tests, p-values and confidence intervals, deviances and AIC.
 
         Parameters
         ----------
         X, y, sample_weight, offset, exposure : the rows of the fit, as given to `fit` (or the scan)
-            Needed for a robust covariance, for redundant="drop", and for the log-likelihood, AIC and BIC of a Tweedie
-            family and of weights="variance" with an estimated dispersion (by R's convention of a Gaussian one alone).
+            Needed for a robust covariance, where columns are redundant, and for the log-likelihood, AIC and BIC of a
+            Tweedie family and of weights="variance" with an estimated dispersion (by R's convention of a Gaussian one
+            alone).
         level : of the confidence intervals
         weights : "frequency" or "variance"
             "frequency": weight 2 is the row twice, N is the sum of weights (statsmodels' freq_weights). "variance": N
@@ -81,9 +91,11 @@ class GlmInferenceMethods:
         covariance : "nonrobust", "HC0" or "HC1"
             HC0 and HC1 hold whatever the variance of the targets, given their means; they test with z. HC1 is
             N / (N - p) HC0; what statsmodels calls HC1 of a GLM is HC0.
-        redundant : "refuse" or "drop"
-            What to do where columns are combinations of others: "drop" leaves the last column of each relation out, as
-            R does. The table names it, and the others are those of a fit without it.
+        redundant : "mark", "drop" or "refuse"
+            What to do where columns are combinations of others, so that their coefficients are not determined. "mark"
+            says so in their rows; all other coefficients have their one value and its standard error. "drop" leaves the
+            last column of each relation out, as R does: the table names it, and the others are those of a fit without
+            it. "refuse" raises.
         """
         check_is_fitted(self)
         check_choice("weights", weights, tuple(WEIGHTS))
@@ -94,12 +106,14 @@ class GlmInferenceMethods:
         rules = (weights, convention, dispersion)
         certificate = self.certificate_
         dropped: tuple[Dropped, ...] = ()
+        undetermined: tuple[int, ...] = ()
         if X is None:
             given = [name for name, value in _named(y, sample_weight, offset, exposure) if value is not None]
             fit = self._stored_fit(given, covariance, redundant).with_options(*rules)
         else:
             seen = self._fit_on(X, y, sample_weight, offset, exposure, redundant)
-            dropped, certificate = seen.dropped, seen.certificate
+            dropped, certificate = seen.dropped, certificate if redundant == "mark" else seen.certificate
+            undetermined = seen.undetermined if redundant == "mark" else ()
             fit = with_likelihood(seen.task, seen.state, seen.fit.with_options(*rules))
             if covariance != "nonrobust":
                 fit = robust(seen.task, seen.state, fit, covariance)
@@ -109,7 +123,7 @@ class GlmInferenceMethods:
                 f"dispersion beside {len(fit.names)} coefficients. Use more rows or fewer columns, or dispersion=1."
             )
         notes = (*self._summary_notes(), *certificate.sentences())
-        return fit.summary(type(self).__name__, self.target_name_, level, notes, dropped)
+        return fit.summary(type(self).__name__, self.target_name_, level, notes, dropped, undetermined)
 
     def predict_interval(
         self, X: Any, level: float = 0.95, *, offset: Any = None, exposure: Any = None, convention: Rules = "R"
@@ -132,7 +146,7 @@ class GlmInferenceMethods:
         """What is kept at a fit; None where single coefficients are not determined, or pulled by a penalty."""
         family = self._family()
         is_free = self.alpha_ == 0 and self.bounds is None
-        if family is None or not is_free or self.certificate_.dependent or not np.isfinite(self.certificate_.value):
+        if family is None or not is_free or self.certificate_.dependent or self._is_faulty():
             return None
         return infer(task, state, *family)
 
@@ -140,11 +154,8 @@ class GlmInferenceMethods:
         """The inference that needs no rows."""
         if given:
             raise ValueError(f"{given[0]} comes with X: summary(X, y, {given[-1]}=...).")
-        if redundant == "drop" and self._is_free() and self.certificate_.dependent:
-            raise ValueError(
-                "redundant='drop' needs the rows, and a fitted model holds none. Pass the rows of the fit: "
-                "summary(X, y, redundant='drop'), or the scan."
-            )
+        if redundant != "refuse" and self._is_free() and self.certificate_.dependent:
+            raise ValueError(NEEDS_ROWS.format(listed_relations(self.certificate_.dependent)))
         if self.inference_ is None:
             raise ValueError(f"No summary: {self._why_no_inference()}")
         if covariance != "nonrobust":
@@ -157,7 +168,7 @@ class GlmInferenceMethods:
     @one_blas_thread
     def _fit_on(self, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any, redundant: Redundant) -> _SeenFit:
         """The fit on rows that are its own, and its inference."""
-        may_drop = redundant == "drop" and self._is_free() and bool(self.certificate_.dependent)
+        may_drop = redundant != "refuse" and self._is_free() and bool(self.certificate_.dependent)
         family = self._family()
         if (self.inference_ is None and not may_drop) or family is None:
             raise ValueError(f"No summary: {self._why_no_inference()}")
@@ -170,15 +181,16 @@ class GlmInferenceMethods:
                 f"{certificate.value:.1e}). Pass the rows, target, weights and offset that were given to fit."
             )
         dropped: tuple[Dropped, ...] = ()
+        undetermined: tuple[int, ...] = ()
         if may_drop:
-            dropped = self._dropped(task)
+            dropped, undetermined = self._dropped(task), tuple(np.flatnonzero(~determined(task.columns)).tolist())
             task = _without(task)
             state = solve(task, "auto", self.certificate_.tolerance, MOST_STEPS, 0.0).state
             certificate = certify(task, state, self.certificate_.tolerance)
         fit = infer(task, state, *family)
         if fit is None:
             raise ValueError(f"No summary: {self._why_no_inference()}")
-        return _SeenFit(task, state, fit, certificate, dropped)
+        return _SeenFit(task, state, fit, certificate, dropped, undetermined)
 
     def _dropped(self, task: GeneralisedLinear) -> tuple[Dropped, ...]:
         """The redundant columns of a task: their places in its table, names and relations."""
@@ -199,6 +211,10 @@ class GlmInferenceMethods:
         """Whether the estimates are those of maximum likelihood."""
         return self.alpha_ == 0 and self.bounds is None
 
+    def _is_faulty(self) -> bool:
+        """Whether there is no maximum of the likelihood that standard errors could be of, or none is proven."""
+        return bool(self.certificate_.fault) or not np.isfinite(self.certificate_.value)
+
     def _why_no_inference(self) -> str:
         """The reason, and the way out."""
         if self.alpha_ > 0:
@@ -207,15 +223,9 @@ class GlmInferenceMethods:
             return _BOUNDED
         if self._family() is None:
             return _NO_FAMILY
-        dependent = self.certificate_.dependent
-        if dependent:
-            more = f"; and {len(dependent) - 5} more" if len(dependent) > 5 else ""
-            return (
-                "the columns are redundant, so single coefficients are not determined: "
-                f"{'; '.join(dependent[:5])}{more}. Drop a column of each relation; "
-                "summary(X, y, redundant='drop') does so for its table."
-            )
-        if not np.isfinite(self.certificate_.value):
+        if self.certificate_.dependent:
+            return REDUNDANT.format(listed_relations(self.certificate_.dependent))
+        if self._is_faulty():
             return f"a maximum of the likelihood is not proven. {self.certificate_.sentences()[0]}"
         return (
             "the information matrix cannot be inverted in float64: columns are nearly combinations of others, or their "
@@ -261,6 +271,7 @@ class _SeenFit:
     fit: GlmInference
     certificate: ScoreCertificate
     dropped: tuple[Dropped, ...]
+    undetermined: tuple[int, ...]  # rows of the table of all columns
 
 
 MOST_STEPS = 1000

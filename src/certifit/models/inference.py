@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.inference import WEIGHTS, Convention, Inference
 from certifit.certificates.influence import Influence, influence_iter
-from certifit.certificates.least_squares import certify, infer, variance_inflation
+from certifit.certificates.least_squares import certify, determined, infer, variance_inflation
 from certifit.certificates.sandwich import Covariance, RobustLaw, RowFacts, robust, row_facts
 from certifit.certificates.summary import Dropped, Summary
 from certifit.data.columns import Array, Columns
@@ -27,7 +27,7 @@ from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import Weights
 
 SAME_ROWS = 1e-6  # relative: beyond it sums over rows are not those of the fit in another order
-Redundant = Literal["refuse", "drop"]
+Redundant = Literal["mark", "drop", "refuse"]
 
 
 class InferenceMethods:
@@ -57,15 +57,15 @@ class InferenceMethods:
         weights: Convention = "frequency",
         covariance: Covariance = "nonrobust",
         law: RobustLaw = "t",
-        redundant: Redundant = "refuse",
+        redundant: Redundant = "mark",
     ) -> Summary:
         """Coefficients with standard errors, tests, p-values and confidence intervals, and the quality of the fit.
 
         Parameters
         ----------
         X, y, sample_weight : the rows of the fit, as given to `fit` (or the scan)
-            Needed for a robust covariance and for redundant="drop"; with weights="variance" for the log-likelihood, AIC
-            and BIC.
+            Needed for a robust covariance and where columns are redundant; with weights="variance" for the
+            log-likelihood, AIC and BIC.
         level : of the confidence intervals
         weights : "frequency" or "variance"
             "frequency": weight 2 is the row twice, N is the sum of weights. "variance": weights are inverse variances
@@ -78,10 +78,11 @@ class InferenceMethods:
             Of a coefficient over its robust standard error. "t": Student's with degrees of freedom of its own, which
             covers with few rows too. "z": the normal law, as statsmodels has it. "nonrobust" is always Student's with
             N - p. All coefficients together are tested with F.
-        redundant : "refuse" or "drop"
-            What to do where columns are combinations of others, so that no single coefficient is determined. "drop"
-            leaves the last column of each relation out, as R does: the table names it, and the others are those of a
-            fit without it.
+        redundant : "mark", "drop" or "refuse"
+            What to do where columns are combinations of others, so that their coefficients are not determined. "mark"
+            says so in their rows; all other coefficients have the one value that every best fit shares, with its
+            standard error. "drop" leaves the last column of each relation out, as R does: the table names it, and the
+            others are those of a fit without it. "refuse" raises.
         """
         check_is_fitted(self)
         check_choice("weights", weights, tuple(WEIGHTS))
@@ -91,6 +92,7 @@ class InferenceMethods:
             raise ValueError("law='z' is for the robust covariances HC0 to HC3. Plain tests are Student's (law='t').")
         check_choice("redundant", redundant, get_args(Redundant))
         dropped: tuple[Dropped, ...] = ()
+        undetermined: tuple[int, ...] = ()
         certificate = self.certificate_
         if X is None:
             fit = self._stored_fit(y, sample_weight, weights, covariance, redundant)
@@ -99,10 +101,11 @@ class InferenceMethods:
             fit, dropped = seen.fit, seen.dropped
             if covariance != "nonrobust":
                 fit = robust(seen.task, seen.state, fit, covariance, law)
-            if dropped:  # the columns of the table are those of another fit
+            if dropped and redundant == "drop":  # the columns of the table are those of another fit
                 certificate = certify(seen.task, seen.state, certificate.tolerance)
+            undetermined = seen.undetermined if redundant == "mark" else ()
         notes = [self.objective, *certificate.sentences()]
-        return fit.summary(type(self).__name__, self.target_name_, level, notes, dropped)
+        return fit.summary(type(self).__name__, self.target_name_, level, notes, dropped, undetermined)
 
     def predict_interval(
         self, X: Any, level: float = 0.95, kind: Literal["prediction", "confidence"] = "prediction"
@@ -175,11 +178,8 @@ class InferenceMethods:
         """The inference that needs no rows."""
         if y is not None or sample_weight is not None:
             raise ValueError("y and sample_weight come with X: summary(X, y, sample_weight=...).")
-        if redundant == "drop" and self._is_determined() and self.certificate_.dependent:
-            raise ValueError(
-                "redundant='drop' needs the rows, and a fitted model holds none. Pass the rows of the fit: "
-                "summary(X, y, sample_weight=..., redundant='drop'), or the scan."
-            )
+        if redundant != "refuse" and self._is_determined() and self.certificate_.dependent:
+            raise ValueError(NEEDS_ROWS.format(listed_relations(self.certificate_.dependent)))
         if self.inference_ is None:
             raise ValueError(f"No summary: {self._why_no_inference()}")
         if covariance != "nonrobust":
@@ -196,7 +196,7 @@ class InferenceMethods:
         self, what: str, X: Any, y: Any, sample_weight: Any, weights: Convention, redundant: Redundant = "refuse"
     ) -> _SeenFit:
         """The fit on rows that are its own, and its inference."""
-        is_variance, may_drop = weights == "variance", redundant == "drop" and bool(self.certificate_.dependent)
+        is_variance, may_drop = weights == "variance", redundant != "refuse" and bool(self.certificate_.dependent)
         if self.inference_ is None and not ((is_variance or may_drop) and self._is_determined()):
             raise ValueError(f"No {what}: {self._why_no_inference()}")
         task, state = self._task_on(X, y, sample_weight), self._state()
@@ -204,15 +204,16 @@ class InferenceMethods:
             raise ValueError(f"No {what}: {self._why_no_inference()}")
         self._refuse_other_rows(task)
         dropped: tuple[Dropped, ...] = ()
+        undetermined: tuple[int, ...] = ()
         if may_drop:
-            dropped = self._dropped(task)
+            dropped, undetermined = self._dropped(task), tuple(np.flatnonzero(~determined(task)).tolist())
             task = _without(task)
             state = solve(task).state
         facts = row_facts(task.source) if is_variance else None
         fit = infer(task, state, *(() if facts is None else (float(facts.n_rows), facts.log_weight)))
         if fit is None:
             raise ValueError(f"No {what}: {self._why_no_inference(facts)}")
-        return _SeenFit(task, state, fit, dropped)
+        return _SeenFit(task, state, fit, dropped, undetermined)
 
     def _dropped(self, task: LeastSquares) -> tuple[Dropped, ...]:
         """The redundant columns of a task: their places in its table, names and relations."""
@@ -257,13 +258,7 @@ class InferenceMethods:
         n_obs = self.data_["sum_weight"] if facts is None else facts.n_rows
         rank = self.certificate_.rank + int(self.fit_intercept)
         if self.certificate_.dependent and n_obs > rank:
-            dependent = self.certificate_.dependent
-            more = f"; and {len(dependent) - 5} more" if len(dependent) > 5 else ""
-            return (
-                "the columns are redundant, so single coefficients are not determined: "
-                f"{'; '.join(dependent[:5])}{more}. Drop a column of each relation; "
-                "summary(X, y, redundant='drop') does so for its table."
-            )
+            return REDUNDANT.format(listed_relations(self.certificate_.dependent))
         return (
             f"{n_obs:g} observations leave no residual degree of freedom for "
             f"{len(self.coef_) + int(self.fit_intercept)} coefficients. Use more rows or fewer columns."
@@ -302,6 +297,7 @@ class _SeenFit:
     state: Weights
     fit: Inference
     dropped: tuple[Dropped, ...]
+    undetermined: tuple[int, ...]  # rows of the table of all columns
 
 
 @dataclass(frozen=True)
@@ -329,6 +325,21 @@ def _without(task: LeastSquares) -> LeastSquares:
     return LeastSquares(task.source.through(kept), 0.0, bool(task.fit_intercept))
 
 
+def listed_relations(relations: tuple[str, ...]) -> str:
+    """The first five, and how many more."""
+    more = f"; and {len(relations) - 5} more" if len(relations) > 5 else ""
+    return f"{'; '.join(relations[:5])}{more}"
+
+
+REDUNDANT = (
+    "the columns are redundant, so single coefficients are not determined: {}. Drop a column of each relation; "
+    "summary(X, y) has the coefficients that are determined, summary(X, y, redundant='drop') those of a fit without "
+    "the last column of each relation."
+)
+NEEDS_ROWS = (
+    "No summary without rows: columns are redundant ({}), and a fitted model holds no rows to find out which "
+    "coefficients are determined. Pass the rows of the fit: summary(X, y), or the scan."
+)
 _PENALISED = (
     "standard errors and p-values do not hold under a penalty: it pulls the estimates towards 0 on purpose, so they "
     "are not centred on the truth. Use LinearRegression for p-values, refits on Bootstrap rows for the spread of the "

@@ -11,9 +11,9 @@ from scipy import special
 
 from certifit.data.columns import Array
 from certifit.evaluation.intervals import Estimate
-from certifit.evaluation.probabilities import calibration
 from certifit.evaluation.ranking import average_precision_score, precision_recall_curve
 from certifit.report import text
+from certifit.report.calibration import calibration_facts
 from certifit.report.class_tables import decimals
 from certifit.report.facts import Fit, Table
 from certifit.selection.class_metrics import class_auc, class_roc
@@ -23,13 +23,8 @@ from certifit.selection.class_validation import ClassValidation, class_training
 MOST_IN_MATRIX, MOST_CURVES, MOST_RANKED = 20, 6, 100
 MOST_LABELS = 1000
 MOST_POINTS = 160
-N_BINS, N_PAIRS = 10, 10
+N_PAIRS = 10
 CUTS = (0.1, 0.25, 0.5, 0.75, 0.9)
-# Bins of equally many rows say little where nearly all probabilities are next to 0 or 1; then bins are equally wide.
-SURELY, FEWEST_BETWEEN = 0.05, 3
-# Confidence and accuracy are taken for equal where they differ by less than a tenth of the errors, or than two standard
-# errors.
-NEAR, N_ERRORS = 0.1, 2
 
 
 def class_facts(fit: Fit) -> Table | None:
@@ -84,7 +79,7 @@ def judged(
         "confidence": _mean(np.exp(rows.log_proba.max(axis=1)), rows.weight),
         "matrix": _matrix(labels, rows.matrix.counts, order),
         "pairs": _pairs(labels, rows.matrix.counts),
-        "calibration": _calibration(rows, positive, level),
+        "calibration": calibration_facts(rows, positive, level),
         "cuts": [] if positive is None else _cuts(rows, positive),
     }
     ranked = _ranked(rows, positive, order, level)
@@ -196,24 +191,6 @@ def _thinned(x: Array, y: Array) -> list[list[float]]:
     return [[round(float(a), 5), round(float(b), 5)] for a, b in zip(x, y, strict=True)]
 
 
-def _calibration(rows: ClassValidation, positive: int | None, level: float) -> Table:
-    """Of the probability of the positive class, or of the class that is predicted."""
-    if positive is None:
-        happened, p = rows.log_proba.argmax(axis=1) == rows.codes, np.exp(rows.log_proba.max(axis=1))
-    else:
-        happened, p = rows.codes == positive, np.exp(rows.log_proba[:, positive])
-    truth, p = happened.astype(np.float64), np.minimum(p, 1.0)
-    found = calibration(truth, p, N_BINS, level=level, sample_weight=rows.weight)
-    is_even = int(((found.mean_prediction > SURELY) & (found.mean_prediction < 1 - SURELY)).sum()) < FEWEST_BETWEEN
-    if is_even:
-        found = calibration(truth, p, N_BINS, "uniform", level, sample_weight=rows.weight)
-    bins = [{key: row[name] for key, name in BINS.items()} for row in found.table() if row["count"] > 0]
-    return {"error": found.expected_calibration_error, "is_even": is_even, "bins": bins}
-
-
-BINS = {"count": "count", "predicted": "mean_prediction", "observed": "observed_share", "low": "low", "high": "high"}
-
-
 def _cuts(rows: ClassValidation, positive: int) -> list[Table]:
     """What other thresholds of the probability would do."""
     truth, p = rows.codes == positive, np.exp(rows.log_proba[:, positive])
@@ -232,7 +209,7 @@ def _cuts(rows: ClassValidation, positive: int) -> list[Table]:
 
 
 def _sentences(facts: Table) -> list[str]:
-    return [_how_many(facts), *_how_ranked(facts), _how_sure(facts)]
+    return [_how_many(facts), *_how_ranked(facts), facts["calibration"]["verdict"]["sentence"]]
 
 
 def _how_many(facts: Table) -> str:
@@ -256,15 +233,6 @@ def _how_ranked(facts: Table) -> list[str]:
         f"The area under the ROC curve (AUC) is {text.number(auc)}{interval}: how often a row of {label} gets a higher "
         f"probability of {label} than a row of the other class."
     ]
-
-
-def _how_sure(facts: Table) -> str:
-    sure, right = facts["confidence"], facts["metrics"]["accuracy"]["value"]
-    both = f"it gives the class it predicts {text.percent(sure)} on average, and is right in {text.percent(right)}"
-    noise = (right * (1 - right) / facts["n_rows"]) ** 0.5
-    if abs(sure - right) <= max(NEAR * (1 - right), N_ERRORS * noise):
-        return f"Its probabilities can be taken at their word: {both}."
-    return f"Its probabilities are too {'bold' if sure > right else 'timid'}: {both}."
 
 
 def _interval(facts: Table, found: Table, shown: Callable[[float], str]) -> str:

@@ -30,15 +30,16 @@ def coefficient_facts(fit: Fit) -> Table | None:
     rows: list[Table] = [{"name": name, "estimate": float(value)} for name, value in zip(names, weights, strict=True)]
     if fit.has_intercept:
         rows.insert(0, {"name": "intercept", "estimate": fit.intercept})
-    keys = (*NUMBERS, *ROBUST_NUMBERS, *EFFECTS, *FACTORS, "column", "level")
+    keys = (*NUMBERS, *ROBUST_NUMBERS, *EFFECTS, *FACTORS, "column", "level", "determined")
     digits = list(model.certificate_.digits) or [None] * len(rows)
     rows = [dict.fromkeys(keys) | row | {"digits": digit} for row, digit in zip(rows, digits, strict=True)]
     notes: list[str] = []
     robust = None
-    if fit.inference is not None:
-        law = {"t": getattr(fit.inference, "law", "t")}
-        _fill(rows, model.summary(level=level).to_dict(), NUMBERS | law)
-        notes = list(model.inference_.summary(type(model).__name__, model.target_name_, level).notes)
+    summary = _summary(fit)
+    if summary is not None:
+        _fill(rows, summary.to_dict(), NUMBERS | {"t": summary.inference.law})
+        places = {"dropped": summary.dropped, "undetermined": summary.undetermined}
+        notes = list(summary.inference.summary(type(model).__name__, model.target_name_, level, **places).notes)
         robust = _add_robust(fit, rows)
         notes += _note_on_choice(fit)
     if fit.link in RATIOS:
@@ -50,9 +51,10 @@ def coefficient_facts(fit: Fit) -> Table | None:
         groups = _name_columns(fit, own)
     return {
         "level": level,
-        "has_inference": fit.inference is not None,
-        "reason": None if fit.inference is not None else why_no_inference(fit),
-        "law": getattr(fit.inference, "law", "t"),
+        "has_inference": summary is not None,
+        "has_intervals": fit.inference is not None,
+        "reason": why_no_inference(fit) if summary is None else _undetermined(summary),
+        "law": "t" if summary is None else summary.inference.law,
         "ratio": RATIOS.get(fit.link or ""),
         "notes": notes,
         "robust": robust,
@@ -74,9 +76,23 @@ def _note_on_choice(fit: Fit) -> list[str]:
     return [f"These p-values and intervals take the model as given, but {among} {CHOSEN}"]
 
 
+def _summary(fit: Fit) -> Any:
+    """The table of the fit, of the coefficients that the data determine; None where there is none."""
+    if fit.inference is not None:
+        return fit.model.summary(level=fit.level)
+    is_free = fit.kind.why_no_inference is None and getattr(fit.model, "alpha_", None) == 0
+    if not is_free or not fit.model.certificate_.dependent:
+        return None
+    try:
+        found = fit.model.summary(fit.source, level=fit.level)
+    except ValueError:  # no residual degree of freedom, or no proven maximum: `why_no_inference` says so
+        return None
+    return found if len(found.undetermined) < len(fit.model.certificate_.names) else None
+
+
 def _fill(rows: list[Table], summary: Table, keys: dict[str, str]) -> None:
     for row, found in zip(rows, summary["coefficients"], strict=True):
-        row |= {key: found[name] for key, name in keys.items()}
+        row.update({key: found[name] for key, name in keys.items()}, determined=found.get("determined", True))
 
 
 def _add_robust(fit: Fit, rows: list[Table]) -> Table:
@@ -124,16 +140,33 @@ def _chosen(rows: list[Table]) -> Table:
     }
 
 
+def _undetermined(summary: Any) -> str | None:
+    """Which coefficients have no p-values, where others have them."""
+    names = [row["name"] for row in summary.to_dict()["coefficients"] if not row.get("determined", True)]
+    if not names:
+        return None
+    return (
+        f"The data do not determine the coefficients of {text.joined(names, 8)}: these columns repeat each other, so "
+        "what stands there is one choice among many, without p-values. All other coefficients have theirs. To have "
+        "all, leave out one column of each relation that the warning names."
+    )
+
+
 def why_no_inference(fit: Fit) -> str:
     """Why there are no p-values, and what to do."""
+    if (fit.validation or {}).get("separated") is not None:
+        return (
+            "There are no p-values or intervals: the penalty pulls coefficients towards zero on purpose, and without a "
+            "penalty there is no best fit. See the warning above."
+        )
     if fit.kind.why_no_inference is not None:
         return fit.kind.why_no_inference
     if fit.model.certificate_.fault:
         return "There are no p-values or intervals: there is no best fit that they could be of. See the warning above."
-    if fit.model.rank_ < len(fit.model.column_names_):
+    if fit.model.rank_ < len(fit.model.column_names_) and fit.seen.mass > fit.model.rank_ + fit.has_intercept:
         return (
-            "There are no p-values or intervals: some columns repeat others, so their coefficients are not "
-            "determined by the data. Leave out one column of each relation named above, then fit again."
+            "There are no p-values or intervals: columns repeat others, so no coefficient is determined by the data. "
+            "Leave out one column of each relation named above, then fit again."
         )
     return (
         "There are no p-values or intervals: there are no more rows than coefficients, so nothing is left to "

@@ -19,6 +19,7 @@ data          named (columns came with names), is_table, n_rows, mass (sum of we
               sd, low, high, first, last (dates), levels [[level, share of rows]],
               reference, reason (why set aside), alone (share of the variance of the target that it explains by
               itself; for classes, of the uncertainty about the class that it removes)}]
+relation      None, or what every row obeys, to rounding: formula ("y = a + b"), n_rows, largest (difference in any row)
 checks        [{name, level: ok | note | warn, text, details}]
 quality       None for classes and generalised linear models, or
               r2, adjusted_r2, centered, sigma (typical error), sigma_words, rmse, mean_error,
@@ -32,7 +33,8 @@ deviance      None, or of a generalised linear model: family, link, deviance, nu
               None where not known; lift None or {is_rate, groups [{rows, exposure, predicted, observed, low, high}]},
               rows by predicted rate in groups of equal exposure; sentences
 coefficients  None for a model of classes without one coefficient a column, or
-              level, has_inference, reason, notes, rows [{name, estimate, error, t, p, low, high,
+              level, has_inference (some coefficient has a p-value), has_intervals (so have predictions), reason (what
+              has none, and why), notes, rows [{name, estimate, determined (None: not asked), error, t, p, low, high,
               robust_error,
               robust_p, robust_low, robust_high, digits, column, level, effect, effect_low, effect_high, ratio,
               ratio_low, ratio_high (e^coefficient)}];
@@ -49,7 +51,8 @@ classes       None, or what predicted probabilities are worth: is_new (no model 
               confidence (mean probability of what is predicted), matrix {labels, counts (truth in rows), rows,
               n_left_out}, pairs (mistakes, most frequent first) [{truth, predicted, rows, share}], calibration {error,
               is_even (bins are equally wide, else of equally many rows), bins [{count, predicted, observed, low,
-              high}]}, cuts (thresholds) [{cut, called, precision, recall,
+              high}], verdict {level: right | slight | wrong | unknown, direction, words, sentence}},
+              cuts (thresholds) [{cut, called, precision, recall,
               accuracy}], rows [{label, rows, share, predicted, precision, recall, f1, auc: {value, low, high},
               average_precision}], curves [{label, share, auc, average_precision, roc, precision_recall: points}],
               sentences
@@ -75,6 +78,8 @@ validation    None, or the errors on rows that the fits did not see: n_splits, g
               rows [{name, is_baseline, is_best, is_chosen, error, standard_error, train_error, r2, difference (to the
               best), difference_error, params, route, folds,
               scores (None, or of classes as metrics)}],
+              separated (None, or of a model that was passed over for its likelihood has no maximum {model, sentence:
+              the direction that proves it}),
               sentences, notes, caution, curve None or {model, parameter, label, values, validation, validation_error,
               train,
               train_error, best, chosen}, decomposition None or {values, error, variance, bias_and_noise, n_draws}
@@ -104,6 +109,7 @@ from certifit.report.answer import answer
 from certifit.report.checks import find_checks
 from certifit.report.facts import Fit, Table
 from certifit.report.gallery import figures
+from certifit.report.leak import relation_facts
 from certifit.report.model import model_facts
 from certifit.report.notices import find_notices
 from certifit.report.quality import picture_facts
@@ -132,6 +138,7 @@ def build(
     context |= {"files": dict(files), "model": model_facts(fit), "selection": selection}
     context |= {section.key: section.build(fit) for section in SECTIONS if section.build is not None}
     context["pictures"] = picture_facts(fit, context["quality"])
+    context["relation"] = relation_facts(fit)
     context = _plain(context)
     # From here on words, made from the facts alone.
     context["checks"] = find_checks(context)

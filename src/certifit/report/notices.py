@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from certifit.report import text
+from certifit.report.calibration import DIRECTIONS
 from certifit.report.checks import FEW_ROWS, suspects, told
 from certifit.report.deviance import SPREADS_MORE
 from certifit.report.kinds import KINDS
+from certifit.report.leak import too_good
 
 Table = dict[str, Any]
 Notice = dict[str, str]
@@ -15,6 +17,31 @@ Notice = dict[str, str]
 def find_notices(context: Table) -> list[Notice]:
     """Every check of CHECKS that has something to say."""
     return [found for check in CHECKS if (found := check(context)) is not None]
+
+
+def _computed(context: Table) -> Notice | None:
+    """A target that is made from the columns, or predicted so well that it may be."""
+    relation, score = context["relation"], too_good(context)
+    target = text.visible(context["model"]["target"], 40)
+    held_out = f" On rows it did not see, {score}." if score else ""
+    if relation is not None:
+        return _notice(
+            "bad",
+            f"{target} is computed from other columns: {relation['formula']}",
+            f"All {text.count(relation['n_rows'])} rows obey this relation, to rounding: the model has learnt a sum, "
+            f"not how to predict {target}.{held_out}",
+            f"If one of these columns is known only when {target} is, leave it out (--columns) and fit again. If all "
+            "are known before, no model is needed.",
+        )
+    if score is None:
+        return None
+    return _notice(
+        "bad",
+        f"Too good to be true: {score} on rows it did not see",
+        "Real targets are hardly ever predicted so well. Nearly always a column, or several together, are made from "
+        f"{target} or known only after it, or the same rows come more than once.",
+        f"Ask of every column whether it is known before {target}; leave out (--columns) those that are not.",
+    )
 
 
 def _not_certified(context: Table) -> Notice | None:
@@ -35,6 +62,20 @@ def _not_certified(context: Table) -> Notice | None:
         f"{short.title}: it is not proven to be the best",
         f"The {what} {excess}, and {text.power(certificate['tolerance'])} was asked for. {short.touched} may be wrong.",
         "Look for columns of very different size or nearly repeated columns, or ask for less (--tol).",
+    )
+
+
+def _separated(context: Table) -> Notice | None:
+    """A model without a penalty was passed over, for its likelihood has no maximum."""
+    found = (context["validation"] or {}).get("separated")
+    if found is None:
+        return None
+    return _notice(
+        "warn",
+        f"Without a penalty there is no best fit: {found['model']} was passed over",
+        text.visible(found["sentence"], 600),
+        "This fit has a penalty, so there is a best one, and its weights are finite. Ask what the columns named have "
+        f"to do with {text.visible(context['model']['target'], 40)}: leave out (--columns) one known only after it.",
     )
 
 
@@ -156,6 +197,8 @@ def _end_of_grid(context: Table) -> Notice | None:
     validation = context["validation"]
     curve = None if validation is None else validation["curve"]
     if curve is None or curve["model"] != validation["chosen"] or curve["best"] != curve["chosen"]:
+        return None
+    if validation.get("separated") is not None:  # without a penalty there is no fit that weaker ones could come near
         return None
     values = curve["values"]
     ends = {max(values): ("strongest", "stronger"), min(values): ("weakest", "weaker")}
@@ -283,32 +326,22 @@ def _never_predicted(context: Table) -> Notice | None:
     )
 
 
-def _bold(context: Table) -> Notice | None:
-    """Probabilities that differ from what happens, by more than chance gives in several of ten bins."""
-    found = context["classes"]
-    if found is None or found["calibration"]["error"] < BADLY:
+def _miscalibrated(context: Table) -> Notice | None:
+    """Probabilities that differ from what happens by more than chance gives, and by too much to use them."""
+    found = None if context["classes"] is None else context["classes"]["calibration"]["verdict"]
+    if found is None or found["level"] != "wrong":
         return None
-    bins = found["calibration"]["bins"]
-    missed = [one for one in bins if one["low"] is not None and not one["low"] <= one["predicted"] <= one["high"]]
-    if len(missed) < max(2, len(bins) / 3):
-        return None
-    is_bold = found["confidence"] > found["metrics"]["accuracy"]["value"]
-    why = (
-        "The classes are not quite as the model takes them: what several columns say together may count more than once."
-        if is_bold
-        else "Its probabilities are nearer to the middle than they need to be."
-    )
     return _notice(
         "warn",
-        f"Its probabilities are too {'bold' if is_bold else 'timid'}",
-        f"They are off by {text.number(100 * found['calibration']['error'], 2)} percentage points on average. {why}",
+        f"Its probabilities are {found['words']}",
+        f"{found['sentence']} {DIRECTIONS[found['direction']][1]}",
         "Which class is the most probable is hardly touched. Do not use the probabilities as they are: read off the "
         "calibration curve what they mean.",
     )
 
 
-# The share of one class, and the mean distance of probabilities from what happens, that are worth a word.
-IMBALANCED, BADLY = 0.8, 0.05
+# The share of one class that is worth a word.
+IMBALANCED = 0.8
 
 
 def _notice(level: str, title: str, words: str, action: str) -> Notice:
@@ -316,11 +349,13 @@ def _notice(level: str, title: str, words: str, action: str) -> Notice:
 
 
 CHECKS = (
+    _computed,
     _not_certified,
+    _separated,
     _knows_the_answer,
     _small_classes,
     _never_predicted,
-    _bold,
+    _miscalibrated,
     _unequal_classes,
     _skipped_rows,
     _dependent,

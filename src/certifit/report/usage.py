@@ -58,7 +58,8 @@ def shell_lines(context: dict[str, Any]) -> list[str]:
 
 
 def _has_inference(context: dict[str, Any]) -> bool:
-    return context["coefficients"] is not None and bool(context["coefficients"]["has_inference"])
+    """Whether the model file has standard errors, so that a summary and intervals need no rows."""
+    return context["coefficients"] is not None and bool(context["coefficients"]["has_intervals"])
 
 
 def _new_file(context: dict[str, Any]) -> str:

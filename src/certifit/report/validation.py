@@ -95,7 +95,7 @@ def validation_facts(
     """
     facts: Table = {"n_splits": 0, "group": group, "rule": None, "best": None, "chosen": None, "rows": []}
     facts |= {"notes": list(notes), "caution": None, "curve": None, "decomposition": None, "measure": None}
-    facts |= {"share": None, "choice": None, "holdout": None}
+    facts |= {"share": None, "separated": None, "choice": None, "holdout": None}
     if board is None:
         return facts | {"sentences": list(notes)}
     measure = _measure(board.scoring)

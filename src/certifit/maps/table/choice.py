@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from certifit.maps.table.gaps import sharing
 from certifit.maps.table.kinds import Date, Flag, Kind, Level, Number, SetAside, Text
 from certifit.maps.table.moments import Levels, Moments
 from certifit.maps.table.survey import ColumnSurvey, Survey
@@ -43,9 +44,7 @@ class Settings:
 def choose(survey: Survey, settings: Settings, place: Callable[[int], str]) -> tuple[list[Kind], list[str]]:
     """Kinds in the order of the columns, and notes."""
     kinds: list[Kind] = []
-    notes: list[str] = []
     known: dict[tuple[object, ...], str] = {}
-    gaps: dict[int, str] = {}
     for name, column in survey.columns.items():
         _refuse_values(name, column, settings, place)
         kind = _CHOICES[column.family](name, column, settings)
@@ -55,9 +54,14 @@ def choose(survey: Survey, settings: Settings, place: Callable[[int], str]) -> t
             if twin != name:
                 kind = SetAside(name, reason=f"it repeats column {twin!r} in every row")
         kinds.append(kind)
-        notes.extend(_sentences(kind, column, survey.n_rows))
-        if kind.has_indicator and (twin := gaps.setdefault(column.gaps, name)) != name:
-            notes.append(f"Column {name!r} is missing in the same rows as {twin!r}: their columns of gaps are equal.")
+    kinds = sharing(kinds, survey)
+    marked = [kind for kind in kinds if kind.has_indicator]
+    marks = {name: kind.mark(kind.name) for kind in marked for name in (kind.name, *kind.shares)}
+    notes = [
+        note
+        for kind in kinds
+        for note in _sentences(kind, survey.columns[kind.name], survey.n_rows, marks.get(kind.name, ""))
+    ]
     return kinds, notes
 
 
@@ -222,12 +226,12 @@ def _free_name(name: str, taken: list[str]) -> str:
     return name
 
 
-def _sentences(kind: Kind, column: ColumnSurvey, n_rows: int) -> Iterator[str]:
+def _sentences(kind: Kind, column: ColumnSurvey, n_rows: int, mark: str) -> Iterator[str]:
     if isinstance(kind, SetAside):
         yield f"Column {kind.name!r} was set aside: {kind.reason}."
         return
     if column.missing:
-        yield _gap_sentence(kind, column.missing, n_rows)
+        yield _gap_sentence(kind, column.missing, n_rows, mark)
     if isinstance(kind, Date):
         made = ", ".join(repr(kind.name + own) for own in kind.own_names)
         yield f"Column {kind.name!r} became {made}."
@@ -243,14 +247,17 @@ def _sentences(kind: Kind, column: ColumnSurvey, n_rows: int) -> Iterator[str]:
         )
 
 
-def _gap_sentence(kind: Kind, missing: int, n_rows: int) -> str:
+def _gap_sentence(kind: Kind, missing: int, n_rows: int, mark: str) -> str:
+    """mark: the column that marks the gaps, this one's or that of a column with the same gaps."""
     what = f"Column {kind.name!r} is missing in {missing:,} of {n_rows:,} rows"
+    if isinstance(kind, Level | Text) and (kind.marked_by or kind.shares):
+        return f"{what}: marked in {mark!r}."
     if isinstance(kind, Level | Text):
         return f"{what}: a level of its own." if isinstance(kind, Level) else f"{what}: texts without words."
     filled = [f"{kind.fill:g}"] if isinstance(kind, Number) and kind.varies else []
     filled = [f"{fill:g}" for fill in kind.fills] if isinstance(kind, Date) else filled
     said = [f"filled with the mean {', '.join(filled)}"] if filled else []
-    said += [f"marked in {kind.name + ' missing'!r}"] if kind.has_indicator else []
+    said += [f"marked in {mark!r}"] if kind.has_indicator or kind.marked_by else []
     return f"{what}: {' and '.join(said)}."
 
 

@@ -28,7 +28,8 @@ from certifit.data.gate import unchanged_on_error
 from certifit.data.source import Source
 from certifit.maps.rows import right_length, set_names
 from certifit.maps.table.choice import Settings, choose
-from certifit.maps.table.kinds import KINDS, Kind, Level, SetAside, Text
+from certifit.maps.table.gaps import of_record, refuse_lone_gaps, with_shares
+from certifit.maps.table.kinds import Kind, Level, SetAside, Text
 from certifit.maps.table.reading import plain
 from certifit.maps.table.survey import Survey
 from certifit.maps.text import NoTermsError, TextBinarizer
@@ -45,6 +46,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         date      days since 1970-01-01, month, weekday, hour; gaps as for a number, with one m
         text      with texts=TextBinarizer(...): one column a term; gaps have no words and are marked by m
 
+    Columns that are missing in exactly the same rows share one m, "a, b missing": more would repeat it.
     Columns that are constant, repeat another column, hold free text, identifiers or too many levels, or are of no such
     kind are set aside. `notes_` says so, one sentence each.
 
@@ -147,6 +149,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"X has more than one column named {repeated}. Rename them.")
         if table.num_rows == 0:
             return Columns([Dense(np.zeros((0, len(self._names_out(None)))))], 0)
+        if self.unseen == "error":
+            refuse_lone_gaps(kinds, table)
         parts = [segment for kind in kinds for segment in kind.segments(plain(table.column(kind.name)))]
         return Columns(parts, table.num_rows)
 
@@ -171,15 +175,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         other = copy(self)
-        other.columns_ = [self._marked(kind) for kind in self.columns_]
+        other.columns_ = [replace(kind, has_indicator=True) if self._fills(kind) else kind for kind in self.columns_]
         gaps: list[tuple[int, int, float]] = []
         kept: list[int] = []
+        marks: dict[str, int] = {}
         at = 0
         for own, opened in zip(self.columns_, other.columns_, strict=True):
             width = len(opened.names_out(""))
             kept += range(at, at + len(own.names_out("")))
-            if opened.has_indicator:
-                gaps += [(at + j, at + width - 1, fill) for j, fill in enumerate(opened.record()[1])]
+            marks[own.name] = at + width - 1
+            if self._has_gaps(own):
+                mark = marks[own.name if own.marked_by is None else own.marked_by]
+                gaps += [(at + j, mark, fill) for j, fill in enumerate(own.record()[1])]
             at += width
         return other, gaps, kept
 
@@ -190,16 +197,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         other.columns_ = []
         for kind in self.columns_:
             record, own = kind.record()
-            is_gap = self._marked(kind).has_indicator and not isinstance(kind, Level | Text)
-            other.columns_.append(type(kind).of_record(record, [next(left) for _ in own]) if is_gap else kind)
+            is_gap = self._has_gaps(kind)
+            other.columns_.append(of_record(record, [next(left) for _ in own]) if is_gap else kind)
+        other.columns_ = with_shares(other.columns_)
         return other
 
-    def _marked(self, kind: Kind) -> Kind:
-        """A number or date with gaps in the fit, its gaps marked."""
+    def _has_gaps(self, kind: Kind) -> bool:
+        """A number or date that the fit filled."""
         survey = getattr(self, "survey_", None)
-        if isinstance(kind, Level | Text | SetAside) or survey is None or not survey.columns[kind.name].missing:
-            return kind
-        return replace(kind, has_indicator=True)
+        if isinstance(kind, Level | Text | SetAside) or survey is None:
+            return False
+        return bool(survey.columns[kind.name].missing)
+
+    def _fills(self, kind: Kind) -> bool:
+        """A number or date with gaps that no column marks."""
+        return self._has_gaps(kind) and not kind.has_indicator and kind.marked_by is None
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """(JSON-able parameters, columns and notes; arrays) that `from_state` takes."""
@@ -226,10 +238,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"The columns need {sum(n_fills)} fills. Got {len(fills)}.")
         kinds: list[Kind] = []
         for record, n in zip(state["columns"], n_fills, strict=True):
-            if record["kind"] not in KINDS:
-                raise ValueError(f"Column {record['name']!r} is of the unknown kind {record['kind']!r}.")
-            kinds.append(KINDS[record["kind"]].of_record(record, fills[:n]))
+            kinds.append(of_record(record, fills[:n]))
             fills = fills[n:]
+        kinds = with_shares(kinds)
         set_names(encoder, [kind.name for kind in kinds] if state["named"] else None, len(kinds))
         encoder.columns_, encoder.notes_, encoder.survey_ = kinds, list(state["notes"]), None
         return encoder

@@ -25,15 +25,22 @@ from certifit.maps.table.reading import as_text, family, valid_rows, whole_numbe
 from certifit.maps.text import TextBinarizer
 
 _SHOWN_LEVELS = 10
+_SHOWN_SHARES = 2  # columns beside the first that the name of a shared mark has
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A column of the table: its name, and whether a 0/1 column marks its gaps."""
+    """A column of the table: its name, and whether a 0/1 column marks its gaps.
+
+    marked_by: the column whose 0/1 column marks these gaps too, for both are missing in the same rows; shares: the
+    columns that this one marks beside itself.
+    """
 
     name: str
     has_indicator: bool = False
     is_lenient: bool = False
+    marked_by: str | None = field(default=None, kw_only=True)
+    shares: tuple[str, ...] = field(default=(), kw_only=True)
 
     kind: ClassVar[str]
     reads: ClassVar[tuple[str, ...]]  # families
@@ -45,8 +52,18 @@ class Kind:
 
     def names_out(self, label: str) -> list[str]:
         """Names of the columns made, in order."""
-        gaps = [f"{label} missing"] if self.has_indicator else []
-        return [label + own for own in self.own_names] + gaps
+        return [label + own for own in self.own_names] + ([self.mark(label)] if self.has_indicator else [])
+
+    def mark(self, label: str) -> str:
+        """The name of the column that marks the gaps: "a missing", or "a, b missing" where b shares it."""
+        n_more = len(self.shares) - _SHOWN_SHARES
+        more = f" and {n_more} more" if n_more > 0 else ""
+        return f"{', '.join([label, *self.shares[:_SHOWN_SHARES]])}{more} missing"
+
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether a gap is no surprise."""
+        return self.has_indicator or self.is_lenient or self.marked_by is not None
 
     def segments(self, column: pa.Array) -> list[Segment]:
         """The columns made, as the compiled core reads them."""
@@ -61,6 +78,7 @@ class Kind:
         record = {
             "kind": self.kind, "name": self.name, "has_indicator": self.has_indicator, "is_lenient": self.is_lenient,
             "family": None, "parts": [], "levels": [], "reference": None, "other": None, "reason": None, "text": None,
+            "marked_by": self.marked_by,
         }  # fmt: skip
         return record, []
 
@@ -78,11 +96,11 @@ class Kind:
         return [seg.Missing(valid)] if self.has_indicator else []
 
     def _refuse_gaps_of(self, column: pa.Array) -> None:
-        if not (self.has_indicator or self.is_lenient) and column.null_count:
+        if not self.takes_gaps and column.null_count:
             self._refuse_new_gap(column.is_null().to_numpy(zero_copy_only=False))
 
     def _refuse_new_gap(self, is_missing: Array) -> None:
-        if self.has_indicator or self.is_lenient or not is_missing.any():
+        if self.takes_gaps or not is_missing.any():
             return
         raise RowError(
             f"Column {self.name!r} is missing",
@@ -250,7 +268,7 @@ class Level(Kind):
         shown = [level for level in (*self.levels, self.other) if level not in (self.reference, None)]
         place = {level: j for j, level in enumerate(shown)}
         unknown = -1 if self.other is None else place.get(self.other, -1)
-        null = len(shown) if self.has_indicator else unknown
+        null = len(shown) if self.has_indicator else (unknown if self.marked_by is None else -1)
         return np.array([*(place.get(level, -1) for level in self.levels), null, unknown], dtype=np.int32)
 
     @property

@@ -6,6 +6,7 @@ A column belongs to one family by its Arrow type: number, flag, text (dictionari
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -70,3 +71,11 @@ def valid_rows(column: pa.Array) -> Array | None:
     """Where there are values; None: everywhere."""
     bits = valid_bits(column)
     return None if bits is None else bits.to_bool(len(column))
+
+
+def missing_rows(column: pa.Array) -> Array:
+    """Where there is no value: nulls, nulls of a dictionary, and NaN."""
+    if pt.is_dictionary(column.type) and column.dictionary.null_count:
+        column = pc.take(column.dictionary, column.indices)
+    missing = pc.is_null(column, nan_is_null=pt.is_floating(column.type))
+    return np.asarray(missing.to_numpy(zero_copy_only=False))
