@@ -114,12 +114,17 @@ def test_a_refusal_names_the_relations_and_the_way_out(rng):
     X, y, _ = repeated(rng)
     model = cf.LinearRegression().fit(X, y)
     words = r"redundant.*x2 = x0 - 2 x1; x4 = x3 \+ 3\. Drop a column of each.*summary\(X, y, redundant='drop'\)"
-    for call in (model.summary, model.variance_inflation, lambda: model.predict_interval(X)):
+    for call in (
+        lambda: model.summary(redundant="refuse"),
+        model.variance_inflation,
+        lambda: model.predict_interval(X),
+    ):
         with pytest.raises(ValueError, match=words):
             call()
-    with pytest.raises(ValueError, match=r"redundant='drop' needs the rows.*summary\(X, y"):
-        model.summary(redundant="drop")
-    with pytest.raises(ValueError, match=r"redundant must be one of 'refuse', 'drop'. Got 'NA'"):
+    for redundant in ("mark", "drop"):
+        with pytest.raises(ValueError, match=r"redundant \(x2 = x0 - 2 x1; x4 = x3 \+ 3\).*Pass the rows"):
+            model.summary(redundant=redundant)
+    with pytest.raises(ValueError, match=r"redundant must be one of 'mark', 'drop', 'refuse'. Got 'NA'"):
         model.summary(X, y, redundant="NA")
     many = np.column_stack([X[:, [0]]] * 9)
     with pytest.raises(ValueError, match="x5 = x0; and 3 more"):

@@ -223,10 +223,11 @@ def test_redundant_columns_are_refused_or_dropped(rng):
     y = rng.poisson(np.exp(z)).astype(float)
     wide = np.column_stack([X, X[:, 0] - X[:, 1]])
     model = cf.GLM("poisson").fit(wide, y)
-    with pytest.raises(ValueError, match=r"redundant.*x3 = x0 - x1"):
-        model.summary()
-    with pytest.raises(ValueError, match="needs the rows"):
-        model.summary(redundant="drop")
+    with pytest.raises(ValueError, match=r"redundant, so single.*x3 = x0 - x1"):
+        model.summary(wide, y, redundant="refuse")
+    for redundant in ("mark", "drop"):
+        with pytest.raises(ValueError, match=r"redundant \(x3 = x0 - x1\).*Pass the rows"):
+            model.summary(redundant=redundant)
     table = model.summary(wide, y, redundant="drop")
     alone = cf.GLM("poisson").fit(X, y).summary().inference
     assert np.allclose(table.inference.estimate, alone.estimate, rtol=1e-8, atol=1e-12)
