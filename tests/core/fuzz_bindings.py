@@ -100,7 +100,7 @@ def _longer(array: Any, rng: Rng) -> Any:
 
 def _of_type(array: Any, rng: Rng) -> Any:
     kinds = ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?", "c16", ">f8", ">i4"]
-    with np.errstate(invalid="ignore"):
+    with np.errstate(all="ignore"):
         return array.astype(rng.choice(kinds))
 
 

@@ -107,8 +107,11 @@ class SvmlightFile:
 
 def _wrong(cells: list[str], zero_based: bool, n_features: int) -> str | None:
     """What is wrong with the cells of a line, or None."""
-    if cells and not (_is_number(cells[0]) and math.isfinite(float(cells[0]))):
-        return f"the label (the target) must be a finite number. Got {cells[0]!r}. Remove such rows."
+    label = cells[0] if cells else "0"
+    if label.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        return f"the label (the target) must be finite. Got {label!r}. Remove such rows."
+    if not _is_number(label):
+        return f"the label must be a number. Got {label!r}."
     before = -1
     for cell in (cell for cell in cells[1:] if not cell.startswith("qid:")):
         index, colon, value = cell.partition(":")

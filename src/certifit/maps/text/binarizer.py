@@ -20,7 +20,7 @@ from certifit.data.source import RowError, Source
 from certifit.maps.text.parameters import check_parameters
 from certifit.maps.text.reading import Texts, arrow_texts, n_texts, read_texts, refuse_invalid
 from certifit.maps.text.stop_words import stop_words, warn_of_idle
-from certifit.maps.text.terms import Limits, Reading, Terms, count_texts, check_lengths, found
+from certifit.maps.text.terms import Limits, Reading, Terms, check_lengths, count_texts, found
 from certifit.runtime import core, n_threads
 
 _INT32 = np.iinfo(np.int32).max
