@@ -107,11 +107,8 @@ class SvmlightFile:
 
 def _wrong(cells: list[str], zero_based: bool, n_features: int) -> str | None:
     """What is wrong with the cells of a line, or None."""
-    label = cells[0] if cells else "0"
-    if label.lower().lstrip("+-") in ("nan", "inf", "infinity"):
-        return f"the label (the target) must be finite. Got {label!r}. Remove such rows."
-    if not _is_number(label):
-        return f"the label must be a number. Got {label!r}."
+    if wrong_label := _wrong_label(cells[0] if cells else "0"):
+        return wrong_label
     before = -1
     for cell in (cell for cell in cells[1:] if not cell.startswith("qid:")):
         index, colon, value = cell.partition(":")
@@ -125,6 +122,12 @@ def _wrong(cells: list[str], zero_based: bool, n_features: int) -> str | None:
         if n_features and before >= n_features + (not zero_based):
             return f"index {index} is beyond n_features={n_features}."
     return None
+
+
+def _wrong_label(label: str) -> str | None:
+    if label.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        return f"the label (the target) must be finite. Got {label!r}. Remove such rows."
+    return None if _is_number(label) else f"the label must be a number. Got {label!r}."
 
 
 def _is_number(text: str) -> bool:
