@@ -146,6 +146,7 @@ class HeldRows {
     const size_t at = is_bits ? 3 : 2;
     if (is_bits) {
       s.dtype = Dtype::bits;
+      check(!parts[1].is_none(), "a bits segment needs its bitmap");
       s.bits = bits(parts[1], parts[2]);
     } else {
       AnyArray array = vector(parts[1]);

@@ -56,6 +56,7 @@ def test_bad_csr_is_refused_by_every_pass(indices, offsets, width, kind):
         [()],
         [("rows", 100), ("dense", np.ones((2, 2)))],
         [("dense", np.ones((2, 2))), ("rows", 100)],
+        [("rows", 9), ("bits", None, 0, None, 0, 0.5)],
         [("rows", 9), ("missing", np.zeros(1, np.uint8), 2**64 - 4)],
         [("codes", np.zeros(2, np.int32), np.array([4], np.int32), 2**32 + 1, None, 0, -1)],
     ],
