@@ -54,10 +54,11 @@ sanitize: $(VENV)/.test
 	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
 	  PYTHONPATH=build/sanitize/package $(BIN)/python tests/sanitized.py -p no:xdist tests/core tests/statistics tests/tasks tests/solvers
 
-# Long: many seeds, file mutants. Not part of CI.
+# Long: many seeds, file mutants, calls of the core with damaged arguments. Not part of CI.
 soak: $(VENV)/.test
 	CERTIFIT_TEST_SEED=all $(BIN)/python -m pytest -n 2 --dist worksteal
 	$(BIN)/python tests/modelfile/fuzz.py --mutants 100000
+	$(BIN)/python tests/core/fuzz_bindings.py --calls 1000000
 
 # Every claim of nasty fits against exact and 300-bit references: make hunt ARGS="--cases 100000 --seed 1". Resumes.
 hunt: $(VENV)/.test

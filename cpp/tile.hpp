@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <type_traits>
 #include <vector>
 
@@ -53,6 +54,7 @@ struct Segment {
 
   const void* indices = nullptr;  // csr
   const void* offsets = nullptr;
+  int64_t n_entries = 0;
   bool wide_index = false;
 
   const int32_t* columns = nullptr;  // codes: column of each code, or -1 for none
@@ -62,9 +64,36 @@ struct Segment {
   int64_t offset(size_t row) const {
     return wide_index ? static_cast<const int64_t*>(offsets)[row] : static_cast<const int32_t*>(offsets)[row];
   }
+  struct Range {
+    int64_t begin, end;
+  };
+  Range entries(size_t row) const {  // of CSR
+    const Range range{offset(row), offset(row + 1)};
+    if (range.begin < 0 || range.begin > range.end || range.end > n_entries) refuse_offsets();
+    return range;
+  }
+  // A column of CSR from its stored index; a negative one is beyond every number of columns.
+  template <class Index>
+  size_t checked_column(Index stored) const {
+    const auto column = static_cast<size_t>(stored);
+    if (column >= n_columns) refuse_column();
+    return column;
+  }
+  template <class Index>
+  void check_columns(const Index* stored, size_t n) const {
+    bool beyond = false;
+    for (size_t k = 0; k < n; ++k) beyond |= static_cast<size_t>(stored[k]) >= n_columns;
+    if (beyond) refuse_column();
+  }
   size_t index(int64_t entry) const {
-    return static_cast<size_t>(wide_index ? static_cast<const int64_t*>(indices)[entry]
-                                          : static_cast<const int32_t*>(indices)[entry]);
+    return wide_index ? checked_column(static_cast<const int64_t*>(indices)[entry])
+                      : checked_column(static_cast<const int32_t*>(indices)[entry]);
+  }
+  [[noreturn, gnu::cold, gnu::noinline]] static void refuse_offsets() {
+    throw std::invalid_argument("CSR offsets must rise from 0 to the number of entries");
+  }
+  [[noreturn, gnu::cold, gnu::noinline]] static void refuse_column() {
+    throw std::invalid_argument("a CSR index is not a column");
   }
   double value(int64_t entry) const {  // of CSR
     switch (dtype) {
@@ -107,7 +136,8 @@ struct Rows {
   void for_each_entry(size_t row, Use use) const {
     for (const Segment& s : thin) {
       if (s.kind == Segment::Kind::csr) {
-        for (int64_t e = s.offset(row); e < s.offset(row + 1); ++e) use(s.first_column + s.index(e), s.value(e));
+        const auto [begin, end] = s.entries(row);
+        for (int64_t e = begin; e < end; ++e) use(s.first_column + s.index(e), s.value(e));
         continue;
       }
       int64_t column = s.null_column;
@@ -150,8 +180,8 @@ inline void copy_segment(const Segment& s, size_t first, size_t count, double* o
     case Segment::Kind::csr:
       for (size_t k = 0; k < count; ++k) {
         std::fill(out + k * stride, out + k * stride + s.n_columns, 0.0);
-        for (int64_t e = s.offset(first + k); e < s.offset(first + k + 1); ++e)
-          out[k * stride + s.index(e)] = s.value(e);
+        const auto [begin, end] = s.entries(first + k);
+        for (int64_t e = begin; e < end; ++e) out[k * stride + s.index(e)] = s.value(e);
       }
       return;
     default: break;

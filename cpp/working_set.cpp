@@ -17,12 +17,13 @@ constexpr double inner_share = 0.3;        // of the gap allowed that the workin
 constexpr double candidate_share = 0.9;    // of l1: a slope above it makes a candidate
 // Alphas on the way down: a quarter of the last, then halves, not nearer than this to the goal; to this tolerance.
 constexpr double first_leap = 0.25, leap = 0.5, leap_end = 0.7, leap_tol = 0.03;
-constexpr size_t patience = 3;  // rounds without a smaller gap
+constexpr double longest_way = 0x1p40;  // from the first of these alphas to the goal
+constexpr size_t patience = 3;          // rounds without a smaller gap
 
 class WideSolver {
  public:
   WideSolver(const WideProblem& problem, Crew& crew)
-      : state_(problem, crew), subproblem_(state_.columns(), crew), in_set_(state_.columns().size(), 0) {}
+      : crew_(crew), state_(problem, crew), subproblem_(state_.columns(), crew), in_set_(state_.columns().size(), 0) {}
 
   WideSolution solve(double alpha, double tol, size_t max_iter);
   double alpha_max();
@@ -45,6 +46,7 @@ class WideSolver {
   WideSolution solution(const Descent& descent, size_t sweeps) const;
   double allowed(double tol) const { return tol * std::max(state_.objective(), state_.least_objective()); }
 
+  Crew& crew_;
   WideState state_;
   Subproblem subproblem_;
   std::vector<char> in_set_;
@@ -141,8 +143,9 @@ Subproblem::Start WideSolver::start() const {
 // Far below the last alpha, a few alphas on the way lead to the support with less work than one leap.
 WideSolution WideSolver::solve(double alpha, double tol, size_t max_iter) {
   size_t sweeps = 0;
-  for (double way = std::min(state_.alpha(), largest_alpha()) * first_leap; alpha < way && sweeps < max_iter;
-       way *= leap)
+  // largest_alpha is infinite where l1 is all but 0: the way down must begin at a number.
+  const double start = std::min({state_.alpha(), largest_alpha(), alpha * longest_way, 0x1p1000});
+  for (double way = start * first_leap; alpha < way && sweeps < max_iter; way *= leap)
     if (alpha < leap_end * way) sweeps += descend(way, leap_tol, max_iter - sweeps).sweeps;
   const Descent descent = descend(alpha, tol, max_iter - sweeps);
   return solution(descent, sweeps + descent.sweeps);
@@ -155,6 +158,7 @@ WideSolver::Descent WideSolver::descend(double alpha, double tol, size_t max_ite
   double last = infinity, full_gap = 0;
   bool is_still = false;
   for (;;) {
+    if (!crew_.keep_going()) throw Interrupted();
     double gap = look();
     bool grew = false;
     if (last == infinity && more_are_likely_) full_gap = gap;  // at least: do not polish the candidates alone

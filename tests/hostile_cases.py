@@ -55,7 +55,8 @@ def rows(
 class Subject:
     """An estimator under test.
 
-    kind: "reg", "pois", "clf" or "tr"; flags may hold "stochastic" and "counts" (no negative X).
+    kind: "reg", "pois", "clf" or "tr"; flags may hold "stochastic", "counts" (no negative X) and "categories" (it takes
+    frames with columns of categories).
     """
 
     make: Callable[[], Any]
@@ -202,7 +203,8 @@ MISSING = ("X has NaN", "X DataFrame pd.NA (Int64)", "sparse with NaN stored")  
 def _refused(name: str, change: Callable[[Any, Any], tuple[Any, Any]]) -> Callable[[Subject], None]:
     def run(subject: Subject) -> None:
         X, y = change(*subject.rows())
-        must_refuse(lambda: subject.fit(X, y), name in MISSING and subject.takes_nan())
+        is_taken = "category" in name and "categories" in subject.flags
+        must_refuse(lambda: subject.fit(X, y), is_taken or (name in MISSING and subject.takes_nan()))
 
     return run
 

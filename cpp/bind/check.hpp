@@ -48,7 +48,7 @@ inline Dtype dtype_of(const AnyArray& array) {
 }
 
 // Rows from Python: a list of segments, each a tuple that starts with its kind (see data/columns.py). Indices of CSR
-// were checked by the validation gate; codes are checked as they are read. Keeps the arrays alive.
+// and codes are checked as they are read, which costs less than a look at them here. Keeps the arrays alive.
 class HeldRows {
  public:
   Rows rows;
@@ -57,14 +57,18 @@ class HeldRows {
     bool first = true;
     for (nb::handle item : segments) {
       nb::tuple parts = nb::cast<nb::tuple>(item);
+      check(parts.size() > 0, "a segment is an empty tuple");
       const std::string kind = nb::cast<std::string>(parts[0]);
+      check_parts(kind, parts.size());
       if (kind == "rows") {  // bitmaps alone do not tell how many rows there are
+        check(first, "the number of rows must come before the segments");
         rows.n_rows = nb::cast<size_t>(parts[1]);
+        check(rows.n_rows <= most_rows, "rows are more than 2^48");
         first = false;
         continue;
       }
-      check_parts(kind, parts.size());
       Segment segment;
+      n_rows_.reset();
       if (kind == "dense") {
         segment = dense(parts);
       } else if (kind == "csr") {
@@ -83,17 +87,21 @@ class HeldRows {
               "segments have " + std::to_string(*n_rows_) + " and " + std::to_string(rows.n_rows) + " rows");
         first = false;
       }
+      check(segment.n_columns <= most_columns - rows.n_columns, "columns are 2^31 or more");
       rows.add(segment);
     }
     check(!first, "rows need at least one segment with values");
     for (const auto& [size, offset] : bitmaps_)
-      check(size * 8 >= offset + rows.n_rows, "a bitmap is shorter than its rows");
+      check(offset <= size * 8 && size * 8 - offset >= rows.n_rows, "a bitmap is shorter than its rows");
   }
 
  private:
+  static constexpr size_t most_rows = size_t{1} << 48;
+  static constexpr size_t most_columns = (size_t{1} << 31) - 1;
+
   static void check_parts(const std::string& kind, size_t n_parts) {
-    const std::map<std::string, size_t> wanted = {{"dense", 2}, {"csr", 5},     {"number", 5},
-                                                  {"bits", 6},  {"missing", 3}, {"codes", 7}};
+    const std::map<std::string, size_t> wanted = {{"rows", 2}, {"dense", 2},   {"csr", 5},  {"number", 5},
+                                                  {"bits", 6}, {"missing", 3}, {"codes", 7}};
     auto found = wanted.find(kind);
     check(found != wanted.end(), "unknown kind of segment: " + kind);
     check(found->second == n_parts,
@@ -138,6 +146,7 @@ class HeldRows {
     const size_t at = is_bits ? 3 : 2;
     if (is_bits) {
       s.dtype = Dtype::bits;
+      check(!parts[1].is_none(), "a bits segment needs its bitmap");
       s.bits = bits(parts[1], parts[2]);
     } else {
       AnyArray array = vector(parts[1]);
@@ -163,7 +172,7 @@ class HeldRows {
     s.n_columns = nb::cast<size_t>(parts[3]);
     s.valid = bits(parts[4], parts[5]);
     s.null_column = nb::cast<int32_t>(parts[6]);
-    const int32_t limit = static_cast<int32_t>(s.n_columns);
+    const auto limit = static_cast<int64_t>(std::min(s.n_columns, most_columns));
     bool within = s.null_column < limit;
     for (size_t k = 0; k < s.n_codes; ++k) within = within && s.columns[k] < limit;
     check(within, "a code stands for a column that is not there");
@@ -189,7 +198,7 @@ class HeldRows {
     s.indices = indices.data();
     s.offsets = offsets.data();
     n_rows_ = offsets.shape(0) - 1;
-    check(s.offset(*n_rows_) <= static_cast<int64_t>(values.shape(0)), "CSR offsets point beyond the values");
+    s.n_entries = static_cast<int64_t>(values.shape(0));
     return s;
   }
 

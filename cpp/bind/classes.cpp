@@ -1,13 +1,12 @@
 #include "../passes/cell_sums.hpp"
 #include "../passes/class_scores.hpp"
-#include "check.hpp"
+#include "rows.hpp"
 
 namespace certifit {
 namespace {
 
 using namespace nb::literals;
 
-using CellNumbers = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Cube = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
 void check_shape(const char* name, const Matrix& matrix, size_t n_rows, size_t n_columns) {
@@ -20,15 +19,14 @@ nb::object cell_sums_py(nb::list x, std::optional<Vector> weight, CellNumbers ce
                         int threads) {
   HeldRows held(x);
   const size_t d = held.rows.n_columns, n_cells = shift.shape(0);
-  if (weight) check_size("weight", weight->shape(0), held.rows.n_rows);
+  check_rows(held.rows, std::nullopt, weight, block_rows);
   check_size("cells", cells.shape(0), held.rows.n_rows);
   check_size("scale", scale.shape(0), d);
   check_shape("shift", shift, n_cells, d);
-  check(block_rows > 0, "block_rows must be at least 1");
   for (size_t row = 0; row < held.rows.n_rows; ++row)
     check(cells.data()[row] < static_cast<int64_t>(n_cells), "a cell is not below the number of cells");
   CellSumsTask task;
-  task.weight = weight ? weight->data() : nullptr;
+  task.weight = data_of(weight);
   task.cells = {cells.data(), n_cells};
   task.scale = scale.data();
   task.shift = shift.data();

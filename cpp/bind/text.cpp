@@ -26,8 +26,8 @@ class HeldTexts {
 
  private:
   void of_list(const nb::list& list) {
-    held_.push_back(list);
-    for (nb::handle item : list) {
+    held_.push_back(nb::steal(PyList_AsTuple(list.ptr())));  // the list may change while threads read
+    for (nb::handle item : nb::borrow<nb::tuple>(held_.back())) {
       check(PyUnicode_Check(item.ptr()), "texts must be str");
       Py_ssize_t size = 0;
       const char* data = PyUnicode_AsUTF8AndSize(item.ptr(), &size);

@@ -9,7 +9,7 @@ using namespace nb::literals;
 void check_thin(const Rows& rows, const Vector& scale, size_t block_rows) {
   check(rows.n_dense == 0, "a pass over thin rows takes no dense columns, and no CSR of 32 columns or fewer");
   check_size("scale", scale.shape(0), rows.n_columns);
-  check(block_rows > 0, "block_rows must be at least 1");
+  check_block_rows(block_rows);
 }
 
 nb::object thin_oracle_py(nb::list x, Vector y, std::optional<Vector> weight, std::optional<Vector> offset,

@@ -190,9 +190,10 @@ class Pass {
     const Segment& s = rows_.thin[0];
     const double threshold = task_.threshold;
     for_each_row(begin, end, [&](size_t row, size_t cell, double w) {
-      const int64_t first = s.offset(row);
-      const size_t n = static_cast<size_t>(s.offset(row + 1) - first);
+      const auto [first, last] = s.entries(row);
+      const auto n = static_cast<size_t>(last - first);
       const Index* column = indices + first;
+      s.check_columns(column, n);
       const Value* value = values + first;
       double* sum = total.thin.data() + cell * rows_.n_columns + s.first_column;
       if (task_.is_indicator) {

@@ -34,9 +34,9 @@ void for_each_entry(const Rows& rows, size_t row, Use use) {
   }
   const Segment& s = rows.thin[0];
   with_csr(s, [&](const auto* indices, const auto* values) {
-    const int64_t end = s.offset(row + 1);
-    for (int64_t e = s.offset(row); e < end; ++e)
-      use(s.first_column + static_cast<size_t>(indices[e]), static_cast<double>(values[e]));
+    const auto [begin, end] = s.entries(row);
+    for (int64_t e = begin; e < end; ++e)
+      use(s.first_column + s.checked_column(indices[e]), static_cast<double>(values[e]));
   });
 }
 

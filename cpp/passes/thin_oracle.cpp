@@ -25,8 +25,8 @@ void with_reader(const Rows& rows, Use use) {
   const Segment& s = rows.thin[0];
   with_csr(s, [&](const auto* indices, const auto* values) {
     use([&, indices, values](size_t row, auto f) {
-      const int64_t end = s.offset(row + 1);
-      for (int64_t e = s.offset(row); e < end; ++e) f(static_cast<size_t>(indices[e]), static_cast<double>(values[e]));
+      const auto [begin, end] = s.entries(row);
+      for (int64_t e = begin; e < end; ++e) f(s.checked_column(indices[e]), static_cast<double>(values[e]));
     });
   });
 }

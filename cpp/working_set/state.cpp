@@ -12,6 +12,7 @@ constexpr size_t columns_at_once = 32;
 constexpr size_t little_work = 100'000;   // multiplications that no second thread is worth
 constexpr double slope_rounding = 1e-13;  // of a slope, relative to |z| |y|
 constexpr double sum_rounding = 0x1p-48;  // of the residual, relative to the sum of |w_j z_j|
+constexpr double least_base = 0x1p-1022;  // of l1 where there is one: at 0 an infinite alpha would be no penalty
 
 }  // namespace
 
@@ -19,11 +20,11 @@ WideState::WideState(const WideProblem& problem, Crew& crew)
     : crew_(crew),
       columns_(problem.x, problem.weight, problem.fit_intercept),
       lower_(problem.lower),
-      upper_(problem.upper),
-      ridge_share_((1 - problem.ratio) / problem.ratio) {
+      upper_(problem.upper) {
   const size_t d = columns_.size();
   set_target(problem.y);
   base_.resize(d);
+  ridge_.resize(d);
   weights_.assign(d, 0.0);
   slopes_.assign(d, 0.0);
   computed_at_.assign(d, 0);
@@ -31,7 +32,10 @@ WideState::WideState(const WideProblem& problem, Crew& crew)
   crew_.for_each_block((d + columns_at_once - 1) / columns_at_once, [&](size_t block) {
     for (size_t j = block * columns_at_once; j < std::min((block + 1) * columns_at_once, d); ++j) {
       columns_.describe(j);
-      base_[j] = (problem.factor ? problem.factor[j] : 1.0) * problem.ratio * (columns_.scale(j) / unit_);
+      const double factor = problem.factor ? problem.factor[j] : 1.0;
+      base_[j] = factor * problem.ratio * (columns_.scale(j) / unit_);
+      if (factor > 0) base_[j] = std::max(base_[j], least_base);
+      ridge_[j] = factor * (1 - problem.ratio) * columns_.scale(j);
       slopes_[j] = columns_.norm(j) > 0 ? columns_.pull(j, q_.data(), 0.0) : 0.0;
     }
   });
@@ -61,7 +65,7 @@ Penalty WideState::penalty(size_t j) const {
   Penalty h;
   if (base_[j] > 0) {  // alpha may be infinite
     h.l1 = alpha_ * base_[j];
-    if (ridge_share_ > 0 && alpha_ < infinity) h.l2 = h.l1 * (ridge_share_ * columns_.scale(j) * unit_);
+    if (alpha_ < infinity) h.l2 = alpha_ * ridge_[j] * columns_.scale(j);
   }
   if (lower_) h.lower = from_user(j, lower_[j]);
   if (upper_) h.upper = from_user(j, upper_[j]);

@@ -49,10 +49,10 @@ class WideState {
   Crew& crew_;
   Columns columns_;
   const double *lower_, *upper_;  // user units; none: no bounds
-  double ridge_share_;            // (1 - ratio) / ratio
   double unit_ = 1, y_mean_ = 0, alpha_ = infinity, null_objective_ = 0, rounding_ = 0;
-  std::vector<double> y_;  // centred, divided by unit_
-  std::vector<double> base_;
+  std::vector<double> y_;      // centred, divided by unit_
+  std::vector<double> base_;   // l1 at alpha 1
+  std::vector<double> ridge_;  // l2 at alpha 1, over the scale of the column
 
   std::vector<double> weights_;  // by column; zero off the support
   std::vector<size_t> support_;

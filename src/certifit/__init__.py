@@ -111,7 +111,7 @@ _MODULES = {
         "load",
         "verify",
     ),
-    "runtime": ("threads",),
+    "runtime": ("memory", "threads"),
     "evaluation.ranking": (
         "roc_auc_score",
         "roc_curve",
@@ -251,6 +251,7 @@ __all__ = [
     "mean_poisson_deviance",
     "mean_squared_error",
     "mean_tweedie_deviance",
+    "memory",
     "minimize",
     "precision_recall_curve",
     "precision_score",
@@ -333,7 +334,7 @@ if TYPE_CHECKING:
     from certifit.optimise.kkt import check_kkt
     from certifit.optimise.minimise import minimize
     from certifit.optimise.zero import find_zero
-    from certifit.runtime import threads
+    from certifit.runtime import memory, threads
     from certifit.selection import class_validation, leaderboard
     from certifit.selection.cross_validated import CrossValidated
     from certifit.selection.curves import cross_validate, learning_curve, validation_curve

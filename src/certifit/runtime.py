@@ -1,7 +1,7 @@
-"""The compiled core that fits this processor, and how many threads it may use.
+"""The compiled core that fits this processor, and how many threads and how much memory it may use.
 
 CERTIFIT_BUILD=baseline or avx2 forces one build. Threads: `threads(n)` around a call, else OMP_NUM_THREADS,
-else the processors this process may run on.
+else the processors this process may run on. Memory: `memory(n)` around a call, else a quarter of what there is.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 
 _BUILDS = ("baseline", "avx2")
 _asked: ContextVar[int | None] = ContextVar("certifit_threads", default=None)
+_granted: ContextVar[int | None] = ContextVar("certifit_memory", default=None)
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -64,6 +65,81 @@ def n_threads() -> int:
     available = min(available, _cgroup_processors())
     limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     return min(available, int(limit)) if limit.isdigit() and int(limit) > 0 else available
+
+
+@contextmanager
+def memory(n_bytes: float) -> Iterator[None]:
+    """Allow the statistics of a fit so many bytes inside the `with` block; the result has the same bits for any number.
+
+    What needs more is refused before it begins. Without it the limit is a quarter of the memory that is free when
+    certifit first asks, or of the limit of the container or the process where that is less.
+
+    >>> with memory(16e9):
+    ...     memory_limit()
+    16000000000
+    """
+    if isinstance(n_bytes, bool) or not isinstance(n_bytes, int | float) or not 1 <= n_bytes < math.inf:
+        raise ValueError(f"memory must be a number of bytes >= 1, such as 16e9. Got {n_bytes!r}.")
+    token = _granted.set(int(n_bytes))
+    try:
+        yield
+    finally:
+        _granted.reset(token)
+
+
+def memory_limit() -> int:
+    """Bytes that a statistic may take now."""
+    granted = _granted.get()
+    return _quarter_of_memory() if granted is None else granted
+
+
+def check_memory(n_bytes: float, what: str, instead: str) -> None:
+    """Refuse `what`, which needs so many bytes, where that is beyond the limit. Called before the arrays are made."""
+    limit = memory_limit()
+    if n_bytes > limit:
+        enough = float(f"{1.05 * n_bytes:.1e}")
+        raise MemoryError(
+            f"{what} needs {_size(n_bytes)} of memory, limit {_size(limit)}. {instead} "
+            f"Or allow more: with certifit.memory({enough:.2g}): ..."
+        )
+
+
+def _size(n_bytes: float) -> str:
+    power = min(4, max(0, int(math.log10(max(n_bytes, 1)) // 3)))
+    return f"{n_bytes / 1000**power:.3g} {('bytes', 'kB', 'MB', 'GB', 'TB')[power]}"
+
+
+@cache
+def _quarter_of_memory() -> int:
+    """Read once: the limit stays the same while a process runs."""
+    sizes = [_number_after("/proc/meminfo", "MemAvailable:") * 1024, _cgroup_memory(), _address_space()]
+    if not sizes[0] and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        sizes[0] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min((size for size in sizes if size > 0), default=16 << 30) // 4
+
+
+def _number_after(path: str, word: str = "") -> int:
+    """The number behind a word of a file, 0 where there is none."""
+    try:
+        text = Path(path).read_text()
+        return int(text[text.index(word) + len(word) :].split()[0])
+    except (OSError, ValueError, IndexError):  # no such file, or its number is "max"
+        return 0
+
+
+def _cgroup_memory() -> int:
+    limits = [
+        _number_after(path) for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+    ]
+    return min((limit for limit in limits if limit > 0), default=0)
+
+
+def _address_space() -> int:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    return max(0, resource.getrlimit(resource.RLIMIT_AS)[0])  # -1: no limit
 
 
 def in_order(f: Callable[[Any], Result], items: Iterable[Any]) -> Iterator[Result]:

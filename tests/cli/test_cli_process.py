@@ -83,6 +83,37 @@ def test_a_signal_leaves_nothing_half_written(shell, data, name, code):
     assert set(os.listdir(data.parent)) == before
 
 
+# Sends the signal at the n-th import from the moment on that certifit.cli has its handlers.
+DURING_IMPORT = """
+import os, signal, sys
+sys.argv[0] = "certifit"
+left = {n}
+def hook(event, args):
+    global left
+    if event == "import" and "certifit.cli.errors" in sys.modules:
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.{name})
+sys.addaudithook(hook)
+from certifit.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize(("name", "n"), [("SIGINT", n) for n in (1, 30, 150, 400, 900)] + [("SIGTERM", 200)])
+def test_a_signal_during_the_imports_has_its_exit_code_and_no_traceback(shell, data, name, n):
+    result = shell("fit", data, "-t", "y", "-o", "out", code=DURING_IMPORT.format(name=name, n=n))
+    assert result.returncode == 128 + getattr(signal, name)
+    assert "Traceback" not in result.stderr and "ignored" not in result.stderr
+    assert not (data.parent / "out").exists()
+
+
+def test_the_command_line_as_a_library_leaves_signals_alone(shell):
+    code = "import signal, certifit.cli\nassert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
+    assert shell(code=code).returncode == 0
+
+
 def test_a_defect_is_one_line_and_its_place_is_shown_on_demand(shell, data):
     code = (
         "import certifit.report.folder as folder\n"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from certifit.data.gate import _canonical
+from certifit.data.gate import canonical
 
 
 def good(rng, index, n_rows=9000, n_columns=50):
@@ -65,10 +65,10 @@ def test_arrays_that_cannot_be_csr_are_refused(core):
 def test_the_gate_copies_only_what_is_out_of_order(rng):
     data, indices, indptr = good(rng, "int32")
     X = sp.csr_array((data, indices, indptr), shape=(9000, 50))
-    assert _canonical(X) is X
+    assert canonical(X) is X
     turned = sp.csr_array((data, indices.copy(), indptr), shape=(9000, 50))
     row = int(np.flatnonzero(np.diff(indptr) >= 2)[0])
     turned.indices[indptr[row] : indptr[row] + 2] = turned.indices[indptr[row] : indptr[row] + 2][::-1].copy()
-    sorted_again = _canonical(turned)
+    sorted_again = canonical(turned)
     assert sorted_again is not turned
     assert (sorted_again != turned).nnz == 0

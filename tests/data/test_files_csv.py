@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow.csv as arrow_csv
 import pytest
 from tables import bits, in_memory, table_of_numbers
 
+import certifit as cf
 from certifit.data.files import FileSource, scan_csv
 from certifit.data.formats import csv_reader
 
@@ -275,3 +277,69 @@ def test_the_line_of_a_row_counts_blank_and_quoted_lines(tmp_path):
 def test_the_end_mark_is_no_row_of_the_file(scan):
     source = scan(f"a,b\n1,2\n,,{csv_reader.END}x\n", bad_rows=1)
     assert (source.skipped, source.n_rows) == (1, 1)
+
+
+def rewritten(path, text):
+    """Other bytes of the same size, with the old times put back."""
+    before = os.stat(path)
+    path.write_text(text)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("kind", ["csv", "svm"])
+def test_a_file_rewritten_with_its_size_and_time_restored_is_noticed(tmp_path, kind, monkeypatch):
+    path = tmp_path / f"data.{kind}"
+    text = {"csv": "x,y\n1,2\n2,3\n4,9\n", "svm": "2 1:1\n3 1:2\n9 1:4\n"}[kind]
+    path.write_text(text)
+    source = cf.scan_csv(path, target="y") if kind == "csv" else cf.scan_svmlight(path)
+    list(source.runs())
+    rewritten(path, text.replace("9", "8"))
+    with pytest.raises(ValueError, match="changed since it was scanned"):
+        list(source.runs())
+    monkeypatch.setattr("certifit.data.formats.paths._stamp", lambda path: ())  # a disk whose times tell nothing
+    source = cf.scan_csv(path, target="y") if kind == "csv" else cf.scan_svmlight(path)
+    list(source.runs())
+    rewritten(path, text)
+    with pytest.raises(ValueError, match="changed since it was scanned"):
+        list(source.runs())
+
+
+def test_a_file_that_changes_during_a_pass_is_noticed(tmp_path):
+    path = tmp_path / "data.csv"
+    text = "x,y\n1,2\n2,3\n4,9\n"
+    path.write_text(text)
+    runs = cf.scan_csv(path, target="y").files.batches(["x", "y"], 10)
+    next(runs)
+    rewritten(path, text.replace("9", "8"))
+    with pytest.raises(ValueError, match="changed since it was scanned"):
+        list(runs)
+
+
+def test_a_last_line_without_an_end_is_noted_and_one_with_fewer_cells_refused(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("x,y\n1,2\n2,3\n4,9")
+    assert "its last row may be cut" in cf.scan_csv(path, target="y").notes[0]
+    path.write_text("x,y\n1,2\n2,3\n4")
+    with pytest.raises(ValueError, match="1 cell, but the header has 2"):
+        cf.scan_csv(path, target="y")
+
+
+def test_out_of_memory_is_no_corrupt_file(tmp_path, monkeypatch):
+    path = tmp_path / "data.csv"
+    path.write_text("x,y\n1,2\n2,3\n4,9\n")
+    source = cf.scan_csv(path, target="y")
+
+    def batches(self):
+        raise pa.ArrowMemoryError("malloc of size 64 failed")
+        yield
+
+    monkeypatch.setattr("certifit.data.formats.csv_reader.Reader.batches", batches)
+    with pytest.raises(MemoryError, match="could not be read: malloc of size 64 failed"):
+        list(source.runs())
+
+
+def test_whole_numbers_beyond_int64_are_numbers(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("x,y\n" + "".join(f"{2**63 + 4096 * i},{i % 7}\n" for i in range(30)))
+    model = cf.LinearRegression(encoder=cf.TableEncoder()).fit(cf.scan_csv(path, target="y"))
+    assert np.isfinite(model.coef_).all()

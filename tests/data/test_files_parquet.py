@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from tables import bits, in_memory, table_of_numbers
 
+import certifit as cf
 from certifit.data.files import FileSource, ahead, scan_parquet
 
 TABLE = table_of_numbers()
@@ -232,3 +233,31 @@ def test_categories_are_read_whatever_text_they_are_made_of(tmp_path, kind):
     levels = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, None], pa.int8()), pa.array(["a", "b"], kind))
     pq.write_table(pa.table({"level": levels, "y": [1.0, 2.0, 3.0, 4.0]}), tmp_path / "t.parquet")
     assert rows(scan_parquet(tmp_path / "t.parquet", "y"))["level"].to_pylist() == ["a", "b", "a", None]
+
+
+def test_numbers_in_a_dictionary_are_read(tmp_path):
+    column = pa.array([1, 2, 2, 5], pa.int64()).dictionary_encode()
+    pq.write_table(pa.table({"x": column, "y": [1.0, 2.0, 2.0, 5.0]}), tmp_path / "data.parquet")
+    (run,) = cf.scan_parquet(tmp_path / "data.parquet", target="y").runs()
+    assert run.X.column("x").cast(pa.int64()).to_pylist() == [1, 2, 2, 5]
+
+
+def test_out_of_memory_is_no_corrupt_parquet_file(tmp_path, monkeypatch):
+    pq.write_table(pa.table({"x": [1.0, 2.0], "y": [1.0, 2.0]}), tmp_path / "data.parquet")
+    source = cf.scan_parquet(tmp_path / "data.parquet", target="y")
+
+    def no_memory(*args, **options):
+        raise pa.ArrowMemoryError("malloc of size 64 failed")
+
+    monkeypatch.setattr("certifit.data.formats.parquet.pq.ParquetFile", no_memory)
+    with pytest.raises(MemoryError, match="could not be read: malloc of size 64 failed"):
+        list(source.runs())
+
+
+@pytest.mark.parametrize("kind", [pa.decimal256(60, 2), pa.uint64()])
+def test_decimals_of_256_bits_and_whole_numbers_beyond_int64_are_numbers(tmp_path, kind):
+    column = pa.array([2**63 + 4096 * i for i in range(30)], kind)
+    pq.write_table(pa.table({"x": column, "y": [float(i % 7) for i in range(30)]}), tmp_path / "data.parquet")
+    for target in ("x", "y"):
+        source = cf.scan_parquet(tmp_path / "data.parquet", target=target)
+        assert np.isfinite(cf.LinearRegression(encoder=cf.TableEncoder()).fit(source).coef_).all()

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 from tables import bits
 
+import certifit as cf
 from certifit.data.files import scan_svmlight
 from certifit.data.formats import svmlight
 from certifit.data.source import Memory
@@ -97,3 +98,19 @@ def test_a_cut_compressed_file_is_refused(tmp_path):
     (tmp_path / "t.svm.gz").write_bytes(data[: len(data) // 2])
     with pytest.raises(ValueError, match="could not be read"):
         scan_svmlight(tmp_path / "t.svm.gz")
+
+
+def test_a_target_that_is_not_finite_is_named_as_such(tmp_path):
+    path = tmp_path / "data.svm"
+    for label in ("nan", "inf", "-inf"):
+        path.write_text(f"1 1:2\n{label} 1:3\n2 2:1\n")
+        with pytest.raises(ValueError, match=rf"line 2: the label \(the target\) must be finite. Got '{label}'"):
+            cf.scan_svmlight(path)
+
+
+def test_a_last_line_without_an_end_is_noted(tmp_path):
+    path = tmp_path / "data.svm"
+    path.write_text("1 1:2\n2 2:1\n")
+    assert cf.scan_svmlight(path).notes == []
+    path.write_text("1 1:2\n2 2:1")
+    assert "its last row may be cut" in cf.scan_svmlight(path).notes[0]

@@ -46,6 +46,16 @@ FACTORIES = {
         lambda: cf.CrossValidated(cf.GaussianDiscriminant(), {"shrinkage": [0, 0.1]}, cv=3),
         {"stochastic"},  # folds go by row number
     ),
+    "CrossValidated(lasso path)": ("reg", lambda: cf.CrossValidated(cf.Lasso(), cv=3), {"stochastic"}),
+    "OneVsRestClassifier(discriminant)": ("clf", lambda: cf.OneVsRestClassifier(cf.GaussianDiscriminant())),
+    "ForwardSelection": ("reg", lambda: cf.ForwardSelection(cf.Ridge(), n_features_to_select=2, cv=3), {"stochastic"}),
+    "BackwardSelection": (
+        "reg",
+        lambda: cf.BackwardSelection(cf.Ridge(), n_features_to_select=2, cv=3),
+        {"stochastic"},
+    ),
+    "MutualInformationFilter": ("tr", lambda: cf.MutualInformationFilter(2), {"categories"}),
+    "Polynomial(2)": ("tr", lambda: cf.Polynomial(2)),
     "CrossValidated": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv=3)),
     "CrossValidated(loo)": ("reg", lambda: cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv="loo")),
 }

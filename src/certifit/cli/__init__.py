@@ -1,9 +1,12 @@
 """The command line: `certifit fit`, `select`, `predict`, `verify`, `inspect`, `demo`.
 
 Exit codes: 0 done (verify: the proof holds), 1 the proof does not hold, 2 bad input, 3 a defect of certifit,
-130 interrupted. Everything heavy is imported inside the commands, so that `--help` is fast.
+130 interrupted, 143 terminated. Everything heavy is imported inside the commands, so that `--help` is fast.
 """
 
+import certifit.cli.signals  # noqa: F401  (first: Ctrl-C during the imports below has its exit code too)
+
+# isort: split
 import click
 
 from certifit.cli.demo import demo

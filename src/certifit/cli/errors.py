@@ -10,16 +10,18 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
+from certifit.cli.signals import unwinding
 from certifit.report.text import one_line, visible
 
 NOT_PROVEN, BAD_INPUT, DEFECT, INTERRUPTED = 1, 2, 3, 130
+_INTERRUPTED = "interrupted. Nothing was left half written."
 
 
 class Commands(click.Group):
@@ -47,18 +49,20 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; turn what goes wrong into one line."""
-        with _termination_unwinds():
+        with unwinding() as interrupts:
             try:
                 return super().invoke(ctx)
             except (click.ClickException, click.exceptions.Exit, click.Abort):
                 raise
             except KeyboardInterrupt:
-                return _fail(ctx, "interrupted. Nothing was left half written.", INTERRUPTED)
+                return _fail(ctx, _INTERRUPTED, INTERRUPTED)
             except BrokenPipeError:
                 # The reader of the pipe has seen enough, as with `| head`.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return 128 + signal.SIGPIPE
             except Exception as error:
+                if interrupts.seen:  # an import turns Ctrl-C into other errors
+                    return _fail(ctx, _INTERRUPTED, INTERRUPTED)
                 if os.environ.get("CERTIFIT_DEBUG"):
                     traceback.print_exc()
                 return _fail(ctx, *describe(error))
@@ -169,21 +173,3 @@ def _usage(error: click.ClickException) -> int:
     path = ctx.command_path if ctx is not None else "certifit"
     say(one_line(f"{path}: {error.format_message()} See {path} --help."))
     return BAD_INPUT
-
-
-@contextlib.contextmanager
-def _termination_unwinds() -> Iterator[None]:
-    """SIGTERM ends the command like an exception, so that temporary files are removed."""
-
-    def stop(number: int, frame: object) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    try:
-        before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # not the main thread
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -164,6 +164,9 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
         say(f"Warning: {warning}")
     for line in [] if request.quiet else lines(context, request.out, replaced):
         click.echo(line)
+    for note in [] if request.quiet else context["data"]["file_notes"]:
+        if "may be cut" in note:
+            say(f"Note: {note}")
     if request.quiet:
         for notice in context["warnings"]:
             if notice["level"] != "note":

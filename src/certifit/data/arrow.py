@@ -140,7 +140,8 @@ class ArrowSource(Source):
         if column.null_count:
             at = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
             raise ValueError(f"Column {name!r} is empty at {self.place(first_row + at)}. Remove such rows first.")
-        values = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
+        # Whole numbers beyond 2^53 become the nearest float64, as they do in an array.
+        values = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         if not np.isfinite(values).all():
             at = int(np.flatnonzero(~np.isfinite(values))[0])
             raise ValueError(f"Column {name!r} is NaN or infinite at {self.place(first_row + at)}.")

@@ -24,11 +24,13 @@ from certifit.data.columns import Array
 from certifit.data.formats.paths import listed
 from certifit.data.roles import Roles, features
 from certifit.data.source import Batches
+from certifit.runtime import check_memory
 
 AnyPath = str | PathLike[str]
 Item = TypeVar("Item")
 
 _BATCH_ROWS = 65_536
+_COLUMN_BYTES = 160  # of a column whatever the model: its name, and some ten numbers
 
 
 def scan_csv(
@@ -103,8 +105,9 @@ def scan_svmlight(path: AnyPath, *, zero_based: bool = False, n_features: int | 
     from certifit.data.formats.svmlight import SvmlightFile
 
     file = SvmlightFile(listed(path, (".svm", ".svmlight", ".libsvm"))[0], zero_based, n_features)
-    names = [f"x{j}" for j in range(file.n_features)]
-    return SvmlightSource(file, names)
+    what = f"A weight, a scale and a name for each of the {file.n_features:,} columns of {file.path!r}"
+    check_memory(_COLUMN_BYTES * file.n_features, what, "Its largest index may be wrong; n_features= sets a limit.")
+    return SvmlightSource(file, [f"x{j}" for j in range(file.n_features)])
 
 
 class Files(Protocol):

@@ -56,7 +56,7 @@ def fit_source(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any = Non
     if getattr(model, "encoder", None) is not None:
         return _fit_table(model, _table(X), y, sample_weight, (offset, exposure))
     refuse_kinds(X)
-    X, y = validate_data(model, _canonical(X), y, **_ROWS, y_numeric=True, multi_output=False)
+    X, y = validate_data(model, canonical(X), y, **_ROWS, y_numeric=True, multi_output=False)
     try:
         y = np.ascontiguousarray(y, dtype=np.float64)
     except ValueError as error:
@@ -80,7 +80,7 @@ def unlabelled_source(model: Any, X: Any, sample_weight: Any) -> Source:
     if getattr(model, "encoder", None) is not None:
         return _unlabelled_table(model, _table(X), sample_weight)
     refuse_kinds(X)
-    X = validate_data(model, _canonical(X), **_ROWS)
+    X = validate_data(model, canonical(X), **_ROWS)
     weight = None if sample_weight is None else checked_weight(sample_weight, X.shape[0])
     return Memory(_core_array(X), None, weight, _names_of(model))
 
@@ -109,7 +109,7 @@ def class_source(
     if getattr(model, "encoder", None) is not None:
         return _class_table(model, _table(X), y, sample_weight, known, (offset, exposure))
     refuse_kinds(X)
-    X, y = validate_data(model, _canonical(X), y, **_ROWS, multi_output=False)
+    X, y = validate_data(model, canonical(X), y, **_ROWS, multi_output=False)
     weight = None if sample_weight is None else checked_weight(sample_weight, len(y))
     classes, codes = coded(y, weight, known)
     own = checked_offset(offset, exposure, len(codes))
@@ -122,7 +122,7 @@ def predict_rows(model: Any, X: Any, offset: Any = None, exposure: Any = None) -
         rows = _table(X)
     else:
         refuse_kinds(X)
-        rows = _core_array(validate_data(model, _canonical(X), reset=False, ensure_min_samples=0, **_ROWS), _COUNTS)
+        rows = _core_array(validate_data(model, canonical(X), reset=False, ensure_min_samples=0, **_ROWS), _COUNTS)
     return Block(rows, None, None, offset=checked_offset(offset, exposure, rows.shape[0]))
 
 
@@ -308,7 +308,7 @@ _ROWS: dict[str, Any] = {
 }
 
 
-def _canonical(X: Any) -> Any:
+def canonical(X: Any) -> Any:
     """A sparse matrix checked entry by entry and in canonical CSR form; anything else unchanged."""
     if not sp.issparse(X):
         return X

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
@@ -30,13 +31,13 @@ class Roles:
 
 def features(names: Sequence[str], roles: Roles, columns: Sequence[str] | None, where: str) -> list[str]:
     """The feature columns, in order: the given ones, or all without another role. Every name is checked."""
-    repeated = sorted({name for name in names if list(names).count(name) > 1})
-    if repeated:
+    if repeated := repeated_names(names):
         raise ValueError(f"{where} has more than one column named {repeated}. Rename them.")
-    taken = roles.columns()
+    taken, known = roles.columns(), set(names)
     chosen = [name for name in names if name not in taken] if columns is None else list(columns)
     for name in [*taken, *chosen]:
-        refuse_unknown(name, names, where)
+        if name not in known:
+            refuse_unknown(name, names, where)
     for role, name in roles.named().items():
         if name in chosen:
             raise ValueError(f"{name!r} cannot be a feature and the {role} at once.")
@@ -48,6 +49,11 @@ def features(names: Sequence[str], roles: Roles, columns: Sequence[str] | None, 
     if not chosen:
         raise ValueError(f"{where} has no feature columns beside {taken}.")
     return chosen
+
+
+def repeated_names(names: Sequence[str]) -> list[str]:
+    """Names that occur more than once, sorted."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def refuse_unknown(name: str, names: Sequence[str], where: str) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from certifit.data.columns import Array, Columns
+from certifit.runtime import memory_limit
 
 
 class Adds(Protocol):
@@ -227,8 +228,9 @@ class Source:
         """The same rows in memory, where they are files of no more than so many bytes; else this source."""
         return self
 
-    def gather(self, limit_bytes: int = 8 << 30) -> Block:
-        """All rows as one block, or a refusal."""
+    def gather(self, limit_bytes: int | None = None) -> Block:
+        """All rows as one block, or a refusal; no limit is that of `memory`."""
+        limit_bytes = memory_limit() if limit_bytes is None else limit_bytes
         runs = []
         size = 0
         for run in self.runs():
@@ -236,8 +238,8 @@ class Source:
             size += run.X.data.nbytes if hasattr(run.X, "data") else 8 * run.n_rows * self.n_features
             if size > limit_bytes:
                 raise MemoryError(
-                    f"This fit needs all rows in memory and they exceed {limit_bytes >> 30} GiB. "
-                    "Use fewer columns than rows, or sample rows."
+                    f"This fit needs all rows in memory and they exceed the limit of {limit_bytes / 2**30:.3g} GiB. "
+                    "Use fewer columns than rows, sample rows, or allow more with certifit.memory(bytes)."
                 )
         return join(runs)
 

@@ -132,7 +132,7 @@ class Shape:
     def of(column: pa.Array) -> Shape:
         """Of a column; what is no number (a date) has no shape and is not whole."""
         try:
-            y = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
+            y = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         except pa.ArrowException:
             return Shape(low=-np.inf, is_whole=False)
         if not len(y):

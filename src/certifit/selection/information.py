@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from certifit.data.columns import Array
 from certifit.data.frames import frame_table, is_frame
-from certifit.data.gate import refuse_nonfinite, refuse_offset, unchanged_on_error
+from certifit.data.gate import canonical, refuse_nonfinite, refuse_offset, unchanged_on_error
 from certifit.data.kinds import refuse_kinds
 from certifit.data.source import Memory, Source
 from certifit.maps.rows import input_names, set_names
@@ -113,7 +113,13 @@ class MutualInformationFilter(SelectorMixin, BaseEstimator):
             else:
                 refuse_kinds(X)
                 X, y = validate_data(
-                    self, X, y, accept_sparse="csc", dtype="numeric", ensure_all_finite=False, ensure_min_samples=2
+                    self,
+                    canonical(X),
+                    y,
+                    accept_sparse="csc",
+                    dtype="numeric",
+                    ensure_all_finite=False,
+                    ensure_min_samples=2,
                 )
                 found = self._of_array(X, y)
             self._store(found)
@@ -126,7 +132,7 @@ class MutualInformationFilter(SelectorMixin, BaseEstimator):
             raise TypeError(
                 "transform takes arrays and frames. Scan again with columns=list(filter.get_feature_names_out())."
             )
-        return super().transform(X)
+        return super().transform(X if is_frame(X) else canonical(X))
 
     def _of_source(self, source: Source, y: Any) -> Scores:
         if y is not None:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from certifit.data.columns import Array
 from certifit.data.frames import frame_table, is_frame
-from certifit.data.gate import refuse_nonfinite
+from certifit.data.gate import canonical, refuse_nonfinite
 from certifit.data.kinds import refuse_kinds
 from certifit.data.source import Memory, Source
 
@@ -45,7 +45,7 @@ def checked_array(selector: Any, X: Any, y: Any = "no_validation", reset: bool =
     if reset and y is None and tags.target_tags.required:
         validate_data(selector, X, y)  # its words are the ones that users know
     return validate_data(
-        selector, X, reset=reset, accept_sparse="csr" if tags.input_tags.sparse else False,
+        selector, canonical(X), reset=reset, accept_sparse="csr" if tags.input_tags.sparse else False,
         dtype=None if tags.input_tags.string else "numeric", ensure_all_finite=False, ensure_min_samples=int(reset),
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from certifit.data.cells import ByRow, Cells
 from certifit.data.columns import Array, Codes, Columns, Csr
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
-from certifit.runtime import core, n_threads
+from certifit.runtime import check_memory, core, n_threads
 from certifit.statistics.gram import Scaling, summed
 from certifit.statistics.state_moments import dense_rows
 
@@ -144,6 +144,7 @@ def cell_moments(source: Source, cells: Cells, scaling: Scaling | None = None) -
     A third one is about the heaviest row of each cell, where columns vary by less than their means are rounded, or not
     at all: the latter have squares of exactly 0.
     """
+    _check_table(source, cells, 3)
     if scaling is None:
         moments: CellMoments = summed(source, True, False, partial(_of_run, cells=cells))
     else:
@@ -168,6 +169,13 @@ def cell_moments(source: Source, cells: Cells, scaling: Scaling | None = None) -
 def column_spreads(source: Source, centred: bool) -> Array:
     """Standard deviation of every column, root mean square where not centred; 1 for one that does not vary."""
     return np.asarray(cell_moments(source, ByRow(1, 0)).spreads(centred)[0])
+
+
+def _check_table(source: Source, cells: Cells, n_tables: int) -> None:
+    """Refuse sums of cells x columns that are beyond the limit of memory: a table per thread, and the result."""
+    k, d = cells.n_cells, source.n_features
+    n_bytes = 8.0 * n_tables * k * d * (n_threads() + 1)
+    check_memory(n_bytes, f"A table of {k:,} classes x {d:,} columns", "Use fewer classes or fewer columns.")
 
 
 @dataclass(frozen=True)
@@ -234,6 +242,7 @@ class CellCounts:
 
 def cell_counts(source: Source, cells: Cells, threshold: float | None = None) -> CellCounts:
     """Sums of x, or of (x > threshold), by cell: one pass."""
+    _check_table(source, cells, 1)
     first = source.first_block()
     if threshold is not None and threshold < 0 and _is_sparse(first.X):
         raise ValueError(f"binarize must be >= 0 for sparse X, or all that is not stored counts. Got {threshold}.")

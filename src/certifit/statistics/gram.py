@@ -18,7 +18,7 @@ from certifit.data.cells import Cells
 from certifit.data.columns import Array, Codes, Columns, Csr, Segment
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
-from certifit.runtime import core, n_threads
+from certifit.runtime import check_memory, core, n_threads
 from certifit.statistics import twofold as tf
 
 NEAR_SHARE = 1e-3  # of a column's squares: squares about its mean below this share lose digits in float64
@@ -272,12 +272,14 @@ class CellGrams:
 
 def cell_grams(source: Source, cells: Cells, centred: bool, twofold: bool = False) -> CellGrams:
     """The Gram statistics of the cells of a source: one pass, as for `gram`."""
+    check_square(source, twofold, cells.n_cells)
     total: CellGrams = summed(source, centred, twofold, partial(_of_cells, cells=cells))
     return total
 
 
 def gram(source: Source, centred: bool, twofold: bool = False) -> Gram:
     """The Gram statistic of a source: one pass, a second one only if block 0 misled about the scales."""
+    check_square(source, twofold)
     total: Gram = summed(source, centred, twofold, _of_run)
     refuse_no_weight(total.sum_weight)
     return total
@@ -297,6 +299,15 @@ def centred_gram(source: Source) -> Gram:
     f = partial(_of_run, scaling=scaling, twofold=True, block_rows=source.block_rows)
     again: Gram = source.reduce(f)
     return again.about(again.means())
+
+
+def check_square(source: Source, twofold: bool = False, n_cells: int = 1) -> None:
+    """Refuse a matrix of columns x columns that is beyond the limit of memory: a sum per thread, and the result."""
+    d = source.n_features
+    n_bytes = 8.0 * (1 + twofold) * n_cells * (d + 2) ** 2 * (n_threads() + 1)
+    of_cells = f" for each of {n_cells:,} parts of the rows" if n_cells > 1 else ""
+    what = f"A matrix of {d:,} x {d:,} columns{of_cells}"
+    check_memory(n_bytes, what, "Use fewer columns (columns=, a lower degree, a feature filter such as Lasso).")
 
 
 def refuse_no_weight(sum_weight: float, what: str = "The rows") -> None:

@@ -16,7 +16,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
 from certifit.statistics import row_losses
-from certifit.statistics.gram import Scaling
+from certifit.statistics.gram import Scaling, check_square
 from certifit.statistics.row_curvature import in_large_blocks
 
 
@@ -69,6 +69,8 @@ class At:
 def oracle(source: Source, at: At, hessian: bool = False, cells: Cells | None = None) -> Oracle:
     """The statistic of a source: one pass."""
     of_run = _of_run if at.loss.code is not None else _of_run_in_python
+    if hessian:
+        check_square(source, n_cells=1 if cells is None else cells.n_cells)
     blocks = source if hessian else in_large_blocks(source)
     f = partial(of_run, at=at, hessian=hessian, cells=cells, block_rows=blocks.block_rows)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -13,8 +13,8 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source, tree_sum
-from certifit.runtime import core, n_threads
-from certifit.statistics.gram import Scaling
+from certifit.runtime import check_memory, core, n_threads
+from certifit.statistics.gram import Scaling, check_square
 from certifit.statistics.row_curvature import in_large_blocks
 
 
@@ -37,6 +37,14 @@ class Mixture:
     share: float
 
 
+def check_size(source: Source, n_classes: int) -> None:
+    """Refuse what a fit needs beyond the limit of memory: some ten points, and a square of classes for its proof."""
+    k, d = n_classes, source.n_features
+    n_bytes = 8.0 * k * ((d + 1) * (10 + n_threads()) + k * (n_threads() + 1))
+    what = f"A softmax regression of {k:,} classes on {d:,} columns"
+    check_memory(n_bytes, what, "Use fewer classes (is the target a number or an identifier?), or naive Bayes.")
+
+
 def class_weights(source: Source, n_classes: int) -> tuple[Array, int]:
     """Weight of every class, and the number of rows that have one: one pass over the labels."""
     weights, n_rows = source.reduce(partial(_labels_of_run, n_classes=n_classes, block_rows=source.block_rows)).parts
@@ -57,6 +65,7 @@ def product(source: Source, scaling: Scaling, point: Array, direction: Array) ->
 
 def pairs(source: Source, scaling: Scaling, point: Array) -> Array:
     """sum_i w_i p_ik p_il (x_i, 1)(x_i, 1)' for all classes k < l: one pass that costs as many Gram matrices."""
+    check_square(source, n_cells=point.shape[1] * (point.shape[1] - 1) // 2)
     (found,) = _summed(source, partial(_pairs_of_run, scaling=scaling, point=point))
     return np.asarray(found)
 

@@ -74,6 +74,8 @@ class Strengths:
             lower, upper = (np.ascontiguousarray(bound * move) for bound in (self.lower, self.upper))
             strengths = np.minimum(alphas * units.size * self._mixed(units), LARGEST_PENALTY)
         ratio = self.l1_ratio * units.y_scale / self._mixed(units)
+        if self.l1_ratio > 0:  # so small an l1 part changes no weight, but must not vanish
+            ratio = max(ratio, float(np.finfo(np.float64).tiny))
         return np.ascontiguousarray(strengths), ratio, np.ascontiguousarray(self.factors), lower, upper
 
     def within(self, state: Weights) -> Weights:

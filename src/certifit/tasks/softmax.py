@@ -53,6 +53,7 @@ class SoftmaxRegression:
             )
         self.source, self.n_classes, self.fit_intercept = source, n_classes, fit_intercept
         self._alpha, self.standardize = alpha, standardize
+        sums.check_size(source, n_classes)
         self.scaling = self._scaling()
 
     @cached_property

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from certifit.data.formats import csv_types
 from certifit.data.formats.csv_reader import BLOCK, BadRow, Reader, Skipped, Text, last_number, line_of, short
-from certifit.data.formats.paths import Unchanged
+from certifit.data.formats.paths import Unchanged, refused_memory
 from certifit.data.roles import refuse_unknown
 
 __all__ = ["CsvFiles", "Text"]
@@ -69,7 +69,6 @@ class CsvFiles:
         schema = pa.schema([(name, self.types[name]) for name in columns])
         bad = Skipped(self.bad_rows)
         for path in self.paths:
-            self.unchanged.check(path)
             read = 0
             for batch in self._read(path, types, bad):
                 kept = self._kept(batch, path, read, bad) if self.lenient else batch
@@ -143,6 +142,7 @@ class CsvFiles:
         return {name: pa.string() if name in self.lenient else kind for name, kind in types.items()}
 
     def _read(self, path: str, types: dict[str, pa.DataType], bad: Skipped) -> Iterator[pa.RecordBatch]:
+        self.unchanged.check(path)
         try:
             with Reader(path, self.text, types, list(types), bad) as reader:
                 yield from reader.batches()
@@ -154,6 +154,7 @@ class CsvFiles:
                     )
                 if not reader.complete and path not in self.cut:
                     self.cut.append(path)
+                self.unchanged.check(path, reader.file.digest)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise self._explained(error, path, types, bad) from error
 
@@ -181,6 +182,8 @@ class CsvFiles:
     def _explained(self, error: Exception, path: str, types: Mapping[str, Any], bad: Skipped) -> Exception:
         """The error of the parser in words, with its line."""
         said = str(error)
+        if isinstance(error, MemoryError):
+            return refused_memory(path, error)
         if bad.refused is not None:
             return ValueError(self._too_many(bad.refused))
         if found := _CELL_ERROR.search(said):
@@ -225,8 +228,9 @@ class _BadCell(ValueError):
 
 
 def _same_header(path: str, header: Sequence[str], first: str, expected: Sequence[str]) -> None:
-    missing = [name for name in expected if name not in header]
-    extra = [name for name in header if name not in expected]
+    own, known = set(header), set(expected)
+    missing = [name for name in expected if name not in own]
+    extra = [name for name in header if name not in known]
     if missing or extra:
         what = f"lacks column {missing[0]!r}" if missing else f"has a column {extra[0]!r}"
         raise ValueError(f"{path!r} {what}, unlike {first!r}. All files of a scan need the same header.")

@@ -17,6 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
+from certifit.data.formats.paths import digested
+from certifit.data.roles import repeated_names
+
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "-NaN", "null", "NULL")
 BLOCK = 1 << 20
 END = "certifit: end of file"
@@ -51,8 +54,7 @@ class Text:
             raise ValueError(f"{path!r} is empty. A CSV file begins with a line of column names.")
         if any("\udc80" <= letter <= "\udcff" for name in header for letter in name):
             raise ValueError(f"{path!r}: the header is not {encoding} text. Pass encoding=, such as 'latin1'.")
-        repeated = sorted({name for name in header if header.count(name) > 1})
-        if repeated:
+        if repeated := repeated_names(header):
             raise ValueError(f"{path!r} has more than one column named {repeated}. Rename them.")
         return Text(found, encoding, missing, tuple(header))
 
@@ -172,6 +174,7 @@ class _WithEnd(io.RawIOBase):
         self.inner = _opened(path)
         self.end = end.encode(encoding)
         self.last = b"\n"
+        self.digest = 0  # of what was read so far
 
     def readable(self) -> bool:
         """Yes."""
@@ -184,6 +187,7 @@ class _WithEnd(io.RawIOBase):
         data = self.inner.read(len(buffer))
         if data:
             self.last = data[-1:]
+            self.digest = digested(data, self.digest)
         else:
             self.inner.close()
             self.inner, data = None, self.end

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from certifit.data.formats.parquet_check import Damaged, Footer, check_schema
-from certifit.data.formats.paths import Unchanged
+from certifit.data.formats.paths import Unchanged, refused_memory
+from certifit.data.roles import repeated_names
 
 _BUFFER = 1 << 20
 
@@ -60,6 +61,7 @@ class ParquetFiles:
                     read += batch.num_rows
                     chosen = batch.select(list(columns)).replace_schema_metadata(None)
                     yield chosen if chosen.schema.equals(schema) else chosen.cast(schema)
+            self.unchanged.check(path)
             if read != n_rows:
                 raise ValueError(f"{path!r} is corrupt: it has {read} rows and says {n_rows}.")
 
@@ -84,6 +86,8 @@ def _opened(path: str) -> Iterator[Any]:
     try:
         with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False, buffer_size=_BUFFER) as file:
             yield file
+    except MemoryError as error:  # pyarrow's own is an ArrowException too
+        raise refused_memory(path, error) from error
     except PermissionError as error:
         raise ValueError(f"{path!r} could not be read: {error.strerror}.") from error
     except (pa.ArrowException, Damaged, OSError, RuntimeError, UnicodeDecodeError) as error:
@@ -93,8 +97,7 @@ def _opened(path: str) -> Iterator[Any]:
 def _schema(path: str, file: Any) -> pa.Schema:
     schema = file.schema_arrow.remove_metadata()
     check_schema(schema, file.metadata)
-    names = schema.names
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
+    if repeated := repeated_names(schema.names):
         raise ValueError(f"{path!r} has more than one column named {repeated}. Rename them.")
     return schema
 
@@ -102,10 +105,11 @@ def _schema(path: str, file: Any) -> pa.Schema:
 def _common(paths: list[str], schemas: list[pa.Schema]) -> pa.Schema:
     """The schema of all files; a difference is named. A column without a value (type null) may be of any type."""
     names = schemas[0].names
-    types: dict[str, pa.DataType] = {}
+    expected, types = set(names), dict[str, pa.DataType]()
     for path, schema in zip(paths, schemas, strict=True):
-        missing = [name for name in names if name not in schema.names]
-        extra = [name for name in schema.names if name not in names]
+        own = set(schema.names)
+        missing = [name for name in names if name not in own]
+        extra = [name for name in schema.names if name not in expected]
         if missing or extra:
             what = f"lacks column {missing[0]!r}" if missing else f"has a column {extra[0]!r}"
             raise ValueError(f"{path!r} {what}, unlike {paths[0]!r}. All files of a scan need the same columns.")

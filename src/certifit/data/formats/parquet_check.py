@@ -120,8 +120,9 @@ def _reads_as(written: pa.DataType, found: pa.DataType, version: str) -> bool:
 
     Seconds become milliseconds, old files round, and large text in a dictionary (a category of pandas) becomes text.
     """
-    if pa.types.is_dictionary(written) and pa.types.is_dictionary(found):
-        return bool(_short(written.value_type) == _short(found.value_type))
+    if pa.types.is_dictionary(written):  # numbers in a dictionary are found as numbers
+        values = found.value_type if pa.types.is_dictionary(found) else found
+        return bool(_short(written.value_type) == _short(values)) or _reads_as(written.value_type, values, version)
     if written == found or pa.types.is_nested(written) or isinstance(written, pa.BaseExtensionType):
         return True
     if pa.types.is_temporal(written):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import zlib
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -48,20 +49,33 @@ def _of_folder(folder: str, endings: Sequence[str]) -> list[str]:
 
 
 class Unchanged:
-    """Size and time of files; `check` refuses one that changed since."""
+    """What tells files from others: place, size, times and the digest of a pass. One that changed since is refused."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.seen = {path: _stamp(path) for path in paths}
+        self.digests: dict[str, int] = {}
 
-    def check(self, path: str) -> None:
-        """Raise if the file is another one than at the start."""
-        if _stamp(path) != self.seen[path]:
+    def check(self, path: str, digest: int | None = None) -> None:
+        """Raise if the file is another one than at the start. digest: of all its bytes, after a pass."""
+        is_other = digest is not None and self.digests.setdefault(path, digest) != digest
+        if is_other or _stamp(path) != self.seen[path]:
             raise ValueError(f"{path!r} changed since it was scanned. Scan it again.")
 
 
-def _stamp(path: str) -> tuple[int, int]:
+def refused_memory(path: str, error: Exception) -> MemoryError:
+    """What to say where the rows of a file do not fit into memory; its bytes may be sound."""
+    said = str(error).strip().rstrip(".") or "no memory is left"
+    return MemoryError(f"{path!r} could not be read: {said}. Close other programs, or read fewer columns (columns=).")
+
+
+def digested(data: bytes | memoryview, before: int = 0) -> int:
+    """A digest of bytes that goes on from that of those before them: CRC-32, at a few GB per second."""
+    return zlib.crc32(data, before)
+
+
+def _stamp(path: str) -> tuple[int, ...]:
     try:
         found = os.stat(path)
     except OSError as error:
         raise ValueError(f"{path!r} could not be read: {error.strerror}.") from error
-    return found.st_size, found.st_mtime_ns
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from certifit.data.formats.paths import Unchanged
+from certifit.data.formats.paths import Unchanged, digested, refused_memory
 from certifit.data.source import Block
 
 _CHUNK = 4 << 20
@@ -23,7 +24,7 @@ class SvmlightFile:
     def __init__(self, path: str, zero_based: bool, n_features: int | None) -> None:
         self.path, self.zero_based = path, bool(zero_based)
         self.unchanged = Unchanged([path])
-        self.has_queries = False
+        self.has_queries = self.is_cut = False
         self.n_rows: int | None = None
         self.n_features = 0 if n_features is None else int(n_features)
         if n_features is None:
@@ -34,11 +35,13 @@ class SvmlightFile:
     @property
     def notes(self) -> list[str]:
         """What a report should say."""
-        return ["The file groups rows by qid, which was ignored."] if self.has_queries else []
+        notes = ["The file groups rows by qid, which was ignored."] if self.has_queries else []
+        if self.is_cut:
+            notes.append(f"{self.path!r} does not end with a line break: its last row may be cut.")
+        return notes
 
     def blocks(self) -> Iterator[Block]:
         """All rows."""
-        self.unchanged.check(self.path)
         for first_line, chunk in self._chunks():
             X, y = self._parsed(chunk, first_line, self.n_features)
             if len(y):
@@ -65,6 +68,8 @@ class SvmlightFile:
             X, y = load_svmlight_file(io.BytesIO(chunk), n_features=n_features, zero_based=self.zero_based)
             if X.nnz and X.indices.min() < 0:
                 raise ValueError("index below the first")
+            if not np.isfinite(y).all():
+                raise ValueError("a label is not finite")
         except (ValueError, OverflowError, IndexError) as error:
             raise ValueError(self._fault(chunk, first_line) or f"{self.path!r}: {error}") from error
         return X, y
@@ -79,25 +84,31 @@ class SvmlightFile:
 
     def _chunks(self) -> Iterator[tuple[int, bytes]]:
         """Whole lines, some megabytes at a time, with the number of the first."""
-        first_line, rest = 1, b""
+        self.unchanged.check(self.path)
+        first_line, rest, digest = 1, b"", 0
         try:
             with pa.input_stream(self.path, compression="detect") as file:
                 while data := bytes(file.read(_CHUNK)):
+                    digest = digested(data, digest)
                     lines, newline, tail = (rest + data).rpartition(b"\n")
                     rest = tail
                     if newline:
                         yield first_line, lines + newline
                         first_line += lines.count(b"\n") + 1
+        except MemoryError as error:
+            raise refused_memory(self.path, error) from error
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{self.path!r} could not be read: {error}") from error
+        self.is_cut = bool(rest.strip())
         if rest:
             yield first_line, rest
+        self.unchanged.check(self.path, digest)
 
 
 def _wrong(cells: list[str], zero_based: bool, n_features: int) -> str | None:
     """What is wrong with the cells of a line, or None."""
-    if cells and not _is_number(cells[0]):
-        return f"the label must be a number. Got {cells[0]!r}."
+    if wrong_label := _wrong_label(cells[0] if cells else "0"):
+        return wrong_label
     before = -1
     for cell in (cell for cell in cells[1:] if not cell.startswith("qid:")):
         index, colon, value = cell.partition(":")
@@ -111,6 +122,12 @@ def _wrong(cells: list[str], zero_based: bool, n_features: int) -> str | None:
         if n_features and before >= n_features + (not zero_based):
             return f"index {index} is beyond n_features={n_features}."
     return None
+
+
+def _wrong_label(label: str) -> str | None:
+    if label.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        return f"the label (the target) must be finite. Got {label!r}. Remove such rows."
+    return None if _is_number(label) else f"the label must be a number. Got {label!r}."
 
 
 def _is_number(text: str) -> bool:

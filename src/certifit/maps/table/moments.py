@@ -21,6 +21,7 @@ from certifit.maps.table.reading import as_text
 WORD = 1 << 64
 _PIECE = 8192  # rows whose intermediate results stay in the cache
 _WIDEST_RANGE = 1024  # whole numbers within such a range are counted one by one
+_LARGEST_WHOLE = 2.0**62  # beyond it numbers are not counted as int64
 _HASHED_LEVELS = 10_000
 
 
@@ -95,7 +96,7 @@ def moments(values: Array, valid: Array | None, keys: Array, weight: Array | Non
     is_increasing = _increase(present[:_PIECE]) and _increase(values if valid is None else values[valid])
     with np.errstate(over="ignore", invalid="ignore"):
         about = float(squares.sum() + (weights * (means - mean) ** 2).sum())
-    is_narrow = is_whole and upper - lower <= _WIDEST_RANGE
+    is_narrow = is_whole and upper - lower <= _WIDEST_RANGE and max(-lower, upper) < _LARGEST_WHOLE
     return Moments(
         count=int(columns[0].sum()),
         weight=total,

@@ -20,7 +20,7 @@ from certifit.data.source import RowError, Source
 from certifit.maps.text.parameters import check_parameters
 from certifit.maps.text.reading import Texts, arrow_texts, n_texts, read_texts, refuse_invalid
 from certifit.maps.text.stop_words import stop_words, warn_of_idle
-from certifit.maps.text.terms import Limits, Reading, Terms, count_texts, found
+from certifit.maps.text.terms import Limits, Reading, Terms, check_lengths, count_texts, found
 from certifit.runtime import core, n_threads
 
 _INT32 = np.iinfo(np.int32).max
@@ -292,6 +292,7 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
         return _csr(entries, n_columns)
 
     def _hashed(self, texts: Texts) -> Any:
+        check_lengths(texts, self._reading, with_letters=False)
         left_out = list(self._reading.stop_words)
         rules = self._signed, self._limits.binary
         return core.hash_terms(texts, self._reading.core, left_out, self._n_hash, *rules, n_threads())

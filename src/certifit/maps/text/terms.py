@@ -14,9 +14,11 @@ from certifit.data.arrow import one_chunk
 from certifit.data.columns import Array
 from certifit.data.source import Block, RowError
 from certifit.maps.text.reading import Texts, arrow_texts, n_texts, refuse_invalid
-from certifit.runtime import core, n_threads
+from certifit.runtime import check_memory, core, n_threads
 
 Result = TypeVar("Result")
+_REPEATED = 8  # terms of so few words may occur again and again
+_TERM_BYTES, _WORD_BYTES = 64, 6  # of a term in the tables of the core, and of a word of its text
 
 
 @dataclass(frozen=True)
@@ -120,8 +122,34 @@ def _of_block(block: Block, column: str, reading: Reading, use: Callable[[Texts]
         raise RowError(error.before, int(rows[error.row]) + block.first_row, error.after) from None
 
 
+def check_lengths(texts: Texts, reading: Reading, with_letters: bool) -> None:
+    """Refuse terms of so many words that they outgrow the memory. Those of 9 words or more hardly ever repeat.
+
+    A text of m words has m - n + 1 terms of n words.
+    """
+    least, most = reading.ngram_range
+    if most <= _REPEATED:
+        return
+    m = _word_counts(texts).astype(np.float64)
+    n = np.minimum(most, m)
+    first = np.minimum(max(least, _REPEATED + 1), n + 1)
+    n_terms = (n - first + 1) * (2 * m - n - first + 2) / 2  # sum over n of m - n + 1
+    n_bytes = float(np.sum(n_terms * (_TERM_BYTES + with_letters * _WORD_BYTES * (first + n) / 2)))
+    check_memory(n_bytes, f"Terms of up to {most:,} words", "Lower the largest number of ngram_range.")
+
+
+def _word_counts(texts: Texts) -> Array:
+    """Words of every text, roughly: what spaces and line breaks separate."""
+    if isinstance(texts, list):
+        return np.array([len(text.split()) for text in texts], dtype=np.int64)
+    letters, offsets = texts
+    is_gap = np.concatenate([[0], np.cumsum(np.isin(letters, (9, 10, 13, 32)), dtype=np.int64)])
+    return np.diff(is_gap[offsets]) + 1
+
+
 def found(texts: Texts, reading: Reading, limits: Limits | None, *, with_matrix: bool) -> tuple[Terms, Any]:
     """The terms of these texts within the limits, and the entries of their matrix."""
+    check_lengths(texts, reading, with_letters=True)
     low, high = (1, math.inf) if limits is None else limits.bounds(n_texts(texts))
     most = -1 if limits is None or limits.max_features is None else limits.max_features
     binary = limits is not None and limits.binary

@@ -1,0 +1,524 @@
+"""A legal call of every function of the compiled core, drawn at random: what the binding fuzz damages.
+
+CALLS: {function: draw}, draw(rng) -> the arguments by name. Sizes are small, empty ones among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from certifit.runtime import core
+
+Rng = np.random.Generator
+Arguments = dict[str, Any]
+CALLS: dict[str, Callable[[Rng], Arguments]] = {}
+
+NUMBERS = (np.float64, np.float32, np.int64, np.int32, np.int16, np.int8, np.uint64, np.uint32, np.uint16, np.uint8)
+WORDS = ("a", "ab", "the", "straße", "x1", "ÉTÉ", "", "日本", "long" * 9)
+
+
+def call(name: str) -> Callable[[Any], Any]:
+    def register(draw: Callable[[Rng], Arguments]) -> Callable[[Rng], Arguments]:
+        CALLS[name] = draw
+        return draw
+
+    return register
+
+
+def vector(rng: Rng, n: int) -> Any:
+    return rng.normal(size=n)
+
+
+def maybe(rng: Rng, value: Any) -> Any:
+    return value if rng.random() < 0.5 else None
+
+
+def threads(rng: Rng) -> int:
+    return int(rng.integers(1, 4))
+
+
+def block_rows(rng: Rng) -> int:
+    return int(rng.choice([1, 2, 7, 1024]))
+
+
+# Segments of rows, as `HeldRows` takes them.
+
+
+def _dense(rng: Rng, n: int) -> tuple[Any, ...]:
+    array = rng.normal(scale=3, size=(n, int(rng.integers(0, 6)))).astype(rng.choice(NUMBERS))
+    return ("dense", np.asfortranarray(array) if rng.random() < 0.3 else array)
+
+
+def _csr(rng: Rng, n: int) -> tuple[Any, ...]:
+    d = int(rng.choice([1, 3, 32, 33, 60]))
+    sizes = rng.integers(0, min(d, 5) + 1, size=n)
+    indices = [np.sort(rng.choice(d, size=size, replace=False)) for size in sizes]
+    index = rng.choice([np.int32, np.int64])
+    values = rng.normal(scale=3, size=int(sizes.sum())).astype(rng.choice([np.float64, np.float32, np.int32, np.int64]))
+    columns = np.concatenate([*indices, np.empty(0)]).astype(index)
+    return ("csr", values, columns, np.concatenate([[0], np.cumsum(sizes)]).astype(index), d)
+
+
+def _bitmap(rng: Rng, n: int) -> tuple[Any, int]:
+    if rng.random() < 0.3:
+        return None, 0
+    offset = int(rng.integers(0, 12))
+    return rng.integers(0, 256, size=(offset + n + 7) // 8).astype(np.uint8), offset
+
+
+def _number(rng: Rng, n: int) -> tuple[Any, ...]:
+    return ("number", rng.normal(scale=3, size=n).astype(rng.choice(NUMBERS)), *_bitmap(rng, n), float(rng.normal()))
+
+
+def _bits(rng: Rng, n: int) -> tuple[Any, ...]:
+    return ("bits", rng.integers(0, 256, size=(n + 7) // 8).astype(np.uint8), 0, *_bitmap(rng, n), 0.5)
+
+
+def _missing(rng: Rng, n: int) -> tuple[Any, ...]:
+    return ("missing", *_bitmap(rng, n))
+
+
+def _codes(rng: Rng, n: int) -> tuple[Any, ...]:
+    n_codes = int(rng.integers(1, 5))
+    codes = rng.integers(0, n_codes, size=n).astype(rng.choice(NUMBERS[2:]))
+    columns = np.arange(-1, n_codes - 1).astype(np.int32)
+    return ("codes", codes, columns, n_codes, *_bitmap(rng, n), int(rng.integers(-1, n_codes)))
+
+
+_WIDTH = {"dense": lambda s: s[1].shape[1], "csr": lambda s: s[4], "codes": lambda s: s[3]}
+
+
+def rows(rng: Rng, kinds: Any = (_dense, _csr, _number, _bits, _missing, _codes)) -> tuple[Any, int, int]:
+    """(segments, number of rows, number of columns)"""
+    n = int(rng.choice([0, 1, 2, 9, 40]))
+    segments = [rng.choice(kinds)(rng, n) for _ in range(rng.integers(1, 4))]
+    d = sum(_WIDTH.get(segment[0], lambda s: 1)(segment) for segment in segments)
+    return [("rows", n), *segments], n, d
+
+
+def thin_rows(rng: Rng) -> tuple[Any, int, int]:
+    x, n, d = rows(rng, (_codes,))
+    if rng.random() < 0.6:
+        n = int(rng.choice([0, 1, 9, 40]))
+        segment = _csr(rng, n)
+        segment = (*segment[:4], max(segment[4], 40))
+        return [segment], n, segment[4]
+    return x, n, d
+
+
+def _scaled(rng: Rng, d: int) -> Arguments:
+    return {"scale": np.abs(vector(rng, d)), "shift": vector(rng, d), "weight_scale": 1.0}
+
+
+def _sized(rng: Rng) -> Arguments:
+    return {"block_rows": block_rows(rng), "threads": threads(rng)}
+
+
+def _cells(rng: Rng, n: int, n_cells: int) -> Any:
+    return rng.integers(-1, n_cells, size=n).astype(np.int32)
+
+
+@call("gram")
+def _(rng: Rng) -> Arguments:
+    x, n, d = rows(rng)
+    y = {"x": x, "y": maybe(rng, vector(rng, n)), "weight": maybe(rng, np.abs(vector(rng, n))), "y_scale": 1.0}
+    twofold = bool(rng.random() < 0.5)
+    cells = {"cells": _cells(rng, n, 3), "n_cells": 3} if rng.random() < 0.3 else {}
+    return {**y, **_scaled(rng, d), "y_shift": 0.5, "twofold": twofold, **_sized(rng), **cells}
+
+
+@call("residual")
+def _(rng: Rng) -> Arguments:
+    x, n, d = rows(rng)
+    scaled = _scaled(rng, d)
+    del scaled["shift"]
+    return {
+        "x": x, "y": vector(rng, n), "weight": maybe(rng, np.abs(vector(rng, n))), "y_scale": 1.0, **scaled,
+        "weights": vector(rng, d), "intercept": 0.5, **_sized(rng),
+    }  # fmt: skip
+
+
+@call("residual_rows")
+def _(rng: Rng) -> Arguments:
+    x, n, d = rows(rng)
+    numbers = {"y": vector(rng, n), "scale": np.abs(vector(rng, d)), "weights": vector(rng, d)}
+    return {"x": x, **numbers, "y_scale": 1.0, "intercept": 0.5, "threads": threads(rng)}
+
+
+@call("project")
+def _(rng: Rng) -> Arguments:
+    x, _, d = rows(rng)
+    directions = rng.normal(size=(d, int(rng.integers(0, 9))))
+    return {
+        "x": x, "scale": np.abs(vector(rng, d)), "shift": vector(rng, d), "directions": directions,
+        "threads": threads(rng),
+    }  # fmt: skip
+
+
+@call("is_canonical_csr")
+def _(rng: Rng) -> Arguments:
+    _, _, indices, offsets, d = _csr(rng, 9)
+    return {"indices": indices, "offsets": offsets, "n_columns": d, "threads": threads(rng)}
+
+
+@call("exact_signs")
+@call("scores")
+def _(rng: Rng) -> Arguments:
+    x, _, d = rows(rng)
+    return {"x": x, "weights": vector(rng, d), "intercept": 0.5, "threads": threads(rng)}
+
+
+@call("row_squares")
+def _(rng: Rng) -> Arguments:
+    return {"x": rows(rng)[0], "threads": threads(rng)}
+
+
+@call("row_hashes")
+def _(rng: Rng) -> Arguments:
+    x, n, _ = rows(rng)
+    return {"x": x, "y": maybe(rng, vector(rng, n)), "offset": maybe(rng, vector(rng, n)), "threads": threads(rng)}
+
+
+@call("cell_sums")
+def _(rng: Rng) -> Arguments:
+    x, n, d = rows(rng)
+    k = int(rng.integers(1, 4))
+    shift = rng.normal(size=(k, d))
+    options = {"squares": bool(rng.random() < 0.5), "threshold": maybe(rng, 0.0)}
+    weight = maybe(rng, np.abs(vector(rng, n)))
+    numbers = {**_scaled(rng, d), "shift": shift, "cells": _cells(rng, n, k)}
+    return {"x": x, "weight": weight, **numbers, **options, **_sized(rng)}
+
+
+@call("linear_scores")
+def _(rng: Rng) -> Arguments:
+    x, _, d = rows(rng)
+    k = int(rng.integers(0, 7))
+    return {"x": x, "weights": rng.normal(size=(k, d)), "intercepts": vector(rng, k), "threads": threads(rng)}
+
+
+@call("quadratic_scores")
+def _(rng: Rng) -> Arguments:
+    x, _, d = rows(rng)
+    k = int(rng.integers(0, 4))
+    roots = rng.normal(size=(k, 1 if rng.random() < 0.5 else d, d))
+    numbers = {"means": rng.normal(size=(k, d)), "roots": roots, "constants": vector(rng, k)}
+    return {"x": x, **numbers, "threads": threads(rng)}
+
+
+def _codes_of(rng: Rng, n: int, k: int) -> Any:
+    return rng.integers(0, k, size=n).astype(np.float64)
+
+
+def _many(rng: Rng, d: int, k: int) -> Arguments:
+    return {**_scaled(rng, d), "weights": rng.normal(size=(d, k)), "intercepts": vector(rng, k), **_sized(rng)}
+
+
+@call("softmax_oracle")
+def _(rng: Rng) -> Arguments:
+    (x, n, d), k = rows(rng), int(rng.integers(1, 7))
+    return {"x": x, "y": _codes_of(rng, n, k), "weight": maybe(rng, np.abs(vector(rng, n))), **_many(rng, d, k)}
+
+
+@call("softmax_product")
+def _(rng: Rng) -> Arguments:
+    (x, n, d), k = rows(rng), int(rng.integers(1, 7))
+    direction = {"direction": rng.normal(size=(d, k)), "direction_intercepts": vector(rng, k)}
+    return {"x": x, "weight": maybe(rng, np.abs(vector(rng, n))), **_many(rng, d, k), **direction}
+
+
+@call("softmax_dual")
+def _(rng: Rng) -> Arguments:
+    (x, n, d), k = rows(rng), int(rng.integers(1, 7))
+    mixed = {"lift": vector(rng, k), "mix": np.full(k, 1 / k), "share": 0.5}
+    weight = maybe(rng, np.abs(vector(rng, n)))
+    return {"x": x, "y": _codes_of(rng, n, k), "weight": weight, **_many(rng, d, k), **mixed}
+
+
+@call("softmax_pairs")
+def _(rng: Rng) -> Arguments:
+    (x, n, d), k = rows(rng), int(rng.integers(1, 5))
+    return {"x": x, "weight": maybe(rng, np.abs(vector(rng, n))), **_many(rng, d, k)}
+
+
+def _loss(rng: Rng) -> Arguments:
+    return {"loss": int(rng.integers(0, 4)), "parameter": 1.0}
+
+
+@call("fold_oracle")
+def _(rng: Rng) -> Arguments:
+    (x, n, d), k, cells = rows(rng), int(rng.integers(1, 5)), int(rng.integers(1, 4))
+    folds = {"train": np.ones((k, cells)), "validation": np.ones((k, cells)), "cells": _cells(rng, n, cells)}
+    beside = {"weight": maybe(rng, np.abs(vector(rng, n))), "offset": maybe(rng, vector(rng, n))}
+    options = {**_loss(rng), "with_value": bool(rng.random() < 0.5)}
+    return {"x": x, "y": _codes_of(rng, n, 2), **beside, **_many(rng, d, k), **folds, **options}
+
+
+@call("oracle")
+def _(rng: Rng) -> Arguments:
+    x, n, d = rows(rng)
+    beside = {"weight": maybe(rng, np.abs(vector(rng, n))), "offset": maybe(rng, vector(rng, n))}
+    cells = {"cells": _cells(rng, n, 3), "n_cells": 3} if rng.random() < 0.3 else {}
+    options = {**_loss(rng), "with_hessian": bool(rng.random() < 0.5), **_sized(rng)}
+    weights = {"weights": vector(rng, d), "intercept": 0.5}
+    return {"x": x, "y": _codes_of(rng, n, 2), **beside, **_scaled(rng, d), **weights, **options, **cells}
+
+
+@call("weighted_sums")
+def _(rng: Rng) -> Arguments:
+    x, n, d = rows(rng)
+    beside = {"curvatures": maybe(rng, np.abs(vector(rng, n))), "weight": maybe(rng, np.abs(vector(rng, n)))}
+    cells = {"cells": _cells(rng, n, 3), "n_cells": 3} if rng.random() < 0.3 else {}
+    return {"x": x, "slopes": vector(rng, n), **beside, **_scaled(rng, d), **_sized(rng), **cells}
+
+
+@call("thin_oracle")
+def _(rng: Rng) -> Arguments:
+    x, n, d = thin_rows(rng)
+    scaled = _scaled(rng, d)
+    del scaled["shift"]
+    beside = {"weight": maybe(rng, np.abs(vector(rng, n))), "offset": maybe(rng, vector(rng, n))}
+    weights = {"weights": vector(rng, d), "intercept": 0.5}
+    return {"x": x, "y": _codes_of(rng, n, 2), **beside, **scaled, **weights, **_loss(rng), **_sized(rng)}
+
+
+@call("thin_product")
+def _(rng: Rng) -> Arguments:
+    x, n, d = thin_rows(rng)
+    numbers = {"curvatures": np.abs(vector(rng, n)), "scale": np.abs(vector(rng, d)), "direction": vector(rng, d + 1)}
+    return {"x": x, **numbers, **_sized(rng)}
+
+
+@call("thin_diagonal")
+def _(rng: Rng) -> Arguments:
+    x, n, d = thin_rows(rng)
+    return {"x": x, "curvatures": np.abs(vector(rng, n)), "scale": np.abs(vector(rng, d)), **_sized(rng)}
+
+
+@call("stochastic_pass")
+def _(rng: Rng) -> Arguments:
+    x, n, d = rows(rng)
+    beside = {"offset": maybe(rng, vector(rng, n)), "order": maybe(rng, rng.permutation(n).astype(np.int64))}
+    steps = {"schedule": int(rng.integers(0, 3)), "step": 0.1, "decay": 0.5, "batch_rows": block_rows(rng)}
+    state = {"weights": vector(rng, d), "intercept": 0.5, "sums": maybe(rng, np.zeros(d)), "sum_intercept": 0.0}
+    options = {"strengths": np.abs(vector(rng, d)), "fit_intercept": True, **_loss(rng), "n_steps": 3}
+    return {"x": x, "y": _codes_of(rng, n, 2), **beside, **steps, **state, **options}
+
+
+@call("perceptron_pass")
+def _(rng: Rng) -> Arguments:
+    x, n, d = rows(rng)
+    order = maybe(rng, rng.permutation(n).astype(np.int64))
+    options = {"threshold": 0.0, "step": 1.0, "fit_intercept": True, "weights": vector(rng, d), "intercept": 0.5}
+    return {"x": x, "y": _codes_of(rng, n, 2), "order": order, **options}
+
+
+@call("twofold_cholesky")
+def _(rng: Rng) -> Arguments:
+    d = int(rng.integers(0, 9))
+    root = rng.normal(size=(d, d))
+    return {"hi": root @ root.T, "lo": np.zeros((d, d)), "floor": np.full(d, 1e-9), "threads": threads(rng)}
+
+
+@call("twofold_solve")
+def _(rng: Rng) -> Arguments:
+    d, k = int(rng.integers(0, 9)), int(rng.integers(0, 4))
+    upper = np.triu(rng.normal(size=(d, d))) + 3 * np.eye(d)
+    right = {"b_hi": rng.normal(size=(d, k)), "b_lo": np.zeros((d, k))}
+    return {"upper_hi": upper, "upper_lo": np.zeros((d, d)), **right, "threads": threads(rng)}
+
+
+def _systems(rng: Rng) -> tuple[Arguments, int, int]:
+    k, n, d = int(rng.integers(0, 3)), 12, int(rng.integers(0, 12))
+    X, y = rng.normal(size=(k, n, d)), rng.normal(size=(k, n))
+    gram = np.ascontiguousarray(X.transpose(0, 2, 1) @ X)
+    moment = np.einsum("kij,ki->kj", X, y).reshape(k, d)
+    return {"gram": gram, "moment": moment, "square": (y * y).sum(axis=1)}, k, d
+
+
+def _penalty(rng: Rng, d: int) -> Arguments:
+    bound = float(rng.choice([0.1, np.inf]))
+    sides = {"lower": np.full(d, -bound), "upper": np.full(d, bound)}
+    return {"ratio": float(rng.choice([1.0, 0.5])), "factors": np.ones(d), **sides}
+
+
+@call("gram_lasso_path")
+def _(rng: Rng) -> Arguments:
+    systems, _, d = _systems(rng)
+    alphas = -np.sort(-np.abs(vector(rng, int(rng.integers(0, 4)))))
+    return {**systems, **_penalty(rng, d), "alphas": alphas, "tol": 1e-8, "max_iter": 100, "threads": threads(rng)}
+
+
+@call("gram_lasso_gaps")
+def _(rng: Rng) -> Arguments:
+    (systems, k, d), n = _systems(rng), int(rng.integers(0, 4))
+    weights = np.zeros((k, n, d))
+    return {**systems, **_penalty(rng, d), "alphas": np.abs(vector(rng, n)), "weights": weights, "threads": 1}
+
+
+@call("gram_alpha_max")
+def _(rng: Rng) -> Arguments:
+    systems, _, d = _systems(rng)
+    return {**systems, **_penalty(rng, d), "max_iter": 100, "threads": threads(rng)}
+
+
+@call("gram_lasso_step")
+def _(rng: Rng) -> Arguments:
+    d = int(rng.integers(0, 12))
+    root = rng.normal(size=(d, d + 2))
+    sides = {"lower": np.full(d, -np.inf), "upper": np.full(d, np.inf), "l1": np.full(d, 0.1)}
+    point = {"slope": vector(rng, d), "weights": np.zeros(d), "square": 1.0}
+    return {"gram": root @ root.T, **point, **sides, "max_iter": 100, "threads": threads(rng)}
+
+
+def _columns(rng: Rng, sparse: bool | None = None) -> tuple[tuple[Any, ...], int, int]:
+    n, d = int(rng.integers(1, 12)), int(rng.integers(1, 20))
+    if sparse or (sparse is None and rng.random() < 0.5):
+        sizes = rng.integers(0, n + 1, size=d)
+        index = np.int32 if sparse or rng.random() < 0.5 else np.int64
+        indices = np.concatenate([np.sort(rng.choice(n, size=size, replace=False)) for size in sizes])
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(index)
+        return ("csc", rng.normal(size=len(indices)), indices.astype(index), offsets, n), n, d
+    return ("dense", np.asfortranarray(rng.normal(size=(n, d)))), n, d
+
+
+def _wide(rng: Rng) -> tuple[Arguments, int]:
+    x, n, d = _columns(rng)
+    beside = {"weight": maybe(rng, np.abs(vector(rng, n)) + 0.1), "factor": maybe(rng, np.ones(d))}
+    sides = {"lower": maybe(rng, np.full(d, -0.1)), "upper": maybe(rng, np.full(d, 0.1))}
+    ratio = float(rng.choice([1.0, 0.5, 0.01]))
+    fit_intercept = bool(rng.random() < 0.5)
+    common = {"x": x, "y": vector(rng, n), "fit_intercept": fit_intercept, "ratio": ratio, "threads": threads(rng)}
+    return {**common, **beside, **sides}, d
+
+
+@call("wide_lasso_path")
+def _(rng: Rng) -> Arguments:
+    alphas = -np.sort(-np.abs(vector(rng, int(rng.integers(0, 4)))))
+    return {**_wide(rng)[0], "alphas": alphas, "tol": 1e-8, "max_iter": 1000}
+
+
+@call("wide_alpha_max")
+def _(rng: Rng) -> Arguments:
+    return _wide(rng)[0]
+
+
+@call("wide_lasso_gap")
+def _(rng: Rng) -> Arguments:
+    problem, d = _wide(rng)
+    columns = np.flatnonzero(rng.random(d) < 0.3)
+    return {**problem, "alpha": 0.1, "columns": columns, "weights": 0.01 * vector(rng, len(columns)), "intercept": 0.0}
+
+
+@call("weighted_lasso_step")
+def _(rng: Rng) -> Arguments:
+    columns, n, d = _columns(rng, sparse=True)
+    sides = {"lower": np.full(d, -1.0), "upper": np.full(d, 1.0), "l1": np.full(d, 0.1), "l2": np.zeros(d)}
+    point = {"curvatures": np.abs(vector(rng, n)), "slopes": vector(rng, d + 1), "weights": np.zeros(d)}
+    options = {"fit_intercept": True, "tol": 1e-8, "max_sweeps": 50, "threads": 1}
+    return {"columns": columns, **point, **sides, "units": np.ones(d), **options}
+
+
+def _texts(rng: Rng) -> Any:
+    texts = [" ".join(rng.choice(WORDS, size=rng.integers(0, 6))) for _ in range(rng.integers(0, 6))]
+    if rng.random() < 0.5:
+        return texts
+    parts = [text.encode() for text in texts]
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+    kind = rng.choice([np.int32, np.int64])
+    return np.frombuffer(b"".join(parts), dtype=np.uint8), offsets.astype(kind)
+
+
+def _analysis(rng: Rng) -> tuple[Any, ...]:
+    least = int(rng.integers(1, 3))
+    return bool(rng.random() < 0.5), int(rng.integers(1, 3)), least, least + int(rng.integers(0, 3))
+
+
+@call("find_terms")
+def _(rng: Rng) -> Arguments:
+    limits = {"low": 1.0, "high": np.inf, "most": int(rng.integers(-1, 4))}
+    flags = {"binary": bool(rng.random() < 0.5), "with_matrix": bool(rng.random() < 0.5), "threads": threads(rng)}
+    return {"texts": _texts(rng), "analysis": _analysis(rng), "stop_words": ["the"], **limits, **flags}
+
+
+@call("hash_terms")
+def _(rng: Rng) -> Arguments:
+    options = {"n_columns": int(rng.integers(1, 9)), "signed": True, "binary": False, "threads": threads(rng)}
+    return {"texts": _texts(rng), "analysis": _analysis(rng), "stop_words": ["the"], **options}
+
+
+@call("vocabulary")
+def _(rng: Rng) -> Arguments:
+    return {"terms": ["a", "ab", "ab x1"], "stop_words": ["the"]}
+
+
+@call("count_terms")
+def _(rng: Rng) -> Arguments:
+    known = core.vocabulary(["a", "ab", "ab x1"], ["the"])
+    texts = {"texts": _texts(rng), "analysis": _analysis(rng)}
+    return {**texts, "vocabulary": known, "binary": False, "threads": threads(rng)}
+
+
+@call("words")
+def _(rng: Rng) -> Arguments:
+    return {"texts": _texts(rng), "analysis": _analysis(rng)}
+
+
+@call("add_terms")
+def _(rng: Rng) -> Arguments:
+    def table() -> Any:
+        return core.find_terms(_texts(rng), (True, 1, 1, 2), [], 1.0, np.inf, -1, False, False, 1)[0]
+
+    return {"a": table(), "b": table()}
+
+
+def _ranked(rng: Rng) -> Arguments:
+    n = int(rng.choice([2, 5, 300]))
+    labels = np.concatenate([[0, 1], rng.integers(0, 2, size=n - 2)]).astype(np.uint8)
+    scores = np.round(vector(rng, n), 1).astype(rng.choice([np.float64, np.float32]))
+    return {"scores": scores, "labels": labels, "threads": threads(rng)}
+
+
+def _weighed(rng: Rng, always: bool) -> Arguments:
+    call = _ranked(rng)
+    weight = np.abs(vector(rng, len(call["labels"]))) + 0.1
+    return {**call, "weight": weight if always else maybe(rng, weight)}
+
+
+CALLS["placement_sums"] = CALLS["placements"] = _ranked
+CALLS["weighted_auc"] = lambda rng: _weighed(rng, always=True)
+CALLS["score_groups"] = lambda rng: _weighed(rng, always=False)
+
+
+@call("bootstrap_ranking")
+def _(rng: Rng) -> Arguments:
+    measure = str(rng.choice(["auc", "average_precision"]))
+    return {**_weighed(rng, always=False), "measure": measure, "n_replicates": int(rng.integers(0, 5)), "seed": 7}
+
+
+def _near(rng: Rng, n: int) -> Arguments:
+    return {"n_neighbors": int(rng.integers(1, n)), "psi": np.log(np.arange(1, n + 1)), "threads": threads(rng)}
+
+
+@call("information_of_numbers")
+def _(rng: Rng) -> Arguments:
+    n = int(rng.choice([2, 5, 30]))
+    numbers = np.round(rng.normal(size=(int(rng.integers(0, 3)), n)), 1)
+    return {"numbers": numbers, "target": np.round(vector(rng, n), 1), **_near(rng, n)}
+
+
+@call("information_of_numbers_and_classes")
+def _(rng: Rng) -> Arguments:
+    n, k = int(rng.choice([2, 5, 30])), 2
+    classes = {"classes": rng.integers(0, k, size=n).astype(np.int32), "n_classes": k}
+    return {"numbers": np.round(rng.normal(size=(int(rng.integers(0, 3)), n)), 1), **classes, **_near(rng, n)}
+
+
+@call("information_of_classes_and_number")
+def _(rng: Rng) -> Arguments:
+    n, d = int(rng.choice([2, 5, 30])), int(rng.integers(0, 3))
+    classes = {"classes": rng.integers(0, 2, size=(d, n)).astype(np.int32), "n_classes": np.full(d, 2)}
+    return {**classes, "number": np.round(vector(rng, n), 1), **_near(rng, n)}

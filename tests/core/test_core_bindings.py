@@ -1,0 +1,73 @@
+"""The compiled core answers or refuses any arguments: a sample of the binding fuzz."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from core_calls import CALLS
+
+from certifit.runtime import core
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="calls run in forked children")
+
+
+def test_every_function_of_the_core_has_a_legal_call():
+    functions = {name for name in dir(core) if callable(getattr(core, name)) and not name.startswith("__")}
+    assert functions - {"cpu_has_avx2"} == set(CALLS)
+    for name, draw in CALLS.items():
+        for seed in range(3):
+            getattr(core, name)(**draw(np.random.default_rng(seed)))
+
+
+def test_damaged_arguments_never_end_the_process():
+    from fuzz_bindings import run
+
+    outcome = run(1500, seed=0)
+    assert outcome.deaths == []
+    assert outcome.ends["refused"] > 300 and outcome.ends["answered"] > 300
+
+
+CSR = {
+    "a column beyond the last": ([0, 60], [0, 1, 2]),
+    "a negative column": ([0, -1], [0, 1, 2]),
+    "offsets beyond the entries": ([0, 1], [0, 1, 9]),
+    "offsets that fall": ([0, 1], [0, 2, 1]),
+    "offsets below zero": ([0, 1], [-1, 1, 2]),
+}
+
+
+@pytest.mark.parametrize("indices, offsets", CSR.values(), ids=CSR)
+@pytest.mark.parametrize("width", [3, 40])  # read as dense rows, and entry by entry
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_bad_csr_is_refused_by_every_pass(indices, offsets, width, kind):
+    rows = [("csr", np.ones(2), np.array(indices, dtype=kind), np.array(offsets, dtype=kind), width)]
+    with pytest.raises(ValueError, match="CSR"):
+        core.scores(rows, np.ones(width), 0.0, 2)
+    with pytest.raises(ValueError, match="CSR"):
+        one, cells = np.ones(width), np.zeros(2, dtype=np.int32)
+        core.cell_sums(rows, None, cells, one, np.zeros((1, width)), 1.0, False, None, 1024, 2)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [()],
+        [("rows", 100), ("dense", np.ones((2, 2)))],
+        [("dense", np.ones((2, 2))), ("rows", 100)],
+        [("rows", 9), ("bits", None, 0, None, 0, 0.5)],
+        [("rows", 9), ("missing", np.zeros(1, np.uint8), 2**64 - 4)],
+        [("codes", np.zeros(2, np.int32), np.array([4], np.int32), 2**32 + 1, None, 0, -1)],
+    ],
+)
+def test_segments_that_contradict_each_other_are_refused(rows):
+    with pytest.raises(ValueError):
+        core.row_squares(rows, 1)
+
+
+def test_the_wide_solver_ends_where_the_l1_part_all_but_vanishes():
+    rng = np.random.default_rng(0)
+    x, y = ("dense", np.asfortranarray(rng.normal(size=(30, 80)))), rng.normal(size=30)
+    found = core.wide_lasso_path(x, y, None, True, np.array([0.1]), 5e-324, None, None, None, 1e-8, 1, 1)
+    assert np.isfinite(found["relative_gaps"]).all()

@@ -1,0 +1,100 @@
+"""What needs more memory than allowed is refused before it begins, with the number and the way out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import certifit as cf
+from certifit import runtime
+
+WAY_OUT = r"needs [\d.e+]+ \wB of memory, limit [\d.]+ \wB\. .*certifit\.memory\("
+
+
+def test_the_budget_is_a_setting_and_a_quarter_of_what_there_is():
+    before = runtime.memory_limit()
+    assert 0 < before == runtime.memory_limit()
+    with cf.memory(3e9):
+        assert runtime.memory_limit() == 3_000_000_000
+        with cf.memory(10):
+            assert runtime.memory_limit() == 10
+    assert runtime.memory_limit() == before
+
+
+@pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), True, "8GB", None])
+def test_a_budget_is_a_number_of_bytes(wrong):
+    with pytest.raises(ValueError, match="memory must be a number of bytes"), cf.memory(wrong):
+        pass
+
+
+def test_the_limit_of_the_process_counts(monkeypatch):
+    runtime._quarter_of_memory.cache_clear()
+    monkeypatch.setattr(runtime, "_address_space", lambda: 4000)
+    assert runtime.memory_limit() == 1000
+    runtime._quarter_of_memory.cache_clear()
+
+
+def test_a_number_that_is_needed_is_a_number_that_is_enough():
+    with cf.memory(1e6), pytest.raises(MemoryError, match=r"needs 31 GB of memory, limit 1 MB\. Use less\."):
+        runtime.check_memory(31e9, "This", "Use less.")
+    with cf.memory(3.3e10):
+        runtime.check_memory(31e9, "This", "Use less.")
+
+
+def test_an_svmlight_file_of_31_bytes_with_a_huge_index(tmp_path):
+    path = tmp_path / "bomb.svm"
+    path.write_text("1 1:0.5 2000000000:1\n0 1:0.25\n")
+    with cf.memory(4e9), pytest.raises(MemoryError, match="2,000,000,000 columns.*" + WAY_OUT):
+        cf.scan_svmlight(path)
+
+
+@pytest.mark.parametrize("n_hash", [None, 16])
+def test_terms_of_very_many_words(n_hash):
+    texts = ["ab cd " * 30_000]
+    with cf.memory(4e9), pytest.raises(MemoryError, match="Terms of up to 60,000 words.*" + WAY_OUT):
+        cf.TextBinarizer(ngram_range=(1, 60_000), n_hash=n_hash).fit(texts)
+    few = cf.TextBinarizer(ngram_range=(1, 60_000), n_hash=n_hash).fit(["one two three", "two three"])
+    assert few.n_texts_ == 2
+
+
+SPARSE = sp.csr_array((np.ones(4), (np.arange(4), [0, 10, 20, 49_999])), shape=(4, 50_000))
+TALL = sp.vstack([SPARSE] * 20_000, format="csr")
+MANY = np.arange(20_000)
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "y", "what"),
+    [
+        (
+            cf.LinearRegression(),
+            TALL,
+            np.zeros(80_000),
+            "50,000 x 50,000 columns",
+        ),
+        (cf.MultinomialNB(), TALL[:20_000], MANY // 2, "10,000 classes x 50,000 columns"),
+        (cf.GaussianNB(), TALL[:20_000], MANY // 2, "10,000 classes x 50,000 columns"),
+        (cf.LogisticRegression(), MANY[:, None] / 1e4, MANY, "20,000 classes on 1 columns"),
+    ],
+    ids=["gram", "counts", "moments", "softmax"],
+)
+def test_squares_and_tables_of_classes_are_refused_before_they_are_made(model, X, y, what):
+    with cf.memory(2e9), pytest.raises(MemoryError, match=what + ".*" + WAY_OUT):
+        model.fit(X, y)
+
+
+def test_the_budget_never_changes_bits():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 5)), rng.normal(size=200)
+    with cf.memory(1e6):
+        small = cf.Ridge(0.1).fit(X, y).coef_
+    with cf.memory(1e12):
+        assert (cf.Ridge(0.1).fit(X, y).coef_ == small).all()
+
+
+def test_a_header_of_many_columns_is_read_in_linear_time(tmp_path):
+    path = tmp_path / "wide.csv"
+    names = [f"c{j}" for j in range(20_000)]
+    path.write_text(",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")
+    source = cf.scan_csv(path, target="c0")
+    assert source.n_features == 19_999
