@@ -199,6 +199,7 @@ class HeldRows {
     s.offsets = offsets.data();
     n_rows_ = offsets.shape(0) - 1;
     s.n_entries = static_cast<int64_t>(values.shape(0));
+    check(s.offset(*n_rows_) <= s.n_entries, "CSR offsets point beyond the values");
     return s;
   }
 
