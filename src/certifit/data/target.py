@@ -52,9 +52,11 @@ def task_of(source: Source) -> Task:
     """
     column = source.target_column()
     values: set[Any] = set()
-    kind, shapes = "number", []
+    kind, shapes, n_missing = "number", [], 0
     for run in column.runs():
-        found = _column_of(run).drop_null()
+        target = _column_of(run)
+        n_missing += target.null_count
+        found = target.drop_null()
         kind = "text" if _is_text(found.type) else "flag" if pa.types.is_boolean(found.type) else kind
         if len(values) <= MOST_CODES:
             values |= set(pc.unique(found).to_pylist())
@@ -67,7 +69,8 @@ def task_of(source: Source) -> Task:
         return _TASKS[kind](f"{column.target!r}", values)
     shape = reduce(add, shapes, Shape())
     task = _task_of_numbers(f"{column.target!r}", values, shape, _has_exposure(source))
-    return replace(task, constant=shape.low) if shape.n > 0 and shape.low == shape.high else task
+    is_constant = shape.n > 0 and shape.low == shape.high and n_missing == 0  # a fit names the row of an empty cell
+    return replace(task, constant=shape.low) if is_constant else task
 
 
 def _task_of_text(name: str, values: set[Any]) -> Task:

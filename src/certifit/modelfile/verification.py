@@ -171,7 +171,9 @@ def _value_reasons(certificate: Certificate, stored: Certificate) -> Iterator[st
             f"The {certificate.claim} is {certificate.value:.1e} on this data, "
             f"above the tolerance {certificate.tolerance:.1e}."
         )
-    if not certificate.value <= GROWTH * stored.value + certificate.rounding:
+    if certificate.holds and not math.isfinite(stored.value):
+        yield "The fit claims nothing that could be verified: the value stored with it is not finite. Fit it again."
+    elif not certificate.value <= GROWTH * stored.value + certificate.rounding:
         yield (
             f"The {certificate.claim} is {certificate.value:.1e} on this data, and {stored.value:.1e} was "
             "claimed: the coefficients were changed, or the data are not those of the fit."

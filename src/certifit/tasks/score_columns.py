@@ -39,8 +39,7 @@ class SomeColumns:
         small = GeneralisedLinear.__new__(GeneralisedLinear)
         small.source, small.loss, small.fit_intercept = source, task.loss, task.fit_intercept
         small.strengths = _strengths_of(task.strengths, columns, alpha)
-        if task.standardize:
-            small.standardize, small.__dict__["spreads"] = True, task.spreads[columns]
+        small.standardize, small.__dict__["spreads"] = task.standardize, task.spreads[columns]
         s = task.scaling
         small.scaling = replace(s, scale=s.scale[columns], shift=s.shift[columns])
         small.__dict__["targets"] = task.targets
