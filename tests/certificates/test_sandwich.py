@@ -281,11 +281,11 @@ def test_categories_and_bases_are_the_columns_that_the_model_weighs(rng):
     model = cf.LinearRegression(encoder=cf.TableEncoder()).fit(frame, y, weight)
     columns = [X[:, 0], *((kind == name.removeprefix("kind=")).astype(float) for name in model.column_names_[1:])]
     theirs = sm.WLS(y, design(np.column_stack(columns), True), weights=weight).fit(cov_type="HC2")
-    assert_agrees(model.summary(frame, y, weight, weights="variance", covariance="HC2").inference, theirs)
+    assert_agrees(model.summary(frame, y, weight, weights="variance", covariance="HC2", law="z").inference, theirs)
     powers = cf.LinearRegression(basis=cf.Polynomial(3, form="powers")).fit(X[:, :1], y)
     columns = np.vander(X[:, 0], 4, increasing=True)
     theirs = sm.OLS(y, columns).fit(cov_type="HC3")
-    assert_agrees(powers.summary(X[:, :1], y, covariance="HC3").inference, theirs)
+    assert_agrees(powers.summary(X[:, :1], y, covariance="HC3", law="z").inference, theirs)
 
 
 @pytest.mark.parametrize("covariance", ["HC0", "HC3"])
@@ -328,7 +328,7 @@ def test_robust_intervals_cover_where_plain_ones_do_not() -> None:
 
 def test_the_table_prints_what_statsmodels_prints(rng):
     X, y, _ = sample(rng)
-    ours = cf.LinearRegression().fit(X, y).summary(X, y, covariance="HC1")
+    ours = cf.LinearRegression().fit(X, y).summary(X, y, covariance="HC1", law="z")
     theirs = str(sm.OLS(y, design(X, True)).fit(cov_type="HC1").summary()).splitlines()
     lines = str(ours).splitlines()
     starts = [next(i for i, line in enumerate(table) if "P>|z|" in line) for table in (lines, theirs)]
