@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from chunks import batches, memory, random_cuts
 
 import certifit as cf
+from certifit.certificates import robust_law
 from certifit.certificates import sandwich as module
 
 sm = pytest.importorskip("statsmodels.api")
@@ -162,6 +163,15 @@ def test_many_rows_take_the_cheap_bound_and_its_law_is_the_normal_one(rng):
     np.testing.assert_allclose(ours.confidence_interval(), theirs.confidence_interval(), atol=1e-3)
 
 
+def test_where_products_would_cost_too_much_the_bound_takes_their_place(rng, monkeypatch):
+    X, y, _ = sample(rng)
+    model = cf.LinearRegression().fit(X, y)
+    exact = model.summary(X, y, covariance="HC3").inference.degrees_of_freedom
+    monkeypatch.setattr(robust_law, "MOST_PRODUCTS", 0)
+    bound = model.summary(X, y, covariance="HC3").inference.degrees_of_freedom
+    assert (bound <= exact * (1 + 1e-9)).all() and (bound < exact).any()
+
+
 def test_intervals_cover_under_unequal_noise_where_the_normal_law_fails():
     """250 sets of 50 rows whose noise grows with a log-normal column: 95 % intervals of its coefficient by HC3."""
     covered = plain = 0
@@ -281,12 +291,11 @@ def test_categories_and_bases_are_the_columns_that_the_model_weighs(rng):
     model = cf.LinearRegression(encoder=cf.TableEncoder()).fit(frame, y, weight)
     columns = [X[:, 0], *((kind == name.removeprefix("kind=")).astype(float) for name in model.column_names_[1:])]
     theirs = sm.WLS(y, design(np.column_stack(columns), True), weights=weight).fit(cov_type="HC2")
-    ours = model.summary(frame, y, weight, weights="variance", covariance="HC2", law="z")
-    assert_agrees(ours.inference, theirs)
+    assert_agrees(model.summary(frame, y, weight, weights="variance", covariance="HC2", law="z").inference, theirs)
     powers = cf.LinearRegression(basis=cf.Polynomial(3, form="powers")).fit(X[:, :1], y)
     columns = np.vander(X[:, 0], 4, increasing=True)
     theirs = sm.OLS(y, columns).fit(cov_type="HC3")
-    assert_agrees(powers.summary(X[:, :1], y, covariance="HC3").inference, theirs)
+    assert_agrees(powers.summary(X[:, :1], y, covariance="HC3", law="z").inference, theirs)
 
 
 @pytest.mark.parametrize("covariance", ["HC0", "HC3"])

@@ -12,7 +12,8 @@ With M = I - H and D = diag(d):
 
 The smaller of both is used, at least 1, and the standard error is divided by sqrt(b) where b < 1 (Young 2016). The
 product tr(MDMD) = sum_i d_i^2 ((1 - h_i)^2 - h_i^2) + |sum_i d_i t_i t_i'|^2 costs n p^2 for each coefficient; where
-tr(MD) / max d_i, which is never above tr(MD)^2 / tr(MDMD), exceeds 1,000, it takes its place.
+tr(MD) / max d_i, which is never above tr(MD)^2 / tr(MDMD), exceeds 1,000, it takes its place. So it does where the
+products would cost too much: intervals then are a little wider than they need be, never shorter.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from certifit.data.source import Block, Source, tree_sum
 from certifit.runtime import one_blas_thread
 
 ENOUGH = 1000.0  # degrees of freedom: Student's quantile is within 0.3 % of the normal one
+MOST_PRODUCTS = 2e10  # multiplications of tr(MDMD), all coefficients together: some seconds
+MOST_ENTRIES = 1 << 24  # of the matrices that they need: 128 MB
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class Pull:
         )  # fmt: skip
 
 
-def law_of(source: Source, frame: Frame, pull: Pull, sums: LawSums, factor: float) -> Law:
+def law_of(source: Source, frame: Frame, pull: Pull, sums: LawSums, factor: float, n_obs: float) -> Law:
     """The law of every coefficient: one pass more for those that few observations decide.
 
     factor: what the variance is multiplied by besides, N / (N - p) for HC1.
@@ -101,7 +104,8 @@ def law_of(source: Source, frame: Frame, pull: Pull, sums: LawSums, factor: floa
         shown = 3 * sums.squares**2 / sums.fourth - 2
         bias = np.minimum(factor * sums.expected / sums.plain, 1.0)
     few = np.flatnonzero(~(equal > ENOUGH))
-    if len(few):
+    n_entries = len(few) * len(pull.directions) ** 2
+    if 0 < n_entries <= MOST_ENTRIES and n_entries * n_obs <= MOST_PRODUCTS:
         crossed = source.reduce(partial(_crossed_of_run, frame=frame, pull=pull, few=few))
         with np.errstate(divide="ignore", invalid="ignore"):
             equal[few] = sums.expected[few] ** 2 / (sums.crossed[few] + (crossed**2).sum(axis=(1, 2)))

@@ -199,7 +199,7 @@ def robust(task: LeastSquares, state: Weights, fit: Inference, kind: str, law: R
     factor = fit.n_obs / fit.df_resid if kind == "HC1" else 1.0
     sums = meat.sums * factor
     covariance = root @ sums @ root.T
-    own = law_of(task.source, frame, pull, meat.law, factor) if law == "t" else None
+    own = law_of(task.source, frame, pull, meat.law, factor, fit.n_obs) if law == "t" else None
     plain = {field.name: getattr(fit, field.name) for field in fields(fit)}
     return RobustInference(
         **plain,
