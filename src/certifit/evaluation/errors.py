@@ -138,7 +138,10 @@ def mean_squared_error(
     Estimate(3.0, no interval)
     """
     _, r, unit, weight = residuals(y_true, y_pred, sample_weight)
-    score = lambda r, w: Spread.of(r, w, unit).mean_square  # noqa: E731
+
+    def score(r: Array, w: Array) -> float:
+        return Spread.of(r, w, unit).mean_square
+
     return scored(score, (r,), weight, n_resamples, level, random_state, _squares)
 
 
@@ -157,7 +160,10 @@ def root_mean_squared_error(
     1e+300
     """
     _, r, unit, weight = residuals(y_true, y_pred, sample_weight)
-    score = lambda r, w: Spread.of(r, w, unit).root_mean_square  # noqa: E731
+
+    def score(r: Array, w: Array) -> float:
+        return Spread.of(r, w, unit).root_mean_square
+
     return scored(score, (r,), weight, n_resamples, level, random_state, _squares, _root_moved)
 
 

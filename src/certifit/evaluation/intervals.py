@@ -178,7 +178,10 @@ def bootstrap_interval(
 
     value = of(slice(None))
     ends = METHODS[method](of, n_rows) if math.isfinite(value) else percentile_ends
-    draw = lambda rng: of(drawn_rows(n_rows, rng))  # noqa: E731
+
+    def draw(rng: np.random.Generator) -> float:
+        return of(drawn_rows(n_rows, rng))
+
     return bootstrap(value, draw, n_resamples, level, random_state, ends, NAMES[method])
 
 
