@@ -17,8 +17,8 @@ from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.models.classifier import pieces_of
 from certifit.models.generative_classifier import checked_priors
-from certifit.models.mapped import check_number
 from certifit.models.naive_bayes import NaiveBayes
+from certifit.models.parameters import check_flag, check_number
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import CellCounts, cell_counts
 from certifit.tasks.counts import BernoulliTask, CountState, CountTask, MultinomialTask, log_not
@@ -68,8 +68,7 @@ class CountNB(NaiveBayes):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("alpha", self.alpha)
-        if not isinstance(self.fit_prior, bool | np.bool_):
-            raise TypeError(f"fit_prior must be True or False. Got {self.fit_prior!r}.")
+        check_flag("fit_prior", self.fit_prior)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

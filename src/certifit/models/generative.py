@@ -9,7 +9,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.gaussian_classes import certify_gaussian
 from certifit.certificates.likelihood import LikelihoodCertificate
@@ -17,6 +16,7 @@ from certifit.data.cells import Cells
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.models.generative_classifier import GenerativeClassifier, checked_priors
+from certifit.models.parameters import check_flag
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import cell_moments
 from certifit.statistics.class_scatter import ClassScatter, class_grams, class_scatter
@@ -101,7 +101,6 @@ class GaussianDiscriminant(GenerativeClassifier):
 
     def decision_function(self, X: Any) -> Array:
         """Scores whose largest is the prediction, rows x classes; of two classes their difference, log-odds."""
-        check_is_fitted(self)
         scores = self._whole(X, self.scores)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
@@ -194,8 +193,7 @@ class GaussianDiscriminant(GenerativeClassifier):
         super()._check_parameters()
         if self.covariance not in COVARIANCES:
             raise ValueError(f"covariance must be one of {', '.join(map(repr, COVARIANCES))}. Got {self.covariance!r}.")
-        if not isinstance(self.standardize, bool | np.bool_):
-            raise TypeError(f"standardize must be True or False. Got {self.standardize!r}.")
+        check_flag("standardize", self.standardize)
         if self.singular not in ("raise", "warn"):
             raise ValueError(f"singular must be 'raise' or 'warn'. Got {self.singular!r}.")
         s = self.shrinkage

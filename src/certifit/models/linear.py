@@ -8,7 +8,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.models.base import LinearRegressor
-from certifit.models.mapped import check_flag, check_number
+from certifit.models.parameters import check_flag, check_number
 
 
 class LinearRegression(LinearRegressor):

@@ -9,7 +9,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.roles import refuse_unknown
-from certifit.models.mapped import check_number
+from certifit.models.parameters import check_number
 from certifit.tasks.elastic import Strengths
 
 DIRECTIONS = {"increasing": (0.0, np.inf), "decreasing": (-np.inf, 0.0)}

@@ -14,11 +14,10 @@ from certifit.data.cells import Splits
 from certifit.data.source import Source
 from certifit.losses import Huber
 from certifit.models.base import LinearRegressor
-from certifit.models.mapped import check_number
-from certifit.solvers.direct import Run
+from certifit.models.parameters import check_number
 from certifit.solvers.robust import solve
+from certifit.solvers.run import Run
 from certifit.tasks.fold_equations import FoldEquations
-from certifit.tasks.normal_equations import Weights
 from certifit.tasks.robust import RobustRegression, RobustWeights, Rule
 
 MOST_STEPS = 1_000_000
@@ -140,28 +139,28 @@ class HuberRegressor(LinearRegressor):
     def _is_tuned(self) -> bool:
         return False
 
-    def _task(self, source: Source, alpha: float | None) -> RobustRegression:
+    def _task_at(self, source: Source, alpha: float | None) -> RobustRegression:
         rule: Rule = self.scale if isinstance(self.scale, str) else float(self.scale)
         return RobustRegression(source, Huber(float(self.delta)), float(alpha or 0.0), rule, bool(self.fit_intercept))
 
-    def _solved(self, task: Any) -> Run:
+    def _solve(self, task: Any) -> Run[Any]:
         return solve(task, int(self.max_iter))
 
-    def _certified(self, task: Any, state: Weights) -> Certificate:
-        if not isinstance(state, RobustWeights):
-            state = RobustWeights(state.coef, state.intercept, self.scale_)
+    def _state(self) -> RobustWeights:
+        return RobustWeights(self.coef_, self.intercept_, self.scale_)
+
+    def _certified(self, task: Any, state: Any) -> Certificate:
         return certify(task, state, float(self.tol))
 
-    def _store(self, task: Any, state: Weights) -> None:
-        assert isinstance(state, RobustWeights)
-        self.coef_, self.intercept_, self.scale_ = state.coef, state.intercept, state.scale
+    def _keep(self, task: Any, run: Run[Any]) -> None:
+        assert isinstance(run.state, RobustWeights)
+        self.coef_, self.intercept_, self.scale_ = run.state.coef, run.state.intercept, run.state.scale
         self.alpha_ = float(task.strength)
-        self.rank_, self.condition_ = task.rank, task.factor.condition
         self.null_space_, self.null_intercept_ = task.null_space()
-        self.column_names_ = list(task.source.names)
-        self.inference_ = None
-        self.n_iter_ = len(self.history_)
-        self.data_ = task.facts()
+        self.history_, self.n_iter_, self.data_ = run.history, len(run.history), task.facts()
+
+    def _inferred(self, task: Any) -> None:
+        """None: the standard errors of least squares do not hold for this loss."""
 
     def _why_no_inference(self, facts: Any = None) -> str:
         return (
