@@ -76,7 +76,7 @@ def inspect(path: Path, *, max_bytes: int = MAX_FILE) -> Inspection:
         coefficients=own.get("coefficients"),
         classes=own.get("classes"),
         components=own.get("components"),
-        certificate=_certificate(entry.name, parts),
+        certificate=_certificate(entry.learner.name, parts),
         data={**metadata["data"], **{key: metadata[key] for key in ("n_iterations",) if key in metadata}},
     )
 
@@ -217,7 +217,7 @@ def _model(metadata: Metadata) -> dict[str, Any]:
     aim, objective = OBJECTIVES[metadata["estimator"]]
     without = "" if metadata["parameters"].get("fit_intercept", True) else " with b = 0"
     return {
-        "class": entry_named(metadata["estimator"]).name,
+        "class": entry_named(metadata["estimator"]).learner.name,
         "estimator": metadata["estimator"],
         "objective": f"{aim}: {objective(metadata)}{without}{_loss(metadata)}",
         "parameters": metadata["parameters"],

@@ -20,7 +20,6 @@ from certifit.data.source import Block, Memory, Source
 from certifit.maps import Polynomial, TableEncoder
 from certifit.models.estimator import fitted_basis
 from certifit.models.inference import InferenceMethods
-from certifit.models.parameters import check_flag, check_number
 from certifit.runtime import core, n_threads
 from certifit.solvers.direct import solve
 from certifit.solvers.dual_fold_path import dual_fold_path, dual_leave_one_out
@@ -268,8 +267,6 @@ class LinearRegressor(InferenceMethods):
         return False
 
     def _check_parameters(self) -> None:
-        check_number("tol", self.tol)
-        check_flag("fit_intercept", self.fit_intercept)
         super()._check_parameters()
         if isinstance(self.basis, Polynomial) and self.basis.form == "chebyshev" and not self.fit_intercept:
             raise ValueError(

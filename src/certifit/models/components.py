@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,6 @@ from certifit.data.columns import Array, Columns
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.models.estimator import Transformer, joined
-from certifit.models.parameters import check_choice, check_count, check_flag, check_number
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.components import solve
 from certifit.solvers.run import Run
@@ -273,18 +272,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        _check_wanted(self.n_components)
-        for name in ("center", "standardize", "whiten"):
-            check_flag(name, getattr(self, name))
-        check_choice("solver", self.solver, ("auto", "exact", "randomized"))
         if self.solver == "randomized" and not isinstance(self.n_components, Integral):
             raise ValueError(f"solver='randomized' needs n_components as a number. Got {self.n_components!r}.")
-        check_number("tol", self.tol)
-        check_number("ddof", self.ddof)
-        if not float(self.ddof) <= 1:
-            raise ValueError(f"ddof must be in [0, 1]. Got {self.ddof}.")
-        check_count("max_iter", self.max_iter)
-        check_count("random_state", self.random_state, least=0)
 
 
 def _spectrum(task: VarianceTask, kept: Array) -> Array:
@@ -297,10 +286,3 @@ def _spectrum(task: VarianceTask, kept: Array) -> Array:
 def _smallest(task: VarianceTask) -> float:
     values = task.eigenvalues()
     return 0.0 if values is None else max(float(values[-1]), 0.0)
-
-
-def _check_wanted(wanted: Any) -> None:
-    is_count = isinstance(wanted, Integral) and not isinstance(wanted, bool) and int(wanted) >= 1
-    is_share = isinstance(wanted, Real) and not isinstance(wanted, Integral) and 0 < float(wanted) <= 1
-    if not (wanted is None or is_count or is_share or (isinstance(wanted, str) and wanted == "mle")):
-        raise ValueError(f"n_components must be None, an integer >= 1, a share in (0, 1] or 'mle'. Got {wanted!r}.")

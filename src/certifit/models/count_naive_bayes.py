@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from certifit.data.source import Block, Memory, Source
 from certifit.models.classifier import pieces_of
 from certifit.models.generative_classifier import checked_priors
 from certifit.models.naive_bayes import NaiveBayes
-from certifit.models.parameters import check_flag, check_number
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import CellCounts, cell_counts
 from certifit.tasks.counts import BernoulliTask, CountState, CountTask, MultinomialTask, log_not
@@ -64,11 +62,6 @@ class CountNB(NaiveBayes):
 
     def _certified(self, task: Any, state: CountState) -> Certificate:
         return certify_counts(task, state, float(self.tol))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("alpha", self.alpha)
-        check_flag("fit_prior", self.fit_prior)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -172,11 +165,6 @@ class BernoulliNB(CountNB):
             return part
 
         return pieces_of(columns.X, of_rows)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.binarize is not None and (not isinstance(self.binarize, Real) or not np.isfinite(float(self.binarize))):
-            raise ValueError(f"binarize must be None or a finite number. Got {self.binarize!r}.")
 
 
 class MultinomialNB(CountNB):

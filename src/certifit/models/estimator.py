@@ -34,6 +34,7 @@ from certifit.data.gate import (
 )
 from certifit.data.source import Block, RowError, Source
 from certifit.maps import Functions, Polynomial, TableEncoder
+from certifit.models.table import learner_of
 from certifit.runtime import one_blas_thread
 from certifit.solvers.run import Run
 from certifit.statistics.gram import ColumnRange
@@ -209,6 +210,10 @@ class Estimator(BaseEstimator, ABC):
         return encoder.fit_source(source)
 
     def _check_parameters(self) -> None:
+        """Refuse values that are not legal, alone (by the table of models) or together."""
+        learner = learner_of(type(self))
+        for name, param in ({} if learner is None else learner.params).items():
+            param.check(name, getattr(self, name))
         if self.basis is not None and not isinstance(self.basis, Polynomial | Functions):
             raise TypeError(f"basis must be None, Polynomial(degree) or Functions([...]). Got {self.basis!r}.")
         if self.encoder is not None and not isinstance(self.encoder, TableEncoder):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from certifit.data.cells import Cells
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.models.generative_classifier import GenerativeClassifier, checked_priors
-from certifit.models.parameters import check_flag
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import cell_moments
 from certifit.statistics.class_scatter import ClassScatter, class_grams, class_scatter
@@ -188,17 +186,6 @@ class GaussianDiscriminant(GenerativeClassifier):
         """Whether some of three classes or more are so far apart that linear scores of the others cancel."""
         away = self.means_ - self.priors_ @ self.means_
         return len(self.classes_) > 2 and bool((np.einsum("kj,kj->k", self.coef_, away) > FAR**2).any())
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.covariance not in COVARIANCES:
-            raise ValueError(f"covariance must be one of {', '.join(map(repr, COVARIANCES))}. Got {self.covariance!r}.")
-        check_flag("standardize", self.standardize)
-        if self.singular not in ("raise", "warn"):
-            raise ValueError(f"singular must be 'raise' or 'warn'. Got {self.singular!r}.")
-        s = self.shrinkage
-        if not isinstance(s, Real) or isinstance(s, bool) or not 0 <= float(s) <= 1:
-            raise ValueError(f"shrinkage must be a number from 0 to 1. Got {s!r}.")
 
 
 class FoldScatter:

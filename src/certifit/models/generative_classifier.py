@@ -19,7 +19,6 @@ from certifit.data.source import Block, Source
 from certifit.models.class_folds import FoldModels, fold_models
 from certifit.models.class_refits import refitted_models
 from certifit.models.classifier import Classifier, codes_of
-from certifit.models.parameters import check_number
 from certifit.solvers.run import Run
 
 
@@ -104,10 +103,6 @@ class GenerativeClassifier(Classifier):
 
     def _warnings(self, task: Any, run: Any) -> list[str]:
         return [task.mended] * bool(task.mended) + super()._warnings(task, run)
-
-    def _check_parameters(self) -> None:
-        check_number("tol", self.tol)
-        super()._check_parameters()
 
     @abstractmethod
     def _task_of(self, statistic: Any, source: Source) -> Any:

@@ -357,6 +357,4 @@ class GLM(GeneralisedRegressor):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.alpha is None:
-            raise TypeError("alpha must be a number >= 0. Got None.")
         self._loss()

@@ -8,7 +8,6 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.models.base import LinearRegressor
-from certifit.models.parameters import check_flag, check_number
 
 
 class LinearRegression(LinearRegressor):
@@ -137,12 +136,6 @@ class Ridge(LinearRegressor):
         low, high = (spread.min(), spread.max()) if len(spread) else (1.0, 1.0)
         exponents = np.linspace(np.log10(low) - 6, np.log10(high) + 2, 50)
         return [{"alpha": float(10.0**exponent)} for exponent in exponents]
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.alpha is not None:
-            check_number("alpha", self.alpha)
-        check_flag("standardize", self.standardize)
 
 
 def _no_intercept(model: LinearRegressor) -> str:

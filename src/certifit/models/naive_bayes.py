@@ -12,7 +12,6 @@ from certifit.data.cells import ByLabel, Cells
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.models.generative_classifier import GenerativeClassifier, checked_priors
-from certifit.models.parameters import check_number
 from certifit.runtime import core, n_threads
 from certifit.solvers.run import Run
 from certifit.statistics.cell_sums import CellMoments, cell_moments
@@ -126,7 +125,3 @@ class GaussianNB(NaiveBayes):
         state = self._state()
         joint: Array = core.quadratic_scores(columns.rows, self.theta_, state.roots, state.constants(), n_threads())
         return joint
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("parameter var_smoothing", self.var_smoothing)

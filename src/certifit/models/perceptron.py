@@ -18,7 +18,6 @@ from certifit.data.columns import Array
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
 from certifit.models.classifier import ScoredClassifier
-from certifit.models.parameters import check_count, check_flag, check_number
 from certifit.runtime import core, n_threads
 from certifit.solvers.perceptron import Epochs, PerceptronRun, one_pass
 from certifit.tasks.normal_equations import Weights
@@ -204,12 +203,8 @@ class Perceptron(ScoredClassifier):
         return self.order if isinstance(self.order, str) else np.ascontiguousarray(self.order, dtype=np.int64)
 
     def _check_parameters(self) -> None:
-        check_number("delta", self.delta)
-        check_count("max_iter", self.max_iter)
-        check_count("random_state", self.random_state, least=0)
-        check_flag("fit_intercept", self.fit_intercept)
-        self._check_order()
         super()._check_parameters()
+        self._check_order()
 
     def _check_order(self) -> None:
         if isinstance(self.order, str):

@@ -14,7 +14,6 @@ from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.losses.scores import ScoreLoss
 from certifit.models.glm_inference import GlmInferenceMethods
-from certifit.models.parameters import check_count, check_flag, check_number
 from certifit.models.penalties import PenaltyParameters, alpha_count, checked_alphas
 from certifit.runtime import core, n_threads
 from certifit.solvers.coordinate import ElasticPath
@@ -169,14 +168,5 @@ class ScoreModel(PenaltyParameters, GlmInferenceMethods):
         return float(self.l1_ratio)
 
     def _check_parameters(self) -> None:
-        for name in ("alpha", "tol", "step_tol", "l1_ratio"):
-            value = getattr(self, name)
-            if value is not None or name not in ("alpha", "tol"):
-                check_number(name, value)
-        if not float(self.l1_ratio) <= 1:
-            raise ValueError(f"l1_ratio must be a number from 0 to 1. Got {self.l1_ratio}.")
-        check_flag("fit_intercept", self.fit_intercept)
-        check_flag("standardize", self.standardize)
-        check_count("max_iter", self.max_iter)
-        check_solver(self.solver)
         super()._check_parameters()
+        check_solver(self.solver)

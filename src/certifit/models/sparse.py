@@ -17,7 +17,6 @@ from certifit.data.gate import fit_source
 from certifit.data.source import Source
 from certifit.maps import Polynomial
 from certifit.models.base import LinearRegressor
-from certifit.models.parameters import check_count, check_flag, check_number
 from certifit.models.penalties import PenaltyParameters, alpha_count, checked_alphas
 from certifit.solvers.coordinate import ElasticPath, alpha_max, elastic_path, solve
 from certifit.solvers.elastic_folds import column_fold_path, gram_fold_path
@@ -129,12 +128,6 @@ class SparseRegressor(PenaltyParameters, LinearRegressor):
 
     def _penalty_strength(self) -> float | None:
         return float(self.alpha)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("alpha", self.alpha)
-        check_flag("standardize", self.standardize)
-        check_count("max_iter", self.max_iter)
 
 
 class Lasso(SparseRegressor):
@@ -267,12 +260,6 @@ class ElasticNet(SparseRegressor):
 
     def _l1_ratio(self) -> float:
         return float(self.l1_ratio)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("l1_ratio", self.l1_ratio)
-        if not 0 < float(self.l1_ratio) <= 1:
-            raise ValueError(f"l1_ratio must be above 0 and at most 1. Got {self.l1_ratio}. For 0 use Ridge.")
 
 
 _SQUARES = "sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)"
