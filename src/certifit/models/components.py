@@ -115,12 +115,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    @property
-    def objective(self) -> str:
-        """What is maximised, in one line."""
-        z = "(x - mean)" if self.center else "x"
-        return f"maximised: trace V'AV over V'V = I, A = mean of z z', z = {z}{' / scale' if self.standardize else ''}"
-
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to rows X (arrays, sparse matrices, data frames) or to a scan; y is not looked at.
 

@@ -121,14 +121,6 @@ class BernoulliNB(CountNB):
         self.encoder = encoder
         self.tol = tol
 
-    @property
-    def objective(self) -> str:
-        """What is maximised, in one line."""
-        return (
-            "maximised: sum_i weight_i log(prior_k prod_j p_jk^x_ij (1 - p_jk)^(1 - x_ij)), k = y_i, "
-            f"and {self.alpha:g} rows more of each class with and without each column"
-        )
-
     def sums_key(self) -> Any:
         """The threshold decides what is counted."""
         return self.binarize
@@ -210,14 +202,6 @@ class MultinomialNB(CountNB):
         self.class_prior = class_prior
         self.encoder = encoder
         self.tol = tol
-
-    @property
-    def objective(self) -> str:
-        """What is maximised, in one line."""
-        return (
-            "maximised: sum_i weight_i log(prior_k prod_j p_jk^x_ij), k = y_i, "
-            f"and each word {self.alpha:g} times more in each class"
-        )
 
     def statistic(self, source: Source, cells: Cells) -> CellCounts:
         """How often the rows have each word, by cell."""

@@ -34,6 +34,7 @@ from certifit.data.gate import (
 )
 from certifit.data.source import Block, RowError, Source
 from certifit.maps import Functions, Polynomial, TableEncoder
+from certifit.models.objectives import Told
 from certifit.models.table import learner_of
 from certifit.runtime import one_blas_thread
 from certifit.solvers.run import Run
@@ -56,6 +57,16 @@ class Estimator(BaseEstimator, ABC):
     certificate_: Any
     column_names_: list[str]
     data_: dict[str, float]
+
+    @property
+    def objective(self) -> str:
+        """What is optimised, in one line."""
+        learner = learner_of(type(self))
+        return "" if learner is None else learner.objective(self._told())
+
+    def _told(self) -> Told:
+        """What the objective says of this model."""
+        return Told(self.get_params(deep=False), getattr(self, "alpha_", None))
 
     # Fit
 

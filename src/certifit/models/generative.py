@@ -102,14 +102,6 @@ class GaussianDiscriminant(GenerativeClassifier):
         scores = self._whole(X, self.scores)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    @property
-    def objective(self) -> str:
-        """What is maximised, in one line."""
-        unit = " in standard deviations" if self.standardize else ""
-        shrunk = f", S shrunk by {self.shrinkage:g}{unit}" if self.shrinkage else ""
-        words = COVARIANCES[self.covariance].words if self.covariance in COVARIANCES else "covariances S_k"
-        return f"maximised: sum_i weight_i log(prior_k N(x_i; m_k, S)), k = y_i, {words}{shrunk}"
-
     def statistic(self, source: Source, cells: Cells) -> Any:
         """Sums of the mapped rows by cell; variances need no products of columns."""
         return COVARIANCES[self.covariance].statistic(source, cells)
@@ -213,7 +205,6 @@ class Covariance:
     has_products: its sums are products of columns. is_linear: boundaries are linear.
     """
 
-    words: str
     statistic: Callable[[Source, Cells], Any]
     task: Callable[..., Any]
     has_products: bool = True
@@ -221,9 +212,9 @@ class Covariance:
 
 
 COVARIANCES = {
-    "shared": Covariance("one covariance S", class_scatter, partial(FullCovariance, is_shared=True), is_linear=True),
-    "class": Covariance("covariances S_k", class_scatter, partial(FullCovariance, is_shared=False)),
-    "diagonal": Covariance("diagonal S_k", cell_moments, DiagonalCovariance, has_products=False),
+    "shared": Covariance(class_scatter, partial(FullCovariance, is_shared=True), is_linear=True),
+    "class": Covariance(class_scatter, partial(FullCovariance, is_shared=False)),
+    "diagonal": Covariance(cell_moments, DiagonalCovariance, has_products=False),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ from certifit.losses.scores import GammaLog, PoissonLog, ScoreLoss
 from certifit.losses.user import Loss
 from certifit.models.estimator import Regressor
 from certifit.models.mean_folds import MeanFoldMethods
+from certifit.models.objectives import Told
 from certifit.models.row_learning import learn, learns_by_rows
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
@@ -205,9 +207,6 @@ class PoissonRegressor(GeneralisedRegressor):
     def _loss(self) -> ScoreLoss:
         return PoissonLog()
 
-    def _term(self) -> str:
-        return "[ e^z_i - y_i z_i ]"
-
     def _family(self) -> tuple[Response, str] | None:
         return Poisson(), "log"
 
@@ -232,9 +231,6 @@ class GammaRegressor(PoissonRegressor):
 
     def _loss(self) -> ScoreLoss:
         return GammaLog()
-
-    def _term(self) -> str:
-        return "[ y_i e^-z_i + z_i ]"
 
     def _family(self) -> tuple[Response, str] | None:
         return Gamma(), "log"
@@ -330,11 +326,11 @@ class GLM(GeneralisedRegressor):
             )
         return mu
 
-    def _term(self) -> str:
+    def _told(self) -> Told:
         law = self._family()
         if law is None:
-            return f"[ {self._loss().name} ](y_i, z_i)"
-        return f"d(y_i, h(z_i)) / 2, d the {law[0].name} deviance, h of the {law[1]} link,"
+            return replace(super()._told(), loss=self._loss().name)
+        return replace(super()._told(), law=(law[0].name, law[1]))
 
     def _loss(self) -> ScoreLoss:
         if not isinstance(self.family, ScoreLoss):

@@ -44,11 +44,6 @@ class InferenceMethods(Regressor):
     certificate_: Certificate
     inference_: Inference | None
 
-    @property
-    def objective(self) -> str:
-        """What is minimised, in one line."""
-        raise NotImplementedError
-
     def summary(
         self,
         X: Any = None,

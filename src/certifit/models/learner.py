@@ -13,6 +13,8 @@ from importlib import import_module
 from numbers import Integral, Real
 from typing import Any
 
+from certifit.models.objectives import Objective
+
 
 @dataclass(frozen=True)
 class Param:
@@ -132,13 +134,14 @@ def either(legal: str, default: Any, *kinds: Param, or_none: bool = False) -> Pa
 
 @dataclass(frozen=True)
 class Learner:
-    """A model. place: "models.sparse:Lasso".
+    """A model. place: "models.sparse:Lasso". objective: what it optimises, in one line.
 
     params: the parameters that are one value each. others: those that are objects or arrays, which the model checks
     and a model file holds in parts of its own.
     """
 
     place: str
+    objective: Objective
     params: Mapping[str, Param] = field(default_factory=dict)
     others: tuple[str, ...] = ()
 

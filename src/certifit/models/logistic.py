@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ from certifit.models import softmax
 from certifit.models.class_folds import FoldModel, FoldModels, present
 from certifit.models.class_refits import trained_classes
 from certifit.models.classifier import Classifier, codes_of
+from certifit.models.objectives import Told
 from certifit.models.parameters import check_number
 from certifit.models.row_learning import learn, learns_by_rows
 from certifit.models.score_folds import (
@@ -296,10 +298,8 @@ class LogisticRegression(ScoreModel, Classifier):
     def _loss(self) -> ScoreLoss:
         return Logistic()
 
-    def _term(self) -> str:
-        if len(getattr(self, "classes_", ())) > 2:
-            return "[ log sum_k e^z_ik - z_ik of its own class ]"
-        return "[ log(1 + e^z_i) - y_i z_i ]"
+    def _told(self) -> Told:
+        return replace(super()._told(), n_classes=len(getattr(self, "classes_", (0, 1))))
 
     def _family(self) -> tuple[Response, str] | None:
         return (Bernoulli(), "logit") if len(self.classes_) == 2 and self.class_weight_ is None else None

@@ -88,11 +88,6 @@ class GaussianNB(NaiveBayes):
         self.encoder = encoder
         self.tol = tol
 
-    @property
-    def objective(self) -> str:
-        """What is maximised, in one line."""
-        return "maximised: sum_i weight_i log(prior_k prod_j N(x_ij; theta_kj, var_kj)), k = y_i"
-
     def statistic(self, source: Source, cells: Cells) -> CellMoments:
         """Means and squares about them, by cell."""
         return cell_moments(source, cells)

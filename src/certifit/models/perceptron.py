@@ -157,12 +157,6 @@ class Perceptron(ScoredClassifier):
         check_is_fitted(self)
         return len(self.history_)
 
-    @property
-    def objective(self) -> str:
-        """What is looked for, in one line."""
-        end = "" if self.fit_intercept else " with b = 0"
-        return f"looked for: w, b with y_i (b + x_i'w) > {self.delta:g} for all rows{end}"
-
     def _begin(self, source: Source) -> None:
         if len(self.classes_) > 2:
             raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from certifit.certificates.certificate import Certificate
@@ -11,6 +12,7 @@ from certifit.data.cells import Splits
 from certifit.data.source import Source
 from certifit.losses import Huber
 from certifit.models.base import LinearRegressor
+from certifit.models.objectives import Told
 from certifit.solvers.robust import solve
 from certifit.solvers.run import Run
 from certifit.tasks.fold_equations import FoldEquations
@@ -19,9 +21,6 @@ from certifit.tasks.robust import RobustRegression, RobustWeights, Rule
 MOST_STEPS = 1_000_000
 SCALES = (1e-300, 1e300)
 LEAST_DELTA = 1e-6
-
-_MEAN = "sum_i weight_i"
-_HUBER = "h(z) = z^2/2 if |z| <= {delta:g} else {delta:g} |z| - {half:g}"
 
 
 class HuberRegressor(LinearRegressor):
@@ -94,18 +93,6 @@ class HuberRegressor(LinearRegressor):
         self.tol = tol
         self.max_iter = max_iter
 
-    @property
-    def objective(self) -> str:
-        """What is minimised, in one line."""
-        penalty = f" + {self.alpha:g}/2 |w|^2" if self.alpha else ""
-        delta = float(self.delta)
-        where = _HUBER.format(delta=delta, half=delta * delta / 2)
-        rest = ("" if self.fit_intercept else " with b = 0") + f", {where}"
-        if self.scale == "joint":
-            return f"minimised: {_MEAN} s h((y_i - b - x_i'w) / s) / {_MEAN} + s/2{penalty} over w, b and s > 0{rest}"
-        s = f"{getattr(self, 'scale_', self.scale):g}" if hasattr(self, "scale_") else str(self.scale)
-        return f"minimised: {_MEAN} s^2 h((y_i - b - x_i'w) / s) / {_MEAN}{penalty} at s = {s}{rest}"
-
     def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
         """None: the fit is not linear in the target."""
         return None
@@ -141,6 +128,9 @@ class HuberRegressor(LinearRegressor):
 
     def _solve(self, task: Any) -> Run[Any]:
         return solve(task, int(self.max_iter))
+
+    def _told(self) -> Told:
+        return replace(super()._told(), scale=getattr(self, "scale_", None))
 
     def _state(self) -> RobustWeights:
         return RobustWeights(self.coef_, self.intercept_, self.scale_)

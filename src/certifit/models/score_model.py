@@ -49,26 +49,6 @@ class ScoreModel(PenaltyParameters, GlmInferenceMethods):
         """The loss of a score."""
 
     @property
-    def objective(self) -> str:
-        """What is minimised, in one line."""
-        return f"minimised: sum_i weight_i {self._term()} / sum_i weight_i{self._penalty_words()}"
-
-    @abstractmethod
-    def _term(self) -> str:
-        """What a row adds to the objective, in words."""
-
-    def _penalty_words(self) -> str:
-        alpha, ratio = self.alpha, float(self.l1_ratio)
-        strength = "1/sum_i weight_i" if alpha is None else f"{alpha:g}"
-        factors = "" if self.penalty_factors is None else "factors * "
-        first, second = (f"{factors}{spread} * " if self.standardize else factors for spread in ("sd", "sd^2"))
-        parts = {f"{ratio:g} {first}|w|_1": ratio, f"{1 - ratio:g}/2 {second}|w|^2": 1 - ratio}
-        mixed = " + ".join(part for part, share in parts.items() if share)
-        penalty = "" if alpha == 0 else f" + {strength} ({mixed})"
-        ends = ("" if self.bounds is None else " within bounds") + ("" if self.fit_intercept else " with b = 0")
-        return f"{penalty}{ends}"
-
-    @property
     def n_iter_(self) -> int:
         """Iterations of the solver."""
         check_is_fitted(self)

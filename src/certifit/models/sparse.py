@@ -191,11 +191,6 @@ class Lasso(SparseRegressor):
         self.tol = tol
         self.max_iter = max_iter
 
-    @property
-    def objective(self) -> str:
-        """What is minimised, in one line."""
-        return f"minimised: {_SQUARES} + {self.alpha:g} {_factor(self, 'sd')}|w|_1{_ends(self)}"
-
 
 class ElasticNet(SparseRegressor):
     """Least squares with a mix of an L1 and an L2 penalty.
@@ -251,27 +246,8 @@ class ElasticNet(SparseRegressor):
         self.tol = tol
         self.max_iter = max_iter
 
-    @property
-    def objective(self) -> str:
-        """What is minimised, in one line."""
-        ratio = float(self.l1_ratio)
-        mix = f"({ratio:g} {_factor(self, 'sd')}|w|_1 + {1 - ratio:g}/2 {_factor(self, 'sd^2/sd_y')}|w|^2)"
-        return f"minimised: {_SQUARES} + {self.alpha:g} {mix}{_ends(self)}"
-
     def _l1_ratio(self) -> float:
         return float(self.l1_ratio)
-
-
-_SQUARES = "sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)"
-
-
-def _factor(model: SparseRegressor, spread: str) -> str:
-    names = ["factors"] * (model.penalty_factors is not None) + [spread] * bool(model.standardize)
-    return "".join(f"{name} * " for name in names)
-
-
-def _ends(model: SparseRegressor) -> str:
-    return ("" if model.bounds is None else " within bounds") + ("" if model.fit_intercept else " with b = 0")
 
 
 def _grid(task: ElasticTask, n_alphas: int) -> Array:

@@ -6,6 +6,7 @@ import math
 from functools import cache
 from typing import Any
 
+from certifit.models import objectives
 from certifit.models.learner import Learner, choice, count, either, flag, number
 
 _MAPS = ("basis", "encoder")
@@ -29,9 +30,12 @@ _SCORES = {
 _PENALTY = ("penalty_factors", "bounds")
 _COUNTS = {"alpha": number(1.0), "fit_prior": flag(True), "tol": _TOL}
 LEARNERS = {
-    "linear_regression": Learner("models.linear:LinearRegression", {"fit_intercept": _INTERCEPT, "tol": _TOL}, _MAPS),
+    "linear_regression": Learner(
+        "models.linear:LinearRegression", objectives.least_squares, {"fit_intercept": _INTERCEPT, "tol": _TOL}, _MAPS
+    ),
     "ridge": Learner(
         "models.linear:Ridge",
+        objectives.ridge,
         {
             "alpha": number(None, or_none=True),
             "fit_intercept": _INTERCEPT,
@@ -40,14 +44,16 @@ LEARNERS = {
         },
         _MAPS,
     ),
-    "lasso": Learner("models.sparse:Lasso", _SPARSE, (*_PENALTY, *_MAPS)),
+    "lasso": Learner("models.sparse:Lasso", objectives.lasso, _SPARSE, (*_PENALTY, *_MAPS)),
     "elastic_net": Learner(
         "models.sparse:ElasticNet",
+        objectives.elastic_net,
         {**_SPARSE, "l1_ratio": number(0.5, most=1.0, is_above=True, advice="For 0 use Ridge.")},
         (*_PENALTY, *_MAPS),
     ),
     "huber_regressor": Learner(
         "models.robust:HuberRegressor",
+        objectives.huber,
         {
             "delta": number(1.35, least=1e-6),
             "alpha": number(0.0),
@@ -65,6 +71,7 @@ LEARNERS = {
     ),
     "gaussian_discriminant": Learner(
         "models.generative:GaussianDiscriminant",
+        objectives.discriminant,
         {
             "covariance": choice("shared", "shared", "class", "diagonal"),
             "shrinkage": number(0.0, most=1.0),
@@ -75,26 +82,41 @@ LEARNERS = {
         ("priors", *_MAPS),
     ),
     "gaussian_nb": Learner(
-        "models.naive_bayes:GaussianNB", {"var_smoothing": number(1e-9), "tol": _TOL}, ("priors", *_MAPS)
+        "models.naive_bayes:GaussianNB",
+        objectives.gaussian_nb,
+        {"var_smoothing": number(1e-9), "tol": _TOL},
+        ("priors", *_MAPS),
     ),
     "bernoulli_nb": Learner(
         "models.count_naive_bayes:BernoulliNB",
+        objectives.bernoulli_nb,
         {**_COUNTS, "binarize": number(0.0, least=-math.inf, or_none=True)},
         ("class_prior", "encoder"),
     ),
-    "multinomial_nb": Learner("models.count_naive_bayes:MultinomialNB", _COUNTS, ("class_prior", "encoder")),
+    "multinomial_nb": Learner(
+        "models.count_naive_bayes:MultinomialNB", objectives.multinomial_nb, _COUNTS, ("class_prior", "encoder")
+    ),
     "logistic_regression": Learner(
         "models.logistic:LogisticRegression",
+        objectives.scores("[ log(1 + e^z_i) - y_i z_i ]"),
         {**_SCORES, "alpha": number(None, or_none=True)},
         (*_PENALTY, "class_weight", "solver", *_MAPS),
     ),
-    "poisson_regressor": Learner("models.glm:PoissonRegressor", _SCORES, (*_PENALTY, "solver", *_MAPS)),
-    "gamma_regressor": Learner("models.glm:GammaRegressor", _SCORES, (*_PENALTY, "solver", *_MAPS)),
+    "poisson_regressor": Learner(
+        "models.glm:PoissonRegressor", objectives.scores("[ e^z_i - y_i z_i ]"), _SCORES, (*_PENALTY, "solver", *_MAPS)
+    ),
+    "gamma_regressor": Learner(
+        "models.glm:GammaRegressor", objectives.scores("[ y_i e^-z_i + z_i ]"), _SCORES, (*_PENALTY, "solver", *_MAPS)
+    ),
     "glm": Learner(
-        "models.glm:GLM", {**_SCORES, "alpha": number(0.0)}, ("family", "link", *_PENALTY, "solver", *_MAPS)
+        "models.glm:GLM",
+        objectives.scores(""),
+        {**_SCORES, "alpha": number(0.0)},
+        ("family", "link", *_PENALTY, "solver", *_MAPS),
     ),
     "perceptron": Learner(
         "models.perceptron:Perceptron",
+        objectives.perceptron,
         {
             "delta": number(0.0),
             "max_iter": count(1000),
@@ -105,6 +127,7 @@ LEARNERS = {
     ),
     "pca": Learner(
         "models.components:PCA",
+        objectives.pca,
         {
             "n_components": either(
                 "a whole number >= 1, a share above 0 and at most 1, 'mle'",
