@@ -150,8 +150,12 @@ class Learner:
         """The public name of the class."""
         return self.place.partition(":")[2]
 
+    @property
+    def module(self) -> str:
+        """Where the class stands within the package."""
+        return self.place.partition(":")[0]
+
     def load(self) -> type[Any]:
         """The class; it is imported when one is needed."""
-        module, _, name = self.place.partition(":")
-        found: type[Any] = getattr(import_module(f"certifit.{module}"), name)
+        found: type[Any] = getattr(import_module(f"certifit.{self.module}"), self.name)
         return found
