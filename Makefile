@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 SOURCES := $(shell find cpp -name '*.?pp') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test quick lint format bench accuracy sanitize soak hunt wheel docs clean
+.PHONY: demo test quick lint format bench accuracy sanitize soak hunt stub wheel docs clean
 
 # The main job on bundled data; leaves demo/report.html to open.
 demo: $(VENV)/.core
@@ -63,6 +63,10 @@ soak: $(VENV)/.test
 # Every claim of nasty fits against exact and 300-bit references: make hunt ARGS="--cases 100000 --seed 1". Resumes.
 hunt: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.hunt $(ARGS)
+
+# What type checkers read of the public names.
+stub: $(VENV)/.test
+	$(BIN)/python -m tests.stub
 
 wheel: $(VENV)/.build
 	$(BIN)/python -m pip wheel --no-deps --no-build-isolation -w dist .

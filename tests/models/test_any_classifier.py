@@ -17,6 +17,7 @@ from certifit.report.context import build
 from certifit.report.page import render
 from certifit.report.validation import validation_facts
 from certifit.selection.leaderboard import leaderboard
+from certifit.solvers.run import Run
 
 FILES = {"data": "d.csv", "paths": ["d.csv"], "scan": "scan_csv", "bad_rows": 0, "weight": None, "model": "m.certifit"}
 FILES |= {"report": "r.html", "card": "c.md", "coefficients": None, "deciding": "deciding.csv", "selection": None}
@@ -30,25 +31,22 @@ class Softmax(Classifier):
 
     objective = "minimised: log loss and a penalty"
 
-    def fit_codes(self, source: Source, classes: Any) -> Softmax:
-        self._check_parameters()
-        self.classes_ = classes
-        mapped = self.fit_maps(source)
-        self.column_names_ = list(mapped.names)
-        task = self._task(mapped)
-        self.coef_, self.intercept_ = np.zeros((len(classes), mapped.n_features)), np.zeros(len(classes))
+    def _solve(self, task: Any) -> Run[Any]:
+        W, b = np.zeros((len(self.classes_), task.X.shape[1])), np.zeros(len(self.classes_))
         for _ in range(3000):
-            slope_w, slope_b = task(self.coef_, self.intercept_)
-            self.coef_, self.intercept_ = self.coef_ - 0.3 * slope_w, self.intercept_ - 0.3 * slope_b
+            slope_w, slope_b = task(W, b)
+            W, b = W - 0.3 * slope_w, b - 0.3 * slope_b
+        return Run((W, b))
+
+    def _keep(self, task: Any, run: Run[Any]) -> None:
+        self.coef_, self.intercept_ = run.state
         self.alpha_ = float(self.alpha)
         self.data_ = {"n_rows": task.n_rows, "sum_weight": task.weight}
-        self.certificate_ = self._certified(task, self._state())
-        return self
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
         return [{"alpha": alpha} for alpha in (0.01, 0.1, 1.0)]
 
-    def _task(self, source: Source) -> Any:
+    def _task(self, source: Source, is_fitted: bool = False) -> Any:
         return _Slopes(source, float(self.alpha), len(self.classes_))
 
     def _state(self) -> Any:

@@ -43,7 +43,9 @@ def unchanged_on_error(model: Any) -> Iterator[None]:
         raise
 
 
-def fit_source(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any = None, exposure: Any = None) -> Source:
+def fit_source(
+    model: Any, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+) -> Source:
     """The checked training rows. Sets n_features_in_ and feature_names_in_ on the model."""
     if isinstance(X, Source):
         _refuse_extra(y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
@@ -68,7 +70,7 @@ def fit_source(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any = Non
     return Memory(_core_array(X), y, weight, _names_of(model), checked_offset(offset, exposure, len(y)))
 
 
-def unlabelled_source(model: Any, X: Any, sample_weight: Any) -> Source:
+def unlabelled_source(model: Any, X: Any, sample_weight: Any = None) -> Source:
     """The checked rows of a fit without a target. Sets n_features_in_ and feature_names_in_ on the model."""
     if isinstance(X, Source):
         if sample_weight is not None:
@@ -89,7 +91,7 @@ def class_source(
     model: Any,
     X: Any,
     y: Any,
-    sample_weight: Any,
+    sample_weight: Any = None,
     known: Array | None = None,
     offset: Any = None,
     exposure: Any = None,

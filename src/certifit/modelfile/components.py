@@ -22,15 +22,11 @@ from certifit.modelfile.maps import Opened, close_maps, dump_maps, maps_spec, op
 from certifit.modelfile.schema import (
     COUNT,
     COUNT_FROM_1,
-    FLAG,
     MAGNITUDE,
     NUMBER,
     NUMBER_FROM_0,
-    SETTING_FROM_0,
-    SHARE,
     TEXT,
     Array,
-    Check,
     OrNull,
     Spec,
     check_arrays,
@@ -38,22 +34,6 @@ from certifit.modelfile.schema import (
     refuse_any,
 )
 
-PARAMETERS: Mapping[str, Spec] = {
-    "center": FLAG,
-    "ddof": Check("a number from 0 to 1", lambda value: SETTING_FROM_0.accepts(value) and value <= 1),
-    "max_iter": COUNT_FROM_1,
-    "n_components": OrNull(
-        Check(
-            "an integer >= 1, a share above 0 and at most 1, or 'mle'",
-            lambda value: COUNT_FROM_1.accepts(value) or SHARE.accepts(value) or value == "mle",
-        )
-    ),
-    "random_state": COUNT,
-    "solver": one_of("auto", "exact", "randomized"),
-    "standardize": FLAG,
-    "tol": SETTING_FROM_0,
-    "whiten": FLAG,
-}
 _TEXTS = ("claim", "theorem")
 _SIZES = ("condition", "explained", "missed", "orthonormality", "placed", "projection_error", "residual", "rounding")
 FITTED: Mapping[str, Spec] = {

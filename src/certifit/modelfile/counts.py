@@ -10,7 +10,7 @@ machine, and they must agree.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,11 +18,7 @@ import numpy as np
 
 from certifit.modelfile.classes import SAME, Kind, check_priors, family
 from certifit.modelfile.family import Arrays, Metadata
-from certifit.modelfile.schema import FLAG, NUMBER, SETTING_FROM_0, Array, Check, OrNull, Spec, refuse_any
-
-MULTINOMIAL_PARAMETERS: Mapping[str, Spec] = {"alpha": SETTING_FROM_0, "fit_prior": FLAG, "tol": SETTING_FROM_0}
-THRESHOLD = Check("a finite number", lambda value: NUMBER.accepts(float(value) if type(value) is int else value))
-BERNOULLI_PARAMETERS: Mapping[str, Spec] = {**MULTINOMIAL_PARAMETERS, "binarize": OrNull(THRESHOLD)}
+from certifit.modelfile.schema import Array, refuse_any
 
 
 def _dump(model: Any) -> tuple[Metadata, Arrays]:

@@ -21,16 +21,8 @@ import numpy as np
 
 from certifit.modelfile.classes import SAME, TINY, Kind, check_priors, family, redundant_places
 from certifit.modelfile.family import Arrays, Metadata
-from certifit.modelfile.schema import FLAG, NUMBER_FROM_0, SETTING_FROM_0, Array, Check, Spec, one_of, refuse_any
+from certifit.modelfile.schema import NUMBER_FROM_0, Array, Check, Spec, refuse_any
 
-DISCRIMINANT_PARAMETERS: Mapping[str, Spec] = {
-    "covariance": one_of("shared", "class", "diagonal"),
-    "shrinkage": Check("a number from 0 to 1", lambda value: SETTING_FROM_0.accepts(value) and value <= 1),
-    "singular": one_of("raise", "warn"),
-    "standardize": FLAG,
-    "tol": SETTING_FROM_0,
-}
-NAIVE_PARAMETERS: Mapping[str, Spec] = {"tol": SETTING_FROM_0, "var_smoothing": SETTING_FROM_0}
 POWER = Check("a power of two", lambda value: type(value) is float and 0 < value < np.inf and _is_power(value))
 SUMS: Mapping[str, Spec] = {"epsilon": NUMBER_FROM_0, "weight_scale": POWER}
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -18,6 +17,7 @@ from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, 
 from certifit.modelfile.family import Metadata, Parts
 from certifit.modelfile.files import check_metadata
 from certifit.modelfile.registry import entry_named
+from certifit.models.objectives import Told
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def inspect(path: Path, *, max_bytes: int = MAX_FILE) -> Inspection:
         coefficients=own.get("coefficients"),
         classes=own.get("classes"),
         components=own.get("components"),
-        certificate=_certificate(entry.name, parts),
+        certificate=_certificate(entry.learner.name, parts),
         data={**metadata["data"], **{key: metadata[key] for key in ("n_iterations",) if key in metadata}},
     )
 
@@ -91,138 +91,29 @@ def _file(data: bytes, metadata: Metadata) -> dict[str, Any]:
     }
 
 
-_MEAN = "sum_i weight_i"
-_RESIDUAL = "(y_i - b - x_i'w)"
-_SQUARES = f"{_MEAN} {_RESIDUAL}^2 / (2 {_MEAN})"
-
-
-def _factor(metadata: Metadata, spread: str) -> str:
-    has_factors = metadata.get("penalty", {}).get("has_factors", False)
-    names = {"factors": has_factors, spread: metadata["parameters"].get("standardize", False)}
-    return "".join(f"{name} * " for name, is_there in names.items() if is_there)
-
-
-def _within(metadata: Metadata) -> str:
-    return " within bounds" if metadata["penalty"]["has_bounds"] else ""
-
-
-def _ridge(metadata: Metadata) -> str:
-    return f"{_SQUARES} + {metadata['solution']['alpha']:g}/2 {_factor(metadata, 'sd^2')}|w|^2"
-
-
-def _lasso(metadata: Metadata) -> str:
-    return f"{_SQUARES} + {metadata['solution']['alpha']:g} {_factor(metadata, 'sd')}|w|_1{_within(metadata)}"
-
-
-def _elastic_net(metadata: Metadata) -> str:
-    ratio = float(metadata["parameters"]["l1_ratio"])
-    first, second = _factor(metadata, "sd"), _factor(metadata, "sd^2/sd_y")
-    mixed = f"({ratio:g} {first}|w|_1 + {1 - ratio:g}/2 {second}|w|^2)"
-    return f"{_SQUARES} + {metadata['solution']['alpha']:g} {mixed}{_within(metadata)}"
-
-
-def _huber(metadata: Metadata) -> str:
-    alpha, is_joint = metadata["parameters"]["alpha"], metadata["parameters"]["scale"] == "joint"
-    penalty = f" + {alpha:g}/2 |w|^2" if alpha else ""
-    if is_joint:
-        return f"{_MEAN} s h({_RESIDUAL} / s) / {_MEAN} + s/2{penalty} over w, b and s > 0"
-    return f"{_MEAN} s^2 h({_RESIDUAL} / s) / {_MEAN}{penalty} at s = {metadata['robust']['scale']:g}"
-
-
-def _loss(metadata: Metadata) -> str:
-    """What h is, where the objective names it."""
-    if "robust" not in metadata:
-        return ""
-    delta = float(metadata["parameters"]["delta"])
-    return f", h(z) = z^2/2 if |z| <= {delta:g} else {delta:g} |z| - {delta * delta / 2:g}"
-
-
-_SUM = "sum_i weight_i log"
-_COVARIANCES = {"shared": "one covariance S", "class": "covariances S_k", "diagonal": "diagonal S_k"}
-
-
-def _discriminant(metadata: Metadata) -> str:
-    given = metadata["parameters"]
-    unit = " in standard deviations" if given["standardize"] else ""
-    shrunk = f", S shrunk by {given['shrinkage']:g}{unit}" if given["shrinkage"] else ""
-    return f"{_SUM}(prior_k N(x_i; m_k, S)), k = y_i, {_COVARIANCES[given['covariance']]}{shrunk}"
-
-
-def _bernoulli(metadata: Metadata) -> str:
-    more = f"{metadata['parameters']['alpha']:g} rows more of each class with and without each column"
-    return f"{_SUM}(prior_k prod_j p_jk^x_ij (1 - p_jk)^(1 - x_ij)), k = y_i, and {more}"
-
-
-def _multinomial(metadata: Metadata) -> str:
-    more = f"each word {metadata['parameters']['alpha']:g} times more in each class"
-    return f"{_SUM}(prior_k prod_j p_jk^x_ij), k = y_i, and {more}"
-
-
-def _gaussian(metadata: Metadata) -> str:
-    return f"{_SUM}(prior_k prod_j N(x_ij; theta_kj, var_kj)), k = y_i"
-
-
-def _pca(metadata: Metadata) -> str:
-    z = "(x - mean)" if metadata["parameters"]["center"] else "x"
-    scale = " / scale" if metadata["parameters"]["standardize"] else ""
-    return f"trace V'AV over V'V = I, A = mean of z z', z = {z}{scale}"
-
-
-def _scores(term: str) -> Callable[[Metadata], str]:
-    """The mean of a term, and the penalty of a model of scores."""
-
-    def objective(metadata: Metadata) -> str:
-        given, ratio = metadata["parameters"], float(metadata["parameters"]["l1_ratio"])
-        first, second = _factor(metadata, "sd"), _factor(metadata, "sd^2")
-        parts = {f"{ratio:g} {first}|w|_1": ratio, f"{1 - ratio:g}/2 {second}|w|^2": 1 - ratio}
-        mixed = " + ".join(part for part, share in parts.items() if share)
-        strength = "1/sum_i weight_i" if given["alpha"] is None else f"{given['alpha']:g}"
-        own = "" if given["alpha"] == 0 else f" + {strength} ({mixed})"
-        many = "[ log sum_k e^z_ik - z_ik of its own class ]"
-        law = metadata.get("law")
-        shown = many if metadata.get("labels", {"count": 2})["count"] > 2 else term
-        if law is not None:
-            link = law["link"] or laws.read_law(metadata)[1].name
-            shown = f"d(y_i, h(z_i)) / 2, d the {law['name']} deviance, h of the {link} link,"
-        return f"{_MEAN} {shown} / {_MEAN}{own}{_within(metadata)}"
-
-    return objective
-
-
-_MINIMISED, _MAXIMISED = "minimised", "maximised"
-# What a model optimises: what `objective` says of a model, without importing one.
-OBJECTIVES: Mapping[str, tuple[str, Callable[[Metadata], str]]] = {
-    "linear_regression": (_MINIMISED, lambda metadata: _SQUARES),
-    "ridge": (_MINIMISED, _ridge),
-    "lasso": (_MINIMISED, _lasso),
-    "elastic_net": (_MINIMISED, _elastic_net),
-    "huber_regressor": (_MINIMISED, _huber),
-    "gaussian_discriminant": (_MAXIMISED, _discriminant),
-    "gaussian_nb": (_MAXIMISED, _gaussian),
-    "bernoulli_nb": (_MAXIMISED, _bernoulli),
-    "multinomial_nb": (_MAXIMISED, _multinomial),
-    "logistic_regression": (_MINIMISED, _scores("[ log(1 + e^z_i) - y_i z_i ]")),
-    "poisson_regressor": (_MINIMISED, _scores("[ e^z_i - y_i z_i ]")),
-    "gamma_regressor": (_MINIMISED, _scores("[ y_i e^-z_i + z_i ]")),
-    "glm": (_MINIMISED, _scores("")),
-    "perceptron": (
-        "looked for",
-        lambda metadata: f"w, b with y_i (b + x_i'w) > {metadata['parameters']['delta']:g} for all rows",
-    ),
-    "pca": (_MAXIMISED, _pca),
-}
-
-
 def _model(metadata: Metadata) -> dict[str, Any]:
-    aim, objective = OBJECTIVES[metadata["estimator"]]
-    without = "" if metadata["parameters"].get("fit_intercept", True) else " with b = 0"
+    learner = entry_named(metadata["estimator"]).learner
     return {
-        "class": entry_named(metadata["estimator"]).name,
+        "class": learner.name,
         "estimator": metadata["estimator"],
-        "objective": f"{aim}: {objective(metadata)}{without}{_loss(metadata)}",
+        "objective": learner.objective(_told(metadata)),
         "parameters": metadata["parameters"],
         "basis": metadata.get("basis"),
     }
+
+
+def _told(metadata: Metadata) -> Told:
+    """What an objective says, as the file has it."""
+    law, penalty = metadata.get("law"), metadata.get("penalty", {})
+    return Told(
+        metadata["parameters"],
+        metadata.get("solution", {}).get("alpha"),
+        metadata.get("robust", {}).get("scale"),
+        metadata.get("labels", {"count": 2})["count"],
+        penalty.get("has_factors", False),
+        penalty.get("has_bounds", False),
+        None if law is None else (law["name"], law["link"] or laws.read_law(metadata)[1].name),
+    )
 
 
 def _features(metadata: Metadata) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from certifit.modelfile.schema import (
     FLAG,
     MAGNITUDE,
     NUMBER_FROM_0,
-    SETTING_FROM_0,
     TEXT,
     Array,
     OrNull,
@@ -32,12 +31,6 @@ from certifit.modelfile.schema import (
     refuse_any,
 )
 
-PARAMETERS: Mapping[str, Spec] = {
-    "delta": SETTING_FROM_0,
-    "fit_intercept": FLAG,
-    "max_iter": COUNT_FROM_1,
-    "random_state": COUNT,
-}
 ORDERS = ("given", "shuffled", "numbers")
 FITTED: Mapping[str, Spec] = {
     "certificate": {

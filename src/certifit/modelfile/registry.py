@@ -4,32 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 from certifit.modelfile import components, counts, gaussian, perceptron, scores
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.family import Family
 from certifit.modelfile.linear import LINEAR
-from certifit.modelfile.robust import PARAMETERS, ROBUST
-from certifit.modelfile.schema import COUNT_FROM_1, FLAG, SETTING_FROM_0, SHARE, Check, OrNull, Spec, brief, plain
+from certifit.modelfile.robust import ROBUST
+from certifit.modelfile.schema import Check, Spec, brief, one_of, plain, stored
 from certifit.modelfile.sparse import PENALTY
+from certifit.models.learner import Learner
+from certifit.models.table import LEARNERS
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a class stands, the legal values of its parameters, its family, and what its metadata says beyond that.
+    """A row of the table of models, its family, and what its metadata says beyond that.
 
     Basis, encoder, penalty factors, bounds and priors are stored apart. switches: parameters that are False unless the
-    file has them.
+    file has them. named: parameters that may be objects, and that a file can hold where they are names.
     """
 
-    module: str  # of certifit.models
-    name: str
-    parameters: Mapping[str, Spec]
-    own: Mapping[str, Spec] = field(default_factory=dict)
+    learner: Learner
     family: Family = LINEAR
+    own: Mapping[str, Spec] = field(default_factory=dict)
     switches: tuple[str, ...] = ()
+    named: Mapping[str, Spec] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> dict[str, Spec]:
+        """The legal values of every parameter that a file always has."""
+        single = {name: stored(param) for name, param in self.learner.params.items() if name not in self.switches}
+        return {**single, **self.named}
 
     def parameters_in(self, found: Any) -> Mapping[str, Spec]:
         """The legal parameters of a file that has these."""
@@ -43,54 +49,28 @@ class Entry:
 
     def load_class(self) -> type[Any]:
         """The class; models are imported when one is needed."""
-        found: type[Any] = getattr(import_module(f"certifit.models.{self.module}"), self.name)
-        return found
+        return self.learner.load()
 
 
 SWITCHED_ON = Check("true", lambda value: value is True)
 _STANDARDIZE = ("standardize",)
-_SPARSE: Mapping[str, Spec] = {
-    "alpha": SETTING_FROM_0,
-    "fit_intercept": FLAG,
-    "max_iter": COUNT_FROM_1,
-    "standardize": FLAG,
-    "tol": SETTING_FROM_0,
-}
+_SCORES: dict[str, Any] = {"switches": _STANDARDIZE, "named": {"solver": one_of(*scores.SOLVERS)}}
 REGISTRY: Mapping[str, Entry] = {
-    "linear_regression": Entry("linear", "LinearRegression", {"fit_intercept": FLAG, "tol": SETTING_FROM_0}),
-    "ridge": Entry(
-        "linear",
-        "Ridge",
-        {"alpha": OrNull(SETTING_FROM_0), "fit_intercept": FLAG, "tol": SETTING_FROM_0},
-        switches=_STANDARDIZE,
-    ),
-    "lasso": Entry("sparse", "Lasso", _SPARSE, {"penalty": PENALTY}),
-    "elastic_net": Entry("sparse", "ElasticNet", {**_SPARSE, "l1_ratio": SHARE}, {"penalty": PENALTY}),
-    "huber_regressor": Entry("robust", "HuberRegressor", PARAMETERS, {"robust": ROBUST}),
-    "gaussian_discriminant": Entry(
-        "generative", "GaussianDiscriminant", gaussian.DISCRIMINANT_PARAMETERS, family=gaussian.DISCRIMINANT
-    ),
-    "gaussian_nb": Entry(
-        "naive_bayes", "GaussianNB", gaussian.NAIVE_PARAMETERS, {"sums": gaussian.SUMS}, gaussian.GAUSSIAN_NAIVE
-    ),
-    "bernoulli_nb": Entry("count_naive_bayes", "BernoulliNB", counts.BERNOULLI_PARAMETERS, family=counts.BERNOULLI),
-    "multinomial_nb": Entry(
-        "count_naive_bayes", "MultinomialNB", counts.MULTINOMIAL_PARAMETERS, family=counts.MULTINOMIAL
-    ),
-    "logistic_regression": Entry(
-        "logistic",
-        "LogisticRegression",
-        scores.CLASS_PARAMETERS,
-        family=scores.family(has_classes=True),
-        switches=_STANDARDIZE,
-    ),
-    "poisson_regressor": Entry(
-        "glm", "PoissonRegressor", scores.PARAMETERS, family=scores.family(), switches=_STANDARDIZE
-    ),
-    "gamma_regressor": Entry("glm", "GammaRegressor", scores.PARAMETERS, family=scores.family(), switches=_STANDARDIZE),
-    "glm": Entry("glm", "GLM", scores.PARAMETERS, family=scores.family(has_law=True), switches=_STANDARDIZE),
-    "perceptron": Entry("perceptron", "Perceptron", perceptron.PARAMETERS, family=perceptron.PERCEPTRON),
-    "pca": Entry("components", "PCA", components.PARAMETERS, family=components.COMPONENTS),
+    "linear_regression": Entry(LEARNERS["linear_regression"]),
+    "ridge": Entry(LEARNERS["ridge"], switches=_STANDARDIZE),
+    "lasso": Entry(LEARNERS["lasso"], own={"penalty": PENALTY}),
+    "elastic_net": Entry(LEARNERS["elastic_net"], own={"penalty": PENALTY}),
+    "huber_regressor": Entry(LEARNERS["huber_regressor"], own={"robust": ROBUST}),
+    "gaussian_discriminant": Entry(LEARNERS["gaussian_discriminant"], gaussian.DISCRIMINANT),
+    "gaussian_nb": Entry(LEARNERS["gaussian_nb"], gaussian.GAUSSIAN_NAIVE, {"sums": gaussian.SUMS}),
+    "bernoulli_nb": Entry(LEARNERS["bernoulli_nb"], counts.BERNOULLI),
+    "multinomial_nb": Entry(LEARNERS["multinomial_nb"], counts.MULTINOMIAL),
+    "logistic_regression": Entry(LEARNERS["logistic_regression"], scores.family(has_classes=True), **_SCORES),
+    "poisson_regressor": Entry(LEARNERS["poisson_regressor"], scores.family(), **_SCORES),
+    "gamma_regressor": Entry(LEARNERS["gamma_regressor"], scores.family(), **_SCORES),
+    "glm": Entry(LEARNERS["glm"], scores.family(has_law=True), **_SCORES),
+    "perceptron": Entry(LEARNERS["perceptron"], perceptron.PERCEPTRON),
+    "pca": Entry(LEARNERS["pca"], components.COMPONENTS),
 }
 
 
@@ -102,7 +82,7 @@ def entry_of(model: Any) -> tuple[str, Entry]:
     for inner in ("best_estimator_", "estimator_"):
         if hasattr(model, inner):
             raise ModelFileError(f"Save the model inside {type(model).__name__}: save(model.{inner}, path).")
-    legal = ", ".join(entry.name for entry in REGISTRY.values())
+    legal = ", ".join(entry.learner.name for entry in REGISTRY.values())
     raise ModelFileError(f"A model file holds one of {legal}. Got {brief(type(model).__qualname__)}.")
 
 

@@ -1,34 +1,12 @@
-"""Huber regression in a file: its parameters, and the scale of the residuals that its certificate speaks of."""
+"""Huber regression in a file: the scale of the residuals that its certificate speaks of."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from certifit.modelfile.schema import FLAG, SETTING_FROM_0, Check, Spec, refuse_any
+from certifit.modelfile.schema import Check, Spec, refuse_any
 
-LEAST_DELTA = 1e-6
-SCALES = (1e-300, 1e300)
-MOST_STEPS = 1_000_000
-
-
-def _is_number(value: Any, low: float, high: float) -> bool:
-    return type(value) in (int, float) and low <= value <= high
-
-
-PARAMETERS: Mapping[str, Spec] = {
-    "alpha": SETTING_FROM_0,
-    "delta": Check("a finite number >= 1e-6", lambda value: SETTING_FROM_0.accepts(value) and value >= LEAST_DELTA),
-    "fit_intercept": FLAG,
-    "max_iter": Check(
-        f"an integer from 1 to {MOST_STEPS}", lambda value: type(value) is int and 1 <= value <= MOST_STEPS
-    ),
-    "scale": Check(
-        "'joint', 'mad' or a number from 1e-300 to 1e300",
-        lambda value: value in ("joint", "mad") if isinstance(value, str) else _is_number(value, *SCALES),
-    ),
-    "tol": SETTING_FROM_0,
-}
 ROBUST: Mapping[str, Spec] = {
     "scale": Check("a finite float > 0", lambda value: type(value) is float and 0 < value < float("inf"))
 }

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from certifit.modelfile.canonical import INTEGER_BOUND
 from certifit.modelfile.disk import ModelFileError
+from certifit.models.learner import Param
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,12 @@ TEXTS = Check(
     "a list of texts",
     lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
 )
+
+
+def stored(param: Param) -> Spec:
+    """The legal values of a parameter as a file has them: flags, integers, floats and texts."""
+    check = Check(param.legal, lambda value: type(value) in (bool, int, float, str) and param.is_legal(value))
+    return OrNull(check) if param.or_none else check
 
 
 def one_of(*values: str) -> Check:

@@ -64,16 +64,6 @@ SOLVERS = (
 SHARE_FROM_0 = Check(
     "a number from 0 to 1", lambda value: SETTING_FROM_0.accepts(value) and not isinstance(value, bool) and value <= 1
 )
-PARAMETERS: Mapping[str, Spec] = {
-    "alpha": SETTING_FROM_0,
-    "fit_intercept": FLAG,
-    "l1_ratio": SHARE_FROM_0,
-    "max_iter": COUNT_FROM_1,
-    "solver": one_of(*SOLVERS),
-    "step_tol": SETTING_FROM_0,
-    "tol": OrNull(SETTING_FROM_0),
-}
-CLASS_PARAMETERS: Mapping[str, Spec] = {**PARAMETERS, "alpha": OrNull(SETTING_FROM_0)}
 WEIGHTED: Mapping[str, Spec] = {"class_weight": OrNull(one_of("balanced", "given"))}
 CERTIFICATE: Mapping[str, Spec] = {
     "claim": TEXT,

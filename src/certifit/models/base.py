@@ -1,92 +1,61 @@
-"""What every linear model shares: the scikit-learn contract, and `fit` in one place.
-
-fit: gate -> basis -> task -> solve -> certify -> store. A fitted model holds no rows.
-"""
+"""What every linear model of a number shares: its parameters, its folds and its inference."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.least_squares import certify, infer
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.files import write_predictions
-from certifit.data.gate import fit_source, predict_rows, predict_source, refuse_nonfinite, unchanged_on_error
+from certifit.data.gate import fit_source, refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.maps import Polynomial, TableEncoder
+from certifit.models.estimator import fitted_basis
 from certifit.models.inference import InferenceMethods
-from certifit.models.mapped import MappedRows, check_number, fitted_basis
-from certifit.runtime import core, n_threads, one_blas_thread
-from certifit.solvers.direct import Run, solve
+from certifit.runtime import core, n_threads
+from certifit.solvers.direct import solve
 from certifit.solvers.dual_fold_path import dual_fold_path, dual_leave_one_out
 from certifit.solvers.fold_path import FoldPath, fold_path, fold_states
 from certifit.solvers.leave_one_out import LeftOut, LeftOutFits, leave_one_out, left_out_fits
+from certifit.solvers.run import Run
 from certifit.statistics.moments import ColumnMoments
 from certifit.tasks.dual_least_squares import has_fewer_rows, least_squares_task
 from certifit.tasks.fold_equations import FoldEquations, Gaps
 from certifit.tasks.normal_equations import Weights
 
 
-class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimator):
+class LinearRegressor(InferenceMethods):
     """A linear model y = b + x'w fitted by least squares, with or without a penalty."""
 
     fit_intercept: bool
     tol: float
 
-    @one_blas_thread
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to rows X and target y (arrays, sparse matrices, data frames), or to a scan that carries its target.
 
-        sample_weight: one number a row; weight 2 is the row twice.
+        sample_weight: one number per row; weight 2 is the row twice.
         """
-        self._check_parameters()
-        with unchanged_on_error(self):
-            source = fit_source(self, X, y, sample_weight)
-            self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
-            task = self._task(self.fit_maps(source), self._penalty_strength())
-            run = self._solved(task)
-            self.history_ = run.history
-            self.certificate_ = self._certified(task, run.state)
-            self._store(task, run.state)
-            if not self.certificate_.holds:
-                warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=3)
-        return self
+        return self._fit(X, y, sample_weight=sample_weight)
 
     def predict(self, X: Any, out: Any = None) -> Any:
         """b + x'w for every row of an array, a frame or a scan.
 
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
         """
-        check_is_fitted(self)
-        parts = (
-            predict_source(self, X).map(self.scores) if isinstance(X, Source) else [self.scores(predict_rows(self, X))]
-        )
-        if out is not None:
-            write_predictions(parts, out)
-            return None
-        whole = list(parts)
-        return np.concatenate(whole) if whole else np.zeros(0)
+        return self._predict(X, out)
 
-    @one_blas_thread
     def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Certificate:
         """The certificate of this model recomputed on data; no solver takes part."""
-        check_is_fitted(self)
-        return self._certified(self._task_on(X, y, sample_weight), Weights(self.coef_, self.intercept_))
-
-    def _task_on(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        source = fit_source(self.reader(), X, y, sample_weight)
-        predict_source(self, source)
-        return self._task(self._mapped(source), self.alpha_)
+        certificate: Certificate = self._certify(X, y, sample_weight=sample_weight)
+        return certificate
 
     def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
         """The systems of all training sets from one pass a round; None where sums over rows do not determine them.
@@ -252,11 +221,14 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
             raise ValueError("monomials() needs basis=Polynomial(degree).")
         return self.basis_.monomials(self.coef_, self.intercept_)
 
-    def _task(self, source: Source, alpha: float | None) -> Any:
-        """What is minimised on these rows."""
+    def _task(self, source: Source, is_fitted: bool = False) -> Any:
+        return self._task_at(source, self.alpha_ if is_fitted else self._penalty_strength())
+
+    def _task_at(self, source: Source, alpha: float | None) -> Any:
+        """What is minimised on mapped rows; alpha None is 1 / sum of weights."""
         return least_squares_task(source, alpha, bool(self.fit_intercept), self._is_standardised())
 
-    def _solved(self, task: Any) -> Run:
+    def _solve(self, task: Any) -> Run[Any]:
         return solve(task)
 
     def _certified(self, task: Any, state: Weights) -> Certificate:
@@ -272,16 +244,20 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
             refuse_nonfinite(Memory(columns.X, None, names=self.column_names_))
         return scores
 
-    def _store(self, task: Any, state: Weights) -> None:
-        self.coef_ = state.coef
-        self.intercept_ = state.intercept
+    def _keep(self, task: Any, run: Run[Any]) -> None:
+        self.coef_, self.intercept_ = run.state.coef, run.state.intercept
         self.alpha_ = task.alpha
-        self.rank_ = task.rank
-        self.condition_ = task.factor.condition
         self.null_space_, self.null_intercept_ = task.null_space()
-        self.column_names_ = list(task.source.names)
-        self.inference_ = infer(task, state)
-        self.data_ = task.facts()
+        self.history_, self.data_ = run.history, task.facts()
+
+    def _prove(self, task: Any, run: Any) -> None:
+        super()._prove(task, run)
+        self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
+        self.inference_ = self._inferred(task)
+
+    def _inferred(self, task: Any) -> Any:
+        """What standard errors come from; None where there are none."""
+        return infer(task, self._state())
 
     def _penalty_strength(self) -> float | None:
         raise NotImplementedError
@@ -291,10 +267,7 @@ class LinearRegressor(MappedRows, InferenceMethods, RegressorMixin, BaseEstimato
         return False
 
     def _check_parameters(self) -> None:
-        check_number("tol", self.tol)
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise TypeError(f"fit_intercept must be True or False. Got {self.fit_intercept!r}.")
-        self._check_maps()
+        super()._check_parameters()
         if isinstance(self.basis, Polynomial) and self.basis.form == "chebyshev" and not self.fit_intercept:
             raise ValueError(
                 "fit_intercept=False needs basis=Polynomial(degree, form='powers'): Chebyshev columns T2, T4, ... "

@@ -1,59 +1,54 @@
-"""What every classifier shares: the scikit-learn contract. It predicts by scores of the classes.
+"""What every classifier shares: labels as codes, and scores of the classes that it predicts by.
 
-fit: gate -> labels as codes -> `fit_codes`. A fitted model holds no rows. Scores of a model that has probabilities are
-their logarithms.
+Scores of a model that has probabilities are their logarithms.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.files import write_predictions
-from certifit.data.gate import class_source, predict_rows, predict_source, refuse_nonfinite, unchanged_on_error
-from certifit.data.labels import one_type, read_labels
+from certifit.data.gate import class_source, predict_rows, predict_source, refuse_nonfinite
+from certifit.data.labels import coded, one_type, read_labels
 from certifit.data.source import Block, Memory, Source
 from certifit.models.class_folds import FoldModels, log_posterior
-from certifit.models.mapped import MappedRows, check_number
+from certifit.models.estimator import Estimator, joined, name_of_target
 from certifit.runtime import one_blas_thread
 
-_PIECE = 1 << 16  # rows whose scores are made at a time
+PIECE = 1 << 16  # rows whose scores are made at a time
 
 
-class ScoredClassifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
+class ScoredClassifier(ClassifierMixin, Estimator):
     """A model that gives every class a score, for rows x as its maps make them, and predicts the largest.
 
-    A model writes `fit`, `fit_codes`, `mapped_scores`, `_task`, `_state` and `_certified`.
+    A model writes `fit`, `mapped_scores` and what every estimator writes.
     """
 
     classes_: Array
+    target_name_: str
     data_: dict[str, float]  # n_rows, of those that have a class, and sum_weight
+    _piece_rows = PIECE
 
     def predict(self, X: Any, out: Any = None) -> Any:
         """The class of largest score of every row of an array, a frame or a scan.
 
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
         """
-        return self._predicted(X, out)
+        return self._predict(X, out)
 
-    def _predicted(self, X: Any, out: Any, offset: Any = None) -> Any:
+    def _predict(self, X: Any, out: Any, **roles: Any) -> Any:
         check_is_fitted(self)
-        parts = self._each(X, self._labels, offset)
-        if out is not None:
-            write_predictions(parts, out, kind=_arrow_type(self.classes_))
-            return None
-        whole = list(parts)
-        return np.concatenate(whole) if whole else self.classes_[:0]
+        return joined(self._each(X, self._labels, **roles), self.classes_[:0], out, kind=_arrow_type(self.classes_))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows that are predicted right; of a scan with its own target too."""
@@ -63,16 +58,38 @@ class ScoredClassifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
         hits, weight = predict_source(self, X).coded(self.classes_).reduce(self._hits)
         return float(hits / weight)
 
-    @one_blas_thread
     def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Certificate:
         """The certificate of this model recomputed on data; no solver takes part."""
-        check_is_fitted(self)
-        source = self._mapped(self.labelled(X, y, sample_weight))
-        return self._certified(self._task(source), self._state())
+        certificate: Certificate = self._certify(X, y, sample_weight=sample_weight)
+        return certificate
 
-    @abstractmethod
     def fit_codes(self, source: Source, classes: Array) -> Self:
-        """Fit to checked rows whose y are places among the classes; the parameters are checked here."""
+        """Fit to checked rows whose y are places among the classes."""
+        self._check_parameters()
+        self.classes_ = classes
+        self._learn(source)
+        return self
+
+    def _gate(self, X: Any, y: Any, classes: Any = None, **roles: Any) -> Source:
+        known = None if classes is None else coded(np.asarray(read_labels(classes)))[0]
+        source, self.classes_ = class_source(self, X, y, known=known, **roles)
+        self.target_name_ = name_of_target(X, y)
+        return source
+
+    def _gate_again(self, X: Any, y: Any, classes: Any = None, **roles: Any) -> Source:
+        return self.labelled(X, y, **roles)
+
+    @one_blas_thread
+    def _partial_fit(self, X: Any, y: Any = None, *, classes: Any = None, **roles: Any) -> Self:
+        """One pass over more rows. classes: all labels there will be, in the first call."""
+        if classes is None and not hasattr(self, "classes_"):
+            raise ValueError("classes must be passed on the first call to partial_fit: all labels that y will hold.")
+        if classes is not None and hasattr(self, "classes_"):
+            known = coded(np.asarray(read_labels(classes)))[0]
+            if not np.array_equal(known, self.classes_):
+                last = self.classes_.tolist()
+                raise ValueError(f"classes={list(classes)} is not the same as on the last call: {last}.")
+        return super()._partial_fit(X, y, classes=classes, **roles)
 
     def scores(self, block: Block) -> Array:
         """Scores of every class for the rows of a block of the source that the model was fitted to."""
@@ -82,18 +99,6 @@ class ScoredClassifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
     def mapped_scores(self, columns: Block) -> Array:
         """Scores of every class for rows that are mapped already."""
 
-    @abstractmethod
-    def _task(self, source: Source) -> Any:
-        """What is optimised on mapped rows."""
-
-    @abstractmethod
-    def _state(self) -> Any:
-        """The state that the attributes hold."""
-
-    @abstractmethod
-    def _certified(self, task: Any, state: Any) -> Certificate:
-        """The proof of a state."""
-
     def labelled(
         self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
     ) -> Source:
@@ -101,16 +106,10 @@ class ScoredClassifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
         predict_source(self, X) if isinstance(X, Source) else predict_rows(self, X)
         return class_source(self.reader(), X, y, sample_weight, self.classes_, offset, exposure)[0]
 
-    def _each(self, X: Any, f: Callable[[Block], Any], offset: Any = None) -> Any:
-        """f of every run of a scan, or of pieces of rows in memory."""
-        if isinstance(X, Source):
-            return predict_source(self, X, offset).without_target().map(f)
-        block = predict_rows(self, X, offset)
-        return (f(block.part(begin, begin + _PIECE)) for begin in range(0, max(_rows_of(block), 1), _PIECE))
-
-    def _whole(self, X: Any, f: Callable[[Block], Array], offset: Any = None) -> Array:
-        whole = list(self._each(X, f, offset))
-        return np.concatenate(whole) if whole else np.zeros((0, len(self.classes_)))
+    def _whole(self, X: Any, f: Callable[[Block], Array], **roles: Any) -> Array:
+        check_is_fitted(self)
+        whole: Array = joined(self._each(X, f, **roles), np.zeros((0, len(self.classes_))))
+        return whole
 
     def _finite(self, block: Block, f: Callable[[Block], Array]) -> Array:
         """f of the mapped rows; a row without a finite score is refused."""
@@ -139,37 +138,27 @@ class ScoredClassifier(MappedRows, ClassifierMixin, BaseEstimator, ABC):
         is_right = self._chosen(block) == codes_of(block)
         return np.array([weight @ is_right, weight.sum()])
 
-    def _check_parameters(self) -> None:
-        self._check_maps()
-
 
 class Classifier(ScoredClassifier):
     """A model of p(k | x) = exp(score_k) / sum_j exp(score_j).
 
-    A model writes `fit_codes`, `_task`, `_state`, `_certified` and `_log_scores`. One that has its folds cheaper than
-    by refits writes `class_fold_models` too.
+    A model writes `_log_scores` and what every estimator writes. One that has its folds cheaper than by refits writes
+    `class_fold_models` too.
     """
 
-    tol: Any
-
-    @one_blas_thread
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to rows X and labels y of any type, or to a scan that carries its target.
 
-        sample_weight: one number a row; weight 2 is the row twice.
+        sample_weight: one number per row; weight 2 is the row twice.
         """
-        self._check_parameters()
-        with unchanged_on_error(self):
-            source, classes = class_source(self, X, y, sample_weight)
-            self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
-            return self.fit_codes(source, classes)
+        return self._fit(X, y, sample_weight=sample_weight)
 
     def predict(self, X: Any, out: Any = None) -> Any:
         """The most probable class of every row of an array, a frame or a scan.
 
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
         """
-        return self._predicted(X, out)
+        return self._predict(X, out)
 
     def predict_proba(self, X: Any) -> Array:
         """p(k | x): rows x classes, in the order of classes_."""
@@ -177,7 +166,6 @@ class Classifier(ScoredClassifier):
 
     def predict_log_proba(self, X: Any) -> Array:
         """log p(k | x)."""
-        check_is_fitted(self)
         return self._whole(X, self._log_posterior)
 
     def class_fold_models(
@@ -208,15 +196,11 @@ class Classifier(ScoredClassifier):
     def _log_posterior(self, block: Block) -> Array:
         return log_posterior(self.scores(block))
 
-    def _check_parameters(self) -> None:
-        check_number("tol", self.tol)
-        super()._check_parameters()
-
 
 def pieces_of(X: Any, f: Callable[[Any], Array]) -> Array:
     """f of some rows at a time, joined: what f makes of all rows need not be held."""
     block = Block(X, None, None)
-    parts = [f(block.part(begin, begin + _PIECE).X) for begin in range(0, max(_rows_of(block), 1), _PIECE)]
+    parts = [f(block.part(begin, begin + PIECE).X) for begin in range(0, max(_rows_of(block), 1), PIECE)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 

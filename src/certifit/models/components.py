@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from certifit.certificates.components import ComponentsCertificate, certify
 from certifit.data.columns import Array, Columns
-from certifit.data.files import write_predictions
-from certifit.data.gate import predict_rows, predict_source, refuse_nonfinite, unchanged_on_error, unlabelled_source
+from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
-from certifit.models.mapped import MappedRows, check_number
+from certifit.models.estimator import Transformer, joined
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.components import solve
+from certifit.solvers.run import Run
 from certifit.tasks.components import ColumnVariance, Directions, VarianceTask, few_rows
 from certifit.tasks.products import ProductVariance
 from certifit.tasks.row_variance import RowVariance
@@ -32,7 +29,7 @@ PIECE = 4096  # rows made dense at a time
 ROUTES = {ColumnVariance: "columns", RowVariance: "rows", ProductVariance: "products"}
 
 
-class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PCA(ClassNamePrefixFeaturesOutMixin, Transformer):
     """Principal component analysis: the orthonormal directions along which the rows vary most.
 
     maximise over V'V = I:   trace V'AV,   A = sum_i weight_i z_i z_i' / sum_i weight_i,   z = (x - mean) / scale
@@ -118,33 +115,12 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.max_iter = max_iter
         self.random_state = random_state
 
-    @property
-    def objective(self) -> str:
-        """What is maximised, in one line."""
-        z = "(x - mean)" if self.center else "x"
-        return f"maximised: trace V'AV over V'V = I, A = mean of z z', z = {z}{' / scale' if self.standardize else ''}"
-
-    @one_blas_thread
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to rows X (arrays, sparse matrices, data frames) or to a scan; y is not looked at.
 
-        sample_weight: one number a row; weight 2 is the row twice.
+        sample_weight: one number per row; weight 2 is the row twice.
         """
-        self._check_parameters()
-        with unchanged_on_error(self):
-            source = unlabelled_source(self, X, sample_weight)
-            mapped = self.fit_maps(source)
-            wanted = self._wanted(mapped)
-            task = self._task(mapped, wanted)
-            run = solve(
-                task, wanted, tolerance=float(self.tol), max_iter=int(self.max_iter), seed=int(self.random_state)
-            )
-            self.history_ = run.history
-            self.certificate_ = certify(task, run.state, float(self.tol))
-            self._store(task, run.state)
-            if not self.certificate_.holds:
-                warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=3)
-        return self
+        return self._fit(X, sample_weight=sample_weight)
 
     def transform(self, X: Any, out: Any = None) -> Any:
         """Scores of every row of an array, a frame or a scan, one column a component.
@@ -152,12 +128,8 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
         """
         check_is_fitted(self)
-        parts = self._parts(X, self._scores)
-        if out is not None:
-            write_predictions(parts, out, [str(name) for name in self.get_feature_names_out()])
-            return None
-        whole = list(parts)
-        return np.concatenate(whole) if whole else np.zeros((0, self.n_components_))
+        names = [str(name) for name in self.get_feature_names_out()]
+        return joined(self._each(X, self._scores), np.zeros((0, self.n_components_)), out, names=names)
 
     def inverse_transform(self, X: Any) -> Array:
         """The rows that have these scores and lie in the plane of the components: the nearest to those scored.
@@ -176,28 +148,38 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def projection_error(self, X: Any) -> Array:
         """|z - VV'z|^2 of every row: its squared distance from the plane of the components, in units of z."""
-        check_is_fitted(self)
-        whole = list(self._parts(X, self._distances))
-        return np.concatenate(whole) if whole else np.zeros(0)
+        distances: Array = joined(self._each(X, self._distances), np.zeros(0))
+        return distances
 
-    @one_blas_thread
     def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> ComponentsCertificate:
         """The certificate of this model recomputed on data; no solver takes part."""
-        check_is_fitted(self)
-        source = unlabelled_source(self.reader(), X, sample_weight)
-        predict_source(self, source)
-        state = Directions(self.components_, self.explained_variance_, self.mean_, self.scale_)
-        wanted = self.n_components_ if isinstance(self.n_components, Integral) else None  # the route of the fit
-        task = self._task(self._mapped(source), wanted)
-        if wanted is None or (self.explained_variance_ == 0).any():
-            task.refine_for(_smallest(task))  # as the fit did to tell them from 0
-        return certify(task, state, float(self.tol))
+        certificate: ComponentsCertificate = self._certify(X, sample_weight=sample_weight)
+        return certificate
 
     @property
     def _n_features_out(self) -> int:
         return int(self.n_components_)
 
-    def _task(self, source: Source, wanted: Any) -> VarianceTask:
+    def _task(self, source: Source, is_fitted: bool = False) -> VarianceTask:
+        if not is_fitted:
+            return self._variances(source, self._wanted(source))
+        wanted = self.n_components_ if isinstance(self.n_components, Integral) else None  # the route of the fit
+        task = self._variances(source, wanted)
+        if wanted is None or (self.explained_variance_ == 0).any():
+            task.refine_for(_smallest(task))  # as the fit did to tell them from 0
+        return task
+
+    def _solve(self, task: VarianceTask) -> Run[Any]:
+        max_iter, seed = int(self.max_iter), int(self.random_state)
+        return solve(task, self._wanted(task.source), tolerance=float(self.tol), max_iter=max_iter, seed=seed)
+
+    def _state(self) -> Directions:
+        return Directions(self.components_, self.explained_variance_, self.mean_, self.scale_)
+
+    def _certified(self, task: VarianceTask, state: Directions) -> ComponentsCertificate:
+        return certify(task, state, float(self.tol))
+
+    def _variances(self, source: Source, wanted: Any) -> VarianceTask:
         arguments = (bool(self.center), bool(self.standardize), float(self.ddof))
         d = source.n_features
         if self.solver == "randomized":
@@ -220,14 +202,17 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             )
         return int(wanted)
 
-    def _store(self, task: VarianceTask, state: Directions) -> None:
+    def _keep(self, task: VarianceTask, run: Run[Any]) -> None:
+        state = run.state
         self.components_, self.explained_variance_ = state.components, state.variances
         self.mean_, self.scale_ = state.mean, state.scale
         self.spectrum_ = _spectrum(task, state.variances)
         self.total_variance_ = task.total * task.factor
         self.route_ = ROUTES[type(task)]
-        self.column_names_ = list(task.source.names)
-        self.data_ = {"n_rows": task.n_rows, "sum_weight": task.sum_weight}
+        self.data_, self.history_ = {"n_rows": task.n_rows, "sum_weight": task.sum_weight}, run.history
+
+    def _prove(self, task: VarianceTask, run: Any) -> None:
+        super()._prove(task, run)
         self.derive()
 
     def derive(self) -> None:
@@ -242,11 +227,6 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         dropped = max(self.total_variance_ - float(self.explained_variance_.sum()), 0.0)
         self.noise_variance_ = dropped / left if left else 0.0
         self.projection_error_ = self.certificate_.projection_error
-
-    def _parts(self, X: Any, f: Any) -> Iterable[Array]:
-        if isinstance(X, Source):
-            return predict_source(self, X).map(f)
-        return [f(predict_rows(self, X))]
 
     def _scores(self, block: Block) -> Array:
         if block.X.shape[0] == 0:
@@ -285,23 +265,9 @@ class PCA(MappedRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             return np.asarray(np.einsum("ij,ij->i", z, z))
 
     def _check_parameters(self) -> None:
-        self._check_maps()
-        _check_count(self.n_components)
-        for name in ("center", "standardize", "whiten"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise TypeError(f"{name} must be True or False. Got {getattr(self, name)!r}.")
-        if self.solver not in ("auto", "exact", "randomized"):
-            raise ValueError(f"solver must be 'auto', 'exact' or 'randomized'. Got {self.solver!r}.")
+        super()._check_parameters()
         if self.solver == "randomized" and not isinstance(self.n_components, Integral):
             raise ValueError(f"solver='randomized' needs n_components as a number. Got {self.n_components!r}.")
-        check_number("tol", self.tol)
-        check_number("ddof", self.ddof)
-        if not float(self.ddof) <= 1:
-            raise ValueError(f"ddof must be in [0, 1]. Got {self.ddof}.")
-        for name, least in (("max_iter", 1), ("random_state", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be an integer >= {least}. Got {value!r}.")
 
 
 def _spectrum(task: VarianceTask, kept: Array) -> Array:
@@ -314,10 +280,3 @@ def _spectrum(task: VarianceTask, kept: Array) -> Array:
 def _smallest(task: VarianceTask) -> float:
     values = task.eigenvalues()
     return 0.0 if values is None else max(float(values[-1]), 0.0)
-
-
-def _check_count(wanted: Any) -> None:
-    is_count = isinstance(wanted, Integral) and not isinstance(wanted, bool) and int(wanted) >= 1
-    is_share = isinstance(wanted, Real) and not isinstance(wanted, Integral) and 0 < float(wanted) <= 1
-    if not (wanted is None or is_count or is_share or (isinstance(wanted, str) and wanted == "mle")):
-        raise ValueError(f"n_components must be None, an integer >= 1, a share in (0, 1] or 'mle'. Got {wanted!r}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.models.classifier import pieces_of
 from certifit.models.generative_classifier import checked_priors
-from certifit.models.mapped import check_number
 from certifit.models.naive_bayes import NaiveBayes
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import CellCounts, cell_counts
@@ -64,12 +62,6 @@ class CountNB(NaiveBayes):
 
     def _certified(self, task: Any, state: CountState) -> Certificate:
         return certify_counts(task, state, float(self.tol))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("alpha", self.alpha)
-        if not isinstance(self.fit_prior, bool | np.bool_):
-            raise TypeError(f"fit_prior must be True or False. Got {self.fit_prior!r}.")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -129,14 +121,6 @@ class BernoulliNB(CountNB):
         self.encoder = encoder
         self.tol = tol
 
-    @property
-    def objective(self) -> str:
-        """What is maximised, in one line."""
-        return (
-            "maximised: sum_i weight_i log(prior_k prod_j p_jk^x_ij (1 - p_jk)^(1 - x_ij)), k = y_i, "
-            f"and {self.alpha:g} rows more of each class with and without each column"
-        )
-
     def sums_key(self) -> Any:
         """The threshold decides what is counted."""
         return self.binarize
@@ -173,11 +157,6 @@ class BernoulliNB(CountNB):
             return part
 
         return pieces_of(columns.X, of_rows)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.binarize is not None and (not isinstance(self.binarize, Real) or not np.isfinite(float(self.binarize))):
-            raise ValueError(f"binarize must be None or a finite number. Got {self.binarize!r}.")
 
 
 class MultinomialNB(CountNB):
@@ -223,14 +202,6 @@ class MultinomialNB(CountNB):
         self.class_prior = class_prior
         self.encoder = encoder
         self.tol = tol
-
-    @property
-    def objective(self) -> str:
-        """What is maximised, in one line."""
-        return (
-            "maximised: sum_i weight_i log(prior_k prod_j p_jk^x_ij), k = y_i, "
-            f"and each word {self.alpha:g} times more in each class"
-        )
 
     def statistic(self, source: Source, cells: Cells) -> CellCounts:
         """How often the rows have each word, by cell."""

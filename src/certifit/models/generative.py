@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.gaussian_classes import certify_gaussian
 from certifit.certificates.likelihood import LikelihoodCertificate
@@ -101,17 +99,8 @@ class GaussianDiscriminant(GenerativeClassifier):
 
     def decision_function(self, X: Any) -> Array:
         """Scores whose largest is the prediction, rows x classes; of two classes their difference, log-odds."""
-        check_is_fitted(self)
         scores = self._whole(X, self.scores)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    @property
-    def objective(self) -> str:
-        """What is maximised, in one line."""
-        unit = " in standard deviations" if self.standardize else ""
-        shrunk = f", S shrunk by {self.shrinkage:g}{unit}" if self.shrinkage else ""
-        words = COVARIANCES[self.covariance].words if self.covariance in COVARIANCES else "covariances S_k"
-        return f"maximised: sum_i weight_i log(prior_k N(x_i; m_k, S)), k = y_i, {words}{shrunk}"
 
     def statistic(self, source: Source, cells: Cells) -> Any:
         """Sums of the mapped rows by cell; variances need no products of columns."""
@@ -190,18 +179,6 @@ class GaussianDiscriminant(GenerativeClassifier):
         away = self.means_ - self.priors_ @ self.means_
         return len(self.classes_) > 2 and bool((np.einsum("kj,kj->k", self.coef_, away) > FAR**2).any())
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.covariance not in COVARIANCES:
-            raise ValueError(f"covariance must be one of {', '.join(map(repr, COVARIANCES))}. Got {self.covariance!r}.")
-        if not isinstance(self.standardize, bool | np.bool_):
-            raise TypeError(f"standardize must be True or False. Got {self.standardize!r}.")
-        if self.singular not in ("raise", "warn"):
-            raise ValueError(f"singular must be 'raise' or 'warn'. Got {self.singular!r}.")
-        s = self.shrinkage
-        if not isinstance(s, Real) or isinstance(s, bool) or not 0 <= float(s) <= 1:
-            raise ValueError(f"shrinkage must be a number from 0 to 1. Got {s!r}.")
-
 
 class FoldScatter:
     """Class scatter of unions of cells, from sums of every cell."""
@@ -228,7 +205,6 @@ class Covariance:
     has_products: its sums are products of columns. is_linear: boundaries are linear.
     """
 
-    words: str
     statistic: Callable[[Source, Cells], Any]
     task: Callable[..., Any]
     has_products: bool = True
@@ -236,9 +212,9 @@ class Covariance:
 
 
 COVARIANCES = {
-    "shared": Covariance("one covariance S", class_scatter, partial(FullCovariance, is_shared=True), is_linear=True),
-    "class": Covariance("covariances S_k", class_scatter, partial(FullCovariance, is_shared=False)),
-    "diagonal": Covariance("diagonal S_k", cell_moments, DiagonalCovariance, has_products=False),
+    "shared": Covariance(class_scatter, partial(FullCovariance, is_shared=True), is_linear=True),
+    "class": Covariance(class_scatter, partial(FullCovariance, is_shared=False)),
+    "diagonal": Covariance(cell_moments, DiagonalCovariance, has_products=False),
 }
 
 

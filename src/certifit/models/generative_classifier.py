@@ -1,19 +1,16 @@
 """What models of p(x, k) with a closed form share.
 
-fit_codes: maps -> statistic by class -> closed form -> certify -> store. Sums by fold and class are the statistics of
-all training sets, so cross-validation needs no refits.
+Its sums are by class. Sums by fold and class are those of all training sets, so cross-validation needs no refits.
 """
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.cells import ByLabel, Cells, Splits
@@ -22,30 +19,23 @@ from certifit.data.source import Block, Source
 from certifit.models.class_folds import FoldModels, fold_models
 from certifit.models.class_refits import refitted_models
 from certifit.models.classifier import Classifier, codes_of
+from certifit.solvers.run import Run
 
 
 class GenerativeClassifier(Classifier):
     """A model of p(x, k) whose parameters are a closed form of sums by class."""
 
+    tol: float
     class_count_: Array
 
     def predict_joint_log_proba(self, X: Any) -> Array:
         """log p(x, k) = log p(k) + log p(x | k)."""
-        check_is_fitted(self)
         return self._whole(X, self._joint)
 
     def joint_log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """sum_i weight_i log p(x_i, y_i), of labelled rows or of a scan that carries its target."""
         check_is_fitted(self)
         return float(self.labelled(X, y, sample_weight).reduce(self._row_likelihoods))
-
-    def fit_codes(self, source: Source, classes: Array) -> Self:
-        """Fit to checked rows whose y are places among the classes."""
-        self._check_parameters()
-        self.classes_ = classes
-        mapped = self.fit_maps(source)
-        self._settle(self.statistic(mapped, ByLabel(len(classes))), mapped, mapped)
-        return self
 
     def class_fold_models(
         self, source: Source, classes: Array, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
@@ -90,29 +80,29 @@ class GenerativeClassifier(Classifier):
     def statistic(self, source: Source, cells: Cells) -> Any:
         """Sums of the mapped rows by cell."""
 
-    def solve(self, statistic: Any, source: Source, rows: Source | None = None) -> Any:
-        """Store the closed form of a statistic of the classes; the task that has it. rows: what it was summed from."""
-        task = self._task_of(statistic, source)
-        task.rows, task.cells = rows, ByLabel(len(self.classes_))
+    def solve(self, statistic: Any, source: Source) -> None:
+        """Store the closed form of a statistic of the classes, without a certificate."""
+        task = self._task_from(statistic, source)
         self._store(task, task.solve())
+
+    def _task(self, source: Source, is_fitted: bool = False) -> Any:
+        return self._task_from(self.statistic(source, ByLabel(len(self.classes_))), source, source)
+
+    def _task_from(self, statistic: Any, source: Source, rows: Source | None = None) -> Any:
+        """The task of a statistic of the classes. rows: what it was summed from, where that is at hand."""
+        task = self._task_of(statistic, source)
+        task.sums, task.rows, task.cells = statistic, rows, ByLabel(len(self.classes_))
         return task
 
-    def _settle(self, statistic: Any, source: Source, rows: Source | None = None) -> None:
-        """The closed form of a statistic, its certificate, both stored. rows: all that it was summed from."""
-        self.column_names_ = list(source.names)
-        task = self.solve(statistic, source, rows)
-        self.data_ = {"n_rows": int(statistic.n_rows.sum()), "sum_weight": float(self.class_count_.sum())}
-        self.certificate_ = self._certified(task, self._state())
-        if task.mended:
-            warnings.warn(task.mended, ConvergenceWarning, stacklevel=5)
-        if not self.certificate_.holds:
-            warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=5)
+    def _solve(self, task: Any) -> Run[Any]:
+        return Run(task.solve())
 
-    def _task(self, source: Source) -> Any:
-        cells = ByLabel(len(self.classes_))
-        task = self._task_of(self.statistic(source, cells), source)
-        task.rows, task.cells = source, cells
-        return task
+    def _keep(self, task: Any, run: Run[Any]) -> None:
+        self._store(task, run.state)
+        self.data_ = {"n_rows": int(task.sums.n_rows.sum()), "sum_weight": float(self.class_count_.sum())}
+
+    def _warnings(self, task: Any, run: Any) -> list[str]:
+        return [task.mended] * bool(task.mended) + super()._warnings(task, run)
 
     @abstractmethod
     def _task_of(self, statistic: Any, source: Source) -> Any:

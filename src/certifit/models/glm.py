@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin, clone
+from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
-from certifit.certificates.generalised import certify
 from certifit.data.columns import Array
-from certifit.data.files import write_predictions
-from certifit.data.gate import fit_source, predict_rows, predict_source, unchanged_on_error
 from certifit.data.source import Block, Source
 from certifit.families.response import Response
 from certifit.families.responses import Gamma, Poisson, family_of
 from certifit.losses.response import loss_of
 from certifit.losses.scores import GammaLog, PoissonLog, ScoreLoss
 from certifit.losses.user import Loss
+from certifit.models.estimator import Regressor
 from certifit.models.mean_folds import MeanFoldMethods
-from certifit.models.row_learning import QuantityByRows
+from certifit.models.objectives import Told
+from certifit.models.row_learning import learn, learns_by_rows
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
 from certifit.solvers.coordinate import ElasticPath
@@ -32,48 +33,39 @@ from certifit.statistics.targets import target_sums
 from certifit.tasks.generalised import GeneralisedLinear
 
 
-class GeneralisedRegressor(QuantityByRows, MeanFoldMethods, RegressorMixin, ScoreModel):
+class GeneralisedRegressor(MeanFoldMethods, ScoreModel, Regressor):
     """E y = mean(z), z = offset + b + x'w."""
 
-    @one_blas_thread
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> Self:
         """Fit to rows X and target y (arrays, sparse matrices, data frames), or to a scan that carries its target.
 
-        sample_weight: one number a row; weight 2 is the row twice.
-        offset: one number a row, added to its score. exposure: one number > 0 a row, whose log is added to the offset;
-        y stays a count.
+        sample_weight: one number per row; weight 2 is the row twice.
+        offset: one number per row, added to its score. exposure: one number > 0 per row, whose log is added to the
+        offset; y stays a count.
         """
-        self._check_parameters()
-        with unchanged_on_error(self):
-            source = fit_source(self, X, y, sample_weight, offset, exposure)
-            self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
-            self._fit_scores(source, stacklevel=4)
-        return self
+        return self._fit(X, y, sample_weight=sample_weight, offset=offset, exposure=exposure)
+
+    @available_if(learns_by_rows)
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    ) -> Self:
+        """One pass over more rows; it goes on from the weights so far. Nothing is certified: `certify` does."""
+        return self._partial_fit(X, y, sample_weight=sample_weight, offset=offset, exposure=exposure)
 
     def predict(self, X: Any, out: Any = None, *, offset: Any = None, exposure: Any = None) -> Any:
         """E y for every row of an array, a frame or a scan. Without an offset or exposure they are 0 and 1: a rate.
 
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
         """
-        check_is_fitted(self)
-        if isinstance(X, Source):
-            parts: Any = predict_source(self, X, offset, exposure).map(self.means)
-        else:
-            parts = [self.means(predict_rows(self, X, offset, exposure))]
-        if out is not None:
-            write_predictions(parts, out)
-            return None
-        whole = list(parts)
-        return np.concatenate(whole) if whole else np.zeros(0)
+        return self._predict(X, out, offset=offset, exposure=exposure)
 
-    @one_blas_thread
     def certify(
         self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
     ) -> Certificate:
         """The certificate of this model recomputed on data; no solver takes part."""
-        check_is_fitted(self)
-        task = self._task_on(X, y, sample_weight, offset, exposure)
-        return certify(task, self._weights(), self._tolerance())
+        roles = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
+        certificate: Certificate = self._certify(X, y, **roles)
+        return certificate
 
     @one_blas_thread
     def score(
@@ -84,8 +76,7 @@ class GeneralisedRegressor(QuantityByRows, MeanFoldMethods, RegressorMixin, Scor
         With an offset the constant is added to it. Of a scan that carries its target too.
         """
         check_is_fitted(self)
-        predict_source(self, X) if isinstance(X, Source) else predict_rows(self, X)
-        source = fit_source(self.reader(), X, y, sample_weight, offset, exposure)
+        source = self._gate_again(X, y, sample_weight=sample_weight, offset=offset, exposure=exposure)
         loss = self._loss()
         with np.errstate(divide="ignore", invalid="ignore"):  # no event at all: the score of the mean 0
             start = float(loss.score(target_sums(source).mean))
@@ -118,8 +109,7 @@ class GeneralisedRegressor(QuantityByRows, MeanFoldMethods, RegressorMixin, Scor
         down to 1e-3 of it.
         """
         model = clone(self)
-        source = fit_source(model, X, y, sample_weight, offset, exposure)
-        model.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
+        source = model._gate(X, y, sample_weight=sample_weight, offset=offset, exposure=exposure)
         found: ElasticPath = model._score_path(source, alphas, n_alphas)
         return found
 
@@ -135,10 +125,8 @@ class GeneralisedRegressor(QuantityByRows, MeanFoldMethods, RegressorMixin, Scor
     def _loss(self) -> ScoreLoss:
         """The loss of a score."""
 
-    def _task_on(self, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any) -> GeneralisedLinear:
-        source = fit_source(self.reader(), X, y, sample_weight, offset, exposure)
-        predict_source(self, source)
-        return self._score_task(self._mapped(source), self.alpha_)
+    def _add(self, source: Source) -> None:
+        learn(self, source)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -219,9 +207,6 @@ class PoissonRegressor(GeneralisedRegressor):
     def _loss(self) -> ScoreLoss:
         return PoissonLog()
 
-    def _term(self) -> str:
-        return "[ e^z_i - y_i z_i ]"
-
     def _family(self) -> tuple[Response, str] | None:
         return Poisson(), "log"
 
@@ -246,9 +231,6 @@ class GammaRegressor(PoissonRegressor):
 
     def _loss(self) -> ScoreLoss:
         return GammaLog()
-
-    def _term(self) -> str:
-        return "[ y_i e^-z_i + z_i ]"
 
     def _family(self) -> tuple[Response, str] | None:
         return Gamma(), "log"
@@ -344,11 +326,11 @@ class GLM(GeneralisedRegressor):
             )
         return mu
 
-    def _term(self) -> str:
+    def _told(self) -> Told:
         law = self._family()
         if law is None:
-            return f"[ {self._loss().name} ](y_i, z_i)"
-        return f"d(y_i, h(z_i)) / 2, d the {law[0].name} deviance, h of the {law[1]} link,"
+            return replace(super()._told(), loss=self._loss().name)
+        return replace(super()._told(), law=(law[0].name, law[1]))
 
     def _loss(self) -> ScoreLoss:
         if not isinstance(self.family, ScoreLoss):
@@ -371,6 +353,4 @@ class GLM(GeneralisedRegressor):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.alpha is None:
-            raise TypeError("alpha must be a number >= 0. Got None.")
         self._loss()

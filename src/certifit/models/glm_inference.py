@@ -23,15 +23,16 @@ from certifit.data.columns import Array
 from certifit.data.gate import predict_rows, predict_source
 from certifit.data.source import Block, Source
 from certifit.families.response import Response
+from certifit.models.estimator import Estimator
 from certifit.models.inference import (
     NEEDS_ROWS,
     REDUNDANT,
     KeptColumns,
     Redundant,
-    check_choice,
     listed_relations,
     refuse_other_facts,
 )
+from certifit.models.parameters import check_choice
 from certifit.runtime import one_blas_thread
 from certifit.solvers.generalised import solve
 from certifit.tasks.elastic import Strengths
@@ -42,7 +43,7 @@ Covariance = Literal["nonrobust", "HC0", "HC1"]
 SAME_ROWS = 1e-6  # relative: beyond it the coefficients are not the best ones for the rows
 
 
-class GlmInferenceMethods:
+class GlmInferenceMethods(Estimator):
     """Methods of a generalised linear model that explain its fit."""
 
     fit_intercept: bool
@@ -172,7 +173,8 @@ class GlmInferenceMethods:
         family = self._family()
         if (self.inference_ is None and not may_drop) or family is None:
             raise ValueError(f"No summary: {self._why_no_inference()}")
-        task, state = self._task_on(X, y, sample_weight, offset, exposure), self._weights()
+        roles = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
+        task, state = self._task_on(X, y, **roles), self._weights()
         refuse_other_facts(task.facts(), self.data_)
         certificate = certify(task, state, self.certificate_.tolerance)
         if not certificate.value <= max(SAME_ROWS, 2 * self.certificate_.value):
@@ -244,10 +246,6 @@ class GlmInferenceMethods:
         """The family of the targets and the name of the link; None where the loss is not of a family."""
         raise NotImplementedError
 
-    def _task_on(self, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any) -> GeneralisedLinear:
-        """The task on these rows, seen through the fitted encoder and basis."""
-        raise NotImplementedError
-
     def _weights(self) -> Weights:
         raise NotImplementedError
 
@@ -255,10 +253,6 @@ class GlmInferenceMethods:
         raise NotImplementedError
 
     def _row_scores(self, block: Block) -> Array:
-        raise NotImplementedError
-
-    def columns_of(self, block: Block) -> Any:
-        """The columns that the model weighs."""
         raise NotImplementedError
 
 

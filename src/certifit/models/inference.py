@@ -21,6 +21,8 @@ from certifit.certificates.summary import Dropped, Summary
 from certifit.data.columns import Array, Columns
 from certifit.data.gate import predict_rows, predict_source
 from certifit.data.source import Block, Source
+from certifit.models.estimator import Regressor
+from certifit.models.parameters import check_choice
 from certifit.runtime import one_blas_thread
 from certifit.solvers.direct import solve
 from certifit.tasks.least_squares import LeastSquares
@@ -30,7 +32,7 @@ SAME_ROWS = 1e-6  # relative: beyond it sums over rows are not those of the fit 
 Redundant = Literal["mark", "drop", "refuse"]
 
 
-class InferenceMethods:
+class InferenceMethods(Regressor):
     """Methods of a linear model that explain its fit."""
 
     fit_intercept: bool
@@ -41,11 +43,6 @@ class InferenceMethods:
     data_: dict[str, float]
     certificate_: Certificate
     inference_: Inference | None
-
-    @property
-    def objective(self) -> str:
-        """What is minimised, in one line."""
-        raise NotImplementedError
 
     def summary(
         self,
@@ -199,7 +196,7 @@ class InferenceMethods:
         is_variance, may_drop = weights == "variance", redundant != "refuse" and bool(self.certificate_.dependent)
         if self.inference_ is None and not ((is_variance or may_drop) and self._is_determined()):
             raise ValueError(f"No {what}: {self._why_no_inference()}")
-        task, state = self._task_on(X, y, sample_weight), self._state()
+        task, state = self._task_on(X, y, sample_weight=sample_weight), self._state()
         if not isinstance(task, LeastSquares):
             raise ValueError(f"No {what}: {self._why_no_inference()}")
         self._refuse_other_rows(task)
@@ -263,18 +260,6 @@ class InferenceMethods:
             f"{n_obs:g} observations leave no residual degree of freedom for "
             f"{len(self.coef_) + int(self.fit_intercept)} coefficients. Use more rows or fewer columns."
         )
-
-    def _task_on(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        """The task on these rows, seen through the fitted encoder and basis."""
-        raise NotImplementedError
-
-    def columns_of(self, block: Block) -> Any:
-        """The columns that the model weighs."""
-        raise NotImplementedError
-
-    def scores(self, block: Block) -> Array:
-        """The predictions."""
-        raise NotImplementedError
 
 
 def refuse_other_facts(found: dict[str, float], known: dict[str, float]) -> None:
@@ -355,9 +340,3 @@ _BOUNDED = (
     "this model may hold weights at bounds, where standard errors do not exist. Use LinearRegression: without a "
     "penalty and bounds it is the same fit."
 )
-
-
-def check_choice(name: str, value: Any, legal: tuple[str, ...]) -> None:
-    """Refuse what is not one of the legal words."""
-    if not isinstance(value, str) or value not in legal:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, legal))}. Got {value!r}.")

@@ -8,7 +8,6 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.models.base import LinearRegressor
-from certifit.models.mapped import check_flag, check_number
 
 
 class LinearRegression(LinearRegressor):
@@ -53,11 +52,6 @@ class LinearRegression(LinearRegressor):
         self.basis = basis
         self.encoder = encoder
         self.tol = tol
-
-    @property
-    def objective(self) -> str:
-        """What is minimised, in one line."""
-        return "minimised: sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)" + _no_intercept(self)
 
     def _penalty_strength(self) -> float | None:
         return 0.0
@@ -112,18 +106,6 @@ class Ridge(LinearRegressor):
         self.encoder = encoder
         self.tol = tol
 
-    @property
-    def objective(self) -> str:
-        """What is minimised, in one line."""
-        alpha = (
-            "alpha"
-            if self.alpha is None and not hasattr(self, "alpha_")
-            else f"{getattr(self, 'alpha_', self.alpha):g}"
-        )
-        spread = "sd^2 * " if self.standardize else ""
-        squares = "sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)"
-        return f"minimised: {squares} + {alpha}/2 {spread}|w|^2" + _no_intercept(self)
-
     def _penalty_strength(self) -> float | None:
         return None if self.alpha is None else float(self.alpha)
 
@@ -137,13 +119,3 @@ class Ridge(LinearRegressor):
         low, high = (spread.min(), spread.max()) if len(spread) else (1.0, 1.0)
         exponents = np.linspace(np.log10(low) - 6, np.log10(high) + 2, 50)
         return [{"alpha": float(10.0**exponent)} for exponent in exponents]
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.alpha is not None:
-            check_number("alpha", self.alpha)
-        check_flag("standardize", self.standardize)
-
-
-def _no_intercept(model: LinearRegressor) -> str:
-    return "" if model.fit_intercept else " with b = 0"

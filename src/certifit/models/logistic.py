@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
-from certifit.certificates.generalised import certify
+from certifit.certificates.generalised import ScoreCertificate, certify
 from certifit.data.cells import ByLabel, Splits
 from certifit.data.columns import Array
-from certifit.data.gate import class_source, unchanged_on_error
 from certifit.data.labels import one_type, read_labels
 from certifit.data.source import Block, Source, tree_sum
 from certifit.families.response import Response
@@ -24,8 +25,9 @@ from certifit.models import softmax
 from certifit.models.class_folds import FoldModel, FoldModels, present
 from certifit.models.class_refits import trained_classes
 from certifit.models.classifier import Classifier, codes_of
-from certifit.models.mapped import check_number
-from certifit.models.row_learning import ClassesByRows
+from certifit.models.objectives import Told
+from certifit.models.parameters import check_number
+from certifit.models.row_learning import learn, learns_by_rows
 from certifit.models.score_folds import (
     FoldWeights,
     SubsetFolds,
@@ -40,12 +42,11 @@ from certifit.runtime import one_blas_thread
 from certifit.solvers.coordinate import ElasticPath
 from certifit.statistics.fold_oracle import cell_targets
 from certifit.statistics.targets import target_sums
-from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.softmax import SoftmaxWeights
 
 
-class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
+class LogisticRegression(ScoreModel, Classifier):
     """p(second class | x) = 1 / (1 + e^-z), z = offset + b + x'w; for more classes softmax.
 
     minimise over w, b:   sum_i weight_i [ log(1 + e^z_i) - y_i z_i ] / sum_i weight_i
@@ -109,24 +110,29 @@ class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
         self.step_tol = step_tol
         self.max_iter = max_iter
 
-    @one_blas_thread
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> Self:
         """Fit to rows X and labels y of any type, or to a scan that carries its target.
 
-        sample_weight: one number a row; weight 2 is the row twice. offset: one number a row, added to its score.
+        sample_weight: one number per row; weight 2 is the row twice. offset: one number per row, added to its score.
         """
-        self._check_parameters()
-        with unchanged_on_error(self):
-            source, classes = class_source(self, X, y, sample_weight, offset=offset)
-            self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
-            return self.fit_codes(source, classes)
+        return self._fit(X, y, sample_weight=sample_weight, offset=offset)
+
+    @available_if(learns_by_rows)
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None, offset: Any = None
+    ) -> Self:
+        """One pass over more rows; it goes on from the weights so far. Nothing is certified: `certify` does.
+
+        classes: both labels, in the first call.
+        """
+        return self._partial_fit(X, y, classes=classes, sample_weight=sample_weight, offset=offset)
 
     def predict(self, X: Any, out: Any = None, *, offset: Any = None) -> Any:
         """The most probable class of every row of an array, a frame or a scan. offset: one number a row; none is 0.
 
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
         """
-        return self._predicted(X, out, offset)
+        return self._predict(X, out, offset=offset)
 
     def predict_proba(self, X: Any, *, offset: Any = None) -> Array:
         """p(k | x): rows x classes, in the order of classes_."""
@@ -134,22 +140,19 @@ class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
 
     def predict_log_proba(self, X: Any, *, offset: Any = None) -> Array:
         """log p(k | x)."""
-        check_is_fitted(self)
-        return self._whole(X, self._log_posterior, offset)
+        return self._whole(X, self._log_posterior, offset=offset)
 
     def decision_function(self, X: Any, *, offset: Any = None) -> Array:
         """The score z of the second class for every row; for more than two classes, of every class."""
         check_is_fitted(self)
         if len(self.classes_) > 2:
-            return self._whole(X, self.scores, offset)
-        return np.concatenate([*self._each(X, self._row_scores, offset), np.zeros(0)])
+            return self._whole(X, self.scores, offset=offset)
+        return np.concatenate([*self._each(X, self._row_scores, offset=offset), np.zeros(0)])
 
-    @one_blas_thread
     def certify(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> Certificate:
         """The certificate of this model recomputed on data; no solver takes part."""
-        check_is_fitted(self)
-        source = self._mapped(self.labelled(X, y, sample_weight, offset))
-        return self._certified(self._task(source), self._state())
+        certificate: Certificate = self._certify(X, y, sample_weight=sample_weight, offset=offset)
+        return certificate
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> float:
         """The share of rows that are predicted right; of a scan with its own target too."""
@@ -175,44 +178,34 @@ class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
         down to 1e-3 of it.
         """
         model = clone(self)
-        source, classes = class_source(model, X, y, sample_weight, offset=offset)
-        if len(classes) != 2:
-            raise ValueError(f"A path needs two classes. Got {len(classes)}.")
-        model.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
-        model.classes_ = classes
+        source = model._gate(X, y, sample_weight=sample_weight, offset=offset)
+        if len(model.classes_) != 2:
+            raise ValueError(f"A path needs two classes. Got {len(model.classes_)}.")
         model.class_weight_ = model._class_weights(source)
         found: ElasticPath = model._score_path(model._weighted(source), alphas, n_alphas)
         return found
 
-    def fit_codes(self, source: Source, classes: Array) -> Self:
-        """Fit to checked rows whose y are places among the classes."""
-        self._check_parameters()
-        if len(classes) < 2:
-            raise ValueError(f"y has one class only, {classes.tolist()}. A classifier needs at least two.")
-        self.classes_ = classes
+    def _begin(self, source: Source) -> None:
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has one class only, {self.classes_.tolist()}. A classifier needs at least two.")
         self.class_weight_ = self._class_weights(source)
-        if len(classes) > 2:
-            self._fit_softmax(self._weighted(source), stacklevel=5)
-        else:
-            self._fit_scores(self._weighted(source), stacklevel=5)
-            self.coef_, self.intercept_ = self.coef_[None, :], np.array([self.intercept_])
-        if self.class_weight_ is not None:  # the rows' own weights are what a later look at the data compares
-            self.data_ = self.data_ | {"sum_weight": class_sums(source, len(classes)).sum()}
-        return self
 
-    def _fit_softmax(self, source: Source, stacklevel: int) -> None:
-        """Fit the maps and the weights of more than two classes."""
-        mapped = self.fit_maps(source)
-        self.column_names_ = list(mapped.names)
-        task = softmax.softmax_task(self, mapped, self.alpha)
-        stop = (self._tolerance(), int(self.max_iter), float(self.step_tol))
-        run = softmax.solve_softmax(task, self.solver, *stop)
-        self.history_, self.inference_ = run.history, None
-        self.certificate_ = softmax.certify_softmax(task, run.state, self._tolerance())
-        self.coef_, self.intercept_ = run.state.coef, run.state.intercept
-        self.alpha_, self.data_ = float(task.alpha), softmax.facts(task)
-        self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
-        self._warn(run.reason, stacklevel + 1)
+    def _learn(self, source: Source) -> None:
+        super()._learn(source)
+        if self.class_weight_ is not None:  # the rows' own weights are what a later look at the data compares
+            self.data_ = self.data_ | {"sum_weight": class_sums(source, len(self.classes_)).sum()}
+
+    def _add(self, source: Source) -> None:
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' needs all rows at once. Give the weights: {label: weight}.")
+        if len(self.classes_) != 2:
+            raise ValueError(
+                f"partial_fit learns two classes. Got {len(self.classes_)}: use OneVsRestClassifier or fit."
+            )
+        if hasattr(self, "coef_"):
+            self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+        learn(self, source)
+        self._keep_weights(Weights(self.coef_, self.intercept_))
 
     def relative_to(self, label: Any) -> tuple[Array, Array]:
         """Weights and intercepts that predict the same with 0 for one class: logarithms of odds against it.
@@ -305,10 +298,8 @@ class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
     def _loss(self) -> ScoreLoss:
         return Logistic()
 
-    def _term(self) -> str:
-        if len(getattr(self, "classes_", ())) > 2:
-            return "[ log sum_k e^z_ik - z_ik of its own class ]"
-        return "[ log(1 + e^z_i) - y_i z_i ]"
+    def _told(self) -> Told:
+        return replace(super()._told(), n_classes=len(getattr(self, "classes_", (0, 1))))
 
     def _family(self) -> tuple[Response, str] | None:
         return (Bernoulli(), "logit") if len(self.classes_) == 2 and self.class_weight_ is None else None
@@ -325,21 +316,41 @@ class LogisticRegression(ClassesByRows, ScoreModel, Classifier):
             return "standard errors are given for two classes only. Fit two of the classes at a time."
         return super()._why_no_inference()
 
-    def _task_on(self, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any) -> GeneralisedLinear:
-        source = self.labelled(X, y, sample_weight, offset, exposure)
-        return self._score_task(self._weighted(self._mapped(source)), self.alpha_)
+    def _task(self, source: Source, is_fitted: bool = False) -> Any:
+        if len(self.classes_) == 2:
+            return super()._task(source, is_fitted)
+        return softmax.softmax_task(self, source, self.alpha_ if is_fitted else self.alpha)
 
-    def _task(self, source: Source) -> Any:
-        if len(self.classes_) > 2:
-            return softmax.softmax_task(self, self._weighted(source), self.alpha_)
-        return self._score_task(self._weighted(source), self.alpha_)
+    def _solve(self, task: Any) -> Any:
+        if len(self.classes_) == 2:
+            return super()._solve(task)
+        stop = (self._tolerance(), int(self.max_iter), float(self.step_tol))
+        return softmax.solve_softmax(task, self.solver, *stop)
+
+    def _keep(self, task: Any, run: Any) -> None:
+        if len(self.classes_) == 2:
+            super()._keep(task, run)
+            return
+        self.coef_, self.intercept_ = run.state.coef, run.state.intercept
+        self.alpha_, self.data_, self.history_ = float(task.alpha), softmax.facts(task), run.history
+
+    def _keep_weights(self, state: Weights) -> None:
+        self.coef_, self.intercept_ = state.coef[None, :], np.array([state.intercept])
+
+    def _prove(self, task: Any, run: Any) -> None:
+        if len(self.classes_) == 2:
+            super()._prove(task, run)
+            return
+        self.certificate_ = self._certified(task, self._state())
+        self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
+        self.inference_ = None
 
     def _state(self) -> Any:
         return SoftmaxWeights(self.coef_, self.intercept_) if len(self.classes_) > 2 else self._weights()
 
-    def _certified(self, task: Any, state: Any) -> Certificate:
+    def _certified(self, task: Any, state: Any) -> ScoreCertificate:
         prove: Any = softmax.certify_softmax if len(self.classes_) > 2 else certify
-        found: Certificate = prove(task, state, self._tolerance())
+        found: ScoreCertificate = prove(task, state, self._tolerance())
         return found
 
     def _log_scores(self, columns: Block) -> Array:

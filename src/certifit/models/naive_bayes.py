@@ -10,12 +10,10 @@ from certifit.certificates.certificate import Certificate
 from certifit.certificates.gaussian_classes import certify_gaussian
 from certifit.data.cells import ByLabel, Cells
 from certifit.data.columns import Array
-from certifit.data.gate import class_source, unchanged_on_error
-from certifit.data.labels import coded, read_labels
 from certifit.data.source import Block, Source
 from certifit.models.generative_classifier import GenerativeClassifier, checked_priors
-from certifit.models.mapped import check_number
-from certifit.runtime import core, n_threads, one_blas_thread
+from certifit.runtime import core, n_threads
+from certifit.solvers.run import Run
 from certifit.statistics.cell_sums import CellMoments, cell_moments
 from certifit.tasks.gaussian_classes import DiagonalCovariance, GaussianState, Shrinkage
 
@@ -23,37 +21,25 @@ from certifit.tasks.gaussian_classes import DiagonalCovariance, GaussianState, S
 class NaiveBayes(GenerativeClassifier):
     """A classifier whose statistic adds, so that rows can come in parts."""
 
-    @one_blas_thread
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to those seen so far: the model is then that of one fit to all of them.
 
         classes: all labels there will be, in the first call. Columns of a table are read as in the first call.
         """
-        self._check_parameters()
-        is_first = not hasattr(self, "classes_")
-        if is_first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit: all labels that y will hold.")
-        known = self.classes_ if classes is None else coded(np.asarray(read_labels(classes)))[0]
-        if not is_first and not np.array_equal(known, self.classes_):
-            raise ValueError(f"classes={list(classes)} is not the same as on the last call: {self.classes_.tolist()}.")
-        with unchanged_on_error(self):
-            if is_first:
-                source = class_source(self, X, y, sample_weight, known)[0]
-                self.classes_, self.target_name_ = known, source.target
-                mapped, sums = self.fit_maps(source), None
-            else:
-                mapped, sums = self._mapped(self.labelled(X, y, sample_weight)), self._sums
-            self._settle(self._added(mapped, sums), mapped)
-        return self
+        return self._partial_fit(X, y, classes=classes, sample_weight=sample_weight)
+
+    def _add(self, source: Source) -> None:
+        sums = self._sums if hasattr(self, "certificate_") else None
+        self._settle(self._task_from(self._added(source, sums), source))
 
     def _added(self, source: Source, sums: Any) -> Any:
         """The statistic of these rows and those before."""
         own = self.statistic(source, ByLabel(len(self.classes_)))
         return own if sums is None else sums + own
 
-    def _settle(self, statistic: Any, source: Source, rows: Source | None = None) -> None:
-        super()._settle(statistic, source, rows)
-        self._sums = statistic
+    def _keep(self, task: Any, run: Run[Any]) -> None:
+        super()._keep(task, run)
+        self._sums = task.sums
 
 
 class GaussianNB(NaiveBayes):
@@ -102,11 +88,6 @@ class GaussianNB(NaiveBayes):
         self.encoder = encoder
         self.tol = tol
 
-    @property
-    def objective(self) -> str:
-        """What is maximised, in one line."""
-        return "maximised: sum_i weight_i log(prior_k prod_j N(x_ij; theta_kj, var_kj)), k = y_i"
-
     def statistic(self, source: Source, cells: Cells) -> CellMoments:
         """Means and squares about them, by cell."""
         return cell_moments(source, cells)
@@ -139,7 +120,3 @@ class GaussianNB(NaiveBayes):
         state = self._state()
         joint: Array = core.quadratic_scores(columns.rows, self.theta_, state.roots, state.constants(), n_threads())
         return joint
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("parameter var_smoothing", self.var_smoothing)

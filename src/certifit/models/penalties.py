@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.roles import refuse_unknown
-from certifit.models.mapped import check_number
+from certifit.models.estimator import Estimator
+from certifit.models.objectives import Told
+from certifit.models.parameters import check_number
 from certifit.tasks.elastic import Strengths
 
 DIRECTIONS = {"increasing": (0.0, np.inf), "decreasing": (-np.inf, 0.0)}
 
 
-class PenaltyParameters:
+class PenaltyParameters(Estimator):
     """A model with penalty_factors and bounds, given by column or by the name of one."""
 
     penalty_factors: Any
     bounds: Any
+
+    def _told(self) -> Told:
+        has_factors, has_bounds = self.penalty_factors is not None, self.bounds is not None
+        return replace(super()._told(), has_factors=has_factors, has_bounds=has_bounds)
 
     def _strengths(self, names: Sequence[str], alpha: float) -> Strengths:
         lower, upper = self._bounds(names)

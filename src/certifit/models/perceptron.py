@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.perceptron import PerceptronCertificate, certify, inseparability, seen_once
 from certifit.certificates.separation import Separation
 from certifit.data.columns import Array
-from certifit.data.gate import class_source, refuse_nonfinite, unchanged_on_error
-from certifit.data.labels import coded, read_labels
+from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
 from certifit.models.classifier import ScoredClassifier
-from certifit.models.mapped import check_number
-from certifit.runtime import core, n_threads, one_blas_thread
-from certifit.solvers.perceptron import Epochs, one_pass
+from certifit.runtime import core, n_threads
+from certifit.solvers.perceptron import Epochs, PerceptronRun, one_pass
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.perceptron import PerceptronTask
 
@@ -92,20 +89,18 @@ class Perceptron(ScoredClassifier):
         self.basis = basis
         self.encoder = encoder
 
-    @one_blas_thread
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to rows X and two labels y of any type, or to a scan that carries its target."""
-        self._check_parameters()
-        with unchanged_on_error(self):
-            source, classes = class_source(self, X, y, None)
-            self.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
-            return self.fit_codes(source, classes)
+        return self._fit(X, y)
 
-    def fit_codes(self, source: Source, classes: Array) -> Self:
-        """Fit to checked rows whose y are places among the classes."""
-        self._check_parameters()
-        self._begin(source, classes)
-        task = self._task(self.fit_maps(source))
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
+        """One pass over more rows, in the order given; it goes on from the weights so far.
+
+        classes: both labels, in the first call. Nothing is certified: `certify(X, y)` looks at all rows.
+        """
+        return self._partial_fit(X, y, classes=classes)
+
+    def _solve(self, task: PerceptronTask) -> PerceptronRun:
         known: list[Separation] = []
 
         def is_hopeless() -> bool:
@@ -114,39 +109,24 @@ class Perceptron(ScoredClassifier):
 
         with _numbers_named(task):
             run = Epochs(task, self._order(), int(self.random_state)).run(int(self.max_iter), is_hopeless)
+        return replace(run, separation=known[-1] if known else None)
+
+    def _keep(self, task: PerceptronTask, run: PerceptronRun) -> None:
+        self._keep_weights(run.state)
         self.history_, self.n_updates_, self.cycle_ = run.history, run.n_updates, run.cycle
-        self._store(task, run.state, known[-1] if known else None)
-        if not self.certificate_.holds:
-            warnings.warn(self.certificate_.sentences()[0], ConvergenceWarning, stacklevel=4)
-        return self
+        n_rows = sum(task.source.map(_rows_of))
+        self.data_ = {"n_rows": n_rows, "sum_weight": float(n_rows)}
 
-    @one_blas_thread
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
-        """One pass over more rows, in the order given; it goes on from the weights so far.
+    def _prove(self, task: PerceptronTask, run: Any) -> None:
+        self.certificate_ = certify(task, self._state(), self.n_updates_, self.cycle_, run.separation)
 
-        classes: both labels, in the first call. Nothing is certified: `certify(X, y)` looks at all rows.
-        """
-        self._check_parameters()
-        is_first = not hasattr(self, "classes_")
-        if is_first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit: both labels that y will hold.")
-        known = self.classes_ if classes is None else coded(np.asarray(read_labels(classes)))[0]
-        if not is_first and not np.array_equal(known, self.classes_):
-            raise ValueError(f"classes={list(classes)} is not the same as on the last call: {self.classes_.tolist()}.")
-        with unchanged_on_error(self):
-            if is_first:
-                source = class_source(self, X, y, None, known)[0]
-                self.target_name_ = source.target
-                self._begin(source, known)
-                task = self._task(self.fit_maps(source))
-                self.history_, self.n_updates_, self.cycle_, state = [], 0, None, task.start
-                self.data_ = {"n_rows": 0, "sum_weight": 0.0}
-            else:
-                task, state = self._task(self._mapped(self.labelled(X, y))), self._state()
-            self._learn(task, state)
-        return self
-
-    def _learn(self, task: PerceptronTask, state: Weights) -> None:
+    def _add(self, source: Source) -> None:
+        task = self._task(source)
+        if hasattr(self, "coef_"):
+            state = self._state()
+        else:
+            self.history_, self.n_updates_, self.cycle_, state = [], 0, None, task.start
+            self.data_ = {"n_rows": 0, "sum_weight": 0.0}
         mistakes, n_rows, started = 0, 0, time.perf_counter()
         with _numbers_named(task):
             for run in task.source.runs():
@@ -157,14 +137,12 @@ class Perceptron(ScoredClassifier):
         n_rows += int(self.data_["n_rows"])
         row = {"iteration": len(self.history_) + 1, "mistakes": mistakes, "seconds": time.perf_counter() - started}
         self.history_ = [*self.history_, row]
-        self.column_names_ = list(task.source.names)
-        self._keep(state)
+        self._keep_weights(state)
         self.data_ = {"n_rows": n_rows, "sum_weight": float(n_rows)}
         self.certificate_ = seen_once(tuple(self.column_names_), self.n_updates_)
 
     def decision_function(self, X: Any) -> Array:
         """b + x'w of every row: above 0 is the second class."""
-        check_is_fitted(self)
         return self._whole(X, self.scores)[:, 1]
 
     def mapped_scores(self, columns: Block) -> Array:
@@ -179,16 +157,10 @@ class Perceptron(ScoredClassifier):
         check_is_fitted(self)
         return len(self.history_)
 
-    @property
-    def objective(self) -> str:
-        """What is looked for, in one line."""
-        end = "" if self.fit_intercept else " with b = 0"
-        return f"looked for: w, b with y_i (b + x_i'w) > {self.delta:g} for all rows{end}"
-
-    def _begin(self, source: Source, classes: Array) -> None:
-        if len(classes) > 2:
+    def _begin(self, source: Source) -> None:
+        if len(self.classes_) > 2:
             raise ValueError(
-                f"Only binary classification is supported. y has {len(classes)} classes. Use "
+                f"Only binary classification is supported. y has {len(self.classes_)} classes. Use "
                 "OneVsRestClassifier(Perceptron())."
             )
         first = next(source.runs(), None)
@@ -196,9 +168,8 @@ class Perceptron(ScoredClassifier):
             raise ValueError(
                 "Perceptron takes no weights: the order of rows defines it. Leave weight= out of the scan."
             )
-        self.classes_ = classes
 
-    def _task(self, source: Source) -> PerceptronTask:
+    def _task(self, source: Source, is_fitted: bool = False) -> PerceptronTask:
         return PerceptronTask(source, float(self.delta), bool(self.fit_intercept), self._start(source))
 
     def _start(self, source: Source) -> Weights:
@@ -213,14 +184,7 @@ class Perceptron(ScoredClassifier):
             )
         return Weights(start[:-1].copy(), float(start[-1])) if self.fit_intercept else Weights(start, 0.0)
 
-    def _store(self, task: PerceptronTask, state: Weights, known: Separation | None) -> None:
-        self.column_names_ = list(task.source.names)
-        self._keep(state)
-        self.certificate_ = certify(task, state, self.n_updates_, self.cycle_, known)
-        n_rows = sum(task.source.map(_rows_of))
-        self.data_ = {"n_rows": n_rows, "sum_weight": float(n_rows)}
-
-    def _keep(self, state: Weights) -> None:
+    def _keep_weights(self, state: Weights) -> None:
         self.coef_, self.intercept_ = state.coef[None, :], np.array([state.intercept])
 
     def _state(self) -> Weights:
@@ -233,15 +197,8 @@ class Perceptron(ScoredClassifier):
         return self.order if isinstance(self.order, str) else np.ascontiguousarray(self.order, dtype=np.int64)
 
     def _check_parameters(self) -> None:
-        check_number("delta", self.delta)
-        for name, least in (("max_iter", 1), ("random_state", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be a whole number >= {least}. Got {value!r}.")
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise TypeError(f"fit_intercept must be True or False. Got {self.fit_intercept!r}.")
-        self._check_order()
         super()._check_parameters()
+        self._check_order()
 
     def _check_order(self) -> None:
         if isinstance(self.order, str):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Real
+from dataclasses import replace
 from typing import Any, Literal
-
-import numpy as np
 
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.robust import certify
@@ -14,19 +12,15 @@ from certifit.data.cells import Splits
 from certifit.data.source import Source
 from certifit.losses import Huber
 from certifit.models.base import LinearRegressor
-from certifit.models.mapped import check_number
-from certifit.solvers.direct import Run
+from certifit.models.objectives import Told
 from certifit.solvers.robust import solve
+from certifit.solvers.run import Run
 from certifit.tasks.fold_equations import FoldEquations
-from certifit.tasks.normal_equations import Weights
 from certifit.tasks.robust import RobustRegression, RobustWeights, Rule
 
 MOST_STEPS = 1_000_000
 SCALES = (1e-300, 1e300)
 LEAST_DELTA = 1e-6
-
-_MEAN = "sum_i weight_i"
-_HUBER = "h(z) = z^2/2 if |z| <= {delta:g} else {delta:g} |z| - {half:g}"
 
 
 class HuberRegressor(LinearRegressor):
@@ -99,18 +93,6 @@ class HuberRegressor(LinearRegressor):
         self.tol = tol
         self.max_iter = max_iter
 
-    @property
-    def objective(self) -> str:
-        """What is minimised, in one line."""
-        penalty = f" + {self.alpha:g}/2 |w|^2" if self.alpha else ""
-        delta = float(self.delta)
-        where = _HUBER.format(delta=delta, half=delta * delta / 2)
-        rest = ("" if self.fit_intercept else " with b = 0") + f", {where}"
-        if self.scale == "joint":
-            return f"minimised: {_MEAN} s h((y_i - b - x_i'w) / s) / {_MEAN} + s/2{penalty} over w, b and s > 0{rest}"
-        s = f"{getattr(self, 'scale_', self.scale):g}" if hasattr(self, "scale_") else str(self.scale)
-        return f"minimised: {_MEAN} s^2 h((y_i - b - x_i'w) / s) / {_MEAN}{penalty} at s = {s}{rest}"
-
     def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
         """None: the fit is not linear in the target."""
         return None
@@ -140,28 +122,31 @@ class HuberRegressor(LinearRegressor):
     def _is_tuned(self) -> bool:
         return False
 
-    def _task(self, source: Source, alpha: float | None) -> RobustRegression:
+    def _task_at(self, source: Source, alpha: float | None) -> RobustRegression:
         rule: Rule = self.scale if isinstance(self.scale, str) else float(self.scale)
         return RobustRegression(source, Huber(float(self.delta)), float(alpha or 0.0), rule, bool(self.fit_intercept))
 
-    def _solved(self, task: Any) -> Run:
+    def _solve(self, task: Any) -> Run[Any]:
         return solve(task, int(self.max_iter))
 
-    def _certified(self, task: Any, state: Weights) -> Certificate:
-        if not isinstance(state, RobustWeights):
-            state = RobustWeights(state.coef, state.intercept, self.scale_)
+    def _told(self) -> Told:
+        return replace(super()._told(), scale=getattr(self, "scale_", None))
+
+    def _state(self) -> RobustWeights:
+        return RobustWeights(self.coef_, self.intercept_, self.scale_)
+
+    def _certified(self, task: Any, state: Any) -> Certificate:
         return certify(task, state, float(self.tol))
 
-    def _store(self, task: Any, state: Weights) -> None:
-        assert isinstance(state, RobustWeights)
-        self.coef_, self.intercept_, self.scale_ = state.coef, state.intercept, state.scale
+    def _keep(self, task: Any, run: Run[Any]) -> None:
+        assert isinstance(run.state, RobustWeights)
+        self.coef_, self.intercept_, self.scale_ = run.state.coef, run.state.intercept, run.state.scale
         self.alpha_ = float(task.strength)
-        self.rank_, self.condition_ = task.rank, task.factor.condition
         self.null_space_, self.null_intercept_ = task.null_space()
-        self.column_names_ = list(task.source.names)
-        self.inference_ = None
-        self.n_iter_ = len(self.history_)
-        self.data_ = task.facts()
+        self.history_, self.n_iter_, self.data_ = run.history, len(run.history), task.facts()
+
+    def _inferred(self, task: Any) -> None:
+        """None: the standard errors of least squares do not hold for this loss."""
 
     def _why_no_inference(self, facts: Any = None) -> str:
         return (
@@ -176,34 +161,6 @@ class HuberRegressor(LinearRegressor):
         return float(self.alpha)
 
     def _check_parameters(self) -> None:
-        for name in ("delta", "alpha", "scale", "tol"):
-            _refuse_overflow(name, getattr(self, name))
         super()._check_parameters()
-        check_number("delta", self.delta)
-        check_number("alpha", self.alpha)
-        if not isinstance(self.scale, str):
-            check_number("scale", self.scale)
-        low, high = SCALES
-        if self.scale not in ("joint", "mad") and (isinstance(self.scale, str) or not low <= self.scale <= high):
-            raise ValueError(f"scale must be 'joint', 'mad' or a number from {low:g} to {high:g}. Got {self.scale!r}.")
         if self.scale == "joint" and not float(self.delta) > 1:
             raise ValueError(f"delta must be above 1 with scale='joint', or the scale falls to 0. Got {self.delta}.")
-        if not float(self.delta) >= LEAST_DELTA:
-            raise ValueError(f"delta must be at least {LEAST_DELTA:g}: below it use a smaller scale. Got {self.delta}.")
-        if not isinstance(self.max_iter, int | np.integer) or isinstance(self.max_iter, bool):
-            raise TypeError(f"max_iter must be a whole number from 1 to {MOST_STEPS}. Got {self.max_iter!r}.")
-        if not 1 <= self.max_iter <= MOST_STEPS:
-            raise ValueError(f"max_iter must be a whole number from 1 to {MOST_STEPS}. Got {_short(self.max_iter)}.")
-
-
-def _refuse_overflow(name: str, value: Any) -> None:
-    """Refuse whole numbers and fractions beyond the largest float64."""
-    try:
-        float(value) if isinstance(value, Real) else None
-    except OverflowError:
-        raise ValueError(f"{name} must be a finite number >= 0, at most 1.7e308. Got a larger one.") from None
-
-
-def _short(value: int) -> str:
-    """A whole number, or how long it is."""
-    return str(value) if abs(value) < 10**20 else f"one of more than {int(np.log10(2) * value.bit_length())} digits"

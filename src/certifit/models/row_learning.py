@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
 from certifit.certificates.generalised import CLAIM, ScoreCertificate
-from certifit.data.gate import class_source, fit_source, predict_rows, predict_source, unchanged_on_error
-from certifit.data.labels import coded, read_labels
 from certifit.data.source import Source
-from certifit.runtime import one_blas_thread
 from certifit.solvers.generalised import is_stochastic
 from certifit.solvers.row_order import RowOrder, wide_runs
 from certifit.solvers.row_pass import RowState, one_pass
@@ -23,74 +19,14 @@ from certifit.tasks.normal_equations import Weights
 SEEN_ONCE = "rows were seen once, part by part. certify(X, y) looks at all of them."
 
 
-def _learns_by_rows(model: Any) -> bool:
+def learns_by_rows(model: Any) -> bool:
+    """Whether a model has partial_fit; an AttributeError that says why not."""
     if is_stochastic(model.solver):
         return True
     raise AttributeError(
         f"partial_fit needs a solver that learns row by row: solver='sgd', 'mini-batch' or 'averaged-sgd'. "
         f"Got {model.solver!r}."
     )
-
-
-class QuantityByRows:
-    """partial_fit of a quantity."""
-
-    @available_if(_learns_by_rows)
-    @one_blas_thread
-    def partial_fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
-    ) -> Self:
-        """One pass over more rows; it goes on from the weights so far. Nothing is certified: `certify` does."""
-        model: Any = self
-        model._check_parameters()
-        with unchanged_on_error(self):
-            if not hasattr(self, "coef_"):
-                source = fit_source(model, X, y, sample_weight, offset, exposure)
-                model.target_name_ = source.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
-                mapped = model.fit_maps(source)
-            else:
-                predict_source(model, X) if isinstance(X, Source) else predict_rows(model, X)
-                mapped = model._mapped(fit_source(model.reader(), X, y, sample_weight, offset, exposure))
-            learn(model, mapped)
-        return self
-
-
-class ClassesByRows:
-    """partial_fit of two classes."""
-
-    @available_if(_learns_by_rows)
-    @one_blas_thread
-    def partial_fit(
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None, offset: Any = None
-    ) -> Self:
-        """One pass over more rows; it goes on from the weights so far. Nothing is certified: `certify` does.
-
-        classes: both labels, in the first call.
-        """
-        model: Any = self
-        model._check_parameters()
-        if model.class_weight == "balanced":
-            raise ValueError("class_weight='balanced' needs all rows at once. Give the weights: {label: weight}.")
-        is_first = not hasattr(self, "classes_")
-        if is_first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit: both labels that y will hold.")
-        known = model.classes_ if classes is None else coded(np.asarray(read_labels(classes)))[0]
-        if not is_first and not np.array_equal(known, model.classes_):
-            raise ValueError(f"classes={list(classes)} is not the same as on the last call: {model.classes_.tolist()}.")
-        if len(known) != 2:
-            raise ValueError(f"partial_fit learns two classes. Got {len(known)}: use OneVsRestClassifier or fit.")
-        with unchanged_on_error(self):
-            if is_first:
-                source = class_source(model, X, y, sample_weight, known, offset)[0]
-                model.classes_, model.target_name_ = known, source.target
-                model.class_weight_ = None if model.class_weight is None else model._factors_of(np.ones(2))
-                mapped = model.fit_maps(source)
-            else:
-                model.coef_, model.intercept_ = model.coef_[0], float(model.intercept_[0])
-                mapped = model._mapped(model.labelled(X, y, sample_weight, offset))
-            learn(model, model._weighted(mapped))
-            model.coef_, model.intercept_ = model.coef_[None, :], np.array([model.intercept_])
-        return self
 
 
 def learn(model: Any, source: Source) -> None:

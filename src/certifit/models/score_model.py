@@ -1,16 +1,11 @@
-"""What models of a row's score z = offset + b + x'w share: logistic regression and every generalised linear model.
-
-fit: gate -> maps -> task -> solve -> certify -> store. A fitted model holds no rows.
-"""
+"""What models of a row's score z = offset + b + x'w share: logistic regression and every generalised linear model."""
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.generalised import ScoreCertificate, certify
@@ -19,12 +14,12 @@ from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.losses.scores import ScoreLoss
 from certifit.models.glm_inference import GlmInferenceMethods
-from certifit.models.mapped import MappedRows, check_flag, check_number
 from certifit.models.penalties import PenaltyParameters, alpha_count, checked_alphas
 from certifit.runtime import core, n_threads
 from certifit.solvers.coordinate import ElasticPath
 from certifit.solvers.direct import smallest_norm
 from certifit.solvers.generalised import check_solver, is_stochastic, solve
+from certifit.solvers.run import Run
 from certifit.solvers.score_path import alpha_max, solve_path
 from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
@@ -34,7 +29,7 @@ LEAST_SHARE = 1e-3  # of the largest alpha of a path
 STOCHASTIC_TOL = 1e-3  # steps after single rows end near the minimum, not at it
 
 
-class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
+class ScoreModel(PenaltyParameters, GlmInferenceMethods):
     """Parameters and the fit of a loss of scores."""
 
     alpha: float | None
@@ -54,58 +49,42 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
         """The loss of a score."""
 
     @property
-    def objective(self) -> str:
-        """What is minimised, in one line."""
-        return f"minimised: sum_i weight_i {self._term()} / sum_i weight_i{self._penalty_words()}"
-
-    @abstractmethod
-    def _term(self) -> str:
-        """What a row adds to the objective, in words."""
-
-    def _penalty_words(self) -> str:
-        alpha, ratio = self.alpha, float(self.l1_ratio)
-        strength = "1/sum_i weight_i" if alpha is None else f"{alpha:g}"
-        factors = "" if self.penalty_factors is None else "factors * "
-        first, second = (f"{factors}{spread} * " if self.standardize else factors for spread in ("sd", "sd^2"))
-        parts = {f"{ratio:g} {first}|w|_1": ratio, f"{1 - ratio:g}/2 {second}|w|^2": 1 - ratio}
-        mixed = " + ".join(part for part, share in parts.items() if share)
-        penalty = "" if alpha == 0 else f" + {strength} ({mixed})"
-        ends = ("" if self.bounds is None else " within bounds") + ("" if self.fit_intercept else " with b = 0")
-        return f"{penalty}{ends}"
-
-    @property
     def n_iter_(self) -> int:
         """Iterations of the solver."""
         check_is_fitted(self)
         return max(int(self.history_[-1]["iteration"]), 1)
 
-    def _fit_scores(self, source: Source, stacklevel: int) -> None:
-        """Fit the maps and the weights to checked rows."""
+    def _solve(self, task: GeneralisedLinear) -> Run[Any]:
         self.__dict__.pop("_row_state", None)  # a fit begins anew
-        mapped = self.fit_maps(source)
-        self.column_names_ = list(mapped.names)
-        task = self._score_task(mapped, self.alpha)
         self._check_target(task)
-        run = solve(task, self.solver, self._tolerance(), int(self.max_iter), float(self.step_tol))
-        self.history_ = run.history
-        state = run.state
-        self.certificate_ = certify(task, state, self._tolerance())
-        if self.certificate_.dependent and task.strengths.alpha == 0:  # many weights are best: the smallest are taken
-            state = smallest_norm(task.columns, state)
-            self.certificate_ = certify(task, state, self._tolerance())
-        self._store(task, state)
-        self._warn(run.reason, stacklevel + 1)
+        return solve(task, self.solver, self._tolerance(), int(self.max_iter), float(self.step_tol))
 
-    def _warn(self, reason: str, stacklevel: int) -> None:
-        if not self.certificate_.holds:
-            sentence = " ".join([self.certificate_.sentences()[0], reason]).rstrip()
-            warnings.warn(sentence, ConvergenceWarning, stacklevel=stacklevel)
+    def _keep(self, task: GeneralisedLinear, run: Run[Any]) -> None:
+        self._keep_weights(run.state)
+        self.alpha_, self.data_, self.history_ = float(task.strengths.alpha), task.facts(), run.history
+
+    def _keep_weights(self, state: Weights) -> None:
+        self.coef_, self.intercept_ = state.coef, state.intercept
+
+    def _certified(self, task: Any, state: Any) -> ScoreCertificate:
+        return certify(task, state, self._tolerance())
+
+    def _prove(self, task: GeneralisedLinear, run: Any) -> None:
+        super()._prove(task, run)
+        if self.certificate_.dependent and task.strengths.alpha == 0:  # many weights are best: the smallest are taken
+            self._keep_weights(smallest_norm(task.columns, self._weights()))
+            super()._prove(task, run)
+        self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
+        self.inference_ = self._inferred(task, self._weights())
 
     def _tolerance(self) -> float:
         """tol, or what suits the solver."""
         if self.tol is not None:
             return float(self.tol)
         return STOCHASTIC_TOL if is_stochastic(self.solver) else TOL
+
+    def _task(self, source: Source, is_fitted: bool = False) -> Any:
+        return self._score_task(source, self.alpha_ if is_fitted else self.alpha)
 
     def _score_task(self, source: Source, alpha: float | None) -> GeneralisedLinear:
         """What is minimised on mapped rows; alpha None is 1 / sum of weights."""
@@ -143,12 +122,8 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
                 "best is infinite. Use rows with other targets too, or fit_intercept=False."
             )
 
-    def _store(self, task: GeneralisedLinear, state: Weights) -> None:
-        self.coef_, self.intercept_ = state.coef, state.intercept
-        self.alpha_ = float(task.strengths.alpha)
-        self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
-        self.data_ = task.facts()
-        self.inference_ = self._inferred(task, state)
+    def _state(self) -> Any:
+        return self._weights()
 
     def _weights(self) -> Weights:
         return Weights(self.coef_, float(self.intercept_))
@@ -173,15 +148,5 @@ class ScoreModel(PenaltyParameters, MappedRows, GlmInferenceMethods):
         return float(self.l1_ratio)
 
     def _check_parameters(self) -> None:
-        for name in ("alpha", "tol", "step_tol", "l1_ratio"):
-            value = getattr(self, name)
-            if value is not None or name not in ("alpha", "tol"):
-                check_number(name, value)
-        if not float(self.l1_ratio) <= 1:
-            raise ValueError(f"l1_ratio must be a number from 0 to 1. Got {self.l1_ratio}.")
-        check_flag("fit_intercept", self.fit_intercept)
-        check_flag("standardize", self.standardize)
-        if not isinstance(self.max_iter, int | np.integer) or isinstance(self.max_iter, bool) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a whole number >= 1. Got {self.max_iter!r}.")
+        super()._check_parameters()
         check_solver(self.solver)
-        self._check_maps()

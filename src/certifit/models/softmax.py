@@ -12,7 +12,8 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
 from certifit.solvers.generalised import AUTO, COORDINATE, is_stochastic
-from certifit.solvers.softmax import SoftmaxRun, solve
+from certifit.solvers.run import Run
+from certifit.solvers.softmax import solve
 from certifit.solvers.softmax_problem import minimise
 from certifit.tasks.softmax import SoftmaxRegression, SoftmaxWeights
 
@@ -30,7 +31,9 @@ def softmax_task(model: Any, source: Source, alpha: float | None) -> SoftmaxRegr
     return SoftmaxRegression(source, len(model.classes_), given, bool(model.fit_intercept), bool(model.standardize))
 
 
-def solve_softmax(task: SoftmaxRegression, solver: Any, tol: float, max_iter: int, step_tol: float) -> SoftmaxRun:
+def solve_softmax(
+    task: SoftmaxRegression, solver: Any, tol: float, max_iter: int, step_tol: float
+) -> Run[SoftmaxWeights]:
     """The minimiser by a solver, or by the one that suits the task."""
     if solver == AUTO and step_tol == 0:
         return solve(task, tol, max_iter)

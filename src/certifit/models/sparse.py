@@ -17,12 +17,11 @@ from certifit.data.gate import fit_source
 from certifit.data.source import Source
 from certifit.maps import Polynomial
 from certifit.models.base import LinearRegressor
-from certifit.models.mapped import check_flag, check_number
 from certifit.models.penalties import PenaltyParameters, alpha_count, checked_alphas
 from certifit.solvers.coordinate import ElasticPath, alpha_max, elastic_path, solve
-from certifit.solvers.direct import Run
 from certifit.solvers.elastic_folds import column_fold_path, gram_fold_path
 from certifit.solvers.fold_path import FoldPath
+from certifit.solvers.run import Run
 from certifit.tasks.elastic import ElasticTask
 from certifit.tasks.elastic_columns import ColumnElastic, elastic_task, works_on_columns
 from certifit.tasks.fold_equations import FoldEquations
@@ -54,7 +53,7 @@ class SparseRegressor(PenaltyParameters, LinearRegressor):
         """
         model = clone(self)
         model._check_parameters()
-        task = model._task(model.fit_maps(fit_source(model, X, y, sample_weight)), 1.0)
+        task = model._task_at(model.fit_maps(fit_source(model, X, y, sample_weight)), 1.0)
         chosen = _grid(task, alpha_count(n_alphas)) if alphas is None else checked_alphas(alphas)
         return elastic_path(task, chosen, float(self.tol), int(self.max_iter))
 
@@ -62,7 +61,7 @@ class SparseRegressor(PenaltyParameters, LinearRegressor):
         """The hundred values of alpha of `path`: one pass."""
         model = clone(self)
         model._check_parameters()
-        task = model._task(model.fit_maps(source), 1.0)
+        task = model._task_at(model.fit_maps(source), 1.0)
         return [{"alpha": float(alpha)} for alpha in _grid(task, 100)]
 
     def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
@@ -96,15 +95,15 @@ class SparseRegressor(PenaltyParameters, LinearRegressor):
         folds = FoldEquations(mapped, rounds, bool(self.fit_intercept), gaps)
         return gram_fold_path(folds, self._strengths(folds.names, 1.0), standardize, alphas, stop, with_rows)
 
-    def _task(self, source: Source, alpha: float | None) -> Any:
+    def _task_at(self, source: Source, alpha: float | None) -> Any:
         strengths = self._strengths(source.names, 1.0 if alpha is None else alpha)
         if strengths.alpha == 0 and self.bounds is None:
-            return super()._task(source, 0.0)  # least squares, whose sums bear any condition
+            return super()._task_at(source, 0.0)  # least squares, whose sums bear any condition
         return elastic_task(source, strengths, bool(self.fit_intercept), bool(self.standardize))
 
-    def _solved(self, task: Any) -> Run:
+    def _solve(self, task: Any) -> Run[Any]:
         if not isinstance(task, ElasticTask):
-            return super()._solved(task)
+            return super()._solve(task)
         return solve(task, float(self.tol), int(self.max_iter))
 
     def _certified(self, task: Any, state: Weights) -> Certificate:
@@ -112,31 +111,23 @@ class SparseRegressor(PenaltyParameters, LinearRegressor):
             return super()._certified(task, state)
         return certify(task, state, float(self.tol))
 
-    def _store(self, task: Any, state: Weights) -> None:
+    def _keep(self, task: Any, run: Run[Any]) -> None:
         if not isinstance(task, ElasticTask):
-            super()._store(task, state)
-            self.inference_ = None
+            super()._keep(task, run)
             return
-        self.coef_, self.intercept_ = state.coef, state.intercept
+        self.coef_, self.intercept_ = run.state.coef, run.state.intercept
         self.alpha_ = float(task.strengths.alpha)
-        self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
-        self.null_space_, self.null_intercept_ = np.zeros((len(state.coef), 0)), np.zeros(0)
-        self.column_names_ = list(task.source.names)
-        self.inference_ = None
-        self.data_ = task.facts()
+        self.null_space_, self.null_intercept_ = np.zeros((len(run.state.coef), 0)), np.zeros(0)
+        self.history_, self.data_ = run.history, task.facts()
+
+    def _inferred(self, task: Any) -> None:
+        """None: the penalty pulls the weights on purpose."""
 
     def _l1_ratio(self) -> float:
         return 1.0
 
     def _penalty_strength(self) -> float | None:
         return float(self.alpha)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("alpha", self.alpha)
-        check_flag("standardize", self.standardize)
-        if not isinstance(self.max_iter, int | np.integer) or isinstance(self.max_iter, bool) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a whole number >= 1. Got {self.max_iter!r}.")
 
 
 class Lasso(SparseRegressor):
@@ -200,11 +191,6 @@ class Lasso(SparseRegressor):
         self.tol = tol
         self.max_iter = max_iter
 
-    @property
-    def objective(self) -> str:
-        """What is minimised, in one line."""
-        return f"minimised: {_SQUARES} + {self.alpha:g} {_factor(self, 'sd')}|w|_1{_ends(self)}"
-
 
 class ElasticNet(SparseRegressor):
     """Least squares with a mix of an L1 and an L2 penalty.
@@ -260,33 +246,8 @@ class ElasticNet(SparseRegressor):
         self.tol = tol
         self.max_iter = max_iter
 
-    @property
-    def objective(self) -> str:
-        """What is minimised, in one line."""
-        ratio = float(self.l1_ratio)
-        mix = f"({ratio:g} {_factor(self, 'sd')}|w|_1 + {1 - ratio:g}/2 {_factor(self, 'sd^2/sd_y')}|w|^2)"
-        return f"minimised: {_SQUARES} + {self.alpha:g} {mix}{_ends(self)}"
-
     def _l1_ratio(self) -> float:
         return float(self.l1_ratio)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("l1_ratio", self.l1_ratio)
-        if not 0 < float(self.l1_ratio) <= 1:
-            raise ValueError(f"l1_ratio must be above 0 and at most 1. Got {self.l1_ratio}. For 0 use Ridge.")
-
-
-_SQUARES = "sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)"
-
-
-def _factor(model: SparseRegressor, spread: str) -> str:
-    names = ["factors"] * (model.penalty_factors is not None) + [spread] * bool(model.standardize)
-    return "".join(f"{name} * " for name in names)
-
-
-def _ends(model: SparseRegressor) -> str:
-    return ("" if model.bounds is None else " within bounds") + ("" if model.fit_intercept else " with b = 0")
 
 
 def _grid(task: ElasticTask, n_alphas: int) -> Array:

@@ -20,10 +20,11 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, join, rows_where
-from certifit.solvers.direct import Run
+from certifit.solvers.run import Run
 from certifit.statistics.curvature import Curvature
 from certifit.statistics.residual import EXACT_FIT
 from certifit.tasks.generalised import Evaluated, GeneralisedLinear
+from certifit.tasks.normal_equations import Weights
 from certifit.tasks.quadratic import without_still
 
 SHARE = 20  # every so many-th row, at most, is in the sample that gives the start
@@ -93,7 +94,7 @@ class Trace:
         self.rows.append(row | {"seconds": time.perf_counter() - self.started})
 
 
-def solve(task: GeneralisedLinear, max_iter: int, step_tol: float = 0.0) -> Run:
+def solve(task: GeneralisedLinear, max_iter: int, step_tol: float = 0.0) -> Run[Weights]:
     """The minimiser of a smooth task, to the rounding floor."""
     trace = Trace()
     point = descend(task, sampled_start(task, max_iter), max_iter, trace, step_tol)

@@ -8,7 +8,6 @@ then costs no digits.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from scipy.special import gammaln
 
 from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
+from certifit.solvers.run import Run
 from certifit.statistics.residual import UNIT
 from certifit.tasks.components import ColumnVariance, Directions, VarianceTask
 from certifit.tasks.products import ProductVariance
@@ -27,16 +27,8 @@ LARGEST_BASIS = 1 << 28  # bytes of directions that products are made of
 TIE = 1e-6  # entries of a direction that are equal to this, relative, have the same size
 
 
-@dataclass(frozen=True)
-class Run:
-    """What the solver hands back: the state and its trace, one row a step."""
-
-    state: Directions
-    history: list[dict[str, float]]
-
-
 @one_blas_thread
-def solve(task: VarianceTask, wanted: Any, *, tolerance: float, max_iter: int, seed: int) -> Run:
+def solve(task: VarianceTask, wanted: Any, *, tolerance: float, max_iter: int, seed: int) -> Run[Directions]:
     """The directions of largest variance. wanted: None (all that vary), a number, a share of the variance, "mle"."""
     started = time.perf_counter()
     if isinstance(task, ProductVariance):

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from certifit.data.columns import Array
 from certifit.runtime import core, n_threads, one_blas_thread
-from certifit.solvers.direct import Run
+from certifit.solvers.run import Run
 from certifit.tasks.duality import duality_gap
 from certifit.tasks.elastic import CommonUnits, ElasticLeastSquares, ElasticTask
 from certifit.tasks.elastic_columns import ColumnElastic
@@ -42,7 +42,7 @@ class ElasticPath:
 
 
 @one_blas_thread
-def solve(task: ElasticTask, tol: float, max_iter: int) -> Run:
+def solve(task: ElasticTask, tol: float, max_iter: int) -> Run[Weights]:
     """The minimiser at the task's alpha. Its trace has the model without weights, and the end."""
     started = time.perf_counter()
     path = elastic_path(task, np.array([task.strengths.alpha]), tol, max_iter)

@@ -7,12 +7,13 @@ about (condition^2) 2^-53 (float64 factor) or (condition^2) 2^-104 (twofold fact
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
+from certifit.solvers.run import Run
 from certifit.statistics.remainders import Remainders
 from certifit.statistics.residual import is_exact_fit
 from certifit.tasks.dual_least_squares import DualLeastSquares
@@ -25,16 +26,7 @@ HELD = 1e-9  # of the objective: a state that is so near the minimum over all we
 FLOOR = 2.0**-54  # relative size of a step that no longer changes a float64
 
 
-@dataclass(frozen=True)
-class Run:
-    """What a solver hands back: the state and its trace, one row an iteration; reason: why it did not converge."""
-
-    state: Weights
-    history: list[dict[str, float]]
-    reason: str = ""
-
-
-def solve(task: LeastSquares | DualLeastSquares) -> Run:
+def solve(task: LeastSquares | DualLeastSquares) -> Run[Weights]:
     """The minimiser; of all minimisers the one of smallest norm."""
     if isinstance(task, DualLeastSquares):
         return _solve_rows(task)
@@ -67,7 +59,7 @@ def _over_all_weights(task: LeastSquares, found: Remainders, state: Weights) -> 
     return best
 
 
-def _solve_columns(task: LeastSquares) -> Run:
+def _solve_columns(task: LeastSquares) -> Run[Weights]:
     started = time.perf_counter()
     factor = task.factor
     solution = factor.solve(task.right_hand_side())
@@ -143,7 +135,7 @@ def _reachable(task: DualLeastSquares, target: Array) -> Array:
     return out
 
 
-def _solve_rows(task: DualLeastSquares) -> Run:
+def _solve_rows(task: DualLeastSquares) -> Run[Weights]:
     started = time.perf_counter()
     factor, target = task.factor, task.target()
     multipliers = factor.solve(_reachable(task, target))

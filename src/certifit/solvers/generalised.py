@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from certifit.solvers import chord, newton_cg, score_path
-from certifit.solvers.direct import Run
 from certifit.solvers.gradient_descent import GradientDescent
 from certifit.solvers.problem import Solver, Stop
+from certifit.solvers.run import Run
 from certifit.solvers.score_problem import ScoreProblem
 from certifit.solvers.table import SOLVERS, solver_of
 from certifit.tasks.generalised import GeneralisedLinear
+from certifit.tasks.normal_equations import Weights
 
 AUTO = "auto"
 COORDINATE = "coordinate-descent"  # on the quadratic model of a Newton step: what an L1 penalty and bounds need
@@ -39,7 +40,7 @@ def is_stochastic(solver: Any) -> bool:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a step that overflows has no objective, and is not taken
-def solve(task: GeneralisedLinear, solver: Any, tol: float, max_iter: int, step_tol: float) -> Run:
+def solve(task: GeneralisedLinear, solver: Any, tol: float, max_iter: int, step_tol: float) -> Run[Weights]:
     """The minimiser by a solver, or by the one that suits the task."""
     if is_own(solver):
         if not task.is_smooth or solver == COORDINATE:
@@ -54,7 +55,7 @@ def solve(task: GeneralisedLinear, solver: Any, tol: float, max_iter: int, step_
     return _smooth(task, solver_of(solver), Stop(tol, step_tol, max_iter))
 
 
-def _smooth(task: GeneralisedLinear, solver: Solver, stop: Stop) -> Run:
+def _smooth(task: GeneralisedLinear, solver: Solver, stop: Stop) -> Run[Weights]:
     in_user_units = isinstance(solver, GradientDescent) or "rows" in solver.needs
     problem = ScoreProblem(task, in_user_units)
     found = solver.minimise(problem, problem.start(), stop)

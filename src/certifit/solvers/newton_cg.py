@@ -14,9 +14,10 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
 from certifit.solvers.chord import ARMIJO, NOISE, SHORTEST, SURE, Trace
-from certifit.solvers.direct import Run
+from certifit.solvers.run import Run
 from certifit.statistics.row_curvature import LossAt, diagonal, product, row_sums
 from certifit.tasks.generalised import GeneralisedLinear
+from certifit.tasks.normal_equations import Weights
 
 LARGEST_ETA = 0.25
 MOST_PRODUCTS = 200  # of one step
@@ -73,7 +74,7 @@ class WideProblem:
 
 
 @one_blas_thread
-def solve(task: GeneralisedLinear, tol: float, max_iter: int, step_tol: float = 0.0) -> Run:
+def solve(task: GeneralisedLinear, tol: float, max_iter: int, step_tol: float = 0.0) -> Run[Weights]:
     """The minimiser of a smooth task, until the gap is within the tolerance."""
     problem, trace = WideProblem(task), Trace()
     point = task.start()

@@ -14,6 +14,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.runtime import core
 from certifit.solvers.row_order import RowOrder, wide_runs
+from certifit.solvers.run import Run
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.perceptron import PerceptronTask, signs_of
 
@@ -21,13 +22,15 @@ ASKED_AFTER = 100  # epochs with mistakes, after which it is asked whether the c
 
 
 @dataclass(frozen=True)
-class PerceptronRun:
-    """What the epochs came to. cycle: the epochs (first, last) whose ends have the same weights; None: none seen."""
+class PerceptronRun(Run[Weights]):
+    """What the epochs came to. cycle: the epochs (first, last) whose ends have the same weights; None: none seen.
 
-    state: Weights
-    n_updates: int
-    history: list[dict[str, float]]
-    cycle: tuple[int, int] | None
+    separation: whether the classes can be parted, where that was asked.
+    """
+
+    n_updates: int = 0
+    cycle: tuple[int, int] | None = None
+    separation: Any = None
 
 
 @dataclass
@@ -59,7 +62,7 @@ class Epochs:
                     break
             if epoch == ASKED_AFTER and epoch < max_iter and is_hopeless():
                 break
-        return PerceptronRun(state, n_updates, self.history, cycle)
+        return PerceptronRun(state, self.history, n_updates=n_updates, cycle=cycle)
 
     def _epoch(self, state: Weights, epoch: int, rows: RowOrder | None) -> tuple[Weights, int]:
         mistakes = 0

@@ -17,10 +17,11 @@ from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.runtime import one_blas_thread
 from certifit.solvers.absolute_values import is_small, solve_absolute
-from certifit.solvers.direct import Run, smallest_norm
+from certifit.solvers.direct import smallest_norm
 from certifit.solvers.direct import solve as least_squares
+from certifit.solvers.run import Run
 from certifit.tasks.normal_equations import Weights
-from certifit.tasks.robust import Direction, Point, RobustRegression, RobustSums, Rows
+from certifit.tasks.robust import Direction, Point, RobustRegression, RobustSums, RobustWeights, Rows
 
 MAD_ROUNDS = 130
 MAD_TURNS = 50  # of scale and fit, before the scale is bracketed
@@ -52,7 +53,7 @@ class Line:
 
 
 @one_blas_thread
-def solve(task: RobustRegression, max_iter: int) -> Run:
+def solve(task: RobustRegression, max_iter: int) -> Run[RobustWeights]:
     """The minimiser; of all that predict the same, the one of smallest norm."""
     first = least_squares(task).state
     at = task.residual_at(first)

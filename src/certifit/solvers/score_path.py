@@ -11,8 +11,8 @@ from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
 from certifit.solvers.chord import FLOOR, Trace
 from certifit.solvers.coordinate import INNER_SHARE, ElasticPath
-from certifit.solvers.direct import Run
 from certifit.solvers.prox_newton import ProxNewton, sampled_start
+from certifit.solvers.run import Run
 from certifit.solvers.sparse_newton import SparseNewton
 from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
@@ -30,7 +30,7 @@ SLACK = 1e-13  # relative: slopes that exceed their penalty by less are rounding
 
 
 @one_blas_thread
-def solve(task: GeneralisedLinear, max_iter: int, step_tol: float = 0.0) -> Run:
+def solve(task: GeneralisedLinear, max_iter: int, step_tol: float = 0.0) -> Run[Weights]:
     """The minimiser of a task with an L1 penalty or bounds, to the rounding floor."""
     trace = Trace()
     if is_wide(task):

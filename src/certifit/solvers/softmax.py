@@ -9,13 +9,12 @@ and are corrected by the last changes of the gradient, so columns of unlike size
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.runtime import one_blas_thread
 from certifit.solvers.chord import ARMIJO, NOISE, RUNAWAY, SHORTEST, SURE, Trace, descend, sampled_rows
+from certifit.solvers.run import Run
 from certifit.statistics.curvature import Curvature
 from certifit.statistics.moments import mean_squares
 from certifit.statistics.softmax import columns_matrix
@@ -31,15 +30,6 @@ MOST_ROUGH = 100  # steps before it does in any case
 PATIENT = 60  # slow Newton steps that a penalty is given to end the growth of weights
 SHARE = 0.4  # of the tolerance that is asked of the estimated gap: the certificate adds roundings
 SURER = 10.0  # curvature by an intercept can be so much less than that of the classes' shares
-
-
-@dataclass(frozen=True)
-class SoftmaxRun:
-    """The state and its trace, one row an iteration; reason: why it did not converge."""
-
-    state: SoftmaxWeights
-    history: list[dict[str, float]]
-    reason: str = ""
 
 
 class Changes:
@@ -77,7 +67,7 @@ class Changes:
 
 @np.errstate(over="ignore", invalid="ignore")  # a step that overflows has no objective, and is not taken
 @one_blas_thread
-def solve(task: SoftmaxRegression, tol: float, max_iter: int) -> SoftmaxRun:
+def solve(task: SoftmaxRegression, tol: float, max_iter: int) -> Run[SoftmaxWeights]:
     """The minimiser: small problems to the rounding floor, others until the gap is within the tolerance."""
     trace = Trace()
     if task.size > SMALL:
@@ -86,7 +76,7 @@ def solve(task: SoftmaxRegression, tol: float, max_iter: int) -> SoftmaxRun:
         point = _descend(task, task.start(), tol, min(max_iter, MOST_ROUGH), trace, ROUGH)
         is_held = bool((task.l2[:-1] > 0).all())  # a penalty ends the growth of weights, however small it is
         point = descend(task, point, max_iter, trace, runaway=PATIENT if is_held else RUNAWAY)
-    return SoftmaxRun(task.to_state(point), trace.rows)
+    return Run(task.to_state(point), trace.rows)
 
 
 def _descend(

@@ -9,10 +9,10 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.solvers.gradient_descent import GradientDescent
 from certifit.solvers.problem import Problem, Stop
-from certifit.solvers.softmax import SoftmaxRun
+from certifit.solvers.run import Run
 from certifit.solvers.table import solver_of
 from certifit.statistics.curvature import Curvature
-from certifit.tasks.softmax import SoftmaxRegression
+from certifit.tasks.softmax import SoftmaxRegression, SoftmaxWeights
 
 MOST_ENTRIES = 1500  # of a point for which a Hessian is taken
 
@@ -63,9 +63,9 @@ class SoftmaxProblem(Problem):
         return max(float(gradient @ curvature.solve(gradient)) / 2, value - self._least)
 
 
-def minimise(task: SoftmaxRegression, solver: Any, tol: float, max_iter: int, step_tol: float) -> SoftmaxRun:
+def minimise(task: SoftmaxRegression, solver: Any, tol: float, max_iter: int, step_tol: float) -> Run[SoftmaxWeights]:
     """The minimiser by a solver of any function."""
     chosen = solver_of(solver)
     problem = SoftmaxProblem(task, isinstance(chosen, GradientDescent))
     found = chosen.minimise(problem, problem.start(), Stop(tol, step_tol, max_iter))
-    return SoftmaxRun(task.to_state(problem.to_point(found.x)), found.trace, "" if found.converged else found.reason)
+    return Run(task.to_state(problem.to_point(found.x)), found.trace, "" if found.converged else found.reason)

@@ -1,0 +1,297 @@
+"""What every model shares, each method once.
+
+    fit:          check -> gate -> maps -> task -> solve -> keep -> prove
+    partial_fit:  check -> gate -> maps (of the first rows) -> add
+    certify:      gate -> maps -> task -> prove
+    predict:      gate -> maps -> scores
+
+A fitted model holds no rows. A fit that fails leaves the one before it whole. Every concrete class writes its own
+one-line `fit`, whose arguments scikit-learn reads.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.certificates.certificate import Certificate
+from certifit.data.columns import Array
+from certifit.data.files import write_predictions
+from certifit.data.gate import (
+    fit_source,
+    predict_rows,
+    predict_source,
+    refuse_nonfinite,
+    unchanged_on_error,
+    unlabelled_source,
+)
+from certifit.data.source import Block, RowError, Source
+from certifit.maps import Functions, Polynomial, TableEncoder
+from certifit.models.objectives import Told
+from certifit.models.table import learner_of
+from certifit.runtime import one_blas_thread
+from certifit.solvers.run import Run
+from certifit.statistics.gram import ColumnRange
+
+FRAMES_TO_USER = 6  # from a warning of `_settle` up to the line that called fit
+
+
+class Estimator(BaseEstimator, ABC):
+    """A model with an encoder and a basis, and their fitted copies encoder_ and basis_.
+
+    A model writes `_gate` and `_gate_again` (how rows are checked), `_task`, `_solve`, `_keep`, `_state` and
+    `_certified`.
+    """
+
+    basis: Any = None
+    encoder: Any
+    encoder_: Any
+    basis_: Any
+    certificate_: Any
+    column_names_: list[str]
+    data_: dict[str, float]
+
+    @property
+    def objective(self) -> str:
+        """What is optimised, in one line."""
+        learner = learner_of(type(self))
+        return "" if learner is None else learner.objective(self._told())
+
+    def _told(self) -> Told:
+        """What the objective says of this model."""
+        return Told(self.get_params(deep=False), getattr(self, "alpha_", None))
+
+    # Fit
+
+    @one_blas_thread
+    def _fit(self, X: Any, y: Any = None, **roles: Any) -> Self:
+        """The fit of every model. roles: what else there is per row, as sample_weight."""
+        self._check_parameters()
+        with unchanged_on_error(self):
+            self._learn(self._gate(X, y, **roles))
+        return self
+
+    def _learn(self, source: Source) -> None:
+        """Fit the maps and the model to checked rows."""
+        self._begin(source)
+        mapped = self.fit_maps(self._weighted(source))
+        self.column_names_ = list(mapped.names)
+        self._settle(self._task(mapped))
+
+    def _settle(self, task: Any) -> None:
+        """Solve a task, keep what was found, and prove what is kept."""
+        run = self._solve(task)
+        self._keep(task, run)
+        self._prove(task, run)
+        for sentence in self._warnings(task, run):
+            warnings.warn(sentence, ConvergenceWarning, stacklevel=FRAMES_TO_USER)
+
+    def _prove(self, task: Any, run: Run[Any]) -> None:
+        """The certificate of what is kept, and what follows from both."""
+        self.certificate_ = self._certified(task, self._state())
+
+    def _warnings(self, task: Any, run: Run[Any]) -> list[str]:
+        """What the user has to know at once."""
+        if self.certificate_.holds:
+            return []
+        return [f"{self.certificate_.sentences()[0]} {run.reason}".rstrip()]
+
+    @one_blas_thread
+    def _certify(self, X: Any, y: Any = None, **roles: Any) -> Any:
+        """The certificate of this model on rows; no solver takes part."""
+        check_is_fitted(self)
+        return self._certified(self._task_on(X, y, **roles), self._state())
+
+    def _task_on(self, X: Any, y: Any = None, **roles: Any) -> Any:
+        """The task of rows, seen through the fitted maps."""
+        return self._task(self._mapped(self._weighted(self._gate_again(X, y, **roles))), is_fitted=True)
+
+    @one_blas_thread
+    def _partial_fit(self, X: Any, y: Any = None, **roles: Any) -> Self:
+        """One pass over more rows, from what is kept of those before."""
+        self._check_parameters()
+        with unchanged_on_error(self):
+            if hasattr(self, "column_names_"):
+                mapped = self._mapped(self._gate_again(X, y, **roles))
+            else:
+                source = self._gate(X, y, **roles)
+                self._begin(source)
+                mapped = self.fit_maps(source)
+                self.column_names_ = list(mapped.names)
+            self._add(self._weighted(mapped))
+        return self
+
+    def _add(self, source: Source) -> None:
+        """Learn from mapped rows beside those before."""
+        raise NotImplementedError
+
+    def _begin(self, source: Source) -> None:
+        """Settle what checked rows have to tell before they are mapped, or refuse them."""
+
+    def _weighted(self, source: Source) -> Source:
+        """The rows with the weights that the model gives them."""
+        return source
+
+    @abstractmethod
+    def _gate(self, X: Any, y: Any, **roles: Any) -> Source:
+        """The checked rows of a fit. Sets what the fit keeps of their form."""
+
+    @abstractmethod
+    def _gate_again(self, X: Any, y: Any, **roles: Any) -> Source:
+        """Checked rows with a target, of the form of those of the fit."""
+
+    @abstractmethod
+    def _task(self, source: Source, is_fitted: bool = False) -> Any:
+        """What is optimised on mapped rows. is_fitted: with the parameters that the fit settled, not those asked."""
+
+    @abstractmethod
+    def _solve(self, task: Any) -> Run[Any]:
+        """The optimum of a task."""
+
+    @abstractmethod
+    def _keep(self, task: Any, run: Any) -> None:
+        """Set the attributes of a solution."""
+
+    @abstractmethod
+    def _state(self) -> Any:
+        """The solution that the attributes hold."""
+
+    @abstractmethod
+    def _certified(self, task: Any, state: Any) -> Certificate:
+        """The proof of a solution."""
+
+    # Rows of a prediction
+
+    _piece_rows: int | None = None  # rows in memory that are scored at a time; None is all
+
+    def _each(self, X: Any, f: Callable[[Block], Array], **roles: Any) -> Iterable[Array]:
+        """f of every run of a scan, or of pieces of rows in memory."""
+        check_is_fitted(self)
+        if isinstance(X, Source):
+            return predict_source(self, X, **roles).without_target().map(f)
+        return self._pieces(predict_rows(self, X, **roles), f)
+
+    def _pieces(self, block: Block, f: Callable[[Block], Array]) -> Iterator[Array]:
+        n_rows = int(block.X.shape[0])
+        piece = max(n_rows, 1) if self._piece_rows is None else self._piece_rows
+        for begin in range(0, max(n_rows, 1), piece):
+            yield f(block) if piece >= n_rows else f(block.part(begin, begin + piece))
+
+    # Maps
+
+    def fit_maps(self, source: Source) -> Source:
+        """Fit the encoder and the basis; the mapped source."""
+        self.encoder_ = self._fitted_encoder(source) if source.is_table else None
+        self.basis_ = None if self.basis is None else fitted_basis(self.basis, self._encoded(source))
+        return self._mapped(source)
+
+    def _mapped(self, source: Source) -> Source:
+        source = self._encoded(source)
+        return source if self.basis_ is None else source.through(self.basis_)
+
+    def _encoded(self, source: Source) -> Source:
+        return source if self.encoder_ is None else source.through(self.encoder_)
+
+    def columns_of(self, block: Block) -> Any:
+        """The columns that the fitted encoder and basis make of the rows of a block."""
+        X = block.X
+        try:
+            for row_map in (self.encoder_, self.basis_):
+                X = X if row_map is None else row_map.apply(X)
+        except RowError as error:
+            raise error.moved(block.first_row) from None
+        return X
+
+    def reader(self) -> Self:
+        """A copy that reads rows as this model was fitted to them; the gate may set its attributes."""
+        probe: Self = clone(self)
+        if self.encoder_ is not None and probe.encoder is None:
+            probe.encoder = self.encoder_  # a frame is then read as the table that the model was fitted to
+        return probe
+
+    def _fitted_encoder(self, source: Source) -> Any:
+        encoder = TableEncoder() if self.encoder is None else clone(self.encoder)
+        return encoder.fit_source(source)
+
+    def _check_parameters(self) -> None:
+        """Refuse values that are not legal, alone (by the table of models) or together."""
+        learner = learner_of(type(self))
+        for name, param in ({} if learner is None else learner.params).items():
+            param.check(name, getattr(self, name))
+        if self.basis is not None and not isinstance(self.basis, Polynomial | Functions):
+            raise TypeError(f"basis must be None, Polynomial(degree) or Functions([...]). Got {self.basis!r}.")
+        if self.encoder is not None and not isinstance(self.encoder, TableEncoder):
+            raise TypeError(f"encoder must be None or TableEncoder(...). Got {self.encoder!r}.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.basis is None
+        return tags
+
+
+class Regressor(RegressorMixin, Estimator):
+    """A model of a number per row. It writes `scores`: what it predicts for the rows of a block."""
+
+    target_name_: str
+
+    def _gate(self, X: Any, y: Any, **roles: Any) -> Source:
+        source = fit_source(self, X, y, **roles)
+        self.target_name_ = name_of_target(X, y)
+        return source
+
+    def _gate_again(self, X: Any, y: Any, **roles: Any) -> Source:
+        source = fit_source(self.reader(), X, y, **roles)
+        predict_source(self, source)
+        return source
+
+    def _predict(self, X: Any, out: Any, **roles: Any) -> Any:
+        return joined(self._each(X, self.scores, **roles), np.zeros(0), out)
+
+    @abstractmethod
+    def scores(self, block: Block) -> Array:
+        """Predictions of the rows of a block of the source that the model was fitted to."""
+
+
+class Transformer(TransformerMixin, Estimator):
+    """A model that gives every row new columns, without a target."""
+
+    def _gate(self, X: Any, y: Any, **roles: Any) -> Source:
+        return unlabelled_source(self, X, **roles)
+
+    def _gate_again(self, X: Any, y: Any, **roles: Any) -> Source:
+        source = unlabelled_source(self.reader(), X, **roles)
+        predict_source(self, source)
+        return source
+
+
+def name_of_target(X: Any, y: Any) -> str:
+    """What a scan or a named series calls its target; else y."""
+    return X.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
+
+
+def joined(parts: Iterable[Array], empty: Array, out: Any = None, **columns: Any) -> Any:
+    """The parts as one array, or written to a file part by part; then nothing is returned."""
+    if out is not None:
+        write_predictions(parts, out, **columns)
+        return None
+    whole = list(parts)
+    return np.concatenate(whole) if whole else empty
+
+
+def fitted_basis(basis: Any, source: Source) -> Any:
+    """A fitted copy of the basis; a polynomial needs only the range of each column, one pass."""
+    basis = clone(basis)
+    names = source.names if source.named else None
+    if isinstance(basis, Polynomial):
+        span = source.reduce(ColumnRange.of)
+        if not (np.isfinite(span.lower).all() and np.isfinite(span.upper).all()):
+            refuse_nonfinite(source)
+        return basis.fit_range(span.lower, span.upper, names=names)
+    return basis.fit(source.first_block().X)
