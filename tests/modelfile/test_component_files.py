@@ -90,15 +90,15 @@ def test_a_scan_is_verified(tmp_path):
 
 
 EDITS: dict[str, tuple[str, str, Any, str]] = {
-    "no components": ("components of few rows", "parameters.n_components", 0, "an integer >= 1, a share"),
-    "a share of 1.5": ("components share", "parameters.n_components", hexed(1.5), "an integer >= 1, a share"),
-    "a share of 0": ("components share", "parameters.n_components", hexed(0.0), "an integer >= 1, a share"),
-    "another rule": ("components mle", "parameters.n_components", "os.system", "an integer >= 1, a share"),
-    "components are true": ("components mle", "parameters.n_components", True, "an integer >= 1, a share"),
+    "no components": ("components of few rows", "parameters.n_components", 0, "a whole number >= 1, a share"),
+    "a share of 1.5": ("components share", "parameters.n_components", hexed(1.5), "a whole number >= 1, a share"),
+    "a share of 0": ("components share", "parameters.n_components", hexed(0.0), "a whole number >= 1, a share"),
+    "another rule": ("components mle", "parameters.n_components", "os.system", "a whole number >= 1, a share"),
+    "components are true": ("components mle", "parameters.n_components", True, "a whole number >= 1, a share"),
     "three asked": ("components of few rows", "parameters.n_components", 3, "3 directions asked and 2 found"),
     "ddof 2": ("components", "parameters.ddof", 2, "a number from 0 to 1"),
-    "no steps": ("components", "parameters.max_iter", 0, "integer >= 1"),
-    "a negative seed": ("components", "parameters.random_state", -1, "integer >= 0"),
+    "no steps": ("components", "parameters.max_iter", 0, "whole number >= 1"),
+    "a negative seed": ("components", "parameters.random_state", -1, "whole number >= 0"),
     "another solver": ("components", "parameters.solver", "arpack", "must be one of"),
     "no centre": ("components", "parameters.center", False, "a centre without center"),
     "no scale": ("components share", "parameters.standardize", False, "a scale without standardize"),
@@ -156,7 +156,7 @@ def test_illegal_numbers_under_right_digests_are_refused(case):
         ("center", False, "a centre without center"),
         ("noise_variance_", 7.0, "noise_variance_ of this PCA"),
         ("singular_values_", np.ones(3), "singular_values_ of this PCA"),
-        ("whiten", 2, "true or false"),
+        ("whiten", 2, "True or False"),
     ],
 )
 def test_a_model_changed_to_what_no_fit_leaves_is_not_written(attribute, value, reason):

@@ -235,7 +235,7 @@ EDITS: dict[str, tuple[str, str, Any, str]] = {
     "alpha is not the one used": ("ridge", "parameters.alpha", 3, "alpha 3 asked"),
     "tol is 2**63": ("ridge", "parameters.tol", 2**63, "64 bits"),
     "negative tol": ("ridge", "parameters.tol", -1, ">= 0"),
-    "fit_intercept is 1": ("ridge", "parameters.fit_intercept", 1, "true or false"),
+    "fit_intercept is 1": ("ridge", "parameters.fit_intercept", 1, "True or False"),
     "fit_intercept turned off": ("ridge", "parameters.fit_intercept", False, "must be float64 of shape"),
     "a parameter more": ("ridge", "parameters.n_jobs", 10**9, "unknown key 'n_jobs'"),
     "parameters are a list": ("ridge", "parameters", [], "metadata.parameters must be an object"),

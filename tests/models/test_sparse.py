@@ -390,7 +390,7 @@ def test_sparse_columns_that_never_vary_have_no_weight(rng):
 BAD = {
     "a negative alpha": (cf.Lasso(-1.0), "alpha must be a finite number >= 0"),
     "no share of L1": (cf.ElasticNet(l1_ratio=0.0), "For 0 use Ridge"),
-    "a share above 1": (cf.ElasticNet(l1_ratio=1.5), "l1_ratio must be above 0 and at most 1"),
+    "a share above 1": (cf.ElasticNet(l1_ratio=1.5), "l1_ratio must be a number above 0 and at most 1"),
     "bounds without 0": (cf.Lasso(bounds=(0.5, 1.0)), "must have 0 between them"),
     "bounds that are NaN": (cf.Lasso(bounds=(np.nan, 1.0)), "must have 0 between them"),
     "bounds of a stranger": (

@@ -78,6 +78,11 @@ def as_float(value: Any) -> float:
         return math.nan
 
 
+def _shown(value: float) -> str:
+    """1e-6, not 1e-06."""
+    return f"{value:g}".replace("e-0", "e-").replace("e+0", "e")
+
+
 def number(
     default: float | None,
     least: float = 0.0,
@@ -91,11 +96,11 @@ def number(
     if least == -math.inf:
         legal = "a finite number"
     elif is_above:
-        legal = f"a number above {least:g} and at most {most:g}"
+        legal = f"a number above {_shown(least)} and at most {_shown(most)}"
     elif math.isfinite(most):
-        legal = f"a number from {least:g} to {most:g}"
+        legal = f"a number from {_shown(least)} to {_shown(most)}"
     else:
-        legal = f"a finite number >= {least:g}"
+        legal = f"a finite number >= {_shown(least)}"
 
     def accepts(value: Any) -> bool:
         x = as_float(value)

@@ -55,7 +55,7 @@ LEARNERS = {
         "models.robust:HuberRegressor",
         objectives.huber,
         {
-            "delta": number(1.35, least=1e-6),
+            "delta": number(1.35, least=1e-6, advice="Below it use a smaller scale."),
             "alpha": number(0.0),
             "scale": either(
                 "'joint', 'mad' or a number from 1e-300 to 1e300",
