@@ -109,6 +109,21 @@ def test_gaussian_classes_are_within_their_certificate(kind, weights, nearness, 
         setattr(model, name, kept)
 
 
+@pytest.mark.parametrize(("kind", "shrinkage"), [("shared", 0.0), ("diagonal", 0.1)])
+def test_the_error_of_a_mean_counts_by_the_spread_of_the_best_covariance(kind, shrinkage, rng):
+    """The second column lies far from 0, so that the rows are read about the state."""
+    half = np.append(rng.normal(size=29), 1e3)
+    X, y = np.c_[np.append(half, -half), 1e12 + rng.normal(size=60)], np.tile(np.arange(30) // 29, 2)
+    model = cf.GaussianDiscriminant(kind, shrinkage=shrinkage).fit(X, y)
+    classes = exact_moments(X, y, np.ones(60))
+    pooled = [float(sum(share * S[j][j] for share, _, S in classes)) for j in range(2)]
+    of_last = [float(classes[1][2][j][j]) for j in range(2)]
+    variances = pooled if kind == "shared" else of_last
+    variance = (1 - shrinkage) * variances[0] + shrinkage * sum(variances) / 2
+    model.means_ = model.means_ + [[0.0, 0.0], [1e-3, 0.0]]
+    assert model.certify(X, y).value >= 1e-3 / math.sqrt(variance) * (1 - 1e-9)
+
+
 def test_a_covariance_that_float64_cannot_invert_is_said_to_be_one(rng):
     X, y, _ = nasty(rng, 1e-8, 0.0, "ones")
     model = cf.GaussianDiscriminant().fit(X, y)
