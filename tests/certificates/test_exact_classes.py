@@ -121,7 +121,7 @@ def test_the_error_of_a_mean_counts_by_the_spread_of_the_best_covariance(kind, s
     of_last = [float(classes[1][2][j][j]) for j in range(2)]
     variances = pooled if kind == "shared" else of_last
     variance = (1 - shrinkage) * variances[0] + shrinkage * sum(variances) / 2
-    model.means_ = model.means_ + [[0.0, 0.0], [1e-3, 0.0]]
+    model.means_ = model.means_ + np.array([[0.0, 0.0], [1e-3, 0.0]])
     assert model.certify(X, y).value >= 1e-3 / math.sqrt(variance) * (1 - 1e-9)
 
 

@@ -136,7 +136,8 @@ def _by_rows(task: GaussianTask, best: GaussianState, state: GaussianState) -> _
     weights = best.priors[about.seen]
     mean = priors + chance + float(weights @ means + (most[0] if len(most) == 1 else weights @ most))
     floor = priors + float(least.max() + (about.away / 2)[about.seen].max())
-    errors = about.mean_error(spreads), _prior_error(best.priors, state.priors), about.unseen(best, state), float(wrong.max())
+    of_priors, of_unseen = _prior_error(best.priors, state.priors), about.unseen(best, state)
+    errors = about.mean_error(spreads), of_priors, of_unseen, float(wrong.max())
     rounding = float(lost.max()) + 4 * MATRIX_ERROR
     return _Off(mean, nats, nats - floor, max(errors) + rounding, rounding)
 

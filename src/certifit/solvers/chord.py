@@ -136,10 +136,10 @@ def descend(
         slow = slow + 1 if at.hessian is not None and is_slow and decrement <= FAR * first else 0
         if last == np.inf and is_lost(task, point, at.value, decrement):
             return descend(task, task.start(), max_iter, trace, step_tol, enough, runaway)
-        if slow >= runaway or (is_slow and at.hessian is not None and decrement <= NOISE * at.value):
+        # Where neither the objective nor the decrement of a Newton step falls, both are rounding.
+        is_rounding = (is_slow and decrement <= NOISE * at.value) or (rate >= 1 and not falls)
+        if slow >= runaway or (is_rounding and at.hessian is not None):
             return point
-        if rate >= 1 and at.hessian is not None and not falls:
-            return point  # neither the objective nor the decrement of a Newton step falls: both are rounding
         if decrement * (min(rate, 1.0) if last < np.inf else 1.0) <= enough * at.value:
             return np.asarray(point - step)  # what is left after it is rounding
         found = _lower(task, point, at, step, decrement, hessian=is_slow)

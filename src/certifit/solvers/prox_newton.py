@@ -65,10 +65,10 @@ class ProxNewton:
                 at = task.evaluate(self.point, hessian=True)
                 continue
             last = decrement
-            if slow >= RUNAWAY or (is_slow and at.hessian is not None and decrement <= NOISE * value):
+            # Where neither the objective nor the decrement of a Newton step falls, both are rounding.
+            is_rounding = (is_slow and decrement <= NOISE * value) or (rate >= 1 and not falls)
+            if slow >= RUNAWAY or (is_rounding and at.hessian is not None):
                 return
-            if rate >= 1 and at.hessian is not None and not falls:
-                return  # neither the objective nor the decrement of a Newton step falls: both are rounding
             if self.left <= enough:
                 self.point = target  # what is left after it is rounding
                 return
