@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import certifit as cf
 
@@ -107,6 +108,21 @@ def test_gaussian_classes_are_within_their_certificate(kind, weights, nearness, 
             assert again.value >= max(nats, error) or not again.holds
             assert size < 1e-4 or not cf.verify(model, X, y, w)
         setattr(model, name, kept)
+
+
+@pytest.mark.parametrize(("kind", "shrinkage"), [("shared", 0.0), ("diagonal", 0.1)])
+def test_the_error_of_a_mean_counts_by_the_spread_of_the_best_covariance(kind, shrinkage, rng):
+    """The second column lies far from 0, so that the rows are read about the state."""
+    half = np.append(rng.normal(size=29), 1e3)
+    X, y = np.c_[np.append(half, -half), 1e12 + rng.normal(size=60)], np.tile(np.arange(30) // 29, 2)
+    model = cf.GaussianDiscriminant(kind, shrinkage=shrinkage).fit(X, y)
+    classes = exact_moments(X, y, np.ones(60))
+    pooled = [float(sum(share * S[j][j] for share, _, S in classes)) for j in range(2)]
+    of_last = [float(classes[1][2][j][j]) for j in range(2)]
+    variances = pooled if kind == "shared" else of_last
+    variance = (1 - shrinkage) * variances[0] + shrinkage * sum(variances) / 2
+    model.means_ = model.means_ + np.array([[0.0, 0.0], [1e-3, 0.0]])
+    assert model.certify(X, y).value >= 1e-3 / math.sqrt(variance) * (1 - 1e-9)
 
 
 def test_a_covariance_that_float64_cannot_invert_is_said_to_be_one(rng):
@@ -213,6 +229,28 @@ def test_the_weight_of_the_rows_without_a_column_is_exact(rng):
     expected = float((absent + alpha) / (weight + 2 * alpha))
     np.testing.assert_allclose(-np.expm1(model.feature_log_prob_[0, 0]), expected, rtol=1e-12)
     assert model.certificate_.holds
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("value", [1e18, 1e30])
+def test_a_constant_column_hides_no_variance(kind, value, rng):
+    """The directions of the other columns, exactly: they have the variances that they have without it."""
+    Z = rng.normal(size=(6, 2))
+    model = cf.PCA().fit(kind(np.c_[np.full(6, value), Z]))
+    alone = cf.PCA().fit(Z)
+    assert model.certificate_.holds and alone.certificate_.holds
+    np.testing.assert_allclose(model.explained_variance_, alone.explained_variance_, rtol=1e-12)
+    np.testing.assert_allclose(model.components_[:, 1:], alone.components_, atol=1e-12)
+    assert not model.components_[:, 0].any()
+
+
+@pytest.mark.parametrize("solver", ["exact", "randomized"])
+@pytest.mark.filterwarnings("ignore:NOT certified")
+def test_rows_that_vary_are_not_said_to_be_constant(solver):
+    """The standard deviation is six times the distance of neighbouring numbers."""
+    X = sp.csr_array(1e18 + 128.0 * np.array([[-9.0, 0], [9, 0], [-4, 0], [4, 0], [0, 0]]))
+    model = cf.PCA(1, solver=solver).fit(X)
+    assert not model.certificate_.holds or model.explained_variance_[0] > 0
 
 
 @pytest.mark.parametrize("solver", ["exact", "randomized"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from decimal import Decimal, getcontext
 from fractions import Fraction
 
@@ -155,3 +156,30 @@ def test_a_loss_below_zero_is_measured_by_its_size(l1_ratio, rng):
     model = cf.GLM(family=loss, alpha=0.01, l1_ratio=l1_ratio).fit(X, y)
     assert model.certificate_.holds
     assert model.certificate_.is_local
+
+
+def rough_fits(rng):
+    """Fits whose bound in float64 is mostly rounding: of targets far from 0, and of large counts."""
+    X = rng.normal(size=(30, 2))
+    z = X @ [0.3, -0.2]
+    counts = np.round(1e8 * np.exp(z) * rng.uniform(0.5, 1, 30))
+    return {
+        "gaussian": (cf.GLM("gaussian"), X, 1e9 + z + rng.normal(size=30)),
+        "negative binomial": (cf.GLM(cf.families.NegativeBinomial(alpha=30.0)), X, counts),
+    }
+
+
+@pytest.mark.parametrize("name", ["gaussian", "negative binomial"])
+def test_rounding_in_a_bound_hides_no_changed_coefficient(name, rng):
+    pytest.importorskip("flint")
+    model, *data = rough_fits(rng)[name]
+    model.fit(*data)
+    exact = cf.verify(model, *data, exact=True)
+    assert exact.holds and exact.exact.lower <= model.certificate_.value <= 1e-12
+    for j in range(len(model.coef_)):
+        other = copy.deepcopy(model)
+        other.coef_[j] *= 1 + 1e-4
+        excess = cf.verify(other, *data, exact=True).exact
+        again = other.certify(*data)
+        assert again.value >= excess.lower
+        assert excess.lower < 1e-12 or not cf.verify(other, *data)

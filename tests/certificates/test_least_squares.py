@@ -306,3 +306,13 @@ def test_the_error_of_a_twofold_sum_of_many_rows_is_within_its_unit(value):
         at.off
     ) * Fraction(float(np.sqrt(at.squares)))
     assert at.unit >= 5000 * 2.0**-105
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_penalty_beyond_the_root_of_float64_is_not_lost_in_the_dual():
+    pytest.importorskip("flint")
+    X, y, w = np.array([[0.0] * 3, [1.0] * 3]), np.array([-0.66, 0.77]), np.array([1.5e-200, 7e-201])
+    model = cf.Ridge(4.6e199).fit(X, y, w)
+    model.intercept_ += 1e-5
+    exact = cf.verify(model, X, y, w, exact=True).exact
+    assert model.certify(X, y, w).value >= exact.lower > 1e-11

@@ -119,6 +119,18 @@ def test_a_false_certificate_is_said_to_be_false(monkeypatch):
     assert "The certificate in float64 is false: it claims 1e-40" in str(result)
 
 
+def test_an_estimate_that_says_so_is_not_called_false(monkeypatch):
+    model, data, _ = fits()["gamma"]
+    least = proof_of("gamma").lower
+    estimate = dataclasses.replace(model.certificate_, value=least / 2, is_local=True)
+    changed = copy.deepcopy(model)
+    changed.certificate_ = estimate
+    monkeypatch.setattr(changed, "certify", lambda *args, **kwargs: estimate, raising=False)
+    assert cf.verify(changed, *data, exact=True)
+    changed.certificate_ = dataclasses.replace(estimate, value=least / 20)
+    assert "was claimed: the coefficients were changed" in str(cf.verify(changed, *data, exact=True))
+
+
 def test_digits_that_the_exact_minimum_does_not_have_are_said_to_be_false(monkeypatch):
     model, data, _ = fits()["least squares"]
     digits = (15.0,) * 3 + (30.0,)

@@ -47,4 +47,6 @@ def outcome_of(verification: Any) -> str:
 def is_below(verification: Any) -> bool:
     """Whether the value stored with the fit is below the least that is proven."""
     proof, stored = verification.exact, verification.stored
+    if getattr(stored, "is_local", False):  # an estimate that says so
+        return False
     return not proof.fault and getattr(stored, "outside", None) is None and proof.lower > stored.value

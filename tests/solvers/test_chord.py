@@ -123,3 +123,15 @@ def test_a_sample_without_an_event_in_a_category_does_not_lead_astray(options, r
     model = cf.GLM(cf.families.Tweedie(power=1.7), **options).fit(X, y)
     assert model.history_[0]["objective"] > 1e4 * model.history_[-1]["objective"]  # the start was far off
     assert model.certificate_.holds
+
+
+@pytest.mark.filterwarnings("ignore:NOT certified")
+@pytest.mark.parametrize("y", [3.0, 2.0, 0.7])
+@pytest.mark.parametrize("n", [1, 6])
+@pytest.mark.parametrize("link", ["sqrt", "log"])
+@pytest.mark.parametrize("penalty", [{}, {"alpha": 1.0, "l1_ratio": 1.0}])
+def test_an_objective_that_is_all_rounding_ends_the_descent(penalty, link, n, y):
+    X = np.arange(1.0, n + 1)[:, None]
+    model = cf.GLM("poisson", link, **penalty).fit(X, np.full(n, y))
+    assert len(model.history_) < 20
+    np.testing.assert_allclose(model.predict(X), y, rtol=1e-14)

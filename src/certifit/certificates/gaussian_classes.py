@@ -14,6 +14,7 @@ state, where nothing cancels (`statistics.state_moments`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -128,14 +129,15 @@ def _by_rows(task: GaussianTask, best: GaussianState, state: GaussianState) -> _
         for one in zip(shares, state.roots, stated, strict=True)
         if about.seen[one[0] > 0].any()
     ]
-    most, least, wrong, lost = (np.array(one) for one in zip(*parts, strict=True))
+    most, least, wrong, lost, spreads = (np.array(one) for one in zip(*parts, strict=True))
     priors, chance = shortfall(best.priors, state.priors), chance_rounding(np.log(best.priors))
     means = ((np.sqrt(about.away) + about.lean_error) ** 2 / 2)[about.seen]
     nats = priors + chance + float(most.max() + means.max())
     weights = best.priors[about.seen]
     mean = priors + chance + float(weights @ means + (most[0] if len(most) == 1 else weights @ most))
     floor = priors + float(least.max() + (about.away / 2)[about.seen].max())
-    errors = about.mean_error(), _prior_error(best.priors, state.priors), about.unseen(best, state), float(wrong.max())
+    of_priors, of_unseen = _prior_error(best.priors, state.priors), about.unseen(best, state)
+    errors = about.mean_error(spreads), of_priors, of_unseen, float(wrong.max())
     rounding = float(lost.max()) + 4 * MATRIX_ERROR
     return _Off(mean, nats, nats - floor, max(errors) + rounding, rounding)
 
@@ -175,8 +177,11 @@ class _About:
         lost = lost + (2 * np.sqrt(away) + lean_error) * lean_error
         return _About(sums, scale, means, seen, away, lean_error, lost)
 
-    def covariance(self, task: GaussianTask, shares: Array, root: Array, stated: Array) -> tuple[float, ...]:
-        """Of one covariance: its divergence at most and at least, the error of its entries, and that of the latter."""
+    def covariance(self, task: GaussianTask, shares: Array, root: Array, stated: Array) -> tuple[Any, ...]:
+        """Of one covariance: its divergence at most and at least, the error of its entries, and that of the latter.
+
+        Last, the standard deviations of the best covariance at least.
+        """
         sums, s, is_square = self.sums, task.shrinkage, len(root) > 1
         C = np.tensordot(shares, sums.spread - _outer(sums.step, is_square), 1)
         squares = np.tensordot(shares, _diagonals(sums.spread, is_square), 1)
@@ -197,13 +202,13 @@ class _About:
         sizes = np.sqrt(np.maximum(_diagonals(wanted, is_square), 0.0))
         wrong = _covariance_error(wanted, stated * units, sizes)
         lost = 4 * MATRIX_ERROR * float(_ratios(squares, sizes**2).max(initial=1.0)) + ridge_error
-        return _worst_of_eigenvalues(mu, e), _of_eigenvalues(mu), wrong, lost
+        least = np.sqrt(np.maximum((1 - ridge_error) * sizes**2 - 4 * MATRIX_ERROR * squares, 0.0))
+        return _worst_of_eigenvalues(mu, e), _of_eigenvalues(mu), wrong, lost, least
 
-    def mean_error(self) -> float:
-        """Of the means, by the larger of their size and the standard deviation."""
-        squares, step = _diagonals(self.sums.spread, self.sums.spread.ndim == 3), self.sums.step
-        spreads = np.sqrt(np.maximum(squares - step * step - MATRIX_ERROR * squares, 0.0))  # about the right means
-        return _mean_error(step[self.seen], (self.means + step)[self.seen], spreads[self.seen])
+    def mean_error(self, spreads: Array) -> float:
+        """Of the means, by the larger of their size and the standard deviation of the best covariance of the class."""
+        step = self.sums.step[self.seen]
+        return _mean_error(step, self.means[self.seen] + step, spreads)
 
     def unseen(self, best: GaussianState, state: GaussianState) -> float:
         """Classes without rows have the parameters that the closed form gives them."""

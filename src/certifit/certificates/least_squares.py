@@ -373,9 +373,11 @@ def _dual_objective(task: DualLeastSquares) -> float:
     weights = task.combine(a)
     # Centring rounds by some n u of what was there before: at most 2 and the mean.
     unit = (len(a) + 8) * UNIT * float(task.roots @ np.abs(a))
-    error = _norm(unit * (2 + np.abs(task.mean)) / task.penalty_units)
-    lost = 2 * unit * (2 + abs(task.y_mean)) + (2 * _norm(weights) + error) * error
-    return float(s * (2 * (a @ target) - s * (a @ a) - weights @ weights - lost))
+    # s a and sqrt(s) Z'a have the size of y whatever s is: squares of a itself vanish under a strong penalty.
+    own, root = s * a, np.sqrt(s)
+    error = _norm(root * unit * (2 + np.abs(task.mean)) / task.penalty_units)
+    lost = 2 * s * unit * (2 + abs(task.y_mean)) + (2 * _norm(root * weights) + error) * error
+    return float(2 * (own @ target) - own @ own - np.sum((root * weights) ** 2) - lost)
 
 
 @one_blas_thread

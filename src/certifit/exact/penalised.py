@@ -187,9 +187,10 @@ class ScoreFit:
         return found.value if isinstance(found, Minimum) else None
 
     def _null_start(self) -> float:
-        mean = float(np.average(self.rows.y, weights=self.rows.weight))
         with np.errstate(all="ignore"):
-            level = float(self.score_loss.score(mean)) - float(np.average(self.rows.offset, weights=self.rows.weight))
+            shares = self.rows.weight / self.rows.weight.max()
+            mean = float(np.average(self.rows.y, weights=shares))
+            level = float(self.score_loss.score(mean)) - float(np.average(self.rows.offset, weights=shares))
         return level if np.isfinite(level) else 0.0
 
     def _infimum(self, objective: Ball) -> tuple[Ball, Ball, list[Ball] | None] | None:

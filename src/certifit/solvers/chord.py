@@ -124,7 +124,7 @@ def descend(
                 "Divide them by a power of ten."
             )
     last, first = np.inf, at.value  # the decrement of the step before; the objective at the start
-    slow = 0
+    slow, falls = 0, True
     while len(trace.rows) < max_iter:
         if at.hessian is not None:
             chord = Chord(Curvature(_held(task, at.hessian)))
@@ -136,7 +136,9 @@ def descend(
         slow = slow + 1 if at.hessian is not None and is_slow and decrement <= FAR * first else 0
         if last == np.inf and is_lost(task, point, at.value, decrement):
             return descend(task, task.start(), max_iter, trace, step_tol, enough, runaway)
-        if slow >= runaway or (is_slow and at.hessian is not None and decrement <= NOISE * at.value):
+        # Where neither the objective nor the decrement of a Newton step falls, both are rounding.
+        is_rounding = (is_slow and decrement <= NOISE * at.value) or (rate >= 1 and not falls)
+        if slow >= runaway or (is_rounding and at.hessian is not None):
             return point
         if decrement * (min(rate, 1.0) if last < np.inf else 1.0) <= enough * at.value:
             return np.asarray(point - step)  # what is left after it is rounding
@@ -145,6 +147,7 @@ def descend(
             return point  # no step descends: the floor of the objective
         length = float(np.linalg.norm(found[0] - point))
         chord.learn(found[0] - point, found[1].gradient - at.gradient)
+        falls = found[1].value < at.value
         point, at = found
         last = decrement
         if length < step_tol:
@@ -183,6 +186,8 @@ def _lower(
     length = 1.0
     while length >= SHORTEST:
         trial = point - length * step
+        if np.array_equal(trial, point):  # the step is below the rounding of the point
+            return None
         found = task.evaluate(trial, hessian)
         if found.value <= at.value - ARMIJO * length * decrement + SURE * abs(at.value):
             return trial, found

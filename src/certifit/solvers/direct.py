@@ -74,7 +74,9 @@ def _solve_columns(task: LeastSquares) -> Run[Weights]:
         gradient = task.gradient(at)
         step = factor.solve(gradient)
         decrement = float(gradient @ step)  # = step' A step = twice the excess of the objective
-        size = np.sqrt(max(decrement, 0.0) / max(float(solution @ task.right_hand_side()), np.finfo(float).tiny))
+        # solution' right hand side = solution' A solution, unless the first solve had no digit: then the step is large.
+        explained = max(float(solution @ task.right_hand_side()), FLOOR * decrement, np.finfo(float).tiny)
+        size = np.sqrt(max(decrement, 0.0) / explained)
         history.append(
             _row(
                 iteration,

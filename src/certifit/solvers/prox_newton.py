@@ -47,7 +47,7 @@ class ProxNewton:
         kinks = Kinks.of(task.penalty)
         at = self._start(task)
         last, first = np.inf, np.inf  # the decrement of the step before; the objective at the start
-        slow = 0
+        slow, falls = 0, True
         while len(trace.rows) < max_iter:
             matrix = self._model(task, at)
             value = at.value + kinks.size(self.point)
@@ -65,7 +65,9 @@ class ProxNewton:
                 at = task.evaluate(self.point, hessian=True)
                 continue
             last = decrement
-            if slow >= RUNAWAY or (is_slow and at.hessian is not None and decrement <= NOISE * value):
+            # Where neither the objective nor the decrement of a Newton step falls, both are rounding.
+            is_rounding = (is_slow and decrement <= NOISE * value) or (rate >= 1 and not falls)
+            if slow >= RUNAWAY or (is_rounding and at.hessian is not None):
                 return
             if self.left <= enough:
                 self.point = target  # what is left after it is rounding
@@ -76,6 +78,7 @@ class ProxNewton:
             move, change = found[0] - self.point, found[1].gradient - at.gradient
             if found[1].hessian is None and decrement > LEARNT * value:
                 self._learn(matrix, move, change, task)
+            falls = found[1].value + kinks.size(found[0]) < value
             self.point, at = found
             if float(np.linalg.norm(move)) < step_tol:
                 return
@@ -123,6 +126,8 @@ def _lower(
     value, fall = at.value + kinks.size(point), kinks.fall(at.gradient, point, target)
     while length >= SHORTEST:
         trial = target if length == 1.0 else point + length * (target - point)
+        if np.array_equal(trial, point):  # the step is below the rounding of the point
+            return None
         found = task.evaluate(trial, hessian)
         if found.value + kinks.size(trial) <= value - ARMIJO * length * fall + SURE * abs(value):
             return trial, found

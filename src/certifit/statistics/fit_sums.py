@@ -100,6 +100,7 @@ def _of_run(run: Block, fit: Fit, null: float, saturated: Likelihood | None, blo
     return replace(rest, information=information[0])
 
 
+@np.errstate(over="ignore")  # a deviance beyond the range of float64 is infinite
 def _total(rows: Array, weight: Array | None) -> float:
     return float(rows.sum() if weight is None else (np.where(weight > 0, rows, 0.0) * weight).sum())
 

@@ -179,7 +179,8 @@ class ColumnVariance(VarianceTask):
         norms = about_shift if not self.center else np.concatenate([[np.sqrt(S.sum_weight)], about_shift])
         upper = twofold_root(S.sums[places], S.low[places], norms)
         first = int(self.center)  # eliminating the column of ones first centres the others
-        return np.asarray(upper[first:, first:] * self._times / np.sqrt(S.sum_weight))
+        times = np.where(self._constant, 0.0, self._times)
+        return np.asarray(upper[first:, first:] * times / np.sqrt(S.sum_weight))
 
     def _set(self, statistic: Gram) -> None:
         self.gram = statistic
@@ -188,7 +189,7 @@ class ColumnVariance(VarianceTask):
         self.sum_weight = W / s.weight_scale
         self._check_weight()
         centred, low = _about_mean(statistic)
-        about_shift = np.diagonal(statistic.sums)[:d]
+        about_shift = np.diagonal(statistic.sums)[:d].copy()
         # The low parts of a block are added in float64: roundings of one sign add up row by row.
         lost = 4 * max(TWOFOLD_UNIT, UNIT**2 * min(statistic.n_rows, MOST_BLOCK_ROWS))
         rounding = MATRIX_ERROR if low is None else lost
@@ -201,15 +202,18 @@ class ColumnVariance(VarianceTask):
         # A constant column is shifted to 0 by its value, unless it is sparse: then sums of it leave their rounding.
         self._spread[self._spread <= (0.0 if low is None else rounding * about)] = 0.0
         self._sure = self._spread * 1e-8 >= rounding * about
+        self._constant = self._constant_columns(about_shift)
+        about_shift[self._constant] = 0.0
         self._set_units(s.scale)
         self.mean = np.zeros(d)
         if self.center:
             self.mean = (s.shift + statistic.sums[:d, d] / W) / s.scale
         matrix = centred if self.center else statistic.sums[:d, :d]
         with np.errstate(under="ignore"):
-            self.matrix = matrix * self._times[:, None] * self._times[None, :] / W
+            times = np.where(self._constant, 0.0, self._times)
+            self.matrix = matrix * times[:, None] * times[None, :] / W
             self.error = rounding * float(about_shift @ self._times**2) / W
-            entries = ENTRY * float(np.linalg.norm(statistic.norms * self._times)) / np.sqrt(W)
+            entries = ENTRY * float(np.linalg.norm(statistic.norms * times)) / np.sqrt(W)
             size = float(about_shift @ self._times**2) / W
         self.total = float(np.trace(self.matrix))
         if low is not None and self.source.first_block().weight is not None:
@@ -217,15 +221,28 @@ class ColumnVariance(VarianceTask):
             self.error += 4 * UNIT * float(np.sqrt(size * max(self.total, 0.0)))
         self.noise = DEPENDENT * float(np.sqrt(max(self.total, 0.0))) + entries
         self.error += (16 * UNIT + self._scale_error(about, rounding)) * abs(self.total)
-        if low is not None and np.isfinite(self.error) and self.total <= 2 * self.error:  # rows that do not vary
+        if self._constant.all():
             self.matrix, self.total, self.error = np.zeros((d, d)), 0.0, 0.0
+
+    def _constant_columns(self, about_shift: Array) -> Array:
+        """Columns that are centred and do not vary: their entries have no rounding that hides what others vary.
+
+        A constant column is shifted to 0 by its value. Of sparse columns, those are looked at whose sums tell nothing.
+        """
+        if not self.center:
+            return np.zeros(len(about_shift), dtype=bool)
+        is_constant = about_shift == 0
+        unsure = np.flatnonzero((self._spread == 0) & ~is_constant)
+        if self.is_refined and len(unsure):
+            is_constant[unsure] = are_constant(self.source, unsure)
+        return np.asarray(is_constant)
 
     def _scale_error(self, about: Array, rounding: float) -> float:
         """Largest relative error of a variance that columns are divided by; entries by roots of weights are rounded."""
         if not self.standardize:
             return 0.0
         used = self._spread > 0
-        if self.is_refined and not used.all() and not are_constant(self.source, np.flatnonzero(~used)):
+        if self.is_refined and not used.all() and not are_constant(self.source, np.flatnonzero(~used)).all():
             return float(np.inf)  # a column that varies, by less than sums of its squares tell
         cancelled = about[used] / self._spread[used]
         return float((rounding * cancelled + 4 * UNIT * np.sqrt(cancelled)).max(initial=0.0))
@@ -270,10 +287,10 @@ class _Range:
         return _Range(np.minimum(self.least, other.least), np.maximum(self.most, other.most))
 
 
-def are_constant(source: Source, columns: Array) -> bool:
-    """Whether no entry of the columns differs from the others, over the rows that count: one pass."""
+def are_constant(source: Source, columns: Array) -> Array:
+    """Whether no entry of a column differs from its others, over the rows that count: one pass."""
     found: _Range = source.reduce(partial(_Range.of, columns=columns))
-    return bool((found.least >= found.most).all())
+    return np.asarray(found.least >= found.most)
 
 
 def twofold_root(matrix: Array, low: Array, norms: Array) -> Array:

@@ -11,7 +11,7 @@ from certifit.data.source import Source
 from certifit.statistics import products
 from certifit.statistics.gram import Scaling, refuse_no_weight
 from certifit.statistics.residual import MATRIX_ERROR
-from certifit.tasks.components import VarianceTask
+from certifit.tasks.components import VarianceTask, are_constant
 
 FAR = 100.0  # squares about zero by squares about the mean: beyond it rows are centred first
 
@@ -49,7 +49,7 @@ class ProductVariance(VarianceTask):
             self.error += MATRIX_ERROR * float((about_shift[used] / spread[used]).max(initial=0.0)) * self.total
         if self.center and not self._is_near and self.total > 0:
             self._centre_exactly(squares)
-        if self.center and self.total <= 2 * self.error:  # rows that do not vary
+        if self.center and self.total <= 2 * self.error and are_constant(source, np.arange(len(mean))).all():
             self.total = self.error = 0.0
         self.noise = float(np.sqrt(self.error))
         self._refuse_range()
