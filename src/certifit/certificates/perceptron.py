@@ -20,6 +20,7 @@ import numpy as np
 
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.separation import Separation, separation
+from certifit.data.columns import Array
 from certifit.statistics.residual import UNIT
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.perceptron import Margins, PerceptronTask
@@ -67,13 +68,19 @@ class PerceptronCertificate(Certificate):
         return {name: value for name, value in super().to_dict().items() if name != "separation"}
 
 
-def bound_on_updates(square: float, delta: float, margin: float, start: Weights, end: Weights) -> float:
-    """The most updates from `start`, for examples of |a|^2 <= square and margin >= gamma along the weights of `end`."""
-    first, last = (np.append(w.coef, w.intercept) for w in (start, end))
-    along = float(first @ last) / float(np.linalg.norm(last))
-    across = max(float(first @ first) - along**2, 0.0)
-    slack = square + 2 * delta - 2 * along * margin
-    return (slack + math.hypot(slack, 2 * margin * math.sqrt(across))) / (2 * margin**2)
+def bound_on_updates(square: float, delta: float, margin: float, start: Array, end: Array) -> float:
+    """The most updates from `start`, for examples of |a|^2 <= square and margin >= gamma along the weights of `end`.
+
+    Both weights are augmented. What leaves the range of float64 is infinite: no bound.
+    """
+    with np.errstate(all="ignore"):
+        size = np.abs(start).max(initial=0.0)  # of unit size no square overflows
+        first, last = start / (size or 1.0), end / np.abs(end).max(initial=0.0)
+        along = first @ last / np.linalg.norm(last)
+        across = size * np.sqrt(np.maximum(first @ first - along**2, 0.0))
+        slack = (square + 2 * delta) / margin - 2 * size * along
+        bound = float((slack + np.hypot(slack, 2 * across)) / (2 * np.float64(margin)))
+    return math.inf if math.isnan(bound) else bound
 
 
 def seen_once(names: tuple[str, ...], n_updates: int) -> PerceptronCertificate:
@@ -115,7 +122,14 @@ def _converged(task: PerceptronTask, state: Weights, n_updates: int, at: Margins
     margin = at.least / size * (1 - 8 * len(names) * UNIT)
     if not margin > 0:
         return _certificate(names, math.inf, n_updates, fault="the margin is undecided within rounding.")
-    bound = bound_on_updates(at.square, task.delta, margin, task.start, state) * (1 + 1e-12)
+    start, end = (np.append(weights.coef, weights.intercept) for weights in (task.start, state))
+    bound = bound_on_updates(at.square, task.delta, margin, start, end) * (1 + 1e-12)
+    if math.isinf(bound):
+        fault = (
+            "every row is on the side of its class, but the most updates that are possible leave the range of float64. "
+            "Divide start and the columns by a power of ten."
+        )
+        return _certificate(names, math.inf, n_updates, fault=fault)
     value = n_updates / bound if bound > 0 else 0.0
     fault = "" if value <= 1 else f"{n_updates:,} updates are more than the {bound:,.0f} that are possible."
     return _certificate(names, value, n_updates, bound=bound, radius=math.sqrt(at.square), margin=margin, fault=fault)

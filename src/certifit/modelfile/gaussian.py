@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from certifit.modelfile.classes import SAME, TINY, Kind, check_priors, family, redundant_places
+from certifit.modelfile.agreement import SAME, TINY, are_inverse_roots
+from certifit.modelfile.classes import Kind, check_priors, family, redundant_places
 from certifit.modelfile.family import Arrays, Metadata
 from certifit.modelfile.schema import NUMBER_FROM_0, Array, Check, Spec, refuse_any
 
@@ -82,6 +83,30 @@ def _check_discriminant(metadata: Metadata, arrays: Arrays) -> None:
             "a column that is used and has no root": not (sizes[:, ~is_left_out] > 0).all(),
         }
     )
+    refuse_any({"roots that are not those of the covariance": not _have_roots(covariance, roots, ~is_left_out)})
+    if "boundary.coef" in arrays:
+        _check_boundary(arrays)
+
+
+def _have_roots(covariance: Any, roots: Any, is_used: Any) -> bool:
+    """Whether covariance^-1 = T'T for every root T, in the columns that are used."""
+    if roots.shape[1] == 1:  # variances
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            product = roots[:, 0] * (roots[:, 0] * covariance)
+        return bool((np.abs(product - 1)[:, is_used] <= SAME).all())
+    return are_inverse_roots(roots, covariance.reshape(roots.shape), is_used)
+
+
+def _check_boundary(arrays: Arrays) -> None:
+    """Refuse linear scores that are not those of the priors, means and covariance."""
+    from certifit.tasks.gaussian_classes import GaussianState
+
+    names = ("priors", "means", "covariance", "roots")
+    state = GaussianState(*(arrays[f"state.{name}"] for name in names))
+    stored = arrays["boundary.coef"], arrays["boundary.intercept"]
+    with np.errstate(all="ignore"):
+        is_same = state.has_boundary(*stored, SAME)
+    refuse_any({"boundaries that are not those of its priors, means and covariance": not is_same})
 
 
 def _is_symmetric(matrices: Any) -> bool:
