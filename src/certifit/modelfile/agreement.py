@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from certifit.modelfile.schema import refuse_any
 
 SAME = 1e-9  # how nearly numbers that follow from each other must agree
+NEAR = 1e-6  # the same of numbers that were summed in other ways
 TINY = 1e-300  # below it a float64 has fewer digits
 UNIT = 2.0**-53
 N_PROBES = 2
+LEAST_PIVOT = 1e-4
 MOST_FACTORED = 512  # coefficients; beyond it a factor would take longer than the file
 DEFAULT_TOLERANCES = (1e-8, 1e-3)  # of tol=None: the second of solvers that step after single rows
 
@@ -43,7 +45,7 @@ def check_tolerance(metadata: Metadata) -> None:
 
 
 def check_alpha(asked: Any, used: float, sum_weight: float, factors: Floats) -> None:
-    """Refuse a strength of penalty that is not the one asked for. None is 1 / sum of weights times the rows' factors."""
+    """Refuse a strength of penalty that is not the one asked for: None is 1 / sum of weights times factors of rows."""
     with np.errstate(divide="ignore", over="ignore"):
         ratio = float(np.float64(1.0) / (np.float64(used) * sum_weight))
     is_default = factors.min() * (1 - SAME) <= ratio <= factors.max() * (1 + SAME)
@@ -57,44 +59,46 @@ def check_alpha(asked: Any, used: float, sum_weight: float, factors: Floats) -> 
     )
 
 
-def check_inverse(inverse: Floats, mass: float | None) -> None:
+def check_inverse(inverse: Floats, mass: float | None, condition: float) -> None:
     """Refuse a matrix A of standard errors that is none: A is symmetric, positive, and (A^-1)_00 = mass.
 
-    Its diagonal is known to be above 0. mass: what the rows weigh in A, where A begins with the intercept; None where there is none.
+    Its diagonal is known to be above 0. mass: what the rows weigh in A, where A begins with the intercept; None where
+    there is none. condition: of the columns; it takes digits of A.
     """
-    sd = np.sqrt(np.diagonal(inverse))
+    k, sd = len(inverse), np.sqrt(np.diagonal(inverse))
+    slack = SAME + 8 * k * UNIT * condition
     with np.errstate(all="ignore"):
         correlation = inverse / sd[:, None] / sd
-        is_symmetric = np.abs(correlation - correlation.T).max(initial=0.0) <= SAME
-        is_possible = np.abs(correlation).max(initial=0.0) <= 1 + SAME
+        is_symmetric = np.abs(correlation - correlation.T).max(initial=0.0) <= slack
+        is_possible = np.abs(correlation).max(initial=0.0) <= 1 + slack
     refuse_any(
         {
             "a matrix of standard errors that is not symmetric": not is_symmetric,
             "a matrix of standard errors with a correlation beyond 1": not is_possible,
         }
     )
-    if len(inverse) <= MOST_FACTORED:
-        _check_positive(correlation, sd, mass)
+    if k <= MOST_FACTORED and slack < LEAST_PIVOT:
+        _check_positive(correlation, slack, None if mass is None else 1.0 / sd[0] / sd[0] / mass)
 
 
-def _check_positive(correlation: Floats, sd: Floats, mass: float | None) -> None:
-    """With R the correlations: 1 - r'R_11^-1 r = 1 / (A_00 mass) for r the intercept's, and R is positive."""
-    k = len(correlation)
-    first = 0 if mass is None else 1
-    inner = correlation[first:, first:]
+def _check_positive(correlation: Floats, slack: float, intercept: float | None) -> None:
+    """Refuse correlations R that are not positive, or whose intercept, the first, has other than 1 / (R^-1)_00."""
+    last = correlation[::-1, ::-1]  # the last pivot is 1 / (R^-1) of the intercept
     try:
-        np.linalg.cholesky(correlation + SAME * np.eye(k))
-        x = np.linalg.solve(inner, correlation[first:, 0]) if first and k > 1 else np.zeros(k - first)
+        factor = np.linalg.cholesky(last + slack * np.eye(len(last)))
     except np.linalg.LinAlgError:
-        x = None
-    refuse_any({"a matrix of standard errors that is not positive": x is None})
-    if mass is None or x is None:
+        factor = None
+    refuse_any({"a matrix of standard errors that is not positive": factor is None})
+    pivots = np.diagonal(factor) ** 2 if factor is not None else np.zeros(1)
+    if intercept is None or pivots.min() < LEAST_PIVOT:  # columns that nearly repeat others leave it no digits
         return
-    with np.errstate(all="ignore"):
-        rest = 1.0 - float(correlation[first:, 0] @ x)
-        wanted = 1.0 / sd[0] / sd[0] / mass
-        slack = SAME * wanted + 8 * k * UNIT * (1 + np.abs(x).sum()) ** 2  # of the roundings of R's entries
-    refuse_any({"a matrix of standard errors that is not that of the rows' weights": abs(rest - wanted) > slack})
+    off = abs(pivots[-1] - intercept)
+    refuse_any(
+        {
+            "a matrix of standard errors that is not that of the rows' weights": off
+            > NEAR * intercept + slack / LEAST_PIVOT
+        }
+    )
 
 
 def is_orthonormal(rows: Floats, off: float) -> bool:

@@ -126,9 +126,7 @@ def check_priors(priors: Any, metadata: Metadata, arrays: Arrays) -> None:
         {
             "a class of negative weight": (count < 0).any(),
             "weights of classes whose sum is 0 or infinite": not (0 < total < np.inf),
-            "classes whose weights do not add up to that of the rows": not agree(
-                total, metadata["data"]["sum_weight"]
-            ),
+            "classes whose weights do not add up to that of the rows": not agree(total, metadata["data"]["sum_weight"]),
         }
     )
     wanted = count / total if given is None else given

@@ -163,10 +163,10 @@ def _check_variances(metadata: Metadata, arrays: Arrays, p: int) -> None:
     """Refuse variances that are not sorted, or of which the sums and shares that are stored are not those."""
     stored, parameters, total = metadata["certificate"], metadata["parameters"], metadata["total_variance"]
     kept, dropped, asked = arrays["state.variances"], arrays["state.dropped"], parameters["n_components"]
-    weight = metadata["data"]["sum_weight"]
+    weight, total = np.float64(metadata["data"]["sum_weight"]), np.float64(total)
     with np.errstate(all="ignore"):
-        # A variance is that of its direction but for the residual, which is a share of the largest.
-        slack = SAME + len(kept) * stored["residual"] * float(np.divide(kept.max(), total))
+        # A variance is that of its direction but for the residual and for rounding, which are shares of the largest.
+        slack = SAME + p * (stored["residual"] + stored["rounding"]) * kept[0] / total
         missed = (total - kept.sum()) / total
         error = stored["projection_error"] * weight / (weight - float(parameters["ddof"])) / total
         gap = (kept[-1] - dropped[:1]) / kept[0]
@@ -177,7 +177,7 @@ def _check_variances(metadata: Metadata, arrays: Arrays, p: int) -> None:
             "a share of the variance that is not that of its variances": abs(1 - stored["explained"] - missed) > slack,
             "a projection error that is not the sum of the variances dropped": abs(error - missed) > slack,
             "a gap that is not that of its variances": stored["gap"] is not None
-            and (np.abs(gap - stored["gap"]) > SAME + 2 * stored["residual"]).any(),
+            and (np.abs(gap - stored["gap"]) > SAME + 2 * (stored["residual"] + stored["rounding"])).any(),
             f"more directions than {asked} of the variance needs": type(asked) is float
             and kept[:-1].sum() > asked * total * (1 + SAME),
         }

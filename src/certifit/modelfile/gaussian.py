@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from certifit.modelfile.agreement import SAME, TINY, are_inverse_roots
+from certifit.modelfile.agreement import SAME, TINY, UNIT, agree, are_inverse_roots
 from certifit.modelfile.classes import Kind, check_priors, family, redundant_places
 from certifit.modelfile.family import Arrays, Metadata
 from certifit.modelfile.schema import NUMBER_FROM_0, Array, Check, Spec, refuse_any
@@ -101,8 +101,8 @@ def _check_boundary(arrays: Arrays) -> None:
     """Refuse linear scores that are not those of the priors, means and covariance."""
     from certifit.tasks.gaussian_classes import GaussianState
 
-    names = ("priors", "means", "covariance", "roots")
-    state = GaussianState(*(arrays[f"state.{name}"] for name in names))
+    priors, means, covariance, roots = (arrays[f"state.{name}"] for name in ("priors", "means", "covariance", "roots"))
+    state = GaussianState(priors, means, covariance, roots)
     stored = arrays["boundary.coef"], arrays["boundary.intercept"]
     with np.errstate(all="ignore"):
         is_same = state.has_boundary(*stored, SAME)
@@ -177,16 +177,18 @@ def _check_sums(metadata: Metadata, arrays: Arrays) -> None:
     sums, epsilon = _sums(metadata, arrays), metadata["sums"]["epsilon"]
     with np.errstate(all="ignore"):
         wanted = np.where(sums.weight[:, None] > 0, sums.variances + epsilon, 1.0)
-        added = float(metadata["parameters"]["var_smoothing"]) * float(sums.total_variances().max())
+        total = sums.total_variances()
+        added = float(metadata["parameters"]["var_smoothing"]) * float(total.max())
+        # Means are rounded, and the spread between classes is what is left of them.
+        rounded = UNIT * np.abs(arrays["state.means"]).max(axis=0) / np.sqrt(total)
+        lost = SAME + 16 * float(rounded[total > 0].max(initial=0.0))
         refuse_any(
             {
                 "a scatter that is within rounding of 0 and not 0": sums.scatter().tobytes() != sums.squares.tobytes(),
                 "variances that are not those of its sums": not np.allclose(
                     arrays["state.covariance"], wanted, rtol=SAME, atol=TINY
                 ),
-                "an epsilon that is not the share of the largest variance asked for": not np.isclose(
-                    epsilon, added, rtol=SAME, atol=TINY
-                ),
+                "an epsilon that is not the share of the largest variance asked for": not agree(epsilon, added, lost),
             }
         )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from certifit.modelfile.agreement import SAME, agree, check_inverse
+from certifit.modelfile.agreement import DEFAULT_TOLERANCES, NEAR, SAME, agree, check_inverse
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.family import Arrays, Metadata
 from certifit.modelfile.schema import MAGNITUDE, NUMBER, TEXT, Check, OrNull, Spec, brief, one_of, refuse_any
@@ -39,7 +39,7 @@ INFERENCE: Mapping[str, Spec] = {  # null: rows are needed, or there is no such 
     "pearson": MAGNITUDE,
     "saturated": OrNull(NUMBER),
 }
-NEAR = 1e-6  # how nearly sums agree that were summed in other ways
+STOCHASTIC = ("sgd", "mini-batch", "averaged-sgd")  # the last objective of their history is not that of the weights
 _PARAMETERS = {"tweedie": "power", "negative-binomial": "alpha"}
 
 
@@ -113,19 +113,23 @@ def check_inference(metadata: Metadata, arrays: Arrays, family: str) -> None:
     """Refuse deviances that are not those of the objective or of each other, or a matrix that is no inverse."""
     stored, certificate, weight = metadata["inference"], metadata["certificate"], metadata["data"]["sum_weight"]
     has_intercept = metadata["parameters"]["fit_intercept"]
-    check_inverse(arrays["inference.inverse"], stored["mean_information"] if has_intercept else None)
+    mass = stored["mean_information"] if has_intercept else None
+    check_inverse(arrays["inference.inverse"], mass, certificate["condition"])
     deviance, null = stored["deviance"], stored["null_deviance"]
     objective = float(arrays["history"][-1, 0])
-    is_best = certificate["value"] <= certificate["tolerance"] and not certificate["is_local"]
+    tolerance = certificate["tolerance"]
+    is_best = certificate["value"] <= tolerance and not certificate["is_local"]
+    is_last = metadata["parameters"]["solver"] not in STOCHASTIC and tolerance < DEFAULT_TOLERANCES[1]
     size = abs(deviance) + (0.0 if null is None else null)
     refuse_any(
         {
             "a deviance below 0": deviance < -SAME * size,
             "a deviance that is not that of the objective": is_best
-            and abs(deviance - 2 * weight * objective) > (certificate["tolerance"] + NEAR) * size,
+            and is_last
+            and abs(deviance - 2 * weight * objective) > (tolerance + NEAR) * size,
             "a deviance above that of the null model": is_best
             and null is not None
-            and deviance > null + (certificate["tolerance"] + NEAR) * size,
+            and deviance > null + (tolerance + NEAR) * size,
             "a Pearson sum that is not the sum of squares": family == "gaussian"
             and not agree(stored["pearson"], deviance, NEAR),
         }

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certifit.certificates.certificate import Certificate
-from certifit.modelfile.agreement import SAME, agree, check_alpha, check_inverse
+from certifit.modelfile.agreement import NEAR, SAME, agree, check_alpha, check_inverse
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.family import Arrays, Family, Metadata, Parts, summed_size
 from certifit.modelfile.maps import Opened, close_maps, dump_maps, maps_spec, open_maps, set_maps
@@ -74,7 +74,7 @@ FITTED: Mapping[str, Spec] = {
 HISTORY = ("objective", "gap", "step")
 LARGEST_EXPONENT = 1100
 MOST_DIGITS = 15.0
-NEAR = 1e-6  # how nearly sums of squares agree that were summed in other ways
+FEWEST_DIGITS = 10.0  # of every coefficient, where the objective has enough to be compared
 
 
 def fitted(metadata: Metadata) -> Mapping[str, Spec]:
@@ -219,19 +219,20 @@ def _check_solution(metadata: Metadata, p: int) -> None:
 def _check_inference(metadata: Metadata, arrays: Arrays) -> None:
     """Refuse sums of squares that are not those of the target and of the objective, or a matrix that is no inverse."""
     stored, data, has_intercept = metadata["inference"], metadata["data"], metadata["parameters"]["fit_intercept"]
-    check_inverse(arrays["inference.inverse"], data["sum_weight"] if has_intercept else None)
+    mass = data["sum_weight"] if has_intercept else None
+    check_inverse(arrays["inference.inverse"], mass, metadata["solution"]["condition"])
     exponent, rss, tss = stored["exponent"], stored["rss"], stored["tss"]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         size = np.ldexp(np.array([data["target_sd"], 0.0 if has_intercept else data["target_mean"]]), -exponent)
         about = data["sum_weight"] * float(size @ size)
         residual = float(2 * data["sum_weight"] * np.ldexp(arrays["history"][-1:, 0], -2 * exponent).sum())
-    is_known = len(arrays["history"]) > 0 and residual < math.inf
+    digits = arrays.get("certificate.digits", np.zeros(1))
+    is_known = len(arrays["history"]) > 0 and residual < math.inf and bool((digits >= FEWEST_DIGITS).all())
     refuse_any(
         {
             "a sum of squares that is not that of the target": about < math.inf and not agree(tss, about, NEAR),
             "residuals of more than the target": rss > tss * (1 + SAME),
-            "residuals that are not those of the objective": is_known
-            and abs(rss - residual) > NEAR * rss + SAME * tss,
+            "residuals that are not those of the objective": is_known and abs(rss - residual) > NEAR * rss + SAME * tss,
         }
     )
 

@@ -59,7 +59,7 @@ class GaussianState:
             return np.asarray(np.log(self.priors) + logs)
 
     def boundary(self) -> tuple[Array, Array]:
-        """(coef, intercept) of the scores of every class; of two classes those of the second less those of the first."""
+        """(coef, intercept) of the linear scores of every class; of two classes, the second's less the first's."""
         return _of_two(*self.linear_scores())
 
     def linear_scores(self) -> tuple[Array, Array]:
@@ -85,7 +85,7 @@ class GaussianState:
         return all(bool(part.all()) for part in agree)
 
     def _most_rounding(self) -> float:
-        return 4 * (self.means.shape[1] + len(self.priors)) * UNIT
+        return 4 * UNIT * float(self.means.shape[1] + len(self.priors))
 
     def _sizes(self) -> tuple[Array, Array]:
         """Sums of the sizes of the terms of `boundary`."""
