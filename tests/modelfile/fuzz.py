@@ -4,7 +4,7 @@
 
 A blind mutant (bytes changed, digests left) must be refused. A sealed mutant (content changed, digests made
 right again) must be refused, or be a model that predicts and is written back as the same content. Nothing may
-raise another error than ModelFileError or take longer than a second.
+raise another error than ModelFileError, warn, or take longer than a second.
 """
 
 from __future__ import annotations
@@ -148,7 +148,8 @@ def outcome(originals: list[bytes], mutant: bytes, is_blind: bool) -> str:
     """What became of a mutant; an AssertionError if it should not have."""
     start = time.process_time()  # other work on the machine is not ours
     try:
-        model = from_bytes(mutant)
+        with warnings.catch_warnings(action="error"):
+            model = from_bytes(mutant)
     except ModelFileError as error:
         result = "refused"
         assert str(error).isprintable(), "the message holds control characters"

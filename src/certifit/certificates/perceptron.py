@@ -71,15 +71,20 @@ class PerceptronCertificate(Certificate):
 def bound_on_updates(square: float, delta: float, margin: float, start: Array, end: Array) -> float:
     """The most updates from `start`, for examples of |a|^2 <= square and margin >= gamma along the weights of `end`.
 
-    Both weights are augmented. What leaves the range of float64 is infinite: no bound.
+    Both weights are augmented. What leaves the range of float64 is infinite: no bound. With t = B / gamma - 2 s and
+    c^2 = |w_0|^2 - s^2 it is (t + sqrt(t^2 + 4 c^2)) / (2 gamma), where t and c are taken at the upper end of their
+    rounding.
     """
     with np.errstate(all="ignore"):
         size = np.abs(start).max(initial=0.0)  # of unit size no square overflows
-        first, last = start / (size or 1.0), end / np.abs(end).max(initial=0.0)
-        along = first @ last / np.linalg.norm(last)
-        across = size * np.sqrt(np.maximum(first @ first - along**2, 0.0))
-        slack = (square + 2 * delta) / margin - 2 * size * along
-        bound = float((slack + np.hypot(slack, 2 * across)) / (2 * np.float64(margin)))
+        unit = end / np.abs(end).max()
+        unit, first = unit / np.linalg.norm(unit), start / (size or 1.0)
+        along, lost = first @ unit, 8 * len(start) * UNIT
+        across = size * (np.linalg.norm(first - along * unit) + lost * np.linalg.norm(first))
+        terms = np.array([(square + 2 * delta) / margin, -2 * size * along])
+        t = terms.sum() + lost * (np.abs(terms).sum() + size)
+        both = np.hypot(t, 2 * across)
+        bound = float((t + both if t >= 0 else 4 * across * (across / (both - t))) / (2 * np.float64(margin)))
     return math.inf if math.isnan(bound) else bound
 
 
@@ -118,11 +123,12 @@ def inseparability(task: PerceptronTask) -> Separation:
 
 
 def _converged(task: PerceptronTask, state: Weights, n_updates: int, at: Margins) -> PerceptronCertificate:
-    names, size = tuple(task.source.names), float(np.linalg.norm(np.append(state.coef, state.intercept)))
-    margin = at.least / size * (1 - 8 * len(names) * UNIT)
-    if not margin > 0:
-        return _certificate(names, math.inf, n_updates, fault="the margin is undecided within rounding.")
+    names = tuple(task.source.names)
     start, end = (np.append(weights.coef, weights.intercept) for weights in (task.start, state))
+    largest = np.abs(end).max()  # above 0, or no row was on its side; squares of its share neither vanish nor overflow
+    margin = float(at.least / largest / np.linalg.norm(end / largest)) * (1 - 8 * len(names) * UNIT)
+    if not 0 < margin < math.inf:
+        return _certificate(names, math.inf, n_updates, fault="the margin is undecided within rounding.")
     bound = bound_on_updates(at.square, task.delta, margin, start, end) * (1 + 1e-12)
     if math.isinf(bound):
         fault = (

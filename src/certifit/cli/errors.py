@@ -131,7 +131,7 @@ def _describe_os_error(error: OSError) -> str:
     name = f" '{visible(error.filename)}'" if error.filename else ""
     if error.errno == errno.ENOSPC:
         return f"the disk is full. Nothing was left half written{name}. Free some space or choose another place."
-    return f"{error.strerror or error}{':' if name else ''}{name}."
+    return f"{str(error.strerror or error).removesuffix('.')}{':' if name else ''}{name}."
 
 
 def readable_file(text: str, what: str) -> Path:

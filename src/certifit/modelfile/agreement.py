@@ -71,6 +71,7 @@ def check_inverse(inverse: Floats, mass: float | None, condition: float) -> None
         correlation = inverse / sd[:, None] / sd
         is_symmetric = np.abs(correlation - correlation.T).max(initial=0.0) <= slack
         is_possible = np.abs(correlation).max(initial=0.0) <= 1 + slack
+        intercept = None if mass is None else float(1.0 / sd[0] / sd[0] / np.float64(mass))
     refuse_any(
         {
             "a matrix of standard errors that is not symmetric": not is_symmetric,
@@ -78,7 +79,7 @@ def check_inverse(inverse: Floats, mass: float | None, condition: float) -> None
         }
     )
     if k <= MOST_FACTORED and slack < LEAST_PIVOT:
-        _check_positive(correlation, slack, None if mass is None else 1.0 / sd[0] / sd[0] / mass)
+        _check_positive(correlation, slack, intercept)
 
 
 def _check_positive(correlation: Floats, slack: float, intercept: float | None) -> None:

@@ -224,7 +224,7 @@ def _check_inference(metadata: Metadata, arrays: Arrays) -> None:
     exponent, rss, tss = stored["exponent"], stored["rss"], stored["tss"]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         size = np.ldexp(np.array([data["target_sd"], 0.0 if has_intercept else data["target_mean"]]), -exponent)
-        about = data["sum_weight"] * float(size @ size)
+        about = float(data["sum_weight"] * (size @ size))
         residual = float(2 * data["sum_weight"] * np.ldexp(arrays["history"][-1:, 0], -2 * exponent).sum())
     digits = arrays.get("certificate.digits", np.zeros(1))
     is_known = len(arrays["history"]) > 0 and residual < math.inf and bool((digits >= FEWEST_DIGITS).all())

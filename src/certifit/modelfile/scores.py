@@ -274,8 +274,8 @@ def _check_content(metadata: Metadata, arrays: Arrays, p: int, labels: Any) -> N
 
 def _check_classes(metadata: Metadata, factors: Any, n_classes: int) -> None:
     """Refuse codes 0 to K - 1 of another spread than they can have, and factors that do not balance classes."""
-    mean, spread = metadata["data"]["target_mean"], metadata["data"]["target_sd"]
-    with np.errstate(divide="ignore"):
+    mean, spread = metadata["data"]["target_mean"], min(metadata["data"]["target_sd"], float(n_classes))
+    with np.errstate(divide="ignore", over="ignore"):
         balance = float((1.0 / factors).sum())  # of W / (K W_k): K times the classes' shares
     largest = mean * (n_classes - 1 - mean)  # Bhatia and Davis; two codes reach it
     refuse_any(
