@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
 
-from certifit.data.files import scan_parquet, write_predictions
+from certifit.data.files import record_batch, scan_parquet, write_batches, write_predictions
 
 READ = {"p.parquet": pq.read_table, "p.csv": arrow_csv.read_csv, "P.CSV": arrow_csv.read_csv}
 
@@ -74,3 +76,21 @@ def test_a_folder_or_a_missing_folder_is_refused(tmp_path):
         write_predictions(parts(), tmp_path)
     with pytest.raises(OSError, match="could not be written: No such file or directory"):
         write_predictions(parts(), tmp_path / "none" / "p.csv")
+
+
+def test_labels_and_names_in_csv_are_run_by_no_spreadsheet_and_no_terminal(tmp_path):
+    """Parquet has them as they are. Numbers stay numbers, and so do labels that are numbers."""
+    labels = ["=1+1", "+cmd", "-x", "@sum", "\t=1", "\r=1", "\uff1d1", "\x1b[31m", "\u202e", "-3.5", "plain", None]
+    schema = pa.schema([("=p", pa.string()), ("\x1b[31m", pa.float64())])
+    batch = record_batch([labels, [-3.5] * len(labels)], schema)
+    for name in ("p.csv", "p.parquet"):
+        write_batches([batch], tmp_path / name, schema)
+    assert pq.read_table(tmp_path / "p.parquet")["=p"].to_pylist() == labels
+    data = (tmp_path / "p.csv").read_bytes()
+    assert not set(b"\x1b\t\r").intersection(data) and "\u202e" not in data.decode()
+    names, *rows = csv.reader(data.decode().splitlines())
+    assert names == ["'=p", "\\x1b[31m"]
+    shown = [row[0] for row in rows]
+    assert shown[:4] == ["'=1+1", "'+cmd", "'-x", "'@sum"] and shown[4:7] == ["\\t=1", "\\r=1", "'\uff1d1"]
+    assert shown[7:] == ["\\x1b[31m", "\\u202e", "-3.5", "plain", ""]
+    assert {row[1] for row in rows} == {"-3.5"}
