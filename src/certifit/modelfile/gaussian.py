@@ -27,6 +27,9 @@ from certifit.modelfile.schema import NUMBER_FROM_0, Array, Check, Spec, refuse_
 POWER = Check("a power of two", lambda value: type(value) is float and 0 < value < np.inf and _is_power(value))
 SUMS: Mapping[str, Spec] = {"epsilon": NUMBER_FROM_0, "weight_scale": POWER}
 
+# In standard deviations. Numbers of a column differ by their own rounding or not at all: only weights make it more.
+MOST_ROUNDED = 1e9
+
 _SHAPES = {"shared": ("p", "p"), "class": ("K", "p", "p"), "diagonal": ("K", "p")}
 _ROOTS = {"shared": ("1", "p", "p"), "class": ("K", "p", "p"), "diagonal": ("K", "1", "p")}
 
@@ -181,9 +184,11 @@ def _check_sums(metadata: Metadata, arrays: Arrays) -> None:
         added = float(metadata["parameters"]["var_smoothing"]) * float(total.max())
         # Means are rounded, and the spread between classes is what is left of them.
         rounded = UNIT * np.abs(arrays["state.means"]).max(axis=0) / np.sqrt(total)
-        lost = SAME + 16 * float(rounded[total > 0].max(initial=0.0))
+        most = float(rounded[total > 0].max(initial=0.0))
+        lost = SAME + 16 * most
         refuse_any(
             {
+                "means whose rounding is beyond every spread": not most < MOST_ROUNDED,
                 "a scatter that is within rounding of 0 and not 0": sums.scatter().tobytes() != sums.squares.tobytes(),
                 "variances that are not those of its sums": not np.allclose(
                     arrays["state.covariance"], wanted, rtol=SAME, atol=TINY
