@@ -2,26 +2,14 @@
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-
-@contextmanager
-def disk_of(n_bytes):
-    """No file may grow beyond n_bytes: a write fails as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+from full_disk import disk_of
 
 
 def contents(folder):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import csv
-import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
+from full_disk import disk_of
 
 from certifit.data.files import record_batch, scan_parquet, write_batches, write_predictions
 
@@ -23,17 +22,6 @@ def parts(n_parts: int = 5, fail: BaseException | None = None) -> Iterator[np.nd
         yield np.random.default_rng(k).normal(size=1000 + k)
     if fail is not None:
         raise fail
-
-
-@contextmanager
-def _disk_of(n_bytes: int) -> Iterator[None]:
-    """No file may grow beyond n_bytes: a write fails as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("name", READ)
@@ -66,7 +54,7 @@ def test_an_error_on_the_way_leaves_what_was_there(tmp_path, name, fail):
 
 @pytest.mark.parametrize("name", READ)
 def test_a_full_disk_is_said_and_leaves_nothing(tmp_path, name):
-    with _disk_of(20_000), pytest.raises(OSError, match=f"{name}' could not be written: File too large"):
+    with disk_of(20_000), pytest.raises(OSError, match=f"{name}' could not be written: File too large"):
         write_predictions(parts(200), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
