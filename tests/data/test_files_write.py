@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import resource
+import csv
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
+from full_disk import disk_of
 
-from certifit.data.files import scan_parquet, write_predictions
+from certifit.data.files import record_batch, scan_parquet, write_batches, write_predictions
 
 READ = {"p.parquet": pq.read_table, "p.csv": arrow_csv.read_csv, "P.CSV": arrow_csv.read_csv}
 
@@ -21,17 +22,6 @@ def parts(n_parts: int = 5, fail: BaseException | None = None) -> Iterator[np.nd
         yield np.random.default_rng(k).normal(size=1000 + k)
     if fail is not None:
         raise fail
-
-
-@contextmanager
-def _disk_of(n_bytes: int) -> Iterator[None]:
-    """No file may grow beyond n_bytes: a write fails as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("name", READ)
@@ -64,7 +54,7 @@ def test_an_error_on_the_way_leaves_what_was_there(tmp_path, name, fail):
 
 @pytest.mark.parametrize("name", READ)
 def test_a_full_disk_is_said_and_leaves_nothing(tmp_path, name):
-    with _disk_of(20_000), pytest.raises(OSError, match=f"{name}' could not be written: File too large"):
+    with disk_of(20_000), pytest.raises(OSError, match=f"{name}' could not be written: File too large"):
         write_predictions(parts(200), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
@@ -74,3 +64,21 @@ def test_a_folder_or_a_missing_folder_is_refused(tmp_path):
         write_predictions(parts(), tmp_path)
     with pytest.raises(OSError, match="could not be written: No such file or directory"):
         write_predictions(parts(), tmp_path / "none" / "p.csv")
+
+
+def test_labels_and_names_in_csv_are_run_by_no_spreadsheet_and_no_terminal(tmp_path):
+    """Parquet has them as they are. Numbers stay numbers, and so do labels that are numbers."""
+    labels = ["=1+1", "+cmd", "-x", "@sum", "\t=1", "\r=1", "\uff1d1", "\x1b[31m", "\u202e", "-3.5", "plain", None]
+    schema = pa.schema([("=p", pa.string()), ("\x1b[31m", pa.float64())])
+    batch = record_batch([labels, [-3.5] * len(labels)], schema)
+    for name in ("p.csv", "p.parquet"):
+        write_batches([batch], tmp_path / name, schema)
+    assert pq.read_table(tmp_path / "p.parquet")["=p"].to_pylist() == labels
+    data = (tmp_path / "p.csv").read_bytes()
+    assert not set(b"\x1b\t\r").intersection(data) and "\u202e" not in data.decode()
+    names, *rows = csv.reader(data.decode().splitlines())
+    assert names == ["'=p", "\\x1b[31m"]
+    shown = [row[0] for row in rows]
+    assert shown[:4] == ["'=1+1", "'+cmd", "'-x", "'@sum"] and shown[4:7] == ["\\t=1", "\\r=1", "'\uff1d1"]
+    assert shown[7:] == ["\\x1b[31m", "\\u202e", "-3.5", "plain", ""]
+    assert {row[1] for row in rows} == {"-3.5"}

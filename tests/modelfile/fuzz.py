@@ -1,10 +1,10 @@
-"""Damages model files at random and reads them.
+"""Damages model files at random and reads them: a fresh file of every kind, and the kept files of older versions.
 
     python tests/modelfile/fuzz.py --mutants 1000000 --seed 0
 
 A blind mutant (bytes changed, digests left) must be refused. A sealed mutant (content changed, digests made
 right again) must be refused, or be a model that predicts and is written back as the same content. Nothing may
-raise another error than ModelFileError or take longer than a second.
+raise another error than ModelFileError, warn, or take longer than a second.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from samples import letters, samples, table
 
 from certifit.modelfile import ModelFileError
 from certifit.modelfile.files import from_bytes, to_bytes
+from certifit.modelfile.registry import REGISTRY
 
 HANG = 20.0  # seconds of the processor until a file counts as one that is never read; no measure of speed
 HOSTILE_FLOATS = [0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 5e-324, float("inf"), float("-inf"), float("nan")]
@@ -146,7 +148,8 @@ def outcome(originals: list[bytes], mutant: bytes, is_blind: bool) -> str:
     """What became of a mutant; an AssertionError if it should not have."""
     start = time.process_time()  # other work on the machine is not ours
     try:
-        model = from_bytes(mutant)
+        with warnings.catch_warnings(action="error"):
+            model = from_bytes(mutant)
     except ModelFileError as error:
         result = "refused"
         assert str(error).isprintable(), "the message holds control characters"
@@ -171,9 +174,18 @@ def content(data: bytes) -> tuple[dict[str, Any], bytes, dict[str, Any]]:
     return table, payload, said
 
 
+def files() -> list[bytes]:
+    """One file of every sample, and every kept file. Together they hold every kind of model that a file can."""
+    kept = sorted((Path(__file__).parent / "files").glob("*.certifit"))
+    every = [*(to_bytes(sample.model) for sample in samples().values()), *(path.read_bytes() for path in kept)]
+    missing = REGISTRY.keys() - {metadata(data)["estimator"] for data in every}
+    assert kept and not missing, f"no file holds a model of {missing}"
+    return every
+
+
 def run(n_mutants: int, seed: int, name: str | None = None) -> Counter[str]:
-    """Outcomes of `n_mutants` mutants of one sample, or of all of them."""
-    originals = [to_bytes(sample.model) for sample in samples().values()]
+    """Outcomes of `n_mutants` mutants of one sample, or of all files."""
+    originals = files()
     chosen = originals if name is None else [to_bytes(samples()[name].model)]
     counts: Counter[str] = Counter()
     kinds: list[Callable[[bytes, random.Random, list[bytes]], bytes]] = [blind, sealed]

@@ -350,7 +350,7 @@ def test_a_file_cut_anywhere_and_a_flip_of_any_byte_are_refused(name):
 
 
 def test_an_edited_certificate_does_not_hide_a_moved_number(tmp_path):
-    model, *rows = samples()["shared"]
+    model, *rows = samples()["per class"]
     data = to_bytes(model)
     for path in ("certificate.value", "certificate.rounding"):
         data = edited(data, path, hexed(0.0))

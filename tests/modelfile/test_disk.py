@@ -207,3 +207,28 @@ def test_a_reader_beside_a_writer_sees_the_old_or_the_new_file(saved):
         n_reads += 1
     writer.join()
     assert n_reads > 0
+
+
+WRITER = """
+import sys
+import numpy as np
+from certifit.modelfile import container, disk
+kind = sys.argv[2]
+for _ in range(40):
+    disk.write_bytes(sys.argv[1], container.to_bytes({"kind": kind}, {"a": np.full(20_000, float(kind))}))
+"""
+
+
+def test_two_processes_that_save_to_one_file_leave_one_whole_file(saved):
+    write(saved, {"kind": "0"}, {"a": np.zeros(20_000)})
+    command = [sys.executable, "-c", WRITER, str(saved)]
+    writers = [subprocess.Popen([*command, kind], stderr=subprocess.PIPE) for kind in ("1", "2")]
+    kinds = set()
+    while any(writer.poll() is None for writer in writers):
+        metadata, arrays = read(saved)
+        kinds.add(metadata["kind"])
+        assert (arrays["a"] == float(metadata["kind"])).all()
+    for writer in writers:
+        assert writer.communicate()[1] == b"" and writer.returncode == 0
+    assert read(saved)[0]["kind"] in ("1", "2") and kinds & {"1", "2"}
+    assert os.listdir(saved.parent) == [saved.name]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forge import dumps, hexed, metadata, seal, split, with_text
+from forge import dumps, hexed, metadata, refuse, seal, split, with_text
 from samples import EVERY, NAMES, samples
 
 import certifit as cf
@@ -134,10 +134,11 @@ def test_a_nudged_coefficient_in_a_file_with_right_digests_is_refused(tmp_path):
 
 
 def test_the_numbers_of_another_model_under_right_digests_are_refused():
-    model, X, y, _ = samples()["least squares"]
-    other = samples()["exact"].model
-    forged = seal(split(to_bytes(model))[0], split(to_bytes(other))[1])
+    model, X, y, _ = samples()["ridge"]
+    forged = seal(split(to_bytes(model))[0], split(to_bytes(cf.Ridge().fit(X, -2 * y)))[1])
     assert not cf.verify(from_bytes(forged), X, y)
+    model, other = samples()["least squares"].model, samples()["exact"].model  # standard errors tell at once
+    refuse(seal(split(to_bytes(model))[0], split(to_bytes(other))[1]), "not those of the objective")
 
 
 def test_digits_claimed_beyond_those_proven_are_refused():

@@ -255,3 +255,49 @@ def test_certificates_survive_as_plain_json_types():
     for labels in ([0, 0, 1, 1], [0, 1, 1, 1]):
         proof = cf.Perceptron().fit([[0, 0], [1, 1], [0, 1], [1, 0]], labels).certificate_
         assert type(proof).from_dict(proof.to_dict()) == proof
+
+
+def exact_bound(square, delta, margin, start, end):
+    """The theorem's bound in 60 digits, from its own equation."""
+    from decimal import Decimal, localcontext
+
+    with localcontext() as context:
+        context.prec = 60
+        w, u = ([Decimal(float(number)) for number in numbers] for numbers in (start, end))
+        along = sum(a * b for a, b in zip(w, u, strict=True)) / sum(b * b for b in u).sqrt()
+        across = sum(a * a for a in w) - along * along
+        gamma = Decimal(margin)
+        t = (Decimal(square) + 2 * Decimal(delta)) / gamma - 2 * along
+        return float((t + (t * t + 4 * max(across, Decimal(0))).sqrt()) / (2 * gamma))
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-150, 1.0, 1e8, 1e150, 1e290])
+def test_the_bound_on_updates_is_never_below_that_of_exact_arithmetic(rng, size):
+    from certifit.certificates.perceptron import bound_on_updates
+
+    for _ in range(20):
+        end = rng.normal(size=4) * size
+        near = end * (1 + 1e-9 * rng.normal(size=4))
+        for start in (rng.normal(size=4) * size, near, -near, np.zeros(4)):
+            facts = (float(rng.uniform(1, 9)), float(rng.random()), float(10 ** rng.uniform(-6, 0)))
+            found = bound_on_updates(*facts, start, end) * (1 + 1e-12)
+            assert exact_bound(*facts, start, end) <= found < np.inf
+
+
+@OVERLAPPING
+@pytest.mark.parametrize(
+    ("start", "scale"), [(1e300, 1.0), (-1e300, 1.0), (1e300, 1e-150), (1e-300, 1e150), (5e-324, 1e150), (5e-324, 1.0)]
+)
+def test_a_start_far_from_1_is_verified(rng, tmp_path, start, scale):
+    X, y = apart(rng, n=40)
+    model = cf.Perceptron(start=[start] * 5, max_iter=30).fit(X * scale, y)
+    cf.save(model, tmp_path / "m.certifit")
+    result = cf.verify(tmp_path / "m.certifit", X * scale, y)
+    assert bool(result) == model.certificate_.holds
+    assert str(result) and result.sentences()
+
+
+def test_a_start_that_no_row_can_be_weighed_with_is_refused_in_words(rng):
+    X, y = apart(rng, n=40)
+    with pytest.raises(ValueError, match="leave the range of float64"):
+        cf.Perceptron(start=[1e300] * 5).fit(X * 1e150, y)

@@ -2,8 +2,8 @@ import math
 
 import pytest
 
+from certifit.data.harmless import harmless
 from certifit.report import text
-from certifit.report.folder import harmless
 
 
 @pytest.mark.parametrize("hidden", ["\x1b", "\n", "\r", "\t", "\x00", "\x07", "\x9b", "\u202e", "\u200b", "\ud800"])

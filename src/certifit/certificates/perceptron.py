@@ -20,6 +20,7 @@ import numpy as np
 
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.separation import Separation, separation
+from certifit.data.columns import Array
 from certifit.statistics.residual import UNIT
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.perceptron import Margins, PerceptronTask
@@ -67,13 +68,24 @@ class PerceptronCertificate(Certificate):
         return {name: value for name, value in super().to_dict().items() if name != "separation"}
 
 
-def bound_on_updates(square: float, delta: float, margin: float, start: Weights, end: Weights) -> float:
-    """The most updates from `start`, for examples of |a|^2 <= square and margin >= gamma along the weights of `end`."""
-    first, last = (np.append(w.coef, w.intercept) for w in (start, end))
-    along = float(first @ last) / float(np.linalg.norm(last))
-    across = max(float(first @ first) - along**2, 0.0)
-    slack = square + 2 * delta - 2 * along * margin
-    return (slack + math.hypot(slack, 2 * margin * math.sqrt(across))) / (2 * margin**2)
+def bound_on_updates(square: float, delta: float, margin: float, start: Array, end: Array) -> float:
+    """The most updates from `start`, for examples of |a|^2 <= square and margin >= gamma along the weights of `end`.
+
+    Both weights are augmented. What leaves the range of float64 is infinite: no bound. With t = B / gamma - 2 s and
+    c^2 = |w_0|^2 - s^2 it is (t + sqrt(t^2 + 4 c^2)) / (2 gamma), where t and c are taken at the upper end of their
+    rounding.
+    """
+    with np.errstate(all="ignore"):
+        size = np.abs(start).max(initial=0.0)  # of unit size no square overflows
+        unit = end / np.abs(end).max()
+        unit, first = unit / np.linalg.norm(unit), start / (size or 1.0)
+        along, lost = first @ unit, 8 * len(start) * UNIT
+        across = size * (np.linalg.norm(first - along * unit) + lost * np.linalg.norm(first))
+        terms = np.array([(square + 2 * delta) / margin, -2 * size * along])
+        t = terms.sum() + lost * (np.abs(terms).sum() + size)
+        both = np.hypot(t, 2 * across)
+        bound = float((t + both if t >= 0 else 4 * across * (across / (both - t))) / (2 * np.float64(margin)))
+    return math.inf if math.isnan(bound) else bound
 
 
 def seen_once(names: tuple[str, ...], n_updates: int) -> PerceptronCertificate:
@@ -111,11 +123,19 @@ def inseparability(task: PerceptronTask) -> Separation:
 
 
 def _converged(task: PerceptronTask, state: Weights, n_updates: int, at: Margins) -> PerceptronCertificate:
-    names, size = tuple(task.source.names), float(np.linalg.norm(np.append(state.coef, state.intercept)))
-    margin = at.least / size * (1 - 8 * len(names) * UNIT)
-    if not margin > 0:
+    names = tuple(task.source.names)
+    start, end = (np.append(weights.coef, weights.intercept) for weights in (task.start, state))
+    largest = np.abs(end).max()  # above 0, or no row was on its side; squares of its share neither vanish nor overflow
+    margin = float(at.least / largest / np.linalg.norm(end / largest)) * (1 - 8 * len(names) * UNIT)
+    if not 0 < margin < math.inf:
         return _certificate(names, math.inf, n_updates, fault="the margin is undecided within rounding.")
-    bound = bound_on_updates(at.square, task.delta, margin, task.start, state) * (1 + 1e-12)
+    bound = bound_on_updates(at.square, task.delta, margin, start, end) * (1 + 1e-12)
+    if math.isinf(bound):
+        fault = (
+            "every row is on the side of its class, but the most updates that are possible leave the range of float64. "
+            "Divide start and the columns by a power of ten."
+        )
+        return _certificate(names, math.inf, n_updates, fault=fault)
     value = n_updates / bound if bound > 0 else 0.0
     fault = "" if value <= 1 else f"{n_updates:,} updates are more than the {bound:,.0f} that are possible."
     return _certificate(names, value, n_updates, bound=bound, radius=math.sqrt(at.square), margin=margin, fault=fault)

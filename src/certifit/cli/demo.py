@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from certifit.cli.errors import show
+
 STORY = "\nOne column repeats two others, and the report says so. Without it, every coefficient has a p-value:\n"
 
 
@@ -24,13 +26,15 @@ def demo(out: str) -> int:
     kept = [name for name in names if name not in (data.TARGET, data.REPEATED)]
     first, second = Path(out) / "all-columns", Path(out) / f"without-{data.REPEATED}"
     code = _fit(data.path(), data.TARGET, first, None)
-    click.echo(STORY)
+    for line in STORY.split("\n"):
+        show(line)
     code = max(code, _fit(data.path(), data.TARGET, second, kept))
     model, file_name = second / "model.certifit", data.path()
-    click.echo(f"\nProve the saved fit again:\n$ certifit verify {_quoted(model)} {_quoted(file_name)}")
-    click.echo("\nOpen the reports in a browser:")
+    again = f"$ certifit verify {_quoted(model)} {_quoted(file_name)}"
+    for line in ("", "Prove the saved fit again:", again, "", "Open the reports in a browser:"):
+        show(line)
     for folder in (first, second):
-        click.echo(f"  {(folder / 'report.html').absolute().as_uri()}")
+        show(f"  {(folder / 'report.html').absolute().as_uri()}")
     return code
 
 
@@ -40,7 +44,8 @@ def _fit(path: Path, target: str, out: Path, columns: list[str] | None) -> int:
     from certifit.cli.request import Request
 
     chosen = "" if columns is None else f" --columns {','.join(columns)}"
-    click.echo(f"$ certifit fit {_quoted(path)} --target {target}{chosen} --out {_quoted(out)}\n")
+    show(f"$ certifit fit {_quoted(path)} --target {target}{chosen} --out {_quoted(out)}")
+    show("")
     roles = {"target": target, "weight": None, "columns": columns, "group": None}
     return run(Request(find_data([str(path)]), str(out), roles, {}, {}))
 

@@ -10,6 +10,7 @@ import re
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,7 +19,8 @@ from typing import Any, NoReturn
 import click
 
 from certifit.cli.signals import unwinding
-from certifit.report.text import one_line, visible
+from certifit.data.harmless import visible
+from certifit.report.text import one_line
 
 NOT_PROVEN, BAD_INPUT, DEFECT, INTERRUPTED = 1, 2, 3, 130
 _INTERRUPTED = "interrupted. Nothing was left half written."
@@ -49,7 +51,8 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; turn what goes wrong into one line."""
-        with unwinding() as interrupts:
+        with unwinding() as interrupts, warnings.catch_warnings():
+            warnings.showwarning = _say_warning
             try:
                 return super().invoke(ctx)
             except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -64,7 +67,8 @@ class Commands(click.Group):
                 if interrupts.seen:  # an import turns Ctrl-C into other errors
                     return _fail(ctx, _INTERRUPTED, INTERRUPTED)
                 if os.environ.get("CERTIFIT_DEBUG"):
-                    traceback.print_exc()
+                    for line in traceback.format_exc().splitlines():
+                        say(line)
                 return _fail(ctx, *describe(error))
 
 
@@ -127,7 +131,7 @@ def _describe_os_error(error: OSError) -> str:
     name = f" '{visible(error.filename)}'" if error.filename else ""
     if error.errno == errno.ENOSPC:
         return f"the disk is full. Nothing was left half written{name}. Free some space or choose another place."
-    return f"{error.strerror or error}{':' if name else ''}{name}."
+    return f"{str(error.strerror or error).removesuffix('.')}{':' if name else ''}{name}."
 
 
 def readable_file(text: str, what: str) -> Path:
@@ -154,9 +158,18 @@ def _near(path: Path) -> str:
     return ""
 
 
-def say(line: str, **options: Any) -> None:
+def show(line: str) -> None:
+    """One line on stdout, made safe for a terminal. What a command prints goes through here or through `say`."""
+    click.echo(visible(line))
+
+
+def say(line: str) -> None:
     """One line on stderr, made safe for a terminal."""
-    click.echo(visible(line), err=True, **options)
+    click.echo(visible(line), err=True)
+
+
+def _say_warning(message: Warning | str, *place: Any, **stream: Any) -> None:
+    say(one_line(f"Warning: {message}"))
 
 
 def _fail(ctx: click.Context, message: str, code: int) -> int:

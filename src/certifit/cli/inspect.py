@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from certifit.cli.errors import readable_file
+from certifit.cli.errors import readable_file, show
 from certifit.cli.models import OFFSETS
 from certifit.report.text import count, joined, number, plural, visible
 
@@ -32,10 +32,10 @@ def inspect(model: str, as_json: bool) -> int:
 
     found = look(path)
     if as_json:
-        click.echo(json.dumps(found.to_dict(), allow_nan=False))
+        show(json.dumps(found.to_dict(), allow_nan=False))
         return 0
     for line in [*_head(model, found), *_body(found), *_tail(model)]:
-        click.echo(visible(line))
+        show(line)
     return 0
 
 

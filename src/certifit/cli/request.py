@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from certifit.cli.errors import NOT_PROVEN, say
+from certifit.cli.errors import NOT_PROVEN, say, show
 from certifit.cli.paths import Data, find_data, listed_names, reading, reading_options, refuse_inside
 from certifit.cli.progress import Display
 from certifit.cli.texts import Texts, text_options
@@ -163,7 +163,7 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
     for warning in _unsaid(caught, context):
         say(f"Warning: {warning}")
     for line in [] if request.quiet else lines(context, request.out, replaced):
-        click.echo(line)
+        show(line)
     for note in [] if request.quiet else context["data"]["file_notes"]:
         if "may be cut" in note:
             say(f"Note: {note}")

@@ -4,12 +4,12 @@ from typing import Any
 
 import click
 
-from certifit.cli.errors import NOT_PROVEN, readable_file
+from certifit.cli.errors import NOT_PROVEN, readable_file, say, show
 from certifit.cli.offsets import offset_options, offset_roles
 from certifit.cli.paths import find_data, reading, reading_options
 from certifit.cli.predict import matched
 from certifit.cli.progress import Display
-from certifit.report.text import count, joined, visible
+from certifit.report.text import count, joined
 
 
 @click.command(short_help="Prove a saved fit again on its data.")
@@ -63,10 +63,10 @@ def verify(
     if not quiet:
         shown = joined(list(data), 3)
         rows = f"{count(fitted.data_['n_rows'])} rows"
-        head = f"Proven{' exactly' if exact else ''}: {visible(model)} is the best fit to {shown} ({rows})."
-        click.echo(head if result.holds else f"NOT proven: {visible(model)} on {shown}.")
+        head = f"Proven{' exactly' if exact else ''}: {model} is the best fit to {shown} ({rows})."
+        show(head if result.holds else f"NOT proven: {model} on {shown}.")
         for line in result.sentences():
-            click.echo(f"  {visible(line)}")
+            show(f"  {line}")
     return 0 if result.holds else NOT_PROVEN
 
 
@@ -81,4 +81,4 @@ def _announce(fitted: Any, most_minutes: float, quiet: bool) -> None:
     refuse_long(fitted, most_minutes)
     if not quiet:
         size = f"{count(fitted.data_['n_rows'])} rows and {count(len(fitted.column_names_))} columns"
-        click.echo(f"An exact proof on {size}: {in_words(expected_seconds(fitted))} expected.", err=True)
+        say(f"An exact proof on {size}: {in_words(expected_seconds(fitted))} expected.")

@@ -22,6 +22,7 @@ import pyarrow as pa
 from certifit.data.arrow import ArrowSource, rebatched
 from certifit.data.columns import Array
 from certifit.data.formats.paths import listed
+from certifit.data.harmless import harmless, harmless_label
 from certifit.data.roles import Roles, features
 from certifit.data.source import Batches
 from certifit.runtime import check_memory
@@ -294,18 +295,28 @@ def _writer(path: str, file: Any, schema: pa.Schema) -> Iterator[Callable[[pa.Re
 
 
 def csv_writer(file: Any, schema: pa.Schema) -> Callable[[pa.RecordBatch], None]:
-    """What writes rows to an open file as CSV, after a header; a number is the shortest text that reads back as it."""
+    """What writes rows to an open file as CSV, after a header; a number is the shortest text that reads back as it.
+
+    Texts and names are those of `harmless`: a spreadsheet or a terminal shows them and runs nothing.
+    """
     from pyarrow import csv
 
     head = io.StringIO()
-    csv_text.writer(head, lineterminator="\n").writerow(schema.names)
+    csv_text.writer(head, lineterminator="\n").writerow(map(harmless, schema.names))
     file.write(head.getvalue().encode())
-    is_text = any(pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in schema.types)
-    options = csv.WriteOptions(include_header=False, quoting_style="needed" if is_text else "none")
+    is_text = [pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in schema.types]
+    options = csv.WriteOptions(include_header=False, quoting_style="needed" if any(is_text) else "none")
 
     def write(batch: pa.RecordBatch) -> None:
         text = io.BytesIO()
-        csv.write_csv(batch, text, options)
+        columns = [_harmless(column) if of else column for column, of in zip(batch.columns, is_text, strict=True)]
+        csv.write_csv(pa.RecordBatch.from_arrays(columns, schema=schema), text, options)
         file.write(text.getbuffer())
 
     return write
+
+
+def _harmless(column: pa.Array) -> pa.Array:
+    """Every text of a column made harmless, each different one once."""
+    coded = column.dictionary_encode()
+    return pa.array(map(harmless_label, coded.dictionary.to_pylist()), column.type).take(coded.indices)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from certifit.modelfile.agreement import agree
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.family import Arrays, Family, Metadata, Parts, summed_size
 from certifit.modelfile.labels import LABELS, build_labels, dump_labels, label_arrays
@@ -48,8 +49,6 @@ FITTED: Mapping[str, Spec] = {
     "labels": LABELS,
     "target": TEXT,
 }
-SAME = 1e-9  # how nearly numbers that follow from each other must agree
-TINY = 1e-300  # below it a float64 has fewer digits
 MOST_OFF = 1e-8  # of given priors from a sum of 1, as the models allow
 
 
@@ -127,9 +126,7 @@ def check_priors(priors: Any, metadata: Metadata, arrays: Arrays) -> None:
         {
             "a class of negative weight": (count < 0).any(),
             "weights of classes whose sum is 0 or infinite": not (0 < total < np.inf),
-            "classes whose weights do not add up to that of the rows": not _agree(
-                total, metadata["data"]["sum_weight"]
-            ),
+            "classes whose weights do not add up to that of the rows": not agree(total, metadata["data"]["sum_weight"]),
         }
     )
     wanted = count / total if given is None else given
@@ -139,13 +136,9 @@ def check_priors(priors: Any, metadata: Metadata, arrays: Arrays) -> None:
         {
             "given priors that are negative or do not add up to 1": given is not None
             and not ((given >= 0).all() and abs(sum_of_given - 1) <= MOST_OFF),
-            "priors that are not those given, or the classes' shares": not _agree(priors, wanted),
+            "priors that are not those given, or the classes' shares": not agree(priors, wanted),
         }
     )
-
-
-def _agree(a: Any, b: Any) -> bool:
-    return bool(np.allclose(a, b, rtol=SAME, atol=TINY))
 
 
 def _dump(kind: Kind, model: Any) -> tuple[Metadata, Arrays]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from certifit.modelfile.agreement import SAME, agree, is_orthonormal
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.family import Arrays, Family, Metadata, Parts, summed_size
 from certifit.modelfile.maps import Opened, close_maps, dump_maps, maps_spec, open_maps, set_maps
@@ -52,7 +53,6 @@ FITTED: Mapping[str, Spec] = {
     "route": one_of("columns", "rows", "products"),
     "total_variance": NUMBER_FROM_0,
 }
-SAME = 1e-9
 UNIT_LENGTH = 1e-6
 MOST_DIGITS = 15.0
 
@@ -99,6 +99,8 @@ def _read(metadata: Metadata, arrays: Arrays) -> Parts:
     opened = open_maps(metadata, arrays)
     _check_arrays(metadata, opened)
     _check_state(metadata, opened.rest, opened.p)
+    _check_variances(metadata, opened.rest, opened.p)
+    _check_certificate(metadata["certificate"], opened.rest)
     try:
         maps = close_maps(opened, metadata)
     except ValueError as error:
@@ -153,6 +155,48 @@ def _check_state(metadata: Metadata, arrays: Arrays, p: int) -> None:
             "a scale without standardize": not parameters["standardize"] and (arrays["state.scale"] != 1).any(),
             "a history of more than one step": metadata["route"] != "products" and metadata["n_iterations"] != 1,
             "fewer rows than ddof": not metadata["data"]["sum_weight"] > float(parameters["ddof"]),
+        }
+    )
+
+
+def _check_variances(metadata: Metadata, arrays: Arrays, p: int) -> None:
+    """Refuse variances that are not sorted, or of which the sums and shares that are stored are not those."""
+    stored, parameters, total = metadata["certificate"], metadata["parameters"], metadata["total_variance"]
+    kept, dropped, asked = arrays["state.variances"], arrays["state.dropped"], parameters["n_components"]
+    weight, total = np.float64(metadata["data"]["sum_weight"]), np.float64(total)
+    with np.errstate(all="ignore"):
+        # A variance is that of its direction but for the residual and for rounding, which are shares of the largest.
+        slack = SAME + p * (stored["residual"] + stored["rounding"]) * kept[0] / total
+        missed = (total - kept.sum()) / total
+        error = stored["projection_error"] * weight / (weight - float(parameters["ddof"])) / total
+        gap = (kept[-1] - dropped[:1]) / kept[0]
+        problems = {
+            "variances that are not sorted": (np.diff(kept) > 0).any() or (np.diff(dropped) > 0).any(),
+            "variances that do not add up to the total": len(dropped) == p - len(kept)
+            and abs(kept.sum() + dropped.sum() - total) > slack * total,
+            "a share of the variance that is not that of its variances": abs(1 - stored["explained"] - missed) > slack,
+            "a projection error that is not the sum of the variances dropped": abs(error - missed) > slack,
+            "a gap that is not that of its variances": stored["gap"] is not None
+            and (np.abs(gap - stored["gap"]) > SAME + 2 * (stored["residual"] + stored["rounding"])).any(),
+            f"more directions than {asked} of the variance needs": type(asked) is float
+            and kept[:-1].sum() > asked * total * (1 + SAME),
+        }
+    refuse_any(problems)
+
+
+def _check_certificate(stored: Metadata, arrays: Arrays) -> None:
+    """Refuse a value that is not the worst of its parts, and digits of directions that equal variances do not have."""
+    kept, digits = arrays["state.variances"], arrays["certificate.digits"]
+    worst = max(stored[key] for key in ("residual", "orthonormality", "missed", "placed"))
+    is_alone = np.append(True, np.diff(kept) != 0) & np.append(np.diff(kept) != 0, True) & (kept > 0)
+    refuse_any(
+        {
+            "directions that are not at right angles": not is_orthonormal(
+                arrays["state.components"], stored["orthonormality"]
+            ),
+            "a value that is not the worst of its parts": stored["value"] < math.inf
+            and not agree(stored["value"], worst + stored["rounding"]),
+            "digits of a direction whose variance is 0, or another's too": (digits[~is_alone] > 0).any(),
         }
     )
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from certifit.modelfile.classes import SAME, Kind, check_priors, family
+from certifit.modelfile.agreement import SAME
+from certifit.modelfile.classes import Kind, check_priors, family
 from certifit.modelfile.family import Arrays, Metadata
 from certifit.modelfile.schema import Array, refuse_any
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import certifit
 from certifit.modelfile import container
+from certifit.modelfile.agreement import check_tolerance
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show, write_bytes
 from certifit.modelfile.encoders import plain_parameters
 from certifit.modelfile.registry import Entry, entry_named, entry_of
@@ -91,6 +92,7 @@ def check_metadata(metadata: dict[str, Any]) -> Entry:
         "parameters": entry.parameters_in(metadata.get("parameters")),
     }
     check({**entry.family.fitted(metadata), **entry.own, **head}, metadata, "metadata")
+    check_tolerance(metadata)
     return entry
 
 

@@ -19,12 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from certifit.modelfile.classes import SAME, TINY, Kind, check_priors, family, redundant_places
+from certifit.modelfile.agreement import SAME, TINY, UNIT, agree, are_inverse_roots
+from certifit.modelfile.classes import Kind, check_priors, family, redundant_places
 from certifit.modelfile.family import Arrays, Metadata
 from certifit.modelfile.schema import NUMBER_FROM_0, Array, Check, Spec, refuse_any
 
 POWER = Check("a power of two", lambda value: type(value) is float and 0 < value < np.inf and _is_power(value))
 SUMS: Mapping[str, Spec] = {"epsilon": NUMBER_FROM_0, "weight_scale": POWER}
+
+# In standard deviations. Numbers of a column differ by their own rounding or not at all: only weights make it more.
+MOST_ROUNDED = 1e9
 
 _SHAPES = {"shared": ("p", "p"), "class": ("K", "p", "p"), "diagonal": ("K", "p")}
 _ROOTS = {"shared": ("1", "p", "p"), "class": ("K", "p", "p"), "diagonal": ("K", "1", "p")}
@@ -82,6 +86,30 @@ def _check_discriminant(metadata: Metadata, arrays: Arrays) -> None:
             "a column that is used and has no root": not (sizes[:, ~is_left_out] > 0).all(),
         }
     )
+    refuse_any({"roots that are not those of the covariance": not _have_roots(covariance, roots, ~is_left_out)})
+    if "boundary.coef" in arrays:
+        _check_boundary(arrays)
+
+
+def _have_roots(covariance: Any, roots: Any, is_used: Any) -> bool:
+    """Whether covariance^-1 = T'T for every root T, in the columns that are used."""
+    if roots.shape[1] == 1:  # variances
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            product = roots[:, 0] * (roots[:, 0] * covariance)
+        return bool((np.abs(product - 1)[:, is_used] <= SAME).all())
+    return are_inverse_roots(roots, covariance.reshape(roots.shape), is_used)
+
+
+def _check_boundary(arrays: Arrays) -> None:
+    """Refuse linear scores that are not those of the priors, means and covariance."""
+    from certifit.tasks.gaussian_classes import GaussianState
+
+    priors, means, covariance, roots = (arrays[f"state.{name}"] for name in ("priors", "means", "covariance", "roots"))
+    state = GaussianState(priors, means, covariance, roots)
+    stored = arrays["boundary.coef"], arrays["boundary.intercept"]
+    with np.errstate(all="ignore"):
+        is_same = state.has_boundary(*stored, SAME)
+    refuse_any({"boundaries that are not those of its priors, means and covariance": not is_same})
 
 
 def _is_symmetric(matrices: Any) -> bool:
@@ -152,16 +180,20 @@ def _check_sums(metadata: Metadata, arrays: Arrays) -> None:
     sums, epsilon = _sums(metadata, arrays), metadata["sums"]["epsilon"]
     with np.errstate(all="ignore"):
         wanted = np.where(sums.weight[:, None] > 0, sums.variances + epsilon, 1.0)
-        added = float(metadata["parameters"]["var_smoothing"]) * float(sums.total_variances().max())
+        total = sums.total_variances()
+        added = float(metadata["parameters"]["var_smoothing"]) * float(total.max())
+        # Means are rounded, and the spread between classes is what is left of them.
+        rounded = UNIT * np.abs(arrays["state.means"]).max(axis=0) / np.sqrt(total)
+        most = float(rounded[total > 0].max(initial=0.0))
+        lost = SAME + 16 * most
         refuse_any(
             {
+                "means whose rounding is beyond every spread": not most < MOST_ROUNDED,
                 "a scatter that is within rounding of 0 and not 0": sums.scatter().tobytes() != sums.squares.tobytes(),
                 "variances that are not those of its sums": not np.allclose(
                     arrays["state.covariance"], wanted, rtol=SAME, atol=TINY
                 ),
-                "an epsilon that is not the share of the largest variance asked for": not np.isclose(
-                    epsilon, added, rtol=SAME, atol=TINY
-                ),
+                "an epsilon that is not the share of the largest variance asked for": not agree(epsilon, added, lost),
             }
         )
 

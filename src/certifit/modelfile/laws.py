@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from certifit.modelfile.agreement import DEFAULT_TOLERANCES, NEAR, SAME, UNIT, agree, check_inverse
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.family import Arrays, Metadata
 from certifit.modelfile.schema import MAGNITUDE, NUMBER, TEXT, Check, OrNull, Spec, brief, one_of, refuse_any
@@ -38,6 +39,7 @@ INFERENCE: Mapping[str, Spec] = {  # null: rows are needed, or there is no such 
     "pearson": MAGNITUDE,
     "saturated": OrNull(NUMBER),
 }
+STOCHASTIC = ("sgd", "mini-batch", "averaged-sgd")  # the last objective of their history is not that of the weights
 _PARAMETERS = {"tweedie": "power", "negative-binomial": "alpha"}
 
 
@@ -105,6 +107,35 @@ def dump_inference(inference: Any) -> Metadata | None:
         return None
     numbers = {key: float(getattr(inference, key)) for key in INFERENCE}
     return {key: None if math.isnan(number) else number for key, number in numbers.items()}
+
+
+def check_inference(metadata: Metadata, arrays: Arrays, family: str) -> None:
+    """Refuse deviances that are not those of the objective or of each other, or a matrix that is no inverse."""
+    stored, certificate, weight = metadata["inference"], metadata["certificate"], metadata["data"]["sum_weight"]
+    has_intercept = metadata["parameters"]["fit_intercept"]
+    mass = stored["mean_information"] if has_intercept else None
+    check_inverse(arrays["inference.inverse"], mass, certificate["condition"])
+    deviance, null = stored["deviance"], stored["null_deviance"]
+    objective = float(arrays["history"][-1, 0])
+    tolerance = certificate["tolerance"]
+    is_best = certificate["value"] <= tolerance and not certificate["is_local"]
+    # Scores that cancel a large intercept, or columns that nearly repeat others, have fewer digits than is asked here.
+    lost = UNIT * max(float(np.abs(arrays["intercept"]).max()), certificate["condition"])
+    is_last = metadata["parameters"]["solver"] not in STOCHASTIC and tolerance < DEFAULT_TOLERANCES[1] and lost < SAME
+    size = abs(deviance) + (0.0 if null is None else null)
+    refuse_any(
+        {
+            "a deviance below 0": deviance < -SAME * size,
+            "a deviance that is not that of the objective": is_best
+            and is_last
+            and abs(deviance - 2 * weight * objective) > (tolerance + NEAR) * size,
+            "a deviance above that of the null model": is_best
+            and null is not None
+            and deviance > null + (tolerance + NEAR) * size,
+            "a Pearson sum that is not the sum of squares": family == "gaussian"
+            and not agree(stored["pearson"], deviance, NEAR),
+        }
+    )
 
 
 def build_inference(metadata: Metadata, arrays: Arrays, names: tuple[str, ...]) -> Any:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certifit.certificates.certificate import Certificate
+from certifit.modelfile.agreement import NEAR, SAME, agree, check_alpha, check_inverse
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.family import Arrays, Family, Metadata, Parts, summed_size
 from certifit.modelfile.maps import Opened, close_maps, dump_maps, maps_spec, open_maps, set_maps
@@ -73,6 +74,7 @@ FITTED: Mapping[str, Spec] = {
 HISTORY = ("objective", "gap", "step")
 LARGEST_EXPONENT = 1100
 MOST_DIGITS = 15.0
+FEWEST_DIGITS = 10.0  # of every coefficient, where the objective has enough to be compared
 
 
 def fitted(metadata: Metadata) -> Mapping[str, Spec]:
@@ -138,6 +140,8 @@ def read(metadata: Metadata, arrays: Arrays) -> Parts:
         inference = _build_inference(metadata, arrays, coefficients)
     except ValueError as error:
         raise ModelFileError(f"its content does not fit together: {error}") from None
+    if inference is not None:
+        _check_inference(metadata, opened.rest)
     return Parts(maps, certificate, inference)
 
 
@@ -193,11 +197,10 @@ def _check_arrays(metadata: Metadata, opened: Opened) -> None:
 def _check_solution(metadata: Metadata, p: int) -> None:
     solution, inference = metadata["solution"], metadata["inference"]
     alpha, rank, q = solution["alpha"], solution["rank"], metadata["n_directions"]
-    asked = metadata["parameters"].get("alpha", 0)
+    check_alpha(metadata["parameters"].get("alpha", 0), alpha, metadata["data"]["sum_weight"], np.ones(1))
     n_dependent = len(metadata["certificate"]["dependent"])
     problems = {
         f"rank {rank} of {p} columns": rank > p,
-        f"alpha {asked!r} asked and {alpha!r} used": asked is not None and asked != alpha,
         f"{q} directions for rank {rank} of {p} columns": "penalty" not in metadata
         and q is not None
         and q != p - rank
@@ -211,6 +214,27 @@ def _check_solution(metadata: Metadata, p: int) -> None:
         and abs(inference["exponent"]) > LARGEST_EXPONENT,
     }
     refuse_any(problems)
+
+
+def _check_inference(metadata: Metadata, arrays: Arrays) -> None:
+    """Refuse sums of squares that are not those of the target and of the objective, or a matrix that is no inverse."""
+    stored, data, has_intercept = metadata["inference"], metadata["data"], metadata["parameters"]["fit_intercept"]
+    mass = data["sum_weight"] if has_intercept else None
+    check_inverse(arrays["inference.inverse"], mass, metadata["solution"]["condition"])
+    exponent, rss, tss = stored["exponent"], stored["rss"], stored["tss"]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        size = np.ldexp(np.array([data["target_sd"], 0.0 if has_intercept else data["target_mean"]]), -exponent)
+        about = float(data["sum_weight"] * (size @ size))
+        residual = float(2 * data["sum_weight"] * np.ldexp(arrays["history"][-1:, 0], -2 * exponent).sum())
+    digits = arrays.get("certificate.digits", np.zeros(1))
+    is_known = len(arrays["history"]) > 0 and residual < math.inf and bool((digits >= FEWEST_DIGITS).all())
+    refuse_any(
+        {
+            "a sum of squares that is not that of the target": about < math.inf and not agree(tss, about, NEAR),
+            "residuals of more than the target": rss > tss * (1 + SAME),
+            "residuals that are not those of the objective": is_known and abs(rss - residual) > NEAR * rss + SAME * tss,
+        }
+    )
 
 
 def _check_sparse(metadata: Metadata, arrays: Arrays) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from certifit.modelfile.agreement import SAME, agree
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.family import Arrays, Family, Metadata, Parts, summed_size
 from certifit.modelfile.labels import LABELS, build_labels, dump_labels, label_arrays
@@ -114,6 +115,8 @@ def read(metadata: Metadata, arrays: Arrays) -> Parts:
     _check_arrays(metadata, opened)
     labels = build_labels(metadata["labels"], opened.rest)
     _check_content(metadata, opened.rest)
+    if not metadata["certificate"]["fault"]:
+        _check_bound(metadata, opened.rest)
     try:
         maps = close_maps(opened, metadata)
     except ValueError as error:
@@ -193,6 +196,28 @@ def _check_content(metadata: Metadata, own: Arrays) -> None:
             "row numbers that are not those of the data": (rows < 0).any() or (rows >= n_rows).any(),
             "multipliers that are not positive": not (own["proof.multipliers"] > 0).all(),
             "row numbers of an order that are negative": (own.get("order", np.zeros(1)) < 0).any(),
+        }
+    )
+
+
+def _check_bound(metadata: Metadata, own: Arrays) -> None:
+    """Refuse a proof whose bound is not that of its radius, margin, threshold, start and weights."""
+    from certifit.certificates.perceptron import bound_on_updates
+
+    stored, start = metadata["certificate"], own.get("start", np.zeros(own["coef"].size + 1))
+    has_intercept = metadata["parameters"]["fit_intercept"]
+    begin = start if has_intercept or "start" not in own else np.append(start, 0.0)
+    end = np.append(own["coef"][0], own["intercept"])
+    with np.errstate(over="ignore"):
+        square = float(np.square(stored["radius"]))
+        wanted = bound_on_updates(square, float(metadata["parameters"]["delta"]), stored["margin"], begin, end)
+    refuse_any(
+        {
+            "a margin that is not above 0 and within the radius": not 0
+            < stored["margin"]
+            <= stored["radius"] * (1 + SAME),
+            "a bound that is not that of its radius and margin": not agree(stored["bound"], wanted),
+            "mistakes in the last epoch, and a proof that there are none": own["mistakes"][-1] != 0,
         }
     )
 

@@ -20,10 +20,20 @@ from typing import Any
 
 import numpy as np
 
+from certifit.modelfile.agreement import SAME, agree, check_alpha
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.family import Arrays, Family, Metadata, Parts, summed_size
 from certifit.modelfile.labels import LABELS, build_labels, dump_labels, label_arrays
-from certifit.modelfile.laws import INFERENCE, LAW, build_inference, build_law, dump_inference, dump_law, read_law
+from certifit.modelfile.laws import (
+    INFERENCE,
+    LAW,
+    build_inference,
+    build_law,
+    check_inference,
+    dump_inference,
+    dump_law,
+    read_law,
+)
 from certifit.modelfile.maps import Opened, close_maps, dump_maps, maps_spec, open_maps, set_maps
 from certifit.modelfile.schema import (
     COUNT,
@@ -211,6 +221,8 @@ def _read(metadata: Metadata, arrays: Arrays) -> Parts:
         inference = None if metadata["inference"] is None else build_inference(metadata, opened.rest, names)
     except ValueError as error:
         raise ModelFileError(f"its content does not fit together: {error}") from None
+    if inference is not None:
+        check_inference(metadata, opened.rest, inference.family.name)
     return Parts(maps, certificate, Extra(labels, inference, law))
 
 
@@ -241,12 +253,10 @@ def _check_arrays(metadata: Metadata, opened: Opened) -> None:
 
 
 def _check_content(metadata: Metadata, arrays: Arrays, p: int, labels: Any) -> None:
-    stored, alpha = metadata["certificate"], metadata["solution"]["alpha"]
-    asked, iterations = metadata["parameters"]["alpha"], arrays["history.iterations"]
+    stored, iterations = metadata["certificate"], arrays["history.iterations"]
     problems = {
         "fewer than two classes": labels is not None and len(labels) < 2,
         f"rank {stored['rank']} of {p} columns": stored["rank"] > p,
-        f"alpha {asked!r} asked and {alpha!r} used": asked is not None and asked != alpha,
         "more dependent columns than the rank leaves": len(stored["dependent"]) > p - stored["rank"],
         "an intercept without fit_intercept": not metadata["parameters"]["fit_intercept"] and arrays["intercept"].any(),
         "a fault and a proof": stored["fault"] and stored["value"] <= stored["tolerance"],
@@ -254,7 +264,29 @@ def _check_content(metadata: Metadata, arrays: Arrays, p: int, labels: Any) -> N
         "iterations that do not follow each other": iterations[0] < 0 or (iterations[1:] <= iterations[:-1]).any(),
     }
     refuse_any(problems)
+    factors = arrays.get("class_weight", np.ones(1))
+    asked, data = metadata["parameters"]["alpha"], metadata["data"]
+    check_alpha(asked, metadata["solution"]["alpha"], data["sum_weight"], factors)
     check_penalty(arrays)
+    if labels is not None:
+        _check_classes(metadata, factors, len(labels))
+
+
+def _check_classes(metadata: Metadata, factors: Any, n_classes: int) -> None:
+    """Refuse codes 0 to K - 1 of another spread than they can have, and factors that do not balance classes."""
+    mean, spread = metadata["data"]["target_mean"], min(metadata["data"]["target_sd"], float(n_classes))
+    with np.errstate(divide="ignore", over="ignore"):
+        balance = float((1.0 / factors).sum())  # of W / (K W_k): K times the classes' shares
+    largest = mean * (n_classes - 1 - mean)  # Bhatia and Davis; two codes reach it
+    refuse_any(
+        {
+            "codes of classes with another spread": not 0 <= mean <= n_classes - 1
+            or spread**2 > largest * (1 + SAME) + SAME
+            or (n_classes == 2 and not abs(spread**2 - largest) <= SAME),
+            "factors that do not balance the classes": metadata["class_weight"] == "balanced"
+            and not agree(balance, n_classes),
+        }
+    )
 
 
 def _check_inference(metadata: Metadata, p: int) -> None:

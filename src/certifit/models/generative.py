@@ -19,7 +19,6 @@ from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import cell_moments
 from certifit.statistics.class_scatter import ClassScatter, class_grams, class_scatter
 from certifit.statistics.gram import CellGrams
-from certifit.statistics.residual import UNIT
 from certifit.tasks.gaussian_classes import DiagonalCovariance, FullCovariance, GaussianState, Shrinkage
 
 FAR = 1e3  # standard deviations from the mean of all: linear scores of classes beyond cancel ten digits and more
@@ -138,26 +137,17 @@ class GaussianDiscriminant(GenerativeClassifier):
         for name in ("coef_", "intercept_"):
             self.__dict__.pop(name, None)
         if COVARIANCES[self.covariance].is_linear:
-            self.coef_, self.intercept_ = _read(state.boundary())
+            self.coef_, self.intercept_ = state.boundary()
 
     def _state(self) -> GaussianState:
         return GaussianState(self.priors_, self.means_, self.covariance_, self.roots_, self.redundant_)
 
     def _certified(self, task: Any, state: GaussianState) -> LikelihoodCertificate:
         certificate = certify_gaussian(task, state, float(self.tol))
-        if not COVARIANCES[self.covariance].is_linear or self._is_boundary(state):
+        if not COVARIANCES[self.covariance].is_linear or state.has_boundary(self.coef_, self.intercept_):
             return certificate
         fault = "coef_ and intercept_ are not those of the priors, means and covariance."
         return replace(certificate, value=np.inf, fault=fault)
-
-    def _is_boundary(self, state: GaussianState) -> bool:
-        """Whether the scores that predict are those of the state, to the roundings of another machine's products."""
-        found, own = _read(state.boundary()), (self.coef_, self.intercept_)
-        with np.errstate(invalid="ignore"):  # of equal infinities: a prior of 0
-            agree = [
-                (a == b) | (np.abs(a - b) <= slack) for a, b, slack in zip(found, own, _roundings(state), strict=True)
-            ]
-        return all(bool(one.all()) for one in agree)
 
     def _log_joint(self, columns: Block) -> Array:
         state = self._state()
@@ -216,23 +206,3 @@ COVARIANCES = {
     "class": Covariance(class_scatter, partial(FullCovariance, is_shared=False)),
     "diagonal": Covariance(cell_moments, DiagonalCovariance, has_products=False),
 }
-
-
-def _roundings(state: GaussianState) -> tuple[Array, Array]:
-    """What the roundings of the products of `boundary` add up to at most, for coefficients and intercepts as read."""
-    centre = state.priors @ state.means
-    root, d = np.abs(state.roots[0]), state.means.shape[1]
-    coef = np.abs(state.means - centre) @ root.T @ root
-    with np.errstate(divide="ignore"):
-        logs = np.abs(np.log(state.priors))
-    intercept = np.where(np.isfinite(logs), logs, 0.0) + (coef * (np.abs(state.means) + np.abs(centre))).sum(axis=1)
-    size = 4 * (d + len(state.priors)) * UNIT
-    if len(coef) == 2:
-        coef, intercept = coef.sum(axis=0, keepdims=True), intercept.sum(keepdims=True)
-    return size * coef, size * intercept
-
-
-def _read(boundary: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Scores of every class; of two classes those of the second less those of the first."""
-    coef, intercept = boundary
-    return (coef, intercept) if len(coef) > 2 else (coef[1:] - coef[:1], intercept[1:] - intercept[:1])

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from certifit.data.harmless import harmless
 from certifit.report.text import joined, visible
 
 MODEL, REPORT, CONTEXT, COEFFICIENTS = "model.certifit", "report.html", "report.json", "coefficients.csv"
@@ -259,12 +260,6 @@ TABLES = {
     DECIDING: ("deciding", deciding_table),
     SELECTION: ("selection", selection_table),
 }
-
-
-def harmless(name: str) -> str:
-    """A name that a spreadsheet shows and does not run: a leading = + - @ gets an apostrophe."""
-    shown = visible(name)
-    return "'" + shown if shown.lstrip()[:1] in ("=", "+", "-", "@") else shown
 
 
 def _write_text(path: Path, text: str) -> None:

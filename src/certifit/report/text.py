@@ -1,27 +1,16 @@
 """Text for people: names made safe to show, and numbers with a sensible count of digits.
 
-Names come from data files, so they are never trusted: control characters, terminal escapes and bidirectional
-overrides are shown as visible marks. HTML escaping is the template's work (autoescape) and svg.escape's.
+Names come from data files, so they are never trusted: what is hidden in them is spelt out (data/harmless.py). HTML
+escaping is the template's work (autoescape) and svg.escape's.
 """
 
 import math
 
+from certifit.data import harmless
+
+visible = harmless.visible
+
 LEAST_LOSS = 1e-15  # of a probability of 1 to the last digit
-
-
-def visible(text: object, limit: int | None = None) -> str:
-    """The text with every invisible character spelt out, cut in the middle beyond `limit` characters.
-
-    >>> visible("a\\x1b[31mb")
-    'a\\\\x1b[31mb'
-    >>> visible("a_rather_long_name", 11)
-    'a_rat…_name'
-    """
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
-    if limit is None or len(shown) <= limit:
-        return shown
-    tail = (limit - 1) // 2
-    return shown[: limit - 1 - tail] + "…" + shown[len(shown) - tail :]
 
 
 def one_line(text: object) -> str:

@@ -59,6 +59,10 @@ class GaussianState:
             return np.asarray(np.log(self.priors) + logs)
 
     def boundary(self) -> tuple[Array, Array]:
+        """(coef, intercept) of the linear scores of every class; of two classes, the second's less the first's."""
+        return _of_two(*self.linear_scores())
+
+    def linear_scores(self) -> tuple[Array, Array]:
         """(coef, intercept) of the scores coef_k x + intercept_k that classes of one covariance imply.
 
         Scores are log pi_k N(x; m_k, S) less what is equal in all classes: about the mean m of all,
@@ -68,6 +72,34 @@ class GaussianState:
         coef = (self.means - centre) @ self.roots[0].T @ self.roots[0]
         with np.errstate(divide="ignore"):
             return coef, np.log(self.priors) - np.einsum("kj,kj->k", coef, self.means + centre) / 2
+
+    def has_boundary(self, coef: Array, intercept: Array, rounding: float | None = None) -> bool:
+        """Whether these are the numbers of `boundary`, but for roundings of its products.
+
+        rounding: of a term, relative; None is what float64 adds up to at most.
+        """
+        with np.errstate(invalid="ignore"):  # of equal infinities: a prior of 0
+            pairs = zip((coef, intercept), self.boundary(), self._sizes(), strict=True)
+            size = self._most_rounding() if rounding is None else rounding
+            agree = [(found == own) | (np.abs(found - own) <= size * terms) for found, own, terms in pairs]
+        return all(bool(part.all()) for part in agree)
+
+    def _most_rounding(self) -> float:
+        return 4 * UNIT * float(self.means.shape[1] + len(self.priors))
+
+    def _sizes(self) -> tuple[Array, Array]:
+        """Sums of the sizes of the terms of `boundary`."""
+        centre, root = self.priors @ self.means, np.abs(self.roots[0])
+        coef = np.abs(self.means - centre) @ root.T @ root
+        with np.errstate(divide="ignore"):
+            logs = np.abs(np.log(self.priors))
+        terms = (coef * (np.abs(self.means) + np.abs(centre))).sum(axis=1)
+        intercept = np.where(np.isfinite(logs), logs, 0.0) + terms
+        return (coef, intercept) if len(coef) > 2 else (coef.sum(axis=0, keepdims=True), intercept.sum(keepdims=True))
+
+
+def _of_two(coef: Array, intercept: Array) -> tuple[Array, Array]:
+    return (coef, intercept) if len(coef) > 2 else (coef[1:] - coef[:1], intercept[1:] - intercept[:1])
 
 
 @dataclass(frozen=True)
