@@ -85,21 +85,21 @@ def check_inverse(inverse: Floats, mass: float | None, condition: float) -> None
 def _check_positive(correlation: Floats, slack: float, intercept: float | None) -> None:
     """Refuse correlations R that are not positive, or whose intercept, the first, has other than 1 / (R^-1)_00."""
     last = correlation[::-1, ::-1]  # the last pivot is 1 / (R^-1) of the intercept
+    pivots, moved = (_pivots(last + size * np.eye(len(last))) for size in (slack, 2 * slack))
+    refuse_any({"a matrix of standard errors that is not positive": pivots is None})
+    if intercept is None or pivots is None or moved is None or pivots.min() < LEAST_PIVOT:
+        return  # columns that nearly repeat others leave it no digits
+    off, unsure = abs(pivots[-1] - intercept), 100 * abs(moved[-1] - pivots[-1])
+    is_other = off > NEAR * intercept + slack / LEAST_PIVOT + unsure
+    refuse_any({"a matrix of standard errors that is not that of the rows' weights": is_other})
+
+
+def _pivots(matrix: Floats) -> Floats | None:
+    """Squares of the diagonal of a Cholesky factor; None where there is none."""
     try:
-        factor = np.linalg.cholesky(last + slack * np.eye(len(last)))
+        return np.asarray(np.diagonal(np.linalg.cholesky(matrix)) ** 2)
     except np.linalg.LinAlgError:
-        factor = None
-    refuse_any({"a matrix of standard errors that is not positive": factor is None})
-    pivots = np.diagonal(factor) ** 2 if factor is not None else np.zeros(1)
-    if intercept is None or pivots.min() < LEAST_PIVOT:  # columns that nearly repeat others leave it no digits
-        return
-    off = abs(pivots[-1] - intercept)
-    refuse_any(
-        {
-            "a matrix of standard errors that is not that of the rows' weights": off
-            > NEAR * intercept + slack / LEAST_PIVOT
-        }
-    )
+        return None
 
 
 def is_orthonormal(rows: Floats, off: float) -> bool:

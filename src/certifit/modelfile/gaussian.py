@@ -95,7 +95,7 @@ def _have_roots(covariance: Any, roots: Any, is_used: Any) -> bool:
     """Whether covariance^-1 = T'T for every root T, in the columns that are used."""
     if roots.shape[1] == 1:  # variances
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            product = roots[:, 0] * (roots[:, 0] * covariance)
+            product = roots[:, 0] * (roots[:, 0] * covariance.reshape(roots[:, 0].shape))
         return bool((np.abs(product - 1)[:, is_used] <= SAME).all())
     return are_inverse_roots(roots, covariance.reshape(roots.shape), is_used)
 

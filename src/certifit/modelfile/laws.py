@@ -39,6 +39,7 @@ INFERENCE: Mapping[str, Spec] = {  # null: rows are needed, or there is no such 
     "pearson": MAGNITUDE,
     "saturated": OrNull(NUMBER),
 }
+ROUNDINGS = 256  # units of the last place that a sum over rows may be off by, of its largest terms
 STOCHASTIC = ("sgd", "mini-batch", "averaged-sgd")  # the last objective of their history is not that of the weights
 _PARAMETERS = {"tweedie": "power", "negative-binomial": "alpha"}
 
@@ -123,15 +124,16 @@ def check_inference(metadata: Metadata, arrays: Arrays, family: str) -> None:
     lost = UNIT * max(float(np.abs(arrays["intercept"]).max()), certificate["condition"])
     is_last = metadata["parameters"]["solver"] not in STOCHASTIC and tolerance < DEFAULT_TOLERANCES[1] and lost < SAME
     size = abs(deviance) + (0.0 if null is None else null)
+    data = metadata["data"]
+    terms = weight * (1 + abs(data["target_mean"]) + data["target_sd"])  # what a deviance is a small difference of
+    slack = (tolerance + NEAR) * size + (ROUNDINGS * UNIT * terms if math.isfinite(terms) else math.inf)
     refuse_any(
         {
-            "a deviance below 0": deviance < -SAME * size,
+            "a deviance below 0": deviance < -slack,
             "a deviance that is not that of the objective": is_best
             and is_last
-            and abs(deviance - 2 * weight * objective) > (tolerance + NEAR) * size,
-            "a deviance above that of the null model": is_best
-            and null is not None
-            and deviance > null + (tolerance + NEAR) * size,
+            and abs(deviance - 2 * weight * objective) > slack,
+            "a deviance above that of the null model": is_best and null is not None and deviance > null + slack,
             "a Pearson sum that is not the sum of squares": family == "gaussian"
             and not agree(stored["pearson"], deviance, NEAR),
         }

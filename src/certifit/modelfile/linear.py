@@ -205,7 +205,8 @@ def _check_solution(metadata: Metadata, p: int) -> None:
         and q is not None
         and q != p - rank
         and (q or not alpha),
-        f"{n_dependent} dependent columns for rank {rank} of {p}": n_dependent > p - rank,
+        f"{n_dependent} dependent columns for rank {rank} of {p}": n_dependent > p
+        or (n_dependent > p - rank and not alpha),  # a penalty gives columns that repeat others a rank
         "an intercept without fit_intercept": not metadata["parameters"]["fit_intercept"]
         and solution["intercept"] != 0,
         "standard errors under a penalty": inference is not None and alpha > 0,
