@@ -1,6 +1,6 @@
 """Ctrl-C inside every long fit: how long until KeyboardInterrupt arrives, and is the estimator as it was before?
 
-    python tests/interrupts.py [--only WORDS] [--moments 0.3 1 3] [--json PATH]
+    python tests/interrupts.py [--only "Lasso, wide" softmax] [--moments 0.3 1 3] [--json PATH]
 
 Every case is a fit of a minute or more in a forked child. The child is sent SIGINT at some moments (seconds into the
 fit, a new child for each), and says when it is out of the fit. Times are seconds of the processor that the child used
@@ -58,10 +58,11 @@ def cases(table: dict[str, tuple[Any, ...]]) -> Callable[[Callable[..., Work]], 
 
 def fit(model: Any, X: Any, y: Any = None, n: int = 60) -> Work:
     """A fit of few rows is there before; the long one is of all."""
-    labels = y if y is None else y[:n]
+    patience = {name: value for name, value in model.get_params(deep=False).items() if name == "max_iter"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(X[:n], labels)
+        model.set_params(**dict.fromkeys(patience, 3)).fit(X[:n], y if y is None else y[:n])
+    model.set_params(**patience)
     return model, lambda: model.fit(X, y)
 
 
@@ -425,7 +426,7 @@ def interrupted(make: Callable[[np.random.Generator], Work], moment: float) -> t
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="cases whose name contains these words")
+    parser.add_argument("--only", nargs="*", default=list(CASES), help="names of cases")
     parser.add_argument("--part", default="1/1", help="such as 2/3: every third case from the second on")
     parser.add_argument("--moments", type=float, nargs="*", default=[0.3, 1.5, 5.0], help="seconds into the fit")
     parser.add_argument("--longest", type=float, default=1.0, help="seconds of the processor until the answer")
@@ -434,7 +435,7 @@ def main() -> int:
     results: dict[str, list[tuple[float, str, float]]] = {}
     n_bad = 0
     part, n_parts = map(int, chosen.part.split("/"))
-    for name in [name for name in CASES if chosen.only in name][part - 1 :: n_parts]:
+    for name in chosen.only[part - 1 :: n_parts]:
         results[name] = [(moment, *interrupted(CASES[name], moment)) for moment in chosen.moments]
         bad = [run for run in results[name] if run[1] != "interrupted" or run[2] > chosen.longest]
         n_bad += bool(bad)

@@ -34,7 +34,7 @@ def environment(package: Path) -> dict[str, str]:
         for name in ("libasan", "libstdc++")
     ]
     return os.environ | {
-        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:alloc_dealloc_mismatch=0",
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "CERTIFIT_SANITIZED": "1",
         "LD_PRELOAD": " ".join(libraries),
@@ -68,7 +68,7 @@ def main() -> int:
     parser.add_argument("paths", nargs="*", help="files and folders of tests; without any, all that reach the core")
     parser.add_argument("--calls", type=int, default=20_000, help="calls of the binding fuzz")
     parser.add_argument("--log", type=Path, default=Path("build/sanitize/log"))
-    chosen = parser.parse_args()
+    chosen = parser.parse_intermixed_args()
     package = chosen.package.resolve()
     (package / "sitecustomize.py").write_text(SITE)
     chosen.log.mkdir(parents=True, exist_ok=True)
