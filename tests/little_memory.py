@@ -28,7 +28,7 @@ import numpy as np  # noqa: E402
 import certifit as cf  # noqa: E402
 
 STUCK = 300  # seconds until a child that does not answer is given up
-STATES = ("coef_", "intercept_", "components_", "means_", "variances_", "feature_log_prob_", "scores_", "vocabulary_")
+STATES = ("coef_", "intercept_", "components_", "theta_", "means_", "feature_log_prob_", "scores_", "vocabulary_")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30_000, 40))
 Y = X[:, 0] + RNG.normal(size=30_000)

@@ -26,7 +26,7 @@ N_ROWS = 500  # of a partition
 MODELS = {
     "lasso": (cf.Lasso(0.01), "number", ("coef_", "intercept_")),
     "logistic": (cf.LogisticRegression(0.01), "label", ("coef_", "intercept_")),
-    "naive Bayes": (cf.GaussianNB(), "label", ("means_", "variances_")),
+    "naive Bayes": (cf.GaussianNB(), "label", ("theta_", "var_")),
     "PCA": (cf.PCA(2), None, ("components_", "explained_variance_")),
 }
 
@@ -77,9 +77,10 @@ def test_a_worker_killed_in_a_fit_changes_no_bit(cluster, name, tmp_path):
 
 def test_a_scheduler_that_dies_ends_the_fit_with_an_error(tmp_path):
     code = f"""
-        import subprocess, sys, time
+        import os, subprocess, sys
         from pathlib import Path
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        os.environ["PYTHONPATH"] = {str(Path(__file__).parent)!r}
+        sys.path.insert(0, os.environ["PYTHONPATH"])
         import dask
         dask.config.set({{"distributed.comm.timeouts.connect": "2s", "distributed.deploy.lost-worker-timeout": "1s"}})
         from distributed import Client
