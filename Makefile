@@ -45,20 +45,22 @@ bench: $(VENV)/.bench
 accuracy: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.accuracy
 
-# AddressSanitizer and UndefinedBehaviorSanitizer over the tests that reach the compiled core.
+# AddressSanitizer and UndefinedBehaviorSanitizer over the tests that reach the compiled core, hostile inputs and calls with
+# damaged arguments among them. Hours; a line per file of tests as it ends. ARGS="tests/core tests/models/test_hostile.py" runs a part.
 sanitize: $(VENV)/.test
 	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DCERTIFIT_SANITIZE=ON -DPython_EXECUTABLE=$(abspath $(BIN))/python
 	$(BIN)/cmake --build build/sanitize
 	rm -rf build/sanitize/package && mkdir -p build/sanitize/package
 	cp -r src/certifit build/sanitize/package/ && cp build/sanitize/_core_*.so build/sanitize/package/certifit/
-	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
-	  PYTHONPATH=build/sanitize/package $(BIN)/python tests/sanitized.py -p no:xdist tests/core tests/statistics tests/tasks tests/solvers
+	$(BIN)/python tests/sanitized.py build/sanitize/package $(ARGS)
 
-# Long: many seeds, file mutants, calls of the core with damaged arguments. Not part of CI.
+# Long: many seeds, file mutants, calls of the core with damaged arguments, Ctrl-C and little memory in every fit. Not part of CI.
 soak: $(VENV)/.test
 	CERTIFIT_TEST_SEED=all $(BIN)/python -m pytest -n 2 --dist worksteal
 	$(BIN)/python tests/modelfile/fuzz.py --mutants 100000
 	$(BIN)/python tests/core/fuzz_bindings.py --calls 1000000
+	$(BIN)/python tests/interrupts.py
+	$(BIN)/python tests/little_memory.py
 
 # Every claim of nasty fits against exact and 300-bit references: make hunt ARGS="--cases 100000 --seed 1". Resumes.
 hunt: $(VENV)/.test

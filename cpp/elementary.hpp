@@ -8,6 +8,7 @@
 namespace certifit {
 
 typedef int64_t Int __attribute__((vector_size(32)));
+typedef uint64_t Wrapping __attribute__((vector_size(32)));  // wraps where Int may not
 
 inline Vec choose(Int condition, Vec yes, Vec no) { return (Vec)((condition & (Int)yes) | (~condition & (Int)no)); }
 inline Vec greater(Vec a, Vec b) { return choose(a > b, a, b); }  // b where a is NaN
@@ -38,9 +39,9 @@ inline Vec exponential(Vec x) {
 inline Vec logarithm(Vec x) {
   const Int one = {0x3ff0000000000000, 0x3ff0000000000000, 0x3ff0000000000000, 0x3ff0000000000000};
   const Int root = {0x3fe6a09e667f3bcd, 0x3fe6a09e667f3bcd, 0x3fe6a09e667f3bcd, 0x3fe6a09e667f3bcd};  // 1 / sqrt 2
-  const Int away = (Int)x - root;
+  const Int away = (Int)((Wrapping)x - (Wrapping)root);
   const Int power = away >> 52;
-  const Vec m = (Vec)((Int)x - (power << 52));
+  const Vec m = (Vec)((Wrapping)x - (Wrapping)(power << 52));
   const Vec magic = broadcast(0x1.8p52);
   const Vec k = (Vec)(power + (Int)magic) - magic;
   const Vec f = m - (Vec)one;

@@ -87,6 +87,7 @@ TwofoldFactor twofold_cholesky(TwofoldMatrix a, std::vector<double> floor, Crew&
 
 TwofoldMatrix twofold_solve(const TwofoldMatrix& u, TwofoldMatrix b, Crew& crew) {
   const size_t n = u.n_rows, m = b.n_columns;
+  if (m == 0) return b;  // b has no entry that a pointer could point to
   auto entry = [&](size_t i, size_t j) { return Real{u.hi[i * n + j], u.lo[i * n + j]}; };
   for (size_t i = 0; i < n; ++i) {  // U' Y = B, forwards
     if (!crew.keep_going()) throw Interrupted();

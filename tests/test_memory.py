@@ -98,3 +98,52 @@ def test_a_header_of_many_columns_is_read_in_linear_time(tmp_path):
     path.write_text(",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")
     source = cf.scan_csv(path, target="c0")
     assert source.n_features == 19_999
+
+
+def test_the_limit_of_work_is_a_setting():
+    before = runtime.work_limit()
+    with cf.work(100):
+        assert runtime.work_limit() == 100
+    assert runtime.work_limit() == before == 8
+
+
+@pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), True, "1h", None])
+def test_work_is_a_number_of_hours(wrong):
+    with pytest.raises(ValueError, match="work must be a number of hours > 0"), cf.work(wrong):
+        pass
+
+
+def test_hours_that_are_needed_are_hours_that_are_enough():
+    with (
+        cf.work(1),
+        pytest.raises(ValueError, match=r"about 10 hours of one processor core, limit 1 hours\. Use less\."),
+    ):
+        runtime.check_work(36_000, "This", "Use less.")
+    with cf.work(10.5):
+        runtime.check_work(36_000, "This", "Use less.")
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "n_rows"),
+    [(10_000, 400_000), (100_000, 100_000)],
+)
+def test_softmax_of_very_many_labels_is_refused_before_it_begins(n_classes, n_rows):
+    y = np.arange(n_rows) % n_classes
+    refusal = rf"{n_classes:,} classes on 1 columns and {n_rows:,} rows is expected to take about [\d,]+ hours.*work"
+    with cf.memory(1e13), pytest.raises(ValueError, match=refusal):
+        cf.LogisticRegression().fit(y[:, None] / 1e4, y)
+
+
+def test_a_fit_of_a_second_is_refused_where_less_is_allowed():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), np.arange(400) % 40
+    with cf.work(1e-6), pytest.raises(ValueError, match=r"40 classes on 3 columns and 400 rows.*fewer classes"):
+        cf.LogisticRegression().fit(X, y)
+    assert cf.LogisticRegression().fit(X, y).certificate_.holds
+
+
+def test_a_matrix_that_nobody_waits_for_is_refused():
+    wide = sp.csr_array((np.ones(4), (np.arange(4), [0, 10, 20, 99_999])), shape=(4, 100_000))
+    tall = sp.vstack([wide] * 30_000, format="csr")
+    with cf.memory(1e13), pytest.raises(ValueError, match="100,000 x 100,000 columns is expected to take about"):
+        cf.LinearRegression().fit(tall, np.zeros(120_000))

@@ -116,6 +116,8 @@ TermTable checked_table(const nb::tuple& parts) {
   table.times = vector(parts[3]);
   check_size("documents", table.documents.size(), table.ends.size());
   check_size("times", table.times.size(), table.ends.size());
+  for (const auto* counts : {&table.documents, &table.times})
+    for (int64_t count : *counts) check(count >= 0 && count < int64_t{1} << 62, "counts of terms must be in [0, 2^62)");
   int64_t begin = 0;
   for (int64_t end : table.ends) {
     check(begin <= end && end <= static_cast<int64_t>(table.letters.size()), "ends of terms must rise within them");

@@ -57,6 +57,7 @@ void row_products(const double* z, size_t d, const double* directions, size_t wi
 std::vector<double> project(const Rows& rows, const Scaling& scaling, const double* directions, size_t n_directions,
                             Crew& crew) {
   std::vector<double> out(rows.n_rows * n_directions);
+  if (out.empty()) return out;
   const size_t d = rows.n_dense, width = (n_directions + lanes - 1) / lanes * lanes;
   const std::vector<double> dense = padded(rows, directions, n_directions, width);
   const std::vector<double> start = start_of(rows, scaling, directions, n_directions, width);

@@ -89,7 +89,7 @@ _MODULES = {
         "load",
         "verify",
     ),
-    "runtime": ("memory", "threads"),
+    "runtime": ("memory", "threads", "work"),
     "evaluation.ranking": (
         "roc_auc_score",
         "roc_curve",

@@ -82,6 +82,7 @@ from certifit.optimise.minimise import minimize as minimize
 from certifit.optimise.zero import find_zero as find_zero
 from certifit.runtime import memory as memory
 from certifit.runtime import threads as threads
+from certifit.runtime import work as work
 from certifit.selection.class_validation import class_validation as class_validation
 from certifit.selection.cross_validated import CrossValidated as CrossValidated
 from certifit.selection.curves import cross_validate as cross_validate

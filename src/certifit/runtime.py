@@ -1,7 +1,8 @@
-"""The compiled core that fits this processor, and how many threads and how much memory it may use.
+"""The compiled core that fits this processor, and how many threads, how much memory and how much work it may use.
 
 CERTIFIT_BUILD=baseline or avx2 forces one build. Threads: `threads(n)` around a call, else OMP_NUM_THREADS,
 else the processors this process may run on. Memory: `memory(n)` around a call, else a quarter of what there is.
+Work: `work(hours)` around a call, else 8 hours of one processor core.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any, ParamSpec, TypeVar
 _BUILDS = ("baseline", "avx2")
 _asked: ContextVar[int | None] = ContextVar("certifit_threads", default=None)
 _granted: ContextVar[int | None] = ContextVar("certifit_memory", default=None)
+_hours: ContextVar[float] = ContextVar("certifit_work", default=8.0)
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -101,6 +103,42 @@ def check_memory(n_bytes: float, what: str, instead: str) -> None:
         raise MemoryError(
             f"{what} needs {_size(n_bytes)} of memory, limit {_size(limit)}. {instead} "
             f"Or allow more: with certifit.memory({enough:.2g}): ..."
+        )
+
+
+@contextmanager
+def work(hours: float) -> Iterator[None]:
+    """Allow a fit so many hours of one processor core inside the `with` block; 8 without it.
+
+    What is expected to take longer is refused before it begins. The expectation comes from the numbers of rows, columns
+    and classes alone, never from a clock: the same fit is refused on every machine, and no fit that runs is cut short.
+
+    >>> with work(100):
+    ...     work_limit()
+    100.0
+    """
+    if isinstance(hours, bool) or not isinstance(hours, int | float) or not 0 < hours < math.inf:
+        raise ValueError(f"work must be a number of hours > 0, such as 24. Got {hours!r}.")
+    token = _hours.set(float(hours))
+    try:
+        yield
+    finally:
+        _hours.reset(token)
+
+
+def work_limit() -> float:
+    """Hours of one processor core that a fit may be expected to take now."""
+    return _hours.get()
+
+
+def check_work(seconds: float, what: str, instead: str) -> None:
+    """Refuse `what`, which is expected to take so many seconds of one core, where that is beyond the limit."""
+    hours, limit = seconds / 3600, work_limit()
+    if hours > limit:
+        enough = float(f"{1.05 * hours:.1e}")
+        raise ValueError(
+            f"{what} is expected to take about {hours:,.0f} hours of one processor core, limit {limit:g} hours. "
+            f"{instead} Or allow more: with certifit.work({enough:g}): ..."
         )
 
 

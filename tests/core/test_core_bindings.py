@@ -71,3 +71,17 @@ def test_the_wide_solver_ends_where_the_l1_part_all_but_vanishes():
     x, y = ("dense", np.asfortranarray(rng.normal(size=(30, 80)))), rng.normal(size=30)
     found = core.wide_lasso_path(x, y, None, True, np.array([0.1]), 5e-324, None, None, None, 1e-8, 1, 1)
     assert np.isfinite(found["relative_gaps"]).all()
+
+
+@pytest.mark.parametrize("count", [-1, 2**62, 2**63 - 1])
+def test_counts_of_terms_whose_sum_could_overflow_are_refused(count):
+    table = (np.frombuffer(b"ab", dtype=np.uint8), np.array([2]), np.array([1]), np.array([count]))
+    with pytest.raises(ValueError, match=r"counts of terms must be in \[0, 2\^62\)"):
+        core.add_terms(table, table)
+
+
+def test_nothing_to_solve_for_and_no_directions_are_legal():
+    empty = np.empty((3, 0))
+    assert core.twofold_solve(np.eye(3), np.zeros((3, 3)), empty, empty, 1)[0].shape == (3, 0)
+    rows = [("dense", np.ones((5, 3)))]
+    assert core.project(rows, np.ones(3), np.zeros(3), empty, 1).shape == (5, 0)

@@ -164,12 +164,13 @@ def test_the_place_in_a_file_is_named(rows, tmp_path):
         MutualInformationFilter().fit(source)
 
 
-def test_columns_that_do_not_fit_in_memory_are_refused_with_advice(rows, monkeypatch):
-    monkeypatch.setattr(information_tables, "MEMORY_LIMIT", 10_000)
+def test_columns_that_do_not_fit_in_memory_are_refused_with_advice(rows):
     source = cf.from_arrow(rows, "y", columns=NAMES)
-    with pytest.raises(MemoryError, match=r"2 columns of 700 rows in memory.*columns=\[\.\.\.\]"):
-        MutualInformationFilter().fit(source)
-    assert MutualInformationFilter(discrete_features=True).fit(source).kinds_ == ["discrete"] * 6
+    refusal = r"2 columns of 700 rows needs [\d.]+ kB of memory, limit 10 kB.*columns=\[\.\.\.\].*certifit\.memory\("
+    with cf.memory(10_000):
+        with pytest.raises(MemoryError, match=refusal):
+            MutualInformationFilter().fit(source)
+        assert MutualInformationFilter(discrete_features=True).fit(source).kinds_ == ["discrete"] * 6
 
 
 def test_too_many_pairs_are_refused_with_advice(rows, monkeypatch):

@@ -21,7 +21,7 @@ from certifit.data.source import Memory, Source
 from certifit.maps.rows import input_names, set_names
 from certifit.runtime import n_threads
 from certifit.selection.information_estimates import Estimates, Kind, Scores, are_levels, declared, target_of
-from certifit.selection.information_tables import MEMORY_LIMIT, frame_source, table_scores
+from certifit.selection.information_tables import frame_source, table_scores
 from certifit.statistics.counts import counted_pairs, pairs_information
 
 _CHUNK = 1 << 23  # numbers of the columns that are worked on at a time
@@ -141,7 +141,7 @@ class MutualInformationFilter(SelectorMixin, BaseEstimator):
         set_names(self, source.names if source.named else None, source.n_features)
         if source.is_table:
             return table_scores(source, self.target, self.discrete_features, int(self.n_neighbors))
-        block = source.gather(MEMORY_LIMIT)
+        block = source.gather()
         if block.y is None:
             raise ValueError("The source has no target. Give one: from_dask(X, target=y).")
         if block.weight is not None:

@@ -21,6 +21,7 @@ from certifit.data.arrow import ArrowSource
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.maps.table.reading import family, plain
+from certifit.runtime import check_memory
 from certifit.selection.information_estimates import (
     MOST_FEW,
     Estimates,
@@ -33,7 +34,6 @@ from certifit.selection.information_estimates import (
 )
 from certifit.statistics.counts import JointCounts
 
-MEMORY_LIMIT = 8 << 30  # bytes of gathered columns
 MOST_PAIRS = 1_000_000  # different pairs (level, target) of a column
 _NUMBERS = ("number", "date", "time", "duration")  # families that have an order
 
@@ -317,13 +317,12 @@ def _refuse_weights(seen: TableCounts, needed: Sequence[str]) -> None:
 
 
 def _refuse_size(n_rows: int, n_numbers: int, n_levels: int) -> None:
-    size = n_rows * (8 * n_numbers + 4 * n_levels + 8)
-    if size > MEMORY_LIMIT:
-        raise MemoryError(
-            f"Nearest neighbours need {n_numbers + n_levels} columns of {n_rows:,} rows in memory: {size / 2**30:.1f} "
-            f"GiB, limit {MEMORY_LIMIT / 2**30:.1f} GiB. Name fewer with columns=[...], sample rows, or say "
-            "target='discrete' and discrete_features=True, which needs only counts."
-        )
+    check_memory(
+        n_rows * (8 * n_numbers + 4 * n_levels + 8),
+        f"The search for nearest neighbours in {n_numbers + n_levels} columns of {n_rows:,} rows",
+        "Name fewer with columns=[...], sample rows, or say target='discrete' and discrete_features=True, which needs "
+        "only counts.",
+    )
 
 
 def _n_values(counts: JointCounts) -> int:

@@ -18,11 +18,15 @@ from certifit.data.cells import Cells
 from certifit.data.columns import Array, Codes, Columns, Csr, Segment
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
-from certifit.runtime import check_memory, core, n_threads
+from certifit.runtime import check_memory, check_work, core, n_threads
 from certifit.statistics import twofold as tf
 
 NEAR_SHARE = 1e-3  # of a column's squares: squares about its mean below this share lose digits in float64
 STILL_SHARE = 2.0**-94  # of a column's squares: squares about its mean below this share are rounding of twofold sums
+CUBE_SECONDS = {
+    False: 2e-10,
+    True: 1e-9,
+}  # of one core of 2024 to factor and invert, per cube of columns; twofold or not
 _LARGEST_EXPONENT = 1000  # 2^1000 times a number below 2^24 is finite
 NO_SPREAD = 1e-14  # of a column's mean square about its shift: a variance below it is rounding
 
@@ -302,12 +306,14 @@ def centred_gram(source: Source) -> Gram:
 
 
 def check_square(source: Source, twofold: bool = False, n_cells: int = 1) -> None:
-    """Refuse a matrix of columns x columns that is beyond the limit of memory: a sum per thread, and the result."""
+    """Refuse a matrix of columns x columns beyond the limits of memory (a sum per thread) or work (to solve it)."""
     d = source.n_features
     n_bytes = 8.0 * (1 + twofold) * n_cells * (d + 2) ** 2 * (n_threads() + 1)
     of_cells = f" for each of {n_cells:,} parts of the rows" if n_cells > 1 else ""
     what = f"A matrix of {d:,} x {d:,} columns{of_cells}"
-    check_memory(n_bytes, what, "Use fewer columns (columns=, a lower degree, a feature filter such as Lasso).")
+    instead = "Use fewer columns (columns=, a lower degree, a feature filter such as Lasso)."
+    check_memory(n_bytes, what, instead)
+    check_work(n_cells * float(d) ** 3 * CUBE_SECONDS[twofold], what, instead)
 
 
 def refuse_no_weight(sum_weight: float, what: str = "The rows") -> None:

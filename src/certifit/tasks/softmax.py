@@ -62,6 +62,7 @@ class SoftmaxRegression:
         weights, n_rows = sums.class_weights(self.source, self.n_classes)
         if not (weights > 0).all():
             raise ValueError(f"Class {int(np.argmin(weights))} of {self.n_classes} has no row with a weight.")
+        sums.check_time(self.source, self.n_classes, n_rows)
         return weights, n_rows
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -143,7 +144,11 @@ def _computed(tasks: list[Any], parts: Sequence[Any]) -> list[Any]:
 
     try:
         return list(compute(*tasks))
-    except Exception:
+    except Exception as failure:
+        if isinstance(failure, CancelledError) or type(failure).__name__ == "CommClosedError":
+            raise ConnectionError(
+                f"The Dask scheduler is lost: {failure}. Start the cluster and its client anew, then fit again."
+            ) from failure
         for k, part in enumerate(parts):
             try:
                 compute(delayed(_nothing)(part))
