@@ -109,7 +109,7 @@ OPTIONS = (
     (r"\bUse alpha > 0\b", "Use --smoothing above 0"),
     (r"\buse alpha near 1\b", "use --smoothing near 1"),
     (
-        r"Negative values in data passed to MultinomialNB \(input X\): (\S+)\. Counts are >= 0",
+        r"Negative values in data passed to MultinomialNB \(input X\): (.+?)\. Counts are >= 0",
         r"multinomial-nb reads counts, and a column holds \1. Leave it out (--columns), or use --model gaussian-nb",
     ),
 )

@@ -104,10 +104,11 @@ from typing import Any
 
 import numpy as np
 
+from certifit.data.privacy import Rule
 from certifit.data.source import Source
 from certifit.report.answer import answer
 from certifit.report.checks import find_checks
-from certifit.report.facts import Fit, Table
+from certifit.report.facts import HIDES, Fit, Table
 from certifit.report.gallery import figures
 from certifit.report.leak import relation_facts
 from certifit.report.model import model_facts
@@ -128,18 +129,20 @@ def build(
     validation: Table | None = None,
     selection: Table | None = None,
     positive: Any = None,
+    rule: Rule = HIDES,
 ) -> Table:
     """The dictionary, from a fitted model and the data it was fitted on.
 
     validation, selection: from `report.validation`. positive: the label of two that precision and recall speak of.
+    rule: whether cell values that few rows hold are printed.
     """
-    fit = Fit.of(model, source, files, level, validation, selection, positive)
+    fit = Fit.of(model, source, files, level, validation, selection, positive, rule)
     context: Table = {"format": "certifit report", "version": VERSION, "certifit": _version()}
     context |= {"files": dict(files), "model": model_facts(fit), "selection": selection}
     context |= {section.key: section.build(fit) for section in SECTIONS if section.build is not None}
     context["pictures"] = picture_facts(fit, context["quality"])
     context["relation"] = relation_facts(fit)
-    context = _plain(context)
+    context = fit.printed.mask.deep(_plain(context))
     # From here on words, made from the facts alone.
     context["checks"] = find_checks(context)
     context["warnings"] = find_notices(context)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from certifit.data.harmless import harmless
+from certifit.data.privacy import Rule
 from certifit.report.text import joined, visible
 
 MODEL, REPORT, CONTEXT, COEFFICIENTS = "model.certifit", "report.html", "report.json", "coefficients.csv"
@@ -58,12 +59,14 @@ def write(
     validation: dict[str, Any] | None = None,
     selection: dict[str, Any] | None = None,
     positive: Any = None,
+    show_values: bool = False,
 ) -> dict[str, Any]:
     """Write the files for a fitted model and the source it was fitted on; returns the report's context.
 
     `data` is the name of the data file (or folder, or several), as the report should show it; `weight` its column of
     row weights; `scan` the function of certifit that reads it; `validation` and `selection` come from
     `report.validation`; `positive` is the label of two that precision and recall speak of, the second where None.
+    show_values: print cell values that few rows hold, too; see `data.privacy`.
     """
     from certifit.modelfile import save
     from certifit.report.context import build
@@ -75,7 +78,7 @@ def write(
     files |= {"coefficients": None} if single_weights(model) is None else {}
     files |= {"scan": scan, "bad_rows": getattr(source, "skipped", 0), "weight": weight}
     files |= {role: getattr(model, f"{role}_name_", None) for role in ("offset", "exposure")}
-    context = build(model, source, files, validation=validation, selection=selection, positive=positive)
+    context = build(model, source, files, validation=validation, selection=selection, positive=positive, rule=Rule(show_values))
     texts = _texts(context)
     with staged(Path(folder)) as stage:
         save(model, stage / MODEL)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,8 @@ _PIECE = 8192  # rows whose intermediate results stay in the cache
 _WIDEST_RANGE = 1024  # whole numbers within such a range are counted one by one
 _LARGEST_WHOLE = 2.0**62  # beyond it numbers are not counted as int64
 _HASHED_LEVELS = 10_000
+
+T = TypeVar("T", int, float)
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,12 @@ class Levels:
     length: int = 0  # characters of all rows
     spaced: int = 0  # rows with a space inside
     fingerprint: int | None = 0  # None: too many distinct texts to tell
+    rows: dict[str, int] | None = None  # rows of each distinct text, where weights make `counts` another number
+
+    def rows_of(self, text: str) -> float:
+        """Rows that hold a text; 0 where that is not known."""
+        found = self.counts if self.rows is None else self.rows
+        return 0 if found is None else found.get(text, 0)
 
     def added(self, other: Levels, cap: int) -> Levels:
         """The sum, with at most `cap` distinct texts counted."""
@@ -176,11 +184,12 @@ class Levels:
             length=self.length + other.length,
             spaced=self.spaced + other.spaced,
             fingerprint=None if None in hashes else sum(h for h in hashes if h is not None) % WORD,
+            rows=_added_texts(self.rows, other.rows, cap),
         )
 
     def without_texts(self) -> Levels:
         """The same facts, the texts themselves forgotten."""
-        return replace(self, counts=None)
+        return replace(self, counts=None, rows=None)
 
 
 def levels(column: pa.Array, keys: Array, weight: Array | None, cap: int) -> Levels:
@@ -196,6 +205,7 @@ def levels(column: pa.Array, keys: Array, weight: Array | None, cap: int) -> Lev
     weights = rows_of if weight is None else np.bincount(codes, weights=weight, minlength=len(rows))[used]
     # A dictionary may hold one text twice, so counts are added and not set.
     counts = _added_pairs(texts.to_pylist(), weights.tolist()) if known else None
+    own_rows = None if weight is None or not known else _added_pairs(texts.to_pylist(), rows_of.tolist())
     lengths = pc.utf8_length(texts).to_numpy(zero_copy_only=False)
     spaced = pc.match_substring(texts, " ").to_numpy(zero_copy_only=False)
     return Levels(
@@ -206,6 +216,7 @@ def levels(column: pa.Array, keys: Array, weight: Array | None, cap: int) -> Lev
         length=int(rows_of @ lengths),
         spaced=int(rows_of @ spaced),
         fingerprint=_text_fingerprint(texts, used, codes, len(rows), keys) if len(used) <= _HASHED_LEVELS else None,
+        rows=own_rows,
     )
 
 
@@ -260,15 +271,15 @@ def _added_numbers(a: dict[int, int] | None, b: dict[int, int] | None, width: fl
     return {key: a.get(key, 0) + b.get(key, 0) for key in sorted(a.keys() | b.keys())}
 
 
-def _added_texts(a: dict[str, float] | None, b: dict[str, float] | None, cap: int) -> dict[str, float] | None:
+def _added_texts(a: dict[str, T] | None, b: dict[str, T] | None, cap: int) -> dict[str, T] | None:
     if a is None or b is None:
         return None
     total = _added_pairs([*a, *b], [*a.values(), *b.values()])
     return total if len(total) <= cap else None
 
 
-def _added_pairs(texts: list[str], weights: list[float]) -> dict[str, float]:
-    total: dict[str, float] = {}
+def _added_pairs(texts: list[str], weights: list[T]) -> dict[str, T]:
+    total: dict[str, T] = {}
     for text, weight in zip(texts, weights, strict=True):
-        total[text] = total.get(text, 0) + weight
+        total[text] = total[text] + weight if text in total else weight
     return total

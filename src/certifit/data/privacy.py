@@ -1,0 +1,179 @@
+"""What may be printed of the data: no cell value that fewer than FEWEST rows hold.
+
+The report, its JSON, the card, the tables and the terminal ask a `Rule`:
+
+    levels, labels, words   printed where at least FEWEST rows hold them, else pooled and counted
+    a range                 from the mean of the FEWEST values about the 5 % quantile to that about the 95 % quantile
+    a picture of rows       counts on a grid whose edges are round numbers, never the smallest or largest value
+    a figure of one row     its number, and residuals and the like to three digits
+    a cell in a message     its row and column; the value only where values are shown
+
+`Rule(shows=True)` prints everything. Messages are made in all layers, so their rule belongs to the process: the command
+line hides values (`hiding`) until --show-values is given (`show`); in Python messages show them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from certifit.data.columns import Array
+
+FEWEST = 5  # rows that must hold a cell value before it is printed
+TAIL = 0.05  # of the rows that lie below the printed range, and above it
+ROW_DIGITS = 3  # significant digits of a residual or another figure of a single row
+STEPS = 50  # a window is widened to multiples of a power of ten that is at most its width / STEPS
+MOST = float(np.finfo(np.float64).max)
+NOT_SHOWN = "(not shown)"
+IN_MESSAGE = "(not shown; --show-values shows it)"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Whether values are shown, and what is printed where they are not."""
+
+    shows: bool = False
+
+    def may_print(self, n_rows: float) -> bool:
+        """Whether a value that so many rows hold may be printed."""
+        return self.shows or n_rows >= FEWEST
+
+    def ends(self, values: Array, low: float, high: float) -> tuple[float | None, float | None]:
+        """The range of a column, of the values of some rows: see above. low, high: of all rows, printed where shown.
+
+        None where the two ends would not be means of FEWEST values each.
+        """
+        if self.shows:
+            return _finite(low), _finite(high)
+        ordered = np.sort(values[np.isfinite(values)])
+        if len(ordered) < 2 * FEWEST:
+            return None, None
+        half, last = FEWEST // 2, len(ordered) - FEWEST
+        places = [round(share * (len(ordered) - 1)) - half for share in (TAIL, 1 - TAIL)]
+        first, second = (ordered[at : at + FEWEST] for at in np.clip(places, 0, last))
+        return _finite(_mean(first)), _finite(_mean(second))
+
+    def of_row(self, value: float) -> float:
+        """A figure of a single row, such as its residual: to ROW_DIGITS digits."""
+        return float(value) if self.shows or not math.isfinite(value) else float(f"{value:.{ROW_DIGITS - 1}e}")
+
+    def window(self, low: float, high: float) -> tuple[float, float]:
+        """A window of a picture that holds low to high, with round ends."""
+        width = high / 2 - low / 2
+        if self.shows or not (math.isfinite(width) and width > 0):
+            return low, high
+        exponent = math.floor(math.log10(2 * (width / STEPS)) if width > 1e-300 else -300)
+        below, above = (_multiple(end, exponent, round_to) for end, round_to in ((low, math.floor), (high, math.ceil)))
+        is_wider = math.isfinite(below) and math.isfinite(above) and below <= low and high <= above
+        margin = 2 * (width / STEPS)
+        return (below, above) if is_wider else (max(low - margin, -MOST), min(high + margin, MOST))
+
+
+def _mean(values: Array) -> float:
+    return float(values[0]) if values[0] == values[-1] else float((values / len(values)).sum())
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _multiple(value: float, exponent: int, rounded: Any) -> float:
+    """The multiple of 10^exponent next to a value; the value where it is no number that a decimal can round."""
+    if not -290 < exponent < 290 or abs(value) > 1e15 * 10.0**exponent:
+        return value
+    return float(f"{rounded(value / 10.0**exponent)}e{exponent}")
+
+
+@dataclass
+class Mask:
+    """Names that hold a cell value, and what is printed in their place; `public`: names that may hold one as a part."""
+
+    secrets: dict[str, str] = field(default_factory=dict)
+    public: set[str] = field(default_factory=set)
+
+    def hide(self, secrets: Mapping[str, str], public: Any = ()) -> None:
+        """Learn more names; as a message quotes them, too."""
+        for name, printed in secrets.items():
+            self.secrets |= {name: printed, repr(name)[1:-1]: printed}
+        self.public |= set(public)
+
+    def __call__(self, text: str) -> str:
+        """The text without secret names. Of names within names the longest counts."""
+        found = [name for name in self.secrets if name and name in text]
+        if not found:
+            return text
+        found += [name for name in self.public if name in text and name not in self.secrets]
+        pattern = "|".join(map(re.escape, sorted(found, key=len, reverse=True)))
+        return re.sub(pattern, lambda match: self.secrets.get(match[0], match[0]), text)
+
+    def deep(self, value: Any) -> Any:
+        """Every text in lists and dictionaries."""
+        if isinstance(value, str):
+            return self(value)
+        if isinstance(value, Mapping):
+            return {key: self.deep(item) for key, item in value.items()}
+        return [self.deep(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def quoted_labels(rows: Mapping[Any, float]) -> dict[str, str]:
+    """Labels of fewer than FEWEST rows as messages quote them, and what is printed instead. rows: by label, in order."""
+    found = {}
+    for place, (label, n_rows) in enumerate(rows.items(), 1):
+        if n_rows < FEWEST:
+            quote = repr(label) if isinstance(label, str) else f"class {label!r}"
+            found[quote] = rare_label(place, len(rows))
+    return found
+
+
+def rare_label(place: int, n_classes: int) -> str:
+    """The printed name of a class that fewer than FEWEST rows are of; place: from 1."""
+    return f"class {place} of {n_classes} (rare)"
+
+
+# ---- messages -------------------------------------------------------------------------------------------------------
+
+_hidden: Mask | None = None  # of the process: names that messages do not show; None where messages show values
+
+
+@contextlib.contextmanager
+def hiding() -> Iterator[None]:
+    """Messages show no cell values until the block ends, or `show` is called."""
+    global _hidden
+    before, _hidden = _hidden, Mask()
+    try:
+        yield
+    finally:
+        _hidden = before
+
+
+def show() -> None:
+    """Messages show cell values from here on."""
+    global _hidden
+    _hidden = None
+
+
+def rule() -> Rule:
+    """The rule of messages."""
+    return Rule(shows=_hidden is None)
+
+
+def cell(value: str) -> str:
+    """A cell in a message, already quoted."""
+    return value if _hidden is None else IN_MESSAGE
+
+
+def conceal(secrets: Mapping[str, str], public: Any = ()) -> None:
+    """Names that `masked` takes out of messages, where values are hidden."""
+    if _hidden is not None:
+        _hidden.hide(secrets, public)
+
+
+def masked(message: str) -> str:
+    """A message without the names that were concealed."""
+    return message if _hidden is None else _hidden(message)
