@@ -114,7 +114,7 @@ class ArrowSource(Source):
         )
         if weight is not None and (weight < 0).any():
             at = int(np.flatnonzero(weight < 0)[0])
-            raise ValueError(f"Weight {self.weight!r} is negative at {self.place(first_row + at)}: {cell(f'{weight[at]:g}')}.")
+            raise ValueError(f"Weight {self.weight!r} is negative at {self.place(first_row + at)}: {cell(weight[at])}.")
         if exposure is not None:
             refuse_no_exposure(exposure, f"Exposure {self.exposure!r}", lambda at: self.place(first_row + at))
         group = None if self.group is None else group_keys(table.column(self.group))

@@ -370,7 +370,7 @@ def checked_weight(sample_weight: Any, n_rows: int) -> Array:
         raise ValueError(f"sample_weight has {len(weight)} entries but X has {n_rows} rows.")
     if (weight < 0).any():
         row = int(np.flatnonzero(weight < 0)[0])
-        raise ValueError(f"sample_weight must be >= 0. Row {row} is negative: {cell(f'{weight[row]:g}')}.")
+        raise ValueError(f"sample_weight must be >= 0. Row {row} is negative: {cell(weight[row])}.")
     if not (weight > 0).any():
         raise ValueError("sample_weight is zero for every row: no row is left to fit.")
     return np.ascontiguousarray(weight)

@@ -108,7 +108,8 @@ def one_type(values: Array) -> Array:
         return values  # texts stay as they came, and so do predictions
     if found.dtype.kind not in "biuf" or found.ndim != 1:
         raise ValueError(
-            f"Unknown label type: labels must be text, whole numbers (of 64 bits) or flags. Got {cell(repr(values[0]))}."
+            "Unknown label type: labels must be text, whole numbers (of 64 bits) or flags. "
+            f"Got {cell(repr(values[0]))}."
         )
     return found
 
@@ -118,7 +119,8 @@ def _unique(values: Array) -> tuple[Array, Array]:
         try:
             encoded = pa.array(values.tolist(), pa.large_string()).dictionary_encode()
         except UnicodeEncodeError as error:
-            raise ValueError(f"Label {cell(repr(error.object))} holds half a surrogate pair, which is no text.") from None
+            label = cell(repr(error.object))
+            raise ValueError(f"Label {label} holds half a surrogate pair, which is no text.") from None
         names = np.array(encoded.dictionary.to_pylist(), dtype=object)
         order = np.argsort(names.astype(str), kind="stable")
         place = np.empty(len(order), dtype=np.int64)
@@ -145,12 +147,12 @@ def _refuse_floats(values: Array) -> None:
     """Refuse fractions, and numbers so large that not every whole one is a float64: some may be equal now."""
     for value in values[values != np.floor(values)][:1]:
         raise ValueError(
-            f"Unknown label type: continuous. y holds {cell(str(value))}, a number on a scale; labels are text, whole numbers or "
-            "flags. Use a regressor, or convert y."
+            f"Unknown label type: continuous. y holds {cell(str(value))}, a number on a scale; labels are text, whole "
+            "numbers or flags. Use a regressor, or convert y."
         )
     for value in values[np.abs(values.astype(np.float64)) > 2.0**53][:1]:
         raise ValueError(
-            f"y holds {cell(f'{value:g}')}, too large a label for float64. Give labels as text or as 64-bit integers."
+            f"y holds {cell(value)}, too large a label for float64. Give labels as text or as 64-bit integers."
         )
 
 

@@ -38,7 +38,7 @@ def refuse_no_exposure(exposure: Array, name: str, place: Callable[[int], str]) 
     if (exposure > 0).all():
         return
     at = int(np.flatnonzero(~(exposure > 0))[0])
-    raise ValueError(f"{name} must be > 0. It is {cell(f'{exposure[at]:g}')} at {place(at)}. Remove rows without exposure.")
+    raise ValueError(f"{name} must be > 0. It is {cell(exposure[at])} at {place(at)}. Remove rows without exposure.")
 
 
 def _numbers(values: Any, name: str, n_rows: int) -> Array:

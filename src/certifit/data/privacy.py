@@ -64,7 +64,7 @@ class Rule:
         return float(value) if self.shows or not math.isfinite(value) else float(f"{value:.{ROW_DIGITS - 1}e}")
 
     def window(self, low: float, high: float) -> tuple[float, float]:
-        """A window of a picture that holds low to high, with round ends."""
+        """A window of a picture that holds low to high, with round ends; as it is where values are shown."""
         width = high / 2 - low / 2
         if self.shows or not (math.isfinite(width) and width > 0):
             return low, high
@@ -122,7 +122,7 @@ class Mask:
 
 
 def quoted_labels(rows: Mapping[Any, float]) -> dict[str, str]:
-    """Labels of fewer than FEWEST rows as messages quote them, and what is printed instead. rows: by label, in order."""
+    """Labels of fewer than FEWEST rows as messages quote them, and what is printed instead. rows: by label, sorted."""
     found = {}
     for place, (label, n_rows) in enumerate(rows.items(), 1):
         if n_rows < FEWEST:
@@ -138,42 +138,50 @@ def rare_label(place: int, n_classes: int) -> str:
 
 # ---- messages -------------------------------------------------------------------------------------------------------
 
-_hidden: Mask | None = None  # of the process: names that messages do not show; None where messages show values
+
+@dataclass
+class _Messages:
+    """Of the process. hidden: names that messages do not show; None where messages show values."""
+
+    hidden: Mask | None = None
+
+
+_messages = _Messages()
 
 
 @contextlib.contextmanager
 def hiding() -> Iterator[None]:
     """Messages show no cell values until the block ends, or `show` is called."""
-    global _hidden
-    before, _hidden = _hidden, Mask()
+    before, _messages.hidden = _messages.hidden, Mask()
     try:
         yield
     finally:
-        _hidden = before
+        _messages.hidden = before
 
 
 def show() -> None:
     """Messages show cell values from here on."""
-    global _hidden
-    _hidden = None
+    _messages.hidden = None
 
 
 def rule() -> Rule:
     """The rule of messages."""
-    return Rule(shows=_hidden is None)
+    return Rule(shows=_messages.hidden is None)
 
 
-def cell(value: str) -> str:
-    """A cell in a message, already quoted."""
-    return value if _hidden is None else IN_MESSAGE
+def cell(value: str | float) -> str:
+    """A cell in a message: a number, or a text that is quoted already."""
+    if _messages.hidden is not None:
+        return IN_MESSAGE
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def conceal(secrets: Mapping[str, str], public: Any = ()) -> None:
     """Names that `masked` takes out of messages, where values are hidden."""
-    if _hidden is not None:
-        _hidden.hide(secrets, public)
+    if _messages.hidden is not None:
+        _messages.hidden.hide(secrets, public)
 
 
 def masked(message: str) -> str:
     """A message without the names that were concealed."""
-    return message if _hidden is None else _hidden(message)
+    return message if _messages.hidden is None else _messages.hidden(message)

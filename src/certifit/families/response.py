@@ -130,7 +130,7 @@ class Response(ABC):
         if len(bad):
             row = int(bad[0])
             raise ValueError(
-                f"Family {self.name!r} needs {name} {self.legal}. Row {row + first_row} is {cell(f'{y[row]:g}')}. "
+                f"Family {self.name!r} needs {name} {self.legal}. Row {row + first_row} is {cell(y[row])}. "
                 f"{self.instead}"
             )
 

@@ -83,7 +83,7 @@ class ScoreLoss(ABC):
         bad = np.flatnonzero(~self.is_legal(y))
         if len(bad):
             row = int(bad[0])
-            raise ValueError(f"{name} must be {self.legal} for {self.name}. Row {row + first_row} is {cell(f'{y[row]:g}')}.")
+            raise ValueError(f"{name} must be {self.legal} for {self.name}. Row {row + first_row} is {cell(y[row])}.")
 
 
 @dataclass(frozen=True)

@@ -209,8 +209,7 @@ class MultinomialNB(CountNB):
         counts = cell_counts(source, cells)
         if counts.lowest < 0:
             raise ValueError(
-                f"Negative values in data passed to MultinomialNB (input X): {cell(f'{counts.lowest:g}')}. "
-                "Counts are >= 0."
+                f"Negative values in data passed to MultinomialNB (input X): {cell(counts.lowest)}. Counts are >= 0."
             )
         return counts
 

@@ -13,11 +13,10 @@ from certifit.report import class_passes, lift, passes
 from certifit.report.class_passes import ByClass
 from certifit.report.kinds import Kind, kind_of
 from certifit.report.lift import Means
-from certifit.report.passes import Seen, Shapes, Survey
+from certifit.report.passes import HIDES, Seen, Shapes, Survey
 from certifit.report.printed import Printed
 
 Table = dict[str, Any]
-HIDES = Rule()
 
 
 @dataclass(frozen=True)
@@ -63,6 +62,11 @@ class Fit:
     def intercept(self) -> float:
         """The intercept of a model with one coefficient a column."""
         return float(np.ravel(self.model.intercept_)[0])
+
+    def is_text(self, column: str) -> bool:
+        """Whether a column of the table is free text."""
+        encoder = getattr(self.model, "encoder_", None)
+        return encoder is not None and any(kind.name == column and kind.kind == "text" for kind in encoder.columns_)
 
     @property
     def link(self) -> str | None:

@@ -78,7 +78,8 @@ def write(
     files |= {"coefficients": None} if single_weights(model) is None else {}
     files |= {"scan": scan, "bad_rows": getattr(source, "skipped", 0), "weight": weight}
     files |= {role: getattr(model, f"{role}_name_", None) for role in ("offset", "exposure")}
-    context = build(model, source, files, validation=validation, selection=selection, positive=positive, rule=Rule(show_values))
+    told = {"validation": validation, "selection": selection, "positive": positive}
+    context = build(model, source, files, **told, rule=Rule(show_values))
     texts = _texts(context)
     with staged(Path(folder)) as stage:
         save(model, stage / MODEL)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.data.privacy import FEWEST, Mask, Rule, quoted_labels, rare_label
+from certifit.data.privacy import FEWEST, NOT_SHOWN, Mask, Rule, quoted_labels, rare_label
 from certifit.maps.table.held import reference_rows, rows_held, told_names
 from certifit.report import text
 
@@ -46,9 +46,10 @@ class Printed:
         """Fitted columns that are not printed."""
         return int(self.is_rare.sum())
 
-    def reference(self, kind: Any, surveyed: Any) -> str | None:
-        """The reference level of a category; None where too few rows hold it."""
-        return str(kind.reference) if self.rule.may_print(reference_rows(kind, surveyed)) else None
+    def reference(self, kind: Any, surveyed: Any) -> tuple[str, bool]:
+        """The reference level of a category as it is printed, and whether too few rows hold it."""
+        is_rare = not self.rule.may_print(reference_rows(kind, surveyed))
+        return NOT_SHOWN if is_rare else str(kind.reference), is_rare
 
 
 def _labels(model: Any, rule: Rule, class_rows: Array | None, mask: Mask) -> tuple[list[str], Array]:
@@ -61,11 +62,11 @@ def _labels(model: Any, rule: Rule, class_rows: Array | None, mask: Mask) -> tup
     return printed, is_rare
 
 
-def pooled_words(n_levels: int, noun: str = "level") -> str:
+def pooled_words(n_levels: int, noun: str = "level", nouns: str | None = None) -> str:
     """What stands for levels that are not printed.
 
     >>> pooled_words(3)
     '3 levels held by fewer than 5 rows each: not shown'
     """
     each = " each" if n_levels > 1 else ""
-    return f"{text.plural(n_levels, noun)} held by fewer than {FEWEST} rows{each}: not shown"
+    return f"{text.plural(n_levels, noun, nouns)} held by fewer than {FEWEST} rows{each}: not shown"

@@ -209,7 +209,8 @@ def _reference(name: str, texts: Levels, settings: Settings) -> str | None:
         some = [repr(other) for other in sorted(counts) if rule().may_print(texts.rows_of(other))]
         more = ", ..." if len(some[:10]) < len(counts) else ""
         raise ValueError(
-            f"reference names the level {level!r} of column {name!r}, which has the levels {', '.join(some[:10])}{more}."
+            f"reference names the level {level!r} of column {name!r}, which has the levels "
+            f"{', '.join(some[:10])}{more}."
         )
     return level
 

@@ -42,8 +42,8 @@ def told_names(encoder: Any) -> tuple[dict[str, str], list[str]]:
 
 def _owners(encoder: Any) -> list[str]:
     """What is printed for an encoded column whose value is not."""
-    marks = {"text": ": "}
-    return [f"{kind.name}{marks.get(kind.kind, '=')}{NOT_SHOWN}" for kind in encoder.columns_ for _ in kind.names_out("")]
+    printed = {kind.name: f"{kind.name}{': ' if kind.kind == 'text' else '='}{NOT_SHOWN}" for kind in encoder.columns_}
+    return [printed[kind.name] for kind in encoder.columns_ for _ in kind.names_out("")]
 
 
 def _held(kind: Kind, surveyed: ColumnSurvey | None) -> Iterator[float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +23,6 @@ _PIECE = 8192  # rows whose intermediate results stay in the cache
 _WIDEST_RANGE = 1024  # whole numbers within such a range are counted one by one
 _LARGEST_WHOLE = 2.0**62  # beyond it numbers are not counted as int64
 _HASHED_LEVELS = 10_000
-
-T = TypeVar("T", int, float)
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,7 @@ class Levels:
     length: int = 0  # characters of all rows
     spaced: int = 0  # rows with a space inside
     fingerprint: int | None = 0  # None: too many distinct texts to tell
-    rows: dict[str, int] | None = None  # rows of each distinct text, where weights make `counts` another number
+    rows: dict[str, float] | None = None  # rows of each distinct text, where weights make `counts` another number
 
     def rows_of(self, text: str) -> float:
         """Rows that hold a text; 0 where that is not known."""
@@ -271,15 +269,15 @@ def _added_numbers(a: dict[int, int] | None, b: dict[int, int] | None, width: fl
     return {key: a.get(key, 0) + b.get(key, 0) for key in sorted(a.keys() | b.keys())}
 
 
-def _added_texts(a: dict[str, T] | None, b: dict[str, T] | None, cap: int) -> dict[str, T] | None:
+def _added_texts(a: dict[str, float] | None, b: dict[str, float] | None, cap: int) -> dict[str, float] | None:
     if a is None or b is None:
         return None
     total = _added_pairs([*a, *b], [*a.values(), *b.values()])
     return total if len(total) <= cap else None
 
 
-def _added_pairs(texts: list[str], weights: list[T]) -> dict[str, T]:
-    total: dict[str, T] = {}
+def _added_pairs(texts: list[str], weights: list[float]) -> dict[str, float]:
+    total: dict[str, float] = {}
     for text, weight in zip(texts, weights, strict=True):
-        total[text] = total[text] + weight if text in total else weight
+        total[text] = total.get(text, 0) + weight
     return total

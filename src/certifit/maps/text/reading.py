@@ -111,4 +111,5 @@ def _refuse_item(row: int, item: Any) -> NoReturn:
         raise RowError(f"The text is missing ({item})", row, _FILL)
     if isinstance(item, bytes | bytearray):
         raise TypeError(f"X must be texts (str). Row {row} is bytes. {_DECODE}")
-    raise TypeError(f"X must be texts (str). Row {row} is {type(item).__name__}: {cell(str(item)[:40])}. Use str(...) first.")
+    shown = cell(str(item)[:40])
+    raise TypeError(f"X must be texts (str). Row {row} is {type(item).__name__}: {shown}. Use str(...) first.")
