@@ -3,12 +3,15 @@
 import json
 import shlex
 import textwrap
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
 
 from certifit.cli.errors import readable_file, show
 from certifit.cli.models import OFFSETS
+from certifit.cli.values import conceal_model, values_option
 from certifit.report.text import count, joined, number, plural, visible
 
 WIDTH = 100
@@ -21,22 +24,51 @@ MOST_WEIGHTS = 8
 @click.command(short_help="Show what a model file holds.")
 @click.argument("model")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
+@values_option
 def inspect(model: str, as_json: bool) -> int:
     """Show what MODEL holds: the fit, its columns, its certificate as it was written, the data it saw, digests.
 
     The file is read and checked as `predict` would; nothing in it is run and no data is needed.
     Whether the certificate is true is for `certifit verify MODEL DATA` to prove.
+    The file does not tell how many rows hold a level, so levels are only printed with --show-values.
     """
     path = readable_file(model, "a model file")
+    from certifit.data.privacy import rule
     from certifit.modelfile import inspect as look
 
     found = look(path)
+    if not rule().shows:
+        found = _printed(found, path)
     if as_json:
         show(json.dumps(found.to_dict(), allow_nan=False))
         return 0
     for line in [*_head(model, found), *_body(found), *_tail(model)]:
         show(line)
     return 0
+
+
+def _printed(found: Any, path: Path) -> Any:
+    """Without levels, and without labels of classes that are not known to have enough rows."""
+    from certifit.data.privacy import NOT_SHOWN, Rule, masked_deep, rare_label
+    from certifit.modelfile import load
+
+    fitted = load(path)
+    conceal_model(fitted)
+    parts = {name: masked_deep(getattr(found, name)) for name in ("encoder", "coefficients", "classes", "certificate")}
+    if found.classes is not None:
+        labels = found.classes["labels"]
+        rows = getattr(fitted, "class_count_", [0] * len(labels)) if _is_unweighted(found) else [0] * len(labels)
+        shown = zip(labels, rows, range(1, len(labels) + 1), strict=True)
+        printed = [label if Rule().may_print(n) else rare_label(k, len(labels), NOT_SHOWN) for label, n, k in shown]
+        parts["classes"] |= {"labels": printed}
+    if found.encoder is not None and isinstance(found.encoder["parameters"]["reference"], dict):
+        references = dict.fromkeys(found.encoder["parameters"]["reference"], NOT_SHOWN)
+        parts["encoder"]["parameters"] |= {"reference": references}
+    return replace(found, **parts)
+
+
+def _is_unweighted(found: Any) -> bool:
+    return bool(found.data["sum_weight"] == found.data["n_rows"])
 
 
 def _head(model: str, found: Any) -> list[str]:

@@ -13,6 +13,7 @@ from certifit.cli.errors import readable_file, say
 from certifit.cli.offsets import offset_options, offsets_there
 from certifit.cli.paths import CSV_TYPES, PARQUET, Data, find_data, reading, reading_options, refuse_inside
 from certifit.cli.progress import Display
+from certifit.cli.values import conceal_model, values_option
 from certifit.report.text import joined, plural, visible
 
 N_FOLDS = 10  # of intervals from held-out rows
@@ -41,6 +42,7 @@ MOST_NUMBERS = 1 << 22  # probabilities that are held at a time
 @click.option("--proba", is_flag=True, help="Of classes: add a column p(LABEL) with the probability of each.")
 @offset_options
 @reading_options
+@values_option
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
 def predict(
     model: str,
@@ -72,6 +74,7 @@ def predict(
     from certifit.modelfile import load
 
     fitted = load(model_path)
+    conceal_model(fitted)
     _refuse_options(fitted, interval, proba, seen is not None)
     beside = offsets_there(fitted, found.names(), quiet, offset=offset, exposure=exposure)
     with Display(quiet or out == "-") as display:

@@ -17,19 +17,19 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from certifit.data.columns import Array
+if TYPE_CHECKING:  # the command line starts without NumPy
+    from certifit.data.columns import Array
 
 FEWEST = 5  # rows that must hold a cell value before it is printed
 TAIL = 0.05  # of the rows that lie below the printed range, and above it
 ROW_DIGITS = 3  # significant digits of a residual or another figure of a single row
 STEPS = 50  # a window is widened to multiples of a power of ten that is at most its width / STEPS
-MOST = float(np.finfo(np.float64).max)
+MOST = sys.float_info.max
 NOT_SHOWN = "(not shown)"
 IN_MESSAGE = "(not shown; --show-values shows it)"
 
@@ -51,6 +51,8 @@ class Rule:
         """
         if self.shows:
             return _finite(low), _finite(high)
+        import numpy as np
+
         ordered = np.sort(values[np.isfinite(values)])
         if len(ordered) < 2 * FEWEST:
             return None, None
@@ -108,7 +110,8 @@ class Mask:
         found = [name for name in self.secrets if name and name in text]
         if not found:
             return text
-        found += [name for name in self.public if name in text and name not in self.secrets]
+        others = {*self.public, *self.secrets.values()}  # what is printed already stays as it is
+        found += [name for name in others if name in text and name not in self.secrets]
         pattern = "|".join(map(re.escape, sorted(found, key=len, reverse=True)))
         return re.sub(pattern, lambda match: self.secrets.get(match[0], match[0]), text)
 
@@ -131,9 +134,9 @@ def quoted_labels(rows: Mapping[Any, float]) -> dict[str, str]:
     return found
 
 
-def rare_label(place: int, n_classes: int) -> str:
+def rare_label(place: int, n_classes: int, why: str = "(rare)") -> str:
     """The printed name of a class that fewer than FEWEST rows are of; place: from 1."""
-    return f"class {place} of {n_classes} (rare)"
+    return f"class {place} of {n_classes} {why}"
 
 
 # ---- messages -------------------------------------------------------------------------------------------------------
@@ -169,6 +172,14 @@ def rule() -> Rule:
     return Rule(shows=_messages.hidden is None)
 
 
+def printed_labels(rows: Mapping[Any, float]) -> dict[Any, str]:
+    """What a message says for each label, quoted where it is shown. rows: by label, sorted."""
+    return {
+        label: repr(label) if rule().may_print(n_rows) else rare_label(place, len(rows))
+        for place, (label, n_rows) in enumerate(rows.items(), 1)
+    }
+
+
 def cell(value: str | float) -> str:
     """A cell in a message: a number, or a text that is quoted already."""
     if _messages.hidden is not None:
@@ -185,3 +196,8 @@ def conceal(secrets: Mapping[str, str], public: Any = ()) -> None:
 def masked(message: str) -> str:
     """A message without the names that were concealed."""
     return message if _messages.hidden is None else _messages.hidden(message)
+
+
+def masked_deep(value: Any) -> Any:
+    """Every text in lists and dictionaries, masked."""
+    return value if _messages.hidden is None else _messages.hidden.deep(value)

@@ -218,7 +218,10 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def coefficient_table(context: dict[str, Any]) -> str:
-    """The coefficients as CSV with every digit; column and level say which category a level belongs to."""
+    """The coefficients as CSV with every digit; column and level say which category a level belongs to.
+
+    Last, without numbers, a line for the levels of each column that are not shown.
+    """
     text = io.StringIO()
     ratios = RATIO_KEYS if context["coefficients"]["ratio"] is not None else ()
     text.write(",".join([COEFFICIENT_HEAD, ROBUST_HEAD, "column,level", *ratios]) + "\n")
@@ -228,6 +231,9 @@ def coefficient_table(context: dict[str, Any]) -> str:
         places = [harmless(row[key] or "") for key in ("column", "level")]
         factors = ["" if row[key] is None else repr(row[key]) for key in ratios]
         writer.writerow([harmless(row["name"]), *numbers, *places, *factors])
+    n_more = len(NUMBER_KEYS) + len(ROBUST_KEYS) + 2 + len(ratios)
+    for one in context["coefficients"]["pooled"]:
+        writer.writerow([harmless(f"{one['column']}: {one['words']}"), *[""] * n_more])
     return text.getvalue()
 
 

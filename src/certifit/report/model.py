@@ -4,6 +4,7 @@ from certifit.data.privacy import FEWEST
 from certifit.report import text
 from certifit.report.columns import column_facts
 from certifit.report.facts import Fit, Table
+from certifit.report.holds import held_values
 
 
 def model_facts(fit: Fit) -> Table:
@@ -29,6 +30,7 @@ def model_facts(fit: Fit) -> Table:
         "made": _made(fit, n_columns),
         "n_nonzero": n_columns if fit.weights is None else int((fit.weights != 0).sum()),
         "is_sparse": fit.kind.is_sparse,
+        "holds": held_values(fit),
         "monomials": _monomials(fit),
     }
 
