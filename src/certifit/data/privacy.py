@@ -3,7 +3,8 @@
 The report, its JSON, the card, the tables and the terminal ask a `Rule`:
 
     levels, labels, words   printed where at least FEWEST rows hold them, else pooled and counted
-    a range                 from the mean of the FEWEST values about the 5 % quantile to that about the 95 % quantile
+    a range                 from the mean of the FEWEST values about the 5 % quantile to that about the 95 % quantile,
+                            rounded to about a fiftieth of the range
     a picture of rows       counts on a grid whose edges are round numbers, never the smallest or largest value
     a figure of one row     its number, and residuals and the like to three digits
     a cell in a message     its row and column; the value only where values are shown
@@ -58,8 +59,12 @@ class Rule:
             return None, None
         half, last = FEWEST // 2, len(ordered) - FEWEST
         places = [round(share * (len(ordered) - 1)) - half for share in (TAIL, 1 - TAIL)]
-        first, second = (ordered[at : at + FEWEST] for at in np.clip(places, 0, last))
-        return _finite(_mean(first)), _finite(_mean(second))
+        first, second = (_mean(ordered[at : at + FEWEST]) for at in np.clip(places, 0, last))
+        # The mean of evenly spaced values is one of them, so the ends are rounded, too.
+        exponent = _exponent(second / 2 - first / 2)
+        ends = (first, second) if exponent is None else (_multiple(end, exponent, round) for end in (first, second))
+        below, above = ends
+        return _finite(below), _finite(above)
 
     def of_row(self, value: float) -> float:
         """A figure of a single row, such as its residual: to ROW_DIGITS digits."""
@@ -68,13 +73,20 @@ class Rule:
     def window(self, low: float, high: float) -> tuple[float, float]:
         """A window of a picture that holds low to high, with round ends; as it is where values are shown."""
         width = high / 2 - low / 2
-        if self.shows or not (math.isfinite(width) and width > 0):
+        exponent = _exponent(width)
+        if self.shows or exponent is None:
             return low, high
-        exponent = math.floor(math.log10(2 * (width / STEPS)) if width > 1e-300 else -300)
         below, above = (_multiple(end, exponent, round_to) for end, round_to in ((low, math.floor), (high, math.ceil)))
         is_wider = math.isfinite(below) and math.isfinite(above) and below <= low and high <= above
         margin = 2 * (width / STEPS)
         return (below, above) if is_wider else (max(low - margin, -MOST), min(high + margin, MOST))
+
+
+def _exponent(half_width: float) -> int | None:
+    """Of the power of ten that the ends of a range are rounded to; None where there is no range."""
+    if not (math.isfinite(half_width) and half_width > 0):
+        return None
+    return math.floor(math.log10(2 * (half_width / STEPS))) if half_width > 1e-300 else -300
 
 
 def _mean(values: Array) -> float:
@@ -129,8 +141,8 @@ def quoted_labels(rows: Mapping[Any, float]) -> dict[str, str]:
     found = {}
     for place, (label, n_rows) in enumerate(rows.items(), 1):
         if n_rows < FEWEST:
-            quote = repr(label) if isinstance(label, str) else f"class {label!r}"
-            found[quote] = rare_label(place, len(rows))
+            quotes = (f"class {label!r}", repr(label)) if isinstance(label, str) else (f"class {label!r}",)
+            found |= dict.fromkeys(quotes, rare_label(place, len(rows)))
     return found
 
 

@@ -55,6 +55,6 @@ def privacy_words(context: dict[str, Any]) -> str:
         )
     return (
         f"No row is stored here, and no cell value that fewer than {data['fewest']} rows hold: rare levels, words and "
-        "labels are counted, not named, ranges are quantiles, pictures of rows are counts on a grid, and rows are named "
+        "labels are counted, not named, ranges are quantiles, pictures of rows are counts on a grid, rows are named "
         "by number."
     )
