@@ -326,11 +326,13 @@ def _refuse_output(out: str, *inputs: Path) -> None:
         raise ValueError(f"'{visible(path)}' is a folder. Give --out the name of a file.")
     if not path.absolute().parent.is_dir():
         raise ValueError(f"there is no folder '{visible(path.absolute().parent)}'. Make it, or choose another --out.")
-    is_special = path.exists() and not path.is_file()
-    if not is_special and not os.access(path.resolve().parent, os.W_OK):
-        where = visible(path.resolve().parent)
-        raise ValueError(f"'{where}' cannot be written: permission denied. Choose another --out.")
     if path.exists() and any(os.path.samefile(path, one) for one in inputs):
         raise ValueError(f"--out '{visible(path)}' is a file that is read here. Give --out another name.")
-    if not is_special and not out.lower().endswith((".csv", *PARQUET)):
+    is_special = path.exists() and not path.is_file()
+    if is_special:
+        return
+    if not out.lower().endswith((".csv", *PARQUET)):
         raise ValueError(f"--out '{visible(path)}' is neither CSV nor Parquet. End its name in .csv or .parquet.")
+    from certifit.data.writable import refuse_unwritable
+
+    refuse_unwritable(Path(os.path.realpath(path)).parent)

@@ -138,7 +138,7 @@ class Mask:
 
 def quoted_labels(rows: Mapping[Any, float]) -> dict[str, str]:
     """Labels of fewer than FEWEST rows as messages quote them, and what is printed instead. rows: by label, sorted."""
-    found = {}
+    found: dict[str, str] = {}
     for place, (label, n_rows) in enumerate(rows.items(), 1):
         if n_rows < FEWEST:
             quotes = (f"class {label!r}", repr(label)) if isinstance(label, str) else (f"class {label!r}",)

@@ -20,12 +20,12 @@ from typing import Any
 
 from certifit.data.harmless import harmless
 from certifit.data.privacy import Rule
+from certifit.data.writable import TEMPORARY, refuse_unwritable
 from certifit.report.text import joined, visible
 
 MODEL, REPORT, CONTEXT, COEFFICIENTS = "model.certifit", "report.html", "report.json", "coefficients.csv"
 SELECTION, DECIDING, CARD, PICTURES = "selection.csv", "deciding.csv", "MODEL_CARD.md", "pictures"
 FILES = (MODEL, REPORT, CONTEXT, CARD, COEFFICIENTS, DECIDING, SELECTION)
-TEMPORARY = ".certifit-"
 
 NUMBER_KEYS = ("estimate", "error", "t", "p", "low", "high", "digits")
 ROBUST_KEYS = ("robust_error", "robust_p", "robust_low", "robust_high")
@@ -124,15 +124,13 @@ def _texts(context: dict[str, Any]) -> dict[str, str]:
 def check(folder: str | os.PathLike[str]) -> list[str]:
     """Refuse a folder that cannot be written or holds other files. Returns our files in it."""
     path = Path(folder)
+    refuse_unwritable(path)
     if not path.exists():
-        above = next(parent for parent in path.absolute().parents if parent.exists())
-        _refuse_unwritable(above)
         return []
-    _refuse_unwritable(path)
     names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith(TEMPORARY))
     ours = [name for name in names if name in FILES] + (_pictures(path) if PICTURES in names else [])
     if PICTURES in names and PICTURES not in ours:
-        _refuse_unwritable(path / PICTURES)
+        refuse_unwritable(path / PICTURES)
     foreign = [name for name in ours if not _is_ours(path / name)]
     if foreign:
         raise ValueError(f"{_show(path)} holds {joined(foreign)}, not written by certifit. Choose another folder.")
@@ -284,13 +282,6 @@ def _is_ours(path: Path) -> bool:
         return False
     with open(path, "rb") as file:
         return MARKS.get(path.name, PICTURE_MARK) in file.read(1 << 16)
-
-
-def _refuse_unwritable(path: Path) -> None:
-    if not path.is_dir():
-        raise ValueError(f"{_show(path)} is a file. Give the name of a folder.")
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise ValueError(f"{_show(path)} cannot be written: permission denied. Choose another folder.")
 
 
 def _show(path: Path) -> str:
