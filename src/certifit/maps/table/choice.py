@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from certifit.data.privacy import Rule, rule
+from certifit.data.privacy import rule
 from certifit.maps.table.gaps import sharing
 from certifit.maps.table.kinds import Date, Flag, Kind, Level, Number, SetAside, Text
 from certifit.maps.table.moments import Levels, Moments
@@ -168,7 +168,7 @@ def _no_information(column: ColumnSurvey, is_constant: bool, value: str) -> str 
     if column.count == 0:
         return "it holds no value"
     if is_constant and not column.missing:
-        return f"it is constant ({value if Rule().may_print(column.count) else 'one value'} in every row)"
+        return f"it is constant ({value if rule().may_print(column.count) else 'one value'} in every row)"
     return None
 
 
@@ -261,7 +261,7 @@ def _gap_sentence(kind: Kind, missing: int, n_rows: int, mark: str) -> str:
         return f"{what}: a level of its own." if isinstance(kind, Level) else f"{what}: texts without words."
     filled = [f"{kind.fill:g}"] if isinstance(kind, Number) and kind.varies else []
     filled = [f"{fill:g}" for fill in kind.fills] if isinstance(kind, Date) else filled
-    shown = f" {', '.join(filled)}" if Rule().may_print(n_rows - missing) else ""  # the mean of one row is its value
+    shown = f" {', '.join(filled)}" if rule().may_print(n_rows - missing) else ""  # the mean of one row is its value
     said = [f"filled with the mean{shown}"] if filled else []
     said += [f"marked in {mark!r}"] if kind.has_indicator or kind.marked_by else []
     return f"{what}: {' and '.join(said)}."
