@@ -337,7 +337,9 @@ def _warnings(context: dict[str, Any], levels: list[str]) -> list[list[str]]:
 
 
 def _wrapped(words: str, label: str = "  ") -> list[str]:
-    return textwrap.wrap(text.visible(words), WIDTH, initial_indent=label, subsequent_indent=" " * len(label))
+    return textwrap.wrap(
+        text.visible(words), WIDTH, break_on_hyphens=False, initial_indent=label, subsequent_indent=" " * len(label)
+    )
 
 
 def _files(context: dict[str, Any], out: str, replaced: list[str]) -> list[str]:
