@@ -77,7 +77,7 @@ def test_an_error_in_a_late_row_leaves_the_old_file(cli, data, saved):
     Path("late.csv").write_text("a,b\n" + "1,2\n" * 500 + "1,oops\n")
     Path("p.csv").write_text("old")
     before = set(os.listdir())
-    result = cli("predict", saved / "model.certifit", "late.csv", "-o", "p.csv")
+    result = cli("predict", saved / "model.certifit", "late.csv", "-o", "p.csv", "--show-values")
     assert result.exit_code == 2
     assert "oops" in result.stderr
     assert Path("p.csv").read_text() == "old"

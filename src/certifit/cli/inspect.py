@@ -49,26 +49,32 @@ def inspect(model: str, as_json: bool) -> int:
 
 def _printed(found: Any, path: Path) -> Any:
     """Without levels, and without labels of classes that are not known to have enough rows."""
-    from certifit.data.privacy import NOT_SHOWN, Rule, masked_deep, rare_label
-    from certifit.modelfile import load
+    from certifit.data.privacy import NOT_SHOWN, masked_deep
 
-    fitted = load(path)
-    conceal_model(fitted)
-    parts = {name: masked_deep(getattr(found, name)) for name in ("encoder", "coefficients", "classes", "certificate")}
-    if found.classes is not None:
-        labels = found.classes["labels"]
-        rows = getattr(fitted, "class_count_", [0] * len(labels)) if _is_unweighted(found) else [0] * len(labels)
-        shown = zip(labels, rows, range(1, len(labels) + 1), strict=True)
-        printed = [label if Rule().may_print(n) else rare_label(k, len(labels), NOT_SHOWN) for label, n, k in shown]
-        parts["classes"] |= {"labels": printed}
-    if found.encoder is not None and isinstance(found.encoder["parameters"]["reference"], dict):
-        references = dict.fromkeys(found.encoder["parameters"]["reference"], NOT_SHOWN)
-        parts["encoder"]["parameters"] |= {"reference": references}
-    return replace(found, **parts)
+    classes = None if found.classes is None else found.classes | {"labels": _printed_labels(found)}
+    encoder = found.encoder
+    if encoder is not None:
+        from certifit.modelfile import load
+
+        conceal_model(load(path))
+        reference = encoder["parameters"]["reference"]
+        named = {"reference": dict.fromkeys(reference, NOT_SHOWN)} if isinstance(reference, dict) else {}
+        encoder = encoder | {"parameters": encoder["parameters"] | named}
+    shown = {"coefficients": found.coefficients, "certificate": found.certificate, "classes": classes}
+    return replace(found, **masked_deep(shown | {"encoder": encoder}))
 
 
-def _is_unweighted(found: Any) -> bool:
-    return bool(found.data["sum_weight"] == found.data["n_rows"])
+def _printed_labels(found: Any) -> list[Any]:
+    from certifit.data.privacy import NOT_SHOWN, Rule, rare_label
+
+    labels = found.classes["labels"]
+    is_counted = found.data["sum_weight"] == found.data["n_rows"]
+    rows = found.classes["weights"] if is_counted and "weights" in found.classes else [0] * len(labels)
+    places = range(1, len(labels) + 1)
+    return [
+        label if Rule().may_print(n_rows) else rare_label(place, len(labels), NOT_SHOWN)
+        for label, n_rows, place in zip(labels, rows, places, strict=True)
+    ]
 
 
 def _head(model: str, found: Any) -> list[str]:
