@@ -196,6 +196,7 @@ BROKEN = {
     "no exposure": (["fit", "-t", "claims", "--task", "counts", "--exposure", "income"], "income", "-70077.5"),
     "a target that is no number": (["fit", "-t", "amount", "--task", "quantity"], "amount", CELL),
     "a reference that is not there": (["fit", "-t", "amount", "--reference", "city=Nowhere"], "city", None),
+    "two numbers that are classes": (["fit", "-t", "two numbers"], "two numbers", None),
     "a positive that is not there": (["fit", "-t", "two", "--positive", "Nothing"], "two", None),
 }
 
@@ -204,7 +205,7 @@ BROKEN = {
 def test_a_message_names_row_and_column_and_shows_the_cell_only_where_it_is_asked_for(tmp_path, case):
     (command, *args), name, wrong = BROKEN[case]
     cells = {key: list(values) for key, values in table().items()} | {"two": ["Onlyone-rare"] * 2 + ["rest"] * (N - 2)}
-    cells["gaps"] = list(range(1, N + 1))
+    cells |= {"gaps": list(range(1, N + 1)), "two numbers": [7_009_117] * 3 + [3] * (N - 3)}
     if wrong is not None:
         cells[name][17] = wrong
     write(tmp_path / "broken.csv", cells)

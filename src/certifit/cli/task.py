@@ -129,7 +129,17 @@ def _task(choice: Choice, source: Any) -> tuple[str, list[str]]:
         raise ValueError(constant_target(source.target, found.constant))
     task = choice.recognised(found.name)
     is_doubtful = "--task" in found.sentence and task == found.name
-    return task, [found.sentence] if is_doubtful else []
+    return task, [_printed_sentence(found, source)] if is_doubtful else []
+
+
+def _printed_sentence(found: Any, source: Any) -> str:
+    """What the target is, without the one of two numbers that few rows hold."""
+    from certifit.data.privacy import rule
+    from certifit.data.target import label_counts
+
+    if found.name != CLASSES or all(rule().may_print(n_rows) for n_rows in label_counts(source).values()):
+        return str(found.sentence)
+    return f"{source.target!r} is one of two whole numbers: two classes. If it is a quantity, say so: --task quantity."
 
 
 def refuse_constant(model: Any) -> None:
