@@ -123,6 +123,8 @@ CASES += [(kind, "words", ["--cv", "0"]) for kind, row in KINDS.items() if row.c
 CASES += [("auto", "quantity", ["--cv", "3", "--min-count", "4"]), ("gaussian-nb", "classes", ["--cv", "3"])]
 CASES += [("linear", "quantity", ["--cv", "0", "--columns", "city"]), ("auto", "words", ["--cv", "3"])]
 CASES += [("linear", "quantity", ["--cv", "0", "--columns", "income", "--degree", "2"])]
+WEIGHTED = ["--cv", "0", "--weight", "account"]  # a sum of weights may be that of one row
+CASES += [("linear", "quantity", WEIGHTED), ("gaussian-nb", "classes", WEIGHTED)]
 SHRUNK = ("quadratic",)  # a class of 3 rows has no covariance
 
 

@@ -34,7 +34,18 @@ def class_facts(fit: Fit) -> Table | None:
     leaders = (fit.validation or {}).get("rows", [])
     rows, shares = (next((row["classes"] for row in leaders if row[key]), None) for key in ("is_chosen", "is_baseline"))
     rows = class_training(fit.model, fit.source) if rows is None else rows
-    return judged(rows, fit.by_class.positive, fit.level, shares, fit.printed.labels)
+    facts = judged(rows, fit.by_class.positive, fit.level, shares, fit.printed.labels)
+    return facts if fit.seen.mass == fit.seen.n_rows else _with_printed_masses(fit, facts)
+
+
+def _with_printed_masses(fit: Fit, facts: Table) -> Table:
+    """Sums of weights that may be of one row, to three digits."""
+    masses = ((facts["rows"], ("rows", "predicted")), (facts["pairs"], ("rows",)))
+    for rows, keys in (*masses, (facts["calibration"]["bins"], ("count",))):
+        for row in rows:
+            row |= {key: fit.printed_mass(row[key]) for key in keys}
+    matrix = facts["matrix"]
+    return facts | {"matrix": matrix | {key: fit.printed_mass(matrix[key]) for key in ("counts", "rows")}}
 
 
 def validation_table(fit: Fit) -> Table | None:

@@ -256,7 +256,7 @@ def _group(fit: Fit, kind: Any, place: slice) -> Table:
         "reference": reference,
         "is_reference_rare": is_rare,
         "n_pooled": int(fit.printed.is_rare[place].sum()),
-        "reference_rows": abs(round(float(fit.seen.mass * (1 - share.sum())), 6)),
+        "reference_rows": fit.printed_mass(abs(round(float(fit.seen.mass * (1 - share.sum())), 6))),
         "n_levels": len(b) + 1,
         "effect": float(np.sqrt(max(variance, 0.0))),
         "f": f,

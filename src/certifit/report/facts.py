@@ -63,6 +63,13 @@ class Fit:
         """The intercept of a model with one coefficient a column."""
         return float(np.ravel(self.model.intercept_)[0])
 
+    def printed_mass(self, mass: Any) -> Any:
+        """A sum of weights, or an array of them, that may be of one row: to three digits, where there are weights."""
+        if self.seen.mass == self.seen.n_rows:
+            return mass
+        found = np.vectorize(self.printed.rule.of_row, otypes=[float])(mass)
+        return found if np.ndim(mass) else float(found)
+
     def is_text(self, column: str) -> bool:
         """Whether a column of the table is free text."""
         encoder = getattr(self.model, "encoder_", None)

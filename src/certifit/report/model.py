@@ -94,6 +94,6 @@ def _target(fit: Fit) -> Table:
         low, high = fit.printed.rule.ends(fit.seen.drawn.target, seen.low, seen.high)
         facts |= {"low": low, "high": high}
     if fit.by_class is not None:
-        found = zip(fit.printed.labels, fit.by_class.weights, fit.by_class.shares, strict=True)
+        found = zip(fit.printed.labels, fit.printed_mass(fit.by_class.weights), fit.by_class.shares, strict=True)
         facts["classes"] = [{"label": label, "rows": rows, "share": share} for label, rows, share in found]
     return facts

@@ -79,18 +79,24 @@ def picture_facts(fit: Fit, quality: Table | None) -> Table | None:
         return None
     seen, shapes, sigma = fit.errors.seen, fit.errors.shapes, quality["sigma"]
     return {
-        "fit": shapes.fit.to_dict(),
-        "spread": shapes.spread.to_dict(),
+        "fit": grid_facts(fit, shapes.fit),
+        "spread": grid_facts(fit, shapes.spread),
         "bands": _bands(shapes.bands, fit.printed.rule),
         "histogram": {
             "edges": shapes.histogram_edges.tolist(),
-            "counts": shapes.histogram.tolist(),
+            "counts": fit.printed_mass(shapes.histogram).tolist(),
             "mass": seen.mass,
             "sigma": sigma,
         },
         "quantiles": _quantiles(seen, sigma, fit.printed.rule),
         "curve": None if shapes.curve is None else _curve(fit, shapes.curve),
     }
+
+
+def grid_facts(fit: Fit, grid: passes.Grid) -> Table:
+    """The cells of a picture of rows; a cell may hold one row."""
+    found = grid.to_dict()
+    return found | {"cells": [[i, j, fit.printed_mass(mass)] for i, j, mass in found["cells"]]}
 
 
 def _bands(bands: passes.Bands, rule: Rule) -> Table:
@@ -123,7 +129,7 @@ def _quantiles(seen: Survey, sigma: float, rule: Rule) -> Table:
 def _curve(fit: Fit, shape: passes.Grid) -> Table:
     model, source = fit.model, fit.source
     x = np.linspace(*shape.x, 161)
-    curve: Table = {"grid": shape.to_dict(), "name": source.names[0], "level": fit.level, "x": x.tolist()}
+    curve: Table = {"grid": grid_facts(fit, shape), "name": source.names[0], "level": fit.level, "x": x.tolist()}
     curve["y"] = passes.predict_block(model, source, x[:, None]).tolist()
     for kind in ("confidence", "prediction"):
         curve[kind] = None
