@@ -5,6 +5,8 @@ import secrets
 import shutil
 from pathlib import Path
 
+from certifit.data.harmless import visible
+
 TEMPORARY = ".certifit-"
 
 
@@ -30,5 +32,4 @@ def refuse_unwritable(place: Path) -> None:
 
 
 def _quoted(path: Path) -> str:
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(path))
-    return f"'{shown}'"
+    return f"'{visible(path)}'"
