@@ -313,7 +313,9 @@ def test_labels_that_differ_by_case_or_spaces_are_noted(cli, flowers):
 
 def test_a_class_of_one_row_is_told_and_fitted(cli, flowers):
     changed("rare.csv", lambda at, kind: "orchid" if at == 7 else kind)
-    result = cli("fit", "rare.csv", "-t", "kind", "-o", "out")
+    hidden = cli("fit", "rare.csv", "-t", "kind", "-o", "out").stdout
+    assert "One class has 1 row" in " ".join(hidden.split()) and "orchid" not in hidden
+    result = cli("fit", "rare.csv", "-t", "kind", "-o", "out", "--show-values")
     assert result.exit_code == 0, result.output
     words = " ".join(result.stdout.split())
     assert "Class 'orchid' has 1 row" in words and "--cv 10" not in words
@@ -354,7 +356,7 @@ def test_a_class_of_one_row_is_told_and_fitted(cli, flowers):
 )
 def test_bad_input_is_told_in_one_line_and_nothing_is_written(cli, flowers, change, options, words):
     changed("bad.csv", change)
-    result = cli("fit", "bad.csv", "-t", "kind", "-o", "out", *options)
+    result = cli("fit", "bad.csv", "-t", "kind", "-o", "out", *options, "--show-values")
     assert result.exit_code == 2, result.output
     assert words in result.stderr and len(result.stderr.splitlines()) == 1
     assert not Path("out").exists()

@@ -118,7 +118,7 @@ def test_wrong_columns_are_refused_before_the_fit(case, command, cli, policies):
     options, words = FAULTS[case]
     if command == "select" and case in ("a task of no such model", "a class of counts"):
         options, words = ["--task", "positive", "--model", "ridge"], "--model ridge predicts a quantity"
-    result = cli(command, "policies.csv", "-t", "claims", "-o", "out", *options)
+    result = cli(command, "policies.csv", "-t", "claims", "-o", "out", *options, "--show-values")
     assert result.exit_code == 2
     assert words in result.stderr
 
@@ -210,7 +210,7 @@ def test_predictions_take_their_offsets_from_columns(case, cli, policies, fitted
 @pytest.mark.parametrize("years", [0.0, -1.0])
 def test_a_prediction_without_exposure_names_its_line(years, cli, policies, fitted):
     policies.assign(years=[1.0, years, *[1.0] * (N - 2)]).to_csv("policies.csv", index=False)
-    result = cli("predict", "model.certifit", "policies.csv", "-o", "p.csv")
+    result = cli("predict", "model.certifit", "policies.csv", "-o", "p.csv", "--show-values")
     assert result.exit_code == 2
     assert f"Exposure 'years' must be > 0. It is {years:g} at line 3" in result.stderr
 

@@ -33,7 +33,7 @@ def test_an_unknown_target_lists_near_names_and_the_columns(cli, tmp_path):
 )
 def test_bad_cells_are_named(cli, tmp_path, content, words):
     (tmp_path / "bad.csv").write_text(content)
-    assert words in one_line(cli("fit", "bad.csv", "-t", "y", "-o", "out"))
+    assert words in one_line(cli("fit", "bad.csv", "-t", "y", "-o", "out", "--show-values"))
     assert not Path("out").exists()
 
 

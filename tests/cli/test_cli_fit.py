@@ -1,7 +1,10 @@
 import csv
+import errno
 import json
 import os
 import shutil
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -176,12 +179,58 @@ def test_a_full_disk_is_named(cli, data, monkeypatch):
     assert not (data.parent / "out").exists()
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs a user whom permissions bind")
-def test_a_folder_without_write_permission_is_refused(cli, data):
-    locked = data.parent / "locked"
-    locked.mkdir(mode=0o500)
-    result = cli("fit", data, "-t", "y", "-o", "locked/out")
-    assert result.exit_code == 2 and "permission" in result.stderr
+UNWRITABLE = {
+    "below a file": ("data.csv/out", "is a file"),
+    "a file": ("data.csv", "is a file"),
+    "a link to nothing": ("dangling", "is a link to nothing"),
+    "below a link to nothing": ("dangling/deep/out", "is a link to nothing"),
+    "a name too long": (f"new/{'n' * 300}", "name too long"),
+}
+
+
+def unread(*args, **options):
+    raise AssertionError("rows were read")
+
+
+@pytest.mark.parametrize("case", UNWRITABLE)
+@pytest.mark.parametrize("command", [["fit"], ["select"]], ids="".join)
+def test_a_place_that_cannot_be_written_is_refused_before_a_row_is_read(cli, data, monkeypatch, command, case):
+    out, words = UNWRITABLE[case]
+    (data.parent / "dangling").symlink_to(data.parent / "nothing")
+    before = names(data.parent)
+    monkeypatch.setattr("certifit.cli.paths.Data.open", unread)
+    result = cli(*command, data, "-t", "y", "-o", out)
+    assert result.exit_code == 2 and words in result.stderr.lower()
+    assert names(data.parent) == before
+
+
+@pytest.mark.parametrize("out", ["new", "new/deep", "there"])
+def test_a_disk_that_is_read_only_is_refused_before_a_row_is_read(cli, data, monkeypatch, out):
+    (data.parent / "there").mkdir()
+
+    def read_only(path, mode=0o777):
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr(os, "mkdir", read_only)
+    monkeypatch.setattr("certifit.cli.paths.Data.open", unread)
+    result = cli("fit", data, "-t", "y", "-o", out)
+    assert result.exit_code == 2 and "cannot be written: read-only file system" in result.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="needs users of their own")
+def test_a_folder_without_write_permission_is_refused():
+    with tempfile.TemporaryDirectory() as locked:
+        os.chmod(locked, 0o555)
+        user = os.geteuid()
+        if user == 0:
+            os.seteuid(65534)  # whom permissions bind
+        try:
+            for out in ("out", "deep/out", "."):
+                with pytest.raises(ValueError, match="cannot be written: permission denied"):
+                    folder.check(Path(locked) / out)
+        finally:
+            os.seteuid(user)
+            os.chmod(locked, 0o755)
 
 
 def test_hostile_names_are_harmless_on_the_terminal_and_in_every_file(cli, tmp_path):

@@ -1,4 +1,5 @@
 import csv
+import errno
 import os
 import subprocess
 import sys
@@ -77,7 +78,7 @@ def test_an_error_in_a_late_row_leaves_the_old_file(cli, data, saved):
     Path("late.csv").write_text("a,b\n" + "1,2\n" * 500 + "1,oops\n")
     Path("p.csv").write_text("old")
     before = set(os.listdir())
-    result = cli("predict", saved / "model.certifit", "late.csv", "-o", "p.csv")
+    result = cli("predict", saved / "model.certifit", "late.csv", "-o", "p.csv", "--show-values")
     assert result.exit_code == 2
     assert "oops" in result.stderr
     assert Path("p.csv").read_text() == "old"
@@ -139,3 +140,17 @@ def test_a_closed_pipe_ends_quietly(data, saved):
     result = subprocess.run(command, shell=True, cwd=data.parent, capture_output=True, text=True, check=False)
     assert result.stdout == "prediction\n"
     assert result.stderr == ""
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_a_row_is_read(cli, data, saved, monkeypatch):
+    def read_only(path, mode=0o777):
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    def unread(*args, **options):
+        raise AssertionError("rows were read")
+
+    monkeypatch.setattr(os, "mkdir", read_only)
+    monkeypatch.setattr("certifit.cli.paths.Data.open", unread)
+    result = cli("predict", saved / "model.certifit", data, "-o", "p.csv")
+    assert result.exit_code == 2 and "cannot be written: read-only file system" in result.stderr
+    assert not Path("p.csv").exists()

@@ -77,7 +77,7 @@ def test_logistic_regression_is_compared_and_has_probabilities(cli, policies, tm
     assert cli("predict", "out/model.certifit", "policies.csv", "-q", "--proba", "-o", "p.csv").exit_code == 0
     wanted = model.predict_proba(policies[["a", "b"]], offset=policies["o"])[:, 1]
     assert pd.read_csv(tmp_path / "p.csv")["p(yes)"].to_numpy() == pytest.approx(wanted, rel=1e-6)
-    shown = cli("inspect", "out/model.certifit").stdout
+    shown = cli("inspect", "out/model.certifit", "--show-values").stdout
     assert "2: no and yes" in shown and "with standard errors" in shown
 
 

@@ -195,7 +195,8 @@ def test_a_level_that_the_fit_did_not_see_is_named_with_its_line(cli, table):
     lines = Path("rows.csv").read_text().splitlines()
     lines[200] = lines[200].replace("Bern", "Kiel").replace("Oslo", "Kiel").replace("Rome", "Kiel")
     Path("new.csv").write_text("\n".join(lines) + "\n")
-    result = cli("predict", "out/model.certifit", "new.csv", "-o", "p.csv")
+    assert "'city' has a level at line 201" in cli("predict", "out/model.certifit", "new.csv", "-o", "p.csv").stderr
+    result = cli("predict", "out/model.certifit", "new.csv", "-o", "p.csv", "--show-values")
     assert result.exit_code == 2
     assert "'Kiel' at line 201 of 'new.csv'" in result.stderr and "--unseen reference" in result.stderr
     assert not Path("p.csv").exists()

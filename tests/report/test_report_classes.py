@@ -15,6 +15,7 @@ from test_report_page import Page
 
 import certifit as cf
 from certifit.cli import words
+from certifit.data.privacy import Rule
 from certifit.data.source import Memory
 from certifit.report import context as report_context
 from certifit.report import svg
@@ -255,8 +256,9 @@ def test_classes_that_are_rare_or_never_predicted_are_noted():
     assert "Never predicted" not in " ".join(titles(class_context("two")[2]))
     X, codes = clouds()
     codes[:4] = 2
-    _, _, context = class_context((cf.GaussianNB(), Memory(X, codes.astype(float))), folds=2)
-    assert "Fewer than 10 rows of 2.0" in titles(context)
+    for rule, label in ((Rule(shows=True), "2.0"), (Rule(), "class 3 of 3 (rare)")):
+        _, _, context = class_context((cf.GaussianNB(), Memory(X, codes.astype(float))), folds=2, rule=rule)
+        assert f"Fewer than 10 rows of {label}" in titles(context)
 
 
 def test_probabilities_that_are_too_bold_are_a_warning():

@@ -11,6 +11,7 @@ from test_report_page import Page
 
 import certifit as cf
 from certifit.cli import words
+from certifit.data.privacy import Rule
 from certifit.data.source import Memory
 from certifit.report import context as report_context
 from certifit.report import svg, text
@@ -33,11 +34,11 @@ OWN = {
 }
 
 
-def context_of(name):
+def context_of(name, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model, source = fitted(name)
-        return model, source, build(model, source, FILES)
+        return model, source, build(model, source, FILES, **options)
 
 
 @pytest.mark.parametrize(("name", "own"), OWN.items(), ids=OWN)
@@ -163,7 +164,7 @@ def test_a_row_of_leverage_one_leaves_no_robust_errors_and_says_so():
 
 
 def test_influence_is_that_of_the_hat_matrix():
-    _, source, context = context_of("plain")
+    _, source, context = context_of("plain", rule=Rule(shows=True))
     X = np.column_stack([np.ones(300), source.block.X])
     hat = X @ np.linalg.solve(X.T @ X, X.T)
     h, residual = np.diagonal(hat), source.block.y - hat @ source.block.y
@@ -179,6 +180,9 @@ def test_influence_is_that_of_the_hat_matrix():
     assert found["high_leverage"] == np.sum(h > 2 * 4 / 300)
     drawn = sum(mass for _, _, mass in found["grid"]["cells"]) + found["grid"]["outside"]
     assert drawn == 300
+    _, _, rounded = context_of("plain")
+    for row, exact in zip(rounded["influence"]["rows"], found["rows"], strict=True):
+        assert list(row.values()) == pytest.approx(list(exact.values()), rel=0.006)
 
 
 def test_the_move_of_predictions_without_the_first_row_is_that_of_a_fit_without_it():

@@ -12,11 +12,13 @@ from scipy import special
 
 import certifit as cf
 from certifit.data.arrow import ArrowSource
+from certifit.data.privacy import Rule
 from certifit.maps import TableEncoder
 from certifit.report.checks import find_checks
 from certifit.report.context import build
 from certifit.report.folder import coefficient_table
 from certifit.report.page import render
+from certifit.report.passes import HIDES
 from certifit.report.tables import coefficient_items, main_items
 
 
@@ -47,12 +49,15 @@ def rows(n_rows=400, seed=0):
     }
 
 
-def context_of(columns, model=None, **options):
+SHOWS = Rule(shows=True)
+
+
+def context_of(columns, model=None, rule=HIDES, **options):
     source = source_of(columns, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = (model or cf.LinearRegression()).fit(source)
-    return model, source, build(model, source, FILES)
+    return model, source, build(model, source, FILES, rule=rule)
 
 
 def check(context, name):
@@ -181,8 +186,9 @@ def test_a_rare_reference_is_noted():
     columns = rows()
     city = columns["city"].copy()
     city[:3] = "Aare"
-    _, _, context = context_of({"x": columns["x"], "city": city, "y": columns["y"]})
-    assert "compared with Aare, which has 3 rows" in check(context, "Reference")["details"][0]
+    for rule, name in ((SHOWS, "Aare"), (HIDES, "(not shown)")):
+        _, _, context = context_of({"x": columns["x"], "city": city, "y": columns["y"]}, rule=rule)
+        assert f"compared with {name}, which has 3 rows" in check(context, "Reference")["details"][0]
     model = cf.LinearRegression(encoder=TableEncoder(reference="most frequent"))
     _, _, context = context_of({"x": columns["x"], "city": city, "y": columns["y"]}, model)
     assert check(context, "Reference")["level"] == "ok"
@@ -203,7 +209,9 @@ def test_five_hundred_levels_stay_below_one_megabyte_and_are_cut_with_a_count():
     n_rows = 10_000
     levels = np.array([f"a level with a long name, number {k}" for k in range(500)])
     columns = {f"c{j}": levels[rng.integers(0, 500, n_rows)] for j in range(2)}
-    _, _, context = context_of(columns | {"x": rng.normal(size=n_rows), "y": rng.normal(size=n_rows)}, size=5000)
+    _, _, context = context_of(
+        columns | {"x": rng.normal(size=n_rows), "y": rng.normal(size=n_rows)}, rule=SHOWS, size=5000
+    )
     page = render(context)
     assert len(page.encode()) < 1_000_000
     assert len(context["coefficients"]["rows"]) == 2 + 2 * 499

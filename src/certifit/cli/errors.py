@@ -20,6 +20,7 @@ import click
 
 from certifit.cli.signals import unwinding
 from certifit.data.harmless import visible
+from certifit.data.privacy import hiding, masked
 from certifit.report.text import one_line
 
 NOT_PROVEN, BAD_INPUT, DEFECT, INTERRUPTED = 1, 2, 3, 130
@@ -35,12 +36,13 @@ class Commands(click.Group):
             with contextlib.suppress(AttributeError, ValueError):
                 stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
         extra["standalone_mode"] = False
-        try:
-            code = super().main(args, "certifit", **extra)
-        except click.ClickException as error:
-            code = _usage(error)
-        except click.Abort:
-            code = INTERRUPTED
+        with hiding():
+            try:
+                code = super().main(args, "certifit", **extra)
+            except click.ClickException as error:
+                code = _usage(error)
+            except click.Abort:
+                code = INTERRUPTED
         is_process = sys.stdout is sys.__stdout__
         if code == INTERRUPTED and is_process:
             # Everything is closed and removed; taking the interpreter apart could last another half second.
@@ -109,7 +111,7 @@ OPTIONS = (
     (r"\bUse alpha > 0\b", "Use --smoothing above 0"),
     (r"\buse alpha near 1\b", "use --smoothing near 1"),
     (
-        r"Negative values in data passed to MultinomialNB \(input X\): (\S+)\. Counts are >= 0",
+        r"Negative values in data passed to MultinomialNB \(input X\): (.+?)\. Counts are >= 0",
         r"multinomial-nb reads counts, and a column holds \1. Leave it out (--columns), or use --model gaussian-nb",
     ),
 )
@@ -160,21 +162,21 @@ def _near(path: Path) -> str:
 
 def show(line: str) -> None:
     """One line on stdout, made safe for a terminal. What a command prints goes through here or through `say`."""
-    click.echo(visible(line))
+    click.echo(visible(masked(line)))
 
 
 def say(line: str) -> None:
-    """One line on stderr, made safe for a terminal."""
-    click.echo(visible(line), err=True)
+    """One line on stderr, made safe for a terminal; without cell values that are not shown."""
+    click.echo(visible(masked(line)), err=True)
 
 
 def _say_warning(message: Warning | str, *place: Any, **stream: Any) -> None:
-    say(one_line(f"Warning: {message}"))
+    say(one_line(masked(f"Warning: {message}")))
 
 
 def _fail(ctx: click.Context, message: str, code: int) -> int:
     command = ctx.invoked_subcommand
-    say(one_line(f"certifit{' ' + command if command else ''}: {message}"))
+    say(one_line(masked(f"certifit{' ' + command if command else ''}: {message}")))
     return code
 
 
@@ -184,5 +186,5 @@ def _usage(error: click.ClickException) -> int:
         return BAD_INPUT
     ctx = getattr(error, "ctx", None)
     path = ctx.command_path if ctx is not None else "certifit"
-    say(one_line(f"{path}: {error.format_message()} See {path} --help."))
+    say(one_line(masked(f"{path}: {error.format_message()} See {path} --help.")))
     return BAD_INPUT

@@ -3,12 +3,15 @@
 import json
 import shlex
 import textwrap
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
 
 from certifit.cli.errors import readable_file, show
 from certifit.cli.models import OFFSETS
+from certifit.cli.values import conceal_model, values_option
 from certifit.report.text import count, joined, number, plural, visible
 
 WIDTH = 100
@@ -21,22 +24,57 @@ MOST_WEIGHTS = 8
 @click.command(short_help="Show what a model file holds.")
 @click.argument("model")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
+@values_option
 def inspect(model: str, as_json: bool) -> int:
     """Show what MODEL holds: the fit, its columns, its certificate as it was written, the data it saw, digests.
 
     The file is read and checked as `predict` would; nothing in it is run and no data is needed.
     Whether the certificate is true is for `certifit verify MODEL DATA` to prove.
+    The file does not tell how many rows hold a level, so levels are only printed with --show-values.
     """
     path = readable_file(model, "a model file")
+    from certifit.data.privacy import rule
     from certifit.modelfile import inspect as look
 
     found = look(path)
+    if not rule().shows:
+        found = _printed(found, path)
     if as_json:
         show(json.dumps(found.to_dict(), allow_nan=False))
         return 0
     for line in [*_head(model, found), *_body(found), *_tail(model)]:
         show(line)
     return 0
+
+
+def _printed(found: Any, path: Path) -> Any:
+    """Without levels, and without labels of classes that are not known to have enough rows."""
+    from certifit.data.privacy import NOT_SHOWN, masked_deep
+
+    classes = None if found.classes is None else found.classes | {"labels": _printed_labels(found)}
+    encoder = found.encoder
+    if encoder is not None:
+        from certifit.modelfile import load
+
+        conceal_model(load(path))
+        reference = encoder["parameters"]["reference"]
+        named = {"reference": dict.fromkeys(reference, NOT_SHOWN)} if isinstance(reference, dict) else {}
+        encoder = encoder | {"parameters": encoder["parameters"] | named}
+    shown = {"coefficients": found.coefficients, "certificate": found.certificate, "classes": classes}
+    return replace(found, **masked_deep(shown | {"encoder": encoder}))
+
+
+def _printed_labels(found: Any) -> list[Any]:
+    from certifit.data.privacy import NOT_SHOWN, Rule, rare_label
+
+    labels = found.classes["labels"]
+    is_counted = found.data["sum_weight"] == found.data["n_rows"]
+    rows = found.classes["weights"] if is_counted and "weights" in found.classes else [0] * len(labels)
+    places = range(1, len(labels) + 1)
+    return [
+        label if Rule().may_print(n_rows) else rare_label(place, len(labels), NOT_SHOWN)
+        for label, n_rows, place in zip(labels, rows, places, strict=True)
+    ]
 
 
 def _head(model: str, found: Any) -> list[str]:

@@ -13,6 +13,7 @@ from certifit.cli.errors import readable_file, say
 from certifit.cli.offsets import offset_options, offsets_there
 from certifit.cli.paths import CSV_TYPES, PARQUET, Data, find_data, reading, reading_options, refuse_inside
 from certifit.cli.progress import Display
+from certifit.cli.values import conceal_model, values_option
 from certifit.report.text import joined, plural, visible
 
 N_FOLDS = 10  # of intervals from held-out rows
@@ -41,6 +42,7 @@ MOST_NUMBERS = 1 << 22  # probabilities that are held at a time
 @click.option("--proba", is_flag=True, help="Of classes: add a column p(LABEL) with the probability of each.")
 @offset_options
 @reading_options
+@values_option
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
 def predict(
     model: str,
@@ -72,6 +74,7 @@ def predict(
     from certifit.modelfile import load
 
     fitted = load(model_path)
+    conceal_model(fitted)
     _refuse_options(fitted, interval, proba, seen is not None)
     beside = offsets_there(fitted, found.names(), quiet, offset=offset, exposure=exposure)
     with Display(quiet or out == "-") as display:
@@ -323,11 +326,13 @@ def _refuse_output(out: str, *inputs: Path) -> None:
         raise ValueError(f"'{visible(path)}' is a folder. Give --out the name of a file.")
     if not path.absolute().parent.is_dir():
         raise ValueError(f"there is no folder '{visible(path.absolute().parent)}'. Make it, or choose another --out.")
-    is_special = path.exists() and not path.is_file()
-    if not is_special and not os.access(path.resolve().parent, os.W_OK):
-        where = visible(path.resolve().parent)
-        raise ValueError(f"'{where}' cannot be written: permission denied. Choose another --out.")
     if path.exists() and any(os.path.samefile(path, one) for one in inputs):
         raise ValueError(f"--out '{visible(path)}' is a file that is read here. Give --out another name.")
-    if not is_special and not out.lower().endswith((".csv", *PARQUET)):
+    is_special = path.exists() and not path.is_file()
+    if is_special:
+        return
+    if not out.lower().endswith((".csv", *PARQUET)):
         raise ValueError(f"--out '{visible(path)}' is neither CSV nor Parquet. End its name in .csv or .parquet.")
+    from certifit.data.writable import refuse_unwritable
+
+    refuse_unwritable(Path(os.path.realpath(path)).parent)

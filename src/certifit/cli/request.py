@@ -11,6 +11,7 @@ from certifit.cli.errors import NOT_PROVEN, say, show
 from certifit.cli.paths import Data, find_data, listed_names, reading, reading_options, refuse_inside
 from certifit.cli.progress import Display
 from certifit.cli.texts import Texts, text_options
+from certifit.cli.values import values_option
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -63,6 +64,7 @@ _AFTER: tuple[Callable[[Any], Any], ...] = (
         help="Excess over the best fit, relative, that counts as converged; of classes, in nats per row.",
     ),
     reading_options,
+    values_option,
     click.option("--quiet", "-q", is_flag=True, help="Print nothing but warnings and errors."),
 )  # fmt: skip
 
@@ -144,6 +146,7 @@ class Done:
 
 def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bool = False) -> int:
     """Scan, fit by `work`, write, print; the exit code. labels: the target may be text."""
+    from certifit.data.privacy import rule
     from certifit.report import folder
 
     replaced = folder.check(request.out)
@@ -154,8 +157,8 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
         display.step("reading types")
         done = work(display.watch(request.data.open(labels=labels, **request.roles)), display)
         display.step("writing the report")
-        facts = {"validation": done.validation, "selection": done.selection}
-        facts |= {} if done.positive is None else {"positive": done.positive}
+        facts: dict[str, Any] = {"validation": done.validation, "selection": done.selection}
+        facts |= {"show_values": rule().shows} | ({} if done.positive is None else {"positive": done.positive})
         data = request.data
         context = folder.write(
             request.out, done.model, done.source, data.shown, request.roles["weight"], data.scan, **facts

@@ -8,6 +8,7 @@ import click
 
 from certifit.cli.models import AUTO, KINDS, OFFSETS, Choice
 from certifit.cli.request import Request
+from certifit.data.privacy import printed_labels
 from certifit.data.tasks import CLASSES, QUANTITY, TASKS
 from certifit.report.text import joined, visible
 
@@ -86,7 +87,8 @@ def _settled(request: Request, choice: Choice, source: Any, **shared: bool) -> S
 
     _refuse_no_classes(source.target, label_counts(source))
     coded, classes = with_codes(source)
-    notes += [*_twins(classes), *_strays(classes)]
+    printed = printed_labels(label_counts(source))
+    notes += [*_twins(classes, printed), *_strays(classes, printed)]
     kinds_of = _column_kinds(request, coded)
     reads_words = request.texts.is_asked or choice.kind == AUTO or KINDS[choice.kind].counts
     texts = request.texts.chosen(kinds_of, source.names) if reads_words else []
@@ -97,7 +99,7 @@ def _settled(request: Request, choice: Choice, source: Any, **shared: bool) -> S
     if request.texts.names is None and not texts and (prose := [name for name in used if kinds_of[name] == "text"]):
         notes.append(f"Free text is not used: {joined(prose)}. To use its words, add --texts {','.join(prose)}.")
     rows = source if used == source.names else source.select(used)
-    positive = None if choice.positive is None else _positive(choice.positive, classes)
+    positive = None if choice.positive is None else _positive(choice.positive, classes, printed)
     encoder = request.encoder(rows.names, bool(texts))
     return Setting(rows, kinds, encoder, CLASSES, classes, positive, [*notes, *more])
 
@@ -127,7 +129,17 @@ def _task(choice: Choice, source: Any) -> tuple[str, list[str]]:
         raise ValueError(constant_target(source.target, found.constant))
     task = choice.recognised(found.name)
     is_doubtful = "--task" in found.sentence and task == found.name
-    return task, [found.sentence] if is_doubtful else []
+    return task, [_printed_sentence(found, source)] if is_doubtful else []
+
+
+def _printed_sentence(found: Any, source: Any) -> str:
+    """What the target is, without the one of two numbers that few rows hold."""
+    from certifit.data.privacy import rule
+    from certifit.data.target import label_counts
+
+    if found.name != CLASSES or all(rule().may_print(n_rows) for n_rows in label_counts(source).values()):
+        return str(found.sentence)
+    return f"{source.target!r} is one of two whole numbers: two classes. If it is a quantity, say so: --task quantity."
 
 
 def refuse_constant(model: Any) -> None:
@@ -182,13 +194,13 @@ def _refuse_no_classes(target: str, counts: Mapping[Any, int]) -> None:
         )
 
 
-def _twins(classes: Any) -> list[str]:
+def _twins(classes: Any, printed: Mapping[Any, str]) -> list[str]:
     """Labels that differ only by case or by spaces."""
     alike: dict[str, list[str]] = {}
     for label in classes.tolist():
         if isinstance(label, str):
             alike.setdefault(" ".join(label.split()).casefold(), []).append(label)
-    found = [" and ".join(map(repr, labels[:4])) for labels in alike.values() if len(labels) > 1]
+    found = [" and ".join(printed[one] for one in labels[:4]) for labels in alike.values() if len(labels) > 1]
     if not found:
         return []
     more = f" ({len(found) - 3} more)" if len(found) > 3 else ""
@@ -196,14 +208,20 @@ def _twins(classes: Any) -> list[str]:
     return [f"Labels that differ only by case or spaces are classes of their own: {shown}{more}. Were they meant so?"]
 
 
-def _strays(classes: Any) -> list[str]:
+def _strays(classes: Any, printed: Mapping[Any, str]) -> list[str]:
     """Texts among labels that are numbers."""
     labels = classes.tolist()
     words = [label for label in labels if isinstance(label, str) and not _is_number(label)]
     if not words or not isinstance(labels[0], str) or 2 * len(words) > len(labels):
         return []
-    what = f"{joined(words, 3)} {'is' if len(words) == 1 else 'are'} not"
+    shown = joined([_unquoted(word, word, printed) for word in words], 3)
+    what = f"{shown} {'is' if len(words) == 1 else 'are'} not"
     return [f"Most labels are numbers and {what}, so all are read as text. If that is no class, mend or remove it."]
+
+
+def _unquoted(label: Any, words: str, printed: Mapping[Any, str]) -> str:
+    """A label in words, where it is printed."""
+    return words if printed[label] == repr(label) else printed[label]
 
 
 def _is_number(label: str) -> bool:
@@ -214,14 +232,15 @@ def _is_number(label: str) -> bool:
     return True
 
 
-def _positive(wanted: str, classes: Any) -> Any:
+def _positive(wanted: str, classes: Any, printed: Mapping[Any, str]) -> Any:
     """The label that `wanted` spells."""
     labels = classes.tolist()
     if len(labels) != 2:
         raise click.UsageError(f"--positive is for two classes, and the target has {len(labels)}.")
     found = {spelt(label): label for label in labels}
     if wanted not in found and wanted.lower() not in found:
-        raise click.UsageError(f"--positive is one of {' and '.join(found)}. Got {wanted!r}.")
+        shown = [_unquoted(label, words, printed) for words, label in found.items()]
+        raise click.UsageError(f"--positive is one of {' and '.join(shown)}. Got {wanted!r}.")
     return found.get(wanted, found.get(wanted.lower()))
 
 

@@ -9,6 +9,7 @@ from certifit.cli.offsets import offset_options, offset_roles
 from certifit.cli.paths import find_data, reading, reading_options
 from certifit.cli.predict import matched
 from certifit.cli.progress import Display
+from certifit.cli.values import conceal_model, values_option
 from certifit.report.text import count, joined
 
 
@@ -19,6 +20,7 @@ from certifit.report.text import count, joined
 @click.option("--weight", metavar="NAME", help="Column of row weights, when the fit had one.")
 @offset_options
 @reading_options
+@values_option
 @click.option("--exact", is_flag=True, help="Prove it in ball arithmetic: right to the last rounding, and slower.")
 @click.option(
     "--most-minutes", type=float, default=10.0, show_default=True, help="Refuse an exact proof expected to take longer."
@@ -47,6 +49,7 @@ def verify(
     from certifit.modelfile import verify as check
 
     fitted = load(model_path)
+    conceal_model(fitted)
     if weight is None and fitted.data_["sum_weight"] != fitted.data_["n_rows"]:
         raise ValueError("the fit had row weights. Name their column with --weight NAME.")
     own = getattr(fitted, "target_name_", None)  # a model of rows alone has none

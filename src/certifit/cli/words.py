@@ -297,7 +297,8 @@ def _coefficients(context: dict[str, Any]) -> list[str]:
         head, cells = head[:2], [row[:2] for row in cells]
     widths = [max(len(row[j]) for row in [head, *cells]) for j in range(len(head))]
     shown = [_row(row, widths) for row in [head, *cells]]
-    said = [note for note in table["notes"] if CHOSEN in note] + ([] if table["reason"] is None else [table["reason"]])
+    said = [f"{one['column']}: {one['words']}." for one in table["pooled"]]
+    said += [note for note in table["notes"] if CHOSEN in note] + ([] if table["reason"] is None else [table["reason"]])
     return shown + [line for sentence in said for line in ("", *_wrapped(sentence))]
 
 
@@ -336,7 +337,9 @@ def _warnings(context: dict[str, Any], levels: list[str]) -> list[list[str]]:
 
 
 def _wrapped(words: str, label: str = "  ") -> list[str]:
-    return textwrap.wrap(text.visible(words), WIDTH, initial_indent=label, subsequent_indent=" " * len(label))
+    return textwrap.wrap(
+        text.visible(words), WIDTH, break_on_hyphens=False, initial_indent=label, subsequent_indent=" " * len(label)
+    )
 
 
 def _files(context: dict[str, Any], out: str, replaced: list[str]) -> list[str]:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from certifit.data.columns import Array, Bits
 from certifit.data.labels import codes_of, label_column
 from certifit.data.offsets import added, refuse_no_exposure
+from certifit.data.privacy import cell
 from certifit.data.roles import Roles, features
 from certifit.data.source import Block, Source, block_rows
 
@@ -113,7 +114,7 @@ class ArrowSource(Source):
         )
         if weight is not None and (weight < 0).any():
             at = int(np.flatnonzero(weight < 0)[0])
-            raise ValueError(f"Weight {self.weight!r} is negative at {self.place(first_row + at)}: {weight[at]:g}.")
+            raise ValueError(f"Weight {self.weight!r} is negative at {self.place(first_row + at)}: {cell(weight[at])}.")
         if exposure is not None:
             refuse_no_exposure(exposure, f"Exposure {self.exposure!r}", lambda at: self.place(first_row + at))
         group = None if self.group is None else group_keys(table.column(self.group))

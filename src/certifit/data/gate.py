@@ -23,6 +23,7 @@ from certifit.data.frames import frame_table, is_frame
 from certifit.data.kinds import refuse_kinds
 from certifit.data.labels import coded, read_labels, with_codes
 from certifit.data.offsets import checked_offset
+from certifit.data.privacy import cell
 from certifit.data.source import Block, Memory, Source
 from certifit.runtime import core, n_threads
 
@@ -369,7 +370,7 @@ def checked_weight(sample_weight: Any, n_rows: int) -> Array:
         raise ValueError(f"sample_weight has {len(weight)} entries but X has {n_rows} rows.")
     if (weight < 0).any():
         row = int(np.flatnonzero(weight < 0)[0])
-        raise ValueError(f"sample_weight must be >= 0. Row {row} is negative: {weight[row]:g}.")
+        raise ValueError(f"sample_weight must be >= 0. Row {row} is negative: {cell(weight[row])}.")
     if not (weight > 0).any():
         raise ValueError("sample_weight is zero for every row: no row is left to fit.")
     return np.ascontiguousarray(weight)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from certifit.data.columns import Array
+from certifit.data.privacy import cell
 from certifit.data.source import Block, Source
 
 NO_CLASS = -1.0  # the code of a row of weight 0 whose class no other row has
@@ -46,7 +47,8 @@ def places_among(known: Array, labels: Sequence[Any]) -> Array:
     places = {label: k for k, label in enumerate(known.tolist())}
     new = [label for label in labels if label not in places]
     if new:
-        raise ValueError(f"y has labels {new[:10]} that are not among the classes {known.tolist()[:10]}.")
+        shown, among = cell(str(new[:10])), cell(str(known.tolist()[:10]))
+        raise ValueError(f"y has labels {shown} that are not among the classes {among}.")
     return np.array([places[label] for label in labels], dtype=np.float64)
 
 
@@ -106,7 +108,8 @@ def one_type(values: Array) -> Array:
         return values  # texts stay as they came, and so do predictions
     if found.dtype.kind not in "biuf" or found.ndim != 1:
         raise ValueError(
-            f"Unknown label type: labels must be text, whole numbers (of 64 bits) or flags. Got {values[0]!r}."
+            "Unknown label type: labels must be text, whole numbers (of 64 bits) or flags. "
+            f"Got {cell(repr(values[0]))}."
         )
     return found
 
@@ -116,7 +119,8 @@ def _unique(values: Array) -> tuple[Array, Array]:
         try:
             encoded = pa.array(values.tolist(), pa.large_string()).dictionary_encode()
         except UnicodeEncodeError as error:
-            raise ValueError(f"Label {error.object!r} holds half a surrogate pair, which is no text.") from None
+            label = cell(repr(error.object))
+            raise ValueError(f"Label {label} holds half a surrogate pair, which is no text.") from None
         names = np.array(encoded.dictionary.to_pylist(), dtype=object)
         order = np.argsort(names.astype(str), kind="stable")
         place = np.empty(len(order), dtype=np.int64)
@@ -143,12 +147,12 @@ def _refuse_floats(values: Array) -> None:
     """Refuse fractions, and numbers so large that not every whole one is a float64: some may be equal now."""
     for value in values[values != np.floor(values)][:1]:
         raise ValueError(
-            f"Unknown label type: continuous. y holds {value}, a number on a scale; labels are text, whole numbers or "
-            "flags. Use a regressor, or convert y."
+            f"Unknown label type: continuous. y holds {cell(str(value))}, a number on a scale; labels are text, whole "
+            "numbers or flags. Use a regressor, or convert y."
         )
     for value in values[np.abs(values.astype(np.float64)) > 2.0**53][:1]:
         raise ValueError(
-            f"y holds {value:g}, too large a label for float64. Give labels as text or as 64-bit integers."
+            f"y holds {cell(value)}, too large a label for float64. Give labels as text or as 64-bit integers."
         )
 
 
@@ -245,6 +249,7 @@ def codes_of(column: pa.Array, classes: Array) -> Array:
     encoded = column.dictionary_encode()
     labels, places = encoded.dictionary.to_pylist(), {label: k for k, label in enumerate(classes.tolist())}
     if labels and isinstance(labels[0], str) != isinstance(classes.tolist()[0], str):
-        raise ValueError(f"Labels are {labels[:3]}, and those of the fit {classes.tolist()[:3]}: text and numbers.")
+        shown, of_fit = cell(str(labels[:3])), cell(str(classes.tolist()[:3]))
+        raise ValueError(f"Labels are {shown}, and those of the fit {of_fit}: text and numbers.")
     codes = np.array([places.get(label, NO_CLASS) for label in labels], dtype=np.float64)
     return np.asarray(codes[encoded.indices.to_numpy()])

@@ -14,6 +14,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.labels import is_missing
+from certifit.data.privacy import cell
 
 
 def checked_offset(offset: Any, exposure: Any, n_rows: int) -> Array | None:
@@ -37,7 +38,7 @@ def refuse_no_exposure(exposure: Array, name: str, place: Callable[[int], str]) 
     if (exposure > 0).all():
         return
     at = int(np.flatnonzero(~(exposure > 0))[0])
-    raise ValueError(f"{name} must be > 0. It is {exposure[at]:g} at {place(at)}. Remove rows without exposure.")
+    raise ValueError(f"{name} must be > 0. It is {cell(exposure[at])} at {place(at)}. Remove rows without exposure.")
 
 
 def _numbers(values: Any, name: str, n_rows: int) -> Array:
@@ -62,8 +63,8 @@ def _numbers(values: Any, name: str, n_rows: int) -> Array:
 
 def _of_objects(values: Array, name: str) -> Array:
     """Python numbers as an array of numbers; what is missing becomes NaN."""
-    cells = values.tolist()
-    for row, cell in enumerate(cells):
-        if not is_missing(cell) and (not isinstance(cell, Number) or isinstance(cell, complex)):
-            raise TypeError(f"{name} must be numbers. It is {cell!r} at row {row}.")
-    return np.array([np.nan if is_missing(cell) else float(cell) for cell in cells])
+    items = values.tolist()
+    for row, item in enumerate(items):
+        if not is_missing(item) and (not isinstance(item, Number) or isinstance(item, complex)):
+            raise TypeError(f"{name} must be numbers. It is {cell(repr(item))} at row {row}.")
+    return np.array([np.nan if is_missing(item) else float(item) for item in items])

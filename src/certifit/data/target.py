@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from certifit.data.labels import LabelSet
+from certifit.data.privacy import cell, conceal, quoted_labels
 from certifit.data.source import Block, Source
 from certifit.data.tasks import CLASSES, COUNTS, POSITIVE, QUANTITY
 
@@ -76,7 +77,7 @@ def task_of(source: Source) -> Task:
 def _task_of_text(name: str, values: set[Any]) -> Task:
     words = sorted(value for value in values if not _is_number(value))
     if len(values) > MOST_CODES and 2 * len(words) < len(values):
-        shown = ", ".join(map(repr, words[:3])) + (", ..." if len(words) > 3 else "")
+        shown = cell(", ".join(map(repr, words[:3])) + (", ..." if len(words) > 3 else ""))
         return Task(QUANTITY, f"{name} is numbers but for {shown}: taken as a quantity. Mend or remove those rows.")
     return Task(CLASSES, f"{name} is text: its values are classes.")
 
@@ -183,7 +184,9 @@ def label_counts(source: Source) -> dict[Any, int]:
     """Rows of every label of a scan, labels sorted: one pass over the target alone, once a source."""
     column = source.target_column()
     found = source.remembered("label counts", lambda: column.reduce(_Tally.finder(column)))
-    return {label: found.rows[label] for label in sorted(found.rows)}
+    rows = {label: found.rows[label] for label in sorted(found.rows)}
+    conceal(quoted_labels(rows))
+    return rows
 
 
 @dataclass(frozen=True)

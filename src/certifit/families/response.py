@@ -31,6 +31,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from certifit.data.columns import Array
+from certifit.data.privacy import cell
 from certifit.families.links import Link, link_of
 
 
@@ -129,7 +130,8 @@ class Response(ABC):
         if len(bad):
             row = int(bad[0])
             raise ValueError(
-                f"Family {self.name!r} needs {name} {self.legal}. Row {row + first_row} is {y[row]:g}. {self.instead}"
+                f"Family {self.name!r} needs {name} {self.legal}. Row {row + first_row} is {cell(y[row])}. "
+                f"{self.instead}"
             )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import expit, xlogy
 
 from certifit.data.columns import Array
+from certifit.data.privacy import cell
 from certifit.families.deviances import exponential_excess, shares
 
 
@@ -82,7 +83,7 @@ class ScoreLoss(ABC):
         bad = np.flatnonzero(~self.is_legal(y))
         if len(bad):
             row = int(bad[0])
-            raise ValueError(f"{name} must be {self.legal} for {self.name}. Row {row + first_row} is {y[row]:g}.")
+            raise ValueError(f"{name} must be {self.legal} for {self.name}. Row {row + first_row} is {cell(y[row])}.")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from certifit.certificates.likelihood import certify_counts
 from certifit.data.cells import Cells
 from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment
 from certifit.data.gate import refuse_nonfinite
+from certifit.data.privacy import cell
 from certifit.data.source import Block, Memory, Source
 from certifit.models.classifier import pieces_of
 from certifit.models.generative_classifier import checked_priors
@@ -208,7 +209,7 @@ class MultinomialNB(CountNB):
         counts = cell_counts(source, cells)
         if counts.lowest < 0:
             raise ValueError(
-                f"Negative values in data passed to MultinomialNB (input X): {counts.lowest:g}. Counts are >= 0."
+                f"Negative values in data passed to MultinomialNB (input X): {cell(counts.lowest)}. Counts are >= 0."
             )
         return counts
 

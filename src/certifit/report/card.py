@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from certifit.report import class_tables, tables, text
+from certifit.report.holds import holds_words, privacy_words
 from certifit.report.page import environment
 
 # What Markdown (GitHub's too: tables, strike-through, mathematics, mentions) may read as markup.
@@ -47,6 +48,8 @@ def card(context: dict[str, Any]) -> str:
         **context,
         level=text.number(100 * (table or context["classes"])["level"]),
         share=None if context["validation"] is None else context["validation"]["share"],
+        privacy=privacy_words(context),
+        holds_words=holds_words(context),
         task="regression" if context["classes"] is None else "classification",
         shown=tables.coefficient_rows(rows),
         class_leaders=class_tables.leader_rows(context),

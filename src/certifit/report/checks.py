@@ -80,7 +80,7 @@ def _constant(context: Table) -> Table:
 def _is_constant(column: Table) -> bool:
     if column["reason"] is not None:
         return str(column["reason"]).startswith(("it is constant", "it holds no value"))
-    return column["kind"] != "set aside" and column["low"] is not None and column["low"] == column["high"]
+    return bool(column["constant"])
 
 
 def _repeated(context: Table) -> Table | None:

@@ -11,18 +11,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from certifit.data.cells import ByLabel, mixed
+from certifit.data.cells import ByLabel
 from certifit.data.columns import Array
 from certifit.data.labels import with_codes
 from certifit.data.source import Block, Source, rows_where
 from certifit.report.class_information import are_flags, of_levels, of_numbers
+from certifit.report.drawn import Drawn, drawn_rows, share_drawn
 from certifit.report.moments import Moments
 from certifit.report.passes import Seen
 from certifit.statistics.cell_sums import CellMoments, cell_moments
-
-# Rows and numbers of the sample.
-MOST_ROWS, MOST_NUMBERS = 20_000, 4_000_000
-_SEED = 21
 
 
 @dataclass(frozen=True)
@@ -36,10 +33,8 @@ class Sample:
     @staticmethod
     def of(block: Block, share: float) -> "Sample":
         """A share of the rows of a block that have a class and weight."""
-        numbers = np.arange(block.first_row, block.first_row + block.n_rows, dtype=np.uint64)
         codes = np.zeros(0) if block.y is None else block.y
-        kept = (codes >= 0) & ((mixed(numbers, _SEED) >> np.uint64(11)) < np.uint64(share * 2.0**53))
-        kept &= True if block.weight is None else block.weight > 0
+        kept = (codes >= 0) & drawn_rows(block.first_row, block.n_rows, block.weight, share)
         rows = rows_where(block.X, kept)
         X = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
         weight = None if block.weight is None else block.weight[kept]
@@ -114,7 +109,7 @@ def survey(model: Any, source: Source, positive: Any = None) -> tuple[Seen, ByCl
     ends = None if encoder is not None else encoded.reduce(Ends.of)
     sample = _sample(encoded, encoder, int(coded.n_rows.sum()))
     own = sample if basis is None else replace(sample, X=np.asarray(basis.apply(sample.X)))
-    return _seen(coded, ends), ByClass(classes, positive_of(classes, positive), coded, fitted, sample, own)
+    return _seen(coded, ends, sample), ByClass(classes, positive_of(classes, positive), coded, fitted, sample, own)
 
 
 def _sample(encoded: Source, encoder: Any, n_rows: int) -> Sample:
@@ -122,8 +117,7 @@ def _sample(encoded: Source, encoder: Any, n_rows: int) -> Sample:
     kinds = ["number"] if encoder is None else [kind.kind for kind in encoder.columns_]
     if not {"number", "date"}.intersection(kinds):
         return Sample(np.zeros((0, encoded.n_features)), np.zeros(0, dtype=np.int64), None)
-    share = min(1.0, MOST_ROWS / n_rows, MOST_NUMBERS / (n_rows * encoded.n_features))
-    return encoded.reduce(partial(Sample.of, share=share))
+    return encoded.reduce(partial(Sample.of, share=share_drawn(n_rows, encoded.n_features)))
 
 
 def positive_of(classes: Array, positive: Any = None) -> int | None:
@@ -163,7 +157,7 @@ class Ends:
         return Ends(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
 
 
-def _seen(coded: CellMoments, ends: Ends | None) -> Seen:
+def _seen(coded: CellMoments, ends: Ends | None, sample: Sample) -> Seen:
     mass = float(coded.weights.sum())
     share = (coded.weights / mass)[:, None]
     nothing = np.full(coded.means.shape[1], np.nan)
@@ -174,4 +168,6 @@ def _seen(coded: CellMoments, ends: Ends | None) -> Seen:
         low=nothing if ends is None else ends.low,
         high=nothing if ends is None else ends.high,
     )
-    return Seen(n_rows=int(coded.n_rows.sum()), mass=mass, columns=columns)
+    drawn = Drawn()
+    drawn.add_rows(sample.X)
+    return Seen(n_rows=int(coded.n_rows.sum()), mass=mass, columns=columns, drawn=drawn)

@@ -62,7 +62,7 @@ def deciding_lists(context: Table) -> list[Table]:
         return []
     sizes = {one["label"]: one["rows"] for one in context["data"]["target"]["classes"]}
     order = sorted(range(len(deciding["labels"])), key=lambda k: -sizes.get(deciding["labels"][k], 0))
-    return [_list(deciding, k) for k in sorted(order[:MOST_LISTS])]
+    return [one for k in sorted(order[:MOST_LISTS]) if (one := _list(deciding, k))["rows"]]
 
 
 def _list(deciding: Table, k: int) -> Table:
@@ -71,7 +71,9 @@ def _list(deciding: Table, k: int) -> Table:
     if deciding["what"] == "words":
         columns["times"] = aligned([_times(row["log_odds"][k]) for row in rows])
         columns["here"] = aligned([text.count(row["count"][k]) for row in rows])
-        columns["elsewhere"] = aligned([text.count(sum(row["count"]) - row["count"][k]) for row in rows])
+        columns["elsewhere"] = aligned(
+            [text.count(sum(n or 0 for n in row["count"]) - row["count"][k]) for row in rows]
+        )
     else:
         columns["change"] = aligned([_signed(row["evidence"][k]) for row in rows])
         columns["ratio"] = aligned([_ratio(row["evidence"][k]) for row in rows])

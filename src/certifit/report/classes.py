@@ -34,7 +34,18 @@ def class_facts(fit: Fit) -> Table | None:
     leaders = (fit.validation or {}).get("rows", [])
     rows, shares = (next((row["classes"] for row in leaders if row[key]), None) for key in ("is_chosen", "is_baseline"))
     rows = class_training(fit.model, fit.source) if rows is None else rows
-    return judged(rows, fit.by_class.positive, fit.level, shares)
+    facts = judged(rows, fit.by_class.positive, fit.level, shares, fit.printed.labels)
+    return facts if fit.seen.mass == fit.seen.n_rows else _with_printed_masses(fit, facts)
+
+
+def _with_printed_masses(fit: Fit, facts: Table) -> Table:
+    """Sums of weights that may be of one row, to three digits."""
+    masses = ((facts["rows"], ("rows", "predicted")), (facts["pairs"], ("rows",)))
+    for rows, keys in (*masses, (facts["calibration"]["bins"], ("count",))):
+        for row in rows:
+            row |= {key: fit.printed_mass(row[key]) for key in keys}
+    matrix = facts["matrix"]
+    return facts | {"matrix": matrix | {key: fit.printed_mass(matrix[key]) for key in ("counts", "rows")}}
 
 
 def validation_table(fit: Fit) -> Table | None:
@@ -57,13 +68,17 @@ def _with_scores(row: Table, fit: Fit) -> Table:
 
 
 def judged(
-    rows: ClassValidation, positive: int | None, level: float = 0.95, shares: ClassValidation | None = None
+    rows: ClassValidation,
+    positive: int | None,
+    level: float = 0.95,
+    shares: ClassValidation | None = None,
+    printed: list[str] | None = None,
 ) -> Table:
     """Everything that is measured of predicted probabilities. positive: the place of one of two classes.
 
-    shares: the same rows, predicted from the shares of the classes among others.
+    shares: the same rows, predicted from the shares of the classes among others. printed: names of the classes.
     """
-    labels = [str(label) for label in rows.classes.tolist()]
+    labels = [str(label) for label in rows.classes.tolist()] if printed is None else printed
     size = rows.matrix.counts.sum(axis=1)
     order = np.argsort(-size, kind="stable")
     facts: Table = {
@@ -83,7 +98,7 @@ def judged(
         "cuts": [] if positive is None else _cuts(rows, positive),
     }
     ranked = _ranked(rows, positive, order, level)
-    facts["rows"] = _class_rows(rows, ranked, level)
+    facts["rows"] = _class_rows(rows, labels, ranked, level)
     facts["curves"] = _curves(rows, labels, ranked, order)
     return facts | {"sentences": _sentences(facts)}
 
@@ -153,7 +168,7 @@ def _ranked(rows: ClassValidation, positive: int | None, order: Array, level: fl
     return found
 
 
-def _class_rows(rows: ClassValidation, ranked: dict[int, Table], level: float) -> list[Table]:
+def _class_rows(rows: ClassValidation, labels: list[str], ranked: dict[int, Table], level: float) -> list[Table]:
     """One row a class."""
     total, predicted = rows.matrix.n, rows.matrix.counts.sum(axis=0)
     found = []
@@ -161,7 +176,7 @@ def _class_rows(rows: ClassValidation, ranked: dict[int, Table], level: float) -
         rates = {name: _estimate(own[key]) for name, key in RATES.items()}
         rank = ranked.get(k, {"auc": None, "average_precision": None})
         size = {"rows": own["rows"], "share": own["rows"] / total, "predicted": predicted[k]}
-        found.append({"label": str(own["label"])} | size | rates | rank)
+        found.append({"label": labels[k]} | size | rates | rank)
     return found
 
 

@@ -1,13 +1,16 @@
 """The coefficients as rows of a table, with what belongs together: the levels of a category."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 from scipy import linalg, special
 
+from certifit.data.privacy import FEWEST
 from certifit.report import text
 from certifit.report.facts import Fit, Table
 from certifit.report.passes import Seen
+from certifit.report.printed import pooled_words
 
 CHOSEN = (
     "on these rows. After a choice p-values are too small and intervals too narrow; rows that had no part in it give "
@@ -26,7 +29,7 @@ def coefficient_facts(fit: Fit) -> Table | None:
     model, level, weights = fit.model, fit.level, fit.weights
     if weights is None:
         return None
-    names = [str(name) for name in model.column_names_]
+    names = fit.printed.columns
     rows: list[Table] = [{"name": name, "estimate": float(value)} for name, value in zip(names, weights, strict=True)]
     if fit.has_intercept:
         rows.insert(0, {"name": "intercept", "estimate": fit.intercept})
@@ -49,19 +52,43 @@ def coefficient_facts(fit: Fit) -> Table | None:
     if getattr(model, "basis_", None) is None:
         _add_effects(own, fit.seen)
         groups = _name_columns(fit, own)
+    hidden, pooled = _not_printed(fit, rows, groups)
     return {
         "level": level,
         "has_inference": summary is not None,
         "has_intervals": fit.inference is not None,
-        "reason": why_no_inference(fit) if summary is None else _undetermined(summary),
+        "reason": why_no_inference(fit) if summary is None else _undetermined(summary, fit),
         "law": "t" if summary is None else summary.inference.law,
         "ratio": RATIOS.get(fit.link or ""),
         "notes": notes,
         "robust": robust,
         "chosen": _chosen(own) if fit.kind.is_sparse else None,
-        "rows": rows,
+        "rows": [row for row in rows if id(row) not in hidden],
         "groups": groups,
+        "pooled": pooled,
     }
+
+
+def _not_printed(fit: Fit, rows: list[Table], groups: list[Table]) -> tuple[set[int], list[Table]]:
+    """Rows of levels and words that too few rows hold, by id, and what stands for them, one entry per column.
+
+    Where the reference level is such a one, the intercept may be the target of its row.
+    """
+    own = rows[len(rows) - len(fit.printed.columns) :]
+    rare = [row for row, is_rare in zip(own, fit.printed.is_rare, strict=True) if is_rare]
+    counts = Counter(row["column"] or row["name"] for row in rare)
+    words = {column: pooled_words(n, _NOUNS[fit.is_text(column)]) for column, n in counts.items()}
+    pooled = [{"column": column, "n": n, "words": words[column]} for column, n in counts.items()]
+    hidden = {id(row) for row in rare}
+    compared = [group["column"] for group in groups if group["is_reference_rare"]]
+    if fit.has_intercept and compared:
+        hidden.add(id(rows[0]))
+        why = f"not shown: fewer than {FEWEST} rows hold the reference level of {text.joined(compared, 3)}"
+        pooled.insert(0, {"column": "intercept", "n": 1, "words": f"{why} (--reference most-frequent takes another)"})
+    return hidden, pooled
+
+
+_NOUNS = {False: "level", True: "word"}
 
 
 def _note_on_choice(fit: Fit) -> list[str]:
@@ -140,11 +167,12 @@ def _chosen(rows: list[Table]) -> Table:
     }
 
 
-def _undetermined(summary: Any) -> str | None:
+def _undetermined(summary: Any, fit: Fit) -> str | None:
     """Which coefficients have no p-values, where others have them."""
     names = [row["name"] for row in summary.to_dict()["coefficients"] if not row.get("determined", True)]
     if not names:
         return None
+    names = list(dict.fromkeys(map(fit.printed.mask, names)))
     return (
         f"The data do not determine the coefficients of {text.joined(names, 8)}: these columns repeat each other, so "
         "what stands there is one choice among many, without p-values. All other coefficients have theirs. To have "
@@ -203,9 +231,10 @@ def _name_columns(fit: Fit, rows: list[Table]) -> list[Table]:
         for row in own:
             row["column"] = kind.name
         if kind.kind == "level" and own:
-            for row, name in zip(own, made, strict=True):
-                row["level"] = name.removeprefix("=") if name.startswith("=") else None
-            groups.append(_group(fit, kind, slice(first, first + len(made))))
+            place = slice(first, first + len(made))
+            for row, name, is_rare in zip(own, made, fit.printed.is_rare[place], strict=True):
+                row["level"] = name.removeprefix("=") if name.startswith("=") and not is_rare else None
+            groups.append(_group(fit, kind, place))
         first += len(made)
     return groups
 
@@ -220,11 +249,14 @@ def _group(fit: Fit, kind: Any, place: slice) -> Table:
     mean = float(share @ b)
     with np.errstate(over="ignore"):
         variance = float(share @ (b - mean) ** 2 + (1 - share.sum()) * mean**2)
+    reference, is_rare = fit.printed.reference(kind, fit.model.encoder_.survey_.columns[kind.name])
     f, p = _joint_test(fit.inference, place) if fit.inference is not None else (None, None)
     return {
         "column": kind.name,
-        "reference": kind.reference,
-        "reference_rows": abs(round(float(fit.seen.mass * (1 - share.sum())), 6)),
+        "reference": reference,
+        "is_reference_rare": is_rare,
+        "n_pooled": int(fit.printed.is_rare[place].sum()),
+        "reference_rows": fit.printed_mass(abs(round(float(fit.seen.mass * (1 - share.sum())), 6))),
         "n_levels": len(b) + 1,
         "effect": float(np.sqrt(max(variance, 0.0))),
         "f": f,

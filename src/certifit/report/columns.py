@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from certifit.data.columns import Array
 from certifit.report.facts import Fit, Table
 from certifit.report.moments import Moments
 
@@ -14,7 +15,7 @@ MOST_LEVELS = 20
 NOT_ALONE = ("text",)
 BLANK = dict.fromkeys(
     ("type", "distinct", "mean", "sd", "low", "high", "first", "last", "reference", "reason", "alone")
-) | {"missing": 0, "levels": []}
+) | {"missing": 0, "levels": [], "constant": False}
 
 
 def column_facts(fit: Fit) -> list[Table]:
@@ -34,7 +35,9 @@ def column_facts(fit: Fit) -> list[Table]:
 def _of_array(name: str, j: int, fit: Fit) -> Table:
     columns = fit.seen.columns
     found = {"name": name, "kind": "number", "mean": columns.mean[j], "sd": columns.sd[j]}
-    return BLANK | found | {"low": columns.low[j], "high": columns.high[j], "alone": _alone("number", [j], fit)}
+    low, high = _ends(fit, fit.seen.drawn.values(j), columns.low[j], columns.high[j], fit.seen.n_rows)
+    is_constant = bool(columns.low[j] == columns.high[j])
+    return BLANK | found | {"low": low, "high": high, "constant": is_constant, "alone": _alone("number", [j], fit)}
 
 
 def _of_table(kind: Any, surveyed: Any, places: range, fit: Fit) -> Table:
@@ -46,16 +49,47 @@ def _of_table(kind: Any, surveyed: Any, places: range, fit: Fit) -> Table:
         "type": facts["type"],
         "missing": facts["missing"],
         "distinct": facts.get("distinct"),
-        "levels": [[level, weight / fit.seen.mass] for level, weight in facts.get("levels", [])[:MOST_LEVELS]],
-        "reference": getattr(kind, "reference", None),
+        "levels": _levels(fit, kind, surveyed),
+        "reference": fit.printed.reference(kind, surveyed)[0] if kind.kind == "level" else None,
         "reason": getattr(kind, "reason", None),
         "alone": _alone(kind.kind, list(places), fit) if places else None,
     }
-    if facts["family"] == "date":
-        found |= {"first": _day(own.get("min")), "last": _day(own.get("max"))}
-    elif own:
-        found |= {"mean": own["mean"], "sd": own["sd"], "low": own["min"], "high": own["max"]}
+    if own:
+        found |= _numbers(kind, surveyed, own, places, fit)
     return BLANK | found
+
+
+def _numbers(kind: Any, surveyed: Any, own: Table, places: range, fit: Fit) -> Table:
+    """Range, mean and spread of a number; the range of days of a date. Those of few rows would tell their values."""
+    rule, n_rows = fit.printed.rule, surveyed.count
+    low, high = own["min"], own["max"]
+    if kind.kind != "flag":
+        place = kind.parts.index("days") if "days" in getattr(kind, "parts", ()) else 0
+        values = fit.seen.drawn.values(places[place]) if places else np.zeros(0)
+        fills = kind.record()[1] if surveyed.missing else []
+        values = values[values != fills[place]] if fills else values  # gaps, where rows were drawn after filling
+        low, high = _ends(fit, values, low, high, n_rows)
+    if surveyed.family == "date":
+        return {"first": _day(low, rule.shows), "last": _day(high, rule.shows)}
+    moments = {"mean": own["mean"], "sd": own["sd"]} if rule.may_print(n_rows) else {}
+    return moments | {"low": low, "high": high}
+
+
+def _ends(fit: Fit, values: Array, low: float, high: float, n_rows: int) -> tuple[float | None, float | None]:
+    """The printed range. A constant is held by all rows."""
+    if low == high:
+        return (low, high) if fit.printed.rule.may_print(n_rows) else (None, None)
+    return fit.printed.rule.ends(values, low, high)
+
+
+def _levels(fit: Fit, kind: Any, surveyed: Any) -> list[list[Any]]:
+    """The most frequent levels that enough rows hold, with their shares; none of an identifier."""
+    texts, rule = surveyed.texts, fit.printed.rule
+    if texts is None or not (rule.shows or kind.kind == "level" or texts.distinct == 1):
+        return []
+    shown = [(level, mass) for level, mass in (texts.counts or {}).items() if rule.may_print(texts.rows_of(level))]
+    often = sorted(shown, key=lambda item: (-item[1], item[0]))[:MOST_LEVELS]
+    return [[level, float(mass) / fit.seen.mass] for level, mass in often]
 
 
 def _alone(kind: str, places: list[int], fit: Fit) -> float | None:
@@ -77,10 +111,11 @@ def _explained(kind: str, places: list[int], n_rows: int, moments: Moments) -> f
     return max(1 - (1 - found) * (n_rows - 1) / left, 0.0)
 
 
-def _day(days: float | None) -> str | None:
+def _day(days: float | None, is_exact: bool) -> str | None:
+    """A day, or its month: a day may be that of one row."""
     if days is None or not np.isfinite(days):
         return None
     try:
-        return (date(1970, 1, 1) + timedelta(days=int(np.floor(days)))).isoformat()
+        return (date(1970, 1, 1) + timedelta(days=int(np.floor(days)))).isoformat()[: 10 if is_exact else 7]
     except OverflowError:
         return None

@@ -2,7 +2,7 @@
 
 The page, report.json, the model card and the pictures are all made from it, so they cannot tell different numbers.
 
-format        "certifit report"; version of this list of keys, 3; certifit: version of the package
+format        "certifit report"; version of this list of keys, 4; certifit: version of the package
 files         data, paths, scan, bad_rows: what was read and how; model, report, card, coefficients, deciding,
               selection (the last three or None): names as a reader types them; weight, offset,
               exposure: their columns or None
@@ -11,14 +11,16 @@ figures       the pictures, in order [{name, section, title, caption, descriptio
 answer        the result in a few sentences
 model         kind, words, minimised (the size that the proof speaks of), objective, target, intercept, alpha (None
               without a penalty), parameters, basis, n_features, n_columns, made (what they became, in words),
-              n_nonzero, is_sparse, monomials
+              n_nonzero, is_sparse, holds (what the model file holds of the data, in words), monomials
 data          named (columns came with names), is_table, n_rows, mass (sum of weights), weighted,
               skipped (bad rows) and checksummed (None when not a file), notes, file_notes: sentences,
+              shows_values (else values that fewer than `fewest` rows hold are not here: see data/privacy.py),
               target {name, mean, sd, low, high (None for classes), classes (None, or [{label, rows, share}])},
               columns [{name, kind: number | flag | levels | date | text | set aside, type, missing, distinct, mean,
-              sd, low, high, first, last (dates), levels [[level, share of rows]],
-              reference, reason (why set aside), alone (share of the variance of the target that it explains by
-              itself; for classes, of the uncertainty about the class that it removes)}]
+              sd, low, high, first, last (dates; low to last are 5 and 95 % quantiles, by month, unless shows_values),
+              constant, levels [[level, share of rows]], reference, reason (why set aside),
+              alone (share of the variance of the target that it explains by itself; for classes, of the uncertainty
+              about the class that it removes)}]
 relation      None, or what every row obeys, to rounding: formula ("y = a + b"), n_rows, largest (difference in any row)
 checks        [{name, level: ok | note | warn, text, details}]
 quality       None for classes and generalised linear models, or
@@ -26,7 +28,7 @@ quality       None for classes and generalised linear models, or
               df, f, f_p, exact,
               outside95 (share of residuals beyond 1.96 sigma), largest (in sigma),
               spread_ratio (widest over narrowest middle half along the predictions),
-              quartiles (of the residuals: low, 25, 50, 75 %, high)
+              quartiles (of the residuals: 5, 25, 50, 75, 95 %)
 deviance      None, or of a generalised linear model: family, link, deviance, null_deviance, explained (share), pearson,
               df_resid, df_null, dispersion, is_estimated (the dispersion), log_likelihood, aic, bic, ratio, ratio_df,
               ratio_p (test of all columns together), spread (pearson / df_resid where 1 is the family's, of counts),
@@ -41,7 +43,9 @@ coefficients  None for a model of classes without one coefficient a column, or
               ratio: None, or what e^coefficient is (rate ratio, odds ratio); law: of the tests, t or z;
               effect = coefficient times the spread (sd) of its column; robust: None or {kind, holds, sentences};
               chosen: None, or where coefficients may be zero {n_nonzero, kept, dropped: columns};
-              groups, one a category [{column, reference, reference_rows, n_levels, effect, f, p}], f and p of the test
+              pooled: levels and words that are not shown [{column, n, words}];
+              groups, one a category [{column, reference, is_reference_rare, n_pooled, reference_rows, n_levels, effect,
+              f, p}], f and p of the test
               of all its levels together
 classes       None, or what predicted probabilities are worth: is_new (no model saw its rows; else rows of the fit),
               n_rows, n_drawn (rows that curves are made of), level, labels, n_classes, positive (place of the label
@@ -104,6 +108,7 @@ from typing import Any
 
 import numpy as np
 
+from certifit.data.privacy import Rule
 from certifit.data.source import Source
 from certifit.report.answer import answer
 from certifit.report.checks import find_checks
@@ -112,11 +117,12 @@ from certifit.report.gallery import figures
 from certifit.report.leak import relation_facts
 from certifit.report.model import model_facts
 from certifit.report.notices import find_notices
+from certifit.report.passes import HIDES
 from certifit.report.quality import picture_facts
 from certifit.report.sections import SECTIONS, shown
 from certifit.runtime import one_blas_thread
 
-VERSION = 3
+VERSION = 4
 
 
 @one_blas_thread
@@ -128,18 +134,20 @@ def build(
     validation: Table | None = None,
     selection: Table | None = None,
     positive: Any = None,
+    rule: Rule = HIDES,
 ) -> Table:
     """The dictionary, from a fitted model and the data it was fitted on.
 
     validation, selection: from `report.validation`. positive: the label of two that precision and recall speak of.
+    rule: whether cell values that few rows hold are printed.
     """
-    fit = Fit.of(model, source, files, level, validation, selection, positive)
+    fit = Fit.of(model, source, files, level, validation, selection, positive, rule)
     context: Table = {"format": "certifit report", "version": VERSION, "certifit": _version()}
     context |= {"files": dict(files), "model": model_facts(fit), "selection": selection}
     context |= {section.key: section.build(fit) for section in SECTIONS if section.build is not None}
     context["pictures"] = picture_facts(fit, context["quality"])
     context["relation"] = relation_facts(fit)
-    context = _plain(context)
+    context = fit.printed.mask.deep(_plain(context))
     # From here on words, made from the facts alone.
     context["checks"] = find_checks(context)
     context["warnings"] = find_notices(context)

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from certifit.data.privacy import FEWEST
 from certifit.report import text
 from certifit.report.class_information import are_flags
 from certifit.report.class_passes import ByClass
 from certifit.report.facts import Fit, Table
+from certifit.report.printed import pooled_words
 
 # Numbers that are kept: columns times classes. The others are in the model file.
 MOST_NUMBERS, MOST_ROWS = 40_000, 2000
@@ -32,23 +34,26 @@ def deciding_facts(fit: Fit) -> Table | None:
     if way is None:
         return None
     found = way(fit.model, fit.by_class)
-    names, columns = _labels(fit.model)
+    names, columns = _labels(fit)
     size = np.nan_to_num(np.abs(found["evidence"])).max(axis=0)
+    is_rare, is_few = fit.printed.is_rare, fit.printed.is_rare_label
     n_classes = len(fit.by_class.classes)
-    kept = np.argsort(-size, kind="stable")[: max(1, min(MOST_ROWS, MOST_NUMBERS // n_classes))]
+    order = np.argsort(-size, kind="stable")
+    kept = order[~is_rare[order]][: max(1, min(MOST_ROWS, MOST_NUMBERS // n_classes))]
     numbers = {key: values for key in KEYS if (values := found.get(key)) is not None}
+    of_all = ("evidence",) if found["what"] == "spreads" else ()  # one number for all classes
     rows = [
         dict.fromkeys(KEYS)
         | {"name": names[j], "column": columns[j], "is_share": _is_share(found, j)}
-        | {key: values[:, j] for key, values in numbers.items()}
+        | {key: np.where(is_few & (key not in of_all), np.nan, values[:, j]) for key, values in numbers.items()}
         for j in kept
     ]
     return {
         "what": found["what"],
-        "labels": fit.by_class.names[: MOST_NUMBERS // 2],
+        "labels": fit.printed.labels[: MOST_NUMBERS // 2],
         "n_columns": len(names),
         "rows": rows,
-        "sentences": [found["sentence"], *_left_out(len(names), len(rows))],
+        "sentences": [found["sentence"], *_left_out(len(names) - fit.printed.n_rare, len(rows)), *_pooled(fit)],
     }
 
 
@@ -121,9 +126,9 @@ WAYS: tuple[tuple[str, Callable[[Any, ByClass], Table]], ...] = (
 )
 
 
-def _labels(model: Any) -> tuple[list[str], list[str]]:
+def _labels(fit: Fit) -> tuple[list[str], list[str]]:
     """Name of every fitted column, a word without the name of its text where there is one text only; its column."""
-    names = [str(name) for name in model.column_names_]
+    model, names = fit.model, fit.printed.columns
     encoder = getattr(model, "encoder_", None)
     if encoder is None or getattr(model, "basis_", None) is not None:
         return names, names
@@ -136,6 +141,15 @@ def _labels(model: Any) -> tuple[list[str], list[str]]:
         shown += [name.removeprefix(f"{kind.name}: ") for name in made] if short else made
         columns += [kind.name] * len(made)
     return shown, columns
+
+
+def _pooled(fit: Fit) -> list[str]:
+    """What is not printed: levels and words of few rows, and what speaks for a class of few rows."""
+    said = [f"{pooled_words(fit.printed.n_rare, 'level or word', 'levels and words')}."] if fit.printed.n_rare else []
+    few = [label for label, is_few in zip(fit.printed.labels, fit.printed.is_rare_label, strict=True) if is_few]
+    if few:
+        said.append(f"No numbers of {text.joined(few, 5)}: those of fewer than {FEWEST} rows would tell their values.")
+    return said
 
 
 def _left_out(n_columns: int, n_rows: int) -> list[str]:

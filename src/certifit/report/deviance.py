@@ -31,7 +31,8 @@ def deviance_facts(fit: Fit) -> Table | None:
         found |= _of_rows(fit)
     lift = None
     if fit.means is not None:
-        lift = {"groups": lift_groups(fit.means), "is_rate": fit.means.has_exposure and fit.source.has_offset}
+        groups = lift_groups(fit.means, fit.printed.rule)
+        lift = {"groups": groups, "is_rate": fit.means.has_exposure and fit.source.has_offset}
     return found | {"lift": lift, "sentences": _sentences(found, fit)}
 
 

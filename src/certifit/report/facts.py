@@ -1,18 +1,20 @@
 """What every part of the report is made from: a fitted model, its data, and what passes over them told."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from certifit.data.columns import Array
+from certifit.data.privacy import Rule
 from certifit.data.source import Source
 from certifit.report import class_passes, lift, passes
 from certifit.report.class_passes import ByClass
 from certifit.report.kinds import Kind, kind_of
 from certifit.report.lift import Means
-from certifit.report.passes import Seen, Shapes, Survey
+from certifit.report.passes import HIDES, Seen, Shapes, Survey
+from certifit.report.printed import Printed
 
 Table = dict[str, Any]
 
@@ -44,6 +46,7 @@ class Fit:
     errors: Errors | None = None
     by_class: ByClass | None = None
     means: Means | None = None
+    printed: Printed = field(kw_only=True)
 
     @property
     def has_intercept(self) -> bool:
@@ -59,6 +62,18 @@ class Fit:
     def intercept(self) -> float:
         """The intercept of a model with one coefficient a column."""
         return float(np.ravel(self.model.intercept_)[0])
+
+    def printed_mass(self, mass: Any) -> Any:
+        """A sum of weights, or an array of them, that may be of one row: to three digits, where there are weights."""
+        if self.seen.mass == self.seen.n_rows:
+            return mass
+        found = np.vectorize(self.printed.rule.of_row, otypes=[float])(mass)
+        return found if np.ndim(mass) else float(found)
+
+    def is_text(self, column: str) -> bool:
+        """Whether a column of the table is free text."""
+        encoder = getattr(self.model, "encoder_", None)
+        return encoder is not None and any(kind.name == column and kind.kind == "text" for kind in encoder.columns_)
 
     @property
     def link(self) -> str | None:
@@ -79,17 +94,18 @@ class Fit:
         validation: Table | None,
         selection: Table | None,
         positive: Any = None,
+        rule: Rule = HIDES,
     ) -> "Fit":
         """Passes over the data: those of residuals, of means, or of classes. positive: one of two labels."""
         given = (model, source, files, level, validation, selection, kind_of(model))
         if hasattr(model, "classes_"):
             seen, by_class = class_passes.survey(model, source, positive)
-            return Fit(*given, seen, by_class=by_class)
+            return Fit(*given, seen, by_class=by_class, printed=Printed.of(model, rule, by_class.coded.n_rows))
         if hasattr(model, "means"):
             means = lift.survey(model, source, has_exposure=_is_log(model, given[-1]))
-            return Fit(*given, means, means=means)
-        errors = _errors(model, source)
-        return Fit(*given, errors.seen, errors=errors)
+            return Fit(*given, means, means=means, printed=Printed.of(model, rule))
+        errors = _errors(model, source, rule)
+        return Fit(*given, errors.seen, errors=errors, printed=Printed.of(model, rule))
 
 
 def single_weights(model: Any) -> Array | None:
@@ -105,11 +121,11 @@ def _is_log(model: Any, kind: Kind) -> bool:
     return bool(getattr(getattr(model, "inference_", None), "link", kind.link) == "log")
 
 
-def _errors(model: Any, source: Source) -> Errors:
+def _errors(model: Any, source: Source, rule: Rule) -> Errors:
     sd, mean = float(model.data_["target_sd"]), float(model.data_["target_mean"])
     scale = sd if sd > 0 else max(abs(mean), 1.0)
     seen = passes.survey(model, source, scale, mean if _has_intercept(model) else 0.0)
-    return Errors(seen, passes.shapes(model, source, seen))
+    return Errors(seen, passes.shapes(model, source, seen, rule))
 
 
 def _has_intercept(model: Any) -> bool:

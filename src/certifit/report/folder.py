@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from certifit.data.harmless import harmless
+from certifit.data.privacy import Rule
+from certifit.data.writable import TEMPORARY, refuse_unwritable
 from certifit.report.text import joined, visible
 
 MODEL, REPORT, CONTEXT, COEFFICIENTS = "model.certifit", "report.html", "report.json", "coefficients.csv"
 SELECTION, DECIDING, CARD, PICTURES = "selection.csv", "deciding.csv", "MODEL_CARD.md", "pictures"
 FILES = (MODEL, REPORT, CONTEXT, CARD, COEFFICIENTS, DECIDING, SELECTION)
-TEMPORARY = ".certifit-"
 
 NUMBER_KEYS = ("estimate", "error", "t", "p", "low", "high", "digits")
 ROBUST_KEYS = ("robust_error", "robust_p", "robust_low", "robust_high")
@@ -58,12 +59,14 @@ def write(
     validation: dict[str, Any] | None = None,
     selection: dict[str, Any] | None = None,
     positive: Any = None,
+    show_values: bool = False,
 ) -> dict[str, Any]:
     """Write the files for a fitted model and the source it was fitted on; returns the report's context.
 
     `data` is the name of the data file (or folder, or several), as the report should show it; `weight` its column of
     row weights; `scan` the function of certifit that reads it; `validation` and `selection` come from
     `report.validation`; `positive` is the label of two that precision and recall speak of, the second where None.
+    show_values: print cell values that few rows hold, too; see `data.privacy`.
     """
     from certifit.modelfile import save
     from certifit.report.context import build
@@ -75,7 +78,8 @@ def write(
     files |= {"coefficients": None} if single_weights(model) is None else {}
     files |= {"scan": scan, "bad_rows": getattr(source, "skipped", 0), "weight": weight}
     files |= {role: getattr(model, f"{role}_name_", None) for role in ("offset", "exposure")}
-    context = build(model, source, files, validation=validation, selection=selection, positive=positive)
+    told = {"validation": validation, "selection": selection, "positive": positive}
+    context = build(model, source, files, **told, rule=Rule(show_values))
     texts = _texts(context)
     with staged(Path(folder)) as stage:
         save(model, stage / MODEL)
@@ -120,15 +124,13 @@ def _texts(context: dict[str, Any]) -> dict[str, str]:
 def check(folder: str | os.PathLike[str]) -> list[str]:
     """Refuse a folder that cannot be written or holds other files. Returns our files in it."""
     path = Path(folder)
+    refuse_unwritable(path)
     if not path.exists():
-        above = next(parent for parent in path.absolute().parents if parent.exists())
-        _refuse_unwritable(above)
         return []
-    _refuse_unwritable(path)
     names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith(TEMPORARY))
     ours = [name for name in names if name in FILES] + (_pictures(path) if PICTURES in names else [])
     if PICTURES in names and PICTURES not in ours:
-        _refuse_unwritable(path / PICTURES)
+        refuse_unwritable(path / PICTURES)
     foreign = [name for name in ours if not _is_ours(path / name)]
     if foreign:
         raise ValueError(f"{_show(path)} holds {joined(foreign)}, not written by certifit. Choose another folder.")
@@ -214,7 +216,10 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def coefficient_table(context: dict[str, Any]) -> str:
-    """The coefficients as CSV with every digit; column and level say which category a level belongs to."""
+    """The coefficients as CSV with every digit; column and level say which category a level belongs to.
+
+    Last, without numbers, a line for the levels of each column that are not shown.
+    """
     text = io.StringIO()
     ratios = RATIO_KEYS if context["coefficients"]["ratio"] is not None else ()
     text.write(",".join([COEFFICIENT_HEAD, ROBUST_HEAD, "column,level", *ratios]) + "\n")
@@ -224,6 +229,9 @@ def coefficient_table(context: dict[str, Any]) -> str:
         places = [harmless(row[key] or "") for key in ("column", "level")]
         factors = ["" if row[key] is None else repr(row[key]) for key in ratios]
         writer.writerow([harmless(row["name"]), *numbers, *places, *factors])
+    n_more = len(NUMBER_KEYS) + len(ROBUST_KEYS) + 2 + len(ratios)
+    for one in context["coefficients"]["pooled"]:
+        writer.writerow([harmless(f"{one['column']}: {one['words']}"), *[""] * n_more])
     return text.getvalue()
 
 
@@ -274,13 +282,6 @@ def _is_ours(path: Path) -> bool:
         return False
     with open(path, "rb") as file:
         return MARKS.get(path.name, PICTURE_MARK) in file.read(1 << 16)
-
-
-def _refuse_unwritable(path: Path) -> None:
-    if not path.is_dir():
-        raise ValueError(f"{_show(path)} is a file. Give the name of a folder.")
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise ValueError(f"{_show(path)} cannot be written: permission denied. Choose another folder.")
 
 
 def _show(path: Path) -> str:

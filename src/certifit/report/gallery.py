@@ -174,7 +174,7 @@ PICTURES = (
     Picture("precision", "probabilities", precision, "Precision and recall.", _precision),
     Picture("deciding", "deciding", deciding, "What decides.", _deciding),
     Picture("penalty", "path", penalty, "Coefficients against the penalty alpha.", _penalty),
-    Picture("curve", "fit", curve, "The fit.", "Dots are the rows; the line is the prediction."),
+    Picture("curve", "fit", curve, "The fit.", "Dots are rows, counted on a grid; the line is the prediction."),
     Picture("fit", "fit", fit, "Predicted against actual.", _outside("fit", "The closer to the line, the better.")),
     Picture("lift", "fit", lift, "Observed against predicted.", _lift),
     Picture("effects", "fit", effects, "How much each column moves the prediction.", _effects),

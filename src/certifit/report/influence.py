@@ -1,6 +1,7 @@
 """Which rows the fit hangs on: leverage, studentised residual and Cook's distance, in one pass of constant memory."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -31,7 +32,8 @@ def influence_facts(fit: Fit) -> Table | None:
         best = (part if best is None else Influence.joined([best, part])).most(MOST_ROWS)
     if best is None or not np.isfinite(best.cooks_distance[:1]).all():
         return None
-    rows = [_row(best, k) for k in range(len(best)) if np.isfinite(best.cooks_distance[k])]
+    of_row = fit.printed.rule.of_row
+    rows = [_row(best, k, of_row) for k in range(len(best)) if np.isfinite(best.cooks_distance[k])]
     facts: Table = {"n_coefficients": p, "mean_leverage": p / fit.seen.mass, "grid": grid.to_dict(), "rows": rows}
     return facts | counts | {"sentences": _sentences(fit, facts | counts)}
 
@@ -39,10 +41,9 @@ def influence_facts(fit: Fit) -> Table | None:
 def _grid(fit: Fit, seen: Survey) -> Grid:
     """x: log10 of the leverage, which lies between 1 / N and 1 where there is an intercept; y: studentised."""
     sigma = float(fit.inference.sigma)
-    low, high = (float(end) / sigma for end in seen.residual.window())
-    fine = seen.n_rows <= 2000
+    low, high = fit.printed.rule.window(*(float(end) / sigma for end in seen.residual.window()))
     least = math.log10(1 / max(seen.mass, 2.0)) if fit.has_intercept else math.log10(0.01 / max(seen.mass, 2.0))
-    return Grid((least, 0.0), (min(low * 1.1, -FAR), max(high * 1.1, FAR)), (110, 72) if fine else (55, 36))
+    return Grid((least, 0.0), (min(low * 1.1, -FAR), max(high * 1.1, FAR)))
 
 
 def _add(grid: Grid, part: Influence) -> None:
@@ -58,9 +59,9 @@ def _count(part: Influence, counts: dict[str, int], high: float) -> None:
         counts["much"] += int((part.cooks_distance > MUCH).sum())
 
 
-def _row(found: Influence, k: int) -> Table:
+def _row(found: Influence, k: int, of_row: Callable[[float], float]) -> Table:
     names = ("leverage", "residual", "studentised", "cooks_distance", "dffits")
-    return {"row": int(found.row[k])} | {name: float(getattr(found, name)[k]) for name in names}
+    return {"row": int(found.row[k])} | {name: of_row(getattr(found, name)[k]) for name in names}
 
 
 def _sentences(fit: Fit, facts: Table) -> list[str]:

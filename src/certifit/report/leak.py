@@ -50,7 +50,8 @@ def relation_facts(fit: Fit) -> Table | None:
     largest, is_exact = _largest_difference(rows, plain, constant)
     if not is_exact:
         return None
-    terms = [(rows.names[j], plain[j]) for j in np.flatnonzero(plain)] + ([("", constant)] if constant else [])
+    terms = [(fit.printed.mask(rows.names[j]), plain[j]) for j in np.flatnonzero(plain)]
+    terms += [("", constant)] if constant else []
     target = text.visible(fit.model.target_name_, 60)
     formula = f"{target} = {text.visible(combination(terms), 300)}"
     return {"formula": formula, "n_rows": fit.seen.n_rows, "largest": largest}

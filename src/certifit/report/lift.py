@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from certifit.data.privacy import Rule
 from certifit.data.source import Block, Source
-from certifit.report.passes import Seen, encoded, predicted
+from certifit.report.drawn import Drawn
+from certifit.report.passes import Seen, encoded, predicted, share_of
 from certifit.report.sketch import Array, Sketch, bin_sums
 
 N_GROUPS = 10
@@ -35,6 +37,7 @@ class Means(Seen):
         self.mass += float(weight.sum())
         self.target.add(y, weight)
         self.columns.add(columns, y, weight)
+        self.drawn.add(block.first_row, columns, y, weight)
         exposure = self.exposures(block)
         self.rate.add(mean / exposure, weight * exposure)
 
@@ -54,7 +57,7 @@ class Means(Seen):
 
 def survey(model: Any, source: Source, has_exposure: bool) -> Means:
     """Two passes over the data."""
-    found = Means(has_exposure=has_exposure)
+    found = Means(has_exposure=has_exposure, drawn=Drawn(share_of(model)))
     for block, mean, weight in predicted(model, source):
         found.add(block, encoded(model, block.X), mean, weight)
     edges = np.unique(found.rate.quantile(np.arange(1, N_GROUPS) / N_GROUPS))
@@ -64,12 +67,10 @@ def survey(model: Any, source: Source, has_exposure: bool) -> Means:
     return found
 
 
-def lift_groups(means: Means) -> list[dict[str, float]]:
+def lift_groups(means: Means, rule: Rule) -> list[dict[str, float]]:
     """The groups that have rows, lowest predicted rate first."""
     groups = []
-    for exposure, y, mean, squares, n_rows in means.sums.T.tolist():
-        if not exposure > 0:
-            continue
+    for exposure, y, mean, squares, n_rows in _joined(means.sums.T, rule):
         half = NORMAL_95 * np.sqrt(squares) / exposure
         observed = y / exposure
         groups.append(
@@ -77,3 +78,17 @@ def lift_groups(means: Means) -> list[dict[str, float]]:
             | {"low": observed - half, "high": observed + half}
         )
     return groups
+
+
+def _joined(sums: Array, rule: Rule) -> list[list[float]]:
+    """Groups of some exposure, a small one joined with the next: the mean of a few rows tells their targets."""
+    found: list[list[float]] = []
+    for group in sums.tolist():
+        if found and not rule.may_print(found[-1][-1]):
+            found[-1] = [a + b for a, b in zip(found[-1], group, strict=True)]
+        else:
+            found.append(group)
+    if len(found) > 1 and not rule.may_print(found[-1][-1]):
+        last = found.pop()
+        found[-1] = [a + b for a, b in zip(found[-1], last, strict=True)]
+    return [group for group in found if group[0] > 0]

@@ -1,10 +1,10 @@
 """The model and its data in plain facts."""
 
-from typing import Any
-
+from certifit.data.privacy import FEWEST
 from certifit.report import text
 from certifit.report.columns import column_facts
 from certifit.report.facts import Fit, Table
+from certifit.report.holds import held_values
 
 
 def model_facts(fit: Fit) -> Table:
@@ -30,7 +30,8 @@ def model_facts(fit: Fit) -> Table:
         "made": _made(fit, n_columns),
         "n_nonzero": n_columns if fit.weights is None else int((fit.weights != 0).sum()),
         "is_sparse": fit.kind.is_sparse,
-        "monomials": _monomials(model),
+        "holds": held_values(fit),
+        "monomials": _monomials(fit),
     }
 
 
@@ -51,13 +52,15 @@ def _basis_words(fit: Fit) -> str:
     return f"polynomial of degree {degree} in {what}"
 
 
-def _monomials(model: Any) -> dict[str, float] | None:
+def _monomials(fit: Fit) -> dict[str, float] | None:
+    model = fit.model
     if getattr(model, "basis_", None) is None or not hasattr(model.basis, "degree"):
         return None
     try:
-        return {str(name): float(value) for name, value in model.monomials().items()}
+        found = {str(name): float(value) for name, value in model.monomials().items()}
     except (AttributeError, ValueError):
         return None
+    return {name: value for name, value in found.items() if fit.printed.mask(name) == name}
 
 
 def data_facts(fit: Fit) -> Table:
@@ -70,6 +73,8 @@ def data_facts(fit: Fit) -> Table:
         "checksummed": getattr(source, "checksummed", None),
         "notes": list(getattr(getattr(model, "encoder_", None), "notes_", [])),
         "file_notes": list(getattr(source, "notes", [])),
+        "shows_values": fit.printed.rule.shows,
+        "fewest": FEWEST,
         "n_rows": seen.n_rows,
         "mass": seen.mass,
         "weighted": seen.mass != seen.n_rows,
@@ -86,8 +91,9 @@ def _target(fit: Fit) -> Table:
     if seen is not None:
         data = fit.model.data_
         facts |= {"mean": float(data["target_mean"]), "sd": float(data["target_sd"])}
-        facts |= {"low": seen.low, "high": seen.high}
+        low, high = fit.printed.rule.ends(fit.seen.drawn.target, seen.low, seen.high)
+        facts |= {"low": low, "high": high}
     if fit.by_class is not None:
-        found = zip(fit.by_class.names, fit.by_class.weights, fit.by_class.shares, strict=True)
+        found = zip(fit.printed.labels, fit.printed_mass(fit.by_class.weights), fit.by_class.shares, strict=True)
         facts["classes"] = [{"label": label, "rows": rows, "share": share} for label, rows, share in found]
     return facts

@@ -17,6 +17,7 @@ def outlier_facts(fit: Fit) -> Table | None:
     delta, scale = float(fit.model.delta), float(fit.model.scale_)
     limit = delta * scale
     n_beyond, mass, furthest = 0, 0.0, []
+    of_row = fit.printed.rule.of_row
     for block, prediction, weight in passes.predicted(fit.model, fit.source):
         residual = np.asarray(block.y, dtype=np.float64) - prediction
         size = np.where(weight > 0, np.abs(residual), 0.0)
@@ -33,7 +34,7 @@ def outlier_facts(fit: Fit) -> Table | None:
         "n_beyond": n_beyond,
         "share": mass / fit.seen.mass,
         "rows": [
-            {"row": -place, "residual": residual, "scales": size / scale, "pull": limit / size}
+            {"row": -place, "residual": of_row(residual), "scales": of_row(size / scale), "pull": of_row(limit / size)}
             for size, place, residual in furthest
         ],
         "sentences": _sentences(fit, n_beyond, limit),

@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from certifit.report import class_tables, tables, text
 from certifit.report.gallery import drawings
+from certifit.report.holds import holds_words, privacy_words
 from certifit.report.style import TEMPLATES, page_style
 from certifit.report.tiles import tiles
 
@@ -44,6 +45,8 @@ def render(context: dict[str, Any]) -> str:
             has_digits=table is not None and any(row["digits"] is not None for row in table["rows"]),
             has_robust=table is not None and table["robust"] is not None and table["robust"]["holds"],
             tiles=tiles(context),
+            privacy=privacy_words(context),
+            holds_words=holds_words(context),
             share=None if context["validation"] is None else context["validation"]["share"],
             items=tables.coefficient_items(context),
             main_table=tables.main_items(context),

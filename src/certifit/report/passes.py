@@ -13,12 +13,16 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
+from certifit.data.privacy import Rule
 from certifit.data.source import Block, Memory, RowError, Source
+from certifit.report.drawn import Drawn, share_drawn
 from certifit.report.moments import Moments
 from certifit.report.sketch import Array, Sketch
 
 BAND_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 N_RESIDUAL_EDGES = 1200
+CELLS = (55, 36)  # of a picture of rows
+HIDES = Rule()
 
 
 def predicted(model: Any, source: Source) -> Iterator[tuple[Block, Array, Array]]:
@@ -74,11 +78,12 @@ def is_curve(model: Any, source: Source) -> bool:
 
 @dataclass
 class Seen:
-    """What a pass tells of any rows: how many, their weights, and their columns as they are coded."""
+    """What a pass tells of any rows: how many, their weights, their columns as they are coded, numbers of some."""
 
     n_rows: int = 0
     mass: float = 0.0
     columns: Moments = field(default_factory=Moments)
+    drawn: Drawn = field(default_factory=Drawn)
 
 
 @dataclass(kw_only=True)
@@ -103,6 +108,7 @@ class Survey(Seen):
         for sketch, values in ((self.target, y), (self.prediction, prediction), (self.residual, residual)):
             sketch.add(values, weight)
         self.columns.add(columns, y / self.scale, weight)
+        self.drawn.add(block.first_row, columns, y, weight)
         unit = residual / self.scale
         with np.errstate(over="ignore"):
             self.squares += float(weight @ unit**2)
@@ -110,9 +116,14 @@ class Survey(Seen):
         self.absolute += float(weight @ np.abs(unit))
 
 
+def share_of(model: Any) -> float:
+    """The share of the rows of a fit that is drawn."""
+    return share_drawn(int(model.data_["n_rows"]), len(model.column_names_))
+
+
 def survey(model: Any, source: Source, scale: float, center: float) -> Survey:
     """One pass over the data."""
-    result = Survey(scale=scale, center=center)
+    result = Survey(scale=scale, center=center, drawn=Drawn(share_of(model)))
     for block, prediction, weight in predicted(model, source):
         result.add(block, encoded(model, block.X), prediction, weight)
     return result
@@ -124,7 +135,7 @@ class Grid:
 
     x: tuple[float, float]
     y: tuple[float, float]
-    shape: tuple[int, int]
+    shape: tuple[int, int] = CELLS
     counts: Array = field(init=False)
     outside: float = 0.0
 
@@ -219,19 +230,17 @@ class Shapes:
             self.curve.add(_first_column(block.X), y, weight)
 
 
-def shapes(model: Any, source: Source, seen: Survey) -> Shapes:
+def shapes(model: Any, source: Source, seen: Survey, rule: Rule = HIDES) -> Shapes:
     """One more pass, with edges from the first."""
-    result = _empty_shapes(seen, is_curve(model, source))
+    result = _empty_shapes(seen, is_curve(model, source), rule)
     for block, prediction, weight in predicted(model, source):
         result.add(block, prediction, weight)
     return result
 
 
-def _empty_shapes(seen: Survey, has_curve: bool) -> Shapes:
-    # Few rows are drawn as dots on a fine grid, many as the shade of a cell.
-    fine = seen.n_rows <= 2000
-    cells = (110, 72) if fine else (55, 36)
-    predictions, targets, residuals = seen.prediction.window(), seen.target.window(), seen.residual.window()
+def _empty_shapes(seen: Survey, has_curve: bool, rule: Rule) -> Shapes:
+    sketches = (seen.prediction, seen.target, seen.residual)
+    predictions, targets, residuals = (rule.window(*sketch.window()) for sketch in sketches)
     n_bins = int(min(seen.n_rows / 30, 40))
     cuts = np.unique(seen.prediction.quantile(np.arange(1, n_bins) / n_bins)) if n_bins >= 4 else np.empty(0)
     n_bars = int(np.clip(2 * seen.n_rows ** (1 / 3), 7, 61)) | 1
@@ -239,10 +248,10 @@ def _empty_shapes(seen: Survey, has_curve: bool) -> Shapes:
     if has_curve:
         column = Sketch()
         column.add(np.array([seen.columns.low[0], seen.columns.high[0]]))
-        curve = Grid(column.window(), targets, cells)
+        curve = Grid(rule.window(*column.window()), targets)
     return Shapes(
-        fit=Grid(predictions, targets, cells),
-        spread=Grid(predictions, residuals, cells),
+        fit=Grid(predictions, targets),
+        spread=Grid(predictions, residuals),
         bands=Bands(cuts, _residual_edges(seen.residual), scale=seen.scale),
         histogram=np.zeros(n_bars),
         histogram_edges=np.linspace(*residuals, n_bars + 1),

@@ -22,8 +22,9 @@ def path_facts(fit: Fit) -> Table | None:
     sd = np.ones(coef.shape[1]) if getattr(fit.model, "basis_", None) is not None else fit.seen.columns.sd
     effects = coef * sd
     reach = np.abs(effects).max(axis=0)
-    first = [int(j) for j in np.argsort(-reach, kind="stable")[:MOST_LINES] if reach[j] > 0]
-    names = list(fit.model.column_names_)
+    names, is_rare = fit.printed.columns, fit.printed.is_rare
+    shown = [int(j) for j in np.argsort(-reach, kind="stable") if reach[j] > 0 and not is_rare[j]]
+    first = shown[:MOST_LINES]
     now = int(n_nonzero[int(np.argmin(np.abs(alphas - chosen)))])
     return {
         "alphas": alphas,
@@ -69,6 +70,6 @@ def _sentences(names: list[str], alphas: Any, coef: Any, chosen: float, n_now: i
     used = np.flatnonzero((coef != 0).any(axis=0))
     order = sorted(used, key=lambda j: (-_entered(alphas, coef[:, j]), -float(np.abs(coef[:, j]).max())))
     if len(order) > 1:
-        first = text.joined([names[j] for j in order[:5]], 5)
+        first = text.joined(list(dict.fromkeys(names[j] for j in order[:5])), 5)
         said.append(f"As the penalty gets weaker, the first to come in {'are' if len(order) > 1 else 'is'} {first}.")
     return said

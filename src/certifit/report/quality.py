@@ -5,6 +5,7 @@ import math
 import numpy as np
 from scipy import special
 
+from certifit.data.privacy import Rule
 from certifit.report import passes
 from certifit.report.facts import Errors, Fit, Table
 from certifit.report.passes import Survey
@@ -46,7 +47,7 @@ def quality_facts(fit: Fit) -> Table | None:
             "f_p": inference.f_pvalue,
             "exact": bool(inference.is_exact),
         }
-    return quality | _residual_facts(fit.errors, quality["sigma"])
+    return quality | _residual_facts(fit.errors, quality["sigma"], fit.printed.rule)
 
 
 def _middle_half(seen: Survey, rmse: float) -> Table:
@@ -57,7 +58,7 @@ def _middle_half(seen: Survey, rmse: float) -> Table:
     return {"sigma": float(high / NORMAL_HALF - low / NORMAL_HALF), "sigma_words": "from the middle half of residuals"}
 
 
-def _residual_facts(errors: Errors, sigma: float) -> Table:
+def _residual_facts(errors: Errors, sigma: float, rule: Rule) -> Table:
     levels = np.arange(1, 2000) / 2000
     residual = errors.seen.residual
     far = np.abs(residual.quantile(levels)) > NORMAL_95 * sigma
@@ -66,8 +67,8 @@ def _residual_facts(errors: Errors, sigma: float) -> Table:
     widths = [width for width in widths if width > 0]
     return {
         "outside95": float(far.mean()) if sigma > 0 else None,
-        "largest": max(abs(residual.low), abs(residual.high)) / sigma if sigma > 0 else None,
-        "quartiles": residual.quantile(np.arange(5) / 4),
+        "largest": rule.of_row(max(abs(residual.low), abs(residual.high)) / sigma) if sigma > 0 else None,
+        "quartiles": [rule.of_row(value) for value in residual.quantile(passes.BAND_LEVELS)],
         "spread_ratio": max(widths) / min(widths) if len(widths) >= 5 else None,
     }
 
@@ -78,21 +79,32 @@ def picture_facts(fit: Fit, quality: Table | None) -> Table | None:
         return None
     seen, shapes, sigma = fit.errors.seen, fit.errors.shapes, quality["sigma"]
     return {
-        "fit": shapes.fit.to_dict(),
-        "spread": shapes.spread.to_dict(),
-        "bands": shapes.bands.to_dict(),
+        "fit": grid_facts(fit, shapes.fit),
+        "spread": grid_facts(fit, shapes.spread),
+        "bands": _bands(shapes.bands, fit.printed.rule),
         "histogram": {
             "edges": shapes.histogram_edges.tolist(),
-            "counts": shapes.histogram.tolist(),
+            "counts": fit.printed_mass(shapes.histogram).tolist(),
             "mass": seen.mass,
             "sigma": sigma,
         },
-        "quantiles": _quantiles(seen, sigma),
+        "quantiles": _quantiles(seen, sigma, fit.printed.rule),
         "curve": None if shapes.curve is None else _curve(fit, shapes.curve),
     }
 
 
-def _quantiles(seen: Survey, sigma: float) -> Table:
+def grid_facts(fit: Fit, grid: passes.Grid) -> Table:
+    """The cells of a picture of rows; a cell may hold one row."""
+    found = grid.to_dict()
+    return found | {"cells": [[i, j, fit.printed_mass(mass)] for i, j, mass in found["cells"]]}
+
+
+def _bands(bands: passes.Bands, rule: Rule) -> Table:
+    found = bands.to_dict()
+    return found | {"quantiles": [[rule.of_row(value) for value in line] for line in found["quantiles"]]}
+
+
+def _quantiles(seen: Survey, sigma: float, rule: Rule) -> Table:
     """Residual quantiles in units of sigma against those of the normal law, with a 95 % band.
 
     The k-th of m values has level p = (k - 1/2) / m; a quantile has error sqrt(p (1 - p) / m) / density.
@@ -108,7 +120,7 @@ def _quantiles(seen: Survey, sigma: float) -> Table:
     found = seen.residual.quantile(levels) / sigma if sigma > 0 else np.zeros_like(normal)
     return {
         "normal": normal.tolist(),
-        "found": found.tolist(),
+        "found": [rule.of_row(value) for value in found],
         "low": (normal - NORMAL_95 * error).tolist(),
         "high": (normal + NORMAL_95 * error).tolist(),
     }
@@ -117,7 +129,7 @@ def _quantiles(seen: Survey, sigma: float) -> Table:
 def _curve(fit: Fit, shape: passes.Grid) -> Table:
     model, source = fit.model, fit.source
     x = np.linspace(*shape.x, 161)
-    curve: Table = {"grid": shape.to_dict(), "name": source.names[0], "level": fit.level, "x": x.tolist()}
+    curve: Table = {"grid": grid_facts(fit, shape), "name": source.names[0], "level": fit.level, "x": x.tolist()}
     curve["y"] = passes.predict_block(model, source, x[:, None]).tolist()
     for kind in ("confidence", "prediction"):
         curve[kind] = None

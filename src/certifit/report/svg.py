@@ -19,6 +19,7 @@ AIR = 8  # round a picture that is a file of its own
 # Width of a digit at the 12 px of an axis label, wide enough for any usual sans-serif font.
 CHARACTER = 7.2
 N_SHADES = 6
+MOST_DOTS = 2000  # rows that are drawn as dots
 # Colours of lines side by side: classes c1..c6.
 N_COLOURS = 6
 
@@ -221,7 +222,7 @@ def x_axis(frame: Frame, label: str) -> str:
 
 
 def density(frame: Frame, grid: dict[str, Any]) -> str:
-    """Counts on a grid: one path a shade; few rows (a fine grid) as dots, many as cells."""
+    """Counts on a grid: one path per shade; few rows as dots that grow with their number, many as cells."""
     n_columns, n_rows = grid["shape"]
     cells: list[tuple[int, int, float]] = grid["cells"]
     (x0, x1), (y0, y1) = grid["x"], grid["y"]
@@ -231,9 +232,9 @@ def density(frame: Frame, grid: dict[str, Any]) -> str:
         shade = 1 + int((N_SHADES - 1e-9) * math.log1p(mass) / math.log1p(most))
         x, y = x0 + (x1 - x0) * ((i + 0.5) / n_columns), y0 + (y1 - y0) * ((j + 0.5) / n_rows)
         shades.setdefault(shade, []).append((x, y))
-    if n_columns > 100:
-        size = 5.0 if len(cells) <= 300 else 3.6
-        return "".join(frame.dots(points, f"s{shade}", size) for shade, points in sorted(shades.items()))
+    if sum(mass for _, _, mass in cells) <= MOST_DOTS:
+        sizes = {shade: 4.2 + 4.0 * shade / N_SHADES for shade in shades}
+        return "".join(frame.dots(points, f"s{shade}", sizes[shade]) for shade, points in sorted(shades.items()))
     width = (frame.px(x1) - frame.px(x0)) / n_columns
     height = (frame.py(y0) - frame.py(y1)) / n_rows
     return "".join(_cells(frame, points, shade, width, height) for shade, points in sorted(shades.items()))

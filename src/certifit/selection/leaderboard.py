@@ -15,6 +15,7 @@ from sklearn.model_selection import ParameterGrid
 
 from certifit.data.cells import GroupSizes, Splits
 from certifit.data.labels import with_codes
+from certifit.data.privacy import printed_labels, rule
 from certifit.data.source import Source
 from certifit.data.target import label_counts
 from certifit.models.score_model import ScoreModel
@@ -157,11 +158,14 @@ def folds_for(
     counts = label_counts(source)
     alone = [label for label, rows in counts.items() if rows < 2]
     if len(counts) - len(alone) < 2:
-        shown = ", ".join(f"{label!r} has {rows}" for label, rows in list(counts.items())[:5])
+        printed = zip(printed_labels(counts).values(), counts.values(), strict=True)
+        shown = ", ".join(f"{label} has {rows}" for label, rows in list(printed)[:5])
         return None, f"Folds need two classes of 2 rows at least. Of the rows, {shown}."
     if alone:
         shown = ", ".join(map(repr, alone[:5])) + (", ..." if len(alone) > 5 else "")
         words = f"Class {shown} has 1 row" if len(alone) == 1 else f"Classes {shown} have 1 row each"
+        if not rule().shows:
+            words = "One class has 1 row" if len(alone) == 1 else f"{len(alone)} classes have 1 row each"
         rare = f"{words}: the model that predicts it has not seen its class, so it counts as wrong."
         sentence = rare if sentence is None else f"{sentence} {rare}"
     is_grouped = source.first_block().group is not None

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from certifit.data import privacy
 from certifit.data.formats import csv_types
 from certifit.data.formats.csv_reader import BLOCK, BadRow, Reader, Skipped, Text, last_number, line_of, short
 from certifit.data.formats.paths import Unchanged, refused_memory
@@ -200,7 +201,8 @@ class CsvFiles:
         if "UTF8" in said:
             advice = "Save the file as UTF-8, or pass encoding=, such as 'latin1'."
             return ValueError(f"{where}: column {name!r} has bytes that are not {self.text.encoding} text. {advice}")
-        what = f"column {name!r} is {said.removeprefix('invalid value ')}, not {csv_types.article(types.get(name))}"
+        wrong = privacy.cell(said.removeprefix("invalid value "))
+        what = f"column {name!r} is {wrong}, not {csv_types.article(types.get(name))}"
         advice = f"Mend the file, name a sign for no value in missing=, or pass types={{{name!r}: 'text'}}."
         return _BadCell(f"{where}: {what}. {advice}", name)
 

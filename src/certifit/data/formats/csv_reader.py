@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from certifit.data.formats.paths import digested
+from certifit.data.privacy import cell
 from certifit.data.roles import repeated_names
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "-NaN", "null", "NULL")
@@ -161,9 +162,9 @@ def _records(path: str, text: Text, number: int | None) -> tuple[int, int | None
 
 
 def short(text: str) -> str:
-    """Text of a file as an error shows it."""
+    """Text of a file as an error shows it, where it may."""
     text = text.strip("\r\n")
-    return repr(text if len(text) <= 60 else text[:57] + "...")
+    return cell(repr(text if len(text) <= 60 else text[:57] + "..."))
 
 
 class _WithEnd(io.RawIOBase):

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
+from certifit.data import privacy
 from certifit.data.formats.paths import Unchanged, digested, refused_memory
 from certifit.data.source import Block
 
@@ -113,7 +114,7 @@ def _wrong(cells: list[str], zero_based: bool, n_features: int) -> str | None:
     for cell in (cell for cell in cells[1:] if not cell.startswith("qid:")):
         index, colon, value = cell.partition(":")
         if not colon or not re.fullmatch(r"\d+", index) or not _is_number(value):
-            return f"a cell must be index:value. Got {cell!r}."
+            return f"a cell must be index:value. Got {privacy.cell(repr(cell))}."
         if index == "0" and not zero_based:
             return "index 0 in a file whose first column is 1. Pass zero_based=True if it is 0."
         if int(index) <= before:
@@ -126,8 +127,8 @@ def _wrong(cells: list[str], zero_based: bool, n_features: int) -> str | None:
 
 def _wrong_label(label: str) -> str | None:
     if label.lower().lstrip("+-") in ("nan", "inf", "infinity"):
-        return f"the label (the target) must be finite. Got {label!r}. Remove such rows."
-    return None if _is_number(label) else f"the label must be a number. Got {label!r}."
+        return f"the label (the target) must be finite. Got {privacy.cell(repr(label))}. Remove such rows."
+    return None if _is_number(label) else f"the label must be a number. Got {privacy.cell(repr(label))}."
 
 
 def _is_number(text: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from certifit.data.privacy import rule
 from certifit.maps.table.gaps import sharing
 from certifit.maps.table.kinds import Date, Flag, Kind, Level, Number, SetAside, Text
 from certifit.maps.table.moments import Levels, Moments
@@ -119,7 +120,7 @@ def _level(name: str, column: ColumnSurvey, settings: Settings) -> Kind:
     only = next(iter(texts.counts), None)
     if reason := _no_information(column, len(texts.counts) <= 1, repr(only)):
         return SetAside(name, reason=reason)
-    reference = _reference(name, texts.counts, settings)
+    reference = _reference(name, texts, settings)
     kept = [x for x, count in texts.counts.items() if count >= settings.min_count or x == reference]
     if len(kept) > settings.max_levels:
         return SetAside(name, reason=_too_many(f"{len(kept):,}", settings))
@@ -167,7 +168,7 @@ def _no_information(column: ColumnSurvey, is_constant: bool, value: str) -> str 
     if column.count == 0:
         return "it holds no value"
     if is_constant and not column.missing:
-        return f"it is constant ({value} in every row)"
+        return f"it is constant ({value if rule().may_print(column.count) else 'one value'} in every row)"
     return None
 
 
@@ -199,14 +200,18 @@ def _too_many(count: str, settings: Settings) -> str:
     )
 
 
-def _reference(name: str, counts: dict[str, float], settings: Settings) -> str | None:
+def _reference(name: str, texts: Levels, settings: Settings) -> str | None:
     """The level that the user named for this column, or None."""
     if not isinstance(settings.reference, dict) or name not in settings.reference:
         return None
-    level = str(settings.reference[name])
+    level, counts = str(settings.reference[name]), texts.counts or {}
     if level not in counts:
-        some = ", ".join(map(repr, sorted(counts)[:10]))
-        raise ValueError(f"reference names the level {level!r} of column {name!r}, which has the levels {some}.")
+        some = [repr(other) for other in sorted(counts) if rule().may_print(texts.rows_of(other))]
+        more = ", ..." if len(some[:10]) < len(counts) else ""
+        raise ValueError(
+            f"reference names the level {level!r} of column {name!r}, which has the levels "
+            f"{', '.join(some[:10])}{more}."
+        )
     return level
 
 
@@ -256,7 +261,8 @@ def _gap_sentence(kind: Kind, missing: int, n_rows: int, mark: str) -> str:
         return f"{what}: a level of its own." if isinstance(kind, Level) else f"{what}: texts without words."
     filled = [f"{kind.fill:g}"] if isinstance(kind, Number) and kind.varies else []
     filled = [f"{fill:g}" for fill in kind.fills] if isinstance(kind, Date) else filled
-    said = [f"filled with the mean {', '.join(filled)}"] if filled else []
+    shown = f" {', '.join(filled)}" if rule().may_print(n_rows - missing) else ""  # the mean of one row is its value
+    said = [f"filled with the mean{shown}"] if filled else []
     said += [f"marked in {mark!r}"] if kind.has_indicator or kind.marked_by else []
     return f"{what}: {' and '.join(said)}."
 

@@ -25,10 +25,12 @@ from certifit.data.arrow import ArrowSource
 from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment
 from certifit.data.frames import array_table, frame_table, is_frame
 from certifit.data.gate import unchanged_on_error
+from certifit.data.privacy import conceal, rule
 from certifit.data.source import Source
 from certifit.maps.rows import right_length, set_names
 from certifit.maps.table.choice import Settings, choose
 from certifit.maps.table.gaps import of_record, refuse_lone_gaps, with_shares
+from certifit.maps.table.held import told_names
 from certifit.maps.table.kinds import Kind, Level, SetAside, Text
 from certifit.maps.table.reading import plain
 from certifit.maps.table.survey import Survey
@@ -278,6 +280,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"No column is left to fit in {rows}. {' '.join(notes)}")
         self.columns_, self.notes_ = kinds, notes
         self.survey_: Survey | None = survey.brief(int(self.max_levels))
+        if not rule().shows:
+            conceal(*told_names(self))
         return self
 
     def _with_words(self, kind: Text, source: Source, notes: list[str]) -> Kind:

@@ -19,6 +19,7 @@ import pyarrow.types as pt
 from certifit.data import columns as seg
 from certifit.data.arrow import valid_bits, values_of
 from certifit.data.columns import Array, Bits, Segment
+from certifit.data.privacy import rule
 from certifit.data.source import RowError
 from certifit.maps.table.dates import PARTS, date_parts
 from certifit.maps.table.reading import as_text, family, valid_rows, whole_numbers
@@ -273,7 +274,7 @@ class Level(Kind):
 
     @property
     def _stand_in(self) -> str:
-        return f"the reference level {self.reference!r}"
+        return f"the reference level {self.reference!r}" if rule().shows else "the reference level"
 
     def _read(self, column: pa.Array) -> list[Segment]:
         """Codes in place where the column is a dictionary, else looked up."""
@@ -315,11 +316,13 @@ class Level(Kind):
 
     def _refuse(self, level: str, row: int) -> NoReturn:
         shown = ", ".join(map(repr, self.levels[:_SHOWN_LEVELS])) + (", ..." * (len(self.levels) > _SHOWN_LEVELS))
+        what, known = f"the level {level!r}", f". Its {len(self.levels)} levels are {shown}"
+        if not rule().shows:
+            what, known = "a level", " (--show-values names it)"
         raise RowError(
-            f"Column {self.name!r} has the level {level!r}",
+            f"Column {self.name!r} has {what}",
             row,
-            f", which the fit did not see. Its {len(self.levels)} levels are {shown}. "
-            f"Fit with unseen='reference' to read new levels as {self._stand_in}.",
+            f", which the fit did not see{known}. Fit with unseen='reference' to read new levels as {self._stand_in}.",
         )
 
 

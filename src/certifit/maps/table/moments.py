@@ -163,6 +163,12 @@ class Levels:
     length: int = 0  # characters of all rows
     spaced: int = 0  # rows with a space inside
     fingerprint: int | None = 0  # None: too many distinct texts to tell
+    rows: dict[str, float] | None = None  # rows of each distinct text, where weights make `counts` another number
+
+    def rows_of(self, text: str) -> float:
+        """Rows that hold a text; 0 where that is not known."""
+        found = self.counts if self.rows is None else self.rows
+        return 0 if found is None else found.get(text, 0)
 
     def added(self, other: Levels, cap: int) -> Levels:
         """The sum, with at most `cap` distinct texts counted."""
@@ -176,11 +182,12 @@ class Levels:
             length=self.length + other.length,
             spaced=self.spaced + other.spaced,
             fingerprint=None if None in hashes else sum(h for h in hashes if h is not None) % WORD,
+            rows=_added_texts(self.rows, other.rows, cap),
         )
 
     def without_texts(self) -> Levels:
         """The same facts, the texts themselves forgotten."""
-        return replace(self, counts=None)
+        return replace(self, counts=None, rows=None)
 
 
 def levels(column: pa.Array, keys: Array, weight: Array | None, cap: int) -> Levels:
@@ -196,6 +203,7 @@ def levels(column: pa.Array, keys: Array, weight: Array | None, cap: int) -> Lev
     weights = rows_of if weight is None else np.bincount(codes, weights=weight, minlength=len(rows))[used]
     # A dictionary may hold one text twice, so counts are added and not set.
     counts = _added_pairs(texts.to_pylist(), weights.tolist()) if known else None
+    own_rows = None if weight is None or not known else _added_pairs(texts.to_pylist(), rows_of.tolist())
     lengths = pc.utf8_length(texts).to_numpy(zero_copy_only=False)
     spaced = pc.match_substring(texts, " ").to_numpy(zero_copy_only=False)
     return Levels(
@@ -206,6 +214,7 @@ def levels(column: pa.Array, keys: Array, weight: Array | None, cap: int) -> Lev
         length=int(rows_of @ lengths),
         spaced=int(rows_of @ spaced),
         fingerprint=_text_fingerprint(texts, used, codes, len(rows), keys) if len(used) <= _HASHED_LEVELS else None,
+        rows=own_rows,
     )
 
 

@@ -11,6 +11,7 @@ import pyarrow.types as pt
 
 from certifit.data.arrow import one_chunk
 from certifit.data.columns import Array
+from certifit.data.privacy import cell
 from certifit.data.source import RowError
 
 Texts = list[str] | tuple[Array, Array]  # (bytes, offsets): text i is bytes[offsets[i] : offsets[i + 1]]
@@ -110,4 +111,5 @@ def _refuse_item(row: int, item: Any) -> NoReturn:
         raise RowError(f"The text is missing ({item})", row, _FILL)
     if isinstance(item, bytes | bytearray):
         raise TypeError(f"X must be texts (str). Row {row} is bytes. {_DECODE}")
-    raise TypeError(f"X must be texts (str). Row {row} is {type(item).__name__}: {str(item)[:40]}. Use str(...) first.")
+    shown = cell(str(item)[:40])
+    raise TypeError(f"X must be texts (str). Row {row} is {type(item).__name__}: {shown}. Use str(...) first.")

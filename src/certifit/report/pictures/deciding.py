@@ -69,12 +69,14 @@ def _bells(deciding: dict[str, Any], positive: int | None) -> Drawn | None:
     if not 2 <= len(labels) <= svg.N_COLOURS or not rows:
         return None
     scaled = [(row["name"], _scaled(row)) for row in rows]
-    ends = [mean + sign * sd for _, own in scaled for mean, sd in own for sign in (-1, 1)]
+    ends = [mean + sign * sd for _, own in scaled for _, mean, sd in own for sign in (-1, 1)]
+    if not ends:
+        return None
     frame = _frame([name for name, _ in scaled], (min(ends), max(ends)), top=28.0)
     body = [svg.x_axis(frame, "standard deviations from the mean")]
     for k, (name, own) in enumerate(scaled):
         body.append(_name(frame, k, name))
-        for c, (mean, sd) in enumerate(own):
+        for c, mean, sd in own:
             y = frame.py(k) + (c - (len(own) - 1) / 2) * min(5.0, 14 / len(own))
             low, high, x = frame.px(mean - sd), frame.px(mean + sd), frame.px(mean)
             tip = svg.escape(f"{text.visible(name)}, {text.visible(labels[c], 40)}: {text.number(mean, 2)}")
@@ -84,18 +86,19 @@ def _bells(deciding: dict[str, Any], positive: int | None) -> Drawn | None:
             )
     body.append(svg.legend(frame, [(f"line-many c{c + 1}", text.visible(one, 12)) for c, one in enumerate(labels)]))
     words = "Mean and standard deviation of each class: " + "; ".join(
-        f"{text.visible(name, 40)} " + ", ".join(text.number(mean, 2) for mean, _ in own) for name, own in scaled
+        f"{text.visible(name, 40)} " + ", ".join(text.number(mean, 2) for _, mean, _ in own) for name, own in scaled
     )
     return "Means and spreads of the classes", words, body, frame.bottom + 46
 
 
-def _scaled(row: dict[str, Any]) -> list[tuple[float, float]]:
-    """Class means and sds about the plain mean of the class means, over their overall spread."""
-    means, sds = row["mean"], row["sd"]
-    centre = sum(means) / len(means)
-    total = sum((mean - centre) ** 2 + sd * sd for mean, sd in zip(means, sds, strict=True)) / len(means)
+def _scaled(row: dict[str, Any]) -> list[tuple[int, float, float]]:
+    """(place, mean, sd) of the classes that have them, about the plain mean of their means, over the overall spread."""
+    numbers = enumerate(zip(row["mean"], row["sd"], strict=True))
+    known = [(place, mean, sd) for place, (mean, sd) in numbers if mean is not None and sd is not None]
+    centre = sum(mean for _, mean, _ in known) / max(len(known), 1)
+    total = sum((mean - centre) ** 2 + sd * sd for _, mean, sd in known) / max(len(known), 1)
     size = total**0.5 or 1.0
-    return [((mean - centre) / size, sd / size) for mean, sd in zip(means, sds, strict=True)]
+    return [(place, (mean - centre) / size, sd / size) for place, mean, sd in known]
 
 
 WAYS: dict[str, Callable[[dict[str, Any], int | None], Drawn | None]] = {

@@ -1,0 +1,67 @@
+"""How many rows hold the value that the name of an encoded column tells: "carrier=UA" tells a level, "x" tells none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.privacy import FEWEST, NOT_SHOWN
+from certifit.maps.table.kinds import Kind, Level, Text
+from certifit.maps.table.survey import ColumnSurvey
+
+
+def rows_held(encoder: Any) -> Array:
+    """One number per encoded column: rows of its level or texts with its term; infinite where the name tells no value.
+
+    0 of a level where the encoder was loaded from a file, which does not hold the rows of each.
+    """
+    survey = encoder.survey_
+    found = [
+        n_rows
+        for kind in encoder.columns_
+        for n_rows in _held(kind, None if survey is None else survey.columns[kind.name])
+    ]
+    return np.array(found, dtype=np.float64)
+
+
+def reference_rows(kind: Level, surveyed: ColumnSurvey | None) -> float:
+    """Rows of the level that the others of a category are compared with; 0 where that is not known."""
+    return _level_rows(kind, kind.reference, surveyed)
+
+
+def told_names(encoder: Any) -> tuple[dict[str, str], list[str]]:
+    """(name: what is printed instead, of columns whose value fewer than FEWEST rows hold; names of all others)."""
+    names, owners = list(encoder.get_feature_names_out()), _owners(encoder)
+    is_rare = rows_held(encoder) < FEWEST
+    secrets = {name: owners[j] for j, name in enumerate(names) if is_rare[j]}
+    return secrets, [name for j, name in enumerate(names) if not is_rare[j]]
+
+
+def _owners(encoder: Any) -> list[str]:
+    """What is printed for an encoded column whose value is not."""
+    printed = {kind.name: f"{kind.name}{': ' if kind.kind == 'text' else '='}{NOT_SHOWN}" for kind in encoder.columns_}
+    return [printed[kind.name] for kind in encoder.columns_ for _ in kind.names_out("")]
+
+
+def _held(kind: Kind, surveyed: ColumnSurvey | None) -> Iterator[float]:
+    if isinstance(kind, Level):
+        shown = (level for level in (*kind.levels, kind.other) if level not in (kind.reference, None))
+        yield from (_level_rows(kind, level, surveyed) for level in shown)
+    elif isinstance(kind, Text) and kind.words.n_hash is None:
+        yield from kind.words.document_counts_.tolist()
+    else:
+        yield from [np.inf] * len(kind.own_names)
+    yield from [np.inf] * kind.has_indicator
+
+
+def _level_rows(kind: Level, level: str | None, surveyed: ColumnSurvey | None) -> float:
+    """Rows of a level; of `other`, of all that it stands for."""
+    texts = None if surveyed is None else surveyed.texts
+    if texts is None or texts.counts is None or level is None:
+        return 0
+    if level == kind.other:
+        return sum(texts.rows_of(one) for one in texts.counts if one not in kind.levels)
+    return texts.rows_of(level)
