@@ -161,3 +161,15 @@ def test_directions_left_out_as_rounding_are_told(rng, shape):
 def test_of_rows_that_do_not_vary_no_share_is_told():
     text = str(cf.PCA(1).fit(np.ones((5, 2))).certificate_)
     assert "do not vary beyond the rounding" in text and "%" not in text
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_variance_of_nothing_is_0_where_squares_vanish():
+    """The row is far below the root of the smallest float64."""
+    X = np.array([[1e-287, 0.0]])
+    model = cf.PCA(ddof=0).fit(X)
+    assert model.certificate_.holds and model.explained_variance_.tolist() == [0.0]
+    model.explained_variance_ = np.array([1e-12])
+    assert model.certify(X).value == np.inf
+    with pytest.raises(ValueError, match="too small for float64"):
+        cf.PCA(ddof=0).fit(np.array([[1e-287, 0.0], [3e-287, 0.0]]))

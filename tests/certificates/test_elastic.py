@@ -75,3 +75,16 @@ def test_the_rounding_of_means_is_relative_to_the_spread_of_columns_not_to_their
     model = cf.ElasticNet(alpha=1.0, l1_ratio=0.1).fit(X, y)
     model.coef_[0] += 1e-3
     assert model.coef_.all() and model.certify(X, y).rounding < 1e-8
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bounds", [None, (0.0, np.inf), (-2.0, 3.0)])
+def test_no_bound_is_lost_where_weights_of_scaled_columns_are_beyond_float64(rng, bounds):
+    """Every |x'(y - mean)| / N is below alpha, in rational numbers: the weights are 0."""
+    X, y = rng.integers(-5, 6, size=(28, 3)) * 1e-180, 1e159 * (1 + 1e-9 * rng.normal(size=28))
+    values = [rational(v) for v in y]
+    mean = sum(values, rational(0)) / 28
+    moments = [sum((rational(a) * (b - mean) for a, b in zip(x, values, strict=True)), rational(0)) for x in X.T]
+    assert max(abs(m) for m in moments) / 28 < rational(0.03)
+    model = cf.Lasso(alpha=0.03, bounds=bounds).fit(X, y)
+    assert model.certificate_.holds and not model.coef_.any()

@@ -336,3 +336,35 @@ def test_a_variance_far_below_the_rounding_of_its_mean_counts_by_its_own_size():
     assert model.certificate_.holds
     model.covariance_ = model.covariance_ * np.array([[1.01, 1.0], [1.0, 1.0]])
     assert model.certify(X, [0, 1, 2]).value >= 0.0099
+
+
+@pytest.mark.parametrize("kind", ["class", "diagonal"])
+@pytest.mark.filterwarnings("ignore:The covariance is singular", "ignore:Column 'x0' is constant")
+def test_a_column_that_one_class_has_no_variance_of_is_left_out_of_all(kind):
+    """The single row of class 1 has no variances to shrink towards, and nothing is added to those of a constant."""
+    X, y = np.array([[-0.25, 0.1], [-1.5, 0.1], [0.75, 0.1]]), [0, 1, 0]
+    model = cf.GaussianDiscriminant(kind, shrinkage=1e-6).fit(X, y)
+    assert model.redundant_ == (1,) and model.certificate_.holds
+    sizes = model.roots_[:, 0] if kind == "diagonal" else np.diagonal(model.roots_, axis1=1, axis2=2)
+    added = Fraction(1e-6) * sum((Fraction(x) - Fraction(-1, 3)) ** 2 for x in X[:, 0]) / 3
+    shrunk = (1 - Fraction(1e-6) / 2) * Fraction(1, 4)  # half of 1e-6 goes to the other column
+    np.testing.assert_allclose(sizes[:, 0] ** -2.0, [float(shrunk + added), float(added)], rtol=1e-12)
+    assert not sizes[:, 1].any()
+    model.roots_ = model.roots_.copy()
+    model.roots_[0, -1, 1] = 3e3  # one class alone uses the column: its density is over more columns than the other's
+    assert not model.certify(X, y).holds
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, 0.1])
+def test_a_sparse_constant_column_has_no_variance(shrinkage, rng):
+    """Sums of a sparse column are about 0: what they leave of a constant is rounding, of either sign."""
+    w = rng.uniform(0.1, 3, (20, 12))
+    for weights in w:
+        X, y = np.column_stack([np.full(12, 1e-20), rng.integers(0, 9, 12)]), np.arange(12) % 2
+        model = cf.GaussianDiscriminant(shrinkage=shrinkage).fit(sp.csr_array(X), y, weights)
+        classes = exact_moments(X, y, weights)
+        variance = sum(share * S[1][1] for share, _, S in classes)
+        assert model.covariance_[0, 0] == pytest.approx(shrinkage * float(variance) / 2, rel=1e-12, abs=0.0)
+        assert model.certificate_.holds
+        model.covariance_ = model.covariance_ + np.diag([-1e-72 if shrinkage == 0 else 1e-6, 0.0])
+        assert not model.certify(sp.csr_array(X), y, weights).holds

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from robust_truth import true_excess
+from robust_truth import HuberTruth, exact, true_excess
 
 import certifit as cf
 from certifit.certificates.certificate import EXACT_FIT_CLAIM
@@ -105,6 +105,22 @@ def test_a_relation_that_holds_to_rounding_is_the_condition_of_the_proof(rng, sc
     assert true_excess(model, X, y) <= certificate.literal
     kept = fitted(X[:, :2], y, scale=scale if scale != "mad" else float(model.scale_))
     assert true_excess(kept, X[:, :2], y) <= 1e-12
+
+
+@pytest.mark.parametrize("scale", ["joint", 0.2])
+def test_what_the_state_takes_from_a_column_set_aside_counts_against_fits_without_it(rng, scale):
+    """x1 is x0 and an offset but for its rounding, which is of the size of the residuals."""
+    u = rng.normal(size=12)
+    for offset in (1.4e13, 5e13):
+        X, y = np.c_[u, u + offset], -0.65 * (u + (u + offset - offset)) + 1e-3 * rng.normal(size=12)
+        model = fitted(X, y, scale=scale, delta=2.5)
+        certificate = model.certificate_
+        assert certificate.literal is not None
+        state = [model.intercept_, *model.coef_]
+        both, kept = (HuberTruth(own, y, None, 2.5, 0.0, scale == "joint", True) for own in (X, X[:, :1]))
+        objective = both.objective(exact(state), exact([model.scale_])[0])
+        least = kept.minimum([0.0, -1.3], model.scale_)
+        assert float((objective - least) / objective) <= certificate.value <= certificate.literal * (1 + 1e-9)
 
 
 def test_an_exact_copy_is_no_condition(rng):

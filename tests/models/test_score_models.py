@@ -50,6 +50,8 @@ def test_targets_whose_squares_overflow_are_refused_in_words(rng):
     X = rng.normal(size=(40, 2))
     with pytest.raises(ValueError, match="exceeds the largest float64"):
         cf.GLM().fit(X, 1e300 * rng.normal(size=40))
+    with pytest.raises(ValueError, match="sum of y times the weights exceeds the largest float64"):
+        cf.GLM().fit(X, 1e150 * rng.normal(size=40), np.full(40, 1e200))
 
 
 # ---- what a change of the rows must do to the fit -------------------------------------------------------------------

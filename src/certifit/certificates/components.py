@@ -121,20 +121,21 @@ class ComponentsCertificate(Certificate):
 @one_blas_thread
 def certify(task: VarianceTask, state: Directions, tolerance: float) -> ComponentsCertificate:
     """How far the directions are from the best; no solver takes part."""
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # what leaves the range is infinitely far off
+    with np.errstate(all="ignore"):  # what leaves the range is infinitely far off
         return _certified(task, state, tolerance)
 
 
 def _certified(task: VarianceTask, state: Directions, tolerance: float) -> ComponentsCertificate:
     V = np.ascontiguousarray(state.components.T)
     d, k = V.shape
-    stated = state.variances / task.factor
+    # The factor is 0 where squares of such numbers are none in float64: a variance of 0 is still 0.
+    stated = np.divide(state.variances, task.factor, out=np.zeros(k), where=state.variances != 0)
     task.refine_for(float(stated[stated > 0].min(initial=task.total)))
     AV = task.product(V)
     found = np.einsum("ij,ij->j", V, AV)  # v'Av
     scale = max(float(found.max()), TINY)
     residuals = np.linalg.norm((AV - V * stated) / scale, axis=0) * scale  # squares of small ones would vanish
-    residual = float(residuals.max()) / scale
+    residual = float(np.nan_to_num(residuals, nan=np.inf).max()) / scale
     orthonormality = float(np.abs(V.T @ V - np.eye(k)).max())
     explained = float(found.sum())
     rest = _rest(task, V, found)

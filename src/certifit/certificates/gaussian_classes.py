@@ -51,6 +51,8 @@ def certify_gaussian(task: GaussianTask, state: GaussianState, tolerance: float)
     fault, treated = "", ""
     if best.redundant != state.redundant:
         fault = "Other columns are left out than those that say nothing more."
+    elif not _uses_the_others(state):
+        fault = "The roots of some class leave out other columns than those that say nothing more."
     elif state.redundant:
         fault, treated = _left_out(task)
     with np.errstate(all="ignore"):
@@ -73,6 +75,13 @@ def certify_gaussian(task: GaussianTask, state: GaussianState, tolerance: float)
         shortfall=off.mean + TINY,
         error=off.error,
     )
+
+
+def _uses_the_others(state: GaussianState) -> bool:
+    """Whether the roots of every class are 0 in the columns that are left out, and in no others."""
+    sizes = state.roots[:, 0] if state.roots.shape[1] == 1 else np.diagonal(state.roots, axis1=1, axis2=2)
+    wanted = np.isin(np.arange(state.roots.shape[2]), state.redundant, invert=True)
+    return bool(((sizes != 0) == wanted).all()) and not state.roots[:, :, ~wanted].any()
 
 
 def _left_out(task: GaussianTask) -> tuple[str, str]:
@@ -311,8 +320,13 @@ def _sum_error(task: GaussianTask) -> float:
     unit = MATRIX_ERROR if task.moments.low is None else 4 * UNIT
     if task.is_shared:
         spreads, away = np.sqrt(task.priors @ spreads**2), np.sqrt(task.priors @ away**2)
-    used = spreads > 0
-    return float((unit * (1 + (away[used] / spreads[used]) ** 2)).max(initial=unit)) + ridge
+    # Where nothing is left of a variance, what is added to it alone stands against the rounding of its sums; columns
+    # that are left out as constant have none, by their entries.
+    best = task.solve()
+    sizes = _standard_deviations(best) * task.moments.scaling.scale
+    spreads = np.where(spreads > 0, spreads, sizes if has_ridge else 0.0)
+    away = np.where((sizes == 0) & np.isin(np.arange(len(task.names)), best.redundant), 0.0, away)
+    return float(unit * (1 + _ratios(away, spreads) ** 2).max(initial=1.0)) + ridge
 
 
 def _variance_error(task: DiagonalCovariance) -> float:

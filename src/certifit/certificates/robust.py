@@ -9,6 +9,8 @@ and with a joint scale, if the mean of u^2 is at most 1, by s (1 - mean u^2) / 2
 cancels. u: the slopes of the loss a few Newton steps on, projected on what must be orthogonal, shrunk into the box. Any
 steps give a proof; those give a near one. Columns whose penalty is weak may be made orthogonal too: their part of the
 penalty is then paid in full. What is left of columns that nearly are combinations of others counts as columns.
+Beside fits without some columns, which u need not be orthogonal to, the weights w_j that the state gives these take
+sum_j w_j x_j'u / W off the excess.
 """
 
 from __future__ import annotations
@@ -138,7 +140,9 @@ def _bounds(
         over_all = min((gap + penalty, rounding), over_all, key=sum)
     if found.is_apart.any():
         return *over_all, None
-    return *duality_gap(task, at, sums, objective, _demands(task, at.scale)), float(sum(over_all))
+    outside = tuple(int(j) for j in found.columns[~found.is_exact])
+    restricted = duality_gap(task, at, sums, objective, _demands(task, at.scale, outside))
+    return *min(restricted, over_all, key=sum), float(sum(over_all))  # fewer fits have no lower minimum
 
 
 def duality_gap(
@@ -171,13 +175,14 @@ class Demands:
     """Columns that u must be orthogonal to, beside the intercept: their penalty is then paid in full.
 
     factor: of (intercept, these columns), by places in (intercept, columns); lifted: u is brought to X'u = pull w
-    on the others, which are free to be anything.
+    on the others, which are free to be anything. outside: columns that the fits compared with do not use.
     """
 
     columns: Array
     factor: Factor
     places: Array
     lifted: bool = False
+    outside: tuple[int, ...] = ()
 
     def to_remove(self, moments: Array) -> Array:
         """The step v whose a'v, taken off u, makes the demanded moments vanish."""
@@ -187,11 +192,12 @@ class Demands:
         return out
 
 
-def _demands(task: RobustRegression, scale: float) -> Iterator[Demands]:
+def _demands(task: RobustRegression, scale: float, outside: tuple[int, ...] = ()) -> Iterator[Demands]:
     """All kept columns without a penalty, or with one that the matrix of all rows does not show; else weak demands."""
     d = task.gram.n_columns
     if _is_free(task):
-        yield Demands(np.ones(d, dtype=bool), task.factor, np.arange(1 - int(task.fit_intercept), d + 1))
+        places = np.arange(1 - int(task.fit_intercept), d + 1)
+        yield Demands(np.ones(d, dtype=bool), task.factor, places, outside=outside)
     yield from _weak_demands(task, scale)
 
 
@@ -277,11 +283,24 @@ def _gap_at(task: RobustRegression, at: Point, dual: Dual, demands: Demands) -> 
     rounding = size * off + at.scale / 2 * off * off
     rounding += 8 * UNIT * (found.spread + np.sqrt(found.apart * squares))  # r and u are rounded
     rounding += UNIT * at.scale * total * (16 if task.is_joint else 0)
+    outside = np.array(demands.outside, dtype=np.int64)
+    used, used_error = _used_outside(task, at, outside, share * moments[1:], off, slopes)
+    gap, rounding = max(gap - used, 0.0), rounding + used_error
     error = task.gram.norms * off + UNIT * (np.abs(moments[1:]) + pull * np.abs(at.weights))
     error = error + task.moment_error(slopes.squares)[1:]
     distance = np.abs(pull * at.weights - share * moments[1:])
     rounding += float(np.sum(np.divide(error * (distance + error), held, where=held > 0, out=np.zeros_like(held))))
     return float(gap / total), float(rounding / total)
+
+
+def _used_outside(
+    task: RobustRegression, at: Point, outside: Array, moments: Array, off: float, slopes: Slopes
+) -> tuple[float, float]:
+    """sum_j w_j x_j'u of the columns that the fits compared with do not use, and what its rounding may be."""
+    lengths = np.sqrt(np.diagonal(task.gram.sums)[outside])
+    error = lengths * off + UNIT * np.abs(moments[outside]) + task.moment_error(slopes.squares)[1:][outside]
+    used = at.weights[outside] * moments[outside]
+    return float(used.sum()), float(np.abs(at.weights[outside]) @ error + UNIT * np.abs(used).sum())
 
 
 def _made_feasible(task: RobustRegression, dual: Dual, demands: Demands, goal: Array) -> tuple[Dual, Slopes]:

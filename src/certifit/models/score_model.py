@@ -114,6 +114,11 @@ class ScoreModel(PenaltyParameters, GlmInferenceMethods):
                 y = np.asarray(run.y)
                 own = y if run.weight is None else np.where(run.weight > 0, y, task.targets.high)
                 task.loss.check_target(own, run.first_row, self.target_name_)
+        if not np.isfinite(task.targets.first):
+            raise ValueError(
+                f"The sum of {self.target_name_} times the weights exceeds the largest float64. Divide the weights, or "
+                f"{self.target_name_}, by a power of ten."
+            )
         with np.errstate(divide="ignore"):
             start = task.loss.score(task.targets.mean)
         if self.fit_intercept and not np.isfinite(start):

@@ -13,7 +13,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.statistics import twofold as tf
 from certifit.statistics.cell_sums import MOST_CANCELLED
-from certifit.statistics.gram import CellGrams, Gram, Scaling, cell_grams
+from certifit.statistics.gram import STILL_SHARE, CellGrams, Gram, Scaling, cell_grams
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,7 @@ def about_mean(gram: Gram) -> tuple[float, Array, Array, Array | None]:
     """(weight, mean, scatter, its low part) of z.
 
     S - s m' - m s' + W m m' is the scatter about m; at the rounded mean it is the scatter about the mean to W ulp^2.
+    Of a column whose scatter is rounding of twofold sums, as of one that is constant and not shifted, it is exactly 0.
     """
     d = gram.n_columns
     total, sums, squares = gram.sum_weight, gram.sums[:d, d], gram.sums[:d, :d]
@@ -115,7 +116,11 @@ def about_mean(gram: Gram) -> tuple[float, Array, Array, Array | None]:
     mass = tf.multiply(_outer(mean, mean), (np.asarray(total), np.asarray(gram.low[d, d])))
     out = tf.add((squares, gram.low[:d, :d]), (-cross[0], -cross[1]))
     out = tf.add(out, (-cross[0].T, -cross[1].T))
-    return total, away, *tf.add(out, mass)
+    scatter, low = tf.add(out, mass)
+    is_still = np.diagonal(scatter) <= STILL_SHARE * np.diagonal(squares)
+    for part in (scatter, low):
+        part[is_still], part[:, is_still] = 0.0, 0.0
+    return total, away, scatter, low
 
 
 def _outer(a: tf.Pair, b: tf.Pair) -> tf.Pair:

@@ -74,8 +74,8 @@ def _of_block(run: Block, begin: int, end: int) -> TargetSums:
         seen = weight > 0
         y, weight, offset = y[seen], weight[seen], None if offset is None else offset[seen]
         n_rows, total = len(y), float(weight.sum())
-    own: Array = y if weight is None else y * weight
-    added = 0.0 if offset is None else float((offset if weight is None else offset * weight).sum())
     low, high = y.min(initial=np.inf), y.max(initial=-np.inf)
-    with np.errstate(over="ignore", invalid="ignore"):  # squares beyond float64 are refused in words later
+    with np.errstate(over="ignore", invalid="ignore"):  # sums beyond float64 are refused in words later
+        own: Array = y if weight is None else y * weight
+        added = 0.0 if offset is None else float((offset if weight is None else offset * weight).sum())
         return TargetSums(n_rows, total, float(own.sum()), float((own * y).sum()), low, high, added)

@@ -69,9 +69,11 @@ class Strengths:
 
         An l1 and an l2 strength scale differently, so their ratio changes.
         """
-        with np.errstate(over="ignore", under="ignore"):
-            move = units.y_scale / units.columns
-            lower, upper = (np.ascontiguousarray(bound * move) for bound in (self.lower, self.upper))
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            move = units.y_scale / units.columns  # 0 or infinite where weights of scaled columns are: no bound is moved
+            is_same = (self.lower == 0) | np.isinf(self.lower), (self.upper == 0) | np.isinf(self.upper)
+            bounds = zip(is_same, (self.lower, self.upper), strict=True)
+            lower, upper = (np.ascontiguousarray(np.where(same, bound, bound * move)) for same, bound in bounds)
             strengths = np.minimum(alphas * units.size * self._mixed(units), LARGEST_PENALTY)
         ratio = self.l1_ratio * units.y_scale / self._mixed(units)
         if self.l1_ratio > 0:  # so small an l1 part changes no weight, but must not vanish

@@ -235,6 +235,9 @@ class FullCovariance(GaussianTask):
             self._mend(fault[0], fault[1], np.diagonal(self.moments.total_covariance()))
             factors = self._factors()
             redundant = self._constant(factors)
+        if any(not np.array_equal(factor.dependent, redundant) for factor in factors):
+            # Densities of classes compare only over the same columns: what one class lacks is left out of all.
+            factors = self._factors(redundant)
         self.condition = max(factor.condition for factor in factors)
         d, scale = len(self.names), self.moments.scaling.scale
         roots = np.zeros((len(factors), d, d))
@@ -268,12 +271,12 @@ class FullCovariance(GaussianTask):
         spreads = np.sqrt(np.diagonal(about_mean(self.moments.total)[2]) / self.moments.weight.sum())
         return np.where(spreads > 0, spreads, 1.0)
 
-    def _factors(self) -> list[Factor]:
+    def _factors(self, without: Sequence[int] = ()) -> list[Factor]:
         plain = [] if self.moments.low is not None else self._plain_factors()
         if plain:
             return plain
         self._resum()
-        return [twofold_factor(self._system(shares)) for shares in self._shares()]
+        return [twofold_factor(self._system(shares, without)) for shares in self._shares()]
 
     def _plain_factors(self) -> list[Factor]:
         found = []
@@ -284,7 +287,7 @@ class FullCovariance(GaussianTask):
             found.append(factor)
         return found
 
-    def _system(self, shares: Array) -> System:
+    def _system(self, shares: Array, without: Sequence[int] = ()) -> System:
         matrix, low = self.moments.mean_of(shares)
         less, ridge = 1 - self.shrinkage, self.ridge(np.diagonal(matrix))
         if low is not None and self.shrinkage:
@@ -293,6 +296,7 @@ class FullCovariance(GaussianTask):
             matrix = matrix * less
         # What is added to the variances is far above the rounding of any column that varies.
         norms = np.sqrt(less) * (self._spreads() if self.unbounded else self.moments.norms)
+        norms[list(without)] = np.inf  # nothing of these columns is beyond their rounding
         return System.of(matrix, low, ridge, norms)
 
     def _redundant(self, factors: list[Factor]) -> tuple[Any, ...]:
@@ -314,8 +318,8 @@ class FullCovariance(GaussianTask):
         return (tuple(int(j) for j in dependent),)
 
     def _constant(self, factors: list[Factor]) -> tuple[int, ...]:
-        """Columns without a variance over all rows: nothing was added to theirs."""
-        dependent = factors[0].dependent
+        """Columns without a variance over all rows: nothing was added to theirs, and a class may have none of them."""
+        dependent = np.unique(np.concatenate([factor.dependent for factor in factors]))
         others = np.setdiff1d(np.arange(len(self.names)), dependent)
         self.relations = dependent, others, np.zeros((len(dependent), len(others)))
         return tuple(int(j) for j in dependent)
@@ -369,7 +373,7 @@ class DiagonalCovariance(GaussianTask):
         if len(flat):
             self._mend(*self._singular(*flat[0]), self.moments.total_variances())
             variances = self._covariance()
-            is_constant = np.asarray((variances[seen] <= 0).all(axis=0))
+            is_constant = np.asarray((variances[seen] <= 0).any(axis=0))  # shrinkage may add to those of some classes
         with np.errstate(divide="ignore", over="ignore"):
             roots = np.where(is_constant, 0.0, 1.0 / np.sqrt(np.where(is_constant, 1.0, variances)))[:, None, :]
         _refuse_range(self.names, variances, roots)
