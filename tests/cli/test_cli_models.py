@@ -86,7 +86,7 @@ def test_the_report_of_a_lasso_tells_what_it_left_out(cli, table):
         (["--model", "lasso", "--increasing", "a", "--decreasing", "a"], "a cannot be both"),
         (["--model", "lasso", "--cv", "0"], "needs folds to choose the penalty, or --alpha A"),
         (["--model", "lasso", "--alpha", "-1"], "alpha must be a finite number >= 0"),
-        (["--model", "elastic-net", "--l1-ratio", "2"], "l1_ratio must be above 0 and at most 1"),
+        (["--model", "elastic-net", "--l1-ratio", "2"], "l1_ratio must be a number above 0 and at most 1"),
     ],
 )
 def test_what_does_not_go_together_is_refused_and_nothing_written(cli, table, options, words):

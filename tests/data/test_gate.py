@@ -110,7 +110,7 @@ def test_an_error_names_what_is_wrong_and_where(name):
     "arguments, words",
     [
         ({"tol": -1}, "tol must be a finite number >= 0. Got -1"),
-        ({"tol": "small"}, "tol must be a number >= 0. Got 'small'"),
+        ({"tol": "small"}, "tol must be a finite number >= 0. Got 'small'"),
         ({"fit_intercept": "yes"}, "fit_intercept must be True or False. Got 'yes'"),
         ({"basis": 3}, "basis must be None, Polynomial.*Got 3"),
         ({"basis": cf.Polynomial(2), "fit_intercept": False}, "fit_intercept=False needs .*form='powers'"),

@@ -377,7 +377,7 @@ REFUSED = {
     ),
     "bad value": (
         lambda X, y: validation_curve(cf.Ridge(), X, y, param_name="alpha", param_range=[1.0, -1.0]),
-        "alpha must be a finite number >= 0. Got -1",
+        "alpha must be a finite number >= 0 or None. Got -1",
     ),
 }
 

@@ -206,7 +206,7 @@ def _check_solution(metadata: Metadata, p: int) -> None:
         and q != p - rank
         and (q or not alpha),
         f"{n_dependent} dependent columns for rank {rank} of {p}": n_dependent > p
-        or (n_dependent > p - rank and not alpha),  # a penalty gives columns that repeat others a rank
+        or (n_dependent > p - rank and not (alpha and rank < p)),  # a penalty gives some that repeat others a rank
         "an intercept without fit_intercept": not metadata["parameters"]["fit_intercept"]
         and solution["intercept"] != 0,
         "standard errors under a penalty": inference is not None and alpha > 0,

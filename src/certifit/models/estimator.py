@@ -247,9 +247,8 @@ class Regressor(RegressorMixin, Estimator):
         return source
 
     def _gate_again(self, X: Any, y: Any, **roles: Any) -> Source:
-        source = fit_source(self.reader(), X, y, **roles)
-        predict_source(self, source)
-        return source
+        predict_source(self, X) if isinstance(X, Source) else predict_rows(self, X)
+        return fit_source(self.reader(), X, y, **roles)
 
     def _predict(self, X: Any, out: Any, **roles: Any) -> Any:
         return joined(self._each(X, self.scores, **roles), np.zeros(0), out)
