@@ -40,7 +40,7 @@ class Param:
         if value is None and self.or_none:
             return
         legal = f"{self.legal} or None" if self.or_none else self.legal
-        sentence = f"Parameter {name} must be {legal}. Got {brief(value)}. {self.advice}".rstrip()
+        sentence = f"The parameter {name} must be {legal}. Got {brief(value)}. {self.advice}".rstrip()
         if not self.is_kind(value):
             raise TypeError(sentence)
         if not self.accepts(value):
