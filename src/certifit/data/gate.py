@@ -145,7 +145,11 @@ def predict_source(model: Any, source: Source, offset: Any = None, exposure: Any
         _refuse_missing_columns(model, source.names)
         raise ValueError(f"Columns are {source.names}, the fit had {list(fitted)}. Put them in that order.")
     if source.n_features != model.n_features_in_:
-        raise ValueError(f"X has {source.n_features} features, but the fit had {model.n_features_in_} features.")
+        # In scikit-learn's words, which its checks look for.
+        raise ValueError(
+            f"X has {source.n_features} features, but {type(model).__name__} is expecting {model.n_features_in_} "
+            "features as input."
+        )
     return source
 
 
