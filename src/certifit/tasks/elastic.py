@@ -162,7 +162,7 @@ class ElasticTask(ABC):
 
     def residual_at(self, state: Weights) -> Residual:
         """The residual statistic at a state: one pass over the rows, remembered."""
-        if self._last is None or self._last[0] is not state:
+        if self._last is None or not self._last[0].is_same(state):
             weights, intercept = self.to_scaled(state)
             none = np.zeros(len(weights))
             at = residual(self.source, self.scaling, weights, intercept, self.scaling.shift, none)

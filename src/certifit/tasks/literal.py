@@ -93,7 +93,7 @@ class LiteralSystem:
 
     def at(self, state: Weights) -> LiteralStep:
         """The residual of a state in the columns as given, its gradient in the basis, and the step to the minimum."""
-        if self._last is None or self._last[0] is not state:
+        if self._last is None or not self._last[0].is_same(state):
             self._last = (state, self._at(state))
         return self._last[1]
 

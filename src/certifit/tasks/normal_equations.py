@@ -31,6 +31,10 @@ class Weights:
     coef: Array
     intercept: float
 
+    def is_same(self, other: Weights) -> bool:
+        """Whether both are the state of one fit: the very array of weights."""
+        return self.coef is other.coef and self.intercept == other.intercept
+
 
 class GramUnits:
     """A Gram statistic and the scales between the user's units and those of its sums."""
