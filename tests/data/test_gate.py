@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import certifit as cf
+from certifit.data.gate import fit_source, predict_rows
 
 NAMES = ["age", "pay", "size"]
 
@@ -212,3 +213,19 @@ def test_a_frame_with_text_is_refused_with_the_encoder_that_reads_it(kind):
     for model in (cf.Ridge(), cf.GaussianNB(), cf.PCA()):
         with pytest.raises(TypeError, match=r"Column 'town' of X has dtype \w*string. Give the model encoder=TableEnc"):
             model.fit(frame, [0, 1, 1])
+
+
+def test_numbers_at_odd_addresses_are_copied(rng):
+    """A float64 that does not begin at a multiple of 8 bytes is not what the core may read."""
+    rows = np.zeros(8 * 24 + 1, dtype=np.uint8)[1:].view(np.float64)
+    rows[:] = rng.normal(size=24)
+    assert not rows.flags.aligned
+    source = fit_source(cf.LinearRegression(), rows.reshape(8, 3), rows[:8], np.abs(rows[8:16]))
+    block = source.first_block()
+    assert block.X.flags.aligned and block.y.flags.aligned and block.weight.flags.aligned
+    np.testing.assert_array_equal(block.X, rows.reshape(8, 3))
+    assert predict_rows(cf.LinearRegression().fit(rows.reshape(8, 3), rows[:8]), rows.reshape(8, 3)).X.flags.aligned
+    sparse = sp.csr_array(rows.reshape(8, 3))
+    sparse.data = rows
+    assert not sparse.data.flags.aligned
+    assert fit_source(cf.LinearRegression(), sparse, rows[:8]).first_block().X.data.flags.aligned

@@ -15,6 +15,8 @@ from hostile_factories import FACTORIES
 HERE = Path(__file__).parent
 BAD = ("unclear_error", "wrong_silent", "nan_output", "crash", "hang")
 Outcomes = dict[str, list[str]]
+# A sanitizer maps terabytes for itself: a limit on the address space says nothing of the fit.
+LEFT_OUT = ("peak memory, 50000 x 20",) if "CERTIFIT_SANITIZED" in os.environ else ()
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="every case runs in a forked child")
 
@@ -43,7 +45,8 @@ def battery() -> Iterator[Callable[[str], Outcomes]]:
 def test_hostile_inputs_are_refused_in_words_or_fitted_right(battery, name):
     outcomes = battery(name)
     assert len(outcomes) > 90  # a transformer has no cases of targets
-    assert {case: outcome for case, outcome in outcomes.items() if outcome[0] in BAD} == {}
+    bad = {case: outcome for case, outcome in outcomes.items() if outcome[0] in BAD and case not in LEFT_OUT}
+    assert bad == {}, json.dumps(bad, indent=1)
 
 
 def test_the_battery_names_what_a_broken_estimator_does_and_goes_on_behind_it(battery):

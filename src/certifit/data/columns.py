@@ -15,6 +15,11 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 
+def plain_numbers(values: Any) -> Array:
+    """float64 as the core reads it: in one piece, and at addresses that a float64 may have."""
+    return np.require(values, np.float64, ("C", "A"))
+
+
 class Segment(Protocol):
     """Some columns of a block."""
 

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_array, column_or_1d, has_fit_parameter, validate_data
 
 from certifit.data.arrow import ArrowSource
-from certifit.data.columns import Array, Columns
+from certifit.data.columns import Array, Columns, plain_numbers
 from certifit.data.frames import frame_table, is_frame
 from certifit.data.kinds import refuse_kinds
 from certifit.data.labels import coded, read_labels, with_codes
@@ -61,7 +61,7 @@ def fit_source(
     refuse_kinds(X)
     X, y = validate_data(model, canonical(X), y, **_ROWS, y_numeric=True, multi_output=False)
     try:
-        y = np.ascontiguousarray(y, dtype=np.float64)
+        y = plain_numbers(y)
     except ValueError as error:
         raise ValueError(f"y must be numbers: {error}. For labels use a classifier, as LogisticRegression.") from None
     if not np.isfinite(y).all():  # None among objects becomes NaN only here
@@ -350,7 +350,8 @@ def _is_canonical(X: Any) -> bool:
 def _core_array(X: Any, sparse_kinds: Sequence[Any] = (np.float32, np.float64)) -> Any:
     """X as the core can read it: a copy only for types and layouts it does not know (float16, big-endian, ...)."""
     if sp.issparse(X):
-        values = X.data if X.dtype in sparse_kinds else X.data.astype(np.float64)
+        is_known = X.dtype in sparse_kinds and X.data.flags.aligned
+        values = X.data if is_known else X.data.astype(X.dtype if X.dtype in sparse_kinds else np.float64)
         if X.indices.dtype != X.indptr.dtype:
             wide = np.promote_types(X.indices.dtype, X.indptr.dtype)
             X = sp.csr_array((values, X.indices.astype(wide), X.indptr.astype(wide)), shape=X.shape)
@@ -360,7 +361,7 @@ def _core_array(X: Any, sparse_kinds: Sequence[Any] = (np.float32, np.float64)) 
     dtype = X.dtype
     known = dtype.kind in _CORE_KINDS and dtype.isnative and (dtype.kind != "f" or dtype.itemsize in (4, 8))
     readable = X.flags.aligned and all(stride % X.itemsize == 0 for stride in X.strides)
-    return X if known and readable else np.ascontiguousarray(X, dtype=np.float64)
+    return X if known and readable else plain_numbers(X)
 
 
 def checked_weight(sample_weight: Any, n_rows: int) -> Array:
@@ -377,7 +378,7 @@ def checked_weight(sample_weight: Any, n_rows: int) -> Array:
         raise ValueError(f"sample_weight must be >= 0. Row {row} is negative: {cell(weight[row])}.")
     if not (weight > 0).any():
         raise ValueError("sample_weight is zero for every row: no row is left to fit.")
-    return np.ascontiguousarray(weight)
+    return plain_numbers(weight)
 
 
 def _names_of(model: Any) -> list[str] | None:

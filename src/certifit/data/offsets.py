@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from certifit.data.columns import Array
+from certifit.data.columns import Array, plain_numbers
 from certifit.data.labels import is_missing
 from certifit.data.privacy import cell
 
@@ -54,7 +54,7 @@ def _numbers(values: Any, name: str, n_rows: int) -> Array:
         found = _of_objects(found, name)
     if found.dtype.kind not in "fiub":
         raise TypeError(f"{name} must be numbers. Got dtype {found.dtype}.")
-    found = np.ascontiguousarray(found, dtype=np.float64)
+    found = plain_numbers(found)
     if not np.isfinite(found).all():
         row = int(np.flatnonzero(~np.isfinite(found))[0])
         raise ValueError(f"{name} must be finite. It is {found[row]:g} at row {row}. Remove such rows.")
