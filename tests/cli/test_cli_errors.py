@@ -42,6 +42,18 @@ def test_a_header_without_rows(cli, tmp_path):
     assert "rows" in one_line(cli("fit", "head.csv", "-t", "y", "-o", "out"))
 
 
+@pytest.mark.parametrize("encoding", ["nonsense", "base64"])
+def test_an_encoding_that_is_none_of_text_is_refused(cli, data, encoding):
+    line = one_line(cli("fit", data, "-t", "y", "-o", "out", "--encoding", encoding))
+    assert "encoding must be a text encoding" in line and encoding in line
+
+
+def test_a_name_that_ends_as_a_compressed_file_is_named_where_it_is_none(cli, tmp_path):
+    (tmp_path / "plain.csv.gz").write_text("a,y\n1,2\n2,3\n")
+    line = one_line(cli("fit", "plain.csv.gz", "-t", "y", "-o", "out"))
+    assert "'plain.csv.gz' is not a readable CSV file" in line and "rename it" in line
+
+
 def test_files_that_are_not_there_are_guessed(cli, data):
     assert "Did you mean 'data.csv'?" in one_line(cli("fit", "dta.csv", "-t", "y", "-o", "out"))
     assert "is a folder" in one_line(cli("predict", ".", data))

@@ -250,7 +250,8 @@ def test_rare_levels_are_pooled_and_the_others_keep_their_numbers(folder, tmp_pa
         rows = json.loads(printed["report.json"])["coefficients"]["rows"]
         tables[name] = {row["name"]: row["estimate"] for row in rows}
     lost = set(tables["shown"]) - set(tables["hidden"])
-    assert lost == {"city=Aardvark-alone", "city=Birdsong-few", "city=Quagmire-scarce"}
+    of_three_rows = {"gaps", "gaps missing", "intercept"}  # without the mark, the intercept is that of three rows
+    assert lost == {"city=Aardvark-alone", "city=Birdsong-few", "city=Quagmire-scarce"} | of_three_rows
     assert all(tables["shown"][name] == estimate for name, estimate in tables["hidden"].items())
     said = "city: 3 levels held by fewer than 5 rows each: not shown"
     hidden = (tmp_path / "hidden").joinpath
@@ -262,3 +263,33 @@ def test_the_intercept_of_a_rare_reference_is_not_printed(folder, tmp_path):
     printed = fit(tmp_path / "out", *arguments(folder, "linear", "quantity", ["--cv", "0", "--columns", "city"]))
     assert "intercept: not shown" in printed["coefficients.csv"]
     assert found_in(printed, folder / "quantity.csv") == []
+
+
+ALIKE = {
+    "true in one row": (["true"], "false", ["--no-intercept"]),
+    "false in one row": (["false"], "true", []),
+    "1 in one row": ([1], 0, ["--no-intercept"]),
+    "0 in one row": ([0], 1, []),
+}
+
+
+@pytest.mark.parametrize("case", ALIKE)
+def test_a_coefficient_that_one_row_decides_is_not_printed(tmp_path, case):
+    """Of such a column alone, it or the intercept is the target of that row."""
+    odd, usual, options = ALIKE[case]
+    amount = np.random.default_rng(2).normal(7000, 811, 40).round(2)
+    write(tmp_path / "alike.csv", {"sign": odd + [usual] * 39, "amount": amount})
+    args = [tmp_path / "alike.csv", "-t", "amount", "--model", "linear", "--cv", "0", *options]
+    printed = fit(tmp_path / "out", *args)
+    assert str(amount[0]) not in "".join(printed.values())
+    assert "sign: not shown: fewer than 5 rows decide it" in printed["coefficients.csv"]
+    assert str(amount[0]) in fit(tmp_path / "out", *args, "--show-values")["coefficients.csv"]
+
+
+@pytest.mark.parametrize("options", [[], ["--weight", "weight"]])
+def test_a_constant_target_of_few_rows_is_refused_without_its_value(tmp_path, options):
+    amount = [7153.25] * 4 + [1.5] * (36 if options else 0)
+    weight = [1.0] * 4 + [0.0] * (len(amount) - 4)
+    write(tmp_path / "few.csv", {"a": range(len(amount)), "weight": weight, "amount": amount})
+    result = run("fit", tmp_path / "few.csv", "-t", "amount", "--task", "quantity", "-o", tmp_path / "out", *options)
+    assert result.exit_code == 2 and "'amount' is one value in every row" in " ".join(result.output.split())

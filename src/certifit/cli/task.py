@@ -126,7 +126,7 @@ def _task(choice: Choice, source: Any) -> tuple[str, list[str]]:
 
     found = task_of(source)
     if found.constant is not None:
-        raise ValueError(constant_target(source.target, found.constant))
+        raise ValueError(constant_target(source.target, found.constant, found.n_rows))
     task = choice.recognised(found.name)
     is_doubtful = "--task" in found.sentence and task == found.name
     return task, [_printed_sentence(found, source)] if is_doubtful else []
@@ -146,13 +146,17 @@ def refuse_constant(model: Any) -> None:
     """Refuse the fit of a numeric target that does not vary: all of it would be rounding."""
     mean, spread = model.data_["target_mean"], model.data_["target_sd"]
     if spread <= NO_SPREAD * abs(mean):
-        raise ValueError(constant_target(model.target_name_, mean))
+        n_rows = model.encoder_.survey_.n_rows  # without rows of weight 0
+        raise ValueError(constant_target(model.target_name_, mean, n_rows))
 
 
-def constant_target(name: str, value: float) -> str:
+def constant_target(name: str, value: float, n_rows: int) -> str:
     """Why a target of one value is refused."""
+    from certifit.data.privacy import rule
+
+    printed = f"{value:g}" if rule().may_print(n_rows) else "one value"
     return (
-        f"Column {name!r} is {value:g} in every row, so there is nothing to predict. Choose another target, or rows "
+        f"Column {name!r} is {printed} in every row, so there is nothing to predict. Choose another target, or rows "
         "where it varies."
     )
 

@@ -38,6 +38,7 @@ class Task:
     name: str
     sentence: str
     constant: float | None = None  # the one number that a numeric target is in every row
+    n_rows: int = 0  # that hold the constant
 
     @property
     def is_classes(self) -> bool:
@@ -71,7 +72,7 @@ def task_of(source: Source) -> Task:
     shape = reduce(add, shapes, Shape())
     task = _task_of_numbers(f"{column.target!r}", values, shape, _has_exposure(source))
     is_constant = shape.n > 0 and shape.low == shape.high and n_missing == 0  # a fit names the row of an empty cell
-    return replace(task, constant=shape.low) if is_constant else task
+    return replace(task, constant=shape.low, n_rows=shape.n) if is_constant else task
 
 
 def _task_of_text(name: str, values: set[Any]) -> Task:

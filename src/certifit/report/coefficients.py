@@ -7,6 +7,7 @@ import numpy as np
 from scipy import linalg, special
 
 from certifit.data.privacy import FEWEST
+from certifit.maps.table.held import has_rare_zero
 from certifit.report import text
 from certifit.report.facts import Fit, Table
 from certifit.report.passes import Seen
@@ -72,20 +73,41 @@ def coefficient_facts(fit: Fit) -> Table | None:
 def _not_printed(fit: Fit, rows: list[Table], groups: list[Table]) -> tuple[set[int], list[Table]]:
     """Rows of levels and words that too few rows hold, by id, and what stands for them, one entry per column.
 
-    Where the reference level is such a one, the intercept may be the target of its row.
+    A flag or a number that is the same in nearly all rows is one more such column. Where the reference level is such a
+    one, or few rows are 0, the intercept may be the target of a row.
     """
     own = rows[len(rows) - len(fit.printed.columns) :]
     rare = [row for row, is_rare in zip(own, fit.printed.is_rare, strict=True) if is_rare]
-    counts = Counter(row["column"] or row["name"] for row in rare)
+    names = {group["column"] for group in groups}
+    is_named = [row["column"] is None or row["column"] in names or fit.is_text(row["column"]) for row in rare]
+    counts = Counter(row["column"] or row["name"] for row, has_level in zip(rare, is_named, strict=True) if has_level)
     words = {column: pooled_words(n, _NOUNS[fit.is_text(column)]) for column, n in counts.items()}
     pooled = [{"column": column, "n": n, "words": words[column]} for column, n in counts.items()]
+    numbers = [row for row, has_level in zip(rare, is_named, strict=True) if not has_level]
+    pooled += [{"column": row["name"], "n": 1, "words": _FEW_APART} for row in numbers]
     hidden = {id(row) for row in rare}
-    compared = [group["column"] for group in groups if group["is_reference_rare"]]
-    if fit.has_intercept and compared:
+    why = _why_no_intercept(fit, groups, {row["column"] for row in numbers}) if fit.has_intercept else ""
+    if why:
         hidden.add(id(rows[0]))
-        why = f"not shown: fewer than {FEWEST} rows hold the reference level of {text.joined(compared, 3)}"
-        pooled.insert(0, {"column": "intercept", "n": 1, "words": f"{why} (--reference most-frequent takes another)"})
+        pooled.insert(0, {"column": "intercept", "n": 1, "words": f"not shown: {why}"})
     return hidden, pooled
+
+
+_FEW_APART = f"not shown: fewer than {FEWEST} rows decide it, for all others are alike"
+
+
+def _why_no_intercept(fit: Fit, groups: list[Table], numbers: set[str]) -> str:
+    """Empty where the intercept may be printed. numbers: columns that are no categories, of a hidden coefficient."""
+    compared = [group["column"] for group in groups if group["is_reference_rare"]]
+    if compared:
+        why = f"fewer than {FEWEST} rows hold the reference level of {text.joined(compared, 3)}"
+        return f"{why} (--reference most-frequent takes another)"
+    if not numbers:
+        return ""
+    encoder = fit.model.encoder_
+    kinds = [kind for kind in encoder.columns_ if kind.name in numbers]
+    zero = [kind.name for kind in kinds if has_rare_zero(kind, encoder.survey_.columns[kind.name])]
+    return f"fewer than {FEWEST} rows are 0, false or present in {text.joined(zero, 3)}" if zero else ""
 
 
 _NOUNS = {False: "level", True: "word"}

@@ -7,13 +7,13 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.privacy import FEWEST, NOT_SHOWN, Mask, Rule, quoted_labels, rare_label
-from certifit.maps.table.held import reference_rows, rows_held, told_names
+from certifit.maps.table.held import reference_rows, rows_apart, told_names
 from certifit.report import text
 
 
 @dataclass(frozen=True)
 class Printed:
-    """The rule, the printed names of the fitted columns, and which of them tell a value that is not printed.
+    """The rule, the printed names of the fitted columns, and which of them tell of too few rows to be printed.
 
     labels: of the classes; is_rare_label: those of too few rows. mask: takes what is not printed out of sentences.
     """
@@ -36,8 +36,8 @@ class Printed:
         has_basis = getattr(model, "basis_", None) is not None
         columns = [mask(name) for name in names] if mask.secrets else names
         is_rare = np.array([one != name for one, name in zip(columns, names, strict=True)], dtype=bool)
-        if mask.secrets and encoder is not None and not has_basis:
-            is_rare = rows_held(encoder) < FEWEST
+        if encoder is not None and not has_basis and not rule.shows:
+            is_rare = rows_apart(encoder) < FEWEST
         labels, is_rare_label = _labels(model, rule, class_rows, mask)
         return Printed(rule, columns, is_rare, labels, is_rare_label, mask)
 

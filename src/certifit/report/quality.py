@@ -89,7 +89,7 @@ def picture_facts(fit: Fit, quality: Table | None) -> Table | None:
             "sigma": sigma,
         },
         "quantiles": _quantiles(seen, sigma, fit.printed.rule),
-        "curve": None if shapes.curve is None else _curve(fit, shapes.curve),
+        "curve": None if shapes.curve is None or fit.printed.n_rare else _curve(fit, shapes.curve),
     }
 
 

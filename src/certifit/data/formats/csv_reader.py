@@ -38,8 +38,8 @@ class Text:
     @staticmethod
     def of(path: str, delimiter: str | None, encoding: str, missing: tuple[str, ...]) -> Text:
         """Read from the first line of a file."""
-        with _opened(path) as file:
-            start = file.read(4)
+        start = _start(path)
+        _check_encoding(encoding)
         if start[:2] in (b"\xff\xfe", b"\xfe\xff") and encoding == "utf8":
             raise ValueError(f"{path!r} is UTF-16 text. Save it as UTF-8.")
         if start[:4] == b"PAR1":
@@ -58,6 +58,23 @@ class Text:
         if repeated := repeated_names(header):
             raise ValueError(f"{path!r} has more than one column named {repeated}. Rename them.")
         return Text(found, encoding, missing, tuple(header))
+
+
+def _start(path: str) -> bytes:
+    """The first four bytes, unpacked."""
+    with _opened(path) as file:
+        try:
+            return bytes(file.read(4))
+        except OSError as error:  # "zlib inflate failed: incorrect header check": the name alone says it is packed
+            advice = "Its name says that it is compressed: rename it if it is not."
+            raise ValueError(f"{path!r} is not a readable CSV file: {error}. {advice}") from error
+
+
+def _check_encoding(encoding: str) -> None:
+    try:
+        ",".encode(encoding)
+    except (LookupError, ValueError) as error:  # ValueError: a null byte in the name
+        raise ValueError(f"encoding must be a text encoding, such as 'utf8' or 'latin1'. Got {encoding!r}.") from error
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,27 @@ def reference_rows(kind: Level, surveyed: ColumnSurvey | None) -> float:
     return _level_rows(kind, kind.reference, surveyed)
 
 
+def rows_apart(encoder: Any) -> Array:
+    """One number per encoded column: rows that alone decide its coefficient; infinite where that is not known.
+
+    Rows of its level or term, and where nearly all rows of a flag, of whole numbers or of gaps are alike, the others.
+    """
+    found = [
+        n_rows
+        for kind in encoder.columns_
+        for n_rows in _apart(kind, None if encoder.survey_ is None else encoder.survey_.columns[kind.name])
+    ]
+    return np.minimum(rows_held(encoder), np.array(found, dtype=np.float64))
+
+
+def has_rare_zero(kind: Kind, surveyed: ColumnSurvey | None) -> bool:
+    """Whether so few rows are 0 in a flag, in whole numbers or in the mark of gaps that the intercept tells of them."""
+    if surveyed is None:
+        return False
+    zeros = [part.counts.get(0, 0) for part in surveyed.numbers.values() if part.counts is not None]
+    return any(0 < n < FEWEST for n in zeros) or (kind.has_indicator and surveyed.count < FEWEST)
+
+
 def told_names(encoder: Any) -> tuple[dict[str, str], list[str]]:
     """(name: what is printed instead, of columns whose value fewer than FEWEST rows hold; names of all others)."""
     names, owners = list(encoder.get_feature_names_out()), _owners(encoder)
@@ -55,6 +76,17 @@ def _held(kind: Kind, surveyed: ColumnSurvey | None) -> Iterator[float]:
     else:
         yield from [np.inf] * len(kind.own_names)
     yield from [np.inf] * kind.has_indicator
+
+
+def _apart(kind: Kind, surveyed: ColumnSurvey | None) -> Iterator[float]:
+    alike = [np.inf] * len(kind.own_names)
+    if surveyed is not None and kind.kind in ("flag", "number"):
+        counts = surveyed.numbers[""].counts
+        few = np.inf if counts is None else surveyed.count - max(counts.values())
+        alike = [min(few, surveyed.count)] * len(kind.own_names)
+    yield from alike
+    if kind.has_indicator:
+        yield np.inf if surveyed is None else min(surveyed.missing, surveyed.count)
 
 
 def _level_rows(kind: Level, level: str | None, surveyed: ColumnSurvey | None) -> float:
