@@ -70,6 +70,16 @@ def n_threads() -> int:
 
 
 @contextmanager
+def _allowed(limit: ContextVar[Any], value: Any) -> Iterator[None]:
+    """Another limit inside the `with` block."""
+    token = limit.set(value)
+    try:
+        yield
+    finally:
+        limit.reset(token)
+
+
+@contextmanager
 def memory(n_bytes: float) -> Iterator[None]:
     """Allow the statistics of a fit so many bytes inside the `with` block; the result has the same bits for any number.
 
@@ -82,11 +92,8 @@ def memory(n_bytes: float) -> Iterator[None]:
     """
     if isinstance(n_bytes, bool) or not isinstance(n_bytes, int | float) or not 1 <= n_bytes < math.inf:
         raise ValueError(f"memory must be a number of bytes >= 1, such as 16e9. Got {n_bytes!r}.")
-    token = _granted.set(int(n_bytes))
-    try:
+    with _allowed(_granted, int(n_bytes)):
         yield
-    finally:
-        _granted.reset(token)
 
 
 def memory_limit() -> int:
@@ -119,11 +126,8 @@ def work(hours: float) -> Iterator[None]:
     """
     if isinstance(hours, bool) or not isinstance(hours, int | float) or not 0 < hours < math.inf:
         raise ValueError(f"work must be a number of hours > 0, such as 24. Got {hours!r}.")
-    token = _hours.set(float(hours))
-    try:
+    with _allowed(_hours, float(hours)):
         yield
-    finally:
-        _hours.reset(token)
 
 
 def work_limit() -> float:
