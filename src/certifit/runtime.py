@@ -47,15 +47,22 @@ build = core.__name__.rpartition("_core_")[2]
 
 
 @contextmanager
+def _allowed(limit: ContextVar[Any], value: Any) -> Iterator[None]:
+    """Another limit inside the `with` block."""
+    token = limit.set(value)
+    try:
+        yield
+    finally:
+        limit.reset(token)
+
+
+@contextmanager
 def threads(n: int) -> Iterator[None]:
     """Use at most n threads inside the `with` block. The result has the same bits for any n."""
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         raise ValueError(f"threads must be an integer >= 1. Got {n!r}.")
-    token = _asked.set(n)
-    try:
+    with _allowed(_asked, n):
         yield
-    finally:
-        _asked.reset(token)
 
 
 def n_threads() -> int:
@@ -67,16 +74,6 @@ def n_threads() -> int:
     available = min(available, _cgroup_processors())
     limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     return min(available, int(limit)) if limit.isdigit() and int(limit) > 0 else available
-
-
-@contextmanager
-def _allowed(limit: ContextVar[Any], value: Any) -> Iterator[None]:
-    """Another limit inside the `with` block."""
-    token = limit.set(value)
-    try:
-        yield
-    finally:
-        limit.reset(token)
 
 
 @contextmanager
