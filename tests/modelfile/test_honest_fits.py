@@ -11,8 +11,8 @@ from certifit.modelfile.files import to_bytes
 from tests.hunt.estimators import ESTIMATORS, estimator_of
 
 N_CASES = 8  # of every estimator
-# (seed, case): a penalised rank, a nearly collinear intercept, a deviance of 0, counts to 1e15, one column, a column that
-# one class has no variance of
+# (seed, case): a penalised rank, a nearly collinear intercept, a deviance of 0, counts to 1e15, one column,
+# a column that one class has no variance of
 FOUND = [(3000, 177), (3000, 264), (3000, 388), (3000, 1025), (3000, 874), (3001, 1094)]
 
 
