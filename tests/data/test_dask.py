@@ -37,14 +37,6 @@ def array(chunks: Any) -> tuple[Any, Any, Any]:
     return da.from_array(block.X, chunks=(chunks, 2)), da.from_array(block.y, 1000), da.from_array(block.weight, -1)
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with distributed.LocalCluster(**options) as workers, distributed.Client(workers) as client:
-        yield client
-
-
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
 @pytest.mark.parametrize("cuts", CUTS)
 def test_a_frame_gives_the_bits_of_the_rows_in_memory(cuts, scheduler):

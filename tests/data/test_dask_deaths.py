@@ -52,14 +52,6 @@ def _rows(order: Path, target: str | None) -> Any:
     return cf.from_dask(frame, target, columns=list("abcd"))
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with distributed.LocalCluster(**options) as workers, distributed.Client(workers) as client:
-        yield client
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_a_worker_killed_in_a_fit_changes_no_bit(cluster, name, tmp_path):
     from sklearn.base import clone
