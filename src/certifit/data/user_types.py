@@ -1,0 +1,50 @@
+"""Types of what users pass to fit, predict and certify, and of what they get back.
+
+NumPy, SciPy, pandas, polars and Arrow share no base class. `ArrayLike` is NumPy's name for numbers, nested lists of
+them and every object with `__array__`: arrays, series and frames of all these libraries. The gate (`data/gate.py`)
+checks at run time what a type cannot say: shapes, dates, masks, missing values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any, Protocol, TypeAlias
+
+from numpy.typing import ArrayLike
+
+from certifit.data.columns import Array
+from certifit.data.source import Source
+
+
+class SparseRows(Protocol):
+    """A sparse matrix or array of SciPy, in any format."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+
+    def tocsr(self) -> SparseRows:
+        """The same entries in compressed rows."""
+
+
+UserRows: TypeAlias = Source | SparseRows | ArrayLike
+"""X: a scan, or rows in memory (array, nested lists, frame, Arrow table, sparse matrix)."""
+
+UserTarget: TypeAlias = ArrayLike | None
+"""y: a number or a label per row; None where X is a scan, which has its target, and where a model needs none."""
+
+UserWeights: TypeAlias = ArrayLike | None
+"""sample_weight, offset, exposure: a number per row; None is 1, 0 and 1, or what a scan has."""
+
+UserLabels: TypeAlias = ArrayLike | None
+"""classes of partial_fit: all labels that there will be; None where an earlier call named them."""
+
+OutPath: TypeAlias = str | PathLike[str] | None
+"""out: the .parquet or .csv file that predictions are written to; None returns them."""
+
+Predictions: TypeAlias = Array | Any
+"""An array of one row per row of X; None where `out` was given. A caller that gave no `out` need not test for None."""
+
+Parameters: TypeAlias = Mapping[str, Any]
+"""Parameters of an estimator by name, as `set_params` takes them: of any type, checked by the table of models."""
