@@ -39,7 +39,7 @@ def loaded(table):
         ),
         (["--model", "elastic-net", "--alpha", "0.1", "--l1-ratio", "0.3"], cf.ElasticNet(0.1, 0.3, standardize=True)),
         (["--model", "huber"], cf.HuberRegressor()),
-        (["--model", "huber", "--delta", "2", "--alpha", "0.5"], cf.HuberRegressor(2.0, 0.5)),
+        (["--model", "huber", "--delta", "2", "--alpha", "0.5"], cf.HuberRegressor(2.0, 0.5, standardize=True)),
     ],
 )
 def test_the_model_is_that_of_the_library(cli, table, options, expected):

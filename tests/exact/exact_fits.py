@@ -48,6 +48,7 @@ def fits() -> dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]]:
         "huber": (cf.HuberRegressor(), X, y, weight),
         "huber, median scale": (cf.HuberRegressor(scale="mad"), X, y),
         "huber, scale given": (cf.HuberRegressor(alpha=0.1, scale=0.7), X, y),
+        "huber, standardized": (cf.HuberRegressor(alpha=0.1, standardize=True), X, y, weight),
         "logistic": (cf.LogisticRegression(class_weight="balanced"), X, two, weight),
         "logistic, l1": (cf.LogisticRegression(0.02, 1.0), X, two),
         "logistic, offset": (cf.LogisticRegression(0.0), X, two, None, {"offset": beside["offset"]}),

@@ -20,6 +20,9 @@ UNITS = np.array([1000.0, 1.0, 1.0, 1e-3, 1.0])
 MODELS = {
     "ridge": cf.Ridge(0.1, standardize=True),
     "ridge without intercept": cf.Ridge(0.1, standardize=True, fit_intercept=False),
+    "Huber": cf.HuberRegressor(alpha=0.1, standardize=True),
+    "Huber of a median scale": cf.HuberRegressor(alpha=0.1, scale="mad", standardize=True),
+    "Huber without intercept": cf.HuberRegressor(alpha=0.1, scale=0.5, standardize=True, fit_intercept=False),
     "logistic": cf.LogisticRegression(0.05, standardize=True),
     "logistic with an L1 part": cf.LogisticRegression(0.05, 0.5, standardize=True),
     "softmax": cf.LogisticRegression(0.05, standardize=True),
@@ -46,6 +49,7 @@ def problem(name: str) -> tuple[Any, Any, Any]:
         "GLM": lambda: rng.poisson(np.exp(z)).astype(float),
         "Gamma": lambda: rng.gamma(2.0, np.exp(z) / 2),
         "ridge": lambda: z + rng.normal(size=150),
+        "Huber": lambda: z + rng.standard_t(2, size=150),
     }
     return X, kinds[name.split(maxsplit=1)[0]](), rng.uniform(0.5, 2.0, 150)
 

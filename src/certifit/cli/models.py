@@ -70,7 +70,7 @@ def _elastic_net(asked: Asked) -> Any:
 def _huber(asked: Asked) -> Any:
     from certifit.models.robust import HuberRegressor
 
-    return HuberRegressor(**asked.common, **asked.own)
+    return HuberRegressor(standardize=True, **asked.common, **asked.own)
 
 
 def _glm(asked: Asked, family: str) -> Any:
@@ -207,7 +207,8 @@ options: tuple[Callable[[Any], Any], ...] = (
         "gaussian-nb and logistic; or, with free text, of the last two.",
     ),
     click.option(
-        "--alpha", type=float, metavar="A", help="Strength of the penalty. Default: the folds choose; for huber 0.",
+        "--alpha", type=float, metavar="A",
+        help="Strength of the penalty, on standardised columns. Default: the folds choose; for huber 0.",
     ),
     click.option(
         "--l1-ratio", type=float, metavar="R", help="elastic-net: share of the L1 penalty, above 0 to 1. Default: 0.5.",

@@ -19,6 +19,7 @@ from certifit.data.columns import Array
 from certifit.exact import balls
 from certifit.exact.balls import Ball, ball
 from certifit.exact.minimum import Minimum, NoMinimum, minimum
+from certifit.exact.penalised import Penalty
 from certifit.exact.proof import Bounds, ExactProof, refined, relative
 from certifit.exact.rows import PLAIN, Asked, ExactRows
 from certifit.exact.scores import Evaluation
@@ -38,36 +39,34 @@ class HuberProblem:
     y: list[Ball]
     shares: list[Ball]
     delta: Ball
-    penalised: list[bool]  # which unknowns of the columns have a penalty
-    alpha: Ball
+    l2: list[Ball]  # strengths of the penalty, 0 for the intercept
     scale: Ball | None  # None: an unknown, the last
     _transposed: Any = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
         """Number of unknowns."""
-        return len(self.penalised) + int(self.scale is None)
+        return len(self.l2) + int(self.scale is None)
 
     def at(self, theta: list[Ball], hessian: bool = False) -> Evaluation | None:
         """The objective; None where the scale may be 0."""
-        weights = theta[: len(self.penalised)]
+        weights = theta[: len(self.l2)]
         scale = theta[-1] if self.scale is None else self.scale
         if not scale > 0:
             return None
         z = [r / scale for r in self.residuals(weights)]
         rows = [_huber(one, self.delta) for one in z]
-        pull = self.alpha if self.scale is None else self.alpha / scale
+        pulls = self.l2 if self.scale is None else [strength / scale for strength in self.l2]
         value = scale * balls.dot(self.shares, [row[0] for row in rows])
-        squares = [w * w for w, is_penalised in zip(weights, self.penalised, strict=True) if is_penalised]
-        value += pull * balls.total(squares) / 2
-        slope = self._slope([row[1] for row in rows], weights, pull)
+        value += balls.total([pull * w * w for pull, w in zip(pulls, weights, strict=True)]) / 2
+        slope = self._slope([row[1] for row in rows], weights, pulls)
         if self.scale is None:
             value += scale / 2
             slope.append((1 - balls.dot(self.shares, [row[1] * row[1] for row in rows])) / 2)
         if not balls.is_finite([value, *slope]):
             return None
         near = [s * row[2] / scale for s, row in zip(self.shares, rows, strict=True)]
-        return Evaluation(value, slope, self._hessian(near, z, pull) if hessian else None)
+        return Evaluation(value, slope, self._hessian(near, z, pulls) if hessian else None)
 
     def residuals(self, weights: list[Ball]) -> list[Ball]:
         """y - a'w of every row."""
@@ -83,22 +82,22 @@ class HuberProblem:
             self._transposed = self.columns.transpose()
         return self._transposed
 
-    def _slope(self, u: list[Ball], weights: list[Ball], pull: Ball) -> list[Ball]:
+    def _slope(self, u: list[Ball], weights: list[Ball], pulls: list[Ball]) -> list[Ball]:
         if not weights:
             return []
         sums = (self.transposed * balls.column([s * v for s, v in zip(self.shares, u, strict=True)])).entries()
-        return [pull * w * p - s for s, w, p in zip(sums, weights, self.penalised, strict=True)]
+        return [pull * w - s for s, w, pull in zip(sums, weights, pulls, strict=True)]
 
-    def _hessian(self, near: list[Ball], z: list[Ball], pull: Ball) -> Any:
+    def _hessian(self, near: list[Ball], z: list[Ball], pulls: list[Ball]) -> Any:
         """sum over the band of share/s (a, z)(a, z)', z last where the scale is free."""
-        size, n_weights = self.size, len(self.penalised)
+        size, n_weights = self.size, len(pulls)
         matrix = balls.flint().arb_mat(size, size)
         if n_weights:
             inner = self.transposed * balls.scaled_rows(near, self.columns)
             for i in range(n_weights):
                 for j in range(n_weights):
                     matrix[i, j] = inner[i, j]
-                matrix[i, i] += pull * self.penalised[i]
+                matrix[i, i] += pulls[i]
         if self.scale is None:
             moved = [n * one for n, one in zip(near, z, strict=True)]
             edge = (self.transposed * balls.column(moved)).entries() if n_weights else []
@@ -126,7 +125,8 @@ class HuberFit:
 
     def __init__(self, rows: ExactRows, model: Any, asked: Asked = PLAIN) -> None:
         self.rows, self.aside, self.claims_exact_fit = rows, asked.aside, asked.claims_exact_fit
-        self.delta, self.alpha = float(model.delta), float(model.alpha_)
+        self.delta = float(model.delta)
+        self.penalty = Penalty.ridge(float(model.alpha_), rows.n_columns, bool(model.standardize))
         self.rule = str(model.scale) if isinstance(model.scale, str) else "given"
         self.fit_intercept = bool(model.fit_intercept)
         self.coef, self.intercept = np.asarray(model.coef_), float(model.intercept_)
@@ -142,6 +142,7 @@ class HuberFit:
         weight = balls.balls(self.rows.weight.tolist())
         whole = balls.total(weight)
         self.shares, self.y = [w / whole for w in weight], balls.balls(self.rows.y.tolist())
+        self.l2 = self.penalty.strengths(self.rows, self.fit_intercept)[1]
         every = list(range(self.rows.n_columns))
         state = [*balls.balls(self.coef.tolist()), *[ball(self.intercept)] * int(self.fit_intercept)]
         problem = self._problem(every)
@@ -169,8 +170,7 @@ class HuberFit:
             y=self.y,
             shares=self.shares,
             delta=ball(self.delta),
-            penalised=[True] * len(places) + [False] * ones,
-            alpha=ball(self.alpha),
+            l2=[*(self.l2[j] for j in places), *[ball(0)] * ones],
             scale=None if self.rule == "joint" else own,
         )
 
@@ -179,7 +179,7 @@ class HuberFit:
         places = [j for j in range(self.rows.n_columns) if j not in self.aside]
         if self._kept is None and not self.aside:
             found = self._minimum_on(places, state)
-            if isinstance(found, Minimum) or found.reason != "singular" or self.alpha > 0:
+            if isinstance(found, Minimum) or found.reason != "singular" or self.penalty.alpha > 0:
                 return found
         if self._kept is None:
             ones = np.ones((self.rows.n_rows, int(self.fit_intercept)))

@@ -60,7 +60,7 @@ REGISTRY: Mapping[str, Entry] = {
     "ridge": Entry(LEARNERS["ridge"], switches=_STANDARDIZE),
     "lasso": Entry(LEARNERS["lasso"], own={"penalty": PENALTY}),
     "elastic_net": Entry(LEARNERS["elastic_net"], own={"penalty": PENALTY}),
-    "huber_regressor": Entry(LEARNERS["huber_regressor"], own={"robust": ROBUST}),
+    "huber_regressor": Entry(LEARNERS["huber_regressor"], own={"robust": ROBUST}, switches=_STANDARDIZE),
     "gaussian_discriminant": Entry(LEARNERS["gaussian_discriminant"], gaussian.DISCRIMINANT),
     "gaussian_nb": Entry(LEARNERS["gaussian_nb"], gaussian.GAUSSIAN_NAIVE, {"sums": gaussian.SUMS}),
     "bernoulli_nb": Entry(LEARNERS["bernoulli_nb"], counts.BERNOULLI),

@@ -69,7 +69,7 @@ def elastic_net(told: Told) -> str:
 def huber(told: Told) -> str:
     """Huber's loss, at a scale or with it."""
     alpha, delta, rule = told.params["alpha"], float(told.params["delta"]), told.params["scale"]
-    penalty = f" + {alpha:g}/2 |w|^2" if alpha else ""
+    penalty = f" + {alpha:g}/2 {told.factor('sd^2')}|w|^2" if alpha else ""
     loss = f"h(z) = z^2/2 if |z| <= {delta:g} else {delta:g} |z| - {delta * delta / 2:g}"
     if rule == "joint":
         joint = f"{_MEAN} s h({_RESIDUAL} / s) / {_MEAN} + s/2{penalty} over w, b and s > 0"

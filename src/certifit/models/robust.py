@@ -52,6 +52,8 @@ class HuberRegressor(LinearRegressor):
         statsmodels' RLM does; two numbers a row are kept in memory for it.
     fit_intercept : bool, default True
         The intercept is never penalised.
+    standardize : bool, default False
+        As for Ridge: the penalty is one of weights times the standard deviations of their columns.
     basis, encoder : as for LinearRegression
     tol : float >= 0, default 1e-8
         Largest relative gap that counts as converged. The fit goes to its rounding floor anyway.
@@ -79,6 +81,7 @@ class HuberRegressor(LinearRegressor):
         *,
         scale: Literal["joint", "mad"] | float = "joint",
         fit_intercept: bool = True,
+        standardize: bool = False,
         basis: Any = None,
         encoder: Any = None,
         tol: float = 1e-8,
@@ -88,6 +91,7 @@ class HuberRegressor(LinearRegressor):
         self.alpha = alpha
         self.scale = scale
         self.fit_intercept = fit_intercept
+        self.standardize = standardize
         self.basis = basis
         self.encoder = encoder
         self.tol = tol
@@ -124,7 +128,8 @@ class HuberRegressor(LinearRegressor):
 
     def _task_at(self, source: Source, alpha: float | None) -> RobustRegression:
         rule: Rule = self.scale if isinstance(self.scale, str) else float(self.scale)
-        return RobustRegression(source, Huber(float(self.delta)), float(alpha or 0.0), rule, bool(self.fit_intercept))
+        loss, strength = Huber(float(self.delta)), float(alpha or 0.0)
+        return RobustRegression(source, loss, strength, rule, bool(self.fit_intercept), self._is_standardised())
 
     def _solve(self, task: Any) -> Run[Any]:
         return solve(task, int(self.max_iter))
@@ -159,6 +164,9 @@ class HuberRegressor(LinearRegressor):
 
     def _penalty_strength(self) -> float | None:
         return float(self.alpha)
+
+    def _is_standardised(self) -> bool:
+        return bool(self.standardize)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -64,6 +64,7 @@ LEARNERS = {
                 number(None, 1e-300, 1e300),
             ),
             "fit_intercept": _INTERCEPT,
+            "standardize": _STANDARDIZE,
             "tol": _TOL,
             "max_iter": count(100, most=1_000_000),
         },

@@ -146,14 +146,22 @@ class Rows:
 class RobustRegression(LeastSquares):
     """The task; it is also the least-squares task of the same rows, where the solver starts."""
 
-    def __init__(self, source: Source, loss: Huber, strength: float, rule: Rule, fit_intercept: bool) -> None:
+    def __init__(
+        self,
+        source: Source,
+        loss: Huber,
+        strength: float,
+        rule: Rule,
+        fit_intercept: bool,
+        standardize: bool = False,
+    ) -> None:
         self.loss, self.strength, self.rule = loss, strength, rule
         if source.n_features > MOST_COLUMNS and has_fewer_rows(source):
             raise ValueError(
                 f"HuberRegressor with fewer rows than columns takes at most {MOST_COLUMNS} columns. Got "
                 f"{source.n_features}. Use Ridge or Lasso, or select columns first."
             )
-        super().__init__(source, strength, fit_intercept)
+        super().__init__(source, strength, fit_intercept, standardize)
         self._column_error = np.zeros(len(self.gram.norms))
 
     @cached_property
@@ -230,9 +238,11 @@ class RobustRegression(LeastSquares):
         if strength == 0:
             return np.zeros(self.gram.n_columns)
         share, power = np.frexp(self._penalty_unit(scale))
-        powers = 2 * (np.frexp(self.gram.scaling.scale)[1] - 1) - power
+        unit_shares, unit_powers = np.frexp(self.penalty_units)
+        strengths = strength / share * np.square(2 * unit_shares)
         with np.errstate(over="ignore", under="ignore"):
-            return np.asarray(np.minimum(np.ldexp(strength / share, powers), LARGEST_PENALTY))
+            pulls = np.ldexp(strengths, 2 * (unit_powers - 1) - power)
+            return np.asarray(np.minimum(pulls, LARGEST_PENALTY))
 
     def beyond_pull(self, state: RobustWeights, scale: float) -> float:
         """At most what the penalty adds to the objective above that of `pull`, where that was kept finite."""
