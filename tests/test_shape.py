@@ -1,0 +1,187 @@
+"""The shape of the package: a model is declared once, and nothing above `models/` finds out what it is by itself.
+
+The tables of what is still allowed only shrink: an entry goes when its file no longer needs it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from sklearn.base import BaseEstimator
+
+import certifit
+import certifit.models
+
+PACKAGE = Path(certifit.__file__).parent
+ABOVE = ("exact", "evaluation", "selection", "modelfile", "report", "cli")
+MOST_ANY = 960  # lines of models, selection and modelfile with the word
+MOST_LINES = 500
+
+# What estimators of scikit-learn have too: selection and evaluation take those, and may ask.
+CONTRACT = {
+    "classes_", "coef_", "decision_function", "fit", "get_params", "intercept_", "n_features_in_", "feature_names_in_",
+    "partial_fit", "predict", "predict_log_proba", "predict_proba", "score", "set_params", "transform",
+}  # fmt: skip
+TAKES_FOREIGN = ("evaluation", "selection")
+NOT_MODELS = {"inference", "loss", "signal", "values"}  # what is asked, where it is no model
+
+# file -> how many questions about our own models it still asks.
+QUESTIONS: dict[str, int] = {
+    "cli/models.py": 2,
+    "cli/offsets.py": 1,
+    "cli/predict.py": 5,
+    "cli/select.py": 2,
+    "cli/validation.py": 1,
+    "cli/values.py": 2,
+    "cli/verify.py": 1,
+    "evaluation/bias_variance.py": 1,
+    "evaluation/displays/coefficients.py": 1,
+    "evaluation/displays/components.py": 2,
+    "evaluation/displays/convergence.py": 1,
+    "evaluation/displays/influence.py": 1,
+    "evaluation/displays/path.py": 2,
+    "evaluation/displays/ranking.py": 1,
+    "evaluation/displays/runs.py": 1,
+    "exact/cost.py": 1,
+    "exact/counts.py": 1,
+    "exact/gaussian.py": 4,
+    "exact/rows.py": 3,
+    "exact/table.py": 2,
+    "modelfile/files.py": 3,
+    "modelfile/gaussian.py": 1,
+    "modelfile/maps.py": 1,
+    "modelfile/registry.py": 1,
+    "modelfile/robust.py": 1,
+    "modelfile/sparse.py": 1,
+    "report/class_passes.py": 2,
+    "report/coefficients.py": 3,
+    "report/columns.py": 1,
+    "report/deciding.py": 3,
+    "report/facts.py": 10,
+    "report/folder.py": 2,
+    "report/holds.py": 3,
+    "report/kinds.py": 4,
+    "report/leak.py": 1,
+    "report/model.py": 5,
+    "report/outliers.py": 2,
+    "report/penalty.py": 3,
+    "report/printed.py": 2,
+    "report/proof.py": 1,
+    "selection/class_validation.py": 1,
+    "selection/cross_validated.py": 2,
+    "selection/curves.py": 1,
+    "selection/decomposition.py": 1,
+    "selection/engine.py": 4,
+    "selection/held_out_test.py": 1,
+    "selection/intervals.py": 2,
+    "selection/leaderboard.py": 4,
+    "selection/refits.py": 2,
+    "selection/rows.py": 2,
+    "selection/score_search.py": 1,
+    "selection/scoring.py": 1,
+    "selection/statistics.py": 1,
+    "selection/wrappers.py": 2,
+}
+# Bodies of `fit` that are more than a call of `_fit`.
+BODIES_OF_FIT = {"models/one_vs_rest.py:OneVsRestClassifier"}
+LONG_FILES = {"statistics/remainders.py"}
+
+
+def files(*folders: str) -> list[str]:
+    paths = [path for folder in folders for path in (PACKAGE / folder).rglob("*.py")]
+    return sorted(path.relative_to(PACKAGE).as_posix() for path in paths)
+
+
+@cache
+def tree(file: str) -> ast.Module:
+    return ast.parse((PACKAGE / file).read_text())
+
+
+@cache
+def our_classes() -> frozenset[type]:
+    """Estimators, and what they derive from, of every module in models/."""
+    names = [found.name for found in pkgutil.walk_packages(certifit.models.__path__, "certifit.models.")]
+    members = [cls for name in names for _, cls in inspect.getmembers(import_module(name), inspect.isclass)]
+    ours = {cls for cls in members if cls.__module__.startswith("certifit.models")}
+    estimators = [cls for cls in ours if issubclass(cls, BaseEstimator)]
+    return frozenset(cls for cls in ours if any(issubclass(estimator, cls) for estimator in estimators))
+
+
+@cache
+def our_attributes() -> frozenset[str]:
+    """What a model of ours may be asked for: its methods, its parameters, and what a fit leaves."""
+    names = {name for cls in our_classes() for name in vars(cls) if not name.startswith("_")}
+    for cls in our_classes():
+        names |= set(inspect.signature(cls).parameters)
+    for file in files("models"):
+        names |= {
+            node.attr
+            for node in ast.walk(tree(file))
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr.endswith("_")
+        }
+    return frozenset(names - {"args", "kwargs"})
+
+
+def questions(file: str) -> Iterator[str]:
+    """`hasattr`, `getattr` with a default and `isinstance` about models of ours, with their lines."""
+    known = our_attributes() - (CONTRACT if file.startswith(TAKES_FOREIGN) else set())
+    classes = {cls.__name__ for cls in our_classes()}
+    for node in ast.walk(tree(file)):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+            continue
+        name, args = node.func.id, node.args
+        if name == "hasattr" or (name == "getattr" and len(args) == 3):
+            is_model = getattr(args[0], "id", getattr(args[0], "attr", "")) not in NOT_MODELS
+            is_about_ours = is_model and (not isinstance(args[1], ast.Constant) or args[1].value in known)
+        elif name in ("isinstance", "issubclass"):
+            parts = ast.walk(args[1])
+            is_about_ours = any(getattr(part, "id", getattr(part, "attr", "")) in classes for part in parts)
+        else:
+            continue
+        if is_about_ours:
+            yield f"{file}:{node.lineno}: {ast.unparse(node)}"
+
+
+@pytest.mark.parametrize("folder", ABOVE)
+def test_nothing_above_models_asks_what_a_model_of_ours_is(folder):
+    """`models/adapter.py` is the place to ask."""
+    for file in files(folder):
+        asked = list(questions(file))
+        assert len(asked) <= QUESTIONS.get(file, 0), "\n".join(asked)
+
+
+def test_fit_has_one_body():
+    """Every class has its own arguments, which scikit-learn reads, and hands them on."""
+    for file in files("models"):
+        for cls in (node for node in ast.walk(tree(file)) if isinstance(node, ast.ClassDef)):
+            for method in cls.body:
+                if isinstance(method, ast.FunctionDef) and method.name == "fit":
+                    body = method.body[bool(ast.get_docstring(method)) :]
+                    is_one_line = len(body) == 1 and ast.unparse(body[0]).startswith("return self._fit(")
+                    assert is_one_line or f"{file}:{cls.name}" in BODIES_OF_FIT, f"{file}:{method.lineno}"
+
+
+def test_a_certificate_imports_no_solver():
+    for file in (file for file in files("models") if file.endswith("/certificate.py")):
+        for node in ast.walk(tree(file)):
+            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            assert not [name for name in modules if re.search(r"\bsolvers?\b", name)], f"{file}:{node.lineno}"
+
+
+def test_what_has_a_type_says_it():
+    lines = [line for file in files("models", "selection", "modelfile") for line in (PACKAGE / file).open()]
+    assert sum(bool(re.search(r"\bAny\b", line)) for line in lines) <= MOST_ANY
+
+
+def test_no_file_is_long():
+    long = {file for file in files("") if len((PACKAGE / file).read_text().splitlines()) > MOST_LINES}
+    assert long <= LONG_FILES
