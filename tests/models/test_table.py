@@ -8,9 +8,14 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.base import is_classifier, is_regressor
+from sklearn.decomposition import PCA
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import SVR, LinearSVC
 
-from certifit.models.learner import choice, count, either, flag, number
-from certifit.models.table import LEARNERS, learner_of
+from certifit.models.adapter import learner_of
+from certifit.models.learner import Answer, choice, count, either, flag, number
+from certifit.models.table import LEARNERS
 
 KEYS = sorted(LEARNERS)
 
@@ -41,8 +46,27 @@ def test_a_value_of_no_kind_is_refused_by_every_fit(key):
 
 def test_a_class_derived_from_one_of_ours_has_its_row():
     ridge = LEARNERS["ridge"].load()
-    assert learner_of(type("Mine", (ridge,), {})) is LEARNERS["ridge"]
-    assert learner_of(dict) is None
+    mine = type("Mine", (ridge,), {})
+    assert learner_of(mine) is learner_of(mine()) is learner_of(ridge()) is LEARNERS["ridge"]
+
+
+def test_an_estimator_of_others_answers_by_its_tags():
+    answers = {SVR(): Answer.NUMBER, GaussianNB(): Answer.CLASSES, LinearSVC(): Answer.MARGINS, PCA(): Answer.NONE}
+    for estimator, answer in answers.items():
+        assert not learner_of(estimator).is_ours
+        assert learner_of(estimator).answers({}) is answer
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_models_have_the_methods_of_their_answers(key):
+    model = LEARNERS[key].load()()
+    answer = LEARNERS[key].answers(model.get_params(deep=False))
+    assert hasattr(model, "transform") == (answer is Answer.NONE) != hasattr(model, "predict")
+    assert hasattr(model, "means") == (answer is Answer.MEAN)
+    assert hasattr(model, "predict_proba") == (answer is Answer.CLASSES)
+    assert hasattr(model, "decision_function") or answer is not Answer.MARGINS
+    assert is_classifier(model) == answer.is_class
+    assert is_regressor(model) == (answer in (Answer.NUMBER, Answer.MEAN))
 
 
 @pytest.mark.parametrize(

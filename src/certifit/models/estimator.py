@@ -34,8 +34,8 @@ from certifit.data.gate import (
 )
 from certifit.data.source import Block, RowError, Source
 from certifit.maps import Functions, Polynomial, TableEncoder
+from certifit.models.adapter import learner_of
 from certifit.models.objectives import Told
-from certifit.models.table import learner_of
 from certifit.runtime import one_blas_thread
 from certifit.solvers.run import Run
 from certifit.statistics.gram import ColumnRange
@@ -61,8 +61,7 @@ class Estimator(BaseEstimator, ABC):
     @property
     def objective(self) -> str:
         """What is optimised, in one line."""
-        learner = learner_of(type(self))
-        return "" if learner is None else learner.objective(self._told())
+        return learner_of(self).objective(self._told())
 
     def _told(self) -> Told:
         """What the objective says of this model."""
@@ -222,8 +221,7 @@ class Estimator(BaseEstimator, ABC):
 
     def _check_parameters(self) -> None:
         """Refuse values that are not legal, alone (by the table of models) or together."""
-        learner = learner_of(type(self))
-        for name, param in ({} if learner is None else learner.params).items():
+        for name, param in learner_of(self).params.items():
             param.check(name, getattr(self, name))
         if self.basis is not None and not isinstance(self.basis, Polynomial | Functions):
             raise TypeError(f"basis must be None, Polynomial(degree) or Functions([...]). Got {self.basis!r}.")

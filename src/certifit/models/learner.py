@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from importlib import import_module
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from certifit.models.objectives import Objective
 
@@ -137,18 +138,66 @@ def either(legal: str, default: Any, *kinds: Param, or_none: bool = False) -> Pa
     )
 
 
+class Answer(Enum):
+    """What a fitted model says of a row: which gate, metrics, pages of a report and methods to predict it has."""
+
+    NUMBER = "number"  # predict
+    MEAN = "mean"  # predict and means: of a distribution, with an offset
+    CLASSES = "classes"  # predict and predict_proba
+    MARGINS = "margins"  # predict and decision_function
+    NONE = "none"  # transform
+
+    @property
+    def is_class(self) -> bool:
+        """Whether a prediction is one of the labels of the fit."""
+        return self in (Answer.CLASSES, Answer.MARGINS)
+
+
+class Verb(Enum):
+    """How a fit reads its rows."""
+
+    REDUCE = "reduce"  # sums over blocks
+    VISIT = "visit"  # one block after the other, in order
+    GATHER = "gather"  # all rows in memory
+
+
+class Keeps(Enum):
+    """What of the rows a fitted model holds."""
+
+    NOTHING = "nothing"
+    SUPPORT_VECTORS = "support vectors"
+    ALL_ROWS = "all rows"
+
+
+Params = Mapping[str, Any]
+Fact = TypeVar("Fact")
+
+
+def always(fact: Fact) -> Callable[[Params], Fact]:
+    """A fact that does not depend on the parameters."""
+    return lambda params: fact
+
+
+NUMBERS, REDUCES = always(Answer.NUMBER), always(Verb.REDUCE)
+
+
 @dataclass(frozen=True)
 class Learner:
-    """A model. place: "models.sparse:Lasso". objective: what it optimises, in one line.
+    """A model. key: its name in files. place: "models.sparse:Lasso". objective: what it optimises, in one line.
 
     params: the parameters that are one value each. others: those that are objects or arrays, which the model checks
-    and a model file holds in parts of its own.
+    and a model file holds in parts of its own. answers, verb: by the parameters of a model.
     """
 
+    key: str
     place: str
     objective: Objective
     params: Mapping[str, Param] = field(default_factory=dict)
     others: tuple[str, ...] = ()
+    answers: Callable[[Params], Answer] = NUMBERS
+    verb: Callable[[Params], Verb] = REDUCES
+    keeps: Keeps = Keeps.NOTHING
+    is_ours: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

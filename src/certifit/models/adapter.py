@@ -1,0 +1,52 @@
+"""What an estimator is: the only place that asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sklearn.base import is_classifier, is_regressor
+
+from certifit.models.learner import Answer, Learner, Param
+from certifit.models.objectives import Told
+from certifit.models.table import LEARNERS
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """An estimator that is not in the table of models: of another library, or one that is made of others."""
+
+    estimator: Any
+    params: ClassVar[Mapping[str, Param]] = {}
+    is_ours: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return _class_of(self.estimator).__name__
+
+    def answers(self, params: Mapping[str, Any]) -> Answer:
+        """What it says of a row, by the tags of scikit-learn; params belong to its estimator."""
+        if is_classifier(self.estimator):
+            return Answer.CLASSES if hasattr(self.estimator, "predict_proba") else Answer.MARGINS
+        return Answer.NUMBER if is_regressor(self.estimator) else Answer.NONE
+
+    def objective(self, told: Told) -> str:
+        """Not known."""
+        return ""
+
+
+def learner_of(estimator: Any) -> Learner | Foreign:
+    """The row of an estimator or its class, or of the class it was derived from."""
+    return _row_of(_class_of(estimator)) or Foreign(estimator)
+
+
+def _class_of(estimator: Any) -> type[Any]:
+    return estimator if isinstance(estimator, type) else type(estimator)
+
+
+def _row_of(cls: type[Any]) -> Learner | None:
+    rows = {learner.place: learner for learner in LEARNERS.values()}
+    places = (f"{base.__module__.removeprefix('certifit.')}:{base.__qualname__}" for base in cls.__mro__)
+    return next((rows[place] for place in places if place in rows), None)
