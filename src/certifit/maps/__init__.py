@@ -5,4 +5,6 @@ from certifit.maps.polynomial import Polynomial
 from certifit.maps.table import TableEncoder
 from certifit.maps.text import TextBinarizer
 
-__all__ = ["Functions", "Polynomial", "TableEncoder", "TextBinarizer"]
+Basis = Functions | Polynomial
+
+__all__ = ["Basis", "Functions", "Polynomial", "TableEncoder", "TextBinarizer"]

@@ -17,6 +17,7 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.gate import fit_source, refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
+from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget, UserWeights
 from certifit.maps import Polynomial, TableEncoder
 from certifit.models.estimator import fitted_basis
 from certifit.models.inference import InferenceMethods
@@ -38,21 +39,21 @@ class LinearRegressor(InferenceMethods):
     fit_intercept: bool
     tol: float
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
         """Fit to rows X and target y (arrays, sparse matrices, data frames), or to a scan that carries its target.
 
         sample_weight: one number per row; weight 2 is the row twice.
         """
         return self._fit(X, y, sample_weight=sample_weight)
 
-    def predict(self, X: Any, out: Any = None) -> Any:
+    def predict(self, X: UserRows, out: OutPath = None) -> Predictions:
         """b + x'w for every row of an array, a frame or a scan.
 
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
         """
         return self._predict(X, out)
 
-    def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Certificate:
+    def certify(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Certificate:
         """The certificate of this model recomputed on data; no solver takes part."""
         certificate: Certificate = self._certify(X, y, sample_weight=sample_weight)
         return certificate
@@ -158,7 +159,7 @@ class LinearRegressor(InferenceMethods):
             models.append(model)
         return models
 
-    def left_out_fit(self, X: Any, y: Any) -> LeftOutFits:
+    def left_out_fit(self, X: UserRows, y: UserTarget) -> LeftOutFits:
         """The fits that leave one row out, from one fit to all rows in memory."""
         self._check_parameters()
         source = fit_source(self, X, y, None)

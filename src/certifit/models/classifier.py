@@ -21,6 +21,7 @@ from certifit.data.columns import Array
 from certifit.data.gate import class_source, predict_rows, predict_source, refuse_nonfinite
 from certifit.data.labels import coded, one_type, read_labels
 from certifit.data.source import Block, Memory, Source
+from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
 from certifit.models.class_folds import FoldModels, log_posterior
 from certifit.models.estimator import Estimator, joined, name_of_target
 from certifit.runtime import one_blas_thread
@@ -39,18 +40,18 @@ class ScoredClassifier(ClassifierMixin, Estimator):
     data_: dict[str, float]  # n_rows, of those that have a class, and sum_weight
     _piece_rows = PIECE
 
-    def predict(self, X: Any, out: Any = None) -> Any:
+    def predict(self, X: UserRows, out: OutPath = None) -> Predictions:
         """The class of largest score of every row of an array, a frame or a scan.
 
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
         """
         return self._predict(X, out)
 
-    def _predict(self, X: Any, out: Any, **roles: Any) -> Any:
+    def _predict(self, X: UserRows, out: OutPath, **roles: UserWeights) -> Predictions:
         check_is_fitted(self)
         return joined(self._each(X, self._labels, **roles), self.classes_[:0], out, kind=_arrow_type(self.classes_))
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> float:
         """The share of rows that are predicted right; of a scan with its own target too."""
         if not isinstance(X, Source):
             return float(super().score(X, one_type(np.asarray(read_labels(y))), sample_weight))
@@ -58,7 +59,7 @@ class ScoredClassifier(ClassifierMixin, Estimator):
         hits, weight = predict_source(self, X).coded(self.classes_).reduce(self._hits)
         return float(hits / weight)
 
-    def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Certificate:
+    def certify(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Certificate:
         """The certificate of this model recomputed on data; no solver takes part."""
         certificate: Certificate = self._certify(X, y, sample_weight=sample_weight)
         return certificate
@@ -70,17 +71,19 @@ class ScoredClassifier(ClassifierMixin, Estimator):
         self._learn(source)
         return self
 
-    def _gate(self, X: Any, y: Any, classes: Any = None, **roles: Any) -> Source:
+    def _gate(self, X: UserRows, y: UserTarget, classes: UserLabels = None, **roles: UserWeights) -> Source:
         known = None if classes is None else coded(np.asarray(read_labels(classes)))[0]
         source, self.classes_ = class_source(self, X, y, known=known, **roles)
         self.target_name_ = name_of_target(X, y)
         return source
 
-    def _gate_again(self, X: Any, y: Any, classes: Any = None, **roles: Any) -> Source:
+    def _gate_again(self, X: UserRows, y: UserTarget, classes: UserLabels = None, **roles: UserWeights) -> Source:
         return self.labelled(X, y, **roles)
 
     @one_blas_thread
-    def _partial_fit(self, X: Any, y: Any = None, *, classes: Any = None, **roles: Any) -> Self:
+    def _partial_fit(
+        self, X: UserRows, y: UserTarget = None, *, classes: UserLabels = None, **roles: UserWeights
+    ) -> Self:
         """One pass over more rows. classes: all labels there will be, in the first call."""
         if classes is None and not hasattr(self, "classes_"):
             raise ValueError("classes must be passed on the first call to partial_fit: all labels that y will hold.")
@@ -88,7 +91,7 @@ class ScoredClassifier(ClassifierMixin, Estimator):
             known = coded(np.asarray(read_labels(classes)))[0]
             if not np.array_equal(known, self.classes_):
                 last = self.classes_.tolist()
-                raise ValueError(f"classes={list(classes)} is not the same as on the last call: {last}.")
+                raise ValueError(f"classes={known.tolist()} is not the same as on the last call: {last}.")
         return super()._partial_fit(X, y, classes=classes, **roles)
 
     def scores(self, block: Block) -> Array:
@@ -100,13 +103,18 @@ class ScoredClassifier(ClassifierMixin, Estimator):
         """Scores of every class for rows that are mapped already."""
 
     def labelled(
-        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
     ) -> Source:
         """Rows of the fitted classes, with codes as in the fit."""
         predict_source(self, X) if isinstance(X, Source) else predict_rows(self, X)
         return class_source(self.reader(), X, y, sample_weight, self.classes_, offset, exposure)[0]
 
-    def _whole(self, X: Any, f: Callable[[Block], Array], **roles: Any) -> Array:
+    def _whole(self, X: UserRows, f: Callable[[Block], Array], **roles: UserWeights) -> Array:
         check_is_fitted(self)
         whole: Array = joined(self._each(X, f, **roles), np.zeros((0, len(self.classes_))))
         return whole
@@ -146,25 +154,25 @@ class Classifier(ScoredClassifier):
     `class_fold_models` too.
     """
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
         """Fit to rows X and labels y of any type, or to a scan that carries its target.
 
         sample_weight: one number per row; weight 2 is the row twice.
         """
         return self._fit(X, y, sample_weight=sample_weight)
 
-    def predict(self, X: Any, out: Any = None) -> Any:
+    def predict(self, X: UserRows, out: OutPath = None) -> Predictions:
         """The most probable class of every row of an array, a frame or a scan.
 
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
         """
         return self._predict(X, out)
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: UserRows) -> Array:
         """p(k | x): rows x classes, in the order of classes_."""
         return np.exp(self.predict_log_proba(X))
 
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: UserRows) -> Array:
         """log p(k | x)."""
         return self._whole(X, self._log_posterior)
 

@@ -15,6 +15,8 @@ from certifit.certificates.components import ComponentsCertificate, certify
 from certifit.data.columns import Array, Columns
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
+from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget, UserWeights
+from certifit.maps import Basis, TableEncoder
 from certifit.models.estimator import Transformer, joined
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.solvers.components import solve
@@ -97,8 +99,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer):
         whiten: bool = False,
         solver: str = "auto",
         ddof: float = 1,
-        basis: Any = None,
-        encoder: Any = None,
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
         tol: float = 1e-8,
         max_iter: int = 100,
         random_state: int = 0,
@@ -115,14 +117,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
         """Fit to rows X (arrays, sparse matrices, data frames) or to a scan; y is not looked at.
 
         sample_weight: one number per row; weight 2 is the row twice.
         """
         return self._fit(X, sample_weight=sample_weight)
 
-    def transform(self, X: Any, out: Any = None) -> Any:
+    def transform(self, X: UserRows, out: OutPath = None) -> Predictions:
         """Scores of every row of an array, a frame or a scan, one column a component.
 
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
@@ -131,7 +133,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer):
         names = [str(name) for name in self.get_feature_names_out()]
         return joined(self._each(X, self._scores), np.zeros((0, self.n_components_)), out, names=names)
 
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: UserRows) -> Array:
         """The rows that have these scores and lie in the plane of the components: the nearest to those scored.
 
         With a basis or an encoder these are rows of its columns.
@@ -146,12 +148,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer):
         rows += self.mean_
         return np.asarray(rows)
 
-    def projection_error(self, X: Any) -> Array:
+    def projection_error(self, X: UserRows) -> Array:
         """|z - VV'z|^2 of every row: its squared distance from the plane of the components, in units of z."""
         distances: Array = joined(self._each(X, self._distances), np.zeros(0))
         return distances
 
-    def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> ComponentsCertificate:
+    def certify(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> ComponentsCertificate:
         """The certificate of this model recomputed on data; no solver takes part."""
         certificate: ComponentsCertificate = self._certify(X, sample_weight=sample_weight)
         return certificate

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.likelihood import certify_counts
@@ -15,6 +17,7 @@ from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.privacy import cell
 from certifit.data.source import Block, Memory, Source
+from certifit.maps import TableEncoder
 from certifit.models.classifier import pieces_of
 from certifit.models.generative_classifier import checked_priors
 from certifit.models.naive_bayes import NaiveBayes
@@ -28,7 +31,7 @@ class CountNB(NaiveBayes):
 
     alpha: float
     fit_prior: bool
-    class_prior: Any
+    class_prior: ArrayLike | None
     task_type: type[CountTask]
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
@@ -64,7 +67,7 @@ class CountNB(NaiveBayes):
     def _certified(self, task: Any, state: CountState) -> Certificate:
         return certify_counts(task, state, float(self.tol))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
@@ -111,8 +114,8 @@ class BernoulliNB(CountNB):
         *,
         binarize: float | None = 0.0,
         fit_prior: bool = True,
-        class_prior: Any = None,
-        encoder: Any = None,
+        class_prior: ArrayLike | None = None,
+        encoder: TableEncoder | None = None,
         tol: float = 1e-8,
     ) -> None:
         self.alpha = alpha
@@ -194,8 +197,8 @@ class MultinomialNB(CountNB):
         alpha: float = 1.0,
         *,
         fit_prior: bool = True,
-        class_prior: Any = None,
-        encoder: Any = None,
+        class_prior: ArrayLike | None = None,
+        encoder: TableEncoder | None = None,
         tol: float = 1e-8,
     ) -> None:
         self.alpha = alpha
@@ -218,7 +221,7 @@ class MultinomialNB(CountNB):
         scores: Array = core.linear_scores(columns.rows, weights, self.class_log_prior_, n_threads())
         return scores
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags

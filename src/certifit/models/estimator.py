@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
@@ -33,7 +34,8 @@ from certifit.data.gate import (
     unlabelled_source,
 )
 from certifit.data.source import Block, RowError, Source
-from certifit.maps import Functions, Polynomial, TableEncoder
+from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget, UserWeights
+from certifit.maps import Basis, Functions, Polynomial, TableEncoder
 from certifit.models.adapter import learner_of
 from certifit.models.objectives import Told
 from certifit.runtime import one_blas_thread
@@ -50,10 +52,10 @@ class Estimator(BaseEstimator, ABC):
     `_certified`.
     """
 
-    basis: Any = None
-    encoder: Any
-    encoder_: Any
-    basis_: Any
+    basis: Basis | None = None
+    encoder: TableEncoder | None
+    encoder_: TableEncoder | None
+    basis_: Basis | None
     certificate_: Any
     column_names_: list[str]
     data_: dict[str, float]
@@ -70,7 +72,7 @@ class Estimator(BaseEstimator, ABC):
     # Fit
 
     @one_blas_thread
-    def _fit(self, X: Any, y: Any = None, **roles: Any) -> Self:
+    def _fit(self, X: UserRows, y: UserTarget = None, **roles: UserWeights) -> Self:
         """The fit of every model. roles: what else there is per row, as sample_weight."""
         self._check_parameters()
         with unchanged_on_error(self):
@@ -103,17 +105,17 @@ class Estimator(BaseEstimator, ABC):
         return [f"{self.certificate_.sentences()[0]} {run.reason}".rstrip()]
 
     @one_blas_thread
-    def _certify(self, X: Any, y: Any = None, **roles: Any) -> Any:
+    def _certify(self, X: UserRows, y: UserTarget = None, **roles: UserWeights) -> Any:
         """The certificate of this model on rows; no solver takes part."""
         check_is_fitted(self)
         return self._certified(self._task_on(X, y, **roles), self._state())
 
-    def _task_on(self, X: Any, y: Any = None, **roles: Any) -> Any:
+    def _task_on(self, X: UserRows, y: UserTarget = None, **roles: UserWeights) -> Any:
         """The task of rows, seen through the fitted maps."""
         return self._task(self._mapped(self._weighted(self._gate_again(X, y, **roles))), is_fitted=True)
 
     @one_blas_thread
-    def _partial_fit(self, X: Any, y: Any = None, **roles: Any) -> Self:
+    def _partial_fit(self, X: UserRows, y: UserTarget = None, **roles: UserWeights) -> Self:
         """One pass over more rows, from what is kept of those before."""
         self._check_parameters()
         with unchanged_on_error(self):
@@ -139,11 +141,11 @@ class Estimator(BaseEstimator, ABC):
         return source
 
     @abstractmethod
-    def _gate(self, X: Any, y: Any, **roles: Any) -> Source:
+    def _gate(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> Source:
         """The checked rows of a fit. Sets what the fit keeps of their form."""
 
     @abstractmethod
-    def _gate_again(self, X: Any, y: Any, **roles: Any) -> Source:
+    def _gate_again(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> Source:
         """Checked rows with a target, of the form of those of the fit."""
 
     @abstractmethod
@@ -170,7 +172,7 @@ class Estimator(BaseEstimator, ABC):
 
     _piece_rows: int | None = None  # rows in memory that are scored at a time; None is all
 
-    def _each(self, X: Any, f: Callable[[Block], Array], **roles: Any) -> Iterable[Array]:
+    def _each(self, X: UserRows, f: Callable[[Block], Array], **roles: UserWeights) -> Iterable[Array]:
         """f of every run of a scan, or of pieces of rows in memory."""
         check_is_fitted(self)
         if isinstance(X, Source):
@@ -228,7 +230,7 @@ class Estimator(BaseEstimator, ABC):
         if self.encoder is not None and not isinstance(self.encoder, TableEncoder):
             raise TypeError(f"encoder must be None or TableEncoder(...). Got {self.encoder!r}.")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.basis is None
         return tags
@@ -239,16 +241,16 @@ class Regressor(RegressorMixin, Estimator):
 
     target_name_: str
 
-    def _gate(self, X: Any, y: Any, **roles: Any) -> Source:
+    def _gate(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> Source:
         source = fit_source(self, X, y, **roles)
         self.target_name_ = name_of_target(X, y)
         return source
 
-    def _gate_again(self, X: Any, y: Any, **roles: Any) -> Source:
+    def _gate_again(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> Source:
         predict_source(self, X) if isinstance(X, Source) else predict_rows(self, X)
         return fit_source(self.reader(), X, y, **roles)
 
-    def _predict(self, X: Any, out: Any, **roles: Any) -> Any:
+    def _predict(self, X: UserRows, out: OutPath, **roles: UserWeights) -> Predictions:
         return joined(self._each(X, self.scores, **roles), np.zeros(0), out)
 
     @abstractmethod
@@ -259,21 +261,21 @@ class Regressor(RegressorMixin, Estimator):
 class Transformer(TransformerMixin, Estimator):
     """A model that gives every row new columns, without a target."""
 
-    def _gate(self, X: Any, y: Any, **roles: Any) -> Source:
+    def _gate(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> Source:
         return unlabelled_source(self, X, **roles)
 
-    def _gate_again(self, X: Any, y: Any, **roles: Any) -> Source:
+    def _gate_again(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> Source:
         source = unlabelled_source(self.reader(), X, **roles)
         predict_source(self, source)
         return source
 
 
-def name_of_target(X: Any, y: Any) -> str:
+def name_of_target(X: UserRows, y: UserTarget) -> str:
     """What a scan or a named series calls its target; else y."""
     return X.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
 
 
-def joined(parts: Iterable[Array], empty: Array, out: Any = None, **columns: Any) -> Any:
+def joined(parts: Iterable[Array], empty: Array, out: OutPath = None, **columns: Any) -> Any:
     """The parts as one array, or written to a file part by part; then nothing is returned."""
     if out is not None:
         write_predictions(parts, out, **columns)
@@ -282,7 +284,7 @@ def joined(parts: Iterable[Array], empty: Array, out: Any = None, **columns: Any
     return np.concatenate(whole) if whole else empty
 
 
-def fitted_basis(basis: Any, source: Source) -> Any:
+def fitted_basis(basis: Basis | None, source: Source) -> Any:
     """A fitted copy of the basis; a polynomial needs only the range of each column, one pass."""
     basis = clone(basis)
     names = source.names if source.named else None

@@ -8,12 +8,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from certifit.certificates.gaussian_classes import certify_gaussian
 from certifit.certificates.likelihood import LikelihoodCertificate
 from certifit.data.cells import Cells
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
+from certifit.data.user_types import UserRows
+from certifit.maps import Basis, TableEncoder
 from certifit.models.generative_classifier import GenerativeClassifier, checked_priors
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import cell_moments
@@ -81,10 +84,10 @@ class GaussianDiscriminant(GenerativeClassifier):
         *,
         shrinkage: float = 0.0,
         standardize: bool = False,
-        priors: Any = None,
+        priors: ArrayLike | None = None,
         singular: str = "warn",
-        basis: Any = None,
-        encoder: Any = None,
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
         tol: float = 1e-8,
     ) -> None:
         self.covariance = covariance
@@ -96,7 +99,7 @@ class GaussianDiscriminant(GenerativeClassifier):
         self.encoder = encoder
         self.tol = tol
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: UserRows) -> Array:
         """Scores whose largest is the prediction, rows x classes; of two classes their difference, log-odds."""
         scores = self._whole(X, self.scores)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores

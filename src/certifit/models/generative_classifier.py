@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.cells import ByLabel, Cells, Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
+from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.models.class_folds import FoldModels, fold_models
 from certifit.models.class_refits import refitted_models
 from certifit.models.classifier import Classifier, codes_of
@@ -28,11 +30,11 @@ class GenerativeClassifier(Classifier):
     tol: float
     class_count_: Array
 
-    def predict_joint_log_proba(self, X: Any) -> Array:
+    def predict_joint_log_proba(self, X: UserRows) -> Array:
         """log p(x, k) = log p(k) + log p(x | k)."""
         return self._whole(X, self._joint)
 
-    def joint_log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def joint_log_likelihood(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> float:
         """sum_i weight_i log p(x_i, y_i), of labelled rows or of a scan that carries its target."""
         check_is_fitted(self)
         return float(self.labelled(X, y, sample_weight).reduce(self._row_likelihoods))
@@ -129,7 +131,7 @@ class GenerativeClassifier(Classifier):
         return np.float64(weight[codes >= 0] @ own[codes >= 0])
 
 
-def checked_priors(name: str, priors: Any, classes: Sequence[Any] | Array) -> Array | None:
+def checked_priors(name: str, priors: ArrayLike | None, classes: Sequence[Any] | Array) -> Array | None:
     """One number >= 0 a class, of sum 1; None stays None."""
     if priors is None:
         return None

@@ -8,25 +8,31 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
+from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget, UserWeights
 from certifit.families.response import Response
 from certifit.families.responses import Gamma, Poisson, family_of
 from certifit.losses.response import loss_of
 from certifit.losses.scores import GammaLog, PoissonLog, ScoreLoss
 from certifit.losses.user import Loss
+from certifit.maps import Basis, TableEncoder
 from certifit.models.estimator import Regressor
 from certifit.models.mean_folds import MeanFoldMethods
 from certifit.models.objectives import Told
+from certifit.models.penalties import Bounds, PenaltyFactors
 from certifit.models.row_learning import learn, learns_by_rows
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
 from certifit.solvers.coordinate import ElasticPath
+from certifit.solvers.problem import Solver
 from certifit.statistics.fit_sums import null_score
 from certifit.statistics.gram import counted
 from certifit.statistics.targets import target_sums
@@ -36,7 +42,14 @@ from certifit.tasks.generalised import GeneralisedLinear
 class GeneralisedRegressor(MeanFoldMethods, ScoreModel, Regressor):
     """E y = mean(z), z = offset + b + x'w."""
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> Self:
+    def fit(
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
+    ) -> Self:
         """Fit to rows X and target y (arrays, sparse matrices, data frames), or to a scan that carries its target.
 
         sample_weight: one number per row; weight 2 is the row twice.
@@ -47,12 +60,19 @@ class GeneralisedRegressor(MeanFoldMethods, ScoreModel, Regressor):
 
     @available_if(learns_by_rows)
     def partial_fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
     ) -> Self:
         """One pass over more rows; it goes on from the weights so far. Nothing is certified: `certify` does."""
         return self._partial_fit(X, y, sample_weight=sample_weight, offset=offset, exposure=exposure)
 
-    def predict(self, X: Any, out: Any = None, *, offset: Any = None, exposure: Any = None) -> Any:
+    def predict(
+        self, X: UserRows, out: OutPath = None, *, offset: UserWeights = None, exposure: UserWeights = None
+    ) -> Predictions:
         """E y for every row of an array, a frame or a scan. Without an offset or exposure they are 0 and 1: a rate.
 
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
@@ -60,7 +80,12 @@ class GeneralisedRegressor(MeanFoldMethods, ScoreModel, Regressor):
         return self._predict(X, out, offset=offset, exposure=exposure)
 
     def certify(
-        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
     ) -> Certificate:
         """The certificate of this model recomputed on data; no solver takes part."""
         roles = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
@@ -69,7 +94,12 @@ class GeneralisedRegressor(MeanFoldMethods, ScoreModel, Regressor):
 
     @one_blas_thread
     def score(
-        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
     ) -> float:
         """The share of the deviance that is explained: 1 - deviance / deviance of the best constant (D2).
 
@@ -94,13 +124,13 @@ class GeneralisedRegressor(MeanFoldMethods, ScoreModel, Regressor):
     @one_blas_thread
     def path(
         self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        offset: Any = None,
-        exposure: Any = None,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
         *,
-        alphas: Any = None,
+        alphas: ArrayLike | None = None,
         n_alphas: int = 100,
     ) -> ElasticPath:
         """Solutions along alphas: coef, intercept and the number of weights of each.
@@ -128,7 +158,7 @@ class GeneralisedRegressor(MeanFoldMethods, ScoreModel, Regressor):
     def _add(self, source: Source) -> None:
         learn(self, source)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = not bool(self._loss().is_legal(np.array([-1.0]))[0])
         return tags
@@ -181,12 +211,12 @@ class PoissonRegressor(GeneralisedRegressor):
         l1_ratio: float = 0.0,
         *,
         fit_intercept: bool = True,
-        penalty_factors: Any = None,
-        bounds: Any = None,
+        penalty_factors: PenaltyFactors = None,
+        bounds: Bounds = None,
         standardize: bool = False,
-        solver: Any = "auto",
-        basis: Any = None,
-        encoder: Any = None,
+        solver: Solver | str = "auto",
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
         tol: float | None = None,
         step_tol: float = 0.0,
         max_iter: int = 1000,
@@ -283,12 +313,12 @@ class GLM(GeneralisedRegressor):
         l1_ratio: float = 0.0,
         *,
         fit_intercept: bool = True,
-        penalty_factors: Any = None,
-        bounds: Any = None,
+        penalty_factors: PenaltyFactors = None,
+        bounds: Bounds = None,
         standardize: bool = False,
-        solver: Any = "auto",
-        basis: Any = None,
-        encoder: Any = None,
+        solver: Solver | str = "auto",
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
         tol: float | None = None,
         step_tol: float = 0.0,
         max_iter: int = 1000,

@@ -22,6 +22,7 @@ from certifit.certificates.summary import Dropped
 from certifit.data.columns import Array
 from certifit.data.gate import predict_rows, predict_source
 from certifit.data.source import Block, Source
+from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.families.response import Response
 from certifit.models.estimator import Estimator
 from certifit.models.inference import (
@@ -33,6 +34,7 @@ from certifit.models.inference import (
     refuse_other_facts,
 )
 from certifit.models.parameters import check_choice
+from certifit.models.penalties import Bounds
 from certifit.runtime import one_blas_thread
 from certifit.solvers.generalised import solve
 from certifit.tasks.elastic import Strengths
@@ -47,7 +49,7 @@ class GlmInferenceMethods(Estimator):
     """Methods of a generalised linear model that explain its fit."""
 
     fit_intercept: bool
-    bounds: Any
+    bounds: Bounds
     alpha_: float
     target_name_: str
     data_: dict[str, float]
@@ -56,12 +58,12 @@ class GlmInferenceMethods(Estimator):
 
     def summary(
         self,
-        X: Any = None,
-        y: Any = None,
-        sample_weight: Any = None,
+        X: UserRows | None = None,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
         *,
-        offset: Any = None,
-        exposure: Any = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
         level: float = 0.95,
         weights: Convention = "frequency",
         convention: Rules = "R",
@@ -127,7 +129,13 @@ class GlmInferenceMethods(Estimator):
         return fit.summary(type(self).__name__, self.target_name_, level, notes, dropped, undetermined)
 
     def predict_interval(
-        self, X: Any, level: float = 0.95, *, offset: Any = None, exposure: Any = None, convention: Rules = "R"
+        self,
+        X: UserRows,
+        level: float = 0.95,
+        *,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
+        convention: Rules = "R",
     ) -> Array:
         """Lower and upper end of E y for every row: the interval of its score, through the link.
 
@@ -167,7 +175,15 @@ class GlmInferenceMethods(Estimator):
         return self.inference_
 
     @one_blas_thread
-    def _fit_on(self, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any, redundant: Redundant) -> _SeenFit:
+    def _fit_on(
+        self,
+        X: UserRows,
+        y: UserTarget,
+        sample_weight: UserWeights,
+        offset: UserWeights,
+        exposure: UserWeights,
+        redundant: Redundant,
+    ) -> _SeenFit:
         """The fit on rows that are its own, and its inference."""
         may_drop = redundant != "refuse" and self._is_free() and bool(self.certificate_.dependent)
         family = self._family()
@@ -281,7 +297,9 @@ def _without(task: GeneralisedLinear) -> GeneralisedLinear:
     return GeneralisedLinear(task.source.through(kept), task.loss, free, task.fit_intercept)
 
 
-def _named(y: Any, sample_weight: Any, offset: Any, exposure: Any) -> list[tuple[str, Any]]:
+def _named(
+    y: UserTarget, sample_weight: UserWeights, offset: UserWeights, exposure: UserWeights
+) -> list[tuple[str, Any]]:
     return [("y", y), ("sample_weight", sample_weight), ("offset", offset), ("exposure", exposure)]
 
 

@@ -21,6 +21,7 @@ from certifit.certificates.summary import Dropped, Summary
 from certifit.data.columns import Array, Columns
 from certifit.data.gate import predict_rows, predict_source
 from certifit.data.source import Block, Source
+from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.models.estimator import Regressor
 from certifit.models.parameters import check_choice
 from certifit.runtime import one_blas_thread
@@ -46,9 +47,9 @@ class InferenceMethods(Regressor):
 
     def summary(
         self,
-        X: Any = None,
-        y: Any = None,
-        sample_weight: Any = None,
+        X: UserRows | None = None,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
         *,
         level: float = 0.95,
         weights: Convention = "frequency",
@@ -105,7 +106,7 @@ class InferenceMethods(Regressor):
         return fit.summary(type(self).__name__, self.target_name_, level, notes, dropped, undetermined)
 
     def predict_interval(
-        self, X: Any, level: float = 0.95, kind: Literal["prediction", "confidence"] = "prediction"
+        self, X: UserRows, level: float = 0.95, kind: Literal["prediction", "confidence"] = "prediction"
     ) -> Array:
         """Lower and upper end for every row: where a new y ("prediction") or its mean ("confidence") lies."""
         check_is_fitted(self)
@@ -116,7 +117,9 @@ class InferenceMethods(Regressor):
             return np.concatenate(parts) if parts else np.zeros((0, 2))
         return self._interval(predict_rows(self, X), level, kind)
 
-    def variance_inflation(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> dict[str, float]:
+    def variance_inflation(
+        self, X: UserRows | None = None, y: UserTarget = None, sample_weight: UserWeights = None
+    ) -> dict[str, float]:
         """How many times as large every coefficient's variance is as without the other columns: {column: factor}.
 
         1 / (1 - R^2) of the column regressed on the others: 1 is uncorrelated; beyond 10 is a lot.
@@ -136,9 +139,9 @@ class InferenceMethods(Regressor):
 
     def influence(
         self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
         *,
         weights: Convention = "frequency",
         most: int | None = None,
@@ -161,7 +164,7 @@ class InferenceMethods(Regressor):
         return best
 
     def influence_iter(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, weights: Convention = "frequency"
+        self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None, *, weights: Convention = "frequency"
     ) -> Iterator[Influence]:
         """`influence` run by run, in the order of the rows: constant memory for a scan."""
         check_is_fitted(self)
@@ -170,7 +173,12 @@ class InferenceMethods(Regressor):
         return influence_iter(seen.task, seen.state, seen.fit)
 
     def _stored_fit(
-        self, y: Any, sample_weight: Any, weights: Convention, covariance: Covariance, redundant: Redundant
+        self,
+        y: UserTarget,
+        sample_weight: UserWeights,
+        weights: Convention,
+        covariance: Covariance,
+        redundant: Redundant,
     ) -> Inference:
         """The inference that needs no rows."""
         if y is not None or sample_weight is not None:
@@ -190,7 +198,13 @@ class InferenceMethods(Regressor):
 
     @one_blas_thread
     def _fit_on(
-        self, what: str, X: Any, y: Any, sample_weight: Any, weights: Convention, redundant: Redundant = "refuse"
+        self,
+        what: str,
+        X: UserRows,
+        y: UserTarget,
+        sample_weight: UserWeights,
+        weights: Convention,
+        redundant: Redundant = "refuse",
     ) -> _SeenFit:
         """The fit on rows that are its own, and its inference."""
         is_variance, may_drop = weights == "variance", redundant != "refuse" and bool(self.certificate_.dependent)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from certifit.data.columns import Array
+from certifit.maps import Basis, TableEncoder
 from certifit.models.base import LinearRegressor
 
 
@@ -46,7 +47,12 @@ class LinearRegression(LinearRegressor):
     """
 
     def __init__(
-        self, *, fit_intercept: bool = True, basis: Any = None, encoder: Any = None, tol: float = 1e-8
+        self,
+        *,
+        fit_intercept: bool = True,
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
+        tol: float = 1e-8,
     ) -> None:
         self.fit_intercept = fit_intercept
         self.basis = basis
@@ -95,8 +101,8 @@ class Ridge(LinearRegressor):
         *,
         fit_intercept: bool = True,
         standardize: bool = False,
-        basis: Any = None,
-        encoder: Any = None,
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
         tol: float = 1e-8,
     ) -> None:
         self.alpha = alpha

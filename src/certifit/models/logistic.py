@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -18,15 +19,18 @@ from certifit.data.cells import ByLabel, Splits
 from certifit.data.columns import Array
 from certifit.data.labels import one_type, read_labels
 from certifit.data.source import Block, Source, tree_sum
+from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
 from certifit.families.response import Response
 from certifit.families.responses import Bernoulli
 from certifit.losses.scores import Logistic, ScoreLoss
+from certifit.maps import Basis, TableEncoder
 from certifit.models import softmax
 from certifit.models.class_folds import FoldModel, FoldModels, present
 from certifit.models.class_refits import trained_classes
 from certifit.models.classifier import Classifier, codes_of
 from certifit.models.objectives import Told
 from certifit.models.parameters import check_number
+from certifit.models.penalties import Bounds, PenaltyFactors
 from certifit.models.row_learning import learn, learns_by_rows
 from certifit.models.score_folds import (
     FoldWeights,
@@ -40,6 +44,7 @@ from certifit.models.score_folds import (
 from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
 from certifit.solvers.coordinate import ElasticPath
+from certifit.solvers.problem import Solver
 from certifit.statistics.fold_oracle import cell_targets
 from certifit.statistics.targets import target_sums
 from certifit.tasks.normal_equations import Weights
@@ -85,13 +90,13 @@ class LogisticRegression(ScoreModel, Classifier):
         l1_ratio: float = 0.0,
         *,
         fit_intercept: bool = True,
-        penalty_factors: Any = None,
-        bounds: Any = None,
+        penalty_factors: PenaltyFactors = None,
+        bounds: Bounds = None,
         standardize: bool = False,
         class_weight: Any = None,
-        solver: Any = "auto",
-        basis: Any = None,
-        encoder: Any = None,
+        solver: Solver | str = "auto",
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
         tol: float | None = None,
         step_tol: float = 0.0,
         max_iter: int = 1000,
@@ -110,7 +115,9 @@ class LogisticRegression(ScoreModel, Classifier):
         self.step_tol = step_tol
         self.max_iter = max_iter
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> Self:
+    def fit(
+        self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None, offset: UserWeights = None
+    ) -> Self:
         """Fit to rows X and labels y of any type, or to a scan that carries its target.
 
         sample_weight: one number per row; weight 2 is the row twice. offset: one number per row, added to its score.
@@ -119,7 +126,12 @@ class LogisticRegression(ScoreModel, Classifier):
 
     @available_if(learns_by_rows)
     def partial_fit(
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None, offset: Any = None
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        classes: UserLabels = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
     ) -> Self:
         """One pass over more rows; it goes on from the weights so far. Nothing is certified: `certify` does.
 
@@ -127,49 +139,53 @@ class LogisticRegression(ScoreModel, Classifier):
         """
         return self._partial_fit(X, y, classes=classes, sample_weight=sample_weight, offset=offset)
 
-    def predict(self, X: Any, out: Any = None, *, offset: Any = None) -> Any:
+    def predict(self, X: UserRows, out: OutPath = None, *, offset: UserWeights = None) -> Predictions:
         """The most probable class of every row of an array, a frame or a scan. offset: one number a row; none is 0.
 
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
         """
         return self._predict(X, out, offset=offset)
 
-    def predict_proba(self, X: Any, *, offset: Any = None) -> Array:
+    def predict_proba(self, X: UserRows, *, offset: UserWeights = None) -> Array:
         """p(k | x): rows x classes, in the order of classes_."""
         return np.exp(self.predict_log_proba(X, offset=offset))
 
-    def predict_log_proba(self, X: Any, *, offset: Any = None) -> Array:
+    def predict_log_proba(self, X: UserRows, *, offset: UserWeights = None) -> Array:
         """log p(k | x)."""
         return self._whole(X, self._log_posterior, offset=offset)
 
-    def decision_function(self, X: Any, *, offset: Any = None) -> Array:
+    def decision_function(self, X: UserRows, *, offset: UserWeights = None) -> Array:
         """The score z of the second class for every row; for more than two classes, of every class."""
         check_is_fitted(self)
         if len(self.classes_) > 2:
             return self._whole(X, self.scores, offset=offset)
         return np.concatenate([*self._each(X, self._row_scores, offset=offset), np.zeros(0)])
 
-    def certify(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> Certificate:
+    def certify(
+        self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None, offset: UserWeights = None
+    ) -> Certificate:
         """The certificate of this model recomputed on data; no solver takes part."""
         certificate: Certificate = self._certify(X, y, sample_weight=sample_weight, offset=offset)
         return certificate
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None) -> float:
+    def score(
+        self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None, offset: UserWeights = None
+    ) -> float:
         """The share of rows that are predicted right; of a scan with its own target too."""
         if offset is None:
             return super().score(X, y, sample_weight)
         is_right = self.predict(X, offset=offset) == one_type(np.asarray(read_labels(y)))
-        return float(np.average(is_right, weights=sample_weight))
+        return float(np.average(is_right, weights=None if sample_weight is None else np.asarray(sample_weight)))
 
     @one_blas_thread
     def path(
         self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        offset: Any = None,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
         *,
-        alphas: Any = None,
+        alphas: ArrayLike | None = None,
         n_alphas: int = 100,
     ) -> ElasticPath:
         """For two classes, solutions along alphas: coef, intercept and the number of weights of each.

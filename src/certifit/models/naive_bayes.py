@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.gaussian_classes import certify_gaussian
 from certifit.data.cells import ByLabel, Cells
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
+from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
+from certifit.maps import Basis, TableEncoder
 from certifit.models.generative_classifier import GenerativeClassifier, checked_priors
 from certifit.runtime import core, n_threads
 from certifit.solvers.run import Run
@@ -21,7 +24,9 @@ from certifit.tasks.gaussian_classes import DiagonalCovariance, GaussianState, S
 class NaiveBayes(GenerativeClassifier):
     """A classifier whose statistic adds, so that rows can come in parts."""
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: UserRows, y: UserTarget = None, classes: UserLabels = None, sample_weight: UserWeights = None
+    ) -> Self:
         """Add rows to those seen so far: the model is then that of one fit to all of them.
 
         classes: all labels there will be, in the first call. Columns of a table are read as in the first call.
@@ -76,10 +81,10 @@ class GaussianNB(NaiveBayes):
     def __init__(
         self,
         *,
-        priors: Any = None,
+        priors: ArrayLike | None = None,
         var_smoothing: float = 1e-9,
-        basis: Any = None,
-        encoder: Any = None,
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
         tol: float = 1e-8,
     ) -> None:
         self.priors = priors

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
@@ -18,6 +18,7 @@ from certifit.data.columns import Array
 from certifit.data.gate import class_source, unchanged_on_error
 from certifit.data.labels import coded, one_type, read_labels
 from certifit.data.source import Block, Source
+from certifit.data.user_types import UserRows, UserTarget, UserWeights
 
 
 def _has_probabilities(model: OneVsRestClassifier) -> bool:
@@ -60,7 +61,7 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.estimator = estimator
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+    def fit(self, X: UserRows, y: UserTarget = None, **params: Any) -> Self:
         """Fit to rows X and labels y of any type, or, with an estimator of ours, to a scan that carries its target.
 
         params: what the estimator's fit takes beside the rows: sample_weight, offset.
@@ -82,7 +83,7 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             self._take_names()
         return self
 
-    def _fit_scan(self, scan: Source, y: Any, given: dict[str, Any]) -> Self:
+    def _fit_scan(self, scan: Source, y: UserTarget, given: dict[str, Any]) -> Self:
         if not hasattr(self.estimator, "fit_codes"):
             raise TypeError(f"A scan needs a classifier of certifit, and {self.estimator!r} is none. Give arrays.")
         if y is not None or given:
@@ -110,13 +111,13 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 setattr(self, name, getattr(self.estimators_[0], name))
 
     @available_if(_has_scores)
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: UserRows) -> Array:
         """decision_function of the estimators, rows x classes; of two classes that of the second."""
         check_is_fitted(self)
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: UserRows) -> Array:
         """The class of the largest score."""
         check_is_fitted(self)
         scores = self._scores(X)
@@ -125,11 +126,11 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         is_second = scores[:, 0] > (0.0 if _has_scores(self) else 0.5)
         return np.asarray(self.classes_[is_second.astype(np.int64)])
 
-    def _scores(self, X: Any) -> Array:
+    def _scores(self, X: UserRows) -> Array:
         return np.column_stack([_scores(model, X) for model in self.estimators_])
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: UserRows) -> Array:
         """The probabilities of the estimators, scaled to a sum of 1 a row; all classes alike where all are 0."""
         check_is_fitted(self)
         chances = np.column_stack([model.predict_proba(X)[:, 1] for model in self.estimators_])
@@ -138,7 +139,7 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         total = chances.sum(axis=1, keepdims=True)
         return np.where(total > 0, chances / np.where(total > 0, total, 1.0), 1 / len(self.classes_))
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> float:
         """The share of rows that are predicted right; of a scan with its own target too."""
         if not isinstance(X, Source):
             return float(super().score(X, one_type(np.asarray(read_labels(y))), sample_weight))
@@ -165,18 +166,18 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         mapping = MethodMapping().add(caller="fit", callee="fit")
         return MetadataRouter(owner=self).add(estimator=self.estimator, method_mapping=mapping)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         own = get_tags(self.estimator).input_tags
         tags.input_tags.sparse, tags.input_tags.allow_nan = own.sparse, own.allow_nan
         return tags
 
 
-def _fitted(estimator: Any, X: Any, y: Array, given: dict[str, Any]) -> Any:
+def _fitted(estimator: Any, X: UserRows, y: Array, given: dict[str, Any]) -> Any:
     return clone(estimator).fit(X, y, **given)
 
 
-def _scores(model: Any, X: Any) -> Array:
+def _scores(model: Any, X: UserRows) -> Array:
     if hasattr(model, "decision_function"):
         return np.ravel(model.decision_function(X))
     return np.asarray(model.predict_proba(X)[:, 1])

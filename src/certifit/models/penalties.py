@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from certifit.data.columns import Array
 from certifit.data.roles import refuse_unknown
@@ -15,14 +16,17 @@ from certifit.models.objectives import Told
 from certifit.models.parameters import check_number
 from certifit.tasks.elastic import Strengths
 
+PenaltyFactors: TypeAlias = Mapping[str, float] | ArrayLike | None
+Bound: TypeAlias = Literal["increasing", "decreasing"] | tuple[float | None, float | None]
+Bounds: TypeAlias = Mapping[str, Bound] | tuple[ArrayLike, ArrayLike] | None
 DIRECTIONS = {"increasing": (0.0, np.inf), "decreasing": (-np.inf, 0.0)}
 
 
 class PenaltyParameters(Estimator):
     """A model with penalty_factors and bounds, given by column or by the name of one."""
 
-    penalty_factors: Any
-    bounds: Any
+    penalty_factors: PenaltyFactors
+    bounds: Bounds
 
     def _told(self) -> Told:
         has_factors, has_bounds = self.penalty_factors is not None, self.bounds is not None
@@ -62,7 +66,7 @@ class PenaltyParameters(Estimator):
                 places = self._places(name, names, "bounds")
                 lower[places], upper[places] = _pair(name, bound)
         elif self.bounds is not None:
-            lower, upper = self._bound_pair(len(names))
+            lower, upper = _bound_pair(self.bounds, len(names))
         if not (lower <= 0).all() or not (upper >= 0).all():  # NaN fails too
             j = int(np.flatnonzero(~((lower <= 0) & (upper >= 0)))[0])
             raise ValueError(
@@ -71,17 +75,7 @@ class PenaltyParameters(Estimator):
             )
         return lower, upper
 
-    def _bound_pair(self, d: int) -> tuple[Array, Array]:
-        try:
-            lower, upper = (np.array(np.broadcast_to(np.asarray(end, float), d)) for end in self.bounds)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"bounds must be a dict {{column: (low, high)}} or a pair (low, high) of numbers or of arrays with "
-                f"{d} entries. Got {self.bounds!r}."
-            ) from None
-        return lower, upper
-
-    def _places(self, name: Any, names: Sequence[str], what: str) -> list[int]:
+    def _places(self, name: str, names: Sequence[str], what: str) -> list[int]:
         """Places of the columns that a name means: one of them, or all that a table's column became."""
         if name in names:
             return [list(names).index(name)]
@@ -93,7 +87,19 @@ class PenaltyParameters(Estimator):
         raise ValueError(f"{what} names {name!r}, and no column was made of it.")
 
 
-def _pair(name: Any, bound: Any) -> tuple[float, float]:
+def _bound_pair(bounds: tuple[ArrayLike, ArrayLike], d: int) -> tuple[Array, Array]:
+    """The lower and the upper bounds of d columns."""
+    try:
+        lower, upper = (np.array(np.broadcast_to(np.asarray(end, float), d)) for end in bounds)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"bounds must be a dict {{column: (low, high)}} or a pair (low, high) of numbers or of arrays with "
+            f"{d} entries. Got {bounds!r}."
+        ) from None
+    return lower, upper
+
+
+def _pair(name: str, bound: Bound) -> tuple[float, float]:
     """(low, high) of what a user gave for a column; None is no bound."""
     try:
         low, high = DIRECTIONS[bound] if isinstance(bound, str) else bound
@@ -104,14 +110,14 @@ def _pair(name: Any, bound: Any) -> tuple[float, float]:
         ) from None
 
 
-def alpha_count(n_alphas: Any) -> int:
+def alpha_count(n_alphas: int) -> int:
     """How many alphas a path has, checked."""
     if not isinstance(n_alphas, int | np.integer) or isinstance(n_alphas, bool) or n_alphas < 1:
         raise ValueError(f"n_alphas must be a whole number >= 1. Got {n_alphas!r}.")
     return int(n_alphas)
 
 
-def checked_alphas(alphas: Any) -> Array:
+def checked_alphas(alphas: ArrayLike | None) -> Array:
     """The alphas of a path, checked."""
     try:
         chosen = np.array(alphas, dtype=np.float64, ndmin=1)

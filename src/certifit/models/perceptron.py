@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
@@ -17,6 +18,8 @@ from certifit.certificates.separation import Separation
 from certifit.data.columns import Array
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
+from certifit.data.user_types import UserLabels, UserRows, UserTarget
+from certifit.maps import Basis, TableEncoder
 from certifit.models.classifier import ScoredClassifier
 from certifit.runtime import core, n_threads
 from certifit.solvers.perceptron import Epochs, PerceptronRun, one_pass
@@ -77,8 +80,8 @@ class Perceptron(ScoredClassifier):
         max_iter: int = 1000,
         random_state: int = 0,
         fit_intercept: bool = True,
-        basis: Any = None,
-        encoder: Any = None,
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
     ) -> None:
         self.delta = delta
         self.start = start
@@ -89,11 +92,11 @@ class Perceptron(ScoredClassifier):
         self.basis = basis
         self.encoder = encoder
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: UserRows, y: UserTarget = None) -> Self:
         """Fit to rows X and two labels y of any type, or to a scan that carries its target."""
         return self._fit(X, y)
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
+    def partial_fit(self, X: UserRows, y: UserTarget = None, classes: UserLabels = None) -> Self:
         """One pass over more rows, in the order given; it goes on from the weights so far.
 
         classes: both labels, in the first call. Nothing is certified: `certify(X, y)` looks at all rows.
@@ -141,7 +144,7 @@ class Perceptron(ScoredClassifier):
         self.data_ = {"n_rows": n_rows, "sum_weight": float(n_rows)}
         self.certificate_ = seen_once(tuple(self.column_names_), self.n_updates_)
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: UserRows) -> Array:
         """b + x'w of every row: above 0 is the second class."""
         return self._whole(X, self.scores)[:, 1]
 
@@ -209,7 +212,7 @@ class Perceptron(ScoredClassifier):
         if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows) or rows.min() < 0:
             raise ValueError(f"order must be 'given', 'shuffled' or row numbers >= 0. Got {self.order!r}.")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags

@@ -11,6 +11,7 @@ from certifit.certificates.robust import certify
 from certifit.data.cells import Splits
 from certifit.data.source import Source
 from certifit.losses import Huber
+from certifit.maps import Basis, TableEncoder
 from certifit.models.base import LinearRegressor
 from certifit.models.objectives import Told
 from certifit.solvers.robust import solve
@@ -82,8 +83,8 @@ class HuberRegressor(LinearRegressor):
         scale: Literal["joint", "mad"] | float = "joint",
         fit_intercept: bool = True,
         standardize: bool = False,
-        basis: Any = None,
-        encoder: Any = None,
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
         tol: float = 1e-8,
         max_iter: int = 100,
     ) -> None:

@@ -12,6 +12,7 @@ from certifit.data.source import Source
 from certifit.solvers.generalised import is_stochastic
 from certifit.solvers.row_order import RowOrder, wide_runs
 from certifit.solvers.row_pass import RowState, one_pass
+from certifit.solvers.stochastic import SGD
 from certifit.solvers.table import solver_of
 from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
@@ -44,6 +45,7 @@ def learn(model: Any, source: Source) -> None:
         raise ValueError("partial_fit takes no L1 penalty and no bounds.")
     model._check_target(task)
     solver, history = solver_of(model.solver), getattr(model, "history_", [])
+    assert isinstance(solver, SGD)  # `learns_by_rows` let nothing else through
     passes = int(history[-1]["iteration"]) + 1 if history else 0
     state = _pass(task, solver, _begun(model, task, solver), passes)
     coef, intercept = state.averaged()
@@ -68,7 +70,7 @@ def learn(model: Any, source: Source) -> None:
     model.data_ = facts | {key: seen[key] + facts[key] for key in ("n_rows", "sum_weight")}
 
 
-def _begun(model: Any, task: GeneralisedLinear, solver: Any) -> RowState:
+def _begun(model: Any, task: GeneralisedLinear, solver: SGD) -> RowState:
     """The state of the last pass; of a model without one, its weights with the pace of a start."""
     kept: RowState | None = getattr(model, "_row_state", None)
     if kept is not None:
@@ -80,7 +82,7 @@ def _begun(model: Any, task: GeneralisedLinear, solver: Any) -> RowState:
     return begun.summing() if solver.average else begun
 
 
-def _pass(task: GeneralisedLinear, solver: Any, state: RowState, n_pass: int) -> RowState:
+def _pass(task: GeneralisedLinear, solver: SGD, state: RowState, n_pass: int) -> RowState:
     order, strengths = RowOrder(solver.shuffle, int(solver.random_state)), task.l2_strengths
     for n_run, run in enumerate(wide_runs(task.source).runs()):
         visits = order.visits(run, n_pass + 1, n_run)

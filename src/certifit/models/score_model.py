@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.generalised import ScoreCertificate, certify
@@ -19,6 +20,7 @@ from certifit.runtime import core, n_threads
 from certifit.solvers.coordinate import ElasticPath
 from certifit.solvers.direct import smallest_norm
 from certifit.solvers.generalised import check_solver, is_stochastic, solve
+from certifit.solvers.problem import Solver
 from certifit.solvers.run import Run
 from certifit.solvers.score_path import alpha_max, solve_path
 from certifit.tasks.generalised import GeneralisedLinear
@@ -36,7 +38,7 @@ class ScoreModel(PenaltyParameters, GlmInferenceMethods):
     l1_ratio: float
     fit_intercept: bool
     standardize: bool
-    solver: Any
+    solver: Solver | str
     tol: float | None
     step_tol: float
     max_iter: int
@@ -94,7 +96,7 @@ class ScoreModel(PenaltyParameters, GlmInferenceMethods):
         task.penalise(self._strengths(source.names, strength))
         return task
 
-    def _score_path(self, source: Source, alphas: Any, n_alphas: Any) -> ElasticPath:
+    def _score_path(self, source: Source, alphas: ArrayLike | None, n_alphas: int) -> ElasticPath:
         """Solutions along alphas, on checked rows of a model that is not kept."""
         self._check_parameters()
         given = None if alphas is None else checked_alphas(alphas)

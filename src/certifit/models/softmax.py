@@ -12,6 +12,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
 from certifit.solvers.generalised import AUTO, COORDINATE, is_stochastic
+from certifit.solvers.problem import Solver
 from certifit.solvers.run import Run
 from certifit.solvers.softmax import solve
 from certifit.solvers.softmax_problem import minimise
@@ -32,7 +33,7 @@ def softmax_task(model: Any, source: Source, alpha: float | None) -> SoftmaxRegr
 
 
 def solve_softmax(
-    task: SoftmaxRegression, solver: Any, tol: float, max_iter: int, step_tol: float
+    task: SoftmaxRegression, solver: Solver | str, tol: float, max_iter: int, step_tol: float
 ) -> Run[SoftmaxWeights]:
     """The minimiser by a solver, or by the one that suits the task."""
     if solver == AUTO and step_tol == 0:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,9 +16,10 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.gate import fit_source
 from certifit.data.source import Source
-from certifit.maps import Polynomial
+from certifit.data.user_types import UserRows, UserTarget, UserWeights
+from certifit.maps import Basis, Polynomial, TableEncoder
 from certifit.models.base import LinearRegressor
-from certifit.models.penalties import PenaltyParameters, alpha_count, checked_alphas
+from certifit.models.penalties import Bounds, PenaltyFactors, PenaltyParameters, alpha_count, checked_alphas
 from certifit.solvers.coordinate import ElasticPath, alpha_max, elastic_path, solve
 from certifit.solvers.elastic_folds import column_fold_path, gram_fold_path
 from certifit.solvers.fold_path import FoldPath
@@ -44,7 +46,13 @@ class SparseRegressor(PenaltyParameters, LinearRegressor):
         return max(int(self.history_[-1]["iteration"]), 1)
 
     def path(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, alphas: Any = None, n_alphas: int = 100
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        *,
+        alphas: ArrayLike | None = None,
+        n_alphas: int = 100,
     ) -> ElasticPath:
         """Solutions along alphas.
 
@@ -173,11 +181,11 @@ class Lasso(SparseRegressor):
         alpha: float = 1.0,
         *,
         fit_intercept: bool = True,
-        penalty_factors: Any = None,
-        bounds: Any = None,
+        penalty_factors: PenaltyFactors = None,
+        bounds: Bounds = None,
         standardize: bool = False,
-        basis: Any = None,
-        encoder: Any = None,
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
         tol: float = 1e-8,
         max_iter: int = 10_000,
     ) -> None:
@@ -227,11 +235,11 @@ class ElasticNet(SparseRegressor):
         l1_ratio: float = 0.5,
         *,
         fit_intercept: bool = True,
-        penalty_factors: Any = None,
-        bounds: Any = None,
+        penalty_factors: PenaltyFactors = None,
+        bounds: Bounds = None,
         standardize: bool = False,
-        basis: Any = None,
-        encoder: Any = None,
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
         tol: float = 1e-8,
         max_iter: int = 10_000,
     ) -> None:
