@@ -42,10 +42,10 @@ def test_a_header_without_rows(cli, tmp_path):
     assert "rows" in one_line(cli("fit", "head.csv", "-t", "y", "-o", "out"))
 
 
-@pytest.mark.parametrize("encoding", ["nonsense", "base64"])
+@pytest.mark.parametrize("encoding", ["nonsense", "base64", "idna", "punycode", "unicode_escape"])
 def test_an_encoding_that_is_none_of_text_is_refused(cli, data, encoding):
     line = one_line(cli("fit", data, "-t", "y", "-o", "out", "--encoding", encoding))
-    assert "encoding must be a text encoding" in line and encoding in line
+    assert "encoding must be one of text in lines" in line and encoding in line
 
 
 def test_a_name_that_ends_as_a_compressed_file_is_named_where_it_is_none(cli, tmp_path):

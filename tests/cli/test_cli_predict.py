@@ -50,7 +50,7 @@ def test_a_missing_column_is_named_with_a_near_one(cli, data, saved):
     result = cli("predict", saved / "model.certifit", "new.csv", "-o", "p.csv")
     assert result.exit_code == 2
     assert "lacks 1 column of the model: a." in result.stderr
-    assert "A and b" in result.stderr
+    assert "'A', 'b'" in result.stderr
     assert not Path("p.csv").exists()
 
 

@@ -270,6 +270,11 @@ ALIKE = {
     "false in one row": (["false"], "true", []),
     "1 in one row": ([1], 0, ["--no-intercept"]),
     "0 in one row": ([0], 1, []),
+    "no whole number in all rows but one": ([0.0], 0.5, []),
+    "a large number in one row": ([1_000_000], 0, ["--no-intercept"]),
+    "two odd rows of a square": ([1.5, 2.5], 0.5, ["--degree", "2"]),
+    "one odd row of a line": ([0.0], 0.5, ["--degree", "1"]),
+    "one day of its own": (["2011-03-07"], "1970-01-01", []),
 }
 
 
@@ -278,12 +283,70 @@ def test_a_coefficient_that_one_row_decides_is_not_printed(tmp_path, case):
     """Of such a column alone, it or the intercept is the target of that row."""
     odd, usual, options = ALIKE[case]
     amount = np.random.default_rng(2).normal(7000, 811, 40).round(2)
-    write(tmp_path / "alike.csv", {"sign": odd + [usual] * 39, "amount": amount})
+    write(tmp_path / "alike.csv", {"sign": odd + [usual] * (40 - len(odd)), "amount": amount})
     args = [tmp_path / "alike.csv", "-t", "amount", "--model", "linear", "--cv", "0", *options]
     printed = fit(tmp_path / "out", *args)
-    assert str(amount[0]) not in "".join(printed.values())
-    assert "sign: not shown: fewer than 5 rows decide it" in printed["coefficients.csv"]
-    assert str(amount[0]) in fit(tmp_path / "out", *args, "--show-values")["coefficients.csv"]
+    assert not [name for name, content in printed.items() if has_number(content, amount[: len(odd)])]
+    assert "not shown: fewer than 5 rows decide it" in printed["coefficients.csv"]
+    shown = fit(tmp_path / "out", *args, "--show-values")
+    assert "not shown" not in shown["coefficients.csv"]
+    is_certain = case not in ("a large number in one row", "one day of its own")  # there it is slope times odd cell
+    assert not is_certain or any(has_number(content, amount[: len(odd)]) for content in shown.values())
+
+
+def has_number(content, wanted):
+    """Whether a text holds one of these numbers, to seven digits."""
+    found = np.array([float(token) for token in NUMBER.findall(content)])
+    return bool(np.isclose(found[:, None], wanted, rtol=1e-7, atol=0).any())
+
+
+def test_the_figures_of_a_polynomial_of_a_rare_reference_are_not_printed(tmp_path):
+    rng = np.random.default_rng(2)
+    amount = rng.normal(7000, 811, 40).round(2)
+    write(tmp_path / "rare.csv", {"city": ["Alone"] + ["Berlin"] * 39, "amount": amount})
+    args = [tmp_path / "rare.csv", "-t", "amount", "--model", "linear", "--cv", "0", "--degree", "1"]
+    assert not has_number("".join(fit(tmp_path / "out", *args).values()), amount[:1])
+    assert has_number("".join(fit(tmp_path / "out", *args, "--show-values").values()), amount[:1])
+
+
+@pytest.mark.parametrize("command", ["fit", "select"])
+def test_a_table_whose_weight_is_in_few_rows_has_no_report(tmp_path, command):
+    rng = np.random.default_rng(2)
+    cells = {"a": rng.normal(size=40), "b": rng.normal(size=40), "amount": rng.normal(7000, 811, 40).round(5)}
+    write(tmp_path / "few.csv", cells | {"weight": [1e9] * 2 + [1.0] * 38})
+    args = [command, tmp_path / "few.csv", "-t", "amount", "--task", "quantity", "--weight", "weight"]
+    args += ["--out", tmp_path / "out", "--cv", "3"]
+    refused = run(*args)
+    assert refused.exit_code == 2 and "Fewer than 5 rows have" in " ".join(refused.output.split())
+    assert not (tmp_path / "out").exists()
+    assert run(*args, "--show-values").exit_code in (0, 1)
+
+
+HEADLESS = {
+    "numbers": ["71.5,3.25,Umbrella-one", "18.25,4.5,Parasol-two"],
+    "texts alone": ["Umbrella-one,Berlin", "Parasol-two,Paris"],
+    "one text twice": ["Umbrella-one,Umbrella-one", "Parasol-two,Paris"],
+}
+
+
+@pytest.mark.parametrize("case", HEADLESS)
+@pytest.mark.parametrize("command", ["fit", "select", "predict"])
+def test_the_first_row_of_a_file_without_a_header_is_not_printed(saved, tmp_path, command, case):
+    (tmp_path / "rows.csv").write_text("\n".join(HEADLESS[case]) + "\n")
+    args = [command, tmp_path / "rows.csv", "--target", "price", "--out", tmp_path / "out"]
+    if command == "predict":
+        args = [command, saved / "quantity" / "model.certifit", tmp_path / "rows.csv"]
+    hidden, shown = run(*args), run(*args, "--show-values")
+    assert hidden.exit_code == shown.exit_code == 2
+    assert "first line" in " ".join(hidden.output.split())
+    assert not any(cell in hidden.output for row in HEADLESS[case] for cell in row.split(","))
+    assert "Umbrella-one" in shown.output
+
+
+def test_names_above_numbers_are_listed(tmp_path):
+    (tmp_path / "rows.csv").write_text("size,colour\n3.5,blue\n")
+    output = " ".join(run("fit", tmp_path / "rows.csv", "--target", "prize", "--out", tmp_path / "out").output.split())
+    assert "Its columns are 'size', 'colour'." in output
 
 
 @pytest.mark.parametrize("options", [[], ["--weight", "weight"]])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
 import pickle
 from pathlib import Path
@@ -148,6 +150,11 @@ REFUSED: dict[str, tuple[str | bytes, dict[str, Any], str]] = {
     "a header that is no text": (b"a,\xe9\n1,2\n", {}, "header is not utf8"),
     "UTF-16": (b"\xff\xfea\x00,\x00b\x00\n\x00", {}, "UTF-16"),
     "a Parquet file": (b"PAR1....PAR1", {}, "Parquet file. Use scan_parquet"),
+    "a workbook": (b"PK\x03\x04\x14\x00", {}, "Excel workbook, not CSV. Unpack it, or save the sheet as CSV"),
+    "an old workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1", {}, "old Excel workbook, not CSV"),
+    "gzip named .csv": (gzip.compress(b"a,b\n1,2\n"), {}, "compressed .gzip., and its name hides it. Rename it"),
+    "bzip2 named .csv": (bz2.compress(b"a,b\n1,2\n"), {}, "compressed .bzip2., and its name hides it. Rename it"),
+    "xz named .csv": (lzma.compress(b"a,b\n1,2\n"), {}, "compressed .xz.. Unpack it"),
 }  # fmt: skip
 
 
@@ -196,6 +203,11 @@ def test_rows_skipped_for_one_column_stay_skipped_when_it_is_not_read(scan):
 
 def test_a_cell_of_a_column_that_is_not_used_may_be_anything(scan):
     assert rows(scan(GOOD + "6,red,5\n", target="y", columns=["a"])).num_rows == 5
+
+
+@pytest.mark.parametrize("name", ["ARROW_ID", "BZh", "SQLite", "PKX"])
+def test_a_name_that_begins_like_another_format_is_a_name(scan, name):
+    assert rows(scan(f"{name},b\n1,2\n".encode())).to_pydict() == {name: [1], "b": [2]}
 
 
 def test_another_encoding_can_be_said(scan):

@@ -14,6 +14,8 @@ from certifit.cli.offsets import offset_options, offsets_there
 from certifit.cli.paths import CSV_TYPES, PARQUET, Data, find_data, reading, reading_options, refuse_inside
 from certifit.cli.progress import Display
 from certifit.cli.values import conceal_model, values_option
+from certifit.data.privacy import are_names
+from certifit.data.roles import listed
 from certifit.report.text import joined, plural, visible
 
 N_FOLDS = 10  # of intervals from held-out rows
@@ -137,12 +139,11 @@ def matched(fitted: Any, data: Data, display: Display, **roles: Any) -> tuple[An
     wanted = [str(name) for name in names]
     missing = [name for name in wanted if name not in there]
     if missing:
-        close = [get_close_matches(name, there, n=1) for name in missing]
+        close = [get_close_matches(name, there, n=1) for name in missing] if are_names(there) else []
         near = [f"'{visible(found[0], 60)}'" for found in close if found]
         hint = f" Did you rename {' or '.join(near[:3])}?" if near else ""
         raise ValueError(
-            f"'{shown}' lacks {plural(len(missing), 'column')} of the model: {joined(missing)}."
-            f"{hint} Its columns are {joined(there, 20)}."
+            f"'{shown}' lacks {plural(len(missing), 'column')} of the model: {joined(missing)}.{hint} {listed(there)}"
         )
     source = display.watch(
         data.open(_types(fitted, roles.get("target")), is_of_classes(fitted), columns=wanted, **roles)

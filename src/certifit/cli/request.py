@@ -156,6 +156,7 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
         warnings.simplefilter("always")
         display.step("reading types")
         done = work(display.watch(request.data.open(labels=labels, **request.roles)), display)
+        _refuse_few_weights(done.model, request.roles["weight"])
         display.step("writing the report")
         facts: dict[str, Any] = {"validation": done.validation, "selection": done.selection}
         facts |= {"show_values": rule().shows} | ({} if done.positive is None else {"positive": done.positive})
@@ -175,6 +176,19 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
             if notice["level"] != "note":
                 say(f"Warning: {notice['title']}. {notice['text']}")
     return 0 if context["certificate"]["holds"] else NOT_PROVEN
+
+
+def _refuse_few_weights(model: Any, column: str | None) -> None:
+    """Refuse a report whose every figure is one of fewer than FEWEST rows, which have nearly all the weight."""
+    from certifit.data.privacy import FEWEST, MOST_WEIGHT, rule
+
+    share = model.encoder_.survey_.heaviest_share
+    if share > MOST_WEIGHT and not rule().shows:
+        raise ValueError(
+            f"Fewer than {FEWEST} rows have {100 * share:.4g} % of the weight in column {column!r}: means and "
+            "coefficients would tell their values, which a report does not show. Use other weights, or add "
+            "--show-values for your own eyes."
+        )
 
 
 def _encoder(

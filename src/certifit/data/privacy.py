@@ -19,7 +19,7 @@ import contextlib
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the command line starts without NumPy
     from certifit.data.columns import Array
 
 FEWEST = 5  # rows that must hold a cell value before it is printed
+MOST_WEIGHT = 0.99  # share of all weight that fewer than FEWEST rows may have: means are else those of these rows
 TAIL = 0.05  # of the rows that lie below the printed range, and above it
 ROW_DIGITS = 3  # significant digits of a residual or another figure of a single row
 STEPS = 50  # a window is widened to multiples of a power of ten that is at most its width / STEPS
@@ -156,9 +157,13 @@ def rare_label(place: int, n_classes: int, why: str = "(rare)") -> str:
 
 @dataclass
 class _Messages:
-    """Of the process. hidden: names that messages do not show; None where messages show values."""
+    """Of the process. hidden: names that messages do not show; None where messages show values.
+
+    doubtful: first lines of files that may be rows instead of names.
+    """
 
     hidden: Mask | None = None
+    doubtful: set[tuple[str, ...]] = field(default_factory=set)
 
 
 _messages = _Messages()
@@ -172,6 +177,7 @@ def hiding() -> Iterator[None]:
         yield
     finally:
         _messages.hidden = before
+        _messages.doubtful.clear()
 
 
 def show() -> None:
@@ -203,6 +209,17 @@ def conceal(secrets: Mapping[str, str], public: Any = ()) -> None:
     """Names that `masked` takes out of messages, where values are hidden."""
     if _messages.hidden is not None:
         _messages.hidden.hide(secrets, public)
+
+
+def doubt(header: Sequence[str]) -> None:
+    """The first line of a file may be one of its rows: messages do not list its names, where values are hidden."""
+    if _messages.hidden is not None:
+        _messages.doubtful.add(tuple(header))
+
+
+def are_names(header: Sequence[str]) -> bool:
+    """Whether a message may list the names of columns; not where some of them may be cells of a first row."""
+    return not any(set(header) & set(line) for line in _messages.doubtful)
 
 
 def masked(message: str) -> str:

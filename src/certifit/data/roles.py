@@ -9,6 +9,8 @@ from difflib import get_close_matches
 from itertools import combinations
 from typing import Any
 
+from certifit.data.privacy import are_names
+
 
 @dataclass(frozen=True)
 class Roles:
@@ -61,7 +63,15 @@ def refuse_unknown(name: str, names: Sequence[str], where: str) -> None:
     if name in names:
         return
     same = [one for one in names if one.lower() == str(name).lower()]
-    near = same or get_close_matches(str(name), list(names), n=3)
+    near = same or get_close_matches(str(name), list(names) if are_names(names) else [], n=3)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
-    raise ValueError(f"{where} has no column {name!r}.{hint} Its columns are {shown}.")
+    raise ValueError(f"{where} has no column {name!r}.{hint} {listed(names)}")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Which columns there are, in a message; not where they may be cells of a row, and cells are not shown."""
+    if not are_names(names):
+        return (
+            f"It has {len(names)} columns, and its first line may be a row instead of names: --show-values prints it."
+        )
+    return f"Its columns are {', '.join(map(repr, names[:20]))}{', ...' if len(names) > 20 else ''}."

@@ -79,14 +79,14 @@ def _not_printed(fit: Fit, rows: list[Table], groups: list[Table]) -> tuple[set[
     own = rows[len(rows) - len(fit.printed.columns) :]
     rare = [row for row, is_rare in zip(own, fit.printed.is_rare, strict=True) if is_rare]
     names = {group["column"] for group in groups}
-    is_named = [row["column"] is None or row["column"] in names or fit.is_text(row["column"]) for row in rare]
-    counts = Counter(row["column"] or row["name"] for row, has_level in zip(rare, is_named, strict=True) if has_level)
+    is_named = [row["column"] in names or fit.is_text(row["column"]) for row in rare]
+    counts = Counter(row["column"] for row, has_level in zip(rare, is_named, strict=True) if has_level)
     words = {column: pooled_words(n, _NOUNS[fit.is_text(column)]) for column, n in counts.items()}
     pooled = [{"column": column, "n": n, "words": words[column]} for column, n in counts.items()]
     numbers = [row for row, has_level in zip(rare, is_named, strict=True) if not has_level]
-    pooled += [{"column": row["name"], "n": 1, "words": _FEW_APART} for row in numbers]
+    pooled += [{"column": name, "n": n, "words": _FEW_APART} for name, n in Counter(r["name"] for r in numbers).items()]
     hidden = {id(row) for row in rare}
-    why = _why_no_intercept(fit, groups, {row["column"] for row in numbers}) if fit.has_intercept else ""
+    why = why_no_intercept(fit)
     if why:
         hidden.add(id(rows[0]))
         pooled.insert(0, {"column": "intercept", "n": 1, "words": f"not shown: {why}"})
@@ -96,17 +96,23 @@ def _not_printed(fit: Fit, rows: list[Table], groups: list[Table]) -> tuple[set[
 _FEW_APART = f"not shown: fewer than {FEWEST} rows decide it, for all others are alike"
 
 
-def _why_no_intercept(fit: Fit, groups: list[Table], numbers: set[str]) -> str:
-    """Empty where the intercept may be printed. numbers: columns that are no categories, of a hidden coefficient."""
-    compared = [group["column"] for group in groups if group["is_reference_rare"]]
+def why_no_intercept(fit: Fit) -> str:
+    """Empty where the intercept may be printed."""
+    encoder = getattr(fit.model, "encoder_", None)
+    if encoder is None or fit.printed.rule.shows or not fit.has_intercept:
+        return ""
+    surveyed = [(kind, encoder.survey_.columns[kind.name]) for kind in encoder.columns_]
+    compared = [kind.name for kind, own in surveyed if kind.kind == "level" and fit.printed.reference(kind, own)[1]]
     if compared:
         why = f"fewer than {FEWEST} rows hold the reference level of {text.joined(compared, 3)}"
         return f"{why} (--reference most-frequent takes another)"
-    if not numbers:
-        return ""
-    encoder = fit.model.encoder_
-    kinds = [kind for kind in encoder.columns_ if kind.name in numbers]
-    zero = [kind.name for kind in kinds if has_rare_zero(kind, encoder.survey_.columns[kind.name])]
+    if getattr(fit.model, "basis_", None) is not None and fit.printed.n_rare:
+        return f"fewer than {FEWEST} rows decide a term of the polynomial"
+    ends = np.cumsum([len(kind.names_out("")) for kind, _ in surveyed])
+    is_hidden = [part.any() for part in np.split(fit.printed.is_rare, ends[:-1])]
+    zero = [
+        kind.name for (kind, own), hides in zip(surveyed, is_hidden, strict=True) if hides and has_rare_zero(kind, own)
+    ]
     return f"fewer than {FEWEST} rows are 0, false or present in {text.joined(zero, 3)}" if zero else ""
 
 

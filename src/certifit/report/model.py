@@ -2,6 +2,7 @@
 
 from certifit.data.privacy import FEWEST
 from certifit.report import text
+from certifit.report.coefficients import why_no_intercept
 from certifit.report.columns import column_facts
 from certifit.report.facts import Fit, Table
 from certifit.report.holds import held_values
@@ -56,11 +57,12 @@ def _monomials(fit: Fit) -> dict[str, float] | None:
     model = fit.model
     if getattr(model, "basis_", None) is None or not hasattr(model.basis, "degree"):
         return None
+    if fit.printed.n_rare or why_no_intercept(fit):  # powers mix the terms, and the first is the intercept
+        return None
     try:
-        found = {str(name): float(value) for name, value in model.monomials().items()}
+        return {str(name): float(value) for name, value in model.monomials().items()}
     except (AttributeError, ValueError):
         return None
-    return {name: value for name, value in found.items() if fit.printed.mask(name) == name}
 
 
 def data_facts(fit: Fit) -> Table:

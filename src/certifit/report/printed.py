@@ -33,11 +33,10 @@ class Printed:
         if encoder is not None and not rule.shows:
             mask.hide(*told_names(encoder))
         names = [str(name) for name in model.column_names_]
-        has_basis = getattr(model, "basis_", None) is not None
         columns = [mask(name) for name in names] if mask.secrets else names
         is_rare = np.array([one != name for one, name in zip(columns, names, strict=True)], dtype=bool)
-        if encoder is not None and not has_basis and not rule.shows:
-            is_rare = rows_apart(encoder) < FEWEST
+        if encoder is not None and not rule.shows:
+            is_rare = _are_terms_rare(getattr(model, "basis_", None), rows_apart(encoder) < FEWEST, len(names))
         labels, is_rare_label = _labels(model, rule, class_rows, mask)
         return Printed(rule, columns, is_rare, labels, is_rare_label, mask)
 
@@ -50,6 +49,14 @@ class Printed:
         """The reference level of a category as it is printed, and whether too few rows hold it."""
         is_rare = not self.rule.may_print(reference_rows(kind, surveyed))
         return NOT_SHOWN if is_rare else str(kind.reference), is_rare
+
+
+def _are_terms_rare(basis: Any, is_rare: Array, n_terms: int) -> Array:
+    """Which fitted columns are made of an encoded column that too few rows decide."""
+    if basis is None:
+        return is_rare
+    exponents = getattr(basis, "exponents_", None)  # functions of the user's own may read every column
+    return np.full(n_terms, is_rare.any()) if exponents is None else (exponents[:, is_rare] > 0).any(axis=1)
 
 
 def _labels(model: Any, rule: Rule, class_rows: Array | None, mask: Mask) -> tuple[list[str], Array]:

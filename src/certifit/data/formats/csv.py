@@ -235,6 +235,7 @@ def _same_header(path: str, header: Sequence[str], first: str, expected: Sequenc
     extra = [name for name in header if name not in known]
     if missing or extra:
         what = f"lacks column {missing[0]!r}" if missing else f"has a column {extra[0]!r}"
+        what = what if privacy.are_names([*header, *expected]) else "has another first line"
         raise ValueError(f"{path!r} {what}, unlike {first!r}. All files of a scan need the same header.")
     if list(header) != list(expected):
         raise ValueError(f"{path!r} has its columns in another order than {first!r}. Make the headers equal.")

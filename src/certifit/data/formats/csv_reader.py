@@ -18,12 +18,25 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from certifit.data.formats.paths import digested
-from certifit.data.privacy import cell
+from certifit.data.privacy import are_names, cell, doubt
 from certifit.data.roles import repeated_names
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "-NaN", "null", "NULL")
 BLOCK = 1 << 20
 END = "certifit: end of file"
+# First bytes of files that are no text -> what they are, and what to do.
+_NO_TEXT = {
+    b"PAR1": "a Parquet file. Use scan_parquet.",
+    b"PK\x03\x04": "a zip archive or an Excel workbook, not CSV. Unpack it, or save the sheet as CSV.",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook, not CSV. Save the sheet as CSV.",
+    b"\x1f\x8b": "compressed (gzip), and its name hides it. Rename it to end in .csv.gz, or unpack it.",
+    b"\x28\xb5\x2f\xfd": "compressed (zstd), and its name hides it. Rename it to end in .csv.zst, or unpack it.",
+    b"BZh91AY&SY": "compressed (bzip2), and its name hides it. Rename it to end in .csv.bz2, or unpack it.",
+    b"\xfd7zXZ\0": "compressed (xz). Unpack it.",
+    b"ARROW1\0": "an Arrow or Feather file, not CSV. Give from_arrow its table, or save it as Parquet.",
+    b"%PDF-": "a PDF document, not CSV.",
+    b"SQLite format 3\0": "an SQLite database, not CSV. Export a table as CSV.",
+}
 
 
 @dataclass(frozen=True)
@@ -42,39 +55,67 @@ class Text:
         _check_encoding(encoding)
         if start[:2] in (b"\xff\xfe", b"\xfe\xff") and encoding == "utf8":
             raise ValueError(f"{path!r} is UTF-16 text. Save it as UTF-8.")
-        if start[:4] == b"PAR1":
-            raise ValueError(f"{path!r} is a Parquet file. Use scan_parquet.")
+        for signature, advice in _NO_TEXT.items():
+            if start.startswith(signature):
+                raise ValueError(f"{path!r} is {advice}")
         if delimiter is not None and len(delimiter) != 1:
             raise ValueError(f"delimiter must be one character, such as ',' or ';'. Got {delimiter!r}.")
         try:
             found = delimiter or _sniffed(path, encoding)
-            header = next((row for row in csv.reader(_lines(path, encoding), delimiter=found) if row), None)
+            rows = (row for row in csv.reader(_lines(path, encoding), delimiter=found) if row)
+            header = next(rows, None)
         except (csv.Error, EOFError, OSError) as error:
             raise ValueError(f"{path!r} is not a readable CSV file: {error}.") from error
         if header is None:
             raise ValueError(f"{path!r} is empty. A CSV file begins with a line of column names.")
         if any("\udc80" <= letter <= "\udcff" for name in header for letter in name):
             raise ValueError(f"{path!r}: the header is not {encoding} text. Pass encoding=, such as 'latin1'.")
+        if not _are_names(header, rows):
+            doubt(header)
         if repeated := repeated_names(header):
-            raise ValueError(f"{path!r} has more than one column named {repeated}. Rename them.")
+            named = f"named {repeated}" if are_names(header) else "of one name, if its first line is one of names"
+            raise ValueError(f"{path!r} has more than one column {named}. Rename them.")
         return Text(found, encoding, missing, tuple(header))
 
 
 def _start(path: str) -> bytes:
-    """The first four bytes, unpacked."""
+    """The first bytes, unpacked."""
     with _opened(path) as file:
         try:
-            return bytes(file.read(4))
+            return bytes(file.read(16))
         except OSError as error:  # "zlib inflate failed: incorrect header check": the name alone says it is packed
             advice = "Its name says that it is compressed: rename it if it is not."
             raise ValueError(f"{path!r} is not a readable CSV file: {error}. {advice}") from error
 
 
 def _check_encoding(encoding: str) -> None:
+    refusal = f"encoding must be one of text in lines, such as 'utf8' or 'latin1'. Got {encoding!r}."
+    lines = "a,1\r\n" * 50
     try:
-        ",".encode(encoding)
-    except (LookupError, ValueError) as error:  # ValueError: a null byte in the name
-        raise ValueError(f"encoding must be a text encoding, such as 'utf8' or 'latin1'. Got {encoding!r}.") from error
+        coded, twice = lines.encode(encoding), (lines + lines).encode(encoding)
+    except (
+        LookupError,
+        ValueError,
+    ) as error:  # ValueError: a null byte in the name, or lines that 'idna' does not take
+        raise ValueError(refusal) from error
+    if not twice.startswith(coded) or coded.count(b"\n") != 50:  # 'punycode', 'unicode_escape'
+        raise ValueError(refusal)
+
+
+def _are_names(header: Sequence[str], rows: Iterator[Sequence[str]]) -> bool:
+    """Whether the first line is surely one of names: none of them is a number, and a cell of the first row is."""
+    try:
+        return not any(map(_is_number, header)) and any(map(_is_number, next(rows, ())))
+    except (csv.Error, OSError):  # a row that no pass can read, either
+        return False
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.privacy import FEWEST, NOT_SHOWN
 from certifit.maps.table.kinds import Kind, Level, Text
+from certifit.maps.table.moments import Moments
 from certifit.maps.table.survey import ColumnSurvey
 
 
@@ -35,7 +36,7 @@ def reference_rows(kind: Level, surveyed: ColumnSurvey | None) -> float:
 def rows_apart(encoder: Any) -> Array:
     """One number per encoded column: rows that alone decide its coefficient; infinite where that is not known.
 
-    Rows of its level or term, and where nearly all rows of a flag, of whole numbers or of gaps are alike, the others.
+    Rows of its level or term, and where nearly all rows of a number, a flag, a date or of gaps are alike, the others.
     """
     found = [
         n_rows
@@ -46,10 +47,10 @@ def rows_apart(encoder: Any) -> Array:
 
 
 def has_rare_zero(kind: Kind, surveyed: ColumnSurvey | None) -> bool:
-    """Whether so few rows are 0 in a flag, in whole numbers or in the mark of gaps that the intercept tells of them."""
+    """Whether so few rows are 0 in a number, a flag, a date or the mark of gaps that the intercept tells of them."""
     if surveyed is None:
         return False
-    zeros = [part.counts.get(0, 0) for part in surveyed.numbers.values() if part.counts is not None]
+    zeros = [(part.rows_by_number or {}).get(0, 0) for part in surveyed.numbers.values()]
     return any(0 < n < FEWEST for n in zeros) or (kind.has_indicator and surveyed.count < FEWEST)
 
 
@@ -79,14 +80,18 @@ def _held(kind: Kind, surveyed: ColumnSurvey | None) -> Iterator[float]:
 
 
 def _apart(kind: Kind, surveyed: ColumnSurvey | None) -> Iterator[float]:
-    alike = [np.inf] * len(kind.own_names)
-    if surveyed is not None and kind.kind in ("flag", "number"):
-        counts = surveyed.numbers[""].counts
-        few = np.inf if counts is None else surveyed.count - max(counts.values())
-        alike = [min(few, surveyed.count)] * len(kind.own_names)
-    yield from alike
+    if surveyed is None or not surveyed.numbers:
+        yield from [np.inf] * len(kind.own_names)
+    else:
+        yield from (_not_alike(surveyed.numbers[part]) for part in getattr(kind, "parts", [""] * len(kind.own_names)))
     if kind.has_indicator:
         yield np.inf if surveyed is None else min(surveyed.missing, surveyed.count)
+
+
+def _not_alike(numbers: Moments) -> float:
+    """Rows that hold another number than most, where these are counted; at most the rows that hold one."""
+    rows = numbers.rows_by_number
+    return numbers.count if rows is None else numbers.count - max(rows.values(), default=0)
 
 
 def _level_rows(kind: Level, level: str | None, surveyed: ColumnSurvey | None) -> float:

@@ -6,6 +6,7 @@ made of the global row number, so it does not depend on how rows are cut; equal 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from certifit.data.columns import Array
+from certifit.data.privacy import FEWEST
 from certifit.maps.table.reading import as_text
 
 WORD = 1 << 64
@@ -23,6 +25,7 @@ _PIECE = 8192  # rows whose intermediate results stay in the cache
 _WIDEST_RANGE = 1024  # whole numbers within such a range are counted one by one
 _LARGEST_WHOLE = 2.0**62  # beyond it numbers are not counted as int64
 _HASHED_LEVELS = 10_000
+_FIRST_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,17 @@ class Moments:
     is_increasing: bool = True
     fingerprint: int = 0
     counts: dict[int, int] | None = None  # rows of each whole number, where they span little
+    few: Mapping[float, int] | None = None  # rows of each number, where at most FEWEST differ
 
     @property
     def is_constant(self) -> bool:
         """One value in all rows that have one."""
         return self.lower >= self.upper
+
+    @property
+    def rows_by_number(self) -> Mapping[float, int] | Mapping[int, int] | None:
+        """Rows of each number; None where there are too many to count."""
+        return self.few if self.counts is None else self.counts
 
     @property
     def sd(self) -> float:
@@ -72,13 +81,14 @@ class Moments:
             is_increasing=self.is_increasing and other.is_increasing and self.last < other.first,
             fingerprint=(self.fingerprint + other.fingerprint) % WORD,
             counts=_added_numbers(self.counts, other.counts, upper - lower),
+            few=_added_few(self.few, other.few),
         )
 
 
 def moments(values: Array, valid: Array | None, keys: Array, weight: Array | None) -> Moments:
     """Of the values of any numeric type that are valid (None: all), which are finite; keys: one word a row."""
     if not len(values) or (valid is not None and not valid.any()):
-        return Moments(counts={})
+        return Moments(counts={}, few={})
     stand_in = values[0] if valid is None else values[np.argmax(valid)]
     pieces = [
         _piece(_filled(values[p], _part(valid, p), stand_in), _part(valid, p), keys[p], _part(weight, p))
@@ -92,8 +102,8 @@ def moments(values: Array, valid: Array | None, keys: Array, weight: Array | Non
     is_whole = values.dtype.kind in "iub" or all(
         _are_whole(_filled(values[p], _part(valid, p), stand_in)) for p in _pieces(len(values))
     )
-    present = values if valid is None else values[:_PIECE][valid[:_PIECE]]
-    is_increasing = _increase(present[:_PIECE]) and _increase(values if valid is None else values[valid])
+    present = values if valid is None else values[valid]
+    is_increasing = _increase(present[:_PIECE]) and _increase(present)
     with np.errstate(over="ignore", invalid="ignore"):
         about = float(squares.sum() + (weights * (means - mean) ** 2).sum())
     is_narrow = is_whole and upper - lower <= _WIDEST_RANGE and max(-lower, upper) < _LARGEST_WHOLE
@@ -110,6 +120,7 @@ def moments(values: Array, valid: Array | None, keys: Array, weight: Array | Non
         is_increasing=is_increasing,
         fingerprint=int(columns[6].sum()) % WORD,
         counts=_counted(values, valid, int(lower), int(upper)) if is_narrow else None,
+        few=_few_numbers(present),
     )
 
 
@@ -265,6 +276,26 @@ def _counted(values: Array, valid: Array | None, lower: int, upper: int) -> dict
 
 def _added_numbers(a: dict[int, int] | None, b: dict[int, int] | None, width: float) -> dict[int, int] | None:
     if a is None or b is None or width > _WIDEST_RANGE:
+        return None
+    return {key: a.get(key, 0) + b.get(key, 0) for key in sorted(a.keys() | b.keys())}
+
+
+def _few_numbers(values: Array) -> dict[float, int] | None:
+    """Rows of each number; None where more than FEWEST differ, which the first rows mostly show."""
+    found: dict[float, int] = {}
+    if len(np.unique(values[:_FIRST_ROWS])) > FEWEST:
+        return None
+    while len(values):
+        if len(found) == FEWEST:
+            return None
+        is_same = values == values[0]
+        found[float(values[0])] = int(np.count_nonzero(is_same))
+        values = values[~is_same]
+    return found
+
+
+def _added_few(a: Mapping[float, int] | None, b: Mapping[float, int] | None) -> Mapping[float, int] | None:
+    if a is None or b is None or len(a.keys() | b.keys()) > FEWEST:
         return None
     return {key: a.get(key, 0) + b.get(key, 0) for key in sorted(a.keys() | b.keys())}
 

@@ -10,9 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
+from numpy.typing import ArrayLike
 
 from certifit.data.arrow import values_of
 from certifit.data.columns import Array, Bits
+from certifit.data.privacy import FEWEST
 from certifit.data.source import Block
 from certifit.maps.table.dates import PARTS, date_parts
 from certifit.maps.table.moments import WORD, Levels, Moments, levels, moments, row_keys
@@ -94,11 +96,13 @@ class ColumnSurvey:
 
 @dataclass(frozen=True)
 class Survey:
-    """What one pass learns of a table."""
+    """What one pass learns of a table. heaviest: the largest FEWEST - 1 weights, none where rows have no weights."""
 
     n_rows: int
     columns: dict[str, ColumnSurvey]
     cap: int
+    sum_weight: float = 0.0
+    heaviest: tuple[float, ...] = ()
 
     @staticmethod
     def of(block: Block, cap: int, categories: Collection[str] = ()) -> Survey:
@@ -110,11 +114,19 @@ class Survey:
             arrays = {name: array.take(pa.array(used)) for name, array in arrays.items()}
             rows = rows.pick(used)
         columns = {name: _surveyed(name, array, rows, cap, name in categories) for name, array in arrays.items()}
-        return Survey(len(rows.number), columns, cap)
+        if rows.weight is None:
+            return Survey(len(rows.number), columns, cap)
+        return Survey(len(rows.number), columns, cap, float(rows.weight.sum()), _heaviest(rows.weight))
 
     def __add__(self, other: Survey) -> Survey:
         columns = {name: column.added(other.columns[name], self.cap) for name, column in self.columns.items()}
-        return Survey(self.n_rows + other.n_rows, columns, self.cap)
+        sum_weight, heaviest = self.sum_weight + other.sum_weight, _heaviest([*self.heaviest, *other.heaviest])
+        return Survey(self.n_rows + other.n_rows, columns, self.cap, sum_weight, heaviest)
+
+    @property
+    def heaviest_share(self) -> float:
+        """Share of all weight that fewer than FEWEST rows have; 0 where rows have no weights."""
+        return sum(self.heaviest) / self.sum_weight if self.heaviest else 0.0
 
     def brief(self, limit: int) -> Survey:
         """Without the texts of columns that have more than `limit`: a survey holds no rows."""
@@ -129,6 +141,10 @@ class Survey:
     def to_dict(self) -> dict[str, Any]:
         """Facts for a report, in JSON types."""
         return {"n_rows": self.n_rows, "columns": {name: c.to_dict() for name, c in self.columns.items()}}
+
+
+def _heaviest(weights: ArrayLike) -> tuple[float, ...]:
+    return tuple(np.sort(np.asarray(weights, dtype=np.float64))[1 - FEWEST :].tolist())
 
 
 def _surveyed(name: str, column: pa.Array, rows: Rows, cap: int, as_level: bool) -> ColumnSurvey:
