@@ -9,6 +9,7 @@ import pytest
 import certifit as cf
 from certifit.cli.progress import Display, rows_line, time_line
 from certifit.data.arrow import ArrowSource
+from certifit.data.changed import Picked
 from certifit.data.source import Memory
 
 
@@ -37,8 +38,20 @@ def test_a_watched_table_gives_the_same_bits_and_keeps_its_facts():
     assert first.coef_.tobytes() == second.coef_.tobytes()
     chosen = watched.select(["x"])
     assert chosen.names == ["x"] and type(chosen).__name__ == "Watched"
-    assert not hasattr(Display().watch(Memory(np.ones((7, 2)), None)), "select")
+    with pytest.raises(TypeError, match="Memory has no named columns to select"):
+        Display().watch(Memory(np.ones((7, 2)), None)).select(["x0"])
     assert sum(run.n_rows == 128 for run in watched.resized(64, 128).runs()) == 7
+
+
+def test_a_pass_over_targets_reads_few_columns_under_the_display_too():
+    source = table_source()
+    weighted = source.weighted(lambda block: np.full(block.n_rows, 2.0))
+    for rows in (source, weighted, Picked(weighted, np.arange(1000) % 2 == 0)):
+        narrow = Display().watch(rows).narrow()
+        assert type(narrow).__name__ == "Watched" and narrow.names == ["x"]
+        assert all(run.X.column_names == ["x"] for run in narrow.runs())
+        targets = [np.concatenate([run.y for run in each.runs()]) for each in (rows, narrow)]
+        assert np.array_equal(*targets)
 
 
 def test_every_pass_starts_at_zero_with_its_total_and_is_named():

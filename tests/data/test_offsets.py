@@ -14,13 +14,15 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from chunks import batches, random_cuts
+from chunks import random_cuts
 from sklearn.base import BaseEstimator, RegressorMixin
 from tables import Numbers, in_memory, table_of_numbers
 
 import certifit as cf
 from certifit.data.gate import class_source, fit_source, predict_rows, predict_source, unlabelled_source
-from certifit.data.source import Block, Memory, join
+from certifit.data.roles import Roles
+from certifit.data.source import Batches, Block, Memory, join
+from certifit.data.view import Target
 from certifit.statistics.gram import counted, gram
 
 dask = pytest.importorskip("dask")
@@ -102,7 +104,7 @@ SOURCES = {
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_source_gives_the_same_bits_with_an_offset(source, tmp_path):
     scan = SOURCES[source](tmp_path)
-    assert scan.has_offset
+    assert scan.view.has_offset
     assert scan.n_features == 3
     assert offset_bits(scan) == BITS
 
@@ -112,20 +114,21 @@ def test_batches_of_any_size_give_the_same_bits_with_an_offset(rng):
         ends = [*random_cuts(rng, len(TABLE)), len(TABLE)]
         return (MEMORY.block.part(begin, end) for begin, end in pairwise([0, *ends]))
 
-    source = batches(MEMORY.block.X, block_rows=MEMORY.block_rows, cuts=[])
-    source.open_batches = open_batches
-    assert source.has_offset
+    with pytest.raises(ValueError, match="an offset that is not declared"):
+        next(Batches(open_batches, list("abc")).runs())
+    source = Batches(open_batches, list("abc"), Roles("y", "w", offset="o"))
+    assert source.view.has_offset
     assert offset_bits(source) == BITS
 
 
 CHANGES = {
     "mapped": lambda source: source.through(Numbers()),
     "weighted": lambda source: source.weighted(lambda block: np.ones(block.n_rows)),
-    "without target": lambda source: source.without_target(),
-    "weighted, without target": lambda source: source.weighted(lambda block: np.ones(block.n_rows)).without_target(),
+    "without target": lambda source: source.reading(Target.NONE),
+    "weighted, without target": lambda source: CHANGES["weighted"](source).reading(Target.NONE),
     "one column": lambda source: source.select(["a"]),
     "other blocks": lambda source: source.resized(512, 1024),
-    "without target, read as codes": lambda source: source.without_target().coded(np.array([0, 1])),
+    "without target, read as codes": lambda source: source.reading(Target.NONE).reading(Target.CODES, np.array([0, 1])),
 }
 
 
@@ -137,20 +140,21 @@ CHANGED.remove(("one column", "dask frame"))
 @pytest.mark.parametrize(("change", "engine"), CHANGED)
 def test_a_changed_source_keeps_its_offset(change, engine, tmp_path):
     source = CHANGES[change](SOURCES[engine](tmp_path))
-    assert source.has_offset
+    assert source.view.has_offset
     np.testing.assert_array_equal(np.concatenate([run.offset for run in source.runs()]), OFFSET)
 
 
 def test_an_array_read_as_codes_keeps_its_offset():
-    source = Memory(np.ones((4, 1)), np.array([3.0, 5.0, 5.0, 3.0]), offset=np.arange(4.0)).coded(np.array([3, 5]))
-    assert source.has_offset
+    source = Memory(np.ones((4, 1)), np.array([3.0, 5.0, 5.0, 3.0]), offset=np.arange(4.0))
+    source = source.reading(Target.CODES, np.array([3, 5]))
+    assert source.view.has_offset
     np.testing.assert_array_equal(source.first_block().offset, np.arange(4.0))
 
 
 @pytest.mark.parametrize("engine", ["arrow", "csv", "parquet", "dask frame", "dask array"])
 def test_the_target_alone_is_read_without_the_offset(engine, tmp_path):
-    column = SOURCES[engine](tmp_path).target_column()
-    assert not column.has_offset
+    column = SOURCES[engine](tmp_path).reading(Target.RAW)
+    assert not column.view.has_offset
     assert all(run.offset is None for run in column.runs())
 
 
@@ -172,7 +176,7 @@ def test_a_source_without_such_a_column_has_no_offset(tmp_path):
     path = tmp_path / "rows.svm"
     path.write_text("1 1:2.5\n0 1:1\n")
     sources = [cf.from_arrow(TABLE, "y"), PLAIN, cf.scan_svmlight(path), PLAIN.through(Numbers())]
-    assert not any(source.has_offset for source in sources)
+    assert not any(source.view.has_offset for source in sources)
 
 
 class Counts(RegressorMixin, BaseEstimator):
@@ -209,7 +213,7 @@ def test_offset_and_exposure_of_arrays_add_up(given, frame):
     model = Counts(cf.TableEncoder() if frame else None)
     rows = pd.DataFrame(X, columns=["a", "offset"]) if frame else X
     source = model.fit(rows, Y, offset=offset, exposure=exposure).source_
-    assert source.has_offset and model.n_features_in_ == 2
+    assert source.view.has_offset and model.n_features_in_ == 2
     np.testing.assert_array_equal(source.first_block().offset, np.arange(N) + np.log(EXPOSURE))
     block = predict_rows(model, rows, offset, exposure)
     np.testing.assert_array_equal(block.offset, np.arange(N) + np.log(EXPOSURE))

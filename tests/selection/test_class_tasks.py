@@ -51,10 +51,10 @@ def test_numbers_below_zero_are_a_quantity_without_a_pass_over_all_rows(tmp_path
         """A target column that counts the runs that are read."""
 
         def __init__(self, inner):
-            self.inner, self.read = inner, 0
+            self.inner, self.view, self.read = inner, inner.view, 0
 
-        def target_column(self):
-            column = self.inner.target_column().resized(1024, 1024)
+        def reading(self, target):
+            column = self.inner.reading(target).resized(1024, 1024)
             runs = column.runs
 
             def counted():

@@ -269,7 +269,7 @@ def _fault(
 
 def _is_constant(task: GeneralisedLinear) -> bool:
     """Whether a constant is the best fit, for a target that does not vary."""
-    return task.targets.low == task.targets.high and not task.source.has_offset and task.fit_intercept
+    return task.targets.low == task.targets.high and not task.source.view.has_offset and task.fit_intercept
 
 
 def claim_of(is_exact_fit: bool) -> str:

@@ -145,58 +145,20 @@ def _clock(seconds: float) -> str:
 
 
 def _watched(source: Any, display: Display) -> Any:
-    from certifit.data.source import Block, Source
+    from certifit.data.changed import Wrapped
+    from certifit.data.source import Block
 
-    class Watched(Source):
+    class Watched(Wrapped):
         """A source that reports what is read from it."""
-
-        def __init__(self) -> None:
-            self.names, self.named, self.target = source.names, source.named, source.target
-            self.n_features, self.block_rows, self.run_rows = source.n_features, source.block_rows, source.run_rows
-            self.is_table = source.is_table
-
-        def __getattr__(self, name: str) -> Any:
-            """Facts of the inner source: n_rows, place, skipped, checksummed, notes; its columns are watched too."""
-            if name.startswith("_"):
-                raise AttributeError(name)
-            if name == "select":
-                select = source.select
-                return lambda columns: _watched(select(columns), display)
-            return getattr(source, name)
-
-        @property
-        def has_offset(self) -> bool:
-            """Whether the rows have an offset."""
-            return bool(source.has_offset)
-
-        def target_column(self) -> Any:
-            """The rows with nothing but their target, watched too."""
-            return _watched(source.target_column(), display)
-
-        def without_target(self) -> Any:
-            """The rows, their target not read."""
-            return _watched(source.without_target(), display)
-
-        def coded(self, classes: Any) -> Any:
-            """The rows with labels read as codes."""
-            return _watched(source.coded(classes), display)
-
-        def held(self, most_bytes: int) -> Any:
-            """The rows in memory, where they are few."""
-            return _watched(source.held(most_bytes), display)
 
         def remembered(self, key: Any, make: Callable[[], Any]) -> Any:
             """A fact about all rows, known to the inner source."""
-            return source.remembered(key, make)
-
-        def rows_of_run(self) -> int:
-            """Rows of a run that is not the last."""
-            return int(self._cut().rows_of_run())
+            return self.inner.remembered(key, make)
 
         def runs(self) -> Iterator[Block]:
             """The runs of the inner source."""
-            display.step(display._label, getattr(source, "n_rows", None))
-            display.place = functools.partial(_place, source)
+            display.step(display._label, getattr(self.inner, "n_rows", None))
+            display.place = functools.partial(_place, self.inner)
             for run in self._cut().runs():
                 yield run
                 display.read(run.n_rows)
@@ -207,10 +169,7 @@ def _watched(source: Any, display: Display) -> Any:
             yield from map(f, self.runs())
             display._label = before
 
-        def _cut(self) -> Any:
-            return source if self.run_rows is None else source.resized(self.block_rows, self.run_rows)
-
-    return Watched()
+    return Watched(source)
 
 
 def _pass_of(f: Any) -> str | None:

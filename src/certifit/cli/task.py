@@ -51,9 +51,10 @@ def settle(request: Request, choice: Choice, source: Any, **shared: bool) -> Set
 def _copy_notes(request: Request, setting: Setting) -> list[str]:
     """How many rows repeat others, and what that means for figures on held-out rows. One pass, unless it is long."""
     from certifit.data.copies import copies
+    from certifit.data.view import Target
     from certifit.selection.splits import TOGETHER
 
-    rows = setting.rows if setting.classes is None else setting.rows.coded(setting.classes)
+    rows = setting.rows if setting.classes is None else setting.rows.reading(Target.CODES, setting.classes)
     if request.copies != TOGETHER and (rows.n_rows or 0) * rows.n_features > MOST_HASHED:
         return []
     found = copies(rows)

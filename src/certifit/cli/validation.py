@@ -65,7 +65,9 @@ def validated(
 
 def _has_sums(model: Any, setting: Setting) -> bool:
     """Whether sums over rows tell its errors, so that nothing is refitted."""
-    rows = setting.rows if setting.classes is None else setting.rows.coded(setting.classes)
+    from certifit.data.view import Target
+
+    rows = setting.rows if setting.classes is None else setting.rows.reading(Target.CODES, setting.classes)
     return bool(getattr(model, "estimator", model).has_fold_sums(rows))
 
 

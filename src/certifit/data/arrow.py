@@ -19,7 +19,8 @@ from certifit.data.labels import codes_of, label_column
 from certifit.data.offsets import added, refuse_no_exposure
 from certifit.data.privacy import cell
 from certifit.data.roles import Roles, features
-from certifit.data.source import Block, Source, block_rows
+from certifit.data.source import Block, Source
+from certifit.data.view import Target, View
 
 
 class ArrowSource(Source):
@@ -29,7 +30,6 @@ class ArrowSource(Source):
     """
 
     is_table = True
-    classes: Array | None = None  # labels that the target is read as codes of
 
     def __init__(
         self,
@@ -44,58 +44,32 @@ class ArrowSource(Source):
         offset: str | None = None,
         exposure: str | None = None,
     ) -> None:
-        taken = Roles(target, weight, group, offset, exposure).columns()
+        roles = Roles(target, weight, group, offset, exposure)
+        self.view = View.of(roles)
         self.open_batches = open_batches
         self.schema = schema
-        self.names = [name for name in schema.names if name not in taken] if columns is None else list(columns)
+        self.set_names([name for name in schema.names if name not in roles.columns()] if columns is None else columns)
         self.named = True
         self.target = target or "y"
-        self.has_target = target is not None
-        self.weight = weight
-        self.group = group
-        self.offset, self.exposure = offset, exposure
         self.place = place
         self.n_rows = n_rows
-        self.n_features = len(self.names)
-        self.block_rows = block_rows(self.n_features)
-
-    @property
-    def roles(self) -> Roles:
-        """The columns that are read beside the features."""
-        return Roles(self.target if self.has_target else None, self.weight, self.group, self.offset, self.exposure)
-
-    @property
-    def has_offset(self) -> bool:
-        """Whether a column is an offset or an exposure."""
-        return self.offset is not None or self.exposure is not None
 
     def select(self, columns: Sequence[str]) -> ArrowSource:
         """The same rows with only these feature columns."""
         other = copy(self)
-        other.names = features(self.names, Roles(), columns, "The table")
-        other.n_features, other.block_rows = len(other.names), block_rows(len(other.names))
+        other.set_names(features(self.names, Roles(), columns, "The table"))
         return other
 
-    def target_column(self) -> ArrowSource:
-        """The same rows with the target as their only column, of whatever type it is."""
-        if not self.has_target:
-            raise ValueError("The scan has no target. Use scan_csv(path, target='name of the column').")
-        other = copy(self)
-        other.names, other.n_features, other.block_rows, other.run_rows = [self.target], 1, block_rows(1), None
-        other.has_target = False
-        other.offset = other.exposure = None
-        return other
+    def narrow(self) -> ArrowSource:
+        """The same rows with one feature column."""
+        return self.select(self.names[:1])
 
-    def without_target(self) -> ArrowSource:
-        """The same rows, their target not read."""
+    def reading(self, target: Target, classes: Array | None = None) -> ArrowSource:
+        """The same rows with their target read in another way: raw, it is their only column."""
         other = copy(self)
-        other.has_target = False
-        return other
-
-    def coded(self, classes: Array) -> ArrowSource:
-        """The same rows with labels read as codes."""
-        other = copy(self)
-        other.classes = classes
+        other.view = self.view.reading(target, classes)
+        if target is Target.RAW:
+            other.set_names([self.target])
         return other
 
     def runs(self) -> Iterator[Block]:
@@ -107,26 +81,29 @@ class ArrowSource(Source):
 
     def block(self, table: pa.Table, first_row: int) -> Block:
         """Rows of the schema as a block; target, weight, offset and exposure checked."""
-        y = self._target(table, first_row) if self.has_target else None
+        roles = self.view.roles
+        y = self._target(table, first_row) if self.view.has_target else None
         weight, offset, exposure = (
             None if name is None else self._numbers(table, name, first_row, role)
-            for role, name in (("weight", self.weight), ("offset", self.offset), ("exposure", self.exposure))
+            for role, name in (("weight", roles.weight), ("offset", roles.offset), ("exposure", roles.exposure))
         )
         if weight is not None and (weight < 0).any():
             at = int(np.flatnonzero(weight < 0)[0])
-            raise ValueError(f"Weight {self.weight!r} is negative at {self.place(first_row + at)}: {cell(weight[at])}.")
+            raise ValueError(
+                f"Weight {roles.weight!r} is negative at {self.place(first_row + at)}: {cell(weight[at])}."
+            )
         if exposure is not None:
-            refuse_no_exposure(exposure, f"Exposure {self.exposure!r}", lambda at: self.place(first_row + at))
-        group = None if self.group is None else group_keys(table.column(self.group))
+            refuse_no_exposure(exposure, f"Exposure {roles.exposure!r}", lambda at: self.place(first_row + at))
+        group = None if roles.group is None else group_keys(table.column(roles.group))
         return Block(table.select(self.names), y, weight, first_row, group, added(offset, exposure))
 
     def _tables(self, size: int) -> Iterator[pa.Table]:
         return rebatched(self.open_batches(), size)
 
     def _target(self, table: pa.Table, first_row: int) -> Array:
-        if self.classes is None:
+        if self.view.classes is None:
             return self._numbers(table, self.target, first_row, "target")
-        return codes_of(label_column(table.column(self.target), self.target, self.place, first_row), self.classes)
+        return codes_of(label_column(table.column(self.target), self.target, self.place, first_row), self.view.classes)
 
     def _numbers(self, table: pa.Table, name: str, first_row: int, role: str) -> Array:
         """A column with a role as float64; every entry must be a finite number."""

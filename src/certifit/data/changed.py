@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import (
-    Batches,
     Block,
     Result,
     RowError,
     RowMap,
     Source,
     Statistic,
-    block_rows,
     itself,
-    tree_sum,
+    recut,
 )
+from certifit.data.view import Target, code_places
 
 
 class Mapped(Source):
@@ -29,16 +29,13 @@ class Mapped(Source):
     def __init__(self, inner: Source, row_map: RowMap) -> None:
         self.inner = inner
         self.row_map = row_map
-        self.names = [str(name) for name in row_map.get_feature_names_out(inner.names)]
-        self.named = inner.named
-        self.target = inner.target
-        self.n_features = len(self.names)
-        self.block_rows = block_rows(self.n_features)
+        self.named, self.target, self.view = inner.named, inner.target, inner.view
+        self.set_names([str(name) for name in row_map.get_feature_names_out(inner.names)])
 
-    @property
-    def has_offset(self) -> bool:
-        """Whether the rows have an offset."""
-        return self.inner.has_offset
+    def reading(self, target: Target, classes: Array | None = None) -> Source:
+        """The mapped rows with their target read in another way; the target alone needs no map."""
+        inner = self.inner.reading(target, classes)
+        return inner if target is Target.RAW else Mapped(inner, self.row_map)
 
     def runs(self) -> Iterator[Block]:
         """Mapped runs."""
@@ -59,12 +56,12 @@ class Mapped(Source):
         return self.inner.resized(self.block_rows, max(self.block_rows, rows))
 
 
-class Changed(Source):
-    """A source with every run changed as it is read; the rows are the same."""
+class Wrapped(Source):
+    """The rows of another source. Whatever is asked of the rows is asked of that source, and the answer wrapped."""
 
     def __init__(self, inner: Source) -> None:
         self.inner = inner
-        self.names, self.named, self.target = inner.names, inner.named, inner.target
+        self.names, self.named, self.target, self.view = inner.names, inner.named, inner.target, inner.view
         self.n_features, self.block_rows, self.run_rows = inner.n_features, inner.block_rows, inner.run_rows
         self.is_table = inner.is_table
 
@@ -74,10 +71,38 @@ class Changed(Source):
             raise AttributeError(name)
         return getattr(self.inner, name)
 
-    @property
-    def has_offset(self) -> bool:
-        """Whether the rows have an offset."""
-        return self.inner.has_offset
+    def over(self, inner: Source) -> Self:
+        """The same wrapper of another source."""
+        other = copy(self)
+        Wrapped.__init__(other, inner)
+        return other
+
+    def reading(self, target: Target, classes: Array | None = None) -> Source:
+        """The same rows with their target read in another way."""
+        return self.over(self.inner.reading(target, classes))
+
+    def select(self, columns: Sequence[str]) -> Source:
+        """The same rows with only these columns."""
+        return self.over(self.inner.select(columns))
+
+    def narrow(self) -> Source:
+        """The same rows with as few columns as can be read."""
+        return self.over(self.inner.narrow())
+
+    def held(self, most_bytes: int) -> Source:
+        """The same rows, of a source in memory where it is small."""
+        return self.over(self.inner.held(most_bytes))
+
+    def rows_of_run(self) -> int:
+        """Rows of a run that is not the last."""
+        return self._cut().rows_of_run()
+
+    def _cut(self) -> Source:
+        return self.inner if self.run_rows is None else self.inner.resized(self.block_rows, self.run_rows)
+
+
+class Changed(Wrapped):
+    """A source with every run changed as it is read; the rows are the same."""
 
     def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
         """f of the changed run, as a function that can be sent to a worker."""
@@ -96,13 +121,6 @@ class Changed(Source):
         total: Statistic = self._cut().reduce(self.then(f))
         return total
 
-    def rows_of_run(self) -> int:
-        """Rows of a run that is not the last."""
-        return self._cut().rows_of_run()
-
-    def _cut(self) -> Source:
-        return self.inner if self.run_rows is None else self.inner.resized(self.block_rows, self.run_rows)
-
 
 class Weighted(Changed):
     """A source with other weights."""
@@ -115,20 +133,8 @@ class Weighted(Changed):
         """f of the run with the other weights."""
         return _Reweighted(self.times, f)
 
-    def target_column(self) -> Source:
-        """The target alone, with the other weights."""
-        return Weighted(self.inner.target_column(), self.times)
 
-    def without_target(self) -> Source:
-        """The same rows, their target not read."""
-        return Weighted(self.inner.without_target(), self.times)
-
-    def coded(self, classes: Array) -> Source:
-        """The same rows with labels read as codes."""
-        return Weighted(self.inner.coded(classes), self.times)
-
-
-class Picked(Changed):
+class Picked(Wrapped):
     """Some rows of a source, numbered anew from 0: the others are not seen by whatever reads it.
 
     flags: of every row of the inner source, whether it is one of them.
@@ -141,17 +147,7 @@ class Picked(Changed):
 
     def runs(self) -> Iterator[Block]:
         """The rows in runs of their own numbers."""
-        batches = Batches(self._parts, self.names, self.target, self.named)
-        batches.block_rows, batches.run_rows = self.block_rows, self.run_rows
-        return batches.runs()
-
-    def map(self, f: Callable[[Block], Result]) -> Iterable[Result]:
-        """f of every run."""
-        return (f(run) for run in self.runs())
-
-    def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
-        """Sum of f over the runs, in a binary tree by run number."""
-        return tree_sum(self.map(f))
+        return recut(self._parts(), self.rows_of_run())
 
     def rows_of_run(self) -> int:
         """Rows of a run that is not the last."""
@@ -161,25 +157,11 @@ class Picked(Changed):
         """Where a row stands in the data."""
         return str(self.inner.place(int(np.flatnonzero(self.flags)[row])))  # type: ignore[attr-defined]
 
-    def select(self, columns: Any) -> Picked:
-        """The same rows with only these columns."""
-        return Picked(self.inner.select(columns), self.flags)  # type: ignore[attr-defined]
-
-    def target_column(self) -> Source:
-        """The target alone."""
-        return Picked(self.inner.target_column(), self.flags)
-
-    def without_target(self) -> Source:
-        """The same rows, their target not read."""
-        return Picked(self.inner.without_target(), self.flags)
-
-    def coded(self, classes: Array) -> Source:
-        """The same rows with labels read as codes."""
-        return Picked(self.inner.coded(classes), self.flags)
-
-    def held(self, most_bytes: int) -> Source:
-        """The same rows, of a source in memory where it is small."""
-        return Picked(self.inner.held(most_bytes), self.flags)
+    def over(self, inner: Source) -> Self:
+        """The same rows of another source, in runs of its default size."""
+        other = super().over(inner)
+        other.run_rows = None
+        return other
 
     def _parts(self) -> Iterator[Block]:
         for run in self.inner.runs():
@@ -188,16 +170,16 @@ class Picked(Changed):
                 yield run.where(seen)
 
 
-class Coded(Changed):
-    """A source whose y, labels that are numbers, is read as codes."""
+class FewerClasses(Changed):
+    """A source of codes with only some of the classes; codes: those classes, sorted, coded 0, 1, ... in their order."""
 
-    def __init__(self, inner: Source, classes: Array) -> None:
+    def __init__(self, inner: Source, codes: Array) -> None:
         super().__init__(inner)
-        self.classes = classes.astype(np.float64)
+        self.codes = codes
 
     def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
-        """f of the run with codes."""
-        return _Recoded(self.classes, f)
+        """f of the run with the codes of the classes that are left."""
+        return _Recoded(self.codes, f)
 
 
 @dataclass(frozen=True)
@@ -217,16 +199,13 @@ class _Through:
 
 @dataclass(frozen=True)
 class _Recoded:
-    """f of the run with y as codes: a function that can be sent to a worker."""
+    """f of the run with y as places among some codes: a function that can be sent to a worker."""
 
-    classes: Array
+    codes: Array
     f: Callable[[Block], Any]
 
     def __call__(self, run: Block) -> Any:
-        if run.y is None:
-            return self.f(run)
-        places = np.searchsorted(self.classes, run.y).clip(max=len(self.classes) - 1)
-        return self.f(replace(run, y=np.where(self.classes[places] == run.y, places, -1.0)))
+        return self.f(run if run.y is None else replace(run, y=code_places(run.y, self.codes)))
 
 
 @dataclass(frozen=True)

@@ -168,12 +168,6 @@ class FileSource(ArrowSource):
         """Sentences for a report."""
         return self.files.notes
 
-    def select(self, columns: Sequence[str]) -> FileSource:
-        """The same rows with only these feature columns; the others are not read."""
-        other = FileSource(self.files, self.roles, features(self.names, Roles(), columns, "The scan"))
-        other.classes = self.classes
-        return other
-
     def held(self, most_bytes: int) -> ArrowSource:
         """The same rows in memory where they take no more than so many bytes, else this scan."""
         batches: list[pa.RecordBatch] = []
@@ -190,12 +184,12 @@ class FileSource(ArrowSource):
             "place": self.place,
             "n_rows": sum(batch.num_rows for batch in batches),
         }
-        other = ArrowSource(batches.copy, batches[0].schema, **self.roles.named(), **facts)
-        other.classes = self.classes
+        other = ArrowSource(batches.copy, batches[0].schema, **self.view.roles.named(), **facts)
+        other.view = self.view
         return other
 
     def _tables(self, size: int) -> Iterator[pa.Table]:
-        return ahead(rebatched(self.files.batches([*self.names, *self.roles.columns()], size), size))
+        return ahead(rebatched(self.files.batches([*self.names, *self.view.beside.columns()], size), size))
 
 
 class SvmlightSource(Batches):
@@ -204,11 +198,6 @@ class SvmlightSource(Batches):
     def __init__(self, file: Any, names: list[str]) -> None:
         super().__init__(file.blocks, names, named=False)
         self.file = file
-
-    @property
-    def has_offset(self) -> bool:
-        """The format has no column for an offset."""
-        return False
 
     @property
     def notes(self) -> list[str]:

@@ -160,10 +160,8 @@ def takes(model: Any, role: str) -> bool:
 
 def refuse_offset(model: Any, source: Source) -> None:
     """Refuse a source with an offset or exposure for a model that would not read it."""
-    named = [role for role in ("offset", "exposure") if getattr(source, role, None) is not None]
-    roles = named or (["offset"] if not takes(model, "offset") and source.has_offset else [])
-    for role in roles:
-        if not takes(model, role):
+    for role in ("offset", "exposure"):
+        if role in source.view.roles.named() and not takes(model, role):
             raise ValueError(
                 f"The scan has an {role}, and {type(model).__name__} takes none. Scan without {role}=, or use a model "
                 "that takes one, such as PoissonRegressor."
@@ -246,9 +244,7 @@ def _set_columns(model: Any, source: Source) -> None:
     model.n_features_in_ = source.n_features
     _set_names(model, source.names if source.named else None)
     if takes(model, "offset"):
-        named = {role: getattr(source, role, None) for role in ("offset", "exposure")}
-        is_unnamed = source.has_offset and not any(named.values())
-        model.offset_name_, model.exposure_name_ = "offset" if is_unnamed else named["offset"], named["exposure"]
+        model.offset_name_, model.exposure_name_ = source.view.roles.offset, source.view.roles.exposure
 
 
 def _set_offsets(model: Any, **given: Any) -> None:

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from certifit.data.columns import Array
 from certifit.data.privacy import cell
 from certifit.data.source import Block, Source
+from certifit.data.view import NO_CLASS, Target
 
-NO_CLASS = -1.0  # the code of a row of weight 0 whose class no other row has
 MOST_CLASSES = 100_000
 _SMALL_RANGE = 1 << 20  # whole numbers within such a range are counted, not sorted
 
@@ -158,13 +158,12 @@ def _refuse_floats(values: Array) -> None:
 
 def with_codes(source: Source, known: Array | None = None) -> tuple[Source, Array]:
     """A scan whose target is read as codes, and the classes: one pass over the target alone, once a source."""
-    column = source.target_column()
-    found = source.remembered("labels", lambda: column.reduce(LabelSet.finder(column)))
+    column = source.reading(Target.RAW)
+    labels = source.remembered("labels", lambda: column.reduce(LabelSet.finder(column)))
     if known is not None:
-        places_among(known, list(found.values))
-        return source.coded(known), known
-    classes = found.classes()
-    return source.coded(classes), classes
+        places_among(known, list(labels.values))
+    classes = labels.classes() if known is None else known
+    return source.reading(Target.CODES, classes), classes
 
 
 @dataclass(frozen=True)
@@ -175,7 +174,7 @@ class LabelSet:
 
     @staticmethod
     def finder(column: Source) -> Callable[[Block], LabelSet]:
-        """What finds the labels of a block of a `target_column`."""
+        """What finds the labels of a block of a source that reads its target raw."""
         return _Finder(column.target, getattr(column, "place", "row {}".format))
 
     def classes(self) -> Array:

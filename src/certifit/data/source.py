@@ -7,7 +7,7 @@ binary tree by block number, `reduce` continues that tree over runs, so any chun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,6 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from certifit.data.columns import Array, Columns
+from certifit.data.roles import Roles
+from certifit.data.view import Target, View, code_places
 from certifit.runtime import memory_limit
 
 
@@ -139,6 +141,7 @@ class Source:
     """Rows that can be read again and again. A subclass implements `runs` (an engine: `map`); the rest follows.
 
     is_table: rows are Arrow columns that need an encoder before a model can take them.
+    view: which target is read, and which columns have a role.
     run_rows: rows of a run, a power of two of blocks; None is the default for the number of columns.
     """
 
@@ -146,6 +149,7 @@ class Source:
     names: list[str]
     named: bool = False
     target: str = "y"
+    view: View
     n_features: int
     block_rows: int
     run_rows: int | None = None
@@ -154,11 +158,10 @@ class Source:
         """All rows in order, in runs of blocks (or one run of all rows)."""
         raise NotImplementedError
 
-    @property
-    def has_offset(self) -> bool:
-        """Whether the rows have an offset; the first ones tell, where no name of a column does."""
-        run = next(self.runs(), None)
-        return run is not None and run.offset is not None
+    def set_names(self, names: Sequence[str]) -> None:
+        """Name the feature columns; blocks and runs take the sizes that suit their number."""
+        self.names, self.n_features = list(names), len(names)
+        self.block_rows, self.run_rows = block_rows(self.n_features), None
 
     def map(self, f: Callable[[Block], Result]) -> Iterable[Result]:
         """f of every run, in the order of the runs."""
@@ -210,19 +213,19 @@ class Source:
 
         return Weighted(self, times)
 
-    def target_column(self) -> Source:
-        """The rows with nothing but their target, as it is stored: blocks of y, or of a table with that column."""
+    def reading(self, target: Target, classes: Array | None = None) -> Source:
+        """The same rows with their target read in another way; classes: the sorted labels of Target.CODES."""
+        other = copy(self)
+        other.view = self.view.reading(target, classes)
+        return other
+
+    def select(self, columns: Sequence[str]) -> Source:
+        """The same rows with only these feature columns, where rows are a table."""
+        raise TypeError(f"{type(self).__name__} has no named columns to select.")
+
+    def narrow(self) -> Source:
+        """The same rows with as few columns as can be read, for a pass over their targets."""
         return self
-
-    def without_target(self) -> Source:
-        """The same rows for a prediction: a target of any type is not read."""
-        return self
-
-    def coded(self, classes: Array) -> Source:
-        """This source with labels read as codes: y is the place of a label among the sorted classes."""
-        from certifit.data.changed import Coded
-
-        return Coded(self, classes)
 
     def held(self, most_bytes: int) -> Source:
         """The same rows in memory, where they are files of no more than so many bytes; else this source."""
@@ -262,18 +265,19 @@ class Memory(Source):
         offset: Array | None = None,
     ) -> None:
         self.block = Block(X, y, weight, offset=offset)
-        self.n_features = int(X.shape[1])
+        parts = {"target": y, "weight": weight, "offset": offset}
+        self.view = View.of(Roles(**{role: role for role, values in parts.items() if values is not None}))
         self.named = names is not None
-        self.names = names if names is not None else list(_plain_names(self.n_features))
-        self.block_rows = block_rows(self.n_features)
+        self.set_names(_plain_names(int(X.shape[1])) if names is None else names)
 
     def runs(self) -> Iterator[Block]:
         """One run of all rows; runs of `run_rows` where that is set."""
+        block = viewed(self.block, self.view)
         if self.run_rows is None:
-            yield self.block
+            yield block
             return
-        for begin in range(0, self.block.n_rows, self.run_rows):
-            yield self.block.part(begin, begin + self.run_rows)
+        for begin in range(0, block.n_rows, self.run_rows):
+            yield block.part(begin, begin + self.run_rows)
 
     def blocked(self, block_rows: int) -> Self:
         """Blocks of another size; all rows stay one run where they are."""
@@ -285,47 +289,59 @@ class Memory(Source):
 
 
 class Batches(Source):
-    """Rows that come in batches of any size: `open_batches` starts again at row 0 on every call."""
+    """Rows that come in batches of any size: `open_batches` starts again at row 0 on every call.
+
+    roles: names of what the blocks have beside X. An offset that is not among them is refused.
+    """
 
     def __init__(
         self,
         open_batches: Callable[[], Iterable[Block]],
         names: list[str],
-        target: str = "y",
+        roles: Roles = Roles("y"),  # noqa: B008 (frozen)
         named: bool = True,
     ) -> None:
         self.open_batches = open_batches
-        self.names = names
-        self.named = named
-        self.target = target
-        self.n_features = len(names)
-        self.block_rows = block_rows(self.n_features)
-
-    @property
-    def has_offset(self) -> bool:
-        """Whether the first batch has an offset."""
-        batch = next(iter(self.open_batches()), None)
-        return batch is not None and batch.offset is not None
+        self.named, self.target, self.view = named, roles.target or "y", View.of(roles)
+        self.set_names(names)
 
     def runs(self) -> Iterator[Block]:
         """The batches cut and joined to runs of blocks."""
-        size = self.rows_of_run()
-        held: list[Block] = []
-        n_held = 0
-        first_row = 0
-        for batch in self.open_batches():
-            begin = 0
-            while begin < batch.n_rows:
-                end = min(batch.n_rows, begin + size - n_held)
-                held.append(batch.part(begin, end))
-                n_held += end - begin
-                begin = end
-                if n_held == size:
-                    yield join(held, first_row)
-                    first_row += size
-                    held, n_held = [], 0
-        if held:
-            yield join(held, first_row)
+        return recut((viewed(batch, self.view) for batch in self.open_batches()), self.rows_of_run())
+
+
+def recut(batches: Iterable[Block], size: int) -> Iterator[Block]:
+    """The same rows in blocks of `size` rows, numbered from 0; the last may be shorter."""
+    held: list[Block] = []
+    n_held = 0
+    first_row = 0
+    for batch in batches:
+        begin = 0
+        while begin < batch.n_rows:
+            end = min(batch.n_rows, begin + size - n_held)
+            held.append(batch.part(begin, end))
+            n_held += end - begin
+            begin = end
+            if n_held == size:
+                yield join(held, first_row)
+                first_row += size
+                held, n_held = [], 0
+    if held:
+        yield join(held, first_row)
+
+
+def viewed(block: Block, view: View) -> Block:
+    """Rows whose target is a number or None, as a view has them."""
+    if view.target is Target.RAW:
+        return block if block.offset is None else replace(block, offset=None)
+    if block.offset is not None and not view.has_offset:
+        raise ValueError(
+            "The rows have an offset that is not declared. Use Batches(..., roles=Roles(offset='offset'))."
+        )
+    if block.y is None or view.target is Target.NUMBER:
+        return block
+    y = None if view.classes is None else code_places(block.y, view.classes)
+    return replace(block, y=y)
 
 
 def itself(run: Block) -> Block:

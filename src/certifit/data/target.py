@@ -25,6 +25,7 @@ from certifit.data.labels import LabelSet
 from certifit.data.privacy import cell, conceal, quoted_labels
 from certifit.data.source import Block, Source
 from certifit.data.tasks import CLASSES, COUNTS, POSITIVE, QUANTITY
+from certifit.data.view import Target
 
 MOST_CODES = 20  # whole numbers of so few values may be classes
 SKEWED_COUNTS, SKEWED = 0.5, 1.0  # skewness above which whole numbers from 0 or 1 up are counts, others positive
@@ -52,7 +53,7 @@ def task_of(source: Source) -> Task:
     Text, categories and flags are classes. Text that is mostly numbers, of more than 20 values, is a quantity with a
     fault in it. Numbers: see above.
     """
-    column = source.target_column()
+    column = source.reading(Target.RAW)
     values: set[Any] = set()
     kind, shapes, n_missing = "number", [], 0
     for run in column.runs():
@@ -118,7 +119,7 @@ _OR_QUANTITY = " If it is a quantity, say so: --task quantity."
 
 
 def _has_exposure(source: Source) -> bool:
-    return getattr(source, "exposure", None) is not None
+    return source.view.roles.exposure is not None
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ def _is_number(word: str) -> bool:
 
 def label_counts(source: Source) -> dict[Any, int]:
     """Rows of every label of a scan, labels sorted: one pass over the target alone, once a source."""
-    column = source.target_column()
+    column = source.reading(Target.RAW)
     found = source.remembered("label counts", lambda: column.reduce(_Tally.finder(column)))
     rows = {label: found.rows[label] for label in sorted(found.rows)}
     conceal(quoted_labels(rows))
@@ -217,7 +218,7 @@ class _Teller:
 
 
 def _column_of(run: Block) -> pa.Array:
-    """The target of a run of a `target_column`: text, flags or numbers; rows of weight 0 are none."""
+    """The target of a run that is read raw: text, flags or numbers; rows of weight 0 are none."""
     if isinstance(run.X, pa.Table):
         column = run.X.column(0).combine_chunks()
         column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column

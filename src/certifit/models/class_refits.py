@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from certifit.data.arrow import ArrowSource
 from certifit.data.cells import ByLabel, Splits
-from certifit.data.changed import Coded
+from certifit.data.changed import FewerClasses
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.models.class_folds import MOST_BYTES, FoldModel, FoldModels, map_parameters, present, solved
@@ -54,7 +53,7 @@ class _Split:
 
     def __init__(self, model: Any, source: Source, splits: Splits, split: int, places: Array) -> None:
         self.model, self.places = model, places
-        rows = source if len(places) == len(model.classes_) else Coded(source, places)
+        rows = source if len(places) == len(model.classes_) else FewerClasses(source, places)
         self.rows = splits.trained(rows, split)
         self.width = 0
         self._maps: dict[str, tuple[Any, Source]] = {}
@@ -82,13 +81,8 @@ class _Split:
 
 def trained_classes(source: Source, n_classes: int, splits: Splits) -> Array:
     """Weight of the training rows of every split and class: one pass."""
-    held = narrow(source).reduce(partial(_class_weights, ByLabel(n_classes, splits.cells)))
+    held = source.narrow().reduce(partial(_class_weights, ByLabel(n_classes, splits.cells)))
     return np.asarray(splits.train @ held.reshape(splits.cells.n_cells, n_classes))
-
-
-def narrow(source: Source) -> Source:
-    """The same rows with as few columns as can be, for a pass over their targets."""
-    return source.select(source.names[:1]) if isinstance(source, ArrowSource) else source
 
 
 def _class_weights(cells: ByLabel, run: Block) -> Array:

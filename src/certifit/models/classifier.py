@@ -22,6 +22,7 @@ from certifit.data.gate import class_source, predict_rows, predict_source, refus
 from certifit.data.labels import coded, one_type, read_labels
 from certifit.data.source import Block, Memory, Source
 from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
+from certifit.data.view import Target
 from certifit.models.class_folds import FoldModels, log_posterior
 from certifit.models.estimator import Estimator, joined, name_of_target
 from certifit.runtime import one_blas_thread
@@ -56,7 +57,7 @@ class ScoredClassifier(ClassifierMixin, Estimator):
         if not isinstance(X, Source):
             return float(super().score(X, one_type(np.asarray(read_labels(y))), sample_weight))
         check_is_fitted(self)
-        hits, weight = predict_source(self, X).coded(self.classes_).reduce(self._hits)
+        hits, weight = predict_source(self, X).reading(Target.CODES, self.classes_).reduce(self._hits)
         return float(hits / weight)
 
     def certify(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Certificate:

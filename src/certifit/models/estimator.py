@@ -35,6 +35,7 @@ from certifit.data.gate import (
 )
 from certifit.data.source import Block, RowError, Source
 from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget, UserWeights
+from certifit.data.view import Target
 from certifit.maps import Basis, Functions, Polynomial, TableEncoder
 from certifit.models.adapter import learner_of
 from certifit.models.objectives import Told
@@ -176,7 +177,7 @@ class Estimator(BaseEstimator, ABC):
         """f of every run of a scan, or of pieces of rows in memory."""
         check_is_fitted(self)
         if isinstance(X, Source):
-            return predict_source(self, X, **roles).without_target().map(f)
+            return predict_source(self, X, **roles).reading(Target.NONE).map(f)
         return self._pieces(predict_rows(self, X, **roles), f)
 
     def _pieces(self, block: Block, f: Callable[[Block], Array]) -> Iterator[Array]:

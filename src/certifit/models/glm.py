@@ -110,7 +110,7 @@ class GeneralisedRegressor(MeanFoldMethods, ScoreModel, Regressor):
         loss = self._loss()
         with np.errstate(divide="ignore", invalid="ignore"):  # no event at all: the score of the mean 0
             start = float(loss.score(target_sums(source).mean))
-            null = null_score(source, loss, start) if source.has_offset else start
+            null = null_score(source, loss, start) if source.view.has_offset else start
             own, other = source.reduce(partial(self._half_deviances, null=null))
         return float(1 - own / other) if other > 0 else float(own == 0)
 

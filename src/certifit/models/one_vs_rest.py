@@ -19,6 +19,7 @@ from certifit.data.gate import class_source, unchanged_on_error
 from certifit.data.labels import coded, one_type, read_labels
 from certifit.data.source import Block, Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
+from certifit.data.view import Target
 
 
 def _has_probabilities(model: OneVsRestClassifier) -> bool:
@@ -143,7 +144,7 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """The share of rows that are predicted right; of a scan with its own target too."""
         if not isinstance(X, Source):
             return float(super().score(X, one_type(np.asarray(read_labels(y))), sample_weight))
-        codes, weights = np.hstack(list(X.coded(self.classes_).map(_codes_and_weights)))
+        codes, weights = np.hstack(list(X.reading(Target.CODES, self.classes_).map(_codes_and_weights)))
         hits = np.where(codes >= 0, self.classes_[codes.astype(np.int64)] == self.predict(X), False)
         return float(weights @ hits / weights.sum())
 

@@ -32,7 +32,7 @@ def deviance_facts(fit: Fit) -> Table | None:
     lift = None
     if fit.means is not None:
         groups = lift_groups(fit.means, fit.printed.rule)
-        lift = {"groups": groups, "is_rate": fit.means.has_exposure and fit.source.has_offset}
+        lift = {"groups": groups, "is_rate": fit.means.has_exposure and fit.source.view.has_offset}
     return found | {"lift": lift, "sentences": _sentences(found, fit)}
 
 

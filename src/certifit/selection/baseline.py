@@ -14,7 +14,7 @@ from certifit.data.cells import Cells, Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, join
 from certifit.models.class_folds import FoldModel, FoldModels
-from certifit.models.class_refits import narrow, trained_classes
+from certifit.models.class_refits import trained_classes
 from certifit.selection.class_engine import FoldScores, scores_of
 from certifit.selection.class_validation import ClassValidation, validated_by
 from certifit.selection.rows import Rows
@@ -111,7 +111,7 @@ def class_shares(rows: Rows, rounds: Sequence[Splits], scoring: Any) -> tuple[Fo
 
 def without_columns(source: Source) -> Memory:
     """Targets, weights, groups and offsets of all rows, in memory: a pass that reads no more columns than it must."""
-    whole = join(list(narrow(source).map(_without_columns)))
+    whole = join(list(source.narrow().map(_without_columns)))
     lean = Memory(whole.X, whole.y, whole.weight)
     lean.block = whole
     return lean

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer
 
 from certifit.data.cells import Splits
-from certifit.data.changed import Coded
+from certifit.data.changed import FewerClasses
 from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.models.class_folds import ROW_SCORES, FoldModel, FoldModels, RowScore, counted_rows_of, present
@@ -182,7 +182,7 @@ def _classes(rows: Rows) -> Array:
 def fitted_codes(model: Any, rows: Rows, splits: Splits, split: int, places: Array) -> FoldModel:
     """One of our classifiers fitted to the training rows of a split; places: of the classes that these have."""
     classes = _classes(rows)
-    source = rows.source if len(places) == len(classes) else Coded(rows.source, places)
+    source = rows.source if len(places) == len(classes) else FewerClasses(rows.source, places)
     one_blas_thread(model.fit_codes)(splits.trained(source, split), classes[places])
     return FoldModel(model, places, len(classes), model)
 

@@ -14,10 +14,10 @@ from certifit.data.changed import Picked
 from certifit.data.columns import Array
 from certifit.data.labels import with_codes
 from certifit.data.source import Block, Source
+from certifit.data.view import Target
 from certifit.evaluation import errors
 from certifit.evaluation.intervals import WEIGHTED, Estimate, share
 from certifit.models.class_folds import FoldModel, log_scores
-from certifit.models.class_refits import narrow
 from certifit.selection.splits import HoldOut, targets
 
 N_RESAMPLES = 1000
@@ -40,9 +40,9 @@ class HeldOutScore:
 
 def set_aside(source: Source, test_size: float, *, is_classes: bool, random_state: int = 0) -> tuple[Picked, Picked]:
     """(rows to work with, rows set aside). Classes keep their shares, unless there are groups, which stay whole."""
-    lean = source.target_column()
+    lean = source.reading(Target.RAW)
     is_grouped = lean.first_block().group is not None
-    labels = targets(narrow(with_codes(source)[0])) if is_classes and not is_grouped else None
+    labels = targets(with_codes(source)[0].narrow()) if is_classes and not is_grouped else None
     holdout = HoldOut(test_size, stratify=labels is not None, random_state=random_state)
     (splits,) = holdout.rounds(lean, labels)
     flags = np.concatenate(list(lean.map(partial(_is_out, splits.cells))))
@@ -62,7 +62,7 @@ def held_out_score(model: Any, source: Source, level: float = 0.95) -> HeldOutSc
 def _of_classes(model: Any, source: Source, level: float) -> HeldOutScore:
     n_classes = len(model.classes_)
     fitted = FoldModel(model, np.arange(n_classes), n_classes, model)
-    parts = list(source.coded(model.classes_).map(partial(_posteriors, fitted)))
+    parts = list(source.reading(Target.CODES, model.classes_).map(partial(_posteriors, fitted)))
     codes, log_proba = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     weight = _joined([part[2] for part in parts], len(codes))
     is_right = log_proba.argmax(axis=1) == codes

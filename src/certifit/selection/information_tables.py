@@ -53,7 +53,7 @@ def frame_source(table: pa.Table, target: Target) -> ArrowSource:
 
 def table_scores(source: Source, target: str, discrete_features: Any, n_neighbors: int) -> Scores:
     """Scores of the columns of a source of tables; target: "auto", "discrete" or "continuous"."""
-    if not getattr(source, "has_target", False):
+    if not source.view.has_target:
         raise ValueError("The table has no target. Use scan_csv(path, target='name of the column').")
     marks = dict(zip(source.names, declared(discrete_features, source.names), strict=True))
     seen = source.reduce(partial(TableCounts.of, marks=marks, target=target))

@@ -385,7 +385,7 @@ def _baseline(rows: Rows, rounds: Sequence[Splits], scoring: Any, path: Any) -> 
     score = sufficient(scoring)
     if path is not None and score is not None:
         scores = path_scores(path, path.train_total[None, :], path.validation_null[None, :], score)
-    elif rows.source.has_offset:
+    elif rows.source.view.has_offset:
         lean = replace(rows, source=without_columns(rows.source), X=None)
         scores = evaluate(MeanRate(), lean, rounds, [{}], scoring, label=BASELINE)
     else:
@@ -393,7 +393,7 @@ def _baseline(rows: Rows, rounds: Sequence[Splits], scoring: Any, path: Any) -> 
         scores = evaluate(model, rows, rounds, [{}], scoring, label=BASELINE)
     seconds = time.perf_counter() - started
     return Entry(
-        RATE if rows.source.has_offset else BASELINE,
+        RATE if rows.source.view.has_offset else BASELINE,
         None,
         {},
         scores.validation[0],

@@ -18,7 +18,6 @@ from certifit.data.offsets import checked_offset
 from certifit.data.source import Block, Memory, Source
 from certifit.data.user_rows import n_samples, taken
 from certifit.maps import TableEncoder
-from certifit.models.class_refits import narrow
 from certifit.selection.offsets import WithOffset
 from certifit.selection.splits import group_numbers, targets
 
@@ -60,7 +59,7 @@ class Rows:
             scan, classes = _checked(estimator, X, y, sample_weight, **beside)
             if classes is not None:
                 scan = scan.held(SMALL)  # a classifier makes several passes
-            labels = None if classes is None else targets(narrow(scan)).astype(np.int64)
+            labels = None if classes is None else targets(scan.narrow()).astype(np.int64)
             return Rows(scan, labels=labels, classes=classes)
         source, classes = _checked(estimator, X, y, sample_weight, **beside) if is_ours else (None, None)
         X, y = indexable(X, y)

@@ -221,7 +221,7 @@ class GeneralisedLinear:
         z = self.loss.score(t.mean) if self.fit_intercept else 0.0
         with np.errstate(all="ignore"):
             ends = self.loss.value(np.array([t.low, t.high]), np.full(2, z))
-        return float(np.nanmax(np.append(ends, 1.0 if self.source.has_offset else 0.0)))
+        return float(np.nanmax(np.append(ends, 1.0 if self.source.view.has_offset else 0.0)))
 
     @cached_property
     def null_objective(self) -> float:
@@ -231,7 +231,7 @@ class GeneralisedLinear:
             start = float(self.loss.score(self.targets.mean)) - self.targets.mean_offset
             if not np.isfinite(start):
                 return 0.0
-            point[-1] = null_score(self.source, self.loss, start) if self.source.has_offset else start
+            point[-1] = null_score(self.source, self.loss, start) if self.source.view.has_offset else start
         value = careful_loss(self.source, self.at(point), 0.0)[0] / self.sum_weight
         return value if np.isfinite(value) else 0.0
 

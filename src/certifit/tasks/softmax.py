@@ -46,7 +46,7 @@ class SoftmaxRegression:
     def __init__(
         self, source: Source, n_classes: int, alpha: float | None, fit_intercept: bool, standardize: bool = False
     ) -> None:
-        if source.has_offset:
+        if source.view.has_offset:
             raise ValueError(
                 f"An offset adds the same to the scores of all {n_classes} classes, which changes no chance. "
                 "Leave it out, or fit two classes."

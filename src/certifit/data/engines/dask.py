@@ -23,7 +23,8 @@ from certifit.data.columns import Array
 from certifit.data.labels import codes_of, label_column
 from certifit.data.offsets import added, refuse_no_exposure
 from certifit.data.roles import Roles, features
-from certifit.data.source import Batches, Block, Result, Statistic, block_rows, join, tree_sum
+from certifit.data.source import Block, Result, Source, Statistic, join, recut, tree_sum
+from certifit.data.view import Target, View
 from certifit.runtime import threads
 
 _TASKS_AT_ONCE = 64
@@ -61,45 +62,31 @@ def from_dask(
     return _of_array(data, {"y": target, "weight": weight, "offset": offset, "exposure": exposure})
 
 
-class DaskSource(Batches):
+class DaskSource(Source):
     """Partitions (delayed blocks) and the global number of each one's first row."""
 
     def __init__(
         self, chunks: _FrameChunks | _ArrayChunks, n_rows: Sequence[int], names: list[str], table: ArrowSource | None
     ) -> None:
-        super().__init__(self._blocks, names, "y" if table is None else table.target, named=table is not None)
         if not sum(n_rows):
             raise ValueError("Found 0 rows. A fit needs at least one.")
-        self.chunks, self.parts = chunks, chunks.parts()
+        self.chunks, self.parts, self.view, self.named = chunks, chunks.parts(), chunks.view, table is not None
         self.starts, self.n_rows = [0, *accumulate(n_rows)], sum(n_rows)
         if table is not None:
-            self.is_table, self.schema, self.weight = True, table.schema, table.weight
-            self.has_target, self.group = table.has_target, table.group
-            self.offset, self.exposure = table.offset, table.exposure
+            self.is_table, self.schema, self.target = True, table.schema, table.target
+        self.set_names(names)
 
-    @property
-    def has_offset(self) -> bool:
-        """Whether a column or an array is an offset or an exposure."""
-        return self.chunks.has_offset
+    def runs(self) -> Iterator[Block]:
+        """The partitions cut and joined to runs of blocks."""
+        return recut((_computed([part], self.parts)[0] for part in self.parts), self.rows_of_run())
 
-    def target_column(self) -> DaskSource:
-        """The same rows with the target as their only column, of whatever type it is."""
-        other = self._read_as(self.chunks.of_target())
-        other.names, other.n_features, other.block_rows, other.run_rows = [self.target], 1, block_rows(1), None
-        return other
-
-    def without_target(self) -> DaskSource:
-        """The same rows, their target not read."""
-        return self._read_as(self.chunks.without_target())
-
-    def coded(self, classes: Array) -> DaskSource:
-        """The same rows with labels read as codes."""
-        return self._read_as(self.chunks.coded(classes))
-
-    def _read_as(self, chunks: _FrameChunks | _ArrayChunks) -> DaskSource:
+    def reading(self, target: Target, classes: Array | None = None) -> DaskSource:
+        """The same rows with their target read in another way: raw, it is their only column."""
         other = copy(self)
-        other.chunks, other.parts = chunks, chunks.parts()
-        other.open_batches = other._blocks
+        other.chunks = self.chunks.reading(target, classes)
+        other.view, other.parts = other.chunks.view, other.chunks.parts()
+        if target is Target.RAW:
+            other.set_names([self.target])
         return other
 
     def map(self, f: Callable[[Block], Result]) -> Iterator[Result]:
@@ -124,10 +111,6 @@ class DaskSource(Batches):
             cuts = [(max(begin - start, 0), end - start) for start in self.starts[first:last]]
             tasks.append(delayed(_of_run)(shared, begin, cuts, *self.parts[first:last]))
         return tasks
-
-    def _blocks(self) -> Iterator[Block]:
-        for part in self.parts:
-            yield _computed([part], self.parts)[0]
 
 
 def _of_run(f: Callable[[Block], Result], begin: int, cuts: list[tuple[int, int]], *parts: Block) -> Result:
@@ -180,9 +163,9 @@ class _FrameChunks:
     table: ArrowSource
 
     @property
-    def has_offset(self) -> bool:
-        """Whether a column is an offset or an exposure."""
-        return self.table.has_offset
+    def view(self) -> View:
+        """What is read beside the features."""
+        return self.table.view
 
     def parts(self) -> list[Any]:
         """Delayed blocks."""
@@ -191,17 +174,9 @@ class _FrameChunks:
         shared = delayed(self.table, pure=False, traverse=False)
         return [delayed(_frame_block)(one, shared) for one in self.frames]
 
-    def of_target(self) -> _FrameChunks:
-        """Read as the target alone."""
-        return replace(self, table=self.table.target_column())
-
-    def without_target(self) -> _FrameChunks:
-        """Read without the target."""
-        return replace(self, table=self.table.without_target())
-
-    def coded(self, classes: Array) -> _FrameChunks:
-        """Read with labels as codes."""
-        return replace(self, table=self.table.coded(classes))
+    def reading(self, target: Target, classes: Array | None) -> _FrameChunks:
+        """The same partitions with their target read in another way."""
+        return replace(self, table=self.table.reading(target, classes))
 
 
 def _rows_and_schema(frame: Any) -> tuple[int, pa.Schema]:
@@ -209,7 +184,7 @@ def _rows_and_schema(frame: Any) -> tuple[int, pa.Schema]:
 
 
 def _frame_block(frame: Any, table: ArrowSource) -> Block:
-    read = [*table.names, *table.roles.columns()]
+    read = [*table.names, *table.view.beside.columns()]
     wanted = frame.loc[:, [str(name) in read for name in frame.columns]]
     rows = pa.Table.from_pandas(wanted, preserve_index=False).replace_schema_metadata(None)
     return table.block(rows.cast(pa.schema([table.schema.field(name) for name in rows.column_names])), 0)
@@ -244,7 +219,8 @@ def _of_array(X: Any, beside: dict[str, Any]) -> DaskSource:
     n_rows = X.chunks[0]
     if np.isnan(sum(n_rows)):
         n_rows = _computed([delayed(len)(chunk) for chunk in rows], rows)
-    return DaskSource(_ArrayChunks(rows, columns), n_rows, [f"x{j}" for j in range(X.shape[1])], None)
+    roles = Roles(**{"target" if name == "y" else name: name for name in columns})
+    return DaskSource(_ArrayChunks(rows, columns, View.of(roles)), n_rows, [f"x{j}" for j in range(X.shape[1])], None)
 
 
 @dataclass(frozen=True)
@@ -253,35 +229,22 @@ class _ArrayChunks:
 
     rows: Sequence[Any]
     columns: dict[str, list[Any]]
-    classes: Array | None = None
-    is_target: bool = False
-
-    @property
-    def has_offset(self) -> bool:
-        """Whether there is an offset or an exposure."""
-        return "offset" in self.columns or "exposure" in self.columns
+    view: View
 
     def parts(self) -> list[Any]:
         """Delayed blocks."""
         from dask.delayed import delayed
 
-        of = _target_block if self.is_target else _array_block
-        beside = [dict(zip(self.columns, each, strict=True)) for each in zip(*self.columns.values(), strict=True)]
-        beside = beside or [{} for _ in self.rows]
-        return [delayed(of)(X, self.classes, **own) for X, own in zip(self.rows, beside, strict=True)]
+        of = _target_block if self.view.target is Target.RAW else _array_block
+        names = (self.view.roles if of is _target_block else self.view.beside).columns()
+        beside = [{name: self.columns[name][k] for name in names} for k in range(len(self.rows))]
+        return [delayed(of)(X, self.view.classes, **columns) for X, columns in zip(self.rows, beside, strict=True)]
 
-    def of_target(self) -> _ArrayChunks:
-        """Read as the target alone."""
-        kept = {name: chunks for name, chunks in self.columns.items() if name in ("y", "weight")}
-        return replace(self, columns=kept, is_target=True)
-
-    def without_target(self) -> _ArrayChunks:
-        """Read without the target."""
-        return replace(self, columns={name: chunks for name, chunks in self.columns.items() if name != "y"})
-
-    def coded(self, classes: Array) -> _ArrayChunks:
-        """Read with labels as codes."""
-        return replace(self, classes=classes)
+    def reading(self, target: Target, classes: Array | None) -> _ArrayChunks:
+        """The same chunks with their target read in another way."""
+        if "y" not in self.columns and target is Target.RAW:
+            raise ValueError("The Dask array has no target. Use from_dask(X, target=y).")
+        return replace(self, view=self.view.reading(target, classes))
 
 
 def _chunks(values: Any, X: Any, name: str) -> list[Any]:
@@ -295,10 +258,8 @@ def _chunks(values: Any, X: Any, name: str) -> list[Any]:
     return list(values.to_delayed())
 
 
-def _target_block(X: Any, classes: Array | None, y: Any = None, weight: Any = None) -> Block:
+def _target_block(X: Any, classes: Array | None, y: Any, weight: Any = None) -> Block:
     """The labels as a table of one column."""
-    if y is None:
-        raise ValueError("The Dask array has no target. Use from_dask(X, target=y).")
     values = np.asarray(y)
     column = pa.array(values.tolist() if values.dtype.kind == "O" else values)
     return Block(pa.table([column], names=["y"]), None, _numbers(weight, "weight", len(values)))
