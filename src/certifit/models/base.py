@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
-from certifit.certificates.least_squares import certify, infer
+from certifit.certificates.inference import Inference
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.gate import fit_source, refuse_nonfinite
@@ -20,24 +22,25 @@ from certifit.data.source import Block, Memory, Source
 from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget, UserWeights
 from certifit.maps import Polynomial, TableEncoder
 from certifit.models.estimator import fitted_basis
-from certifit.models.inference import InferenceMethods
+from certifit.models.inference import InferenceMethods, WeightsT
+from certifit.models.task import TaskT
 from certifit.runtime import core, n_threads
-from certifit.solvers.direct import solve
 from certifit.solvers.dual_fold_path import dual_fold_path, dual_leave_one_out
 from certifit.solvers.fold_path import FoldPath, fold_path, fold_states
 from certifit.solvers.leave_one_out import LeftOut, LeftOutFits, leave_one_out, left_out_fits
 from certifit.solvers.run import Run
 from certifit.statistics.moments import ColumnMoments
-from certifit.tasks.dual_least_squares import has_fewer_rows, least_squares_task
+from certifit.tasks.dual_least_squares import has_fewer_rows
 from certifit.tasks.fold_equations import FoldEquations, Gaps
-from certifit.tasks.normal_equations import Weights
 
 
-class LinearRegressor(InferenceMethods):
+class LinearRegressor(InferenceMethods[TaskT, WeightsT]):
     """A linear model y = b + x'w fitted by least squares, with or without a penalty."""
 
     fit_intercept: bool
     tol: float
+    null_space_: Array | None
+    null_intercept_: Array
 
     def fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
         """Fit to rows X and target y (arrays, sparse matrices, data frames), or to a scan that carries its target.
@@ -55,8 +58,7 @@ class LinearRegressor(InferenceMethods):
 
     def certify(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Certificate:
         """The certificate of this model recomputed on data; no solver takes part."""
-        certificate: Certificate = self._certify(X, y, sample_weight=sample_weight)
-        return certificate
+        return self._certify(X, y, sample_weight=sample_weight)
 
     def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
         """The systems of all training sets from one pass a round; None where sums over rows do not determine them.
@@ -205,7 +207,7 @@ class LinearRegressor(InferenceMethods):
         strength: float | None = model._penalty_strength()
         return strength
 
-    def solutions(self, v: Any) -> tuple[Array, float]:
+    def solutions(self, v: ArrayLike) -> tuple[Array, float]:
         """All minimisers: coef_ + null_space_ v with the intercept that goes with them, for any v."""
         check_is_fitted(self)
         if self.null_space_ is None:
@@ -222,18 +224,12 @@ class LinearRegressor(InferenceMethods):
             raise ValueError("monomials() needs basis=Polynomial(degree).")
         return self.basis_.monomials(self.coef_, self.intercept_)
 
-    def _task(self, source: Source, is_fitted: bool = False) -> Any:
+    def _task(self, source: Source, is_fitted: bool = False) -> TaskT:
         return self._task_at(source, self.alpha_ if is_fitted else self._penalty_strength())
 
-    def _task_at(self, source: Source, alpha: float | None) -> Any:
+    @abstractmethod
+    def _task_at(self, source: Source, alpha: float | None) -> TaskT:
         """What is minimised on mapped rows; alpha None is 1 / sum of weights."""
-        return least_squares_task(source, alpha, bool(self.fit_intercept), self._is_standardised())
-
-    def _solve(self, task: Any) -> Run[Any]:
-        return solve(task)
-
-    def _certified(self, task: Any, state: Weights) -> Certificate:
-        return certify(task, state, float(self.tol))
 
     def scores(self, block: Block) -> Array:
         """b + x'w for the rows of a block of the source that the model was fitted to."""
@@ -245,20 +241,14 @@ class LinearRegressor(InferenceMethods):
             refuse_nonfinite(Memory(columns.X, None, names=self.column_names_))
         return scores
 
-    def _keep(self, task: Any, run: Run[Any]) -> None:
-        self.coef_, self.intercept_ = run.state.coef, run.state.intercept
-        self.alpha_ = task.alpha
-        self.null_space_, self.null_intercept_ = task.null_space()
-        self.history_, self.data_ = run.history, task.facts()
-
-    def _prove(self, task: Any, run: Any) -> None:
+    def _prove(self, task: TaskT, run: Run[WeightsT]) -> None:
         super()._prove(task, run)
         self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
         self.inference_ = self._inferred(task)
 
-    def _inferred(self, task: Any) -> Any:
+    def _inferred(self, task: TaskT) -> Inference | None:
         """What standard errors come from; None where there are none."""
-        return infer(task, self._state())
+        return None
 
     def _penalty_strength(self) -> float | None:
         raise NotImplementedError

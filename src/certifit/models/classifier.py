@@ -25,12 +25,13 @@ from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows,
 from certifit.data.view import Target
 from certifit.models.class_folds import FoldModels, log_posterior
 from certifit.models.estimator import Estimator, joined, name_of_target
+from certifit.models.task import StateT, TaskT
 from certifit.runtime import one_blas_thread
 
 PIECE = 1 << 16  # rows whose scores are made at a time
 
 
-class ScoredClassifier(ClassifierMixin, Estimator):
+class ScoredClassifier(ClassifierMixin, Estimator[TaskT, StateT]):
     """A model that gives every class a score, for rows x as its maps make them, and predicts the largest.
 
     A model writes `fit`, `mapped_scores` and what every estimator writes.
@@ -62,8 +63,7 @@ class ScoredClassifier(ClassifierMixin, Estimator):
 
     def certify(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Certificate:
         """The certificate of this model recomputed on data; no solver takes part."""
-        certificate: Certificate = self._certify(X, y, sample_weight=sample_weight)
-        return certificate
+        return self._certify(X, y, sample_weight=sample_weight)
 
     def fit_codes(self, source: Source, classes: Array) -> Self:
         """Fit to checked rows whose y are places among the classes."""
@@ -148,7 +148,7 @@ class ScoredClassifier(ClassifierMixin, Estimator):
         return np.array([weight @ is_right, weight.sum()])
 
 
-class Classifier(ScoredClassifier):
+class Classifier(ScoredClassifier[TaskT, StateT]):
     """A model of p(k | x) = exp(score_k) / sum_j exp(score_j).
 
     A model writes `_log_scores` and what every estimator writes. One that has its folds cheaper than by refits writes

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from certifit.certificates.certificate import Certificate
 from certifit.certificates.components import ComponentsCertificate, certify
 from certifit.data.columns import Array, Columns
 from certifit.data.gate import refuse_nonfinite
@@ -31,7 +32,7 @@ PIECE = 4096  # rows made dense at a time
 ROUTES = {ColumnVariance: "columns", RowVariance: "rows", ProductVariance: "products"}
 
 
-class PCA(ClassNamePrefixFeaturesOutMixin, Transformer):
+class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]):
     """Principal component analysis: the orthonormal directions along which the rows vary most.
 
     maximise over V'V = I:   trace V'AV,   A = sum_i weight_i z_i z_i' / sum_i weight_i,   z = (x - mean) / scale
@@ -90,9 +91,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer):
     array([ 1.414214, -1.414214,  0.      ,  0.      ])
     """
 
+    certificate_: ComponentsCertificate
+
     def __init__(
         self,
-        n_components: Any = None,
+        n_components: float | str | None = None,
         *,
         center: bool = True,
         standardize: bool = False,
@@ -153,10 +156,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer):
         distances: Array = joined(self._each(X, self._distances), np.zeros(0))
         return distances
 
-    def certify(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> ComponentsCertificate:
+    def certify(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Certificate:
         """The certificate of this model recomputed on data; no solver takes part."""
-        certificate: ComponentsCertificate = self._certify(X, sample_weight=sample_weight)
-        return certificate
+        return self._certify(X, sample_weight=sample_weight)
 
     @property
     def _n_features_out(self) -> int:
@@ -171,7 +173,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer):
             task.refine_for(_smallest(task))  # as the fit did to tell them from 0
         return task
 
-    def _solve(self, task: VarianceTask) -> Run[Any]:
+    def _solve(self, task: VarianceTask) -> Run[Directions]:
         max_iter, seed = int(self.max_iter), int(self.random_state)
         return solve(task, self._wanted(task.source), tolerance=float(self.tol), max_iter=max_iter, seed=seed)
 
@@ -181,7 +183,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer):
     def _certified(self, task: VarianceTask, state: Directions) -> ComponentsCertificate:
         return certify(task, state, float(self.tol))
 
-    def _variances(self, source: Source, wanted: Any) -> VarianceTask:
+    def _variances(self, source: Source, wanted: float | str | None) -> VarianceTask:
         arguments = (bool(self.center), bool(self.standardize), float(self.ddof))
         d = source.n_features
         if self.solver == "randomized":
@@ -194,7 +196,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer):
             raise ValueError(f"n_components='mle' needs as many rows as columns. X has {n_rows} rows, {d} columns.")
         return RowVariance(source, *arguments) if few else ColumnVariance(source, *arguments)
 
-    def _wanted(self, source: Source) -> Any:
+    def _wanted(self, source: Source) -> float | str | None:
         wanted = self.n_components
         if not isinstance(wanted, Integral):
             return wanted if wanted is None or isinstance(wanted, str) else float(wanted)
@@ -204,16 +206,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer):
             )
         return int(wanted)
 
-    def _keep(self, task: VarianceTask, run: Run[Any]) -> None:
+    def _keep(self, task: VarianceTask, run: Run[Directions]) -> None:
         state = run.state
         self.components_, self.explained_variance_ = state.components, state.variances
         self.mean_, self.scale_ = state.mean, state.scale
         self.spectrum_ = _spectrum(task, state.variances)
         self.total_variance_ = task.total * task.factor
         self.route_ = ROUTES[type(task)]
-        self.data_, self.history_ = {"n_rows": task.n_rows, "sum_weight": task.sum_weight}, run.history
+        self.history_ = run.history
 
-    def _prove(self, task: VarianceTask, run: Any) -> None:
+    def _prove(self, task: VarianceTask, run: Run[Directions]) -> None:
         super()._prove(task, run)
         self.derive()
 

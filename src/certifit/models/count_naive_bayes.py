@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.likelihood import certify_counts
-from certifit.data.cells import Cells
+from certifit.data.cells import ByLabel, Cells
 from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.privacy import cell
@@ -26,7 +26,7 @@ from certifit.statistics.cell_sums import CellCounts, cell_counts
 from certifit.tasks.counts import BernoulliTask, CountState, CountTask, MultinomialTask, log_not
 
 
-class CountNB(NaiveBayes):
+class CountNB(NaiveBayes[CountTask, CountState, CellCounts]):
     """Naive Bayes over counts, smoothed by alpha."""
 
     alpha: float
@@ -37,6 +37,13 @@ class CountNB(NaiveBayes):
     def candidates(self, source: Source) -> list[dict[str, Any]]:
         """Smoothings from next to none to strong."""
         return [{"alpha": float(10.0**power)} for power in np.arange(-3.0, 2.01, 0.5)]
+
+    def _added(self, source: Source, sums: CellCounts | None) -> CellCounts:
+        counts = self.statistic(source, ByLabel(len(self.classes_)))
+        return counts if sums is None else sums + counts
+
+    def _sums_of(self, task: CountTask) -> CellCounts:
+        return task.counts
 
     def _task_of(self, statistic: CellCounts, source: Source) -> CountTask:
         priors = checked_priors("class_prior", self.class_prior, self.classes_)
@@ -64,7 +71,7 @@ class CountNB(NaiveBayes):
     def _state(self) -> CountState:
         return CountState(self.class_log_prior_, self.feature_log_prob_)
 
-    def _certified(self, task: Any, state: CountState) -> Certificate:
+    def _certified(self, task: CountTask, state: CountState) -> Certificate:
         return certify_counts(task, state, float(self.tol))
 
     def __sklearn_tags__(self) -> Tags:

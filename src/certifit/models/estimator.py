@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Self
+from typing import Any, Generic, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
@@ -36,9 +36,10 @@ from certifit.data.gate import (
 from certifit.data.source import Block, RowError, Source
 from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget, UserWeights
 from certifit.data.view import Target
-from certifit.maps import Basis, Functions, Polynomial, TableEncoder
+from certifit.maps import Basis, Polynomial, TableEncoder
 from certifit.models.adapter import learner_of
 from certifit.models.objectives import Told
+from certifit.models.task import StateT, TaskT
 from certifit.runtime import one_blas_thread
 from certifit.solvers.run import Run
 from certifit.statistics.gram import ColumnRange
@@ -46,7 +47,7 @@ from certifit.statistics.gram import ColumnRange
 FRAMES_TO_USER = 6  # from a warning of `_settle` up to the line that called fit
 
 
-class Estimator(BaseEstimator, ABC):
+class Estimator(BaseEstimator, ABC, Generic[TaskT, StateT]):
     """A model with an encoder and a basis, and their fitted copies encoder_ and basis_.
 
     A model writes `_gate` and `_gate_again` (how rows are checked), `_task`, `_solve`, `_keep`, `_state` and
@@ -57,7 +58,7 @@ class Estimator(BaseEstimator, ABC):
     encoder: TableEncoder | None
     encoder_: TableEncoder | None
     basis_: Basis | None
-    certificate_: Any
+    certificate_: Certificate
     column_names_: list[str]
     data_: dict[str, float]
 
@@ -87,31 +88,32 @@ class Estimator(BaseEstimator, ABC):
         self.column_names_ = list(mapped.names)
         self._settle(self._task(mapped))
 
-    def _settle(self, task: Any) -> None:
+    def _settle(self, task: TaskT) -> None:
         """Solve a task, keep what was found, and prove what is kept."""
         run = self._solve(task)
+        self.data_ = task.facts()
         self._keep(task, run)
         self._prove(task, run)
         for sentence in self._warnings(task, run):
             warnings.warn(sentence, ConvergenceWarning, stacklevel=FRAMES_TO_USER)
 
-    def _prove(self, task: Any, run: Run[Any]) -> None:
+    def _prove(self, task: TaskT, run: Run[StateT]) -> None:
         """The certificate of what is kept, and what follows from both."""
         self.certificate_ = self._certified(task, self._state())
 
-    def _warnings(self, task: Any, run: Run[Any]) -> list[str]:
+    def _warnings(self, task: TaskT, run: Run[StateT]) -> list[str]:
         """What the user has to know at once."""
         if self.certificate_.holds:
             return []
         return [f"{self.certificate_.sentences()[0]} {run.reason}".rstrip()]
 
     @one_blas_thread
-    def _certify(self, X: UserRows, y: UserTarget = None, **roles: UserWeights) -> Any:
+    def _certify(self, X: UserRows, y: UserTarget = None, **roles: UserWeights) -> Certificate:
         """The certificate of this model on rows; no solver takes part."""
         check_is_fitted(self)
         return self._certified(self._task_on(X, y, **roles), self._state())
 
-    def _task_on(self, X: UserRows, y: UserTarget = None, **roles: UserWeights) -> Any:
+    def _task_on(self, X: UserRows, y: UserTarget = None, **roles: UserWeights) -> TaskT:
         """The task of rows, seen through the fitted maps."""
         return self._task(self._mapped(self._weighted(self._gate_again(X, y, **roles))), is_fitted=True)
 
@@ -150,23 +152,23 @@ class Estimator(BaseEstimator, ABC):
         """Checked rows with a target, of the form of those of the fit."""
 
     @abstractmethod
-    def _task(self, source: Source, is_fitted: bool = False) -> Any:
+    def _task(self, source: Source, is_fitted: bool = False) -> TaskT:
         """What is optimised on mapped rows. is_fitted: with the parameters that the fit settled, not those asked."""
 
     @abstractmethod
-    def _solve(self, task: Any) -> Run[Any]:
+    def _solve(self, task: TaskT) -> Run[StateT]:
         """The optimum of a task."""
 
     @abstractmethod
-    def _keep(self, task: Any, run: Any) -> None:
+    def _keep(self, task: TaskT, run: Run[StateT]) -> None:
         """Set the attributes of a solution."""
 
     @abstractmethod
-    def _state(self) -> Any:
+    def _state(self) -> StateT:
         """The solution that the attributes hold."""
 
     @abstractmethod
-    def _certified(self, task: Any, state: Any) -> Certificate:
+    def _certified(self, task: TaskT, state: StateT) -> Certificate:
         """The proof of a solution."""
 
     # Rows of a prediction
@@ -218,7 +220,7 @@ class Estimator(BaseEstimator, ABC):
             probe.encoder = self.encoder_  # a frame is then read as the table that the model was fitted to
         return probe
 
-    def _fitted_encoder(self, source: Source) -> Any:
+    def _fitted_encoder(self, source: Source) -> TableEncoder:
         encoder = TableEncoder() if self.encoder is None else clone(self.encoder)
         return encoder.fit_source(source)
 
@@ -226,7 +228,7 @@ class Estimator(BaseEstimator, ABC):
         """Refuse values that are not legal, alone (by the table of models) or together."""
         for name, param in learner_of(self).params.items():
             param.check(name, getattr(self, name))
-        if self.basis is not None and not isinstance(self.basis, Polynomial | Functions):
+        if self.basis is not None and not isinstance(self.basis, Basis):
             raise TypeError(f"basis must be None, Polynomial(degree) or Functions([...]). Got {self.basis!r}.")
         if self.encoder is not None and not isinstance(self.encoder, TableEncoder):
             raise TypeError(f"encoder must be None or TableEncoder(...). Got {self.encoder!r}.")
@@ -237,7 +239,7 @@ class Estimator(BaseEstimator, ABC):
         return tags
 
 
-class Regressor(RegressorMixin, Estimator):
+class Regressor(RegressorMixin, Estimator[TaskT, StateT]):
     """A model of a number per row. It writes `scores`: what it predicts for the rows of a block."""
 
     target_name_: str
@@ -259,7 +261,7 @@ class Regressor(RegressorMixin, Estimator):
         """Predictions of the rows of a block of the source that the model was fitted to."""
 
 
-class Transformer(TransformerMixin, Estimator):
+class Transformer(TransformerMixin, Estimator[TaskT, StateT]):
     """A model that gives every row new columns, without a target."""
 
     def _gate(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> Source:
@@ -276,7 +278,7 @@ def name_of_target(X: UserRows, y: UserTarget) -> str:
     return X.target if isinstance(X, Source) else str(getattr(y, "name", None) or "y")
 
 
-def joined(parts: Iterable[Array], empty: Array, out: OutPath = None, **columns: Any) -> Any:
+def joined(parts: Iterable[Array], empty: Array, out: OutPath = None, **columns: Any) -> Predictions:
     """The parts as one array, or written to a file part by part; then nothing is returned."""
     if out is not None:
         write_predictions(parts, out, **columns)
@@ -285,7 +287,7 @@ def joined(parts: Iterable[Array], empty: Array, out: OutPath = None, **columns:
     return np.concatenate(whole) if whole else empty
 
 
-def fitted_basis(basis: Basis | None, source: Source) -> Any:
+def fitted_basis(basis: Basis, source: Source) -> Basis:
     """A fitted copy of the basis; a polynomial needs only the range of each column, one pass."""
     basis = clone(basis)
     names = source.names if source.named else None

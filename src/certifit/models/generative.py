@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,15 +19,18 @@ from certifit.data.user_types import UserRows
 from certifit.maps import Basis, TableEncoder
 from certifit.models.generative_classifier import GenerativeClassifier, checked_priors
 from certifit.runtime import core, n_threads
-from certifit.statistics.cell_sums import cell_moments
+from certifit.statistics.cell_sums import CellMoments, cell_moments
 from certifit.statistics.class_scatter import ClassScatter, class_grams, class_scatter
 from certifit.statistics.gram import CellGrams
-from certifit.tasks.gaussian_classes import DiagonalCovariance, FullCovariance, GaussianState, Shrinkage
+from certifit.tasks.gaussian_classes import DiagonalCovariance, FullCovariance, GaussianState, GaussianTask, Shrinkage
 
 FAR = 1e3  # standard deviations from the mean of all: linear scores of classes beyond cancel ten digits and more
 
 
-class GaussianDiscriminant(GenerativeClassifier):
+Moments: TypeAlias = CellMoments | ClassScatter
+
+
+class GaussianDiscriminant(GenerativeClassifier[GaussianTask, GaussianState, Moments]):
     """Classes that are Gaussian: p(x, k) = prior_k N(x; mean_k, covariance_k).
 
     maximise over priors, means, covariances:   sum_i weight_i log p(x_i, y_i)
@@ -104,7 +107,7 @@ class GaussianDiscriminant(GenerativeClassifier):
         scores = self._whole(X, self.scores)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def statistic(self, source: Source, cells: Cells) -> Any:
+    def statistic(self, source: Source, cells: Cells) -> Moments:
         """Sums of the mapped rows by cell; variances need no products of columns."""
         return COVARIANCES[self.covariance].statistic(source, cells)
 
@@ -127,13 +130,13 @@ class GaussianDiscriminant(GenerativeClassifier):
         """Shrinkages from none to all."""
         return [{"shrinkage": s} for s in (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)]
 
-    def _task_of(self, statistic: Any, source: Source) -> Any:
+    def _task_of(self, statistic: Moments, source: Source) -> GaussianTask:
         priors = checked_priors("priors", self.priors, self.classes_)
         shrinkage = Shrinkage(float(self.shrinkage), bool(self.standardize))
         others = (shrinkage, priors, list(source.names), self.classes_, self.singular == "warn")
         return COVARIANCES[self.covariance].task(statistic, *others)
 
-    def _store(self, task: Any, state: GaussianState) -> None:
+    def _store(self, task: GaussianTask, state: GaussianState) -> None:
         self.class_count_ = task.moments.weights
         self.priors_, self.means_, self.covariance_ = state.priors, state.means, state.covariance
         self.roots_, self.redundant_ = state.roots, state.redundant
@@ -145,7 +148,7 @@ class GaussianDiscriminant(GenerativeClassifier):
     def _state(self) -> GaussianState:
         return GaussianState(self.priors_, self.means_, self.covariance_, self.roots_, self.redundant_)
 
-    def _certified(self, task: Any, state: GaussianState) -> LikelihoodCertificate:
+    def _certified(self, task: GaussianTask, state: GaussianState) -> LikelihoodCertificate:
         certificate = certify_gaussian(task, state, float(self.tol))
         if not COVARIANCES[self.covariance].is_linear or state.has_boundary(self.coef_, self.intercept_):
             return certificate
@@ -198,8 +201,8 @@ class Covariance:
     has_products: its sums are products of columns. is_linear: boundaries are linear.
     """
 
-    statistic: Callable[[Source, Cells], Any]
-    task: Callable[..., Any]
+    statistic: Callable[[Source, Cells], Moments]
+    task: Callable[..., GaussianTask]
     has_products: bool = True
     is_linear: bool = False
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,10 +21,15 @@ from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.models.class_folds import FoldModels, fold_models
 from certifit.models.class_refits import refitted_models
 from certifit.models.classifier import Classifier, codes_of
+from certifit.models.task import StateT
 from certifit.solvers.run import Run
+from certifit.tasks.closed_form import ClosedForm
+
+ClosedT = TypeVar("ClosedT", bound=ClosedForm[Any])
+SumsT = TypeVar("SumsT")
 
 
-class GenerativeClassifier(Classifier):
+class GenerativeClassifier(Classifier[ClosedT, StateT], Generic[ClosedT, StateT, SumsT]):
     """A model of p(x, k) whose parameters are a closed form of sums by class."""
 
     tol: float
@@ -67,8 +72,8 @@ class GenerativeClassifier(Classifier):
 
     def fold_parts(self, source: Source, cells: Cells) -> Callable[[Array], Any]:
         """The statistic of unions of cells, as a function of how often each union (row) holds each cell."""
-        combined: Callable[[Array], Any] = self.statistic(source, cells).combined
-        return combined
+        sums: Any = self.statistic(source, cells)
+        return cast(Callable[[Array], Any], sums.combined)
 
     def sums_key(self) -> Any:
         """What the sums depend on: models of equal keys share them."""
@@ -79,39 +84,38 @@ class GenerativeClassifier(Classifier):
         return 24 * n_cells * n_columns
 
     @abstractmethod
-    def statistic(self, source: Source, cells: Cells) -> Any:
+    def statistic(self, source: Source, cells: Cells) -> SumsT:
         """Sums of the mapped rows by cell."""
 
-    def solve(self, statistic: Any, source: Source) -> None:
+    def solve(self, statistic: SumsT, source: Source) -> None:
         """Store the closed form of a statistic of the classes, without a certificate."""
         task = self._task_from(statistic, source)
         self._store(task, task.solve())
 
-    def _task(self, source: Source, is_fitted: bool = False) -> Any:
+    def _task(self, source: Source, is_fitted: bool = False) -> ClosedT:
         return self._task_from(self.statistic(source, ByLabel(len(self.classes_))), source, source)
 
-    def _task_from(self, statistic: Any, source: Source, rows: Source | None = None) -> Any:
+    def _task_from(self, statistic: SumsT, source: Source, rows: Source | None = None) -> ClosedT:
         """The task of a statistic of the classes. rows: what it was summed from, where that is at hand."""
         task = self._task_of(statistic, source)
-        task.sums, task.rows, task.cells = statistic, rows, ByLabel(len(self.classes_))
+        task.rows, task.cells = rows, ByLabel(len(self.classes_))
         return task
 
-    def _solve(self, task: Any) -> Run[Any]:
+    def _solve(self, task: ClosedT) -> Run[StateT]:
         return Run(task.solve())
 
-    def _keep(self, task: Any, run: Run[Any]) -> None:
+    def _keep(self, task: ClosedT, run: Run[StateT]) -> None:
         self._store(task, run.state)
-        self.data_ = {"n_rows": int(task.sums.n_rows.sum()), "sum_weight": float(self.class_count_.sum())}
 
-    def _warnings(self, task: Any, run: Any) -> list[str]:
+    def _warnings(self, task: ClosedT, run: Run[StateT]) -> list[str]:
         return [task.mended] * bool(task.mended) + super()._warnings(task, run)
 
     @abstractmethod
-    def _task_of(self, statistic: Any, source: Source) -> Any:
+    def _task_of(self, statistic: SumsT, source: Source) -> ClosedT:
         """What has a closed form."""
 
     @abstractmethod
-    def _store(self, task: Any, state: Any) -> None:
+    def _store(self, task: ClosedT, state: StateT) -> None:
         """Set the attributes of a state."""
 
     @abstractmethod
@@ -124,14 +128,14 @@ class GenerativeClassifier(Classifier):
     def _joint(self, block: Block) -> Array:
         return self._finite(block, self._log_joint)
 
-    def _row_likelihoods(self, block: Block) -> Any:
+    def _row_likelihoods(self, block: Block) -> np.float64:
         joint, codes = self._joint(block), codes_of(block)
         own = joint[np.arange(len(joint)), codes.clip(min=0)]
         weight = np.ones(len(own)) if block.weight is None else block.weight
         return np.float64(weight[codes >= 0] @ own[codes >= 0])
 
 
-def checked_priors(name: str, priors: ArrayLike | None, classes: Sequence[Any] | Array) -> Array | None:
+def checked_priors(name: str, priors: ArrayLike | None, classes: Array) -> Array | None:
     """One number >= 0 a class, of sum 1; None stays None."""
     if priors is None:
         return None

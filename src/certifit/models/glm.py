@@ -25,6 +25,7 @@ from certifit.losses.scores import GammaLog, PoissonLog, ScoreLoss
 from certifit.losses.user import Loss
 from certifit.maps import Basis, TableEncoder
 from certifit.models.estimator import Regressor
+from certifit.models.glm_inference import ScoreState, ScoreTask
 from certifit.models.mean_folds import MeanFoldMethods
 from certifit.models.objectives import Told
 from certifit.models.penalties import Bounds, PenaltyFactors
@@ -39,7 +40,7 @@ from certifit.statistics.targets import target_sums
 from certifit.tasks.generalised import GeneralisedLinear
 
 
-class GeneralisedRegressor(MeanFoldMethods, ScoreModel, Regressor):
+class GeneralisedRegressor(MeanFoldMethods, ScoreModel, Regressor[ScoreTask, ScoreState]):
     """E y = mean(z), z = offset + b + x'w."""
 
     def fit(
@@ -89,8 +90,7 @@ class GeneralisedRegressor(MeanFoldMethods, ScoreModel, Regressor):
     ) -> Certificate:
         """The certificate of this model recomputed on data; no solver takes part."""
         roles = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
-        certificate: Certificate = self._certify(X, y, **roles)
-        return certificate
+        return self._certify(X, y, **roles)
 
     @one_blas_thread
     def score(
@@ -140,8 +140,8 @@ class GeneralisedRegressor(MeanFoldMethods, ScoreModel, Regressor):
         """
         model = clone(self)
         source = model._gate(X, y, sample_weight=sample_weight, offset=offset, exposure=exposure)
-        found: ElasticPath = model._score_path(source, alphas, n_alphas)
-        return found
+        path: ElasticPath = model._score_path(source, alphas, n_alphas)
+        return path
 
     def scores(self, block: Block) -> Array:
         """E y of the rows of a block of the source that the model was fitted to."""

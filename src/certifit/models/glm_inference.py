@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -24,6 +24,7 @@ from certifit.data.gate import predict_rows, predict_source
 from certifit.data.source import Block, Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.families.response import Response
+from certifit.losses.scores import ScoreLoss
 from certifit.models.estimator import Estimator
 from certifit.models.inference import (
     NEEDS_ROWS,
@@ -40,12 +41,17 @@ from certifit.solvers.generalised import solve
 from certifit.tasks.elastic import Strengths
 from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
+from certifit.tasks.softmax import SoftmaxRegression, SoftmaxWeights
 
 Covariance = Literal["nonrobust", "HC0", "HC1"]
 SAME_ROWS = 1e-6  # relative: beyond it the coefficients are not the best ones for the rows
 
 
-class GlmInferenceMethods(Estimator):
+ScoreTask: TypeAlias = GeneralisedLinear | SoftmaxRegression
+ScoreState: TypeAlias = Weights | SoftmaxWeights
+
+
+class GlmInferenceMethods(Estimator[ScoreTask, ScoreState]):
     """Methods of a generalised linear model that explain its fit."""
 
     fit_intercept: bool
@@ -191,6 +197,7 @@ class GlmInferenceMethods(Estimator):
             raise ValueError(f"No summary: {self._why_no_inference()}")
         roles = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
         task, state = self._task_on(X, y, **roles), self._weights()
+        assert isinstance(task, GeneralisedLinear)  # softmax has no family
         refuse_other_facts(task.facts(), self.data_)
         certificate = certify(task, state, self.certificate_.tolerance)
         if not certificate.value <= max(SAME_ROWS, 2 * self.certificate_.value):
@@ -265,7 +272,7 @@ class GlmInferenceMethods(Estimator):
     def _weights(self) -> Weights:
         raise NotImplementedError
 
-    def _loss(self) -> Any:
+    def _loss(self) -> ScoreLoss:
         raise NotImplementedError
 
     def _row_scores(self, block: Block) -> Array:
@@ -299,11 +306,11 @@ def _without(task: GeneralisedLinear) -> GeneralisedLinear:
 
 def _named(
     y: UserTarget, sample_weight: UserWeights, offset: UserWeights, exposure: UserWeights
-) -> list[tuple[str, Any]]:
+) -> list[tuple[str, UserTarget]]:
     return [("y", y), ("sample_weight", sample_weight), ("offset", offset), ("exposure", exposure)]
 
 
-def _check_dispersion(given: Any) -> None:
+def _check_dispersion(given: object) -> None:
     if given is None or (isinstance(given, str) and given in ("pearson", "deviance")):
         return
     if isinstance(given, Real) and not isinstance(given, bool) and 0 < float(given) < np.inf:

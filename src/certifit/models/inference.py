@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -24,16 +24,18 @@ from certifit.data.source import Block, Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.models.estimator import Regressor
 from certifit.models.parameters import check_choice
+from certifit.models.task import TaskT
 from certifit.runtime import one_blas_thread
 from certifit.solvers.direct import solve
 from certifit.tasks.least_squares import LeastSquares
 from certifit.tasks.normal_equations import Weights
 
 SAME_ROWS = 1e-6  # relative: beyond it sums over rows are not those of the fit in another order
+WeightsT = TypeVar("WeightsT", bound=Weights)
 Redundant = Literal["mark", "drop", "refuse"]
 
 
-class InferenceMethods(Regressor):
+class InferenceMethods(Regressor[TaskT, WeightsT]):
     """Methods of a linear model that explain its fit."""
 
     fit_intercept: bool
@@ -210,9 +212,11 @@ class InferenceMethods(Regressor):
         is_variance, may_drop = weights == "variance", redundant != "refuse" and bool(self.certificate_.dependent)
         if self.inference_ is None and not ((is_variance or may_drop) and self._is_determined()):
             raise ValueError(f"No {what}: {self._why_no_inference()}")
-        task, state = self._task_on(X, y, sample_weight=sample_weight), self._state()
-        if not isinstance(task, LeastSquares):
+        state: Weights = self._state()
+        task_on_rows = self._task_on(X, y, sample_weight=sample_weight)
+        if not isinstance(task_on_rows, LeastSquares):
             raise ValueError(f"No {what}: {self._why_no_inference()}")
+        task: LeastSquares = task_on_rows
         self._refuse_other_rows(task)
         dropped: tuple[Dropped, ...] = ()
         undetermined: tuple[int, ...] = ()
@@ -244,9 +248,6 @@ class InferenceMethods(Regressor):
                 "These rows are not those of the fit: the coefficients are not the best ones for them (relative excess "
                 f"{excess:.1e}). Pass the rows, target and weights that were given to fit."
             )
-
-    def _state(self) -> Weights:
-        return Weights(self.coef_, self.intercept_)
 
     def _is_determined(self) -> bool:
         """Whether inference on these rows is that of least squares."""

@@ -2,16 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from certifit.certificates.certificate import Certificate
+from certifit.certificates.inference import Inference
+from certifit.certificates.least_squares import certify, infer
 from certifit.data.columns import Array
+from certifit.data.source import Source
 from certifit.maps import Basis, TableEncoder
 from certifit.models.base import LinearRegressor
+from certifit.solvers.direct import solve
+from certifit.solvers.run import Run
+from certifit.tasks.dual_least_squares import DualLeastSquares, least_squares_task
+from certifit.tasks.least_squares import LeastSquares
+from certifit.tasks.normal_equations import Weights
+
+LeastSquaresTask: TypeAlias = LeastSquares | DualLeastSquares
 
 
-class LinearRegression(LinearRegressor):
+class LeastSquaresRegressor(LinearRegressor[LeastSquaresTask, Weights]):
+    """Least squares with or without a ridge penalty: one linear system."""
+
+    def _task_at(self, source: Source, alpha: float | None) -> LeastSquaresTask:
+        return least_squares_task(source, alpha, bool(self.fit_intercept), self._is_standardised())
+
+    def _solve(self, task: LeastSquaresTask) -> Run[Weights]:
+        return solve(task)
+
+    def _keep(self, task: LeastSquaresTask, run: Run[Weights]) -> None:
+        self.coef_, self.intercept_ = run.state.coef, run.state.intercept
+        self.alpha_, self.history_ = task.alpha, run.history
+        self.null_space_, self.null_intercept_ = task.null_space()
+
+    def _state(self) -> Weights:
+        return Weights(self.coef_, self.intercept_)
+
+    def _certified(self, task: LeastSquaresTask, state: Weights) -> Certificate:
+        return certify(task, state, float(self.tol))
+
+    def _inferred(self, task: LeastSquaresTask) -> Inference | None:
+        return infer(task, self._state())
+
+
+class LinearRegression(LeastSquaresRegressor):
     """Ordinary least squares.
 
     minimise over w, b:   sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)
@@ -63,7 +98,7 @@ class LinearRegression(LinearRegressor):
         return 0.0
 
 
-class Ridge(LinearRegressor):
+class Ridge(LeastSquaresRegressor):
     """Least squares with an L2 penalty.
 
     minimise over w, b:   sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)  +  alpha/2 |w|^2

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
-from certifit.certificates.generalised import ScoreCertificate, certify
+from certifit.certificates.generalised import ScoreCertificate
+from certifit.certificates.softmax import certify
 from certifit.data.cells import ByLabel, Splits
 from certifit.data.columns import Array
 from certifit.data.labels import one_type, read_labels
@@ -28,6 +29,7 @@ from certifit.models import softmax
 from certifit.models.class_folds import FoldModel, FoldModels, present
 from certifit.models.class_refits import trained_classes
 from certifit.models.classifier import Classifier, codes_of
+from certifit.models.glm_inference import ScoreState, ScoreTask
 from certifit.models.objectives import Told
 from certifit.models.parameters import check_number
 from certifit.models.penalties import Bounds, PenaltyFactors
@@ -45,13 +47,14 @@ from certifit.models.score_model import ScoreModel
 from certifit.runtime import one_blas_thread
 from certifit.solvers.coordinate import ElasticPath
 from certifit.solvers.problem import Solver
+from certifit.solvers.run import Run
 from certifit.statistics.fold_oracle import cell_targets
 from certifit.statistics.targets import target_sums
 from certifit.tasks.normal_equations import Weights
-from certifit.tasks.softmax import SoftmaxWeights
+from certifit.tasks.softmax import SoftmaxRegression, SoftmaxWeights
 
 
-class LogisticRegression(ScoreModel, Classifier):
+class LogisticRegression(ScoreModel, Classifier[ScoreTask, ScoreState]):
     """p(second class | x) = 1 / (1 + e^-z), z = offset + b + x'w; for more classes softmax.
 
     minimise over w, b:   sum_i weight_i [ log(1 + e^z_i) - y_i z_i ] / sum_i weight_i
@@ -93,7 +96,7 @@ class LogisticRegression(ScoreModel, Classifier):
         penalty_factors: PenaltyFactors = None,
         bounds: Bounds = None,
         standardize: bool = False,
-        class_weight: Any = None,
+        class_weight: Mapping[Hashable, float] | Literal["balanced"] | None = None,
         solver: Solver | str = "auto",
         basis: Basis | None = None,
         encoder: TableEncoder | None = None,
@@ -165,8 +168,7 @@ class LogisticRegression(ScoreModel, Classifier):
         self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None, offset: UserWeights = None
     ) -> Certificate:
         """The certificate of this model recomputed on data; no solver takes part."""
-        certificate: Certificate = self._certify(X, y, sample_weight=sample_weight, offset=offset)
-        return certificate
+        return self._certify(X, y, sample_weight=sample_weight, offset=offset)
 
     def score(
         self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None, offset: UserWeights = None
@@ -198,8 +200,8 @@ class LogisticRegression(ScoreModel, Classifier):
         if len(model.classes_) != 2:
             raise ValueError(f"A path needs two classes. Got {len(model.classes_)}.")
         model.class_weight_ = model._class_weights(source)
-        found: ElasticPath = model._score_path(model._weighted(source), alphas, n_alphas)
-        return found
+        path: ElasticPath = model._score_path(model._weighted(source), alphas, n_alphas)
+        return path
 
     def _begin(self, source: Source) -> None:
         if len(self.classes_) < 2:
@@ -223,7 +225,7 @@ class LogisticRegression(ScoreModel, Classifier):
         learn(self, source)
         self._keep_weights(Weights(self.coef_, self.intercept_))
 
-    def relative_to(self, label: Any) -> tuple[Array, Array]:
+    def relative_to(self, label: Hashable) -> tuple[Array, Array]:
         """Weights and intercepts that predict the same with 0 for one class: logarithms of odds against it.
 
         Adding one vector to the weights of all classes changes no prediction, so k classes have k - 1 rows of weights.
@@ -332,42 +334,42 @@ class LogisticRegression(ScoreModel, Classifier):
             return "standard errors are given for two classes only. Fit two of the classes at a time."
         return super()._why_no_inference()
 
-    def _task(self, source: Source, is_fitted: bool = False) -> Any:
+    def _task(self, source: Source, is_fitted: bool = False) -> ScoreTask:
         if len(self.classes_) == 2:
             return super()._task(source, is_fitted)
         return softmax.softmax_task(self, source, self.alpha_ if is_fitted else self.alpha)
 
-    def _solve(self, task: Any) -> Any:
-        if len(self.classes_) == 2:
+    def _solve(self, task: ScoreTask) -> Run[ScoreState]:
+        if not isinstance(task, SoftmaxRegression):
             return super()._solve(task)
         stop = (self._tolerance(), int(self.max_iter), float(self.step_tol))
         return softmax.solve_softmax(task, self.solver, *stop)
 
-    def _keep(self, task: Any, run: Any) -> None:
-        if len(self.classes_) == 2:
+    def _keep(self, task: ScoreTask, run: Run[ScoreState]) -> None:
+        if not isinstance(task, SoftmaxRegression):
             super()._keep(task, run)
             return
         self.coef_, self.intercept_ = run.state.coef, run.state.intercept
-        self.alpha_, self.data_, self.history_ = float(task.alpha), softmax.facts(task), run.history
+        self.alpha_, self.history_ = float(task.alpha), run.history
 
     def _keep_weights(self, state: Weights) -> None:
         self.coef_, self.intercept_ = state.coef[None, :], np.array([state.intercept])
 
-    def _prove(self, task: Any, run: Any) -> None:
-        if len(self.classes_) == 2:
+    def _prove(self, task: ScoreTask, run: Run[ScoreState]) -> None:
+        if not isinstance(task, SoftmaxRegression):
             super()._prove(task, run)
             return
         self.certificate_ = self._certified(task, self._state())
         self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
         self.inference_ = None
 
-    def _state(self) -> Any:
+    def _state(self) -> ScoreState:
         return SoftmaxWeights(self.coef_, self.intercept_) if len(self.classes_) > 2 else self._weights()
 
-    def _certified(self, task: Any, state: Any) -> ScoreCertificate:
-        prove: Any = softmax.certify_softmax if len(self.classes_) > 2 else certify
-        found: ScoreCertificate = prove(task, state, self._tolerance())
-        return found
+    def _certified(self, task: ScoreTask, state: ScoreState) -> ScoreCertificate:
+        if isinstance(task, SoftmaxRegression) and isinstance(state, SoftmaxWeights):
+            return certify(task, state, self._tolerance())
+        return super()._certified(task, state)
 
     def _log_scores(self, columns: Block) -> Array:
         if len(self.classes_) > 2:

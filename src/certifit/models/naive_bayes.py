@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from abc import abstractmethod
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,14 +15,15 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
 from certifit.maps import Basis, TableEncoder
-from certifit.models.generative_classifier import GenerativeClassifier, checked_priors
+from certifit.models.generative_classifier import ClosedT, GenerativeClassifier, SumsT, checked_priors
+from certifit.models.task import StateT
 from certifit.runtime import core, n_threads
 from certifit.solvers.run import Run
 from certifit.statistics.cell_sums import CellMoments, cell_moments
 from certifit.tasks.gaussian_classes import DiagonalCovariance, GaussianState, Shrinkage
 
 
-class NaiveBayes(GenerativeClassifier):
+class NaiveBayes(GenerativeClassifier[ClosedT, StateT, SumsT]):
     """A classifier whose statistic adds, so that rows can come in parts."""
 
     def partial_fit(
@@ -37,17 +39,20 @@ class NaiveBayes(GenerativeClassifier):
         sums = self._sums if hasattr(self, "certificate_") else None
         self._settle(self._task_from(self._added(source, sums), source))
 
-    def _added(self, source: Source, sums: Any) -> Any:
+    @abstractmethod
+    def _added(self, source: Source, sums: SumsT | None) -> SumsT:
         """The statistic of these rows and those before."""
-        own = self.statistic(source, ByLabel(len(self.classes_)))
-        return own if sums is None else sums + own
 
-    def _keep(self, task: Any, run: Run[Any]) -> None:
+    def _keep(self, task: ClosedT, run: Run[StateT]) -> None:
         super()._keep(task, run)
-        self._sums = task.sums
+        self._sums = self._sums_of(task)
+
+    @abstractmethod
+    def _sums_of(self, task: ClosedT) -> SumsT:
+        """The statistic that a task is of."""
 
 
-class GaussianNB(NaiveBayes):
+class GaussianNB(NaiveBayes[DiagonalCovariance, GaussianState, CellMoments]):
     """Naive Bayes with Gaussian columns: p(x, k) = prior_k prod_j N(x_j; theta_kj, var_kj).
 
     maximise over priors, theta, var:   sum_i weight_i log p(x_i, y_i);  then var += epsilon
@@ -97,10 +102,13 @@ class GaussianNB(NaiveBayes):
         """Means and squares about them, by cell."""
         return cell_moments(source, cells)
 
-    def _added(self, source: Source, sums: Any) -> Any:
+    def _added(self, source: Source, sums: CellMoments | None) -> CellMoments:
         scaling = None if sums is None else sums.scaling
         own = cell_moments(source, ByLabel(len(self.classes_)), scaling)
         return own if sums is None else sums.merged(own)
+
+    def _sums_of(self, task: DiagonalCovariance) -> CellMoments:
+        return task.moments
 
     def _task_of(self, statistic: CellMoments, source: Source) -> DiagonalCovariance:
         priors = checked_priors("priors", self.priors, self.classes_)
@@ -118,7 +126,7 @@ class GaussianNB(NaiveBayes):
         roots[:, list(self.redundant_)] = 0.0
         return GaussianState(self.class_prior_, self.theta_, self.var_, roots[:, None, :], self.redundant_)
 
-    def _certified(self, task: Any, state: GaussianState) -> Certificate:
+    def _certified(self, task: DiagonalCovariance, state: GaussianState) -> Certificate:
         return certify_gaussian(task, state, float(self.tol))
 
     def _log_joint(self, columns: Block) -> Array:

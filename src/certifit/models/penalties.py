@@ -14,6 +14,7 @@ from certifit.data.roles import refuse_unknown
 from certifit.models.estimator import Estimator
 from certifit.models.objectives import Told
 from certifit.models.parameters import check_number
+from certifit.models.task import StateT, TaskT
 from certifit.tasks.elastic import Strengths
 
 PenaltyFactors: TypeAlias = Mapping[str, float] | ArrayLike | None
@@ -22,7 +23,7 @@ Bounds: TypeAlias = Mapping[str, Bound] | tuple[ArrayLike, ArrayLike] | None
 DIRECTIONS = {"increasing": (0.0, np.inf), "decreasing": (-np.inf, 0.0)}
 
 
-class PenaltyParameters(Estimator):
+class PenaltyParameters(Estimator[TaskT, StateT]):
     """A model with penalty_factors and bounds, given by column or by the name of one."""
 
     penalty_factors: PenaltyFactors

@@ -6,9 +6,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,11 +24,12 @@ from certifit.maps import Basis, TableEncoder
 from certifit.models.classifier import ScoredClassifier
 from certifit.runtime import core, n_threads
 from certifit.solvers.perceptron import Epochs, PerceptronRun, one_pass
+from certifit.solvers.run import Run
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.perceptron import PerceptronTask
 
 
-class Perceptron(ScoredClassifier):
+class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
     """Two classes parted by a hyperplane: add y (x, 1) to (w, b) wherever y (b + x'w) <= delta, y = -1 or 1.
 
     It ends iff the classes can be parted, after at most (R^2 + 2 delta) / gamma^2 updates from zero, R and gamma of the
@@ -75,8 +77,8 @@ class Perceptron(ScoredClassifier):
         self,
         delta: float = 0.0,
         *,
-        start: Any = None,
-        order: Any = "given",
+        start: ArrayLike | None = None,
+        order: str | ArrayLike = "given",
         max_iter: int = 1000,
         random_state: int = 0,
         fit_intercept: bool = True,
@@ -114,13 +116,13 @@ class Perceptron(ScoredClassifier):
             run = Epochs(task, self._order(), int(self.random_state)).run(int(self.max_iter), is_hopeless)
         return replace(run, separation=known[-1] if known else None)
 
-    def _keep(self, task: PerceptronTask, run: PerceptronRun) -> None:
+    def _keep(self, task: PerceptronTask, run: Run[Weights]) -> None:
+        assert isinstance(run, PerceptronRun)
         self._keep_weights(run.state)
         self.history_, self.n_updates_, self.cycle_ = run.history, run.n_updates, run.cycle
-        n_rows = sum(task.source.map(_rows_of))
-        self.data_ = {"n_rows": n_rows, "sum_weight": float(n_rows)}
 
-    def _prove(self, task: PerceptronTask, run: Any) -> None:
+    def _prove(self, task: PerceptronTask, run: Run[Weights]) -> None:
+        assert isinstance(run, PerceptronRun)
         self.certificate_ = certify(task, self._state(), self.n_updates_, self.cycle_, run.separation)
 
     def _add(self, source: Source) -> None:
@@ -196,7 +198,7 @@ class Perceptron(ScoredClassifier):
     def _certified(self, task: PerceptronTask, state: Weights) -> Certificate:
         return certify(task, state, self.n_updates_, self.cycle_)
 
-    def _order(self) -> Any:
+    def _order(self) -> str | Array:
         return self.order if isinstance(self.order, str) else np.ascontiguousarray(self.order, dtype=np.int64)
 
     def _check_parameters(self) -> None:
@@ -226,7 +228,3 @@ def _numbers_named(task: PerceptronTask) -> Iterator[None]:
     except OverflowError as error:
         refuse_nonfinite(task.source)
         raise ValueError(str(error)) from None
-
-
-def _rows_of(run: Block) -> int:
-    return run.n_rows

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.robust import certify
+from certifit.certificates.sandwich import RowFacts
 from certifit.data.cells import Splits
 from certifit.data.source import Source
 from certifit.losses import Huber
@@ -24,7 +25,7 @@ SCALES = (1e-300, 1e300)
 LEAST_DELTA = 1e-6
 
 
-class HuberRegressor(LinearRegressor):
+class HuberRegressor(LinearRegressor[RobustRegression, RobustWeights]):
     """Linear regression with Huber's loss: squares for small residuals, absolute values for large ones.
 
     h(z) = z^2/2 if |z| <= delta else delta |z| - delta^2/2,   r_i = y_i - b - x_i'w,   W = sum_i weight_i
@@ -132,7 +133,7 @@ class HuberRegressor(LinearRegressor):
         loss, strength = Huber(float(self.delta)), float(alpha or 0.0)
         return RobustRegression(source, loss, strength, rule, bool(self.fit_intercept), self._is_standardised())
 
-    def _solve(self, task: Any) -> Run[Any]:
+    def _solve(self, task: RobustRegression) -> Run[RobustWeights]:
         return solve(task, int(self.max_iter))
 
     def _told(self) -> Told:
@@ -141,20 +142,16 @@ class HuberRegressor(LinearRegressor):
     def _state(self) -> RobustWeights:
         return RobustWeights(self.coef_, self.intercept_, self.scale_)
 
-    def _certified(self, task: Any, state: Any) -> Certificate:
+    def _certified(self, task: RobustRegression, state: RobustWeights) -> Certificate:
         return certify(task, state, float(self.tol))
 
-    def _keep(self, task: Any, run: Run[Any]) -> None:
-        assert isinstance(run.state, RobustWeights)
+    def _keep(self, task: RobustRegression, run: Run[RobustWeights]) -> None:
         self.coef_, self.intercept_, self.scale_ = run.state.coef, run.state.intercept, run.state.scale
         self.alpha_ = float(task.strength)
         self.null_space_, self.null_intercept_ = task.null_space()
-        self.history_, self.n_iter_, self.data_ = run.history, len(run.history), task.facts()
+        self.history_, self.n_iter_ = run.history, len(run.history)
 
-    def _inferred(self, task: Any) -> None:
-        """None: the standard errors of least squares do not hold for this loss."""
-
-    def _why_no_inference(self, facts: Any = None) -> str:
+    def _why_no_inference(self, facts: RowFacts | None = None) -> str:
         return (
             "the standard errors of least squares do not hold for Huber's loss. Use Bootstrap to refit on resampled "
             "rows, or LinearRegression after looking at the outliers."

@@ -14,7 +14,7 @@ from certifit.data.columns import Array
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.losses.scores import ScoreLoss
-from certifit.models.glm_inference import GlmInferenceMethods
+from certifit.models.glm_inference import GlmInferenceMethods, ScoreState, ScoreTask
 from certifit.models.penalties import PenaltyParameters, alpha_count, checked_alphas
 from certifit.runtime import core, n_threads
 from certifit.solvers.coordinate import ElasticPath
@@ -31,7 +31,7 @@ LEAST_SHARE = 1e-3  # of the largest alpha of a path
 STOCHASTIC_TOL = 1e-3  # steps after single rows end near the minimum, not at it
 
 
-class ScoreModel(PenaltyParameters, GlmInferenceMethods):
+class ScoreModel(PenaltyParameters[ScoreTask, ScoreState], GlmInferenceMethods):
     """Parameters and the fit of a loss of scores."""
 
     alpha: float | None
@@ -43,7 +43,7 @@ class ScoreModel(PenaltyParameters, GlmInferenceMethods):
     step_tol: float
     max_iter: int
     coef_: Array
-    intercept_: Any
+    intercept_: Any  # a number; an array in a classifier
     certificate_: ScoreCertificate
 
     @abstractmethod
@@ -56,22 +56,26 @@ class ScoreModel(PenaltyParameters, GlmInferenceMethods):
         check_is_fitted(self)
         return max(int(self.history_[-1]["iteration"]), 1)
 
-    def _solve(self, task: GeneralisedLinear) -> Run[Any]:
+    def _solve(self, task: ScoreTask) -> Run[ScoreState]:
+        assert isinstance(task, GeneralisedLinear)
         self.__dict__.pop("_row_state", None)  # a fit begins anew
         self._check_target(task)
         return solve(task, self.solver, self._tolerance(), int(self.max_iter), float(self.step_tol))
 
-    def _keep(self, task: GeneralisedLinear, run: Run[Any]) -> None:
+    def _keep(self, task: ScoreTask, run: Run[ScoreState]) -> None:
+        assert isinstance(task, GeneralisedLinear) and isinstance(run.state, Weights)
         self._keep_weights(run.state)
-        self.alpha_, self.data_, self.history_ = float(task.strengths.alpha), task.facts(), run.history
+        self.alpha_, self.history_ = float(task.strengths.alpha), run.history
 
     def _keep_weights(self, state: Weights) -> None:
         self.coef_, self.intercept_ = state.coef, state.intercept
 
-    def _certified(self, task: Any, state: Any) -> ScoreCertificate:
+    def _certified(self, task: ScoreTask, state: ScoreState) -> ScoreCertificate:
+        assert isinstance(task, GeneralisedLinear) and isinstance(state, Weights)
         return certify(task, state, self._tolerance())
 
-    def _prove(self, task: GeneralisedLinear, run: Any) -> None:
+    def _prove(self, task: ScoreTask, run: Run[ScoreState]) -> None:
+        assert isinstance(task, GeneralisedLinear)
         super()._prove(task, run)
         if self.certificate_.dependent and task.strengths.alpha == 0:  # many weights are best: the smallest are taken
             self._keep_weights(smallest_norm(task.columns, self._weights()))
@@ -85,7 +89,7 @@ class ScoreModel(PenaltyParameters, GlmInferenceMethods):
             return float(self.tol)
         return STOCHASTIC_TOL if is_stochastic(self.solver) else TOL
 
-    def _task(self, source: Source, is_fitted: bool = False) -> Any:
+    def _task(self, source: Source, is_fitted: bool = False) -> ScoreTask:
         return self._score_task(source, self.alpha_ if is_fitted else self.alpha)
 
     def _score_task(self, source: Source, alpha: float | None) -> GeneralisedLinear:
@@ -129,7 +133,7 @@ class ScoreModel(PenaltyParameters, GlmInferenceMethods):
                 "best is infinite. Use rows with other targets too, or fit_intercept=False."
             )
 
-    def _state(self) -> Any:
+    def _state(self) -> ScoreState:
         return self._weights()
 
     def _weights(self) -> Weights:

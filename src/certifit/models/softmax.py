@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from certifit.certificates.generalised import ScoreCertificate
-from certifit.certificates.softmax import certify
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
@@ -48,11 +46,6 @@ def solve_softmax(
     return minimise(task, "lbfgs" if solver == AUTO else solver, tol, max_iter, step_tol)
 
 
-def certify_softmax(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) -> ScoreCertificate:
-    """How far the objective at the state can be above its minimum."""
-    return certify(task, state, tolerance)
-
-
 def class_scores(columns: Block, coef: Array, intercept: Array) -> Array:
     """b_k + x'w_k of mapped rows, a column a class."""
     parts = [
@@ -60,12 +53,3 @@ def class_scores(columns: Block, coef: Array, intercept: Array) -> Array:
         for w, b in zip(coef, intercept, strict=True)
     ]
     return np.column_stack(parts)
-
-
-def facts(task: SoftmaxRegression) -> dict[str, float]:
-    """What is remembered of the data: codes of classes have a mean and a spread too, as those of two have."""
-    weights, n_rows = task.labels
-    codes = np.arange(len(weights))
-    mean = float(weights @ codes / weights.sum())
-    spread = float(np.sqrt(weights @ np.square(codes - mean) / weights.sum()))
-    return {"n_rows": n_rows, "sum_weight": float(weights.sum()), "target_mean": mean, "target_sd": spread}

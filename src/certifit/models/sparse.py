@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from certifit.certificates import elastic, least_squares
 from certifit.certificates.certificate import Certificate
-from certifit.certificates.elastic import certify
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.gate import fit_source
@@ -19,11 +19,14 @@ from certifit.data.source import Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.maps import Basis, Polynomial, TableEncoder
 from certifit.models.base import LinearRegressor
+from certifit.models.linear import LeastSquaresTask
 from certifit.models.penalties import Bounds, PenaltyFactors, PenaltyParameters, alpha_count, checked_alphas
-from certifit.solvers.coordinate import ElasticPath, alpha_max, elastic_path, solve
+from certifit.solvers import coordinate, direct
+from certifit.solvers.coordinate import ElasticPath, alpha_max, elastic_path
 from certifit.solvers.elastic_folds import column_fold_path, gram_fold_path
 from certifit.solvers.fold_path import FoldPath
 from certifit.solvers.run import Run
+from certifit.tasks.dual_least_squares import least_squares_task
 from certifit.tasks.elastic import ElasticTask
 from certifit.tasks.elastic_columns import ColumnElastic, elastic_task, works_on_columns
 from certifit.tasks.fold_equations import FoldEquations
@@ -32,7 +35,10 @@ from certifit.tasks.normal_equations import Weights
 LEAST_SHARE = {False: 1e-3, True: 1e-2}  # of the largest alpha; fewer rows than columns are fitted exactly sooner
 
 
-class SparseRegressor(PenaltyParameters, LinearRegressor):
+SparseTask: TypeAlias = ElasticTask | LeastSquaresTask
+
+
+class SparseRegressor(PenaltyParameters[SparseTask, Weights], LinearRegressor[SparseTask, Weights]):
     """Least squares with an L1 and L2 penalty, factors of single columns and bounds."""
 
     alpha: float
@@ -103,33 +109,33 @@ class SparseRegressor(PenaltyParameters, LinearRegressor):
         folds = FoldEquations(mapped, rounds, bool(self.fit_intercept), gaps)
         return gram_fold_path(folds, self._strengths(folds.names, 1.0), standardize, alphas, stop, with_rows)
 
-    def _task_at(self, source: Source, alpha: float | None) -> Any:
+    def _task_at(self, source: Source, alpha: float | None) -> SparseTask:
         strengths = self._strengths(source.names, 1.0 if alpha is None else alpha)
         if strengths.alpha == 0 and self.bounds is None:
-            return super()._task_at(source, 0.0)  # least squares, whose sums bear any condition
+            # Sums of least squares bear any condition.
+            return least_squares_task(source, 0.0, bool(self.fit_intercept))
         return elastic_task(source, strengths, bool(self.fit_intercept), bool(self.standardize))
 
-    def _solve(self, task: Any) -> Run[Any]:
-        if not isinstance(task, ElasticTask):
-            return super()._solve(task)
-        return solve(task, float(self.tol), int(self.max_iter))
+    def _solve(self, task: SparseTask) -> Run[Weights]:
+        if isinstance(task, ElasticTask):
+            return coordinate.solve(task, float(self.tol), int(self.max_iter))
+        return direct.solve(task)
 
-    def _certified(self, task: Any, state: Weights) -> Certificate:
-        if not isinstance(task, ElasticTask):
-            return super()._certified(task, state)
-        return certify(task, state, float(self.tol))
+    def _certified(self, task: SparseTask, state: Weights) -> Certificate:
+        prove: Callable[..., Certificate] = elastic.certify if isinstance(task, ElasticTask) else least_squares.certify
+        return prove(task, state, float(self.tol))
 
-    def _keep(self, task: Any, run: Run[Any]) -> None:
-        if not isinstance(task, ElasticTask):
-            super()._keep(task, run)
-            return
-        self.coef_, self.intercept_ = run.state.coef, run.state.intercept
-        self.alpha_ = float(task.strengths.alpha)
-        self.null_space_, self.null_intercept_ = np.zeros((len(run.state.coef), 0)), np.zeros(0)
-        self.history_, self.data_ = run.history, task.facts()
+    def _keep(self, task: SparseTask, run: Run[Weights]) -> None:
+        self.coef_, self.intercept_, self.history_ = run.state.coef, run.state.intercept, run.history
+        if isinstance(task, ElasticTask):
+            self.alpha_ = float(task.strengths.alpha)
+            self.null_space_, self.null_intercept_ = np.zeros((len(run.state.coef), 0)), np.zeros(0)
+        else:
+            self.alpha_ = task.alpha
+            self.null_space_, self.null_intercept_ = task.null_space()
 
-    def _inferred(self, task: Any) -> None:
-        """None: the penalty pulls the weights on purpose."""
+    def _state(self) -> Weights:
+        return Weights(self.coef_, self.intercept_)
 
     def _l1_ratio(self) -> float:
         return 1.0

@@ -66,6 +66,10 @@ class VarianceTask(ABC):
     noise: float
     _values: tuple[Array, Array] | None = None  # the matrix and its eigenvalues
 
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+        return {"n_rows": self.n_rows, "sum_weight": self.sum_weight}
+
     @property
     def n_columns(self) -> int:
         """Number of columns."""

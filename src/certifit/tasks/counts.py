@@ -6,18 +6,17 @@ Multinomial:  p_jk = (n_jk + alpha) / (sum_j n_jk + alpha V), n_jk how often cla
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from certifit.data.cells import Cells
 from certifit.data.columns import Array
-from certifit.data.source import Source
 from certifit.statistics.cell_sums import CellCounts, absent_weights
 from certifit.statistics.chances import balanced
 from certifit.statistics.residual import MATRIX_ERROR, UNIT
+from certifit.tasks.closed_form import ClosedForm
 
 ASK = 1e-10  # a relative error of a difference of sums above this asks for exact sums
 SMALLEST = 5e-324  # a product of a weight and an entry below the normal numbers is off by so much
@@ -32,27 +31,24 @@ class CountState:
     log_p: Array
 
 
-class CountTask(ABC):
+class CountTask(ClosedForm[CountState]):
     """Counts by class, the smoothing and the priors: None is the classes' shares."""
 
     is_complete: bool
-    mended = ""  # smoothing leaves nothing to mend
-    rows: Source | None = None
-    cells: Cells | None = None
 
     def __init__(self, counts: CellCounts, alpha: float, priors: Array | None, names: Sequence[str]) -> None:
         self.counts, self.alpha, self.names = counts, alpha, names
         self.given = priors
+
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+        return {"n_rows": int(self.counts.n_rows.sum()), "sum_weight": float(self.counts.weight.sum())}
 
     def log_priors(self) -> Array:
         """Logarithms of the priors."""
         if self.given is None:
             return log_quotient(self.counts.weight, self.counts.weight.sum())
         return log_quotient(self.given, 1.0)
-
-    @abstractmethod
-    def solve(self) -> CountState:
-        """The state of largest (smoothed) likelihood."""
 
     def _of_rows(self, log_p: Array, n_outcomes: int) -> Array:
         """The same; a class without rows says nothing, and all outcomes have the same chance."""

@@ -11,22 +11,21 @@ at the covariance with e_j added to S_jj: e_j is a millionth of the column's var
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from certifit.data.cells import Cells
 from certifit.data.columns import Array
-from certifit.data.source import Source
 from certifit.runtime import one_blas_thread
 from certifit.statistics import twofold as tf
 from certifit.statistics.cell_sums import CellMoments
 from certifit.statistics.class_scatter import ClassScatter, about_mean
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
 from certifit.statistics.residual import MATRIX_ERROR, UNIT
+from certifit.tasks.closed_form import ClosedForm
 
 MENDED = 1e-6  # of a column's variance over all rows
 _LOG_2PI = float(np.log(2 * np.pi))
@@ -110,17 +109,14 @@ class Shrinkage:
     in_variances: bool = False
 
 
-class GaussianTask(ABC):
+class GaussianTask(ClosedForm[GaussianState]):
     """What classes with covariances of any kind share.
 
     is_mended: where the likelihood has no maximum, a millionth of every column's variance over all rows is added to its
     variances (`added`) and `unbounded` says why; otherwise that is refused.
-    rows, cells: what the moments were summed from, where a certificate may read them again.
     relations: (columns, others, times) of the redundant columns, x_c = constant + times x_others, in the user's units.
     """
 
-    rows: Source | None = None
-    cells: Cells | None = None
     relations: tuple[Array, Array, Array] | None = None
 
     def __init__(
@@ -134,6 +130,10 @@ class GaussianTask(ABC):
         self.unbounded = ""
         self.condition = 1.0
         self._best: GaussianState | None = None
+
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+        return {"n_rows": int(self.moments.n_rows.sum()), "sum_weight": float(self.moments.weights.sum())}
 
     def solve(self) -> GaussianState:
         """The state of largest likelihood."""

@@ -28,6 +28,11 @@ class PerceptronTask:
     fit_intercept: bool
     start: Weights
 
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+        n_rows = sum(self.source.map(_rows_of))
+        return {"n_rows": n_rows, "sum_weight": float(n_rows)}
+
     def margins(self, state: Weights) -> Margins:
         """How far every example is from being a mistake: one pass. Rows that are not finite numbers are refused."""
         f = partial(_margins, state=state, fit_intercept=self.fit_intercept, delta=self.delta)
@@ -86,3 +91,7 @@ def _margins(run: Block, state: Weights, fit_intercept: bool, delta: float) -> M
         float(squares.max(initial=0.0)),
         run.n_rows,
     )
+
+
+def _rows_of(run: Block) -> int:
+    return run.n_rows

@@ -225,8 +225,12 @@ class SoftmaxRegression:
             self.__dict__.pop(name, None)
 
     def facts(self) -> dict[str, float]:
-        """What is remembered of the data."""
-        return {"n_rows": self.labels[1], "sum_weight": float(self.labels[0].sum())}
+        """What is remembered of the data: codes of classes have a mean and a spread too, as those of two have."""
+        weights, n_rows = self.labels
+        codes = np.arange(len(weights))
+        mean = float(weights @ codes / weights.sum())
+        spread = float(np.sqrt(weights @ np.square(codes - mean) / weights.sum()))
+        return {"n_rows": n_rows, "sum_weight": float(weights.sum()), "target_mean": mean, "target_sd": spread}
 
     def _refuse_overflow(self, coef: Array) -> None:
         if np.isfinite(coef).all():
