@@ -90,8 +90,6 @@ QUESTIONS: dict[str, int] = {
     "selection/statistics.py": 1,
     "selection/wrappers.py": 2,
 }
-# Bodies of `fit` that are more than a call of `_fit`.
-BODIES_OF_FIT = {"models/one_vs_rest.py:OneVsRestClassifier"}
 LONG_FILES = {"statistics/remainders.py"}
 
 
@@ -166,7 +164,7 @@ def test_fit_has_one_body():
                 if isinstance(method, ast.FunctionDef) and method.name == "fit":
                     body = method.body[bool(ast.get_docstring(method)) :]
                     is_one_line = len(body) == 1 and ast.unparse(body[0]).startswith("return self._fit(")
-                    assert is_one_line or f"{file}:{cls.name}" in BODIES_OF_FIT, f"{file}:{method.lineno}"
+                    assert is_one_line, f"{file}:{method.lineno}"
 
 
 def test_a_certificate_imports_no_solver():

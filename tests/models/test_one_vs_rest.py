@@ -109,3 +109,28 @@ def test_jobs_fit_the_same_models():
     X, y = IRIS
     one, two = (cf.OneVsRestClassifier(cf.LogisticRegression(), n_jobs=n).fit(X, y) for n in (None, 2))
     assert np.array_equal(one.decision_function(X), two.decision_function(X))
+
+
+def test_the_joint_certificate_is_recomputed_on_rows_and_scans(tmp_path):
+    X, y = IRIS
+    labels = np.array(["a", "b", "c"])[y]
+    path = tmp_path / "iris.parquet"
+    pd.DataFrame(X, columns=list("pqrs")).assign(kind=labels).to_parquet(path)
+    scan = cf.scan_parquet(str(path), target="kind")
+    model = cf.OneVsRestClassifier(cf.LogisticRegression(alpha=0.01)).fit(X, labels)
+    assert model.certify(X, labels) == model.certificate_
+    of_scan = cf.OneVsRestClassifier(cf.LogisticRegression(alpha=0.01)).fit(scan)
+    assert of_scan.certify(scan) == of_scan.certificate_
+    model.estimators_[1].coef_ = model.estimators_[1].coef_ * (1 + 1e-4)
+    assert not model.certify(X, labels).holds
+    with pytest.raises(AttributeError, match="has no certificates"):
+        cf.OneVsRestClassifier(TheirLogistic()).fit(X, labels).certify(X, labels)
+
+
+def test_a_refit_that_fails_leaves_the_old_one_whole():
+    X, y = IRIS
+    model = cf.OneVsRestClassifier(cf.LogisticRegression()).fit(X, y)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.where(X > 6, np.nan, X), np.where(y == 0, "zero", "one"))
+    assert vars(model).keys() == before.keys() and all(vars(model)[name] is before[name] for name in before)

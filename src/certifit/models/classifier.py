@@ -24,14 +24,14 @@ from certifit.data.source import Block, Memory, Source
 from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
 from certifit.data.view import Target
 from certifit.models.class_folds import FoldModels, log_posterior
-from certifit.models.estimator import Estimator, joined, name_of_target
+from certifit.models.estimator import TaskEstimator, joined, name_of_target
 from certifit.models.task import StateT, TaskT
 from certifit.runtime import one_blas_thread
 
 PIECE = 1 << 16  # rows whose scores are made at a time
 
 
-class ScoredClassifier(ClassifierMixin, Estimator[TaskT, StateT]):
+class ScoredClassifier(ClassifierMixin, TaskEstimator[TaskT, StateT]):
     """A model that gives every class a score, for rows x as its maps make them, and predicts the largest.
 
     A model writes `fit`, `mapped_scores` and what every estimator writes.
@@ -71,6 +71,10 @@ class ScoredClassifier(ClassifierMixin, Estimator[TaskT, StateT]):
         self.classes_ = classes
         self._learn(source)
         return self
+
+    def certify_codes(self, source: Source) -> Certificate:
+        """The certificate of this model on checked rows whose y are places among its classes."""
+        return self._certified(self._task(self._mapped(self._weighted(source)), is_fitted=True), self._state())
 
     def _gate(self, X: UserRows, y: UserTarget, classes: UserLabels = None, **roles: UserWeights) -> Source:
         known = None if classes is None else coded(np.asarray(read_labels(classes)))[0]

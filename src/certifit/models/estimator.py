@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, Self
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
@@ -44,10 +44,44 @@ from certifit.runtime import one_blas_thread
 from certifit.solvers.run import Run
 from certifit.statistics.gram import ColumnRange
 
+RowsT = TypeVar("RowsT")  # what the gate of an estimator lets through
 FRAMES_TO_USER = 6  # from a warning of `_settle` up to the line that called fit
 
 
-class Estimator(BaseEstimator, ABC, Generic[TaskT, StateT]):
+class Estimator(BaseEstimator, ABC, Generic[RowsT]):
+    """What is fitted to rows: one task (`TaskEstimator`), or some estimators (`Composite`)."""
+
+    @property
+    def objective(self) -> str:
+        """What is optimised, in one line."""
+        return learner_of(self).objective(self._told())
+
+    def _told(self) -> Told:
+        """What the objective says of this model."""
+        return Told(self.get_params(deep=False), getattr(self, "alpha_", None))
+
+    def _fit(self, X: UserRows, y: UserTarget = None, **roles: UserWeights) -> Self:
+        """The fit of every model. roles: what else there is per row, as sample_weight."""
+        self._check_parameters()
+        with unchanged_on_error(self):
+            self._learn(self._gate(X, y, **roles))
+        return self
+
+    @abstractmethod
+    def _gate(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> RowsT:
+        """The checked rows of a fit. Sets what the fit keeps of their form."""
+
+    @abstractmethod
+    def _learn(self, source: RowsT) -> None:
+        """Fit to checked rows."""
+
+    def _check_parameters(self) -> None:
+        """Refuse values that are not legal, alone (by the table of models) or together."""
+        for name, param in learner_of(self).params.items():
+            param.check(name, getattr(self, name))
+
+
+class TaskEstimator(Estimator[Source], Generic[TaskT, StateT]):
     """A model with an encoder and a basis, and their fitted copies encoder_ and basis_.
 
     A model writes `_gate` and `_gate_again` (how rows are checked), `_task`, `_solve`, `_keep`, `_state` and
@@ -62,25 +96,9 @@ class Estimator(BaseEstimator, ABC, Generic[TaskT, StateT]):
     column_names_: list[str]
     data_: dict[str, float]
 
-    @property
-    def objective(self) -> str:
-        """What is optimised, in one line."""
-        return learner_of(self).objective(self._told())
-
-    def _told(self) -> Told:
-        """What the objective says of this model."""
-        return Told(self.get_params(deep=False), getattr(self, "alpha_", None))
-
     # Fit
 
     @one_blas_thread
-    def _fit(self, X: UserRows, y: UserTarget = None, **roles: UserWeights) -> Self:
-        """The fit of every model. roles: what else there is per row, as sample_weight."""
-        self._check_parameters()
-        with unchanged_on_error(self):
-            self._learn(self._gate(X, y, **roles))
-        return self
-
     def _learn(self, source: Source) -> None:
         """Fit the maps and the model to checked rows."""
         self._begin(source)
@@ -142,10 +160,6 @@ class Estimator(BaseEstimator, ABC, Generic[TaskT, StateT]):
     def _weighted(self, source: Source) -> Source:
         """The rows with the weights that the model gives them."""
         return source
-
-    @abstractmethod
-    def _gate(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> Source:
-        """The checked rows of a fit. Sets what the fit keeps of their form."""
 
     @abstractmethod
     def _gate_again(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> Source:
@@ -225,9 +239,7 @@ class Estimator(BaseEstimator, ABC, Generic[TaskT, StateT]):
         return encoder.fit_source(source)
 
     def _check_parameters(self) -> None:
-        """Refuse values that are not legal, alone (by the table of models) or together."""
-        for name, param in learner_of(self).params.items():
-            param.check(name, getattr(self, name))
+        super()._check_parameters()
         if self.basis is not None and not isinstance(self.basis, Basis):
             raise TypeError(f"basis must be None, Polynomial(degree) or Functions([...]). Got {self.basis!r}.")
         if self.encoder is not None and not isinstance(self.encoder, TableEncoder):
@@ -239,7 +251,7 @@ class Estimator(BaseEstimator, ABC, Generic[TaskT, StateT]):
         return tags
 
 
-class Regressor(RegressorMixin, Estimator[TaskT, StateT]):
+class Regressor(RegressorMixin, TaskEstimator[TaskT, StateT]):
     """A model of a number per row. It writes `scores`: what it predicts for the rows of a block."""
 
     target_name_: str
@@ -261,7 +273,7 @@ class Regressor(RegressorMixin, Estimator[TaskT, StateT]):
         """Predictions of the rows of a block of the source that the model was fitted to."""
 
 
-class Transformer(TransformerMixin, Estimator[TaskT, StateT]):
+class Transformer(TransformerMixin, TaskEstimator[TaskT, StateT]):
     """A model that gives every row new columns, without a target."""
 
     def _gate(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> Source:

@@ -25,7 +25,7 @@ from certifit.data.source import Block, Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.families.response import Response
 from certifit.losses.scores import ScoreLoss
-from certifit.models.estimator import Estimator
+from certifit.models.estimator import TaskEstimator
 from certifit.models.inference import (
     NEEDS_ROWS,
     REDUNDANT,
@@ -51,7 +51,7 @@ ScoreTask: TypeAlias = GeneralisedLinear | SoftmaxRegression
 ScoreState: TypeAlias = Weights | SoftmaxWeights
 
 
-class GlmInferenceMethods(Estimator[ScoreTask, ScoreState]):
+class GlmInferenceMethods(TaskEstimator[ScoreTask, ScoreState]):
     """Methods of a generalised linear model that explain its fit."""
 
     fit_intercept: bool

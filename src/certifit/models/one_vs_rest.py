@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import sklearn
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import Tags, get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from certifit.certificates.certificate import Certificate
 from certifit.data.changed import OneAgainstRest
 from certifit.data.columns import Array
-from certifit.data.gate import class_source, unchanged_on_error
+from certifit.data.gate import class_source, predict_source
 from certifit.data.labels import coded, one_type, read_labels
 from certifit.data.source import Block, Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.data.view import Target
+from certifit.models.adapter import learner_of
+from certifit.models.classifier import ScoredClassifier
+from certifit.models.composite import Composite
 
 
 def _has_probabilities(model: OneVsRestClassifier) -> bool:
@@ -30,7 +32,16 @@ def _has_scores(model: OneVsRestClassifier) -> bool:
     return hasattr(model.estimators_[0] if hasattr(model, "estimators_") else model.estimator, "decision_function")
 
 
-class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+@dataclass(frozen=True)
+class CodedRows:
+    """Rows as the user gave them, the code of every row (empty for a scan), and what else the estimators' fit gets."""
+
+    X: UserRows
+    codes: Array
+    handed: dict[str, Any]
+
+
+class OneVsRestClassifier(ClassifierMixin, Composite[CodedRows]):
     """A classifier of two classes for every class against the rest; the class of the largest score is predicted.
 
     Scores are decision_function of the estimators, or else their probabilities. Of two classes one estimator is
@@ -58,7 +69,9 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     [5, 3, 3]
     """
 
-    def __init__(self, estimator: Any, *, n_jobs: int | None = None) -> None:
+    classes_: Array
+
+    def __init__(self, estimator: BaseEstimator, *, n_jobs: int | None = None) -> None:
         self.estimator = estimator
         self.n_jobs = n_jobs
 
@@ -67,35 +80,49 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
         params: what the estimator's fit takes beside the rows: sample_weight, offset.
         """
-        given = {name: value for name, value in params.items() if value is not None}
-        if sklearn.get_config()["enable_metadata_routing"]:
-            given = dict(process_routing(self, "fit", **given).estimator.fit)
+        return self._fit(X, y, **params)
+
+    def certify(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Certificate:
+        """The certificate that says least of the estimators, recomputed on data; no solver takes part."""
+        check_is_fitted(self)
+        if not learner_of(self.estimator).is_ours:
+            raise AttributeError(f"{type(self.estimator).__name__} has no certificates.")
+        pairs = list(zip(self._codes(), self.estimators_, strict=True))
         if isinstance(X, Source):
-            return self._fit_scan(X, y, given)
+            return self._joint([model.certify_codes(_against_rest(model, X, self.classes_, k)) for k, model in pairs])
+        codes = coded(column_or_1d(np.asarray(read_labels(y))), known=self.classes_)[1]
+        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self._joint([model.certify(X, (codes == k).astype(np.int64), **weight) for k, model in pairs])
+
+    def _gate(self, X: UserRows, y: UserTarget, **params: Any) -> CodedRows:
+        handed = self._handed_on(params)
+        if isinstance(X, Source):
+            self._refuse_beside_scan(y, handed)
+            self.classes_ = class_source(clone(self.estimator), X, None, None)[1]
+            return CodedRows(X, np.zeros(0), handed)
         if y is None:
             raise ValueError("OneVsRestClassifier requires y to be passed, but the target y is None.")
-        weight = given.get("sample_weight")
         values = column_or_1d(np.asarray(read_labels(y)), warn=True)
-        with unchanged_on_error(self):
-            self.classes_, codes = _classes_of(values, weight)
-            self.estimators_ = Parallel(n_jobs=self.n_jobs)(
-                delayed(_fitted)(self.estimator, X, (codes == code).astype(np.int64), given) for code in self._codes()
-            )
-            self._take_names()
-        return self
+        self.classes_, codes = _classes_of(values, handed.get("sample_weight"))
+        return CodedRows(X, codes, handed)
 
-    def _fit_scan(self, scan: Source, y: UserTarget, given: dict[str, Any]) -> Self:
-        if not hasattr(self.estimator, "fit_codes"):
+    def _refuse_beside_scan(self, y: UserTarget, handed: dict[str, Any]) -> None:
+        if not learner_of(self.estimator).is_ours:
             raise TypeError(f"A scan needs a classifier of certifit, and {self.estimator!r} is none. Give arrays.")
-        if y is not None or given:
+        if y is not None or handed:
             raise ValueError("A scan carries its target, weight and offset. Pass them to the scan, not to fit.")
-        with unchanged_on_error(self):
-            self.classes_ = class_source(clone(self.estimator), scan, None, None)[1]
-            self.estimators_ = [self._fitted_to_scan(scan, code) for code in self._codes()]
-            self._take_names()
-        return self
 
-    def _fitted_to_scan(self, scan: Source, code: int) -> Any:
+    def _learn(self, rows: CodedRows) -> None:
+        if isinstance(rows.X, Source):
+            self.estimators_ = [self._fitted_to_scan(rows.X, code) for code in self._codes()]
+        else:
+            self.estimators_ = Parallel(n_jobs=self.n_jobs)(
+                delayed(_fitted)(self.estimator, rows.X, (rows.codes == code).astype(np.int64), rows.handed)
+                for code in self._codes()
+            )
+        self._take_names()
+
+    def _fitted_to_scan(self, scan: Source, code: int) -> BaseEstimator:
         model = clone(self.estimator)
         source, _ = class_source(model, scan, None, None)
         model.target_name_ = scan.target
@@ -104,12 +131,6 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _codes(self) -> list[int]:
         """The classes that have an estimator."""
         return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
-
-    def _take_names(self) -> None:
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(self.estimators_[0], name):
-                setattr(self, name, getattr(self.estimators_[0], name))
 
     @available_if(_has_scores)
     def decision_function(self, X: UserRows) -> Array:
@@ -148,30 +169,11 @@ class OneVsRestClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         hits = np.where(codes >= 0, self.classes_[codes.astype(np.int64)] == self.predict(X), False)
         return float(weights @ hits / weights.sum())
 
-    @property
-    def certificates_(self) -> list[Any]:
-        """The certificates of the estimators."""
-        check_is_fitted(self)
-        return [getattr(model, "certificate_", None) for model in self.estimators_]
 
-    @property
-    def certificate_(self) -> Any:
-        """The certificate that says least: one that does not hold, else the one nearest to its tolerance."""
-        known = [certificate for certificate in self.certificates_ if certificate is not None]
-        if not known:
-            raise AttributeError(f"{type(self.estimator).__name__} has no certificates.")
-        return max(known, key=lambda one: (not one.holds, one.value / one.tolerance if one.tolerance else one.value))
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """What fit hands on to the estimator."""
-        mapping = MethodMapping().add(caller="fit", callee="fit")
-        return MetadataRouter(owner=self).add(estimator=self.estimator, method_mapping=mapping)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        own = get_tags(self.estimator).input_tags
-        tags.input_tags.sparse, tags.input_tags.allow_nan = own.sparse, own.allow_nan
-        return tags
+def _against_rest(model: ScoredClassifier[Any, Any], scan: Source, classes: Array, code: int) -> Source:
+    """The checked rows of a scan, of one class against the rest, for an estimator that is fitted."""
+    predict_source(model, scan)
+    return OneAgainstRest(class_source(model.reader(), scan, None, None, classes)[0], code)
 
 
 def _fitted(estimator: Any, X: UserRows, y: Array, given: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from certifit.data.columns import Array
 from certifit.data.roles import refuse_unknown
-from certifit.models.estimator import Estimator
+from certifit.models.estimator import TaskEstimator
 from certifit.models.objectives import Told
 from certifit.models.parameters import check_number
 from certifit.models.task import StateT, TaskT
@@ -23,7 +23,7 @@ Bounds: TypeAlias = Mapping[str, Bound] | tuple[ArrayLike, ArrayLike] | None
 DIRECTIONS = {"increasing": (0.0, np.inf), "decreasing": (-np.inf, 0.0)}
 
 
-class PenaltyParameters(Estimator[TaskT, StateT]):
+class PenaltyParameters(TaskEstimator[TaskT, StateT]):
     """A model with penalty_factors and bounds, given by column or by the name of one."""
 
     penalty_factors: PenaltyFactors

@@ -1,0 +1,72 @@
+"""Models that are made of other models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sklearn
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.certificates.certificate import Certificate
+from certifit.models.estimator import Estimator, RowsT
+
+
+class Composite(MetaEstimatorMixin, Estimator[RowsT]):
+    """An estimator of estimators, ours or of any library: `estimator` is what is copied, `estimators_` are fitted.
+
+    Its certificate is the one of them that says least. A model writes `_gate` and `_learn`, which sets estimators_.
+    """
+
+    estimator: BaseEstimator
+    estimators_: list[BaseEstimator]
+
+    @property
+    def certificates_(self) -> list[Certificate | None]:
+        """The certificates of the estimators; None of one that has none."""
+        check_is_fitted(self)
+        return [getattr(model, "certificate_", None) for model in self.estimators_]
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The certificate that says least: one that does not hold, else the one nearest to its tolerance."""
+        return self._joint(self.certificates_)
+
+    def _joint(self, certificates: list[Certificate | None]) -> Certificate:
+        stated = [certificate for certificate in certificates if certificate is not None]
+        if not stated:
+            raise AttributeError(f"{type(self.estimator).__name__} has no certificates.")
+        return max(stated, key=_doubt)
+
+    def _handed_on(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """What of fit's own arguments the estimators' fit gets."""
+        handed = {name: value for name, value in params.items() if value is not None}
+        if sklearn.get_config()["enable_metadata_routing"]:
+            handed = dict(process_routing(self, "fit", **handed).estimator.fit)
+        return handed
+
+    def _take_names(self) -> None:
+        """The columns of the rows, as the first estimator knows them."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(self.estimators_[0], name):
+                setattr(self, name, getattr(self.estimators_[0], name))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What fit hands on to the estimator."""
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        return MetadataRouter(owner=self).add(estimator=self.estimator, method_mapping=mapping)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator).input_tags
+        tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
+        return tags
+
+
+def _doubt(certificate: Certificate) -> tuple[bool, float]:
+    value, tolerance = certificate.value, certificate.tolerance
+    return not certificate.holds, value / tolerance if tolerance else value
