@@ -103,12 +103,16 @@ def tree(file: str) -> ast.Module:
     return ast.parse((PACKAGE / file).read_text())
 
 
+def is_protocol(cls: type) -> bool:
+    return bool(getattr(cls, "_is_protocol", False))
+
+
 @cache
 def our_classes() -> frozenset[type]:
     """Estimators, and what they derive from, of every module in models/."""
     names = [found.name for found in pkgutil.walk_packages(certifit.models.__path__, "certifit.models.")]
     members = [cls for name in names for _, cls in inspect.getmembers(import_module(name), inspect.isclass)]
-    ours = {cls for cls in members if cls.__module__.startswith("certifit.models")}
+    ours = {cls for cls in members if cls.__module__.startswith("certifit.models") and not is_protocol(cls)}
     estimators = [cls for cls in ours if issubclass(cls, BaseEstimator)]
     return frozenset(cls for cls in ours if any(issubclass(estimator, cls) for estimator in estimators))
 
