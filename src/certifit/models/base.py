@@ -13,13 +13,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from certifit.certificates.certificate import Certificate
 from certifit.certificates.inference import Inference
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.gate import fit_source, refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
-from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget, UserWeights
+from certifit.data.user_types import UserRows, UserTarget
 from certifit.maps import Polynomial, TableEncoder
 from certifit.models.estimator import fitted_basis
 from certifit.models.inference import InferenceMethods, WeightsT
@@ -41,24 +40,6 @@ class LinearRegressor(InferenceMethods[TaskT, WeightsT]):
     tol: float
     null_space_: Array | None
     null_intercept_: Array
-
-    def fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
-        """Fit to rows X and target y (arrays, sparse matrices, data frames), or to a scan that carries its target.
-
-        sample_weight: one number per row; weight 2 is the row twice.
-        """
-        return self._fit(X, y, sample_weight=sample_weight)
-
-    def predict(self, X: UserRows, out: OutPath = None) -> Predictions:
-        """b + x'w for every row of an array, a frame or a scan.
-
-        out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
-        """
-        return self._predict(X, out)
-
-    def certify(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Certificate:
-        """The certificate of this model recomputed on data; no solver takes part."""
-        return self._certify(X, y, sample_weight=sample_weight)
 
     def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
         """The systems of all training sets from one pass a round; None where sums over rows do not determine them.

@@ -43,7 +43,7 @@ class ScoredClassifier(ClassifierMixin, TaskEstimator[TaskT, StateT]):
     _piece_rows = PIECE
 
     def predict(self, X: UserRows, out: OutPath = None) -> Predictions:
-        """The class of largest score of every row of an array, a frame or a scan.
+        """The class of largest score, the most probable one, of every row of an array, a frame or a scan.
 
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
         """
@@ -165,13 +165,6 @@ class Classifier(ScoredClassifier[TaskT, StateT]):
         sample_weight: one number per row; weight 2 is the row twice.
         """
         return self._fit(X, y, sample_weight=sample_weight)
-
-    def predict(self, X: UserRows, out: OutPath = None) -> Predictions:
-        """The most probable class of every row of an array, a frame or a scan.
-
-        out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
-        """
-        return self._predict(X, out)
 
     def predict_proba(self, X: UserRows) -> Array:
         """p(k | x): rows x classes, in the order of classes_."""

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from certifit.certificates.certificate import Certificate
 from certifit.certificates.components import ComponentsCertificate, certify
 from certifit.data.columns import Array, Columns
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
-from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget, UserWeights
+from certifit.data.user_types import OutPath, Predictions, UserRows
 from certifit.maps import Basis, TableEncoder
 from certifit.models.estimator import Transformer, joined
 from certifit.runtime import core, n_threads, one_blas_thread
@@ -120,13 +119,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
-        """Fit to rows X (arrays, sparse matrices, data frames) or to a scan; y is not looked at.
-
-        sample_weight: one number per row; weight 2 is the row twice.
-        """
-        return self._fit(X, sample_weight=sample_weight)
-
     def transform(self, X: UserRows, out: OutPath = None) -> Predictions:
         """Scores of every row of an array, a frame or a scan, one column a component.
 
@@ -155,10 +147,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
         """|z - VV'z|^2 of every row: its squared distance from the plane of the components, in units of z."""
         distances: Array = joined(self._each(X, self._distances), np.zeros(0))
         return distances
-
-    def certify(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Certificate:
-        """The certificate of this model recomputed on data; no solver takes part."""
-        return self._certify(X, sample_weight=sample_weight)
 
     @property
     def _n_features_out(self) -> int:

@@ -256,6 +256,24 @@ class Regressor(RegressorMixin, TaskEstimator[TaskT, StateT]):
 
     target_name_: str
 
+    def fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
+        """Fit to rows X and target y (arrays, sparse matrices, data frames), or to a scan that carries its target.
+
+        sample_weight: one number per row; weight 2 is the row twice.
+        """
+        return self._fit(X, y, sample_weight=sample_weight)
+
+    def predict(self, X: UserRows, out: OutPath = None) -> Predictions:
+        """The prediction for every row of an array, a frame or a scan.
+
+        out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
+        """
+        return self._predict(X, out)
+
+    def certify(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Certificate:
+        """The certificate of this model recomputed on data; no solver takes part."""
+        return self._certify(X, y, sample_weight=sample_weight)
+
     def _gate(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> Source:
         source = fit_source(self, X, y, **roles)
         self.target_name_ = name_of_target(X, y)
@@ -275,6 +293,17 @@ class Regressor(RegressorMixin, TaskEstimator[TaskT, StateT]):
 
 class Transformer(TransformerMixin, TaskEstimator[TaskT, StateT]):
     """A model that gives every row new columns, without a target."""
+
+    def fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
+        """Fit to rows X (arrays, sparse matrices, data frames) or to a scan; y is not looked at.
+
+        sample_weight: one number per row; weight 2 is the row twice.
+        """
+        return self._fit(X, sample_weight=sample_weight)
+
+    def certify(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Certificate:
+        """The certificate of this model recomputed on data; no solver takes part."""
+        return self._certify(X, sample_weight=sample_weight)
 
     def _gate(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> Source:
         return unlabelled_source(self, X, **roles)

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -121,7 +120,6 @@ class GeneralisedRegressor(MeanFoldMethods, ScoreModel, Regressor[ScoreTask, Sco
         loss, y = self._loss(), np.asarray(block.y)
         return np.array([weight @ loss.value(y, z) for z in (self._row_scores(block), constant)])
 
-    @one_blas_thread
     def path(
         self,
         X: UserRows,
@@ -138,10 +136,8 @@ class GeneralisedRegressor(MeanFoldMethods, ScoreModel, Regressor[ScoreTask, Sco
         alphas: by default `n_alphas` of them, evenly spaced on a logarithmic scale, from the least that gives no weight
         down to 1e-3 of it.
         """
-        model = clone(self)
-        source = model._gate(X, y, sample_weight=sample_weight, offset=offset, exposure=exposure)
-        path: ElasticPath = model._score_path(source, alphas, n_alphas)
-        return path
+        roles = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
+        return self._path(X, y, alphas, n_alphas, **roles)
 
     def scores(self, block: Block) -> Array:
         """E y of the rows of a block of the source that the model was fitted to."""

@@ -44,7 +44,6 @@ from certifit.models.score_folds import (
     subset_folds,
 )
 from certifit.models.score_model import ScoreModel
-from certifit.runtime import one_blas_thread
 from certifit.solvers.coordinate import ElasticPath
 from certifit.solvers.problem import Solver
 from certifit.solvers.run import Run
@@ -179,7 +178,6 @@ class LogisticRegression(ScoreModel, Classifier[ScoreTask, ScoreState]):
         is_right = self.predict(X, offset=offset) == one_type(np.asarray(read_labels(y)))
         return float(np.average(is_right, weights=None if sample_weight is None else np.asarray(sample_weight)))
 
-    @one_blas_thread
     def path(
         self,
         X: UserRows,
@@ -195,13 +193,12 @@ class LogisticRegression(ScoreModel, Classifier[ScoreTask, ScoreState]):
         alphas: by default `n_alphas` of them, evenly spaced on a logarithmic scale, from the least that gives no weight
         down to 1e-3 of it.
         """
-        model = clone(self)
-        source = model._gate(X, y, sample_weight=sample_weight, offset=offset)
-        if len(model.classes_) != 2:
-            raise ValueError(f"A path needs two classes. Got {len(model.classes_)}.")
-        model.class_weight_ = model._class_weights(source)
-        path: ElasticPath = model._score_path(model._weighted(source), alphas, n_alphas)
-        return path
+        return self._path(X, y, alphas, n_alphas, sample_weight=sample_weight, offset=offset)
+
+    def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> ElasticPath:
+        if len(self.classes_) != 2:
+            raise ValueError(f"A path needs two classes. Got {len(self.classes_)}.")
+        return super()._path_of(source, alphas, n_alphas)
 
     def _begin(self, source: Source) -> None:
         if len(self.classes_) < 2:

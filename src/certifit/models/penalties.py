@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 
 from certifit.data.columns import Array
 from certifit.data.roles import refuse_unknown
+from certifit.data.source import Source
+from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.models.estimator import TaskEstimator
 from certifit.models.objectives import Told
 from certifit.models.parameters import check_number
 from certifit.models.task import StateT, TaskT
+from certifit.runtime import one_blas_thread
+from certifit.solvers.coordinate import ElasticPath
 from certifit.tasks.elastic import Strengths
 
 PenaltyFactors: TypeAlias = Mapping[str, float] | ArrayLike | None
@@ -28,6 +34,23 @@ class PenaltyParameters(TaskEstimator[TaskT, StateT]):
 
     penalty_factors: PenaltyFactors
     bounds: Bounds
+
+    @one_blas_thread
+    def _path(
+        self, X: UserRows, y: UserTarget, alphas: ArrayLike | None, n_alphas: int, **roles: UserWeights
+    ) -> ElasticPath:
+        """Solutions along alphas of a copy of this model, which is not kept."""
+        model = clone(self)
+        model._check_parameters()
+        source = model._gate(X, y, **roles)
+        model._begin(source)
+        chosen = None if alphas is None else checked_alphas(alphas)
+        path: ElasticPath = model._path_of(model.fit_maps(model._weighted(source)), chosen, n_alphas)
+        return path
+
+    @abstractmethod
+    def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> ElasticPath:
+        """Solutions on mapped rows along alphas; None is as many as are asked for, from the least without a weight."""
 
     def _told(self) -> Told:
         has_factors, has_bounds = self.penalty_factors is not None, self.bounds is not None

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.generalised import ScoreCertificate, certify
@@ -15,7 +14,7 @@ from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.losses.scores import ScoreLoss
 from certifit.models.glm_inference import GlmInferenceMethods, ScoreState, ScoreTask
-from certifit.models.penalties import PenaltyParameters, alpha_count, checked_alphas
+from certifit.models.penalties import PenaltyParameters, alpha_count
 from certifit.runtime import core, n_threads
 from certifit.solvers.coordinate import ElasticPath
 from certifit.solvers.direct import smallest_norm
@@ -100,18 +99,15 @@ class ScoreModel(PenaltyParameters[ScoreTask, ScoreState], GlmInferenceMethods):
         task.penalise(self._strengths(source.names, strength))
         return task
 
-    def _score_path(self, source: Source, alphas: ArrayLike | None, n_alphas: int) -> ElasticPath:
-        """Solutions along alphas, on checked rows of a model that is not kept."""
-        self._check_parameters()
-        given = None if alphas is None else checked_alphas(alphas)
-        task = self._score_task(self.fit_maps(source), 1.0)
+    def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> ElasticPath:
+        task = self._score_task(source, 1.0)
         self._check_target(task)
-        if given is None:
+        if alphas is None:
             largest = alpha_max(task)
             if np.isinf(largest):
                 raise ValueError("alphas must be given for l1_ratio=0: no alpha leaves all weights out.")
-            given = (largest or 1.0) * np.geomspace(1.0, LEAST_SHARE, alpha_count(n_alphas))
-        return solve_path(task, given, self._tolerance(), int(self.max_iter))
+            alphas = (largest or 1.0) * np.geomspace(1.0, LEAST_SHARE, alpha_count(n_alphas))
+        return solve_path(task, alphas, self._tolerance(), int(self.max_iter))
 
     def _check_target(self, task: GeneralisedLinear) -> None:
         ends = np.array([task.targets.low, task.targets.high])

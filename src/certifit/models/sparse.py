@@ -14,13 +14,12 @@ from certifit.certificates import elastic, least_squares
 from certifit.certificates.certificate import Certificate
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.gate import fit_source
 from certifit.data.source import Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.maps import Basis, Polynomial, TableEncoder
 from certifit.models.base import LinearRegressor
 from certifit.models.linear import LeastSquaresTask
-from certifit.models.penalties import Bounds, PenaltyFactors, PenaltyParameters, alpha_count, checked_alphas
+from certifit.models.penalties import Bounds, PenaltyFactors, PenaltyParameters, alpha_count
 from certifit.solvers import coordinate, direct
 from certifit.solvers.coordinate import ElasticPath, alpha_max, elastic_path
 from certifit.solvers.elastic_folds import column_fold_path, gram_fold_path
@@ -65,17 +64,18 @@ class SparseRegressor(PenaltyParameters[SparseTask, Weights], LinearRegressor[Sp
         alphas: by default `n_alphas` of them, evenly spaced on a logarithmic scale, from the least that gives no weight
         down to 1e-3 of it (1e-2 where columns outnumber rows).
         """
-        model = clone(self)
-        model._check_parameters()
-        task = model._task_at(model.fit_maps(fit_source(model, X, y, sample_weight)), 1.0)
-        chosen = _grid(task, alpha_count(n_alphas)) if alphas is None else checked_alphas(alphas)
+        return self._path(X, y, alphas, n_alphas, sample_weight=sample_weight)
+
+    def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> ElasticPath:
+        task = self._elastic_task(source)
+        chosen = _grid(task, alpha_count(n_alphas)) if alphas is None else alphas
         return elastic_path(task, chosen, float(self.tol), int(self.max_iter))
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
         """The hundred values of alpha of `path`: one pass."""
         model = clone(self)
         model._check_parameters()
-        task = model._task_at(model.fit_maps(source), 1.0)
+        task = model._elastic_task(model.fit_maps(source))
         return [{"alpha": float(alpha)} for alpha in _grid(task, 100)]
 
     def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
@@ -114,6 +114,11 @@ class SparseRegressor(PenaltyParameters[SparseTask, Weights], LinearRegressor[Sp
         if strengths.alpha == 0 and self.bounds is None:
             # Sums of least squares bear any condition.
             return least_squares_task(source, 0.0, bool(self.fit_intercept))
+        return elastic_task(source, strengths, bool(self.fit_intercept), bool(self.standardize))
+
+    def _elastic_task(self, source: Source) -> ElasticTask:
+        """The task of a path, at an alpha of 1."""
+        strengths = self._strengths(source.names, 1.0)
         return elastic_task(source, strengths, bool(self.fit_intercept), bool(self.standardize))
 
     def _solve(self, task: SparseTask) -> Run[Weights]:
