@@ -241,7 +241,7 @@ def test_a_constant_column_hides_no_variance(kind, value, rng):
     assert model.certificate_.holds and alone.certificate_.holds
     np.testing.assert_allclose(model.explained_variance_, alone.explained_variance_, rtol=1e-12)
     np.testing.assert_allclose(model.components_[:, 1:], alone.components_, atol=1e-12)
-    assert not model.components_[:, 0].any()
+    np.testing.assert_allclose(model.components_[:, 0], 0.0, atol=1e-15)
 
 
 @pytest.mark.parametrize("solver", ["exact", "randomized"])
@@ -368,3 +368,14 @@ def test_a_sparse_constant_column_has_no_variance(shrinkage, rng):
         assert model.certificate_.holds
         model.covariance_ = model.covariance_ + np.diag([-1e-72 if shrinkage == 0 else 1e-6, 0.0])
         assert not model.certify(sp.csr_array(X), y, weights).holds
+
+
+def test_a_variance_near_the_end_of_float64_has_the_digits_that_are_stored():
+    """A variance of 1e-313 is stored in steps of 5e-324: the certificate counts them."""
+    X = np.array([[0.0], [2.5e-151], [5e-151], [7.5e-151], [1e-150]])
+    model = cf.GaussianNB(var_smoothing=1e-12).fit(X, [0, 1, 2, 1, 2])
+    values = [Fraction(x) for x in X[:, 0]]
+    mean = sum(values) / 5
+    alone = Fraction(1e-12) * sum((x - mean) ** 2 for x in values) / 5  # of a class of one row: the smoothing
+    error = abs(Fraction(float(model.var_[0, 0])) / alone - 1)
+    assert error <= Fraction(float(model.certificate_.value)) < Fraction(1, 10**9)

@@ -11,6 +11,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import certifit as cf
+from certifit.families import NegativeBinomial
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -183,3 +184,12 @@ def test_rounding_in_a_bound_hides_no_changed_coefficient(name, rng):
         again = other.certify(*data)
         assert again.value >= excess.lower
         assert excess.lower < 1e-12 or not cf.verify(other, *data)
+
+
+def test_squares_below_the_range_of_float64_are_not_zero():
+    """The best weight is 0 and its objective 0: any other weight, however small, is all excess."""
+    X, y, weight = np.array([[-1.5870825918568344e-158]]), np.array([1.0]), np.array([1.876669495999421e50])
+    model = cf.GLM(NegativeBinomial(0.01), fit_intercept=False, alpha=1.0).fit(X, y, weight)
+    assert model.coef_[0] == 0 or not model.certificate_.holds
+    model.coef_ = np.array([5.28604691e-174])
+    assert not model.certify(X, y, weight).holds

@@ -225,3 +225,12 @@ def test_a_pull_is_known_where_the_squares_of_scales_overflow(rng):
         model = fitted(X, y, alpha=1e-10)
         model.coef_ = np.array([size])
         assert true_excess(model, X, y) <= model.certify(X, y).value
+
+
+@pytest.mark.filterwarnings("ignore:.*NOT certified")
+def test_a_penalty_below_the_range_of_scaled_columns_is_no_division_by_zero(rng):
+    first = np.arange(20) % 2 == 0
+    X = np.where(first[:, None], [[0.0, 1.0000000000009999e162]], [[1e150, 1e162]])
+    y = np.where(first, 0.648, -0.348) + 1e-12 * rng.normal(size=20)
+    model = cf.HuberRegressor(scale="joint", delta=2.5, alpha=0.01).fit(X, y)
+    assert np.isfinite(model.coef_).all()

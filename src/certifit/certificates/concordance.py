@@ -16,6 +16,7 @@ import numpy as np
 
 from certifit.statistics.residual import TINY
 
+LEAST_SIZE = float(np.sqrt(TINY))  # its square is no less than TINY
 SERIES = 0.1  # below it the bound is summed as a series, where nothing cancels
 
 
@@ -50,10 +51,12 @@ class Decrement:
         return relative_to(self.value * self.rounding + self.rounding**2 / 2, scale) + TINY
 
     def excess(self) -> float:
-        """The bound on f - min f; infinite where it proves nothing."""
+        """The bound on f - min f; infinite where it proves nothing. Squares below the range of float64 are not 0."""
         size = self.value + self.rounding
         if not self.q < 1:
             return np.inf
+        if 0 < size < LEAST_SIZE:
+            return TINY
         if self.q < SERIES:  # sum over k >= 2 of q^k / (k (k - 1)), over R^2; what is left after q^12 is below 1e-12
             return size**2 * sum(self.q ** (k - 2) / (k * (k - 1)) for k in range(2, 14)) * (1 + 1e-11)
         return (self.q + (1 - self.q) * float(np.log1p(-self.q))) / self.reach**2

@@ -26,6 +26,7 @@ from certifit.statistics.residual import MATRIX_ERROR, TINY, TWOFOLD_UNIT, UNIT
 from certifit.statistics.state_moments import StateMoments, plain_numbers, remainders, state_moments
 from certifit.tasks.gaussian_classes import DiagonalCovariance, FullCovariance, GaussianState, GaussianTask
 
+SPACING = 2.0**-1074  # of the numbers below the range in which float64 keeps all its digits
 ASK = 1e-10  # roundings of the sums above this are not left at that: the rows are read about the state
 
 
@@ -59,13 +60,14 @@ def certify_gaussian(task: GaussianTask, state: GaussianState, tolerance: float)
         off = _by_sums(task, best, state)
         if task.rows is not None and not fault and not off.rounding <= ASK:
             off = _by_rows(task, best, state)
-    value = max(off.nats, off.error) + TINY
+    coarse = _coarseness(state)
+    value = max(off.nats, off.error + coarse) + TINY
     return LikelihoodCertificate(
         claim=CLAIM,
         theorem=THEOREM,
         value=np.inf if fault or np.isnan(value) else value,
         tolerance=tolerance,
-        rounding=off.rounding + TINY if np.isfinite(off.rounding) else np.inf,
+        rounding=off.rounding + coarse + TINY if np.isfinite(off.rounding) else np.inf,
         rank=len(task.names) - len(state.redundant),
         n_columns=len(task.names),
         condition=task.condition,
@@ -73,8 +75,14 @@ def certify_gaussian(task: GaussianTask, state: GaussianState, tolerance: float)
         kind=task.kind + treated,
         fault=fault,
         shortfall=off.mean + TINY,
-        error=off.error,
+        error=off.error + coarse,
     )
+
+
+def _coarseness(state: GaussianState) -> float:
+    """What a variance near the end of float64's range loses when it is stored: an entry and its parts, each rounded."""
+    spreads = _standard_deviations(state)
+    return 4 * SPACING / float(np.square(spreads[spreads > 0]).min(initial=1.0))
 
 
 def _uses_the_others(state: GaussianState) -> bool:

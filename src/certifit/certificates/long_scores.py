@@ -37,7 +37,8 @@ SMALL_SHARE = Decimal("1e-3")  # of the excess: a smaller bound ends the descent
 NOTHING = Decimal("1e-28")  # of the objective: and so does a bound below it
 SAFETY = Decimal(1) + Decimal("1e-12")
 ZERO, ONE = Decimal(0), Decimal(1)
-RowLoss = Callable[[Decimal, Decimal], tuple[Decimal, Decimal, Decimal]]
+# y, z -> value, slope and curvature, and a bound on the terms that cancel in the value
+RowLoss = Callable[[Decimal, Decimal], tuple[Decimal, Decimal, Decimal, Decimal]]
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,24 @@ class LongProblem:
     def _by_row(self, z: Array) -> tuple[Decimal, Array, Array]:
         assert self.loss is not None
         found = [self.loss(y, own) for y, own in zip(self.y, z[:, 0], strict=True)]
-        values, slopes, curvatures = (np.array(part, dtype=object) for part in zip(*found, strict=True))
+        values, slopes, curvatures, _ = (np.array(part, dtype=object) for part in zip(*found, strict=True))
         return (self.shares * values).sum(), (self.shares * slopes)[:, None], self.shares * curvatures
+
+    def rounding(self, at: Array, digits: int) -> Decimal:
+        """What rounding may have moved the objective by: of the terms that cancel in losses and in scores."""
+        z, reach = self.scores(at), _product(abs(self.X), abs(at)) + abs(_decimals(self.rows.offset))[:, None]
+        sizes = reach.max(axis=1)
+        if self.loss is None:
+            terms = 2 * sizes + ONE
+        else:
+            found = [self.loss(y, own) for y, own in zip(self.y, z[:, 0], strict=True)]
+            terms = np.array(
+                [
+                    abs(value) + abs(slope) * size + own
+                    for (value, slope, _, own), size in zip(found, sizes, strict=True)
+                ]
+            )
+        return Decimal(10) ** (SPARE - digits) * Decimal((self.shares * terms).sum())
 
     def _softmax(self, z: Array) -> tuple[Decimal, Array, Array]:
         chances, value = np.empty_like(z), ZERO
@@ -247,9 +264,7 @@ def long_excess(problem: LongProblem, at: Array, null: Array | None, aim: float)
             try:
                 low = _lower_bound(own, _decimals(at), Decimal(aim), digits, budget)
                 if low is not None:
-                    objective = own.value(_decimals(at))
-                    is_zero = not at.any() and not problem.rows.offset.any()
-                    return LongExcess(objective, max(objective - low, ZERO), _null(own, null, digits), is_zero)
+                    return _excess(own, at, low, null, digits)
             except _TooLong:
                 return None
             except _TooFewDigits:
@@ -261,6 +276,16 @@ def long_excess(problem: LongProblem, at: Array, null: Array | None, aim: float)
                 continue
             return None
     return None
+
+
+def _excess(problem: LongProblem, at: Array, low: Decimal, null: Array | None, digits: int) -> LongExcess:
+    """The excess over a lower bound, its rounding included."""
+    objective, rounding = problem.value(_decimals(at)), problem.rounding(_decimals(at), digits)
+    is_zero = not at.any() and not problem.rows.offset.any()
+    found = LongExcess(objective, max(objective - low, ZERO) + rounding, _null(problem, null, digits), is_zero)
+    if not is_zero and not rounding <= NOTHING * (found.null if found.is_exact_fit else objective):
+        raise _TooFewDigits
+    return found if not is_zero else replace(found, excess=max(objective - low, ZERO))
 
 
 class _TooFewDigits(Exception):
@@ -399,38 +424,39 @@ def row_loss(loss: ScoreLoss) -> RowLoss | None:
     return None if make is None else make(loss)
 
 
-def _logistic(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal]:
+def _logistic(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
     small = (-abs(z)).exp()
     near, far = 1 / (1 + small), small / (1 + small)
     p, rest = (near, far) if z > 0 else (far, near)
     value = ((1 - y) * z if z > 0 else -y * z) + log_of_one_plus(small)
     if 0 < y < 1:
         value += y * y.ln() + (1 - y) * (1 - y).ln()
-    return value, (1 - y) * p - y * rest, near * far
+    return value, (1 - y) * p - y * rest, near * far, ONE
 
 
-def _poisson(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal]:
-    mu = z.exp()
-    return (mu - y - y * (z - y.ln()) if y > 0 else mu), mu - y, mu
+def _poisson(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+    mu, log = z.exp(), y.ln() if y > 0 else ZERO
+    return mu - y - y * (z - log), mu - y, mu, 2 * y * (1 + abs(z) + abs(log))
 
 
-def _gamma(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal]:
-    u = y.ln() - z
+def _gamma(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+    log = y.ln()
+    u = log - z
     ratio = u.exp()
-    return ratio - 1 - u, 1 - ratio, ratio
+    return ratio - 1 - u, 1 - ratio, ratio, (1 + ratio) * (1 + abs(log) + abs(z))
 
 
-def _squared(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal]:
-    return (z - y) * (z - y) / 2, z - y, ONE
+def _squared(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+    return (z - y) * (z - y) / 2, z - y, ONE, abs(z - y) * (abs(z) + abs(y))
 
 
 def _tweedie(power: float) -> RowLoss:
     a, b = 2 - Decimal(power), Decimal(power) - 1
 
-    def loss(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal]:
+    def loss(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
         up, down = (a * z).exp(), y * (-b * z).exp()
         own = (a * y.ln()).exp() / (a * b) if y > 0 else ZERO
-        return up / a + down / b - own, up - down, a * up + b * down
+        return up / a + down / b - own, up - down, a * up + b * down, (up + down) * (1 + abs(z)) + 2 * own
 
     return loss
 
@@ -438,12 +464,15 @@ def _tweedie(power: float) -> RowLoss:
 def _negative_binomial(alpha: float) -> RowLoss:
     a = Decimal(alpha)
 
-    def loss(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal]:
-        k, t = 1 / a, z + a.ln()
-        value, _, curved = _logistic(ZERO, t)  # log(1 + e^t) and s (1 - s)
+    def loss(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+        k, shift = 1 / a, a.ln()
+        t = z + shift
+        value, _, curved, _ = _logistic(ZERO, t)  # log(1 + e^t) and s (1 - s)
         s = 1 / (1 + (-t).exp())
         own = y * (y / (y + k)).ln() if y > 0 else ZERO
-        return (y + k) * value - y * t + own - k * (1 + a * y).ln(), k * s - y * (1 - s), (y + k) * curved
+        whole = (y + k) * value - y * t + own - k * (1 + a * y).ln()
+        cancelled = (y + k) * value + y * (abs(z) + abs(shift)) + abs(own) + k * (1 + a * y).ln()
+        return whole, k * s - y * (1 - s), (y + k) * curved, cancelled + (y + k) * (abs(z) + abs(shift))
 
     return loss
 

@@ -24,6 +24,7 @@ MAX_STEPS = 100
 SMALL_GAP = 1e-13  # relative: below it the rows with residual 0 are told from the others
 SHORT = 0.995  # of the way to the nearest bound
 LEAST_PULL = 1e-30  # relative to the largest
+FELT = 1e-200  # a largest pull on scaled columns below this is none: rows divided by it would leave float64
 MOST_ROWS = 2000  # a factor of the matrix of their products is made some thirty times
 MOST_ENTRIES = 40_000_000
 
@@ -111,14 +112,14 @@ class _Problem:
         return factor
 
 
-def is_small(task: RobustRegression) -> bool:
-    """Whether the rows and the matrix of their products may be held in memory."""
+def can_solve(task: RobustRegression) -> bool:
+    """Whether there is a penalty to speak of, and the matrix of products of rows may be held in memory."""
     n, d = task.gram.n_rows, task.gram.n_columns
-    return n <= MOST_ROWS and n * d <= MOST_ENTRIES
+    return n <= MOST_ROWS and n * d <= MOST_ENTRIES and bool(task.pull(1.0).max(initial=0.0) > FELT)
 
 
 def solve_absolute(task: RobustRegression, start: Weights) -> Corner:
-    """The solution from a start; there must be a penalty."""
+    """The solution from a start, of a task that `can_solve`."""
     problem = _Problem(task)
     solution = task.to_solution(start)
     offset = int(task.fit_intercept)

@@ -16,7 +16,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.runtime import one_blas_thread
-from certifit.solvers.absolute_values import is_small, solve_absolute
+from certifit.solvers.absolute_values import can_solve, solve_absolute
 from certifit.solvers.direct import smallest_norm
 from certifit.solvers.direct import solve as least_squares
 from certifit.solvers.run import Run
@@ -147,7 +147,7 @@ def _jointly(
         state, scale, is_done = _newton(task, state, scale, max_iter, trace, free=True)
         if is_done:
             break
-        if task.strength > 0 and is_small(task) and lowest <= task.smallest_band:
+        if can_solve(task) and lowest <= task.smallest_band:
             corner = solve_absolute(task, state)
             if corner.mean_square < 1:
                 return _newton(task, corner.state, lowest, max_iter, trace, free=False)[0], lowest

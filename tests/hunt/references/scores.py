@@ -98,10 +98,12 @@ class Scores:
         return Walls(kinks, ends[0], ends[1])
 
     def best(self, start: Sequence[arb], walls: Walls | None = None, rest: arb = ZERO) -> Found:
-        """The minimum from a start, or where that does not converge, from 0."""
+        """The minimum from a start, or from 0 where 0 is better or the start does not converge."""
         if not self.size:
             return Found([], self.value([]), True)
-        found = minimise(self, start, walls, rest)
+        # A start far above 0 may lie where no number of bits tells a loss from rounding.
+        is_far = not self.value(list(start)) <= self.value([ZERO] * self.size)
+        found = minimise(self, [ZERO] * self.size if is_far else start, walls, rest)
         if found.is_converged:
             return found
         other = minimise(self, [ZERO] * self.size, walls, rest)

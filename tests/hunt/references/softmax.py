@@ -100,10 +100,11 @@ class Softmax:
         return [g.mid() for g in gradient], hessian
 
     def best(self, start: Sequence[arb], rest: arb = ZERO) -> Found:
-        """The minimum from a start, or where that does not converge, from 0."""
+        """The minimum from a start, or from 0 where 0 is better or the start does not converge."""
         if not self.size:
             return Found([], self.value([]), True)
-        found = minimise(self, start, None, rest, steps=40)
+        is_far = not self.value(list(start)) <= self.value([ZERO] * self.size)
+        found = minimise(self, [ZERO] * self.size if is_far else start, None, rest, steps=40)
         if found.is_converged:
             return found
         other = minimise(self, [ZERO] * self.size, None, rest, steps=60)
