@@ -74,6 +74,7 @@ from certifit.models.naive_bayes import GaussianNB as GaussianNB
 from certifit.models.one_vs_rest import OneVsRestClassifier as OneVsRestClassifier
 from certifit.models.penalties import alpha_from_C as alpha_from_C
 from certifit.models.perceptron import Perceptron as Perceptron
+from certifit.models.quantile.model import QuantileRegressor as QuantileRegressor
 from certifit.models.robust import HuberRegressor as HuberRegressor
 from certifit.models.sparse import ElasticNet as ElasticNet
 from certifit.models.sparse import Lasso as Lasso

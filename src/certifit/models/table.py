@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from certifit.models.about import discriminant, glm, huber, lasso, least_squares, naive_bayes, pca, perceptron
 from certifit.models.learner import Learner
+from certifit.models.quantile import about as quantile
 
 FAMILIES: tuple[tuple[Learner, ...], ...] = (
     least_squares.ROWS,
     lasso.ROWS,
     huber.ROWS,
+    quantile.ROWS,
     discriminant.ROWS,
     naive_bayes.ROWS,
     glm.ROWS,

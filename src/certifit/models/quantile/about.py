@@ -1,0 +1,34 @@
+"""The pinball loss."""
+
+from __future__ import annotations
+
+from certifit.models.about.shared import INTERCEPT, MAPS, STANDARDIZE, TOL
+from certifit.models.learner import Learner, Param, Verb, always, as_float, count, is_number, number
+from certifit.models.objectives import MEAN, RESIDUAL, Told
+
+
+def _pinball(told: Told) -> str:
+    """The loss of a quantile and an L1 penalty."""
+    alpha, q = told.params["alpha"], float(told.params["quantile"])
+    penalty = f" + {alpha:g} {told.factor('sd')}|w|_1" if alpha else ""
+    loss = f"rho(r) = {q:g} r if r >= 0 else {q - 1:g} r"
+    return f"minimised: {MEAN} rho({RESIDUAL}) / {MEAN}{penalty}{told.end}, {loss}"
+
+
+ROWS = (
+    Learner(
+        "quantile_regressor",
+        "models.quantile.model:QuantileRegressor",
+        _pinball,
+        {
+            "quantile": Param("a number above 0 and below 1", 0.5, is_number, lambda value: 0 < as_float(value) < 1),
+            "alpha": number(0.0),
+            "fit_intercept": INTERCEPT,
+            "standardize": STANDARDIZE,
+            "tol": TOL,
+            "max_iter": count(200, most=1_000_000),
+        },
+        MAPS,
+        verb=always(Verb.GATHER),
+    ),
+)

@@ -1,0 +1,146 @@
+"""Quantile regression: a linear model of the value that a share of the targets stays below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from certifit.certificates.certificate import Certificate
+from certifit.certificates.sandwich import RowFacts
+from certifit.data.cells import Splits
+from certifit.data.source import Source
+from certifit.maps import Basis, TableEncoder
+from certifit.models.base import LinearRegressor
+from certifit.models.quantile.certificate import certify
+from certifit.models.quantile.solver import solve
+from certifit.models.quantile.task import QuantileTask
+from certifit.solvers.run import Run
+from certifit.tasks.fold_equations import FoldEquations
+from certifit.tasks.normal_equations import Weights
+
+
+class QuantileRegressor(LinearRegressor[QuantileTask, Weights]):
+    """Linear regression of a quantile: a share `quantile` of the targets lies below it, the others above.
+
+    minimise over w, b:   sum_i weight_i rho(y_i - b - x_i'w) / sum_i weight_i  +  alpha |w|_1
+
+    rho(r) = quantile r if r >= 0 else (quantile - 1) r
+    certificate:  the duality gap, relative to the objective, with a dual point that is proven to be feasible
+
+    Without a penalty the fit meets as many rows exactly as it has coefficients. Where several fits are best, as the
+    median of an even number of rows, the one with the least sum of squared residuals is taken. Columns that repeat
+    others have weight 0. All rows are held in memory.
+
+    Parameters
+    ----------
+    quantile : float above 0 and below 1, default 0.5
+        0.5 is the median: least absolute deviations.
+    alpha : float >= 0, default 0
+        Strength of the L1 penalty, on the scale of a mean. scikit-learn's default is 1.
+    fit_intercept : bool, default True
+        The intercept is never penalised.
+    standardize : bool, default False
+        As for Lasso: the penalty is one of weights times the standard deviations of their columns.
+    basis, encoder : as for LinearRegression
+    tol : float >= 0, default 1e-8
+        Largest relative gap that counts as converged. The fit goes to its rounding floor anyway.
+    max_iter : int from 1 to 1000000, default 200
+        Steps of the interior point method.
+
+    Attributes
+    ----------
+    coef_, intercept_, alpha_, certificate_, rank_, condition_, null_space_ : as for Ridge
+    history_ : primal and dual objective and their gap after every step
+    n_iter_ : number of steps
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[1.0], [2.0], [3.0], [4.0], [5.0], [6.0], [7.0]])
+    >>> y = [2.0, 4.5, 6.0, 7.5, 10.0, 12.0, 140.0]
+    >>> model = cf.QuantileRegressor(quantile=0.5).fit(X, y)
+    >>> model.coef_.round(4), round(model.intercept_, 4), model.certificate_.holds
+    (array([2.]), 0.0, True)
+    """
+
+    def __init__(
+        self,
+        quantile: float = 0.5,
+        alpha: float = 0.0,
+        *,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
+        tol: float = 1e-8,
+        max_iter: int = 200,
+    ) -> None:
+        self.quantile = quantile
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.basis = basis
+        self.encoder = encoder
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _task_at(self, source: Source, alpha: float | None) -> QuantileTask:
+        quantile, strength = float(self.quantile), float(alpha or 0.0)
+        return QuantileTask(source, quantile, strength, bool(self.fit_intercept), bool(self.standardize))
+
+    def _solve(self, task: QuantileTask) -> Run[Weights]:
+        return solve(task, int(self.max_iter))
+
+    def _certified(self, task: QuantileTask, state: Weights) -> Certificate:
+        return certify(task, state, float(self.tol))
+
+    def _keep(self, task: QuantileTask, run: Run[Weights]) -> None:
+        self.coef_, self.intercept_, self.alpha_ = run.state.coef, run.state.intercept, task.alpha
+        self.null_space_, self.null_intercept_ = task.null_space()
+        self.history_, self.n_iter_ = run.history, len(run.history)
+
+    def _state(self) -> Weights:
+        return Weights(self.coef_, self.intercept_)
+
+    def _why_no_inference(self, facts: RowFacts | None = None) -> str:
+        return (
+            "standard errors of a quantile need the density of the noise at it. Use Bootstrap to refit on resampled "
+            "rows."
+        )
+
+    def _is_determined(self) -> bool:
+        return False  # what holds for least squares of these rows says nothing of this fit
+
+    def _is_tuned(self) -> bool:
+        return False
+
+    def _is_standardised(self) -> bool:
+        return bool(self.standardize)
+
+    def _penalty_strength(self) -> float:
+        return float(self.alpha)
+
+    def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
+        """None: the fit is not linear in the target."""
+        return None
+
+    def has_fold_sums(self, source: Source) -> bool:
+        """False: folds are refitted."""
+        return False
+
+    def fold_path(
+        self,
+        source: Source,
+        rounds: Sequence[Splits],
+        candidates: Sequence[Mapping[str, Any]],
+        with_rows: bool = False,
+    ) -> None:
+        """None: folds are refitted."""
+        return None
+
+    def leave_one_out(self, source: Source, candidates: Sequence[Mapping[str, Any]]) -> None:
+        """None: the fit is not linear in the target."""
+        return None
+
+    def fold_models(self, source: Source, rounds: Sequence[Splits]) -> None:
+        """None: folds are refitted where their models are wanted."""
+        return None
