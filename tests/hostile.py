@@ -3,7 +3,7 @@
     python tests/hostile.py --factories module:FACTORIES [--only NAME] [--case WORDS] [--json PATH]
     python tests/hostile.py --factories module:FACTORIES --serve      # a name per line in, its outcomes as JSON out
 
-FACTORIES: {name: (kind, factory)} or {name: (kind, factory, flags)}; kind "reg", "pois", "clf" or "tr".
+FACTORIES: {name: (kind, factory)} or {name: (kind, factory, flags)}; kind "reg", "pois", "positive", "clf" or "tr".
 A crash, a hang and too much memory are outcomes and not the end of the run; times are of the processor that a case
 uses, which a busy machine does not change:
 correct | clear_error | unclear_error | wrong_silent | nan_output | crash | hang | na

@@ -19,9 +19,9 @@ import scipy.sparse as sp
 
 N_ROWS, N_COLUMNS = 60, 4
 NAMES = list("abcd")
-SUPERVISED = ("reg", "pois", "clf")
+SUPERVISED = ("reg", "pois", "positive", "clf")
 ALL = (*SUPERVISED, "tr")
-NUMERIC = ("reg", "pois")
+NUMERIC = ("reg", "pois", "positive")
 
 
 class NotApplicable(Exception):
@@ -48,6 +48,8 @@ def rows(
         return X, np.digitize(score + 0.3 * rng.normal(size=n), edges).astype(int)
     if kind == "pois":
         return X, rng.poisson(np.exp(np.clip(0.3 * score, -3, 3))).astype(float)
+    if kind == "positive":
+        return X, np.exp(0.3 * score + 0.3 * rng.normal(size=n))
     return X, score + 0.3 * rng.normal(size=n)
 
 
@@ -55,8 +57,8 @@ def rows(
 class Subject:
     """An estimator under test.
 
-    kind: "reg", "pois", "clf" or "tr"; flags may hold "stochastic", "counts" (no negative X) and "categories" (it takes
-    frames with columns of categories).
+    kind: "reg", "pois", "positive", "clf" or "tr"; flags may hold "in order" (the order of the rows decides), "counts"
+    (no negative X) and "categories" (it takes frames with columns of categories).
     """
 
     make: Callable[[], Any]

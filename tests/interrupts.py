@@ -31,6 +31,8 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
 import numpy as np  # noqa: E402
+from learners import LEARNERS  # noqa: E402
+from sklearn.base import clone  # noqa: E402
 
 import certifit as cf  # noqa: E402
 
@@ -262,6 +264,13 @@ def _(rng: np.random.Generator) -> Work:
         cf.LogisticRegression(), X, y, param_name="alpha", param_range=alphas, cv=10
     )
 
+
+# Models of the table without a case above.
+
+_HAS_CASE = " ".join(CASES)
+for _key, _row in LEARNERS.items():
+    if type(_row.model).__name__ not in _HAS_CASE:
+        case(_key, _row)(lambda rng, row: fit(clone(row.model), *row.rows(200_000, 100)))
 
 # Texts, tables, files, Dask.
 

@@ -24,6 +24,8 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
 import numpy as np  # noqa: E402
+from learners import LEARNERS  # noqa: E402
+from sklearn.base import clone  # noqa: E402
 
 import certifit as cf  # noqa: E402
 
@@ -68,6 +70,12 @@ FITS: dict[str, Callable[[], Any]] = {
     "MutualInformationFilter": lambda: cf.MutualInformationFilter(2).fit(X[:, :6], Y),
     "TextBinarizer": lambda: cf.TextBinarizer(ngram_range=(1, 2)).fit(TEXTS),
     "Polynomial": lambda: cf.LinearRegression(basis=cf.Polynomial(2)).fit(X[:, :12], Y),
+}
+_HAS_FIT = " ".join(FITS)
+FITS |= {
+    key: lambda row=row: clone(row.model).fit(*row.rows(30_000, 40))
+    for key, row in LEARNERS.items()
+    if type(row.model).__name__ not in _HAS_FIT
 }
 
 

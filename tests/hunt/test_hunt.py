@@ -12,6 +12,7 @@ import pytest
 
 import certifit as cf
 from certifit.certificates.certificate import EXACT_FIT_CLAIM
+from certifit.models.table import LEARNERS
 from tests.hunt.estimators import ESTIMATORS, ROWS
 from tests.hunt.exact import examine_exact
 from tests.hunt.generate import Problem
@@ -31,6 +32,10 @@ def test_no_claim_is_false(name: str) -> None:
         bad = record.false_certificates + record.false_digits + record.crashes
         findings += [f"--seed {SEED} --estimators '{name}' --case {case}: {finding}" for finding in bad]
     assert not findings, "\n".join(findings)
+
+
+def test_every_model_is_hunted() -> None:
+    assert {row.load() for row in LEARNERS.values()} <= {row.model for row in ROWS}
 
 
 def fitted() -> tuple[Problem, Any, SquaresTruth]:

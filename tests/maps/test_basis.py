@@ -16,7 +16,6 @@ from scipy.special import eval_chebyt
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import PolynomialFeatures
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import certifit.maps.polynomial as module
 from certifit.maps import Functions, Polynomial
@@ -335,16 +334,6 @@ def test_state_gives_the_same_bits_back(form, columns):
 def test_functions_are_never_stored():
     with pytest.raises(ValueError, match="holds Python functions, which a model file never stores"):
         Functions([square]).fit([[1.0]]).to_state()
-
-
-# scikit-learn's contract
-
-
-@parametrize_with_checks(
-    [Polynomial(), Polynomial(3, form="powers"), Functions([np.square, np.sin])], xfail_strict=True
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("basis", [Polynomial(), Functions([square])])

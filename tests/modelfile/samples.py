@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from learners import LEARNERS
+from sklearn.base import clone
 
 import certifit as cf
 from certifit.data.arrow import ArrowSource
@@ -294,6 +296,10 @@ def samples() -> dict[str, Sample]:
         **score_cases(),
         **perceptron_cases(),
     }
+    has_case = {type(model) for model, *_ in cases.values()}
+    for key, row in LEARNERS.items():  # a newcomer
+        if type(row.model) not in has_case:
+            cases[key] = (clone(row.model), *row.rows())
     return {name: Sample(model.fit(*data), *data) for name, (model, *data) in cases.items()}
 
 
@@ -321,7 +327,8 @@ CLASSES = list(class_cases())
 COMPONENTS = list(component_cases())
 SCORES = list(score_cases())
 PERCEPTRONS = list(perceptron_cases())
-NAMES = [name for name in EVERY if name not in CLASSES + COMPONENTS + SCORES + PERCEPTRONS]
+NEWCOMERS = [name for name in EVERY if name in LEARNERS]
+NAMES = [name for name in EVERY if name not in CLASSES + COMPONENTS + SCORES + PERCEPTRONS + NEWCOMERS]
 TABLES = list(table_cases())
 SPARSE = list(sparse_cases())
 ROBUST = list(robust_cases())

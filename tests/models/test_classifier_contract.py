@@ -1,9 +1,6 @@
-"""Classifiers under scikit-learn's contract, and the same bits wherever their rows live."""
+"""Classifiers: the same bits wherever their rows live, labels in files, fits and parts that fail."""
 
 from __future__ import annotations
-
-import copy
-import pickle
 
 import numpy as np
 import pandas as pd
@@ -11,27 +8,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import certifit as cf
 
 MODELS = [
     cf.GaussianDiscriminant(),
     cf.GaussianDiscriminant("class"),
-    cf.GaussianDiscriminant("class", shrinkage=0.2),
-    cf.GaussianDiscriminant("diagonal"),
-    cf.GaussianDiscriminant(basis=cf.Polynomial(2)),
     cf.GaussianNB(),
     cf.BernoulliNB(),
     cf.MultinomialNB(),
 ]
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(MODELS)
-def test_every_check_of_scikit_learn_passes(estimator, check):
-    check(estimator)
 
 
 def rows(n: int = 500, d: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -41,31 +27,17 @@ def rows(n: int = 500, d: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, np.array(["no", "yes", "a, b"])[y], rng.integers(0, 3, n).astype(float)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=str)
-def test_copies_predict_the_same_and_hold_no_rows(model):
-    X, y, w = rows()
-    fitted = clone(model).fit(X, y, w)
-    expected = fitted.predict_proba(X)
-    for other in (pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted), clone(fitted).fit(X, y, w)):
-        assert np.array_equal(other.predict_proba(X), expected)
-        assert other.certificate_ == fitted.certificate_
-    large = clone(model).fit(np.tile(X, (20, 1)), np.tile(y, 20))
-    assert len(pickle.dumps(large)) < len(pickle.dumps(fitted)) + 500
-    twice = clone(model).fit(X[:, :2] * 3, np.where(y == "no", 1, 0)).fit(X, y, w)
-    assert np.array_equal(twice.predict_proba(X), expected)
-
-
 def sources(folder) -> dict[str, cf.scan_csv]:
     """The same rows in every place they can live, in pieces that fit no block."""
     import dask.array as da
     import dask.dataframe as dd
 
-    X, y, w = rows(30_000)
+    X, y, w = rows(3_000)
     frame = pd.DataFrame(X, columns=list("abcd")).assign(label=y, w=w)
     frame.to_csv(folder / "rows.csv", index=False)
     pq.write_table(pa.Table.from_pandas(frame), folder / "rows.parquet", row_group_size=777)
     named = {"target": "label", "weight": "w"}
-    arrays = (da.from_array(X, chunks=(3333, 4)), da.from_array(y, chunks=5000), da.from_array(w, chunks=4444))
+    arrays = (da.from_array(X, chunks=(333, 4)), da.from_array(y, chunks=500), da.from_array(w, chunks=444))
     return {
         "csv": cf.scan_csv(folder / "rows.csv", **named),
         "parquet": cf.scan_parquet(folder / "rows.parquet", **named),
@@ -81,10 +53,10 @@ def state(model) -> list[np.ndarray]:
     return [getattr(model, name) for name in names if hasattr(model, name)]
 
 
-@pytest.mark.parametrize("model", [MODELS[0], MODELS[1], *MODELS[5:]], ids=str)
+@pytest.mark.parametrize("model", MODELS, ids=str)
 @pytest.mark.slow
 def test_the_same_bits_on_files_and_dask(model, tmp_path):
-    X, y, w = rows(30_000)
+    X, y, w = rows(3_000)
     expected = clone(model).fit(X, y, w)
     predictions, score = expected.predict(X), expected.score(X, y, w)
     for place, source in sources(tmp_path).items():
@@ -118,20 +90,9 @@ def test_rows_come_in_parts_from_files(tmp_path):
 
 
 def test_a_table_needs_a_model_that_was_fitted_to_one(tmp_path):
-    X, y, w = rows(30_000)
+    X, y, w = rows(3_000)
     with pytest.raises(TypeError, match="table of named columns"):
         cf.GaussianNB().fit(X, y, w).predict(sources(tmp_path)["csv"])
-
-
-@pytest.mark.parametrize("model", MODELS, ids=str)
-def test_what_needs_a_fit_says_so(model):
-    X, y, _ = rows()
-    calls = ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba")
-    for call in calls:
-        with pytest.raises(NotFittedError):
-            getattr(clone(model), call)(X)
-    with pytest.raises(NotFittedError):
-        clone(model).certify(X, y)
 
 
 def test_a_basis_bends_the_boundary():

@@ -1,50 +1,13 @@
-"""scikit-learn's own checks of PCA, every one of them, names and frames, and the hostile battery."""
+"""PCA as a transformer: names and frames, pipelines, wrong parameters."""
 
 from __future__ import annotations
-
-import copy
-import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import certifit as cf
-
-MODELS = [
-    cf.PCA(),
-    cf.PCA(1),
-    cf.PCA(0.9, standardize=True),
-    cf.PCA("mle", solver="exact"),
-    cf.PCA(whiten=True),
-    cf.PCA(center=False, ddof=0),
-    cf.PCA(1, solver="randomized"),
-    cf.PCA(1, basis=cf.Polynomial(2)),
-]
-
-
-@parametrize_with_checks(MODELS)
-def test_every_check_of_scikit_learn_passes(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.parametrize("model", MODELS, ids=str)
-def test_copies_transform_the_same(rng, model):
-    X = rng.normal(size=(60, 4)) * [1, 2, 3, 4]
-    fitted = clone(model).fit(X)
-    for other in (pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted), clone(fitted).fit(X)):
-        assert np.array_equal(other.transform(X), fitted.transform(X))
-        assert other.certificate_ == fitted.certificate_
-
-
-@pytest.mark.parametrize("model", MODELS, ids=str)
-def test_a_fitted_model_holds_no_rows(rng, model):
-    small, large = (clone(model).fit(rng.normal(size=(n, 3)) * [1, 2, 3]) for n in (50, 5000))
-    assert len(pickle.dumps(large)) < len(pickle.dumps(small)) + 500
 
 
 def test_frames_go_in_and_come_out_with_names(rng):
@@ -62,13 +25,6 @@ def test_components_are_a_step_of_a_pipeline(rng):
     X = rng.normal(size=(80, 5)) * [5, 4, 3, 2, 1]
     y = X @ np.ones(5)
     assert make_pipeline(cf.PCA(4), cf.LinearRegression()).fit(X, y).score(X, y) > 0.9
-
-
-def test_what_needs_a_fit_says_so(rng):
-    X, model = rng.normal(size=(5, 2)), cf.PCA()
-    for method in ("transform", "inverse_transform", "projection_error", "certify"):
-        with pytest.raises(NotFittedError):
-            getattr(model, method)(X)
 
 
 WRONG = {

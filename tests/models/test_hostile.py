@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hostile_factories import FACTORIES
+from learners import ATTACKED
 
 HERE = Path(__file__).parent
 BAD = ("unclear_error", "wrong_silent", "nan_output", "crash", "hang")
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="every case runs
 @pytest.fixture(scope="module")
 def battery() -> Iterator[Callable[[str], Outcomes]]:
     """battery(name) -> {case: [outcome, text]}, from one process that has loaded the libraries."""
-    command = [sys.executable, str(HERE.parent / "hostile.py"), "--factories", "hostile_factories:ALL", "--serve"]
+    command = [sys.executable, str(HERE.parent / "hostile.py"), "--factories", "broken:ALL", "--serve"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -41,7 +41,7 @@ def battery() -> Iterator[Callable[[str], Outcomes]]:
         process.stdin.close()
 
 
-@pytest.mark.parametrize("name", FACTORIES)
+@pytest.mark.parametrize("name", ATTACKED)
 def test_hostile_inputs_are_refused_in_words_or_fitted_right(battery, name):
     outcomes = battery(name)
     assert len(outcomes) > 90  # a transformer has no cases of targets

@@ -10,24 +10,11 @@ import sklearn
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression as TheirLogistic
 from sklearn.multiclass import OneVsRestClassifier as Theirs
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import certifit as cf
 
 IRIS = load_iris(return_X_y=True)
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
-@parametrize_with_checks(
-    [
-        cf.OneVsRestClassifier(cf.Perceptron()),
-        cf.OneVsRestClassifier(cf.LogisticRegression()),
-        cf.OneVsRestClassifier(cf.GaussianNB()),
-        cf.OneVsRestClassifier(TheirLogistic()),
-    ]
-)
-def test_every_check_of_scikit_learn_passes(estimator, check):
-    check(estimator)
 
 
 def test_the_class_of_the_largest_score_is_predicted():

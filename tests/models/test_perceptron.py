@@ -15,17 +15,10 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Perceptron as Theirs
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import certifit as cf
 
 OVERLAPPING = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
-@OVERLAPPING
-@parametrize_with_checks([cf.Perceptron(), cf.Perceptron(0.5, order="shuffled"), cf.Perceptron(basis=cf.Polynomial(2))])
-def test_every_check_of_scikit_learn_passes(estimator, check):
-    check(estimator)
 
 
 def apart(rng, n=300, d=4, gap=0.3):

@@ -5,17 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import certifit as cf
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SOLVERS = ["sgd", "mini-batch", "averaged-sgd"]
-
-
-@parametrize_with_checks([cf.PoissonRegressor(solver=solver, max_iter=20) for solver in SOLVERS])
-def test_every_check_of_scikit_learn_passes_that_of_weights_too(estimator, check):
-    check(estimator)
 
 
 def rows(rng, n=3000):

@@ -8,26 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from class_places import places
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import certifit as cf
-
-MODELS = [
-    cf.LogisticRegression(),
-    cf.LogisticRegression(alpha=0.01, basis=cf.Polynomial(2)),
-    cf.PoissonRegressor(),
-    cf.GammaRegressor(),
-    cf.GLM(),
-    cf.GLM("poisson"),
-    cf.GLM("gamma", alpha=0.1),
-    cf.GLM("negative-binomial", alpha=0.01),
-    cf.GLM("gaussian", fit_intercept=False),
-]
-
-
-@parametrize_with_checks(MODELS)
-def test_every_check_of_scikit_learn_passes(estimator, check):
-    check(estimator)
 
 
 def test_fits_without_an_intercept_are_certified(rng):

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
+from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import (
     GridSearchCV,
@@ -24,25 +24,11 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import certifit as cf
 from certifit.selection.rules import choose, simplicity
 
 GRID = {"alpha": [1e-4, 1e-2, 1.0, 30.0]}
-
-
-@parametrize_with_checks(
-    [
-        cf.CrossValidated(cf.Ridge(), {"alpha": [0.1, 1.0]}, cv=3),
-        cf.CrossValidated(cf.LinearRegression(), cv=3),
-        cf.CrossValidated(cf.Ridge(), cv="loo"),
-        cf.CrossValidated(Ridge(), {"alpha": [0.1, 1]}, cv=3),
-        cf.CrossValidated(LogisticRegression(), {"C": [0.1, 1]}, cv=3),
-    ]
-)
-def test_every_check_of_scikit_learn_passes(estimator, check):
-    check(estimator)
 
 
 def rows(rng, n=150, d=5):

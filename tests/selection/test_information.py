@@ -16,23 +16,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from certifit.runtime import threads
 from certifit.selection.information import MutualInformationFilter
-
-FILTERS = [
-    MutualInformationFilter(),
-    MutualInformationFilter(1, n_neighbors=1),
-    MutualInformationFilter(0.5, target="continuous"),
-    MutualInformationFilter("all", target="discrete"),
-    MutualInformationFilter("all", discrete_features=True),
-]
-
-
-@parametrize_with_checks(FILTERS)
-def test_every_check_of_scikit_learn_passes(estimator, check):
-    check(estimator)
 
 
 def data(rng: np.random.Generator, n_rows: int = 300) -> tuple[Any, Any, Any]:

@@ -23,7 +23,6 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_sweeps import rows
 
 import certifit as cf
@@ -34,17 +33,6 @@ from certifit.selection.wrappers import BackwardSelection, ForwardSelection
 BOTH = [ForwardSelection, BackwardSelection]
 DIRECTIONS = {ForwardSelection: "forward", BackwardSelection: "backward"}
 MODELS = [cf.LinearRegression(), cf.LinearRegression(fit_intercept=False), cf.Ridge(0.05), cf.Ridge()]
-
-
-@parametrize_with_checks(
-    [selection(cf.LinearRegression(), n_features_to_select=1, cv=3) for selection in BOTH]
-    + [
-        ForwardSelection(cf.LinearRegression(), cv=3),
-        ForwardSelection(cf.Ridge(), 1, cv=2, scoring="neg_mean_absolute_error"),  # by refits
-    ]
-)
-def test_every_check_of_scikit_learn_passes(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("chain", [0.0, 3.0], ids=["random", "correlated"])

@@ -1,0 +1,267 @@
+"""The estimators of certifit, a row each: what every test that is for all of them reads.
+
+A newcomer is one row. With it come scikit-learn's checks, the hostile battery, refits that fail, copies, the same bits
+in every place for rows, weights as repeated rows, a model file with its attacks, Ctrl-C and little memory.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression as TheirLogistic
+from sklearn.linear_model import Ridge as TheirRidge
+
+import certifit as cf
+
+IN_ORDER = frozenset({"in order"})  # the order of the rows decides: perceptrons, folds by row number
+SQUARES = cf.Polynomial(2)
+
+
+@dataclass(frozen=True)
+class Row:
+    """An estimator. model: one that every test takes. checked, attacked: settings that scikit-learn's checks and the
+    hostile inputs take beside it. refitted: settings of which only failing refits are tried beside those.
+
+    kind: of its target: "reg" (any number), "pois" (counts), "positive", "clf" (classes) or "tr" (none).
+    flags: "in order", "counts" (no negative X), "categories" (takes frames with columns of categories), "target" (a
+    transformer that reads one).
+    """
+
+    model: Any
+    kind: str
+    flags: frozenset[str] = frozenset()
+    checked: tuple[Any, ...] = ()
+    attacked: tuple[Any, ...] = ()
+    refitted: tuple[Any, ...] = ()
+
+    def rows(self, n: int = 60, d: int = 4, seed: int = 0) -> tuple[Any, Any]:
+        """Few rows of its kind, that every setting can fit; y is None where it takes none."""
+        rng = np.random.default_rng(seed)
+        X = np.abs(rng.normal(size=(n, d))) if "counts" in self.flags else rng.normal(size=(n, d))
+        score = X @ np.linspace(1, -1, d)
+        noise = 0.3 * rng.normal(size=n)
+        targets = {
+            "reg": score + noise,
+            "pois": rng.poisson(np.exp(0.3 * score)).astype(float),
+            "positive": np.exp(0.3 * score + noise),
+            "clf": np.where(score + noise > np.median(score), "yes", "no"),
+        }
+        return X, targets.get(self.kind)
+
+    def frame(self, n: int = 60, d: int = 4) -> tuple[pd.DataFrame, str | None]:
+        """The same with names, and the name of the target."""
+        X, y = self.rows(n, d)
+        frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(d)])
+        return (frame, None) if y is None else (frame.assign(y=y), "y")
+
+    @property
+    def takes_weights(self) -> bool:
+        return "sample_weight" in inspect.signature(self.model.fit).parameters
+
+    def answers(self, model: Any, X: Any) -> Any:
+        """What a fitted model says of rows, as numbers."""
+        names = ("predict_proba", "decision_function", "predict", "transform")
+        method = next(name for name in names if hasattr(model, name))
+        return np.asarray(getattr(model, method)(X), dtype=float)
+
+
+# Keys are those of certifit's own table of models.
+LEARNERS = {
+    "linear_regression": Row(
+        cf.LinearRegression(),
+        "reg",
+        checked=(
+            cf.LinearRegression(fit_intercept=False),
+            cf.LinearRegression(basis=SQUARES),
+            cf.LinearRegression(basis=cf.Polynomial(2, form="powers"), fit_intercept=False),
+        ),
+    ),
+    "ridge": Row(
+        cf.Ridge(),
+        "reg",
+        checked=(
+            cf.Ridge(0.0),
+            cf.Ridge(0.5, fit_intercept=False),
+            cf.Ridge(0.01, basis=SQUARES),
+            cf.Ridge(0.1, standardize=True),
+        ),
+        attacked=(cf.Ridge(0.01),),
+        refitted=(cf.Ridge(0.1, basis=SQUARES),),
+    ),
+    "lasso": Row(
+        cf.Lasso(0.01),
+        "reg",
+        checked=(
+            cf.Lasso(),
+            cf.Lasso(0.1, fit_intercept=False, bounds=(0.0, np.inf)),
+            cf.Lasso(0.01, basis=SQUARES),
+        ),
+        attacked=(cf.Lasso(0.01, bounds=(0.0, np.inf)),),
+    ),
+    "elastic_net": Row(
+        cf.ElasticNet(0.01), "reg", checked=(cf.ElasticNet(), cf.ElasticNet(0.1, 0.9, bounds=(-1.0, 2.0)))
+    ),
+    "huber_regressor": Row(
+        cf.HuberRegressor(),
+        "reg",
+        checked=(
+            cf.HuberRegressor(scale="mad"),
+            cf.HuberRegressor(scale="mad", fit_intercept=False),
+            cf.HuberRegressor(scale=1.0, alpha=0.1),
+            cf.HuberRegressor(alpha=0.5, fit_intercept=False),
+            cf.HuberRegressor(1.5, 0.01, scale=1.0, basis=SQUARES),
+        ),
+        attacked=(cf.HuberRegressor(scale="mad"), cf.HuberRegressor(alpha=0.01, scale=1.0)),
+        refitted=(cf.HuberRegressor(basis=SQUARES),),
+    ),
+    "gaussian_discriminant": Row(
+        cf.GaussianDiscriminant(),
+        "clf",
+        checked=(
+            cf.GaussianDiscriminant("class"),
+            cf.GaussianDiscriminant("class", shrinkage=0.2),
+            cf.GaussianDiscriminant("diagonal"),
+            cf.GaussianDiscriminant(basis=SQUARES),
+        ),
+        attacked=(cf.GaussianDiscriminant("class", shrinkage=0.1), cf.GaussianDiscriminant("diagonal")),
+    ),
+    "gaussian_nb": Row(cf.GaussianNB(), "clf"),
+    "bernoulli_nb": Row(cf.BernoulliNB(), "clf"),
+    "multinomial_nb": Row(cf.MultinomialNB(), "clf", frozenset({"counts"})),
+    "logistic_regression": Row(
+        cf.LogisticRegression(),
+        "clf",
+        checked=(cf.LogisticRegression(alpha=0.01, basis=SQUARES),),
+        attacked=(cf.LogisticRegression(alpha=0.0),),
+    ),
+    "poisson_regressor": Row(
+        cf.PoissonRegressor(),
+        "pois",
+        checked=tuple(
+            cf.PoissonRegressor(solver=solver, max_iter=20) for solver in ("sgd", "mini-batch", "averaged-sgd")
+        ),
+        attacked=(cf.PoissonRegressor(0.0),),
+    ),
+    "gamma_regressor": Row(cf.GammaRegressor(), "positive", refitted=(cf.GammaRegressor(0.1),)),
+    "glm": Row(cf.GLM(), "reg", checked=(cf.GLM("gaussian", fit_intercept=False),)),
+    "perceptron": Row(
+        cf.Perceptron(),
+        "clf",
+        IN_ORDER,
+        checked=(cf.Perceptron(0.5, order="shuffled"), cf.Perceptron(basis=SQUARES)),
+        attacked=(cf.Perceptron(order="shuffled"),),
+    ),
+    "pca": Row(
+        cf.PCA(),
+        "tr",
+        checked=(
+            cf.PCA(1),
+            cf.PCA(0.9, standardize=True),
+            cf.PCA("mle", solver="exact"),
+            cf.PCA(whiten=True),
+            cf.PCA(center=False, ddof=0),
+            cf.PCA(1, solver="randomized"),
+            cf.PCA(1, basis=SQUARES),
+        ),
+        attacked=(cf.PCA(2, whiten=True), cf.PCA(standardize=True), cf.PCA(2, solver="randomized")),
+    ),
+}
+
+_LASSO = cf.GLM("poisson", alpha=0.01, l1_ratio=1.0)
+# What has no row in certifit's table: more kinds of targets, models of models, maps.
+OTHERS = {
+    "glm of counts": Row(
+        cf.GLM("negative-binomial", alpha=0.01),
+        "pois",
+        checked=(cf.GLM("poisson"),),
+        attacked=(cf.GLM("poisson", "sqrt"),),
+        refitted=(_LASSO,),
+    ),
+    "glm of amounts": Row(cf.GLM("gamma", alpha=0.1), "positive"),
+    "one against the rest": Row(
+        cf.OneVsRestClassifier(cf.LogisticRegression(0.1)),
+        "clf",
+        checked=(cf.OneVsRestClassifier(cf.GaussianNB()), cf.OneVsRestClassifier(TheirLogistic())),
+        attacked=(cf.OneVsRestClassifier(cf.GaussianDiscriminant()),),
+    ),
+    "one against the rest in order": Row(cf.OneVsRestClassifier(cf.Perceptron()), "clf", IN_ORDER),
+    "cross-validated": Row(
+        cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv=3),
+        "reg",
+        checked=(
+            cf.CrossValidated(cf.LinearRegression(), cv=3),
+            cf.CrossValidated(cf.Ridge(), cv="loo"),
+            cf.CrossValidated(TheirRidge(), {"alpha": [0.1, 1]}, cv=3),
+        ),
+        attacked=(cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv="loo"),),
+    ),
+    "cross-validated lasso": Row(cf.CrossValidated(cf.Lasso(), cv=3), "reg", IN_ORDER),
+    "cross-validated classes": Row(
+        cf.CrossValidated(cf.GaussianDiscriminant(), {"shrinkage": [0, 0.1]}, cv=3),
+        "clf",
+        IN_ORDER,
+        checked=(cf.CrossValidated(TheirLogistic(), {"C": [0.1, 1]}, cv=3),),
+    ),
+    "forward selection": Row(
+        cf.ForwardSelection(cf.Ridge(), n_features_to_select=2, cv=3),
+        "reg",
+        IN_ORDER,
+        checked=(
+            cf.ForwardSelection(cf.LinearRegression(), n_features_to_select=1, cv=3),
+            cf.ForwardSelection(cf.LinearRegression(), cv=3),
+            cf.ForwardSelection(cf.Ridge(), 1, cv=2, scoring="neg_mean_absolute_error"),  # by refits
+        ),
+        refitted=(cf.ForwardSelection(cf.Ridge(0.1), n_features_to_select=2),),
+    ),
+    "backward selection": Row(
+        cf.BackwardSelection(cf.Ridge(), n_features_to_select=2, cv=3),
+        "reg",
+        IN_ORDER,
+        checked=(cf.BackwardSelection(cf.LinearRegression(), n_features_to_select=1, cv=3),),
+        refitted=(cf.BackwardSelection(cf.LinearRegression(), n_features_to_select=2),),
+    ),
+    "mutual information": Row(
+        cf.MutualInformationFilter(2),
+        "tr",
+        frozenset({"categories", "target"}),
+        checked=(
+            cf.MutualInformationFilter(),
+            cf.MutualInformationFilter(1, n_neighbors=1),
+            cf.MutualInformationFilter(0.5, target="continuous"),
+            cf.MutualInformationFilter("all", target="discrete"),
+            cf.MutualInformationFilter("all", discrete_features=True),
+        ),
+    ),
+    "polynomial": Row(cf.Polynomial(2), "tr", checked=(cf.Polynomial(), cf.Polynomial(3, form="powers"))),
+    "functions": Row(cf.Functions([np.square, np.sin]), "tr", refitted=(cf.Functions([np.tanh]),)),
+}
+ROWS = LEARNERS | OTHERS
+
+
+def name_of(model: Any) -> str:
+    """Its repr in one line."""
+    return " ".join(str(model).split())
+
+
+def settings(*parts: str) -> dict[str, tuple[Row, Any]]:
+    """Every row's model, and its settings in these parts, by name."""
+    found = {}
+    for row in ROWS.values():
+        for models in ((row.model,), *(getattr(row, part) for part in parts)):
+            found |= {name_of(model): (row, model) for model in models}
+    return found
+
+
+CHECKED = settings("checked")
+REFITTED = settings("attacked", "refitted")
+# For `python tests/hostile.py --factories learners:ATTACKED`.
+ATTACKED: dict[str, tuple[str, Callable[[], Any], frozenset[str]]] = {
+    name: (row.kind, partial(clone, model), row.flags) for name, (row, model) in settings("attacked").items()
+}

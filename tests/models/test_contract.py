@@ -1,0 +1,97 @@
+"""scikit-learn's contract, for every estimator: all of its checks, and what cloning, copying and refitting keep."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from learners import CHECKED, LEARNERS, Row, name_of
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import certifit as cf
+from certifit.models.table import LEARNERS as TABLE
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+MODELS = {name_of(model): (row, model) for row in LEARNERS.values() for model in (row.model, *row.checked)}
+EVERY = pytest.mark.parametrize("name", MODELS)
+
+
+def test_every_model_of_the_table_has_its_row_here():
+    assert {key: type(row.model) for key, row in LEARNERS.items()} == {key: row.load() for key, row in TABLE.items()}
+
+
+@parametrize_with_checks([model for _, model in CHECKED.values()])
+def test_every_check_of_scikit_learn_passes(estimator, check):
+    check(estimator)
+
+
+def fitted(row: Row, model: Any, n: int = 60, d: int = 3, seed: int = 0) -> Any:
+    X, y = row.rows(n, d, seed)
+    return clone(model).fit(X, y)
+
+
+@EVERY
+def test_copies_answer_the_same_and_prove_the_same(name):
+    row, model = MODELS[name]
+    X, _ = row.rows(60, 3)
+    first = fitted(row, model)
+    for other in (pickle.loads(pickle.dumps(first)), copy.deepcopy(first), fitted(row, clone(first))):
+        assert np.array_equal(row.answers(other, X), row.answers(first, X))
+        assert other.certificate_ == first.certificate_
+
+
+@EVERY
+def test_a_fitted_model_holds_no_rows(name):
+    row, model = MODELS[name]
+    small, large = (fitted(row, model, n) for n in (50, 5000))
+    history = 5000 if hasattr(model, "max_iter") else 0  # iterations: less than a byte a row
+    assert len(pickle.dumps(large)) < len(pickle.dumps(small)) + 500 + history
+
+
+@EVERY
+def test_a_second_fit_forgets_the_first(name):
+    row, model = MODELS[name]
+    X, y = row.rows(60, 3)
+    first, once = fitted(row, model, d=2, seed=1), fitted(row, model)
+    twice = first.fit(X, y)
+    assert np.array_equal(row.answers(twice, X), row.answers(once, X))
+    assert vars(twice).keys() == vars(once).keys()
+    assert twice.column_names_ == once.column_names_
+
+
+# What a fit leaves to ask for, by name.
+QUESTIONS = (
+    "predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "predict_interval", "decision_function",
+    "transform", "inverse_transform", "projection_error",
+)  # fmt: skip
+
+
+@EVERY
+def test_what_needs_a_fit_says_so(name):
+    row, model = MODELS[name]
+    X, y = row.rows(60, 3)
+    model = clone(model)
+    calls = [lambda name=name: getattr(model, name)(X) for name in QUESTIONS if hasattr(model, name)]
+    calls += [getattr(model, name) for name in ("summary", "monomials") if hasattr(model, name)]
+    for call in (*calls, lambda: model.certify(X, y)):
+        with pytest.raises(NotFittedError):
+            call()
+
+
+def test_a_model_works_in_a_pipeline_and_in_cross_validation():
+    X, y = LEARNERS["ridge"].rows()
+    scores = cross_val_score(make_pipeline(StandardScaler(), cf.Ridge(0.01)), X, y)
+    assert scores.shape == (5,) and scores.mean() > 0.5
+
+
+def test_solutions_need_a_fit():
+    with pytest.raises(NotFittedError):
+        cf.LinearRegression().solutions([])

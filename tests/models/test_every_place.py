@@ -1,0 +1,86 @@
+"""Every model has the same bits whatever the threads, the chunks and the place of its rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from chunks import batches, memory, random_cuts
+from class_places import places
+from learners import LEARNERS, Row
+from sklearn.base import clone
+
+import certifit as cf
+
+N_ROWS, N_COLUMNS = 4500, 40  # more than a block
+EVERY = pytest.mark.parametrize("key", LEARNERS)
+CLOCK = ("seconds", "elapsed")
+
+
+def plain(value: Any) -> Any:
+    """A value of a fit as what can be compared: arrays as bytes, objects as what they hold, the clock left out."""
+    if isinstance(value, np.ndarray | np.generic):
+        return str(value.dtype), np.shape(value), value.tolist() if value.dtype == object else value.tobytes()
+    if isinstance(value, dict):
+        return {name: plain(part) for name, part in value.items() if name not in CLOCK}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return plain(vars(value)) if type(value).__module__.startswith("certifit") and hasattr(value, "__dict__") else value
+
+
+def bits(model: Any) -> dict[str, Any]:
+    """All that a fit leaves."""
+    return {name: plain(value) for name, value in vars(model).items() if name.endswith("_")}
+
+
+def fit(row: Row, *rows: Any) -> Any:
+    model = clone(row.model)
+    if hasattr(model, "max_iter"):
+        model.set_params(max_iter=20)  # bits differ in the first step, or never
+    with warnings.catch_warnings(action="ignore"):
+        return model.fit(*rows)
+
+
+@EVERY
+def test_threads_and_chunks_do_not_change_a_bit(rng, key):
+    row = LEARNERS[key]
+    X, y = row.rows(700)
+    y = (y == "yes").astype(float) if row.kind == "clf" else y
+    cut = random_cuts(rng, 700)
+    found = [bits(fit(row, batches(X, y, None, block_rows=64, cuts=cut)))]
+    for n_threads in (1, 2, 8):
+        with cf.threads(n_threads):
+            found.append(bits(fit(row, memory(X, y, None, block_rows=64))))
+    for other in found[1:]:
+        assert other == found[0]
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: Any) -> Callable[..., dict[str, Any]]:
+    """sources(key) -> the rows of a model in memory and in every other place; models of one kind share their files."""
+
+    @cache
+    def of_kind(kind: str, flags: frozenset[str]) -> dict[str, Any]:
+        frame, target = Row(None, kind, flags).frame(N_ROWS, N_COLUMNS)
+        folder = tmp_path_factory.mktemp(kind)
+        return {"memory": cf.from_arrow(frame, target=target)} | dict(places(frame, target, folder))
+
+    return lambda key: of_kind(LEARNERS[key].kind, LEARNERS[key].flags & {"counts"})
+
+
+@EVERY
+@pytest.mark.slow
+def test_every_place_has_the_bits_of_memory(key, sources):
+    row, rows = LEARNERS[key], sources(key)
+    known = fit(row, rows["memory"])
+    answers = row.answers(known, rows["memory"])
+    for place, source in rows.items():
+        found = fit(row, source)
+        assert bits(found) == bits(known), place
+        assert np.array_equal(row.answers(found, source), answers), place
+        with warnings.catch_warnings(action="ignore"):
+            assert plain(found.certify(source)) == plain(known.certify(rows["memory"])), place
