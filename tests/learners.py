@@ -92,7 +92,6 @@ LEARNERS = {
             cf.Ridge(0.01, basis=SQUARES),
             cf.Ridge(0.1, standardize=True),
         ),
-        attacked=(cf.Ridge(0.01),),
         refitted=(cf.Ridge(0.1, basis=SQUARES),),
     ),
     "lasso": Row(
@@ -210,29 +209,26 @@ OTHERS = {
         checked=(cf.CrossValidated(TheirLogistic(), {"C": [0.1, 1]}, cv=3),),
     ),
     "forward selection": Row(
-        cf.ForwardSelection(cf.Ridge(), n_features_to_select=2, cv=3),
+        cf.ForwardSelection(cf.LinearRegression(), n_features_to_select=1, cv=3),
         "reg",
         IN_ORDER,
         checked=(
-            cf.ForwardSelection(cf.LinearRegression(), n_features_to_select=1, cv=3),
             cf.ForwardSelection(cf.LinearRegression(), cv=3),
             cf.ForwardSelection(cf.Ridge(), 1, cv=2, scoring="neg_mean_absolute_error"),  # by refits
         ),
         refitted=(cf.ForwardSelection(cf.Ridge(0.1), n_features_to_select=2),),
     ),
     "backward selection": Row(
-        cf.BackwardSelection(cf.Ridge(), n_features_to_select=2, cv=3),
+        cf.BackwardSelection(cf.LinearRegression(), n_features_to_select=1, cv=3),
         "reg",
         IN_ORDER,
-        checked=(cf.BackwardSelection(cf.LinearRegression(), n_features_to_select=1, cv=3),),
         refitted=(cf.BackwardSelection(cf.LinearRegression(), n_features_to_select=2),),
     ),
     "mutual information": Row(
-        cf.MutualInformationFilter(2),
+        cf.MutualInformationFilter(),
         "tr",
         frozenset({"categories", "target"}),
         checked=(
-            cf.MutualInformationFilter(),
             cf.MutualInformationFilter(1, n_neighbors=1),
             cf.MutualInformationFilter(0.5, target="continuous"),
             cf.MutualInformationFilter("all", target="discrete"),

@@ -1,5 +1,7 @@
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,9 +48,33 @@ def write(path, columns):
     path.write_text("\n".join(lines) + "\n")
 
 
+@pytest.fixture(scope="session")
+def kept(tmp_path_factory):
+    """(bytes of a file, options) -> what a fit of it said, and the folder that it wrote."""
+    return {}, tmp_path_factory.mktemp("kept")
+
+
 @pytest.fixture
-def saved(cli, data):
+def fitted(cli, kept):
+    """fitted(file, *options, out=...) -> what `certifit fit` says; a fit that another test has made is copied."""
+    fits, folder = kept
+
+    def run(file, *options, out="out"):
+        key = (Path(file).read_bytes(), options)
+        if key not in fits:
+            place = folder / str(len(fits))
+            result = cli("fit", file, *options, "--out", place)
+            assert result.exit_code == 0, result.output
+            fits[key] = result, place
+        result, place = fits[key]
+        shutil.copytree(place, out)
+        return result
+
+    return run
+
+
+@pytest.fixture
+def saved(fitted, data):
     """A fit of data.csv in the folder `out`."""
-    result = cli("fit", data, "--target", "y", "--out", "out")
-    assert result.exit_code == 0, result.output
+    fitted(data, "-t", "y")
     return data.parent / "out"

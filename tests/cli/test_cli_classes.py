@@ -81,9 +81,8 @@ def read_rows(path):
         ("two.csv", "two", [5, 6]),
     ],
 )
-def test_text_flags_and_two_whole_numbers_are_classes(cli, flowers, file, target, classes):
-    result = cli("fit", file, "-t", target, "-o", "out")
-    assert result.exit_code == 0, result.output
+def test_text_flags_and_two_whole_numbers_are_classes(fitted, flowers, file, target, classes):
+    result = fitted(file, "-t", target)
     assert loaded("out").classes_.tolist() == classes
     for name in ("linear discriminant", "quadratic discriminant", "Gaussian naive Bayes", "class shares"):
         assert name in result.stdout
@@ -93,7 +92,7 @@ def test_a_few_whole_numbers_are_a_quantity_and_the_output_says_how_to_have_clas
     result = cli("fit", "code.csv", "-t", "code", "-o", "out")
     assert result.exit_code == 0, result.output
     assert "--task classes" in result.stdout and "mean of y" in result.stdout
-    result = cli("fit", "code.csv", "-t", "code", "-o", "out", "--task", "classes")
+    result = cli("fit", "code.csv", "-t", "code", "-o", "out", "--task", "classes", "--model", "gaussian-nb")
     assert result.exit_code == 0, result.output
     assert loaded("out").classes_.tolist() == [1, 2, 3]
 
@@ -139,9 +138,8 @@ def test_the_folds_choose_the_shrinkage(cli, flowers):
     assert loaded("out").shrinkage == tuned.best_params_["shrinkage"]
 
 
-def test_free_text_reaches_naive_bayes_and_numbers_are_left_out(cli, messages):
-    result = cli("fit", messages, "-t", "label", "-o", "out")
-    assert result.exit_code == 0, result.output
+def test_free_text_reaches_naive_bayes_and_numbers_are_left_out(fitted, messages):
+    result = fitted(messages, "-t", "label")
     words = " ".join(result.stdout.split())
     assert "Bernoulli naive Bayes" in words and "multinomial naive Bayes" in words
     assert "size is left out" in words and "--texts none" in words
@@ -196,8 +194,8 @@ def test_predictions_are_the_labels_of_the_data(cli, flowers, file, target, end)
     assert [[float(row[name]) for name in names] for row in rows] == model.predict_proba(source).tolist()
 
 
-def test_predictions_on_standard_output_are_those_of_the_file(cli, flowers):
-    assert cli("fit", flowers, "-t", "kind", "-o", "out").exit_code == 0
+def test_predictions_on_standard_output_are_those_of_the_file(cli, fitted, flowers):
+    fitted(flowers, "-t", "kind")
     cli("predict", "out/model.certifit", flowers, "-o", "p.csv", "--proba")
     shown = cli("predict", "out/model.certifit", flowers, "--proba", "--quiet")
     assert shown.stdout == Path("p.csv").read_text()
@@ -214,29 +212,30 @@ def test_labels_with_commas_and_quotes_come_back(cli, flowers):
     assert set(found[0]) == {"prediction", *(f"p({label})" for label in odd.values())}
 
 
-def test_verify_proves_a_model_of_classes_again(cli, flowers, messages):
-    assert cli("fit", flowers, "-t", "kind", "-o", "out").exit_code == 0
+def test_verify_proves_a_model_of_classes_again(cli, fitted, flowers, messages):
+    fitted(flowers, "-t", "kind")
     result = cli("verify", "out/model.certifit", flowers)
     assert result.exit_code == 0, result.output
     text = flowers.read_text().replace("rose", "ROSE", 1).replace("iris", "rose", 1).replace("ROSE", "iris", 1)
     Path("swapped.csv").write_text(text)
     assert cli("verify", "out/model.certifit", "swapped.csv").exit_code == 1
-    assert cli("fit", messages, "-t", "label", "-o", "words").exit_code == 0
+    fitted(messages, "-t", "label", out="words")
     assert cli("verify", "words/model.certifit", messages).exit_code == 0
 
 
-def test_inspect_shows_classes(cli, flowers):
-    assert cli("fit", flowers, "-t", "kind", "-o", "out").exit_code == 0
+def test_inspect_shows_classes(cli, fitted, flowers):
+    fitted(flowers, "-t", "kind")
     result = cli("inspect", "out/model.certifit")
     assert result.exit_code == 0, result.output
     assert "iris" in result.stdout and "lily" in result.stdout
 
 
-def test_the_positive_class_is_the_second_or_the_named_one(cli, messages):
-    assert cli("fit", messages, "-t", "label", "-o", "out").exit_code == 0
+def test_the_positive_class_is_the_second_or_the_named_one(cli, fitted, messages):
+    fitted(messages, "-t", "label")
     second = context_of("out")["classes"]
     assert second["labels"][second["positive"]] == "spam"
-    assert cli("fit", messages, "-t", "label", "-o", "out", "--positive", "ham").exit_code == 0
+    options = ["--positive", "ham", "--model", "bernoulli-nb"]
+    assert cli("fit", messages, "-t", "label", "-o", "out", *options).exit_code == 0
     named = context_of("out")["classes"]
     assert named["labels"][named["positive"]] == "ham"
     for facts in (second, named):
@@ -248,7 +247,7 @@ def test_groups_stay_together(cli, flowers):
     rows = read_rows(flowers)
     columns = {name: [row[name] for row in rows] for name in rows[0]} | {"bed": [at // 8 for at in range(N)]}
     write_rows("beds.csv", columns)
-    result = cli("fit", "beds.csv", "-t", "kind", "-o", "out", "--group", "bed")
+    result = cli("fit", "beds.csv", "-t", "kind", "-o", "out", "--group", "bed", "--model", "gaussian-nb")
     assert result.exit_code == 0, result.output
     assert "rows with the same bed kept together" in result.stdout
 
@@ -288,7 +287,7 @@ def test_csv_and_parquet_give_the_same_model(cli, flowers):
     columns["kind"] = columns["kind"].dictionary_encode()
     pq.write_table(pa.table(columns), "flowers.parquet")
     for file, folder in (("flowers.csv", "a"), ("flowers.parquet", "b")):
-        assert cli("fit", file, "-t", "kind", "-o", folder).exit_code == 0
+        assert cli("fit", file, "-t", "kind", "-o", folder, "--model", "discriminant").exit_code == 0
     first, second = loaded("a"), loaded("b")
     assert first.means_.tobytes() == second.means_.tobytes()
     assert first.get_params()["shrinkage"] == second.get_params()["shrinkage"]
@@ -304,7 +303,7 @@ def changed(path, change):
 
 def test_labels_that_differ_by_case_or_spaces_are_noted(cli, flowers):
     changed("odd.csv", lambda at, kind: "Rose " if kind == "rose" and at % 2 else kind)
-    result = cli("fit", "odd.csv", "-t", "kind", "-o", "out")
+    result = cli("fit", "odd.csv", "-t", "kind", "-o", "out", "--model", "gaussian-nb")
     assert result.exit_code == 0, result.output
     assert "'Rose ' and 'rose'" in " ".join(result.stdout.split())
     result = cli("fit", "odd.csv", "-t", "kind", "-o", "out", "--cv", "0")
@@ -313,7 +312,7 @@ def test_labels_that_differ_by_case_or_spaces_are_noted(cli, flowers):
 
 def test_a_class_of_one_row_is_told_and_fitted(cli, flowers):
     changed("rare.csv", lambda at, kind: "orchid" if at == 7 else kind)
-    hidden = cli("fit", "rare.csv", "-t", "kind", "-o", "out").stdout
+    hidden = cli("fit", "rare.csv", "-t", "kind", "-o", "out", "--model", "gaussian-nb").stdout
     assert "One class has 1 row" in " ".join(hidden.split()) and "orchid" not in hidden
     result = cli("fit", "rare.csv", "-t", "kind", "-o", "out", "--show-values")
     assert result.exit_code == 0, result.output
@@ -362,9 +361,9 @@ def test_bad_input_is_told_in_one_line_and_nothing_is_written(cli, flowers, chan
     assert not Path("out").exists()
 
 
-def test_options_of_predict_that_do_not_go_with_the_model_are_refused(cli, flowers, data):
-    assert cli("fit", flowers, "-t", "kind", "-o", "out").exit_code == 0
-    assert cli("fit", data, "-t", "y", "-o", "line").exit_code == 0
+def test_options_of_predict_that_do_not_go_with_the_model_are_refused(cli, fitted, flowers, data):
+    fitted(flowers, "-t", "kind")
+    fitted(data, "-t", "y", out="line")
     result = cli("predict", "out/model.certifit", flowers, "--interval", "0.9")
     assert result.exit_code == 2 and "Use --proba" in result.stderr
     result = cli("predict", "line/model.certifit", data, "--proba")
@@ -436,8 +435,8 @@ def test_free_text_that_a_model_does_not_read_is_told_with_the_option_that_uses_
     assert "Free text is not used" not in cli("fit", messages, *options, "--texts", "text").stdout
 
 
-def test_columns_of_probabilities_are_named_as_the_labels_are_written(cli, flowers):
-    cli("fit", flowers.with_name("flag.csv"), "-t", "flag", "-o", "out", "-q")
+def test_columns_of_probabilities_are_named_as_the_labels_are_written(cli, fitted, flowers):
+    fitted("flag.csv", "-t", "flag")
     written = cli("predict", "out/model.certifit", flowers, "--proba", "-q").stdout.splitlines()
     assert written[0] == "prediction,p(false),p(true)"
     assert {line.split(",")[0] for line in written[1:]} == {"false", "true"}

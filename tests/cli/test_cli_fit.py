@@ -144,10 +144,10 @@ def test_a_folder_of_other_files_is_refused_before_the_fit(cli, data, foreign, m
 @pytest.mark.parametrize("step", ["save", "render", "coefficient_table"])
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt(), MemoryError()])
 @pytest.mark.parametrize("existing", [False, True])
-def test_an_error_while_writing_leaves_everything_as_it_was(cli, data, monkeypatch, step, error, existing):
+def test_an_error_while_writing_leaves_everything_as_it_was(cli, fitted, data, monkeypatch, step, error, existing):
     out = data.parent / "out"
     if existing:
-        assert cli("fit", data, "-t", "y", "-o", "out").exit_code == 0
+        fitted(data, "-t", "y")
     before = contents(out) if existing else None
     seen = names(data.parent)
 
@@ -159,7 +159,7 @@ def test_an_error_while_writing_leaves_everything_as_it_was(cli, data, monkeypat
         monkeypatch.setattr(where[step], broken)
     else:
         monkeypatch.setitem(folder.TABLES, folder.COEFFICIENTS, ("coefficients", broken))
-    result = cli("fit", data, "-t", "a", "-o", "out")
+    result = cli("fit", data, "-t", "a", "-o", "out", "--cv", "0")
     assert result.exit_code == (130 if isinstance(error, KeyboardInterrupt) else 2)
     assert len(result.stderr.splitlines()) == 1
     assert result.stdout == ""

@@ -39,7 +39,7 @@ EXIT_CODES = """
 import sys
 from certifit.cli import main
 commands = [
-    "fit data.csv --target y --out out",
+    "fit data.csv --target y --out out --cv 0",
     "verify out/model.certifit data.csv",
     "verify out/model.certifit weighted.csv --target w",
     "verify data.csv data.csv",
@@ -49,7 +49,7 @@ for command in commands:
         main(command.split())
     except SystemExit as end:
         print("exit", end.code)
-main("fit data.csv --target y --out out2 --tol 1e-300".split())
+main("fit data.csv --target y --out out2 --cv 0 --tol 1e-300".split())
 """
 
 
@@ -76,7 +76,7 @@ main()
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 128 + signal.SIGTERM)])
 def test_a_signal_leaves_nothing_half_written(shell, data, name, code):
     before = set(os.listdir(data.parent))
-    result = shell("fit", data, "-t", "y", "-o", "out", code=INTERRUPTED.format(name=name))
+    result = shell("fit", data, "-t", "y", "-o", "out", "--cv", "0", code=INTERRUPTED.format(name=name))
     assert result.returncode == code
     assert "Traceback" not in result.stderr
     assert len(result.stderr.splitlines()) == (name == "SIGINT")
@@ -120,10 +120,12 @@ def test_a_defect_is_one_line_and_its_place_is_shown_on_demand(shell, data):
         "def broken(*args, **facts): raise RuntimeError('surprise')\n"
         "folder.write = broken\nfrom certifit.cli import main\nmain()"
     )
-    result = shell("fit", data, "-t", "y", "-o", "out", code=code)
+    result = shell("fit", data, "-t", "y", "-o", "out", "--cv", "0", code=code)
     assert result.returncode == 3
     assert len(result.stderr.splitlines()) == 1 and "surprise" in result.stderr
-    result = shell("fit", data, "-t", "y", "-o", "out", code=code, env=os.environ | {"CERTIFIT_DEBUG": "1"})
+    result = shell(
+        "fit", data, "-t", "y", "-o", "out", "--cv", "0", code=code, env=os.environ | {"CERTIFIT_DEBUG": "1"}
+    )
     assert "Traceback" in result.stderr
 
 
@@ -135,6 +137,8 @@ def test_progress_goes_to_a_terminal_only(shell, data):
 
 def test_a_terminal_of_another_encoding_can_show_any_name(shell, tmp_path):
     (tmp_path / "u.csv").write_text("温度,y\n1,2\n2,3\n4,9\n5,5\n", encoding="utf-8")
-    result = shell("fit", "u.csv", "-t", "y", "-o", "out", env=os.environ | {"PYTHONIOENCODING": "latin-1"})
+    result = shell(
+        "fit", "u.csv", "-t", "y", "-o", "out", "--cv", "0", env=os.environ | {"PYTHONIOENCODING": "latin-1"}
+    )
     assert result.returncode == 0
     assert "\\u6e29\\u5ea6" in result.stdout

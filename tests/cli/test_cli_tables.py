@@ -166,8 +166,8 @@ def predictions(path):
 @pytest.mark.parametrize("data", ["rows.csv", "rows.parquet", "parquet"])
 @pytest.mark.parametrize("out", ["p.csv", "p.parquet", "p.pq"])
 @pytest.mark.parametrize("interval", [(), ("--interval", "0.9")])
-def test_predictions_of_tables(cli, table, data, out, interval):
-    cli("fit", "rows.csv", "-t", "y", "-o", "out")
+def test_predictions_of_tables(cli, fitted, table, data, out, interval):
+    fitted("rows.csv", "-t", "y")
     result = cli("predict", "out/model.certifit", data, "-o", out, *interval)
     assert result.exit_code == 0, result.output
     assert "Ignored 1 column that the model does not use: y." in result.stderr
