@@ -42,7 +42,7 @@ NAMED = re.compile(
     r"data|class|classes|sparse|dtype|shape|negative|labels?|fitted|fit|complex|string|numeric|target|max_iter|tol|"
     r"allocate|parameter)\b"
 )
-UNTIL_SIGNAL = 0.4  # seconds into the fit
+UNTIL_SIGNAL = 0.15  # seconds into the fits
 LATEST_ANSWER = 3.0  # seconds of the processor from the signal
 STUCK = 600  # seconds until a case that waits, and does not compute, is given up
 THREADS = int(os.environ["OMP_NUM_THREADS"])

@@ -162,6 +162,7 @@ def test_scans_and_streams_give_the_table_of_the_array(houses, tmp_path):
         np.testing.assert_allclose(most.cooks_distance, influence.cooks_distance, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_rows_of_a_scan_are_never_all_in_memory(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(80_000, 60)).astype(np.float32), columns=[f"c{j}" for j in range(60)])

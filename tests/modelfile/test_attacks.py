@@ -66,14 +66,14 @@ ATTACKS: dict[int, tuple[str, dict[str, str]]] = {
         "a file cut at every byte",
         {
             WHOLE: "test_a_file_cut_at_any_byte_is_refused",
-            TABLE: "test_a_table_model_cut_at_any_byte_is_refused",
+            TABLE: "test_a_table_model_that_is_cut_is_refused",
             SPARSE: "test_a_file_cut_anywhere_and_a_flip_of_any_bit_of_its_numbers_are_refused",
-            CLASSED: "test_a_file_cut_anywhere_and_a_flip_of_any_byte_are_refused",
+            CLASSED: "test_a_file_that_is_cut_and_a_flip_of_a_bit_are_refused",
         },
     ),
     9: (
         "every single bit flipped",
-        {WHOLE: "test_a_flip_of_any_bit_is_refused", TABLE: "test_a_flip_of_any_bit_of_a_table_model_is_refused"},
+        {WHOLE: "test_a_flip_of_any_bit_is_refused", TABLE: "test_a_flip_of_a_bit_of_a_table_model_is_refused"},
     ),
     10: (
         "another dtype, big-endian, objects",

@@ -339,11 +339,11 @@ def test_illegal_numbers_under_right_digests_are_refused(case):
 
 @pytest.mark.parametrize("name", ["shared", "gaussian naive", "words"])
 @pytest.mark.slow
-def test_a_file_cut_anywhere_and_a_flip_of_any_byte_are_refused(name):
+def test_a_file_that_is_cut_and_a_flip_of_a_bit_are_refused(name):
     data = to_bytes(fitted(name))
-    for size in range(len(data)):
+    for size in range(0, len(data), 7):
         refuse(data[:size], ".")
-    for position in range(len(data)):
+    for position in range(0, len(data), 7):
         damaged = bytearray(data)
         damaged[position] ^= 1 << position % 8
         refuse(bytes(damaged), ".")

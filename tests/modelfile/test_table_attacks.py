@@ -41,21 +41,20 @@ def with_parameter(data: bytes, name: str, value: Any) -> bytes:
     return with_text(data, dumps(tree))
 
 
-def test_a_table_model_cut_at_any_byte_is_refused():
+def test_a_table_model_that_is_cut_is_refused():
     data = to_bytes(fitted("table scanned"))
-    for size in range(len(data)):
+    for size in range(0, len(data), 7):
         refuse(data[:size])
 
 
-def test_a_flip_of_any_bit_of_a_table_model_is_refused():
+def test_a_flip_of_a_bit_of_a_table_model_is_refused():
     data = to_bytes(fitted("table scanned"))
     entries, payload = split(data)
     start = len(data) - len(payload) + entries["text_ends"]["data_offsets"][0]
-    for position in range(len(data)):
-        for bit in range(8) if position >= start else [position % 8]:
-            damaged = bytearray(data)
-            damaged[position] ^= 1 << bit
-            refuse(bytes(damaged))
+    for position in [*range(0, start, 7), *range(start, len(data))]:
+        damaged = bytearray(data)
+        damaged[position] ^= 1 << position % 8
+        refuse(bytes(damaged))
 
 
 CELLS: dict[str, tuple[str, str, int, str]] = {

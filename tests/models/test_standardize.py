@@ -127,6 +127,7 @@ def test_an_unstandardised_file_says_nothing_of_it(tmp_path):
 
 
 @pytest.mark.parametrize("name", TUNED)
+@pytest.mark.slow
 def test_another_unit_changes_no_choice_of_a_penalty(name):
     X, y, _ = problem(name)
     model = clone(MODELS[name]).set_params(alpha=0.1 if name in ("Poisson", "Gamma") else None)

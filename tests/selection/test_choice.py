@@ -244,6 +244,7 @@ def test_nested_needs_three_folds(cv):
         leaderboard(RIDGE, X, y, cv=cv, nested=True)
 
 
+@pytest.mark.slow
 def test_on_noise_the_winner_is_too_good_and_the_correction_and_nested_folds_are_not():
     figures = []
     for seed in range(40):

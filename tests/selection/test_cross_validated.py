@@ -49,6 +49,7 @@ SPLITTERS = {
 
 @pytest.mark.parametrize("scoring", [None, "neg_mean_squared_error", "neg_root_mean_squared_error"])
 @pytest.mark.parametrize("cv", SPLITTERS)
+@pytest.mark.slow
 def test_scores_without_refits_are_those_of_a_grid_search(rng, cv, scoring):
     X, y = rows(rng)
     ours = cf.CrossValidated(cf.Ridge(), GRID, cv=SPLITTERS[cv], scoring=scoring).fit(X, y)

@@ -97,6 +97,7 @@ def table(target, changed=()):
 
 
 @pytest.mark.parametrize("target", ["number", "class"])
+@pytest.mark.slow
 def test_changing_the_rows_set_aside_leaves_every_bit_of_the_model(tmp_path, target):
     labels = [row[-1] for row in table(target)[1:]]
     holdout = cf.HoldOut(0.25, stratify=target == "class")

@@ -96,6 +96,7 @@ def test_every_source_gives_the_scores_of_the_formulas(rows, tmp_path, name, tar
     assert list(found.get_feature_names_out()) == NAMES
 
 
+@pytest.mark.slow
 def test_cuts_of_the_rows_do_not_change_a_bit(rows):
     whole = cf.from_arrow(rows, "y", columns=NAMES)
     scores = MutualInformationFilter().fit(whole).scores_

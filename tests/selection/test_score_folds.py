@@ -233,6 +233,7 @@ def test_losses_agree_with_scikit_learn(problem, rng):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_files_and_dask_give_the_bits_of_arrays(kind, problem, rng, tmp_path):
     import dask.dataframe as dd
 

@@ -161,6 +161,7 @@ def test_paths_are_nested_groups_are_whole_and_fixed_features_are_in(seed, data)
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6))
+@pytest.mark.slow
 def test_best_is_the_best_seen_and_parsimonious_has_no_more_features(seed):
     X, y = rows(np.random.default_rng(seed), n=50, d=6)
     for selection in BOTH:

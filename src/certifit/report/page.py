@@ -1,5 +1,6 @@
 """The report as one HTML file: no script, no network, everything escaped."""
 
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -16,6 +17,7 @@ MOST_SENTENCES, FEW_COLUMNS = 4, 12
 FILTERS = ("count", "number", "share", "power", "plural", "joined", "p_value", "percent", "measured", "visible")
 
 
+@cache  # a process compiles its templates once
 def environment(is_html: bool) -> Environment:
     """Templates with the filters that make names and numbers safe to show."""
     made = Environment(
