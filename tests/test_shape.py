@@ -22,7 +22,7 @@ import certifit.models
 
 PACKAGE = Path(certifit.__file__).parent
 ABOVE = ("exact", "evaluation", "selection", "modelfile", "report", "cli")
-MOST_ANY = 960  # lines of models, selection and modelfile with the word
+MOST_ANY = 731  # lines of models, selection and modelfile with the word
 MOST_LINES = 500
 
 # What estimators of scikit-learn have too: selection and evaluation take those, and may ask.
@@ -62,7 +62,7 @@ QUESTIONS: dict[str, int] = {
     "modelfile/robust.py": 1,
     "modelfile/sparse.py": 1,
     "report/class_passes.py": 2,
-    "report/coefficients.py": 3,
+    "report/coefficients.py": 5,
     "report/columns.py": 1,
     "report/deciding.py": 3,
     "report/facts.py": 10,
