@@ -11,6 +11,8 @@ from certifit.cli import models
 from certifit.cli.offsets import offset_roles, offsets_there
 from certifit.cli.request import Request
 from certifit.cli.task import settle
+from certifit.models.command import Command
+from certifit.models.table import LEARNERS
 
 N = 400
 
@@ -40,15 +42,16 @@ def request_of(tmp_path, **given):
 @pytest.fixture
 def every_task(monkeypatch):
     """Models for every task, told apart by their names."""
-    takers = {kind: models.Kind(kind, models._ridge, ("offset", "exposure"), task) for kind, task in (
-        ("of-counts", "counts"), ("of-positive", "positive"), ("of-classes", "classes")
-    )}  # fmt: skip
+    commands = [
+        Command(f"of-{goal}", goal, "", goal, roles=models.OFFSETS) for goal in ("counts", "positive", "classes")
+    ]
+    takers = {command.name: models.Kind(LEARNERS["ridge"], command) for command in commands}
     kinds = models.KINDS | takers
     monkeypatch.setattr(models, "KINDS", kinds)
     monkeypatch.setattr("certifit.cli.task.KINDS", kinds)
     for kind, row in takers.items():
-        more = models.COMPARED[row.predicts] if row.predicts == "classes" else ()
-        monkeypatch.setitem(models.COMPARED, row.predicts, (kind, *more))
+        more = models.COMPARED[row.command.goal] if row.command.goal == "classes" else ()
+        monkeypatch.setitem(models.COMPARED, row.command.goal, (kind, *more))
     monkeypatch.setitem(models.GOES_WITH, "exposure", tuple(takers))
     monkeypatch.setitem(models.GOES_WITH, "offset", tuple(takers))
 
@@ -235,4 +238,4 @@ def test_the_gate_remembers_what_offsets_were_called(policies):
     assert (model.offset_name_, model.exposure_name_) == ("offset", "years")
     model.fit(cf.from_arrow(policies.drop(columns="cost"), "claims", exposure="years"))
     assert (model.offset_name_, model.exposure_name_) == (None, "years")
-    assert not hasattr(cf.LinearRegression().fit(X, y), "offset_name_")
+    assert cf.LinearRegression().fit(X, y).offset_name_ is None

@@ -118,8 +118,9 @@ def found_in(printed, path):
 
 # One fit per model, most without folds: what they print is the same table.
 ALPHA = {kind: ["--cv", "0", "--alpha", "0.1"] for kind in ("lasso", "elastic-net", "poisson-ridge", "gamma-ridge")}
-CASES = [(kind, row.predicts, ALPHA.get(kind, ["--cv", "0"])) for kind, row in KINDS.items() if not row.counts]
-CASES += [(kind, "words", ["--cv", "0"]) for kind, row in KINDS.items() if row.counts]
+COMMANDS = [kind.command for kind in KINDS.values()]
+CASES = [(one.name, one.goal, ALPHA.get(one.name, ["--cv", "0"])) for one in COMMANDS if not one.reads_counts]
+CASES += [(one.name, "words", ["--cv", "0"]) for one in COMMANDS if one.reads_counts]
 CASES += [("auto", "quantity", ["--cv", "3", "--min-count", "4"]), ("gaussian-nb", "classes", ["--cv", "3"])]
 CASES += [("linear", "quantity", ["--cv", "0", "--columns", "city"]), ("auto", "words", ["--cv", "3"])]
 CASES += [("linear", "quantity", ["--cv", "0", "--columns", "income", "--degree", "2"])]

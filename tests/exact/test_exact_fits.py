@@ -11,11 +11,13 @@ import pytest
 from exact_fits import fits
 
 import certifit as cf
-from certifit.exact.kinds import EXACT_MODELS, kind_of_proof
+from certifit.exact.kinds import kind_of_proof
 from certifit.exact.rows import rows_of, source_of
-from certifit.exact.table import EXACT, exact_proof
+from certifit.exact.table import PROVERS, exact_proof
 from certifit.modelfile import inspect
 from certifit.modelfile.verification import _exact_proof
+from certifit.models.adapter import learner_of
+from certifit.models.table import LEARNERS
 
 pytest.importorskip("flint")
 NAMES = list(fits())
@@ -28,7 +30,9 @@ def proof_of(name: str, model: Any = None) -> Any:
 
 
 def test_every_model_of_the_table_is_tried():
-    assert {type(model).__name__ for model, *_ in fits().values()} == set(EXACT) == set(EXACT_MODELS)
+    learners = {learner_of(model).name for model, *_ in fits().values()}
+    assert learners == {learner.name for learner in LEARNERS.values() if learner.exact is not None}
+    assert {learner.exact for learner in LEARNERS.values()} == {None, *PROVERS}
 
 
 def test_a_fit_says_which_kind_of_proof_it_has(tmp_path):

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from certifit.cli import models
 from certifit.cli.errors import say
-from certifit.cli.models import AUTO, Choice, penalised, unwrapped
+from certifit.cli.model_options import model_options
+from certifit.cli.models import AUTO, OWN, Choice, penalised, untuned
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
 from certifit.cli.task import refuse_constant, settle
@@ -18,7 +18,7 @@ from certifit.data.tasks import CLASSES
 
 @click.command(short_help="Fit CSV or Parquet files; write the model and a report.")
 @request_options(
-    *models.options,
+    *model_options,
     click.option("--degree", type=click.IntRange(min=1), metavar="K", help="Fit a polynomial of this degree."),
     click.option(
         "--cv", type=click.IntRange(min=0), metavar="K",
@@ -57,7 +57,7 @@ def fit(*, kind: str, degree: int | None, rule: str, nested: bool, holdout: floa
     certifit fit messages.csv -t label -o messages --positive spam
     certifit fit policies.csv -t claims -o claims --exposure years
     """
-    own = {name: given.pop(name) for name in (*models.OWN, "task", "positive")}
+    own = {name: given.pop(name) for name in (*OWN, "task", "positive")}
     choice = Choice.of(kind, **own)
     if given["no_intercept"] and degree is not None:
         raise click.UsageError("--no-intercept does not go with --degree: its columns are not zero at zero.")
@@ -91,11 +91,11 @@ def _fit(
         choice.refuse_rule(setting.kinds, request.cv)
     rows = setting.rows
     common = request.model | {"encoder": setting.encoder, "basis": _basis(degree)}
-    candidates = choice.models(setting.kinds, common, rule, source.names)
+    candidates = choice.candidates(setting.kinds, common, rule, source.names)
     board, notes = validated(request, candidates, setting, display, rule, nested)
     display.step("fitting")
     first = next(iter(candidates.values()))
-    model = (unwrapped(first, choice.kind, notes) if board is None else board.chosen.model).fit(rows)
+    model = (untuned(first, choice.kind, notes) if board is None else board.chosen.model).fit(rows)
     if setting.classes is None:
         refuse_constant(model)
     if board is not None and board.chosen is not board.best and not _has_p_values(model):
@@ -113,7 +113,7 @@ def _fit(
     from certifit.report.validation import validation_facts
 
     is_quantity = setting.classes is None
-    found = decomposed(board, len(model.coef_), rows, display) if board is not None and is_quantity else None
+    found = decomposed(board, len(model.column_names_), rows, display) if board is not None and is_quantity else None
     facts = validation_facts(board, notes, request.roles["group"], found) | {"separated": separated}
     return Done(model, rows, facts, positive=setting.positive)
 

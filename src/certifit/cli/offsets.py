@@ -30,7 +30,7 @@ def offset_roles(fitted: Any, **given: str | None) -> dict[str, str | None]:
     for role, name in given.items():
         if name not in (None, NONE) and not takes(fitted, role):
             raise ValueError(f"--{role}: a {type(fitted).__name__} has none. Leave it out.")
-        own = getattr(fitted, f"{role}_name_", None)
+        own = {"offset": fitted.offset_name_, "exposure": fitted.exposure_name_}[role]
         roles[role] = own if name is None else None if name == NONE else name
     return roles
 

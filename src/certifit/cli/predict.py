@@ -100,17 +100,23 @@ def predict(
 
 def is_of_classes(fitted: Any) -> bool:
     """Whether a model predicts labels."""
-    return hasattr(fitted, "classes_")
+    from certifit.models.adapter import answer_of
+
+    return answer_of(fitted).is_class
 
 
 def _refuse_options(fitted: Any, interval: float | None, proba: bool, has_rows: bool) -> None:
     """What the model cannot give."""
-    if not hasattr(fitted, "predict"):
+    from certifit.models.adapter import answer_of
+    from certifit.models.learner import Answer
+
+    answer = answer_of(fitted)
+    if answer is Answer.NONE:
         raise ValueError(f"the model file holds a {type(fitted).__name__}, which predicts nothing.")
-    if is_of_classes(fitted):
+    if answer.is_class:
         if interval is not None:
             raise ValueError("--interval is for a quantity, and this model predicts classes. Use --proba.")
-        if proba and not hasattr(fitted, "predict_proba"):
+        if proba and answer is Answer.MARGINS:
             raise ValueError(f"--proba: a {type(fitted).__name__} has no probabilities. Leave it out.")
         return
     if proba:
@@ -214,7 +220,7 @@ def _fold_intervals(fitted: Any, data: Data, level: float, display: Display) -> 
 
     if fitted.data_["sum_weight"] != fitted.data_["n_rows"]:
         raise ValueError("--fitted-on is for a fit without row weights: intervals from held-out errors count rows.")
-    if any(getattr(fitted, f"{role}_name_", None) for role in ("offset", "exposure")):
+    if fitted.offset_name_ or fitted.exposure_name_:
         raise ValueError("--fitted-on is for a fit without offset and exposure: errors of rates are not alike.")
     source, _ = matched(fitted, data, display, target=fitted.target_name_)
     n_rows = counted_rows(source)
@@ -308,10 +314,11 @@ def _stream(batches: Iterable[Any], schema: Any, file: Any) -> int:
 
 
 def _no_interval(fitted: Any) -> str:
-    if fitted.alpha_ > 0:
-        from certifit.report.kinds import kind_of
+    if (fitted.alpha_ or 0) > 0:
+        from certifit.models.adapter import learner_of
 
-        way = (kind_of(fitted).weaker or "").removeprefix("fit with ")
+        words = learner_of(fitted).words.of_fit(fitted.alpha_, 0)
+        way = (words.weaker or "").removeprefix("fit with ")
         return (
             f"a {type(fitted).__name__} with a penalty has no intervals of its own: the penalty biases predictions. "
             "Add --fitted-on DATA with the data of the fit for intervals from errors on held-out rows (CV+), or fit "

@@ -7,17 +7,16 @@ from typing import Any
 import click
 
 from certifit.cli.errors import say
-from certifit.cli.models import AUTO, COMPARED, KINDS, Choice
+from certifit.cli.models import AUTO, COMPARED, KINDS, Candidate, Choice
 from certifit.cli.paths import listed_names
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
 from certifit.cli.task import Setting, settle
 from certifit.cli.validation import validated
-from certifit.data.tasks import CLASSES, COUNTS, POSITIVE, TASKS
+from certifit.data.tasks import CLASSES, TASKS
 
-MODELS = ("linear", "ridge", "poisson", "gamma", *(kind for kind, row in KINDS.items() if row.predicts == CLASSES))
-# Without a penalty: one that suits all columns suits no subset of them.
-SELECTED: dict[str, tuple[str, ...]] = COMPARED | {COUNTS: ("poisson",), POSITIVE: ("gamma",)}
+MODELS = tuple(name for name, kind in KINDS.items() if kind.command.selects)
+SELECTED = {goal: tuple(name for name in compared if name in MODELS) for goal, compared in COMPARED.items()}
 
 
 @click.command(short_help="Choose the columns that predict best; write the model and a report.")
@@ -118,7 +117,7 @@ def _select(
     with display.yielding(are_refits):
         selector = make(estimator, wanted, cv=folds, scoring=scoring, fixed=fixed).fit(rows)
     chosen = rows.select(selector.selected_features_)
-    board, _ = validated(request, {"all columns": estimator}, setting, display)
+    board, _ = validated(request, {"all columns": Candidate(estimator)}, setting, display)
     notes = [SAME_FOLDS, *setting.notes, *([] if note is None else [note])]
     if board is not None:
         name = f"{selector.n_features_} chosen column{'' if selector.n_features_ == 1 else 's'}"
@@ -132,8 +131,8 @@ def _select(
 def _estimator(request: Request, choice: Choice, setting: Setting) -> Any:
     """The first of the models, with its usual parameters where none are given."""
     common = request.model | {"encoder": setting.encoder, "basis": None}
-    model = next(iter(choice.models(setting.kinds[:1], common, "min", setting.rows.names).values()))
-    return getattr(model, "estimator", model)
+    candidates = choice.candidates(setting.kinds[:1], common, "min", setting.rows.names)
+    return next(iter(candidates.values())).estimator
 
 
 def _are_refits(estimator: Any, rows: Any) -> bool:

@@ -91,7 +91,7 @@ def _settled(request: Request, choice: Choice, source: Any, **shared: bool) -> S
     printed = printed_labels(label_counts(source))
     notes += [*_twins(classes, printed), *_strays(classes, printed)]
     kinds_of = _column_kinds(request, coded)
-    reads_words = request.texts.is_asked or choice.kind == AUTO or KINDS[choice.kind].counts
+    reads_words = request.texts.is_asked or choice.kind == AUTO or KINDS[choice.kind].command.reads_counts
     texts = request.texts.chosen(kinds_of, source.names) if reads_words else []
     if not texts:
         request.texts.refuse_unused()
@@ -176,7 +176,7 @@ def _used(
     notes = [f"Free text that --texts does not name was left out: {joined(prose)}."] if prose else []
     is_wanted = choice.kind != AUTO and request.roles["columns"] is not None
     measured = []
-    if texts and not is_wanted and all(KINDS[kind].counts for kind in kinds):
+    if texts and not is_wanted and all(KINDS[kind].command.reads_counts for kind in kinds):
         measured = [name for name in names if kinds_of[name] in ("number", "date")]
     if measured:
         what = f"{joined(measured)} {'is' if len(measured) == 1 else 'are'} left out"

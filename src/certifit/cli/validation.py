@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from certifit.cli.errors import as_options
-from certifit.cli.models import AUTO, Choice, preferred
+from certifit.cli.models import AUTO, Candidate, Choice, preferred
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request
 from certifit.cli.task import Setting
@@ -22,7 +22,7 @@ MOST_COLUMNS, N_ALPHAS = 120, 13
 
 def validated(
     request: Request,
-    models: dict[str, Any],
+    candidates: dict[str, Candidate],
     setting: Setting,
     display: Display,
     rule: str = "min",
@@ -43,13 +43,14 @@ def validated(
     most = N_REFITTED * folds.n_splits
     if request.cv is None:
         most = min(most, FREE_CELLS // (((source.n_rows or 0) + CELLS_A_COLUMN) * source.n_features))
-    first = preferred(models)
+    first = preferred(candidates)
     prefer = {} if first is None else {"prefer": first, "because": "only it can have p-values"}
-    are_refits = display.is_on and not all(_has_sums(model, setting) for model in models.values())
+    searched = {label: candidate.searched for label, candidate in candidates.items()}
+    are_refits = display.is_on and not all(_has_sums(one.estimator, setting) for one in candidates.values())
     try:
         with warnings.catch_warnings(), display.yielding(are_refits):
             warnings.simplefilter("ignore")  # of refits; the fit to all rows says its own
-            board = leaderboard(models, source, cv=folds, rule=rule, most_refits=most, nested=nested, **prefer)
+            board = leaderboard(searched, source, cv=folds, rule=rule, most_refits=most, nested=nested, **prefer)
     except ValueError as error:
         if request.cv is not None:
             raise
@@ -68,7 +69,7 @@ def _has_sums(model: Any, setting: Setting) -> bool:
     from certifit.data.view import Target
 
     rows = setting.rows if setting.classes is None else setting.rows.reading(Target.CODES, setting.classes)
-    return bool(getattr(model, "estimator", model).has_fold_sums(rows))
+    return bool(model.has_fold_sums(rows))
 
 
 def separation_of(name: str, model: Any) -> dict[str, str] | None:

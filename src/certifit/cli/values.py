@@ -27,9 +27,9 @@ def conceal_model(fitted: Any) -> None:
     """Keep levels and labels of a loaded model out of messages: its file does not tell how many rows hold each."""
     from certifit.data.privacy import conceal, quoted_labels
     from certifit.maps.table.held import told_names
+    from certifit.models.adapter import answer_of
 
-    encoder = getattr(fitted, "encoder_", None)
-    if encoder is not None:
-        conceal(*told_names(encoder))
-    if hasattr(fitted, "classes_"):
+    if fitted.encoder_ is not None:
+        conceal(*told_names(fitted.encoder_))
+    if answer_of(fitted).is_class:
         conceal(quoted_labels(dict.fromkeys(fitted.classes_.tolist(), 0)))

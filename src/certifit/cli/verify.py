@@ -52,7 +52,7 @@ def verify(
     conceal_model(fitted)
     if weight is None and fitted.data_["sum_weight"] != fitted.data_["n_rows"]:
         raise ValueError("the fit had row weights. Name their column with --weight NAME.")
-    own = getattr(fitted, "target_name_", None)  # a model of rows alone has none
+    own = fitted.target_name_  # a model of rows alone has none
     if target is not None and own is None:
         raise ValueError(f"--target: a {type(fitted).__name__} has none. Leave it out.")
     beside = offset_roles(fitted, offset=offset, exposure=exposure)

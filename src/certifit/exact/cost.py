@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from certifit.models.adapter import answer_of, learner_of
+
 ENTRY_SECONDS = 6e-6  # made, multiplied and added once per entry of X
 PRODUCT_SECONDS = 4e-8  # of two entries of X
 SYSTEM_SECONDS = 3e-7  # per p^3 of a system of p unknowns
@@ -22,14 +24,14 @@ class TooLarge(ValueError):
 def expected_seconds(model: Any) -> float:
     """What the exact proof of a fitted model should take, from the size of its data."""
     n_rows, p = int(model.data_["n_rows"]), len(model.column_names_) + 1
-    name = type(model).__name__
-    n_classes = len(getattr(model, "classes_", ()))
+    learner = learner_of(model)
+    n_classes = len(model.classes_) if answer_of(model).is_class else 0
     entries, products = n_rows * p * ENTRY_SECONDS, n_rows * p * p * PRODUCT_SECONDS
-    if name in ("BernoulliNB", "MultinomialNB"):
+    if learner.exact == "counts":
         return entries / 10  # most of them are 0
-    if name in ("GaussianDiscriminant", "GaussianNB"):
+    if learner.exact == "gaussian":
         return 2 * (entries + products) + n_classes * p**3 * SYSTEM_SECONDS
-    if name == "PCA":
+    if learner.exact == "components":
         return entries + products + 60 * p**3 * SYSTEM_SECONDS
     if n_classes > 2:
         blocks, unknowns = n_classes * (n_classes + 1) / 2, p * n_classes

@@ -33,10 +33,11 @@ class CountFit:
         self.priors = model.class_prior if model.class_prior is not None else None
         if self.priors is None and not model.fit_prior:
             self.priors = np.full(n_classes, 1.0 / n_classes)
-        self.is_bernoulli = hasattr(model, "binarize")
+        params = model.get_params(deep=False)
+        self.is_bernoulli = "binarize" in params
         X = rows.X
-        if self.is_bernoulli and model.binarize is not None:
-            X = (float(model.binarize) < rows.dense().X).astype(np.float64)
+        if params.get("binarize") is not None:
+            X = (float(params["binarize"]) < rows.dense().X).astype(np.float64)
         self.X = sp.csr_array(X)
 
     def proof(self) -> ExactProof:

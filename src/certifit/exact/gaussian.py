@@ -60,10 +60,11 @@ class GaussianFit:
     def __init__(self, rows: ExactRows, model: Any, asked: Asked = PLAIN) -> None:
         self.rows, self.state = rows, model._state()
         self.given = model.priors
-        self.smoothing = float(getattr(model, "var_smoothing", 0.0))
-        self.shrinkage = float(getattr(model, "shrinkage", 0.0))
-        self.in_variances = bool(getattr(model, "standardize", False))
-        self.kind = getattr(model, "covariance", "diagonal")
+        params = model.get_params(deep=False)
+        self.smoothing = float(params.get("var_smoothing", 0.0))
+        self.shrinkage = float(params.get("shrinkage", 0.0))
+        self.in_variances = bool(params.get("standardize", False))
+        self.kind = params.get("covariance", "diagonal")
         self.is_mended = asked.is_mended
         self.used = [j for j in range(rows.n_columns) if j not in self.state.redundant]
         self.is_constant = (rows.X[:1] == rows.X).all(axis=0)

@@ -1,23 +1,7 @@
-"""The models that have an exact certificate, by name: what can be asked without the certificates themselves."""
+"""Which kind of proof a fit has, without the exact certificates themselves."""
 
 from certifit.certificates.certificate import Certificate
-
-EXACT_MODELS = (
-    "LinearRegression",
-    "Ridge",
-    "Lasso",
-    "ElasticNet",
-    "HuberRegressor",
-    "LogisticRegression",
-    "PoissonRegressor",
-    "GammaRegressor",
-    "GLM",
-    "GaussianDiscriminant",
-    "GaussianNB",
-    "BernoulliNB",
-    "MultinomialNB",
-    "PCA",
-)
+from certifit.models.table import LEARNERS
 
 
 def kind_of_proof(model_name: str, certificate: Certificate) -> str:
@@ -25,4 +9,5 @@ def kind_of_proof(model_name: str, certificate: Certificate) -> str:
     if getattr(certificate, "is_local", False):
         return "none: an estimate in float64"
     words = "float64, with an allowance for rounding"
-    return f"{words}; certifit verify --exact leaves none open" if model_name in EXACT_MODELS else words
+    has_exact = any(learner.name == model_name and learner.exact for learner in LEARNERS.values())
+    return f"{words}; certifit verify --exact leaves none open" if has_exact else words

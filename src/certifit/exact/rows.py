@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from certifit.data.columns import Array
 from certifit.data.gate import fit_source, predict_source, unlabelled_source
 from certifit.data.source import Source
+from certifit.models.adapter import answer_of
+from certifit.models.learner import Answer
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,11 @@ class ExactRows:
 
 def source_of(model: Any, X: Any, y: Any = None, sample_weight: Any = None, **beside: Any) -> Source:
     """The mapped rows that a fitted model's certificate is about, with all that multiplies their weights."""
-    if hasattr(model, "classes_"):
-        mapped: Source = model._mapped(model.labelled(X, y, sample_weight, **beside))
-        if getattr(model, "class_weight_", None) is not None:
-            mapped = model._weighted(mapped)
+    answer = answer_of(model)
+    if answer.is_class:
+        mapped: Source = model._weighted(model._mapped(model.labelled(X, y, sample_weight, **beside)))
         return mapped
-    if hasattr(model, "target_name_"):
+    if answer is not Answer.NONE:
         source = fit_source(model.reader(), X, y, sample_weight, **beside)
     else:
         source = unlabelled_source(model.reader(), X, sample_weight)

@@ -1,4 +1,4 @@
-"""Which exact certificate a model has: a table of classes of models, and the one way to ask for it."""
+"""The exact certificates that rows of the table of models name, and the one way to ask for one."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from certifit.exact.rows import Asked, ExactRows
 from certifit.exact.softmax import SoftmaxFit
 from certifit.losses.scores import Squared
 from certifit.losses.user import Loss
+from certifit.models.adapter import learner_of
+from certifit.models.table import LEARNERS
 
 Prover = Callable[[Any, ExactRows, Asked], ExactProof]
 
@@ -45,14 +47,16 @@ def exact_proof(model: Any, rows: ExactRows, certificate: Certificate) -> ExactP
 
 def prover_of(model: Any) -> Prover:
     """The exact certificate of a model, or a refusal."""
-    name = type(model).__name__
-    if name not in EXACT:
-        raise NoExactForm(f"{name} has no exact certificate. These have one: {', '.join(EXACT)}.")
-    if isinstance(getattr(model, "family", None), Loss):
+    learner = learner_of(model)
+    if learner.exact is None:
+        known = ", ".join(row.name for row in LEARNERS.values() if row.exact is not None)
+        raise NoExactForm(f"{learner.name} has no exact certificate. These have one: {known}.")
+    if isinstance(model.get_params(deep=False).get("family"), Loss):
         raise NoExactForm("A loss of your own is not known as a formula, so it has no exact certificate.")
-    if EXACT[name] is _generalised:
+    prove = PROVERS[learner.exact]
+    if prove is _generalised:
         loss_in_balls(model._loss())
-    return EXACT[name]
+    return prove
 
 
 def set_aside(certificate: Certificate, names: tuple[str, ...]) -> frozenset[int]:
@@ -66,7 +70,9 @@ def set_aside(certificate: Certificate, names: tuple[str, ...]) -> frozenset[int
 
 
 def _least_squares(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
-    penalty = Penalty.ridge(float(model.alpha_), rows.n_columns, bool(getattr(model, "standardize", False)))
+    penalty = Penalty.ridge(
+        float(model.alpha_), rows.n_columns, bool(model.get_params(deep=False).get("standardize", False))
+    )
     return ScoreFit(rows.dense(), Squared(), penalty, model.fit_intercept, model.coef_, model.intercept_, asked).proof()
 
 
@@ -109,19 +115,13 @@ def _components(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
     return ComponentsFit(rows.dense(), model, asked).proof()
 
 
-EXACT: dict[str, Prover] = {
-    "LinearRegression": _least_squares,
-    "Ridge": _least_squares,
-    "Lasso": _sparse,
-    "ElasticNet": _sparse,
-    "HuberRegressor": _huber,
-    "LogisticRegression": _logistic,
-    "PoissonRegressor": _generalised,
-    "GammaRegressor": _generalised,
-    "GLM": _generalised,
-    "GaussianDiscriminant": _gaussian,
-    "GaussianNB": _gaussian,
-    "BernoulliNB": _counts,
-    "MultinomialNB": _counts,
-    "PCA": _components,
+PROVERS: dict[str, Prover] = {
+    "least_squares": _least_squares,
+    "sparse": _sparse,
+    "huber": _huber,
+    "logistic": _logistic,
+    "scores": _generalised,
+    "gaussian": _gaussian,
+    "counts": _counts,
+    "components": _components,
 }

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 from sklearn.base import is_classifier, is_regressor
 
-from certifit.models.learner import Answer, Learner, Param
+from certifit.models.learner import Answer, Learner, Param, Params
 from certifit.models.objectives import Told
 from certifit.models.table import LEARNERS
+from certifit.models.words import Words
 
 
 @dataclass(frozen=True)
@@ -20,17 +21,27 @@ class Foreign:
     estimator: Any
     params: ClassVar[Mapping[str, Param]] = {}
     is_ours: ClassVar[bool] = False
+    exact: ClassVar[None] = None
 
     @property
     def name(self) -> str:
         """The name of the class."""
         return _class_of(self.estimator).__name__
 
-    def answers(self, params: Mapping[str, Any]) -> Answer:
+    def answers(self, params: Params) -> Answer:
         """What it says of a row, by the tags of scikit-learn; params belong to its estimator."""
         if is_classifier(self.estimator):
             return Answer.CLASSES if hasattr(self.estimator, "predict_proba") else Answer.MARGINS
         return Answer.NUMBER if is_regressor(self.estimator) else Answer.NONE
+
+    @property
+    def words(self) -> Words:
+        """Its name."""
+        return Words(self.name)
+
+    def sections(self, params: Params) -> tuple[str, ...]:
+        """None of its own."""
+        return ()
 
     def objective(self, told: Told) -> str:
         """Not known."""
@@ -40,6 +51,11 @@ class Foreign:
 def learner_of(estimator: Any) -> Learner | Foreign:
     """The row of an estimator or its class, or of the class it was derived from."""
     return _row_of(_class_of(estimator)) or Foreign(estimator)
+
+
+def answer_of(estimator: Any) -> Answer:
+    """What an estimator says of a row."""
+    return learner_of(estimator).answers(estimator.get_params(deep=False))
 
 
 def _class_of(estimator: Any) -> type[Any]:

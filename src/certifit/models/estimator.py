@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -51,6 +51,14 @@ FRAMES_TO_USER = 6  # from a warning of `_settle` up to the line that called fit
 class Estimator(BaseEstimator, ABC, Generic[RowsT]):
     """What is fitted to rows: one task (`TaskEstimator`), or some estimators (`Composite`)."""
 
+    # What some fits leave, and others do not.
+    target_name_: str | None = None
+    offset_name_: str | None = None
+    exposure_name_: str | None = None
+    alpha_: float | None = None
+    inference_: Any = None
+    history_: Sequence[Mapping[str, Any]] = ()
+
     @property
     def objective(self) -> str:
         """What is optimised, in one line."""
@@ -58,7 +66,7 @@ class Estimator(BaseEstimator, ABC, Generic[RowsT]):
 
     def _told(self) -> Told:
         """What the objective says of this model."""
-        return Told(self.get_params(deep=False), getattr(self, "alpha_", None))
+        return Told(self.get_params(deep=False), self.alpha_)
 
     def _fit(self, X: UserRows, y: UserTarget = None, **roles: UserWeights) -> Self:
         """The fit of every model. roles: what else there is per row, as sample_weight."""
@@ -253,8 +261,6 @@ class TaskEstimator(Estimator[Source], Generic[TaskT, StateT]):
 
 class Regressor(RegressorMixin, TaskEstimator[TaskT, StateT]):
     """A model of a number per row. It writes `scores`: what it predicts for the rows of a block."""
-
-    target_name_: str
 
     def fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
         """Fit to rows X and target y (arrays, sparse matrices, data frames), or to a scan that carries its target.

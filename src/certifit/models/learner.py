@@ -14,7 +14,9 @@ from importlib import import_module
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar
 
+from certifit.models.command import Command
 from certifit.models.objectives import Objective
+from certifit.models.words import Words
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,7 @@ def always(fact: Fact) -> Callable[[Params], Fact]:
 
 
 NUMBERS, REDUCES = always(Answer.NUMBER), always(Verb.REDUCE)
+NO_SECTIONS: Callable[[Params], tuple[str, ...]] = always(())
 
 
 @dataclass(frozen=True)
@@ -186,17 +189,23 @@ class Learner:
     """A model. key: its name in files. place: "models.sparse:Lasso". objective: what it optimises, in one line.
 
     params: the parameters that are one value each. others: those that are objects or arrays, which the model checks
-    and a model file holds in parts of its own. answers, verb: by the parameters of a model.
+    and a model file holds in parts of its own. answers, verb, sections (of a report, that not every model of such
+    answers has: coefficients, path, outliers; words, odds or spreads decide): by the parameters of a model. commands:
+    its names on the command line. exact: which proof in ball arithmetic it has, of `exact.table`.
     """
 
     key: str
     place: str
     objective: Objective
+    words: Words
     params: Mapping[str, Param] = field(default_factory=dict)
     others: tuple[str, ...] = ()
     answers: Callable[[Params], Answer] = NUMBERS
     verb: Callable[[Params], Verb] = REDUCES
     keeps: Keeps = Keeps.NOTHING
+    sections: Callable[[Params], tuple[str, ...]] = NO_SECTIONS
+    commands: tuple[Command, ...] = ()
+    exact: str | None = None
     is_ours: ClassVar[bool] = True
 
     @property

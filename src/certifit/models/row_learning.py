@@ -44,7 +44,7 @@ def learn(model: Any, source: Source) -> None:
     if not task.is_smooth:
         raise ValueError("partial_fit takes no L1 penalty and no bounds.")
     model._check_target(task)
-    solver, history = solver_of(model.solver), getattr(model, "history_", [])
+    solver, history = solver_of(model.solver), model.history_
     assert isinstance(solver, SGD)  # `learns_by_rows` let nothing else through
     passes = int(history[-1]["iteration"]) + 1 if history else 0
     state = _pass(task, solver, _begun(model, task, solver), passes)

@@ -101,7 +101,7 @@ def _told_by(moments: CellMoments, sample: Sample, j: int) -> float | None:
 def survey(model: Any, source: Source, positive: Any = None) -> tuple[Seen, ByClass]:
     """One pass over the data; one more where the model has a basis, or the columns are no table."""
     rows, classes = with_codes(source, model.classes_)
-    encoder, basis = getattr(model, "encoder_", None), getattr(model, "basis_", None)
+    encoder, basis = model.encoder_, model.basis_
     encoded = rows if encoder is None else rows.through(encoder)
     cells = ByLabel(len(classes))
     coded = cell_moments(encoded, cells)

@@ -50,7 +50,7 @@ def coefficient_facts(fit: Fit) -> Table | None:
         _add_factors(rows)
     own = rows[len(rows) - len(weights) :]
     groups = []
-    if getattr(model, "basis_", None) is None:
+    if model.basis_ is None:
         _add_effects(own, fit.seen)
         groups = _name_columns(fit, own)
     hidden, pooled = _not_printed(fit, rows, groups)
@@ -63,7 +63,7 @@ def coefficient_facts(fit: Fit) -> Table | None:
         "ratio": RATIOS.get(fit.link or ""),
         "notes": notes,
         "robust": robust,
-        "chosen": _chosen(own) if fit.kind.is_sparse else None,
+        "chosen": _chosen(own) if fit.words.is_sparse else None,
         "rows": [row for row in rows if id(row) not in hidden],
         "groups": groups,
         "pooled": pooled,
@@ -135,7 +135,7 @@ def _summary(fit: Fit) -> Any:
     """The table of the fit, of the coefficients that the data determine; None where there is none."""
     if fit.inference is not None:
         return fit.model.summary(level=fit.level)
-    is_free = fit.kind.why_no_inference is None and getattr(fit.model, "alpha_", None) == 0
+    is_free = fit.words.why_no_inference is None and fit.model.alpha_ == 0
     if not is_free or not fit.model.certificate_.dependent:
         return None
     try:
@@ -152,7 +152,7 @@ def _fill(rows: list[Table], summary: Table, keys: dict[str, str]) -> None:
 
 def _add_robust(fit: Fit, rows: list[Table]) -> Table:
     """Robust standard errors beside the usual ones, and what changes with them."""
-    kind = fit.kind.robust
+    kind = fit.words.robust
     try:
         summary = fit.model.summary(fit.source, level=fit.level, covariance=kind)
     except ValueError as error:
@@ -215,8 +215,8 @@ def why_no_inference(fit: Fit) -> str:
             "There are no p-values or intervals: the penalty pulls coefficients towards zero on purpose, and without a "
             "penalty there is no best fit. See the warning above."
         )
-    if fit.kind.why_no_inference is not None:
-        return fit.kind.why_no_inference
+    if fit.words.why_no_inference is not None:
+        return fit.words.why_no_inference
     if fit.model.certificate_.fault:
         return "There are no p-values or intervals: there is no best fit that they could be of. See the warning above."
     if fit.model.rank_ < len(fit.model.column_names_) and fit.seen.mass > fit.model.rank_ + fit.has_intercept:
@@ -246,7 +246,7 @@ def _add_factors(rows: list[Table]) -> None:
 
 def _name_columns(fit: Fit, rows: list[Table]) -> list[Table]:
     """Give every row its column of the table, and its level; returns the categories."""
-    encoder = getattr(fit.model, "encoder_", None)
+    encoder = fit.model.encoder_
     if encoder is None:
         for row in rows:
             row["column"] = row["name"]

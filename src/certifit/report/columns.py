@@ -20,7 +20,7 @@ BLANK = dict.fromkeys(
 
 def column_facts(fit: Fit) -> list[Table]:
     """One dictionary a column, in the order of the data."""
-    encoder = getattr(fit.model, "encoder_", None)
+    encoder = fit.model.encoder_
     if encoder is None:
         return [_of_array(name, j, fit) for j, name in enumerate(fit.source.names)]
     facts = []

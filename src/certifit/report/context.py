@@ -11,7 +11,8 @@ figures       the pictures, in order [{name, section, title, caption, descriptio
 answer        the result in a few sentences
 model         kind, words, minimised (the size that the proof speaks of), objective, target, intercept, alpha (None
               without a penalty), parameters, basis, n_features, n_columns, made (what they became, in words),
-              n_nonzero, is_sparse, holds (what the model file holds of the data, in words), monomials
+              n_nonzero, is_sparse, weaker (how to fit without the penalty), holds (what the model file holds of the
+              data, in words), monomials
 data          named (columns came with names), is_table, n_rows, mass (sum of weights), weighted,
               skipped (bad rows) and checksummed (None when not a file), notes, file_notes: sentences,
               shows_values (else values that fewer than `fewest` rows hold are not here: see data/privacy.py),

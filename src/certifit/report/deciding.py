@@ -1,6 +1,6 @@
 """What decides between the classes: log-odds of words and counts, of columns, or the means and spreads of each class.
 
-Which of them is found by what a fitted model has. All numbers are in the order of the classes.
+Which of them, the row of the model in the table says. All numbers are in the order of the classes.
 
     words     log p_jk - log p_j(rest): how much one occurrence of column j speaks for class k; rest: the other classes,
               in their shares; evidence: what it brings in a row of class k on average, n_jk / n_k times that
@@ -30,7 +30,7 @@ def deciding_facts(fit: Fit) -> Table | None:
     """The columns that decide most, first those that decide most; None where the model does not tell."""
     if fit.by_class is None:
         return None
-    way = next((way for name, way in WAYS if hasattr(fit.model, name)), None)
+    way = next((WAYS[name] for name in fit.sections if name in WAYS), None)
     if way is None:
         return None
     found = way(fit.model, fit.by_class)
@@ -117,20 +117,15 @@ def _moments(by_class: ByClass) -> Table:
     return {"mean": by_class.fitted.means, "sd": np.sqrt(by_class.fitted.variances)}
 
 
-# attribute of a fitted model -> what it tells; the first that is there
-WAYS: tuple[tuple[str, Callable[[Any, ByClass], Table]], ...] = (
-    ("feature_log_prob_", _words),
-    ("coef_", _odds),
-    ("means_", _spreads),
-    ("theta_", _spreads),
-)
+# section of a model -> what it tells
+WAYS: dict[str, Callable[[Any, ByClass], Table]] = {"words": _words, "odds": _odds, "spreads": _spreads}
 
 
 def _labels(fit: Fit) -> tuple[list[str], list[str]]:
     """Name of every fitted column, a word without the name of its text where there is one text only; its column."""
     model, names = fit.model, fit.printed.columns
-    encoder = getattr(model, "encoder_", None)
-    if encoder is None or getattr(model, "basis_", None) is not None:
+    encoder = model.encoder_
+    if encoder is None or model.basis_ is not None:
         return names, names
     texts = [kind for kind in encoder.columns_ if kind.kind == "text"]
     shown: list[str] = []

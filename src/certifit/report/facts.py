@@ -9,9 +9,11 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.privacy import Rule
 from certifit.data.source import Source
+from certifit.models.adapter import learner_of
+from certifit.models.learner import Answer, Params
+from certifit.models.words import Words
 from certifit.report import class_passes, lift, passes
 from certifit.report.class_passes import ByClass
-from certifit.report.kinds import Kind, kind_of
 from certifit.report.lift import Means
 from certifit.report.passes import HIDES, Seen, Shapes, Survey
 from certifit.report.printed import Printed
@@ -41,7 +43,9 @@ class Fit:
     level: float
     validation: Table | None
     selection: Table | None
-    kind: Kind
+    words: Words
+    params: Params
+    sections: tuple[str, ...]
     seen: Seen
     errors: Errors | None = None
     by_class: ByClass | None = None
@@ -72,18 +76,18 @@ class Fit:
 
     def is_text(self, column: str) -> bool:
         """Whether a column of the table is free text."""
-        encoder = getattr(self.model, "encoder_", None)
+        encoder = self.model.encoder_
         return encoder is not None and any(kind.name == column and kind.kind == "text" for kind in encoder.columns_)
 
     @property
     def link(self) -> str | None:
         """How the prediction follows from the score; None where it is the score."""
-        return getattr(self.inference, "link", self.kind.link)
+        return getattr(self.inference, "link", self.words.link)
 
     @property
     def inference(self) -> Any:
         """Standard errors and the like; None where there are none."""
-        return getattr(self.model, "inference_", None)
+        return self.model.inference_
 
     @staticmethod
     def of(
@@ -97,12 +101,14 @@ class Fit:
         rule: Rule = HIDES,
     ) -> "Fit":
         """Passes over the data: those of residuals, of means, or of classes. positive: one of two labels."""
-        given = (model, source, files, level, validation, selection, kind_of(model))
-        if hasattr(model, "classes_"):
+        learner, params = learner_of(model), model.get_params(deep=False)
+        answer, words = learner.answers(params), learner.words.of_fit(model.alpha_, params.get("l1_ratio", 0))
+        given = (model, source, files, level, validation, selection, words, params, learner.sections(params))
+        if answer.is_class:
             seen, by_class = class_passes.survey(model, source, positive)
             return Fit(*given, seen, by_class=by_class, printed=Printed.of(model, rule, by_class.coded.n_rows))
-        if hasattr(model, "means"):
-            means = lift.survey(model, source, has_exposure=_is_log(model, given[-1]))
+        if answer is Answer.MEAN:
+            means = lift.survey(model, source, has_exposure=getattr(model.inference_, "link", words.link) == "log")
             return Fit(*given, means, means=means, printed=Printed.of(model, rule))
         errors = _errors(model, source, rule)
         return Fit(*given, errors.seen, errors=errors, printed=Printed.of(model, rule))
@@ -110,15 +116,13 @@ class Fit:
 
 def single_weights(model: Any) -> Array | None:
     """One coefficient a column, those that standard errors may be had of; None where there are none, or several."""
-    coef: Array | None = getattr(model, "coef_", None)
-    if coef is None or not hasattr(model, "classes_"):
+    learner, params = learner_of(model), model.get_params(deep=False)
+    if "coefficients" not in learner.sections(params):
+        return None
+    coef: Array = model.coef_
+    if not learner.answers(params).is_class:
         return coef
-    return coef[0] if len(coef) == 1 and hasattr(model, "inference_") else None
-
-
-def _is_log(model: Any, kind: Kind) -> bool:
-    """Whether a mean is proportional to exp(offset)."""
-    return bool(getattr(getattr(model, "inference_", None), "link", kind.link) == "log")
+    return coef[0] if len(coef) == 1 else None
 
 
 def _errors(model: Any, source: Source, rule: Rule) -> Errors:
@@ -129,4 +133,4 @@ def _errors(model: Any, source: Source, rule: Rule) -> Errors:
 
 
 def _has_intercept(model: Any) -> bool:
-    return bool(getattr(model, "fit_intercept", True))
+    return bool(model.get_params(deep=False).get("fit_intercept", True))

@@ -69,15 +69,16 @@ def write(
     show_values: print cell values that few rows hold, too; see `data.privacy`.
     """
     from certifit.modelfile import save
+    from certifit.models.adapter import answer_of
     from certifit.report.context import build
     from certifit.report.facts import single_weights
 
     check(folder)
     files = _names([data] if isinstance(data, str) else list(data), selection is not None)
-    files |= {"deciding": DECIDING} if hasattr(model, "classes_") else {}
+    files |= {"deciding": DECIDING} if answer_of(model).is_class else {}
     files |= {"coefficients": None} if single_weights(model) is None else {}
     files |= {"scan": scan, "bad_rows": getattr(source, "skipped", 0), "weight": weight}
-    files |= {role: getattr(model, f"{role}_name_", None) for role in ("offset", "exposure")}
+    files |= {"offset": model.offset_name_, "exposure": model.exposure_name_}
     told = {"validation": validation, "selection": selection, "positive": positive}
     context = build(model, source, files, **told, rule=Rule(show_values))
     texts = _texts(context)

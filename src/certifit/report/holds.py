@@ -8,7 +8,7 @@ from certifit.report.facts import Fit, Table
 
 def held_values(fit: Fit) -> list[str]:
     """What the model file holds in the way of data values, in words."""
-    encoder, basis = getattr(fit.model, "encoder_", None), getattr(fit.model, "basis_", None)
+    encoder, basis = fit.model.encoder_, fit.model.basis_
     kinds = [] if encoder is None else list(encoder.columns_)
     levels = [kind for kind in kinds if kind.kind == "level"]
     texts = [kind for kind in kinds if kind.kind == "text"]
@@ -26,9 +26,7 @@ def held_values(fit: Fit) -> list[str]:
         found.append("the smallest and largest value of each column of the polynomial")
     if fit.by_class is not None:
         found.append(f"the labels of {text.count(len(fit.by_class.classes))} classes")
-        has_moments = any(hasattr(fit.model, name) for name in ("means_", "theta_", "feature_count_"))
-        found += ["sums of the columns per class, of rare classes too"] if has_moments else []
-    return found
+    return [*found, *fit.words.stores]
 
 
 def _columns(names: list[str]) -> str:

@@ -1,6 +1,8 @@
 """The model and its data in plain facts."""
 
 from certifit.data.privacy import FEWEST
+from certifit.models.learner import Params
+from certifit.models.words import Words
 from certifit.report import text
 from certifit.report.coefficients import why_no_intercept
 from certifit.report.columns import column_facts
@@ -11,36 +13,47 @@ from certifit.report.holds import held_values
 def model_facts(fit: Fit) -> Table:
     """What was fitted, and how it is called."""
     model = fit.model
-    alpha = float(model.alpha_) if hasattr(model, "alpha_") else None
-    parameters = model.get_params(deep=False) | ({} if alpha is None else {"alpha": alpha})
+    alpha = None if model.alpha_ is None else float(model.alpha_)
+    parameters = {**fit.params} | ({} if alpha is None else {"alpha": alpha})
     if hasattr(fit.inference, "family"):
         parameters |= {"family": fit.inference.family.name, "link": fit.inference.link}
     n_columns = len(model.column_names_)
     return {
         "kind": type(model).__name__,
-        "words": fit.kind.named(parameters),
-        "minimised": fit.kind.minimised,
+        "words": _named(fit.words, parameters),
+        "minimised": fit.words.minimised,
         "objective": str(model.objective),
         "target": str(model.target_name_),
         "intercept": fit.has_intercept,
         "alpha": alpha,
         "parameters": {name: value for name, value in parameters.items() if isinstance(value, int | float | str)},
-        "basis": None if getattr(model, "basis_", None) is None else _basis_words(fit),
+        "basis": None if model.basis_ is None else _basis_words(fit),
         "n_features": int(model.n_features_in_),
         "n_columns": n_columns,
         "made": _made(fit, n_columns),
         "n_nonzero": n_columns if fit.weights is None else int((fit.weights != 0).sum()),
-        "is_sparse": fit.kind.is_sparse,
+        "is_sparse": fit.words.is_sparse,
+        "weaker": fit.words.weaker,
         "holds": held_values(fit),
         "monomials": _monomials(fit),
     }
+
+
+def _named(words: Words, parameters: Params) -> str:
+    """What the model is called, with the parameters filled in."""
+    shown: dict[str, str] = {}
+    for name, value in parameters.items():
+        word = str(getattr(value, "name", value))  # families and links have names
+        is_number = isinstance(value, int | float)
+        shown[name] = "usual" if value is None else text.number(value, 6) if is_number else words.spelt.get(word, word)
+    return words.name.format_map(shown)
 
 
 def _made(fit: Fit, n_columns: int) -> str:
     """What the columns of the data became."""
     if fit.by_class is None:
         return text.plural(n_columns + fit.has_intercept, "coefficient")
-    encoder = getattr(fit.model, "encoder_", None)
+    encoder = fit.model.encoder_
     n_used = 0 if encoder is None else sum(kind.kind != "set aside" for kind in encoder.columns_)
     return f"{text.count(n_columns)} used" if n_used == n_columns else f"made into {text.count(n_columns)}"
 
@@ -55,7 +68,7 @@ def _basis_words(fit: Fit) -> str:
 
 def _monomials(fit: Fit) -> dict[str, float] | None:
     model = fit.model
-    if getattr(model, "basis_", None) is None or not hasattr(model.basis, "degree"):
+    if model.basis_ is None or not hasattr(model.basis, "degree"):
         return None
     if fit.printed.n_rare or why_no_intercept(fit):  # powers mix the terms, and the first is the intercept
         return None
@@ -73,7 +86,7 @@ def data_facts(fit: Fit) -> Table:
         "is_table": source.is_table,
         "skipped": getattr(source, "skipped", None),
         "checksummed": getattr(source, "checksummed", None),
-        "notes": list(getattr(getattr(model, "encoder_", None), "notes_", [])),
+        "notes": list([] if model.encoder_ is None else model.encoder_.notes_),
         "file_notes": list(getattr(source, "notes", [])),
         "shows_values": fit.printed.rule.shows,
         "fewest": FEWEST,

@@ -7,7 +7,6 @@ from certifit.report import text
 from certifit.report.calibration import DIRECTIONS
 from certifit.report.checks import FEW_ROWS, suspects, told
 from certifit.report.deviance import SPREADS_MORE
-from certifit.report.kinds import KINDS
 from certifit.report.leak import too_good
 
 Table = dict[str, Any]
@@ -206,7 +205,7 @@ def _end_of_grid(context: Table) -> Notice | None:
         return None
     word, beyond = ends[values[curve["chosen"]]]
     what, option = GRIDS[curve["label"]]
-    weakest = KINDS[context["model"]["kind"]].weaker if context["model"]["kind"] in KINDS else None
+    weakest = context["model"]["weaker"]
     return _notice(
         "note",
         f"The best {what} is the {word} that was tried",

@@ -11,8 +11,8 @@ MOST_ROWS = 10
 
 
 def outlier_facts(fit: Fit) -> Table | None:
-    """How many rows are held back, and those furthest out; None for a model without delta and scale."""
-    if not (hasattr(fit.model, "scale_") and hasattr(fit.model, "delta")):
+    """How many rows are held back, and those furthest out; None for a model that holds none back."""
+    if "outliers" not in fit.sections:
         return None
     delta, scale = float(fit.model.delta), float(fit.model.scale_)
     limit = delta * scale

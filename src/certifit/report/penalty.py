@@ -14,12 +14,12 @@ MOST_LINES = 12
 
 def path_facts(fit: Fit) -> Table | None:
     """Coefficients against alpha; None without a path of one coefficient a column, or where none is dropped."""
-    if not hasattr(fit.model, "path") or fit.weights is None or getattr(fit.model, "l1_ratio", 1.0) == 0:
+    if "path" not in fit.sections or fit.weights is None or fit.params.get("l1_ratio", 1.0) == 0:
         return None
     alphas, coef = _solutions(fit)
     chosen = float(fit.model.alpha_)
     n_nonzero = (coef != 0).sum(axis=1)
-    sd = np.ones(coef.shape[1]) if getattr(fit.model, "basis_", None) is not None else fit.seen.columns.sd
+    sd = np.ones(coef.shape[1]) if fit.model.basis_ is not None else fit.seen.columns.sd
     effects = coef * sd
     reach = np.abs(effects).max(axis=0)
     names, is_rare = fit.printed.columns, fit.printed.is_rare

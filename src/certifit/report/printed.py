@@ -29,14 +29,14 @@ class Printed:
     def of(model: Any, rule: Rule, class_rows: Array | None = None) -> "Printed":
         """Of a fitted model; class_rows: rows of each of its classes."""
         mask = Mask()
-        encoder = getattr(model, "encoder_", None)
+        encoder = model.encoder_
         if encoder is not None and not rule.shows:
             mask.hide(*told_names(encoder))
         names = [str(name) for name in model.column_names_]
         columns = [mask(name) for name in names] if mask.secrets else names
         is_rare = np.array([one != name for one, name in zip(columns, names, strict=True)], dtype=bool)
         if encoder is not None and not rule.shows:
-            is_rare = _are_terms_rare(getattr(model, "basis_", None), rows_apart(encoder) < FEWEST, len(names))
+            is_rare = _are_terms_rare(model.basis_, rows_apart(encoder) < FEWEST, len(names))
         labels, is_rare_label = _labels(model, rule, class_rows, mask)
         return Printed(rule, columns, is_rare, labels, is_rare_label, mask)
 

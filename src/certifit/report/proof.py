@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from certifit.exact.kinds import kind_of_proof
+from certifit.models.adapter import learner_of
 from certifit.report import text
 from certifit.report.facts import Fit, Table
 
@@ -20,26 +21,26 @@ def certificate_facts(fit: Fit) -> Table:
         "value": float(certificate.value),
         "tolerance": float(certificate.tolerance),
         "rounding": float(certificate.rounding),
-        "rank": int(certificate.rank),
-        "n_columns": int(certificate.n_columns),
-        "condition": float(certificate.condition),
+        "rank": certificate.rank,
+        "n_columns": certificate.n_columns,
+        "condition": certificate.condition,
         "dependent": [str(words) for words in certificate.dependent],
         "claim": str(certificate.claim),
         "theorem": str(certificate.theorem),
-        "kind": kind_of_proof(type(fit.model).__name__, certificate),
+        "kind": kind_of_proof(learner_of(fit.model).name, certificate),
         "sentences": [str(words) for words in certificate.sentences()],
         "prediction_moves": moves,
         "fault": certificate.fault or None,
         "is_local": bool(getattr(certificate, "is_local", False)),
-        "remedy": fit.kind.remedy,
-        "goal": asdict(fit.kind.goal),
+        "remedy": fit.words.remedy,
+        "goal": asdict(fit.words.goal),
         "words": _words(fit, certificate, moves),
     }
 
 
 def _words(fit: Fit, certificate: Any, moves: float | None) -> list[str]:
     """Answers to two questions: how far from the best fit, and how far predictions may still move."""
-    what, target, goal = fit.kind.minimised, text.visible(fit.model.target_name_, 60), fit.kind.goal
+    what, target, goal = fit.words.minimised, text.visible(fit.model.target_name_, 60), fit.words.goal
     bound = f"{text.power(float(certificate.value))} {goal.unit}"
     if getattr(certificate, "is_local", False) and not certificate.fault:
         first = str(certificate.sentences()[0])
@@ -64,7 +65,7 @@ def _words(fit: Fit, certificate: Any, moves: float | None) -> list[str]:
 
 def history_facts(fit: Fit) -> Table | None:
     """The steps of the solver; None where it kept none. Seconds are left out: a report of the same fit is the same."""
-    steps = list(getattr(fit.model, "history_", None) or [])
+    steps = list(fit.model.history_)
     if not steps:
         return None
     keys = ("iteration", "objective", "gap", "step")

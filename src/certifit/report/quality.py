@@ -20,7 +20,7 @@ def quality_facts(fit: Fit) -> Table | None:
         return None
     model, seen, inference = fit.model, fit.errors.seen, fit.inference
     rss, tss = seen.squares, seen.total
-    df = seen.mass - int(model.rank_) - fit.has_intercept if model.alpha_ == 0 and fit.kind.is_squared else 0.0
+    df = seen.mass - int(model.rank_) - fit.has_intercept if model.alpha_ == 0 and fit.words.is_squared else 0.0
     rmse = math.sqrt(rss / seen.mass) * seen.scale
     quality: Table = {
         "r2": 1 - rss / tss if tss > 0 else None,
@@ -35,7 +35,7 @@ def quality_facts(fit: Fit) -> Table | None:
         "f_p": None,
         "exact": rss <= (64 * np.finfo(float).eps) ** 2 * max(tss, seen.mass * (seen.center / seen.scale) ** 2),
     }
-    if not fit.kind.is_squared:
+    if not fit.words.is_squared:
         quality |= _middle_half(seen, rmse)
     if inference is not None:
         quality |= {

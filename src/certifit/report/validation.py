@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from certifit.evaluation.intervals import Estimate
+from certifit.models.adapter import learner_of
+from certifit.models.words import STRENGTHS
 from certifit.report import text
-from certifit.report.kinds import STRENGTHS, kind_of_class
 from certifit.selection.choice_words import RIGHT, choice_sentences
 from certifit.selection.curve_scores import CAUTION, standard_errors
 from certifit.selection.decomposition import Decomposition
@@ -235,7 +236,7 @@ def _curve(board: Leaderboard, measure: Measure) -> Table | None:
     return {
         "model": entry.name,
         "parameter": name,
-        "label": kind_of_class(entry.model).strengths.get(name, name),
+        "label": learner_of(entry.model).words.strengths.get(name, name),
         "values": [float(value) for value in table[f"param_{name}"]],
         "validation": measure.of_score(table["mean_test_score"]),
         "validation_error": table["standard_error"],

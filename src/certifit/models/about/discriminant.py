@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from certifit.models.about.shared import MAPS, STANDARDIZE, TOL
-from certifit.models.learner import Answer, Learner, always, choice, number
+from certifit.data.tasks import CLASSES
+from certifit.models.about.shared import CLASS_SUMS, MAPS, STANDARDIZE, TOL
+from certifit.models.command import Command, Option
+from certifit.models.learner import Answer, Learner, Params, always, choice, number
 from certifit.models.objectives import LIKELIHOOD, Told
+from certifit.models.words import LARGEST, Words
 
 _COVARIANCES = {"shared": "one covariance S", "class": "covariances S_k", "diagonal": "diagonal S_k"}
 
@@ -18,11 +21,46 @@ def _discriminant(told: Told) -> str:
     return f"{LIKELIHOOD}(prior_k N(x_i; m_k, S)), k = y_i, {words}{shrunk}"
 
 
+def _sections(params: Params) -> tuple[str, ...]:
+    """Of one covariance the boundaries are linear."""
+    return ("odds",) if params["covariance"] == "shared" else ("spreads",)
+
+
+_SHRINKAGE = Option(
+    "shrinkage",
+    "S",
+    "discriminant, quadratic: 0 to 1, how far covariances go towards equal variances. Default: the folds choose.",
+    "shrinkage",
+)
+
+
+def _command(name: str, label: str, help: str, covariance: str) -> Command:
+    return Command(
+        name,
+        label,
+        help,
+        goal=CLASSES,
+        compared_for=(CLASSES,),
+        options=(_SHRINKAGE,),
+        fixed={"covariance": covariance, "standardize": True, "singular": "raise"},
+        tunes="shrinkage",
+        selects=True,
+    )
+
+
 ROWS = (
     Learner(
         "gaussian_discriminant",
         "models.generative:GaussianDiscriminant",
         _discriminant,
+        Words(
+            "Gaussian discriminant analysis ({covariance}, shrinkage {shrinkage})",
+            "likelihood",
+            goal=LARGEST,
+            spelt={"shared": "one covariance", "class": "a covariance for each class", "diagonal": "variances alone"},
+            remedy="Leave out the columns that are named, or shrink the covariance (--shrinkage 0.1).",
+            stores=CLASS_SUMS,
+        ),
         {
             "covariance": choice("shared", "shared", "class", "diagonal"),
             "shrinkage": number(0.0, most=1.0),
@@ -32,5 +70,16 @@ ROWS = (
         },
         ("priors", *MAPS),
         always(Answer.CLASSES),
+        sections=_sections,
+        exact="gaussian",
+        commands=(
+            _command(
+                "discriminant",
+                "linear discriminant",
+                "Gaussian classes of one covariance, straight boundaries",
+                "shared",
+            ),
+            _command("quadratic", "quadratic discriminant", "each class has its own covariance", "class"),
+        ),
     ),
 )

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from certifit.models.about.shared import INTERCEPT, MAPS, PENALTY, STANDARDIZE
+from dataclasses import replace
+
+from certifit.data.tasks import CLASSES, COUNTS, POSITIVE
+from certifit.models.about.shared import ALPHA, INTERCEPT, MAPS, OFFSETS, PENALTY, SHRUNK, STANDARDIZE
+from certifit.models.command import Command
 from certifit.models.learner import Answer, Learner, always, count, number
 from certifit.models.objectives import MEAN, Objective, Told
+from certifit.models.words import Words
 
 
 def _scores(term: str) -> Objective:
@@ -43,37 +48,147 @@ _PARAMS = {
     "step_tol": number(0.0),
     "max_iter": count(1000),
 }
+_FAMILIES = {
+    "gaussian": "Gaussian",
+    "bernoulli": "Bernoulli",
+    "poisson": "Poisson",
+    "gamma": "Gamma",
+    "inverse-gaussian": "inverse Gaussian",
+    "tweedie": "Tweedie",
+    "negative-binomial": "negative binomial",
+}
+_PENALISE = "Fit with a penalty"
+_LEAVE_OUT = "or leave out the columns that are named."
+_RATE = f"{_PENALISE} (--model poisson-ridge or gamma-ridge), {_LEAVE_OUT}"
+_GLM = Words("{family} regression ({link} link)", "deviance", spelt=_FAMILIES, robust="HC1", remedy=_RATE)
+_PENALISED_GLM = Words(
+    "{family} regression with a penalty (alpha = {alpha})",
+    "penalised deviance",
+    f"{SHRUNK}alpha=0 to have them.",
+    spelt=_FAMILIES,
+    robust="HC1",
+)
+_LOGISTIC = Words(
+    "logistic regression",
+    "log loss",
+    link="logit",
+    robust="HC1",
+    remedy=f"{_PENALISE} (--alpha 0.01, or no --alpha: folds choose it), {_LEAVE_OUT}",
+)
+_SECTIONS = always(("coefficients", "path"))
+
+
+def _rate(law: str) -> Words:
+    """Of counts or positive quantities, whose means are e to the power of scores."""
+    model = law.lower()
+    return Words(
+        f"{law} regression with a penalty (alpha = {{alpha}})",
+        f"penalised {law} deviance",
+        f"{SHRUNK}--model {model} to have them.",
+        without_penalty=Words(f"{law} regression", f"{law} deviance", link="log", robust="HC1", remedy=_RATE),
+        link="log",
+        robust="HC1",
+        weaker=f"fit with --model {model}",
+    )
+
+
+def _ridge(law: str, goal: str) -> Command:
+    return Command(
+        f"{law.lower()}-ridge",
+        f"{law} ridge",
+        "with a penalty, without p-values",
+        goal=goal,
+        compared_for=(goal,),
+        options=(ALPHA,),
+        fixed={"standardize": True},
+        roles=OFFSETS,
+        tunes="alpha",
+        needs_folds=True,
+    )
+
+
+def _without_penalty(law: str, goal: str) -> Command:
+    return Command(
+        law.lower(),
+        f"{law} regression",
+        f"{law} regression, with p-values",
+        goal=goal,
+        compared_for=(goal,),
+        fixed={"family": law.lower(), "link": "log"},
+        roles=OFFSETS,
+        has_p_values=True,
+        selects=True,
+    )
+
+
 ROWS = (
     Learner(
         "logistic_regression",
         "models.logistic:LogisticRegression",
         _scores("[ log(1 + e^z_i) - y_i z_i ]"),
+        Words(
+            "logistic regression with a penalty (alpha = {alpha})",
+            "penalised log loss",
+            f"{SHRUNK}--model logistic --alpha 0 to have them.",
+            without_penalty=_LOGISTIC,
+            link="logit",
+            robust="HC1",
+            weaker="give --alpha 0, which has p-values",
+        ),
         {**_PARAMS, "alpha": number(None, or_none=True)},
         (*PENALTY, "class_weight", "solver", *MAPS),
         always(Answer.CLASSES),
+        sections=always(("coefficients", "path", "odds")),
+        exact="logistic",
+        commands=(
+            Command(
+                "logistic",
+                "logistic regression",
+                "log-odds as a sum over columns, with a penalty (p-values with --alpha 0)",
+                goal=CLASSES,
+                compared_for=(CLASSES,),
+                options=(ALPHA,),
+                fixed={"standardize": True},
+                roles=("offset",),
+                tunes="alpha",
+                selects=True,
+            ),
+        ),
     ),
     Learner(
         "poisson_regressor",
         "models.glm:PoissonRegressor",
         _scores("[ e^z_i - y_i z_i ]"),
+        _rate("Poisson"),
         _PARAMS,
         (*PENALTY, "solver", *MAPS),
         always(Answer.MEAN),
+        sections=_SECTIONS,
+        exact="scores",
+        commands=(_ridge("Poisson", COUNTS),),
     ),
     Learner(
         "gamma_regressor",
         "models.glm:GammaRegressor",
         _scores("[ y_i e^-z_i + z_i ]"),
+        _rate("Gamma"),
         _PARAMS,
         (*PENALTY, "solver", *MAPS),
         always(Answer.MEAN),
+        sections=_SECTIONS,
+        exact="scores",
+        commands=(_ridge("Gamma", POSITIVE),),
     ),
     Learner(
         "glm",
         "models.glm:GLM",
         _scores(""),
+        replace(_GLM, with_penalty=_PENALISED_GLM),
         {**_PARAMS, "alpha": number(0.0)},
         ("family", "link", *PENALTY, "solver", *MAPS),
         always(Answer.MEAN),
+        sections=_SECTIONS,
+        exact="scores",
+        commands=(_without_penalty("Poisson", COUNTS), _without_penalty("Gamma", POSITIVE)),
     ),
 )

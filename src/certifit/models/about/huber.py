@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from certifit.models.about.shared import INTERCEPT, MAPS, STANDARDIZE, TOL
-from certifit.models.learner import Learner, choice, count, either, number
+from certifit.models.about.shared import ALPHA, INTERCEPT, MAPS, NO_INFERENCE, STANDARDIZE, TOL
+from certifit.models.command import Command, Option
+from certifit.models.learner import Learner, always, choice, count, either, number
 from certifit.models.objectives import MEAN, RESIDUAL, Told
+from certifit.models.words import Words
 
 
 def _huber(told: Told) -> str:
@@ -19,11 +21,18 @@ def _huber(told: Told) -> str:
     return f"minimised: {MEAN} s^2 h({RESIDUAL} / s) / {MEAN}{penalty} at s = {scale}{told.end}, {loss}"
 
 
+_DELTA = Option("delta", "D", "huber: residuals beyond so many scales are outliers. Default: 1.35.", "delta")
 ROWS = (
     Learner(
         "huber_regressor",
         "models.robust:HuberRegressor",
         _huber,
+        Words(
+            "Huber regression (delta = {delta})",
+            "Huber loss",
+            f"{NO_INFERENCE}the usual standard errors hold for least squares, not for Huber's loss. Refit on resampled "
+            "rows (certifit.Bootstrap) to see how much a coefficient varies.",
+        ),
         {
             "delta": number(1.35, least=1e-6, advice="Below it use a smaller scale."),
             "alpha": number(0.0),
@@ -39,5 +48,16 @@ ROWS = (
             "max_iter": count(100, most=1_000_000),
         },
         MAPS,
+        sections=always(("coefficients", "outliers")),
+        exact="huber",
+        commands=(
+            Command(
+                "huber",
+                "huber",
+                "outliers do not carry it away",
+                options=(ALPHA, _DELTA),
+                fixed={"standardize": True},
+            ),
+        ),
     ),
 )

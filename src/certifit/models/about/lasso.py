@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from certifit.models.about.shared import INTERCEPT, MAPS, PENALTY, STANDARDIZE, TOL
-from certifit.models.learner import Learner, count, number
+from dataclasses import replace
+
+from certifit.data.tasks import QUANTITY
+from certifit.models.about.shared import ALPHA, INTERCEPT, LINEAR, MAPS, NO_INFERENCE, PENALTY, STANDARDIZE, TOL
+from certifit.models.command import Command, Option
+from certifit.models.learner import Learner, always, count, number
 from certifit.models.objectives import SQUARES, Told
+from certifit.models.words import Words
 
 
 def _lasso(told: Told) -> str:
@@ -26,13 +31,68 @@ _PARAMS = {
     "tol": TOL,
     "max_iter": count(10_000),
 }
+_CHOSEN = (
+    f"{NO_INFERENCE}the penalty chose the columns and pulls their coefficients towards zero on purpose, so the usual "
+    "standard errors would be wrong. Fit with --model linear to have them."
+)
+_WORDS = Words(
+    "the lasso (alpha = {alpha})",
+    "penalised squared error",
+    _CHOSEN,
+    is_squared=True,
+    is_sparse=True,
+    weaker=LINEAR,
+)
+_FOR = "lasso, elastic-net: "
+_COLUMNS = (
+    Option("increasing", "A,B", f"{_FOR}columns whose weight may not be negative."),
+    Option("decreasing", "A,B", f"{_FOR}columns whose weight may not be positive."),
+    Option("unpenalised", "A,B", f"{_FOR}columns that the penalty spares."),
+)
+_L1_RATIO = Option("l1_ratio", "R", "elastic-net: share of the L1 penalty, above 0 to 1. Default: 0.5.", "l1_ratio")
+_SECTIONS = always(("coefficients", "path"))
 ROWS = (
-    Learner("lasso", "models.sparse:Lasso", _lasso, _PARAMS, (*PENALTY, *MAPS)),
+    Learner(
+        "lasso",
+        "models.sparse:Lasso",
+        _lasso,
+        _WORDS,
+        _PARAMS,
+        (*PENALTY, *MAPS),
+        sections=_SECTIONS,
+        exact="sparse",
+        commands=(
+            Command(
+                "lasso",
+                "lasso",
+                "with an L1 penalty, which leaves columns out; without p-values",
+                compared_for=(QUANTITY,),
+                options=(ALPHA, *_COLUMNS),
+                fixed={"standardize": True},
+                tunes="alpha",
+                needs_folds=True,
+            ),
+        ),
+    ),
     Learner(
         "elastic_net",
         "models.sparse:ElasticNet",
         _elastic_net,
+        replace(_WORDS, name="the elastic net (alpha = {alpha}, l1_ratio = {l1_ratio})"),
         {**_PARAMS, "l1_ratio": number(0.5, most=1.0, is_above=True, advice="For 0 use Ridge.")},
         (*PENALTY, *MAPS),
+        sections=_SECTIONS,
+        exact="sparse",
+        commands=(
+            Command(
+                "elastic-net",
+                "elastic net",
+                "with both penalties",
+                options=(_L1_RATIO, ALPHA, *_COLUMNS),
+                fixed={"standardize": True},
+                tunes="alpha",
+                needs_folds=True,
+            ),
+        ),
     ),
 )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from certifit.models.about.shared import INTERCEPT, MAPS, STANDARDIZE, TOL
-from certifit.models.learner import Learner, number
+from certifit.data.tasks import QUANTITY
+from certifit.models.about.shared import ALPHA, INTERCEPT, LINEAR, MAPS, SHRUNK, STANDARDIZE, TOL
+from certifit.models.command import Command
+from certifit.models.learner import Learner, always, number
 from certifit.models.objectives import SQUARES, Told
+from certifit.models.words import Words
 
 
 def _least_squares(told: Told) -> str:
@@ -19,19 +22,56 @@ def _ridge(told: Told) -> str:
     return f"{SQUARES} + {strength}/2 {told.factor('sd^2')}|w|^2{told.end}"
 
 
+_LEAST_SQUARES = Words("least squares", "squared error", is_squared=True)
+_COEFFICIENTS = always(("coefficients",))
 ROWS = (
     Learner(
         "linear_regression",
         "models.linear:LinearRegression",
         _least_squares,
+        _LEAST_SQUARES,
         {"fit_intercept": INTERCEPT, "tol": TOL},
         MAPS,
+        sections=_COEFFICIENTS,
+        exact="least_squares",
+        commands=(
+            Command(
+                "linear",
+                "least squares",
+                "least squares, with p-values",
+                compared_for=(QUANTITY,),
+                has_p_values=True,
+                selects=True,
+            ),
+        ),
     ),
     Learner(
         "ridge",
         "models.linear:Ridge",
         _ridge,
+        Words(
+            "ridge regression (alpha = {alpha})",
+            "penalised squared error",
+            f"{SHRUNK}--model linear to have them.",
+            is_squared=True,
+            without_penalty=_LEAST_SQUARES,
+            weaker=LINEAR,
+        ),
         {"alpha": number(None, or_none=True), "fit_intercept": INTERCEPT, "standardize": STANDARDIZE, "tol": TOL},
         MAPS,
+        sections=_COEFFICIENTS,
+        exact="least_squares",
+        commands=(
+            Command(
+                "ridge",
+                "ridge",
+                "with an L2 penalty, without p-values",
+                compared_for=(QUANTITY,),
+                options=(ALPHA,),
+                fixed={"standardize": True},
+                tunes="alpha",
+                selects=True,
+            ),
+        ),
     ),
 )

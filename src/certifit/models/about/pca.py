@@ -5,6 +5,7 @@ from __future__ import annotations
 from certifit.models.about.shared import MAPS, STANDARDIZE, TOL
 from certifit.models.learner import Answer, Learner, always, choice, count, either, flag, number
 from certifit.models.objectives import Told
+from certifit.models.words import LARGEST, Words
 
 
 def _pca(told: Told) -> str:
@@ -19,6 +20,7 @@ ROWS = (
         "pca",
         "models.components:PCA",
         _pca,
+        Words("principal components", "variance", goal=LARGEST),
         {
             "n_components": either(
                 "a whole number >= 1, a share above 0 and at most 1, 'mle'",
@@ -39,5 +41,6 @@ ROWS = (
         },
         MAPS,
         always(Answer.NONE),
+        exact="components",
     ),
 )

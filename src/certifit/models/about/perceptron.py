@@ -5,6 +5,7 @@ from __future__ import annotations
 from certifit.models.about.shared import INTERCEPT, MAPS
 from certifit.models.learner import Answer, Learner, Verb, always, count, number
 from certifit.models.objectives import Told
+from certifit.models.words import Words
 
 
 def _perceptron(told: Told) -> str:
@@ -17,6 +18,7 @@ ROWS = (
         "perceptron",
         "models.perceptron:Perceptron",
         _perceptron,
+        Words("the perceptron", "sum of the errors"),
         {
             "delta": number(0.0),
             "max_iter": count(1000),
@@ -26,5 +28,6 @@ ROWS = (
         ("start", "order", *MAPS),
         always(Answer.MARGINS),
         always(Verb.VISIT),
+        sections=always(("odds",)),
     ),
 )
