@@ -205,6 +205,17 @@ def test_a_cell_of_a_column_that_is_not_used_may_be_anything(scan):
     assert rows(scan(GOOD + "6,red,5\n", target="y", columns=["a"])).num_rows == 5
 
 
+def test_rows_of_many_columns_are_parsed_many_at_a_time(scan, monkeypatch):
+    """A block costs the parser some time per column, whatever it holds; and a row is no longer than a block."""
+    monkeypatch.setattr(csv_reader, "BLOCK", 1 << 12)
+    names = [f"c{j}" for j in range(1_500)]
+    lines = [",".join(f"{j + row / 8:.3f}" for j in range(1_500)) for row in range(40)]
+    source = scan("\n".join([",".join(names), *lines]) + "\n")
+    assert len(lines[0]) > csv_reader.BLOCK and source.n_features == 1_500
+    assert len(list(source.files.batches(names, 40))) == 1
+    assert rows(source).column("c7").to_pylist() == [7 + row / 8 for row in range(40)]
+
+
 @pytest.mark.parametrize("name", ["ARROW_ID", "BZh", "SQLite", "PKX"])
 def test_a_name_that_begins_like_another_format_is_a_name(scan, name):
     assert rows(scan(f"{name},b\n1,2\n".encode())).to_pydict() == {name: [1], "b": [2]}

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from certifit.data import privacy
 from certifit.data.formats import csv_types
-from certifit.data.formats.csv_reader import BLOCK, BadRow, Reader, Skipped, Text, last_number, line_of, short
+from certifit.data.formats.csv_reader import BadRow, Reader, Skipped, Text, last_number, line_of, short
 from certifit.data.formats.paths import Unchanged, refused_memory
 from certifit.data.roles import refuse_unknown
 
@@ -193,7 +193,9 @@ class CsvFiles:
             return ValueError(f"{path!r} has a header and no rows.")
         if "straddl" in said or "out of sync" in said:
             line = line_of(path, last_number(path, self.text), self.text)
-            return ValueError(f"{path!r}: a row near {line} is longer than {BLOCK:,} bytes. A quote may be missing.")
+            return ValueError(
+                f"{path!r}: a row near {line} is longer than {self.text.block:,} bytes. A quote may be missing."
+            )
         return ValueError(f"{path!r} is cut or not a readable CSV file: {said.strip()}")
 
     def _bad_cell(self, path: str, types: Mapping[str, Any], column: int, number: int, said: str) -> ValueError:

@@ -22,7 +22,9 @@ from certifit.data.privacy import are_names, cell, doubt
 from certifit.data.roles import repeated_names
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "-NaN", "null", "NULL")
-BLOCK = 1 << 20
+BLOCK = 1 << 20  # bytes that are parsed at a time; more where a row is long
+LARGEST_BLOCK = 1 << 28
+ROWS_OF_BLOCK = 64  # a block costs the parser some microseconds per column: of 100,000 columns, much more than its rows
 END = "certifit: end of file"
 # First bytes of files that are no text -> what they are, and what to do.
 _NO_TEXT = {
@@ -47,6 +49,12 @@ class Text:
     encoding: str
     missing: tuple[str, ...]
     header: tuple[str, ...]
+
+    @property
+    def block(self) -> int:
+        """Bytes to parse at a time, of the length of the header: some rows of any number of columns."""
+        wanted = ROWS_OF_BLOCK * sum(len(name) + 1 for name in self.header)
+        return min(max(BLOCK, wanted), LARGEST_BLOCK)
 
     @staticmethod
     def of(path: str, delimiter: str | None, encoding: str, missing: tuple[str, ...]) -> Text:
@@ -162,7 +170,7 @@ class Reader:
             delimiter=text.delimiter, newlines_in_values=True, invalid_row_handler=self._invalid
         )
         # One thread: only then does an error carry the number of the row. It costs no time here.
-        read = arrow_csv.ReadOptions(use_threads=False, block_size=BLOCK, encoding=text.encoding)
+        read = arrow_csv.ReadOptions(use_threads=False, block_size=text.block, encoding=text.encoding)
         self.arrow = arrow_csv.open_csv(self.file, read, parse, convert)
         self.schema = self.arrow.schema
 
