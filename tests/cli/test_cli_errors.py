@@ -42,6 +42,13 @@ def test_a_header_without_rows(cli, tmp_path):
     assert "rows" in one_line(cli("fit", "head.csv", "-t", "y", "-o", "out"))
 
 
+@pytest.mark.parametrize(("weight", "words"), [("0", "No row has a weight above 0"), ("1e308", "or the weights")])
+def test_weights_that_make_no_fit_are_named_as_the_reason(cli, data, weight, words):
+    lines = [line.split(",") for line in Path(data).read_text().splitlines()]
+    Path("weighted.csv").write_text("\n".join(",".join([*c, weight if k else "w"]) for k, c in enumerate(lines)) + "\n")
+    assert words in one_line(cli("fit", "weighted.csv", "-t", "y", "-o", "out", "--cv", "3", "--weight", "w"))
+
+
 @pytest.mark.parametrize("encoding", ["nonsense", "base64", "idna", "punycode", "unicode_escape"])
 def test_an_encoding_that_is_none_of_text_is_refused(cli, data, encoding):
     line = one_line(cli("fit", data, "-t", "y", "-o", "out", "--encoding", encoding))

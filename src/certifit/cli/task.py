@@ -193,6 +193,10 @@ def _refuse_no_classes(target: str, counts: Mapping[Any, int]) -> None:
     if len(counts) == 1:
         raise ValueError(f"Column {target!r} holds one class, {next(iter(counts))!r}, in all {n_rows:,} rows.")
     if max(counts.values(), default=0) == 1 or (len(counts) > MOST_NAMED and 2 * len(counts) > n_rows):
+        if all(isinstance(label, str) and _is_number(label.replace(",", "", 1)) for label in counts):
+            raise ValueError(
+                f"Column {target!r} has numbers with a comma, read as text. Write 1234.5, not 1234,5 or 1,234."
+            )
         raise ValueError(
             f"Column {target!r} has {len(counts):,} different labels in {n_rows:,} rows. It names rows rather than "
             "classes: a class is learnt from several rows. Choose another target, or join labels."

@@ -104,7 +104,8 @@ def path_scores(path: Any, train: Array, validation: Array, score: Any) -> FoldS
 def refuse_units(in_units: bool, scoring: Any) -> None:
     """Raise where squares of y leave float64's range and the score is not a ratio of them."""
     if not in_units and scoring not in (None, "r2"):
-        raise ValueError(f"The squares of y leave the range of float64, so {scoring!r} has no value. Rescale y.")
+        squares = "The squares of y, or their sum by weight, leave the range of float64"
+        raise ValueError(f"{squares}, so {scoring!r} has no value. Rescale y or the weights.")
 
 
 def _refitted(

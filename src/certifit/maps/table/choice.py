@@ -44,6 +44,8 @@ class Settings:
 
 def choose(survey: Survey, settings: Settings, place: Callable[[int], str]) -> tuple[list[Kind], list[str]]:
     """Kinds in the order of the columns, and notes."""
+    if not survey.n_rows:
+        raise ValueError("No row has a weight above 0, so there is nothing to fit. Use other weights, or none.")
     kinds: list[Kind] = []
     known: dict[tuple[object, ...], str] = {}
     for name, column in survey.columns.items():
