@@ -302,7 +302,10 @@ def _(rng: np.random.Generator) -> Work:
 def _(rng: np.random.Generator) -> Work:
     from scipy import sparse
 
-    X = sparse.random(200_000, 50_000, density=1e-3, format="csr", random_state=0)
+    n, n_words, d = 200_000, 50, 50_000
+    words = np.sort(rng.integers(0, d, size=(n, n_words)), axis=1).astype(np.int32)
+    X = sparse.csr_array((np.ones(n * n_words), words.ravel(), n_words * np.arange(n + 1)), shape=(n, d))
+    X.sum_duplicates()
     return fit(cf.LogisticRegression(1e-5, 1.0), X, rng.integers(0, 2, size=200_000))
 
 
@@ -337,7 +340,7 @@ def _(rng: np.random.Generator) -> Work:
     import dask.array as da
 
     X, y = quantity(rng, 400_000, 100)
-    rows = cf.from_dask(da.from_array(np.column_stack([X, y]), chunks=(20_000, 101)), target=100)
+    rows = cf.from_dask(da.from_array(X, chunks=(20_000, 100)), da.from_array(y, chunks=20_000))
     model = cf.HuberRegressor()
     model.fit(X[:200], y[:200])
     return model, lambda: model.fit(rows)

@@ -42,6 +42,18 @@ def test_a_header_without_rows(cli, tmp_path):
     assert "rows" in one_line(cli("fit", "head.csv", "-t", "y", "-o", "out"))
 
 
+@pytest.mark.parametrize("target", ["loop.csv", "nowhere.csv"])
+def test_a_link_to_nothing_is_told(cli, data, target):
+    os.symlink(target, "loop.csv")
+    assert "'loop.csv' is a link to nothing" in one_line(cli("fit", "loop.csv", "-t", "y", "-o", "out"))
+
+
+def test_a_file_that_is_no_model_tells_nothing_of_its_bytes(cli, data):
+    Path("secret.csv").write_text("Xanadu77,b\n1,2\n")
+    line = one_line(cli("inspect", "secret.csv"))
+    assert "announces a header" in line and str(int.from_bytes(b"Xanadu77", "little")) not in line
+
+
 @pytest.mark.parametrize(("weight", "words"), [("0", "No row has a weight above 0"), ("1e308", "or the weights")])
 def test_weights_that_make_no_fit_are_named_as_the_reason(cli, data, weight, words):
     lines = [line.split(",") for line in Path(data).read_text().splitlines()]

@@ -141,6 +141,8 @@ def readable_file(text: str, what: str) -> Path:
     path = Path(text)
     if path.is_dir():
         raise ValueError(f"'{visible(path)}' is a folder. Give {what}.")
+    if path.is_symlink() and not path.exists():
+        raise ValueError(f"'{visible(path)}' is a link to nothing. Give {what}.")
     if not path.exists():
         raise ValueError(f"there is no file '{visible(path)}'.{_near(path)} Give {what}.")
     if not path.is_file():

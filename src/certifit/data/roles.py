@@ -71,7 +71,6 @@ def refuse_unknown(name: str, names: Sequence[str], where: str) -> None:
 def listed(names: Sequence[str]) -> str:
     """Which columns there are, in a message; not where they may be cells of a row, and cells are not shown."""
     if not are_names(names):
-        return (
-            f"It has {len(names)} columns, and its first line may be a row instead of names: --show-values prints it."
-        )
+        n_columns = f"{len(names)} column{'' if len(names) == 1 else 's'}"
+        return f"It has {n_columns}, and its first line may be a row instead of names: --show-values prints it."
     return f"Its columns are {', '.join(map(repr, names[:20]))}{', ...' if len(names) > 20 else ''}."

@@ -142,9 +142,10 @@ def _header_size(data: bytes) -> int:
             raise ModelFileError(f"it starts like {kind}, which is never read. Save the model with certifit.save.")
     if len(data) < 8:
         raise ModelFileError(f"it has {len(data)} bytes, and a header starts with 8.")
+    # The size itself is not printed: of another kind of file it is the first 8 bytes.
     raise ModelFileError(
-        f"it announces a header of {size} bytes in a file of {len(data)}. "
-        f"A header has a multiple of 8 bytes, at most {MAX_HEADER}, inside the file."
+        f"it announces a header that does not fit into its {len(data)} bytes. A header has a multiple of 8 bytes, at "
+        f"most {MAX_HEADER}."
     )
 
 

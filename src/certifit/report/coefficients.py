@@ -98,15 +98,15 @@ _FEW_APART = f"not shown: fewer than {FEWEST} rows decide it, for all others are
 
 def why_no_intercept(fit: Fit) -> str:
     """Empty where the intercept may be printed."""
-    encoder = getattr(fit.model, "encoder_", None)
-    if encoder is None or fit.printed.rule.shows or not fit.has_intercept:
+    if fit.printed.rule.shows or not fit.has_intercept or fit.model.encoder_ is None:
         return ""
+    encoder = fit.model.encoder_
     surveyed = [(kind, encoder.survey_.columns[kind.name]) for kind in encoder.columns_]
     compared = [kind.name for kind, own in surveyed if kind.kind == "level" and fit.printed.reference(kind, own)[1]]
     if compared:
         why = f"fewer than {FEWEST} rows hold the reference level of {text.joined(compared, 3)}"
         return f"{why} (--reference most-frequent takes another)"
-    if getattr(fit.model, "basis_", None) is not None and fit.printed.n_rare:
+    if fit.model.basis_ is not None and fit.printed.n_rare:
         return f"fewer than {FEWEST} rows decide a term of the polynomial"
     ends = np.cumsum([len(kind.names_out("")) for kind, _ in surveyed])
     is_hidden = [part.any() for part in np.split(fit.printed.is_rare, ends[:-1])]
