@@ -46,6 +46,14 @@ def test_a_header_without_rows(cli, tmp_path):
 def test_a_link_to_nothing_is_told(cli, data, target):
     os.symlink(target, "loop.csv")
     assert "'loop.csv' is a link to nothing" in one_line(cli("fit", "loop.csv", "-t", "y", "-o", "out"))
+    assert "loop.csv' is a link to nothing" in one_line(cli("fit", data, "-t", "y", "-o", "loop.csv"))
+
+
+def test_names_that_no_model_file_has_room_for_are_refused_before_a_row_is_read(cli):
+    names = [f"column{k}" for k in range(100_000)]
+    Path("wide.csv").write_text(",".join([*names, "y"]) + "\nno row of so many cells\n")
+    line = one_line(cli("fit", "wide.csv", "-t", "y", "-o", "out"))
+    assert "The names of 100,001 columns take 1," in line and "--columns" in line and not Path("out").exists()
 
 
 def test_a_file_that_is_no_model_tells_nothing_of_its_bytes(cli, data):

@@ -99,6 +99,7 @@ OPTIONS = (
     (r"\bmissing=(?!\w)", "--na"),
     (r"\bencoding=(?!\w)", "--encoding"),
     (r"\bunseen='(\w+)'", r"--unseen \1"),
+    (r"\bshorter names or fewer columns\b", "shorter names, or fewer columns (--columns)"),
     (r"\bmax_levels\b", "--max-levels"),
     (r"\bmin_count\b", "--min-count"),
     (r"\bn_features_to_select=\((\d+), (\d+)\)", r"--features \1:\2"),

@@ -2,6 +2,7 @@
 
 import csv
 import glob
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,9 +105,9 @@ def _format_of(file: str) -> str:
 
 def refuse_inside(out: str, paths: Sequence[str]) -> None:
     """Refuse an output in a folder that is read: the next scan of the folder would read it too."""
-    place = Path(out).absolute().resolve()
+    place = Path(os.path.realpath(out))  # Path.resolve raises on a link to itself
     for path in paths:
-        folder = Path(path).absolute().resolve()
+        folder = Path(os.path.realpath(path))
         if folder.is_dir() and (folder == place or folder in place.parents):
             raise ValueError(f"--out '{visible(out)}' lies in '{visible(path)}', which is read. Choose another place.")
 

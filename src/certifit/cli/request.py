@@ -147,9 +147,11 @@ class Done:
 def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bool = False) -> int:
     """Scan, fit by `work`, write, print; the exit code. labels: the target may be text."""
     from certifit.data.privacy import rule
+    from certifit.modelfile.container import refuse_names
     from certifit.report import folder
 
     replaced = folder.check(request.out)
+    refuse_names(request.roles["columns"] or request.data.names())
     from certifit.cli.words import lines
 
     with warnings.catch_warnings(record=True) as caught, Display(request.quiet) as display:

@@ -15,9 +15,10 @@ A digest finds accidents, not forgers: who edits a file can compute a new one.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,16 @@ def to_bytes(metadata: dict[str, Any], arrays: Arrays) -> bytes:
             f"for {MAX_HEADER}. Use shorter column names, or drop redundant columns."
         )
     return b"".join([len(header).to_bytes(8, "little"), header, *payload])
+
+
+def refuse_names(names: Sequence[str]) -> None:
+    """Refuse columns whose names alone fill the header of a file: a fit of them could not be saved."""
+    n_bytes = len(json.dumps(json.dumps(list(names), separators=(",", ":"))))  # metadata are a text inside a header
+    if n_bytes > MAX_HEADER:
+        raise ModelFileError(
+            f"The names of {len(names):,} columns take {n_bytes:,} bytes, and a model file has room for "
+            f"{MAX_HEADER:,}. Use shorter names or fewer columns."
+        )
 
 
 def from_bytes(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
