@@ -18,6 +18,7 @@ from tests.hunt.exact import examine_exact
 from tests.hunt.generate import Problem, Random, chance
 from tests.hunt.huber_truth import HuberTruth
 from tests.hunt.judge import Record, examine
+from tests.hunt.quantile_truth import QuantileTruth
 from tests.hunt.score_truth import NamedTruth, ScoreTruth, SoftmaxTruth
 from tests.hunt.truth import KinkedTruth, SquaresTruth, Truth
 
@@ -126,6 +127,17 @@ def _huber(rng: Random) -> Problem:
     return problem
 
 
+def _quantile(rng: Random) -> Problem:
+    problem = make.regression(rng, {"quantile": float(rng.choice([0.5, 0.1, 0.25, 0.9, 0.99]))}, most_columns=4)
+    if chance(rng, 0.4):
+        spread = float(np.std(problem.y))
+        unit = spread if chance(rng, 0.5) and 0 < spread < 1e200 else 1.0
+        problem.parameters["alpha"] = float(rng.choice([1e-12, 1e-3, 0.03, 0.3])) * unit
+    if chance(rng, 0.15):
+        problem.parameters["fit_intercept"] = False
+    return problem
+
+
 def _priors(rng: Random, problem: Problem, name: str) -> None:
     if chance(rng, 0.1):
         n_classes = len(np.unique(problem.y))
@@ -193,6 +205,7 @@ ROWS = (
     Estimator("Lasso", lambda rng: _sparse(rng, ()), cf.Lasso, KinkedTruth),
     Estimator("ElasticNet", lambda rng: _sparse(rng, ("l1_ratio",)), cf.ElasticNet, KinkedTruth),
     Estimator("HuberRegressor", _huber, cf.HuberRegressor, HuberTruth),
+    Estimator("QuantileRegressor", _quantile, cf.QuantileRegressor, QuantileTruth),
     Estimator("LogisticRegression", _logistic, cf.LogisticRegression, ScoreTruth),
     Estimator("Softmax", _softmax, cf.LogisticRegression, SoftmaxTruth),
     Estimator("PoissonRegressor", _named("poisson"), cf.PoissonRegressor, NamedTruth),

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
 from certifit.certificates.certificate import EXACT_FIT_CLAIM, Certificate
 from certifit.certificates.least_squares import relations
@@ -229,7 +228,7 @@ def _distance(task: QuantileTask, dual: Dual, missing: Array) -> Array | None:
         return np.zeros(0)
     matrix = np.column_stack([task.dense(dual.rows), np.ones(len(dual.rows))])[:, columns]
     try:
-        inverse = scipy.linalg.inv(matrix.T)
+        inverse = np.linalg.inv(matrix.T)
     except np.linalg.LinAlgError:
         return None
     unit = (len(columns) + 4) * UNIT
