@@ -11,7 +11,7 @@ INTERCEPT, STANDARDIZE, TOL = flag(True), flag(False), number(1e-8)
 ALPHA = Option(
     "alpha",
     "A",
-    "Strength of the penalty, on standardised columns. Default: the folds choose; for huber 0.",
+    "Strength of the penalty, on standardised columns. Default: the folds choose; for huber and quantile 0.",
     "alpha",
 )
 OFFSETS = ("offset", "exposure")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from certifit.models.about.shared import INTERCEPT, MAPS, STANDARDIZE, TOL
+from certifit.models.about.shared import ALPHA, INTERCEPT, MAPS, NO_INFERENCE, STANDARDIZE, TOL
+from certifit.models.command import Command, Option
 from certifit.models.learner import Learner, Param, Verb, always, as_float, count, is_number, number
 from certifit.models.objectives import MEAN, RESIDUAL, Told
+from certifit.models.words import Words
 
 
 def _pinball(told: Told) -> str:
@@ -15,11 +17,21 @@ def _pinball(told: Told) -> str:
     return f"minimised: {MEAN} rho({RESIDUAL}) / {MEAN}{penalty}{told.end}, {loss}"
 
 
+_QUANTILE = Option(
+    "quantile", "Q", "quantile: the share of targets below it, above 0 and below 1. Default: 0.5.", "quantile"
+)
 ROWS = (
     Learner(
         "quantile_regressor",
         "models.quantile.model:QuantileRegressor",
         _pinball,
+        Words(
+            "quantile regression (quantile = {quantile})",
+            "pinball loss",
+            f"{NO_INFERENCE}standard errors of a quantile need the density of the noise at it. Refit on resampled rows "
+            "(certifit.Bootstrap) to see how much a coefficient varies.",
+            is_squared=False,
+        ),
         {
             "quantile": Param("a number above 0 and below 1", 0.5, is_number, lambda value: 0 < as_float(value) < 1),
             "alpha": number(0.0),
@@ -30,5 +42,15 @@ ROWS = (
         },
         MAPS,
         verb=always(Verb.GATHER),
+        sections=always(("coefficients",)),
+        commands=(
+            Command(
+                "quantile",
+                "quantile",
+                "the value that a share of the targets stays below",
+                options=(ALPHA, _QUANTILE),
+                fixed={"standardize": True},
+            ),
+        ),
     ),
 )

@@ -99,7 +99,7 @@ def _null_loss(task: QuantileTask) -> float:
 def _gap(task: QuantileTask, at: Point, most: float) -> tuple[float, float | None]:
     """The least gap of a few dual points; and over all weights, where that is one without redundant columns."""
     best = most  # u = 0
-    if np.isfinite(most):
+    if np.isfinite(most) and len(task.kept) + int(task.fit_intercept):
         for dual in _duals(task, at):
             found = _gap_at(task, at, dual, most)
             best = found if found < best else best

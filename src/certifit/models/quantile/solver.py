@@ -36,10 +36,11 @@ NOTHING = 1e-20  # of the target's size: a weight below it changes no prediction
 @one_blas_thread
 def solve(task: QuantileTask, max_iter: int) -> Run[Weights]:
     """The best fit, its history, and why it did not converge."""
-    if not _varies(task):
+    if not _varies(task) or not len(task.kept) + int(task.fit_intercept):
         level = float(task.y[0]) if task.fit_intercept else 0.0
-        met = {"iteration": 1, "primal": 0.0, "dual": 0.0, "gap": 0.0}
-        return Run(task.state(np.zeros(task.source.n_features), level), [met])
+        loss = task.loss(task.y - level) / (task.sum_weight * task.scaling.y_scale)
+        best = {"iteration": 1, "primal": loss, "dual": loss, "gap": 0.0}
+        return Run(task.state(np.zeros(task.source.n_features), level), [best])
     problem = _Centred.of(task)
     program = problem.program
     start = _least_squares(program, task.weight, task.quantile)
@@ -153,7 +154,7 @@ class _Basis:
         self.rows, self.fixed = rows, program.penalised[rows[~self.is_data] - n]
         self.free = np.setdiff1d(np.arange(program.n_columns), self.fixed)
         self.data = program.dense_rows(rows[self.is_data])
-        self.factor = scipy.linalg.lu_factor(self.data[:, self.free], check_finite=False) if len(self.free) else None
+        self.factor = _lu(self.data[:, self.free]) if len(self.free) else None
 
     def primal(self, right: Array) -> Array:
         """z with A_rows z = right."""
@@ -173,6 +174,12 @@ class _Basis:
         return v
 
 
+def _lu(matrix: Array) -> tuple[Array, Array]:
+    """LAPACK's factor: of a singular matrix too, whose solutions are not finite."""
+    lu, pivots, _ = scipy.linalg.lapack.dgetrf(matrix)
+    return lu, pivots
+
+
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _vertex(program: Program, z: Array, freedom: Array) -> Vertex:
     """The best vertex, by the simplex method with long steps from the rows that an interior point nearly meets.
@@ -183,10 +190,12 @@ def _vertex(program: Program, z: Array, freedom: Array) -> Vertex:
     size = np.abs(program.target).max(initial=0.0) + np.abs(program.times(z)).max(initial=0.0)
     jitter = np.random.default_rng(0).uniform(1, 2, len(width)) * np.where(np.arange(len(width)) % 2, 1, -1)
     target = program.target.copy()
-    basis = _Basis(program, chosen_rows(program, freedom))
+    start, basis = z, _Basis(program, chosen_rows(program, freedom))
     touched = np.zeros(len(width), dtype=bool)
     for _ in range(MOST_PIVOTS * program.n_columns + 200):
         z = basis.primal(target[basis.rows])
+        if not np.isfinite(z).all():
+            return Vertex(basis.rows, start, np.zeros(len(width)), False)
         r = target - program.times(z)
         r[basis.rows] = 0.0
         met = (np.abs(r) <= MET * size) & ~touched

@@ -141,7 +141,7 @@ class QuantileTask:
             return np.arange(d)
         if self.columns is not None:
             places = self.columns.factor.kept
-            return np.sort(places[places >= first] - first)
+            return np.sort(places[places >= first][: self.block.n_rows - first] - first)
         dense = self.X.toarray() if sp.issparse(self.X) else self.X
         centred = dense - dense.mean(axis=0) if first else dense
         _, triangle, order = scipy.linalg.qr(centred, mode="economic", pivoting=True)
