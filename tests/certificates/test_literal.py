@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from folding import fold_squares
 
 import certifit as cf
 from certifit.certificates.least_squares import certify
@@ -251,7 +252,7 @@ def test_fold_scores_are_those_of_the_exact_minimum_where_columns_are_near_copie
     u, v = rng.normal(size=(2, 24))
     X, y = np.c_[u, u + 1e-9 * v], u + v + 0.1 * rng.normal(size=24)
     splits = Splits.folds(ByRow(3, 0))
-    path = cf.LinearRegression().fold_path(Memory(X, y), [splits], [{}])
+    path = fold_squares(cf.LinearRegression(), Memory(X, y), [splits], [{}])
     cells = splits.cells.of(Memory(X, y).block)
     for k in range(3):
         own = Truth(X[cells != k], y[cells != k])

@@ -11,6 +11,7 @@ from certifit.cli.progress import Display, rows_line, time_line
 from certifit.data.arrow import ArrowSource
 from certifit.data.changed import Picked
 from certifit.data.source import Memory
+from certifit.selection.engine import has_sums
 
 
 def table_source(n_rows=1000, place="line {}".format):
@@ -115,7 +116,7 @@ def test_the_display_gives_way_to_the_bar_that_counts_refits(monkeypatch, model,
     monkeypatch.setattr("certifit.cli.progress.DELAY_SECONDS", 0.0)
     with Display() as display:
         display._timer.join()
-        with display.yielding(not model.has_fold_sums(table_source())):
+        with display.yielding(not has_sums(model, table_source())):
             assert display.is_on != is_hidden and (display._bar is None) == is_hidden
         assert display.is_on and display._bar is not None
 

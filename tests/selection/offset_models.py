@@ -38,7 +38,7 @@ class Rate(RegressorMixin, BaseEstimator):
         return float(r2_score(y, self.predict(X, offset, exposure), sample_weight=sample_weight))
 
 
-class ScannedRate(Rate):
+class ScannedRate(Rate, cf.HuberRegressor):
     """The same for checked rows of any source, as the models of this library take them."""
 
     encoder_: Any = None
@@ -54,9 +54,6 @@ class ScannedRate(Rate):
         if isinstance(X, Source):
             return np.concatenate(list(predict_source(self, X, offset, exposure).map(self._of_block)))
         return self._of_block(predict_rows(self, X, offset, exposure))
-
-    def fold_path(self, source: Any, rounds: Any, candidates: Any) -> None:
-        return None
 
     def _of_block(self, block: Block) -> Any:
         return self.rate_ * exposure_of(block.n_rows, block.offset, None)

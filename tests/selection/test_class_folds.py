@@ -11,7 +11,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import LeaveOneOut, cross_val_score, cross_validate
 
 import certifit as cf
-from certifit.models import class_folds, class_refits
+from certifit.models.folds import closed_forms
 
 CASES = {
     "multinomial": (cf.MultinomialNB(), [{"alpha": 0.01}, {"alpha": 10.0}, {"alpha": 1.0, "fit_prior": False}]),
@@ -134,8 +134,7 @@ def test_models_too_large_to_be_held_together_have_the_same_scores(scoring, rng,
     X, y = rows(rng, 200)
     scan = cf.from_arrow(pd.DataFrame(X, columns=[f"c{j}" for j in range(10)]).assign(label=y), target="label")
     held = cf.leaderboard({"shared": cf.GaussianDiscriminant()}, scan, cv=3, scoring=scoring)["shared"]
-    for module in (class_folds, class_refits):
-        monkeypatch.setattr(module, "MOST_BYTES", 0)
+    monkeypatch.setattr(closed_forms, "MOST_BYTES", 0)
     for data in ((scan,), (X, y)):
         apart = cf.leaderboard({"shared": cf.GaussianDiscriminant()}, *data, cv=3, scoring=scoring)["shared"]
         assert (held.route, apart.route) == ("statistics", "refits")

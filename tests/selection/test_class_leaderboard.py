@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import LinearSVC
 
 import certifit as cf
-from certifit.selection.class_engine import NoFit
+from certifit.selection.fold_scores import NoFit
 from certifit.selection.leaderboard import TooManyRefits, folds_for, leaderboard
 from certifit.selection.leaders import CLASS_SCORE, SHARES
 

@@ -11,9 +11,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 import certifit as cf
 from certifit.data.arrow import ArrowSource
-from certifit.selection.baseline import MeanOfTarget
-from certifit.selection.engine import Rows, evaluate
-from certifit.selection.leaderboard import TooManyRefits, folds_for, leaderboard
+from certifit.selection.engine import Rows
+from certifit.selection.leaderboard import TooManyRefits, folds_for, leaderboard, mean_of_target
 from certifit.selection.leaders import BASELINE, RMSE, Entry, Leaderboard
 from certifit.selection.splits import rounds_of
 
@@ -107,7 +106,7 @@ def test_the_mean_of_a_scan_is_that_of_arrays_by_sums_and_by_refits(seed, scorin
     arrays = leaderboard({"tree": DecisionTreeRegressor(max_depth=2)}, X, y, scoring=scoring).baseline
     source = scan(X, y + 1e6, size=7)
     data = Rows.of(cf.LinearRegression(), source)
-    found = evaluate(MeanOfTarget(), data, rounds_of(10, source), [{}], scoring)
+    found = mean_of_target(data, rounds_of(10, source), scoring)
     assert found.validation[0] == pytest.approx(arrays.fold_scores, rel=1e-8)
     assert found.train[0] == pytest.approx(arrays.fold_train_scores, rel=1e-8, abs=1e-12)
 

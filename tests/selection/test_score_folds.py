@@ -7,11 +7,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from folding import offered
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import StratifiedKFold
 
 import certifit as cf
-from certifit.selection.engine import _refitted, offered_scores
+from certifit.selection.engine import _refitted, has_sums, offered_scores
 from certifit.selection.rows import Rows
 from certifit.selection.scoring import own_scoring
 from certifit.selection.splits import rounds_of
@@ -78,11 +79,8 @@ def test_coefficients_of_all_splits_are_those_of_refits(kind, problem, rng):
     model, y = MODELS[kind](), target(kind, z, rng)
     rows = Rows.of(model, X, y)
     rounds = rounds_of(cf.Folds(4), rows.source)
-    if kind == "logistic":
-        models = model.class_fold_models(rows.source, rows.classes, rounds, ALPHAS).models[0]
-        fits = [[one.model for one in own] for own in models]
-    else:
-        fits = model.mean_fold_models(rows.source, rounds, ALPHAS).fits[0]
+    states = offered(model, rows.source, rounds, ALPHAS, rows.classes).states[0]
+    fits = [[state.model if kind == "logistic" else state.weights for state in of_splits] for of_splits in states]
     for own, candidate in zip(fits, ALPHAS, strict=True):
         for fit, (train, _) in zip(own, cf.Folds(4).split(X), strict=True):
             alone = MODELS[kind](**candidate).fit(X[train], y[train])
@@ -195,8 +193,8 @@ def test_more_than_two_classes_have_a_default_grid_and_are_refitted(problem, rng
     y = np.digitize(z, [-0.3, 0.3])
     rows = Rows.of(cf.LogisticRegression(), X, y)
     assert len(cf.LogisticRegression().candidates(rows.source)) == 50
-    assert not cf.LogisticRegression().has_fold_sums(rows.source)
-    assert cf.LogisticRegression().class_fold_models(rows.source, rows.classes, rounds_of(3, rows.source), [{}]) is None
+    assert not has_sums(cf.LogisticRegression(), rows.source, rows.classes)
+    assert offered(cf.LogisticRegression(), rows.source, rounds_of(3, rows.source), classes=rows.classes) is None
 
 
 def test_an_l1_penalty_and_a_named_solver_are_refitted(problem, rng):
@@ -209,7 +207,7 @@ def test_an_l1_penalty_and_a_named_solver_are_refitted(problem, rng):
         cf.PoissonRegressor(solver="lbfgs"),
         cf.PoissonRegressor(step_tol=1.0),
     ):
-        assert model.mean_fold_models(rows.source, rounds, [{}]) is None
+        assert offered(model, rows.source, rounds) is None
 
 
 def test_losses_agree_with_scikit_learn(problem, rng):

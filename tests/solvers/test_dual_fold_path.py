@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from folding import fold_squares, left_out
 
 import certifit as cf
 from certifit.data.cells import ByRow, Splits
@@ -24,7 +25,7 @@ def test_fold_errors_are_those_of_refits(rng, fit_intercept, weighted, alpha):
     X, y = wide(rng)
     weight = rng.integers(0, 4, size=24).astype(float) if weighted else None
     make = lambda: cf.Ridge(alpha, fit_intercept=fit_intercept)  # noqa: E731
-    path = make().fold_path(Memory(X, y, weight), [SPLITS], [{}])
+    path = fold_squares(make(), Memory(X, y, weight), [SPLITS], [{}])
     cells = SPLITS.cells.of(Memory(X, y).block)
     w = np.ones(24) if weight is None else weight
     for k in range(4):
@@ -40,7 +41,7 @@ def test_fold_errors_are_those_of_refits(rng, fit_intercept, weighted, alpha):
 @pytest.mark.parametrize("alpha", [0.0, 1e-6, 0.3, None])
 def test_leaving_rows_out_is_refitting_without_them(rng, fit_intercept, alpha):
     X, y = wide(rng)
-    left = cf.Ridge(alpha, fit_intercept=fit_intercept).leave_one_out(Memory(X, y), [{}])
+    left = left_out(cf.Ridge(alpha, fit_intercept=fit_intercept), Memory(X, y))
     errors = [
         y[i] - cf.Ridge(alpha, fit_intercept=fit_intercept).fit(np.delete(X, i, 0), np.delete(y, i)).predict(X[[i]])[0]
         for i in range(24)
@@ -52,7 +53,7 @@ def test_leaving_rows_out_is_refitting_without_them(rng, fit_intercept, alpha):
 def test_repeated_rows_without_a_penalty_are_left_to_refits(rng):
     X, y = wide(rng)
     X[1] = X[0] + 1e-9 * rng.normal(size=60)
-    assert cf.LinearRegression().fold_path(Memory(X, y), [SPLITS], [{}]) is None
+    assert fold_squares(cf.LinearRegression(), Memory(X, y), [SPLITS], [{}]) is None
     ours = cf.CrossValidated(cf.LinearRegression(), {}, cv=cf.Folds(4)).fit(X, y)
     assert ours.route_ == "refits" and np.isfinite(ours.best_score_)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from folding import fold_squares, offered
 
 import certifit as cf
 from certifit.data.cells import ByRow, Splits
@@ -46,7 +47,7 @@ def test_fold_errors_are_those_of_refits(rng, name, weighted, alpha):
     X, y = designs(rng)[name]
     weight = rng.integers(0, 4, size=120).astype(float) if weighted else None
     model = cf.Ridge(alpha=alpha)
-    path = model.fold_path(Memory(X, y, weight), [SPLITS], [{}])
+    path = fold_squares(model, Memory(X, y, weight), [SPLITS], [{}])
     cells = SPLITS.cells.of(Memory(X, y).block)
     for k in range(5):
         train = np.flatnonzero(cells != k)
@@ -60,24 +61,24 @@ def test_fold_errors_are_those_of_refits(rng, name, weighted, alpha):
 def test_a_path_is_its_members_one_by_one(rng):
     X, y = designs(rng)["plain"]
     grid = [{"alpha": alpha} for alpha in (3.0, 1e-4, 0.1)]
-    whole = cf.Ridge().fold_path(Memory(X, y), [SPLITS], grid)
+    whole = fold_squares(cf.Ridge(), Memory(X, y), [SPLITS], grid)
     for a, candidate in enumerate(grid):
-        alone = cf.Ridge().fold_path(Memory(X, y), [SPLITS], [candidate])
+        alone = fold_squares(cf.Ridge(), Memory(X, y), [SPLITS], [candidate])
         assert np.allclose(whole.validation[a], alone.validation[0], rtol=1e-12)
 
 
 def test_candidates_may_differ_in_more_than_alpha(rng):
     X, y = designs(rng)["far from zero"]
     grid = [{"alpha": 0.1}, {"alpha": 0.1, "fit_intercept": False}, {"alpha": 2.0}]
-    path = cf.Ridge().fold_path(Memory(X, y), [SPLITS], grid)
+    path = fold_squares(cf.Ridge(), Memory(X, y), [SPLITS], grid)
     for a, candidate in enumerate(grid):
-        alone = cf.Ridge(**candidate).fold_path(Memory(X, y), [SPLITS], [{}])
+        alone = fold_squares(cf.Ridge(**candidate), Memory(X, y), [SPLITS], [{}])
         assert np.allclose(path.validation[a], alone.validation[0], rtol=1e-9)
 
 
 def test_the_null_model_predicts_the_training_mean(rng):
     X, y = designs(rng)["plain"]
-    path = cf.LinearRegression().fold_path(Memory(X, y), [SPLITS], [{}])
+    path = fold_squares(cf.LinearRegression(), Memory(X, y), [SPLITS], [{}])
     cells = SPLITS.cells.of(Memory(X, y).block)
     for k in range(5):
         assert path.validation_null[k] == pytest.approx(((y[cells == k] - y[cells != k].mean()) ** 2).sum(), rel=1e-12)
@@ -86,7 +87,7 @@ def test_the_null_model_predicts_the_training_mean(rng):
 def test_fold_models_predict_as_refits_do(rng):
     X, y = designs(rng)["plain"]
     cells = SPLITS.cells.of(Memory(X, y).block)
-    for k, model in enumerate(cf.Ridge(0.1).fold_models(Memory(X, y), [SPLITS])):
+    for k, model in enumerate(offered(cf.Ridge(0.1), Memory(X, y), [SPLITS]).models(0)):
         refit = cf.Ridge(0.1).fit(X[cells != k], y[cells != k])
         assert np.allclose(model.predict(X), refit.predict(X), rtol=1e-10)
 
@@ -96,7 +97,7 @@ def test_a_polynomial_that_a_fold_does_not_determine_is_refitted(degree, n_rows)
     x = np.random.default_rng(0).uniform(-1, 1, size=(n_rows, 1))
     y = np.sin(3 * x[:, 0])
     model = cf.LinearRegression(basis=cf.Polynomial(degree))
-    assert model.fold_path(Memory(x, y), [Splits.folds(ByRow(3, 0))], [{}]) is None
+    assert fold_squares(model, Memory(x, y), [Splits.folds(ByRow(3, 0))], [{}]) is None
     folds = cf.Folds(3)
     scores = cf.CrossValidated(model, {}, cv=folds).fit(x, y).cv_results_
     for k, (train, test) in enumerate(folds.split(x)):

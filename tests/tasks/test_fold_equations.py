@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from folding import offered
 
 import certifit as cf
 from certifit.data.cells import ByRow, Splits
@@ -46,7 +47,7 @@ def test_gaps_are_filled_with_means_of_the_training_rows(rng, missing, twofold):
     table = pa.table({"x": pa.array(np.where(gap, np.nan, x), from_pandas=True), "z": z, "y": y})
     model = cf.LinearRegression(encoder=cf.TableEncoder(missing=missing))
     splits = Splits.folds(ByRow(4, 0))
-    folds = model.fold_equations(from_arrow(table, target="y"), [splits])
+    folds = offered(model, from_arrow(table, target="y"), [splits]).parts[0].equations
     assert folds.names == (["x", "x missing", "z"] if missing == "indicator" else ["x", "z"])
     cells = splits.cells.of(Memory(x[:, None], y).block)
     for k in range(4):

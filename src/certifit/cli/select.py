@@ -137,13 +137,15 @@ def _estimator(request: Request, choice: Choice, setting: Setting) -> Any:
 
 def _are_refits(estimator: Any, rows: Any) -> bool:
     """Whether sums over rows do not tell the errors of subsets; then it says so."""
-    from sklearn.base import clone
+    from certifit.models.adapter import learner_of
+    from certifit.models.folds.hook import Subsets
+    from certifit.models.learner import Answer
+    from certifit.selection.shared import Shared
 
-    if not hasattr(estimator, "fold_equations"):
-        return not estimator.has_fold_sums(rows)
-    if clone(estimator).fold_equations(rows, []) is not None:
+    if estimator.folds(rows, [], Subsets(), Shared()) is not None:
         return False
-    say(f"Warning: fewer rows than columns, so every subset is refitted, which takes long. {_FASTER}")
+    if learner_of(estimator).answers(estimator.get_params(deep=False)) is Answer.NUMBER:
+        say(f"Warning: fewer rows than columns, so every subset is refitted, which takes long. {_FASTER}")
     return True
 
 

@@ -67,9 +67,10 @@ def validated(
 def _has_sums(model: Any, setting: Setting) -> bool:
     """Whether sums over rows tell its errors, so that nothing is refitted."""
     from certifit.data.view import Target
+    from certifit.selection.engine import has_sums
 
     rows = setting.rows if setting.classes is None else setting.rows.reading(Target.CODES, setting.classes)
-    return bool(model.has_fold_sums(rows))
+    return has_sums(model, rows, setting.classes)
 
 
 def separation_of(name: str, model: Any) -> dict[str, str] | None:

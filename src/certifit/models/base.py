@@ -6,7 +6,8 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,19 +17,19 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.certificates.inference import Inference
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.gate import fit_source, refuse_nonfinite
+from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
-from certifit.data.user_types import UserRows, UserTarget
 from certifit.maps import Polynomial, TableEncoder
 from certifit.models.estimator import fitted_basis
+from certifit.models.folds.hook import EachRow, Grid, Rounds, Subsets, candidates_of, shared_work
+from certifit.models.folds.numbers import NumberFolds, NumberPart, RowPart, RowsLeftOut, least_squares_part
 from certifit.models.inference import InferenceMethods, WeightsT
 from certifit.models.task import TaskT
 from certifit.runtime import core, n_threads
-from certifit.solvers.dual_fold_path import dual_fold_path, dual_leave_one_out
-from certifit.solvers.fold_path import FoldPath, fold_path, fold_states
-from certifit.solvers.leave_one_out import LeftOut, LeftOutFits, leave_one_out, left_out_fits
+from certifit.solvers.dual_fold_path import dual_fold_path
 from certifit.solvers.run import Run
 from certifit.statistics.moments import ColumnMoments
+from certifit.statistics.store import Store
 from certifit.tasks.dual_least_squares import has_fewer_rows
 from certifit.tasks.fold_equations import FoldEquations, Gaps
 
@@ -40,120 +41,77 @@ class LinearRegressor(InferenceMethods[TaskT, WeightsT]):
     tol: float
     null_space_: Array | None
     null_intercept_: Array
+    shares = ("alpha",)
 
-    def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
-        """The systems of all training sets from one pass a round; None where sums over rows do not determine them.
+    def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> NumberFolds | RowsLeftOut | None:
+        """Fits to all training sets from sums over rows, or from one matrix of products of rows.
 
-        A basis sees the filled values, and a penalised polynomial depends on the range of its own rows: those are
-        refitted. Fewer rows than columns have no such sums either.
+        None where each training set has columns of its own: a basis sees the filled values, and a penalised polynomial
+        depends on the range of its own rows.
         """
-        columns = self._fold_columns(source)
-        if columns is None or has_fewer_rows(columns[0]):
-            return None
-        return FoldEquations(columns[0], rounds, bool(self.fit_intercept), columns[1], self._is_standardised())
+        candidates = candidates_of(grid)
+        parts: list[NumberPart] = []
+        left_out: list[RowPart] = []
+        for others, places in shared_work(candidates, self.shares):
+            model = clone(self).set_params(**others)
+            alphas = [model.strength_of(candidates[place]) for place in places]
+            columns = model._fold_columns(source, shared)
+            if columns is None:
+                return None
+            if isinstance(rounds, EachRow):
+                if not model._leaves_out_rows(columns[1]):
+                    return None
+                left_out.append(RowPart(columns[0], places, alphas, bool(model.fit_intercept)))
+                continue
+            part = model._fold_part(columns, rounds, places, alphas, shared)
+            if part is None or (isinstance(grid, Subsets) and part.equations is None):
+                return None
+            parts.append(part)
+        return NumberFolds(source, parts) if parts else RowsLeftOut(left_out)
 
-    def fold_path(
+    def _leaves_out_rows(self, gaps: Gaps | None) -> bool:
+        """Whether the fit without a row follows from the one to all rows: spreads and fills change with every row."""
+        return gaps is None and not self._is_standardised()
+
+    def _fold_part(
         self,
-        source: Source,
+        columns: tuple[Source, Gaps | None],
         rounds: Sequence[Splits],
-        candidates: Sequence[Mapping[str, Any]],
-        with_rows: bool = False,
-    ) -> FoldPath | None:
-        """Errors of all candidates on all splits without a refit; None where that cannot be.
-
-        Candidates that differ in alpha alone share one pass over the rows, or one matrix of products of rows.
-        with_rows: residuals of the validation rows too, at one more pass.
-        """
-        paths: list[FoldPath | None] = []
-        places: list[int] = []
-        for model, own in self.by_system(candidates):
-            alphas = [model.strength_of(candidates[i]) for i in own]
-            paths.append(model._fold_errors(source, rounds, alphas, with_rows))
-            places += own
-        found = [path for path in paths if path is not None]
-        return FoldPath.joined(found, places) if len(found) == len(paths) else None
-
-    def has_fold_sums(self, source: Source) -> bool:
-        """Whether folds need no refits, as far as can be told without a pass over the rows."""
-        columns = clone(self)._fold_columns(source)
-        return columns is not None and not (has_fewer_rows(columns[0]) and columns[1] is not None)
-
-    def leave_one_out(self, source: Source, candidates: Sequence[Mapping[str, Any]]) -> LeftOut | None:
-        """Errors of every row predicted by the fit to all others; None where that needs refits."""
-        parts: list[LeftOut | None] = []
-        places: list[int] = []
-        for model, own in self.by_system(candidates):
-            alphas = [model.strength_of(candidates[i]) for i in own]
-            columns = model._fold_columns(source)
-            if columns is None or columns[1] is not None or model._is_standardised():  # spreads change with every row
-                return None
-            leave = dual_leave_one_out if has_fewer_rows(columns[0]) else leave_one_out
-            parts.append(leave(columns[0], alphas, bool(model.fit_intercept)))
-            places += own
-        found = [part for part in parts if part is not None]
-        return LeftOut.joined(found, places) if len(found) == len(parts) else None
-
-    def _fold_errors(
-        self, source: Source, rounds: Sequence[Splits], alphas: Sequence[float | None], with_rows: bool = False
-    ) -> FoldPath | None:
-        columns = self._fold_columns(source)
-        if columns is None:
-            return None
+        places: list[int],
+        alphas: Sequence[float | None],
+        shared: Store,
+    ) -> NumberPart | None:
+        """Folds of candidates that differ in alpha alone; None where they are to be refitted."""
         mapped, gaps = columns
+        fit_intercept, standardize = bool(self.fit_intercept), self._is_standardised()
         is_polynomial = isinstance(self.basis, Polynomial)
-        if has_fewer_rows(mapped):
-            is_simple = gaps is None and not is_polynomial
-            if not is_simple:
-                return None
-            standardize = self._is_standardised()
-            return dual_fold_path(mapped, rounds, alphas, bool(self.fit_intercept), standardize, with_rows)
-        folds = FoldEquations(mapped, rounds, bool(self.fit_intercept), gaps, self._is_standardised())
-        path = fold_path(folds, alphas, with_rows)
-        # A smallest norm is meant in the columns of a training set's own range.
-        return None if is_polynomial and path.is_redundant else path
+        if not has_fewer_rows(mapped):
+            folds = FoldEquations(mapped, rounds, fit_intercept, gaps, standardize, shared)
+            return least_squares_part(self, places, alphas, folds, is_polynomial)
+        if gaps is not None or is_polynomial:
+            return None
+        path = partial(dual_fold_path, mapped, rounds, alphas, fit_intercept, standardize)
+        return NumberPart(self, places, alphas, path)
 
-    def _fold_columns(self, source: Source) -> tuple[Source, Gaps | None] | None:
+    def _fold_columns(self, source: Source, shared: Store) -> tuple[Source, Gaps | None] | None:
         """The columns that sums are made of, with every gap marked; None where each training set has its own."""
         self._check_parameters()
-        self.encoder_ = self._fitted_encoder(source) if source.is_table else None
-        opened, gaps = (None, None) if self.encoder_ is None else _open(self.encoder_)
+        self.encoder_, self.basis_ = None, None
+        opened, gaps = None, None
+        if source.is_table:
+            made = partial(self._fitted_encoder, source)
+            key = None if self.encoder is None else repr(sorted(self.encoder.get_params().items()))
+            self.encoder_, opened, gaps = shared.once((source,), ("encoder", key), lambda: _open(made()))
         is_scaled = isinstance(self.basis, Polynomial) and self._penalty_strength() != 0
         if self.basis is not None and (is_scaled or gaps is not None):
             return None
-        encoded = source if opened is None else source.through(opened)
-        self.basis_ = None if self.basis is None else fitted_basis(self.basis, encoded)
-        return (encoded if self.basis_ is None else encoded.through(self.basis_)), gaps
-
-    def fold_models(self, source: Source, rounds: Sequence[Splits]) -> list[Self] | None:
-        """A model for every training set, to predict with; None where that needs refits."""
-        probe = clone(self)
-        folds = probe.fold_equations(source, rounds)
-        if folds is None:
-            return None
-        models = []
-        for split, state in enumerate(fold_states(folds, probe._penalty_strength())):
-            model = copy(probe)
-            model.coef_, model.intercept_ = state.coef, state.intercept
-            model.column_names_, model.n_features_in_ = list(folds.names), source.n_features
-            if model.encoder_ is not None:
-                model.encoder_ = model.encoder_.refilled(folds.fills(split))
-            if source.named:
-                model.feature_names_in_ = np.asarray(source.names, dtype=object)
-            models.append(model)
-        return models
-
-    def left_out_fit(self, X: UserRows, y: UserTarget) -> LeftOutFits:
-        """The fits that leave one row out, from one fit to all rows in memory."""
-        self._check_parameters()
-        source = fit_source(self, X, y, None)
-        every = self.fold_equations(source, [])
-        if every is None or every.gaps is not None or every.standardize:
-            raise ValueError(
-                "Leaving rows out one by one needs at least as many rows as columns, no missing values, no "
-                "penalised polynomial basis and no standardize=True. Use CrossValidated(model, intervals=True)."
-            )
-        self.coef_, self.intercept_ = np.zeros(len(every.names)), 0.0  # fitted as far as reading rows goes
-        return left_out_fits(every.source, self._penalty_strength(), bool(self.fit_intercept))
+        encoded = source
+        if opened is not None:
+            encoded = shared.once((source, opened), "encoded columns", partial(source.through, opened))
+        if self.basis is not None:
+            self.basis_ = fitted_basis(self.basis, encoded)
+            encoded = encoded.through(self.basis_)
+        return encoded, gaps
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
         """Values of the parameters worth trying where the user names none, from the spread of the first rows."""
@@ -169,15 +127,6 @@ class LinearRegressor(InferenceMethods[TaskT, WeightsT]):
     def _candidates(self, variances: Array) -> list[dict[str, Any]]:
         """Candidates for columns of these variances."""
         raise NotImplementedError
-
-    def by_system(self, candidates: Sequence[Mapping[str, Any]]) -> list[tuple[Self, list[int]]]:
-        """Candidates grouped by all but alpha: a model for each group, and its members."""
-        groups: list[tuple[dict[str, Any], list[int]]] = []
-        for i, candidate in enumerate(candidates):
-            rest = {name: value for name, value in candidate.items() if name != "alpha"}
-            found = next((own for known, own in groups if known == rest), None)
-            groups.append((rest, [i])) if found is None else found.append(i)
-        return [(clone(self).set_params(**rest), own) for rest, own in groups]
 
     def strength_of(self, candidate: Mapping[str, Any]) -> float | None:
         """The penalty of this model with a candidate's parameters; None is 1 / sum of weights."""
@@ -247,10 +196,10 @@ class LinearRegressor(InferenceMethods[TaskT, WeightsT]):
             )
 
 
-def _open(encoder: TableEncoder) -> tuple[TableEncoder, Gaps | None]:
-    """The encoder with every gap marked, and its gaps."""
+def _open(encoder: TableEncoder) -> tuple[TableEncoder, TableEncoder, Gaps | None]:
+    """The encoder, the same with every gap marked, and its gaps."""
     opened, gaps, kept = encoder.opened()
     if not gaps:
-        return opened, None
+        return encoder, opened, None
     columns, indicators, fills = (np.array(part) for part in zip(*gaps, strict=True))
-    return opened, Gaps(columns, indicators, fills, np.array(kept))
+    return encoder, opened, Gaps(columns, indicators, fills, np.array(kept))

@@ -6,7 +6,7 @@ Scores of a model that has probabilities are their logarithms.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -16,15 +16,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.certificate import Certificate
-from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.gate import class_source, predict_rows, predict_source, refuse_nonfinite
 from certifit.data.labels import coded, one_type, read_labels
 from certifit.data.source import Block, Memory, Source
 from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
 from certifit.data.view import Target
-from certifit.models.class_folds import FoldModels, log_posterior
 from certifit.models.estimator import TaskEstimator, joined, name_of_target
+from certifit.models.folds.rows import log_posterior
 from certifit.models.task import StateT, TaskT
 from certifit.runtime import one_blas_thread
 
@@ -155,8 +154,7 @@ class ScoredClassifier(ClassifierMixin, TaskEstimator[TaskT, StateT]):
 class Classifier(ScoredClassifier[TaskT, StateT]):
     """A model of p(k | x) = exp(score_k) / sum_j exp(score_j).
 
-    A model writes `_log_scores` and what every estimator writes. One that has its folds cheaper than by refits writes
-    `class_fold_models` too.
+    A model writes `_log_scores` and what every estimator writes.
     """
 
     def fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
@@ -174,26 +172,9 @@ class Classifier(ScoredClassifier[TaskT, StateT]):
         """log p(k | x)."""
         return self._whole(X, self._log_posterior)
 
-    def class_fold_models(
-        self, source: Source, classes: Array, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
-    ) -> FoldModels | None:
-        """Models of all candidates on the training rows of all splits; None where each is to be fitted by itself.
-
-        source: rows whose y are places among the classes, as the gate gives them.
-        """
-        return None
-
-    def has_fold_sums(self, source: Source) -> bool:
-        """Whether sums by fold tell what the training rows of every split have, so that no split needs a pass."""
-        return False
-
     def mapped_scores(self, columns: Block) -> Array:
         """Scores of every class for rows that are mapped already."""
         return self._log_scores(columns)
-
-    def candidates(self, source: Source) -> list[dict[str, Any]]:
-        """Values of the parameters worth trying where the user names none."""
-        return [{}]
 
     @abstractmethod
     def _log_scores(self, columns: Block) -> Array:

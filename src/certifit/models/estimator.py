@@ -14,7 +14,8 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, Self, TypeVar
+from math import inf
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
@@ -38,11 +39,13 @@ from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget,
 from certifit.data.view import Target
 from certifit.maps import Basis, Polynomial, TableEncoder
 from certifit.models.adapter import learner_of
+from certifit.models.folds.hook import FoldStates, Grid, Rounds
 from certifit.models.objectives import Told
 from certifit.models.task import StateT, TaskT
 from certifit.runtime import one_blas_thread
 from certifit.solvers.run import Run
 from certifit.statistics.gram import ColumnRange
+from certifit.statistics.store import Store
 
 RowsT = TypeVar("RowsT")  # what the gate of an estimator lets through
 FRAMES_TO_USER = 6  # from a warning of `_settle` up to the line that called fit
@@ -87,6 +90,27 @@ class Estimator(BaseEstimator, ABC, Generic[RowsT]):
         """Refuse values that are not legal, alone (by the table of models) or together."""
         for name, param in learner_of(self).params.items():
             param.check(name, getattr(self, name))
+
+    # Folds
+
+    shares: ClassVar[tuple[str, ...]] = ()  # parameters whose values share the work of folds
+    most_shared_columns: ClassVar[float] = inf  # beyond it folds that share passes cost as much as refits
+
+    def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> FoldStates | None:
+        """Fits to the training rows of all splits at once (`models/folds/hook.py`); None: each is to be refitted.
+
+        source: checked rows, of classes with codes for y.
+        """
+        return None
+
+    def candidates(self, source: Source) -> list[dict[str, Any]]:
+        """Values of the parameters worth trying where the user names none."""
+        return [{}]
+
+    @property
+    def default_scoring(self) -> str | None:
+        """What the model is scored by where the user names nothing; None is its own score."""
+        return None
 
 
 class TaskEstimator(Estimator[Source], Generic[TaskT, StateT]):

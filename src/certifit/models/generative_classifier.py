@@ -6,7 +6,7 @@ Its sums are by class. Sums by fold and class are those of all training sets, so
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -14,15 +14,17 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from certifit.data.cells import ByLabel, Cells, Splits
+from certifit.data.cells import ByLabel, Cells
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
-from certifit.models.class_folds import FoldModels, fold_models
-from certifit.models.class_refits import refitted_models
 from certifit.models.classifier import Classifier, codes_of
+from certifit.models.folds.closed_forms import class_folds
+from certifit.models.folds.hook import EachRow, Grid, Rounds, Subsets
+from certifit.models.folds.rows import RowFolds
 from certifit.models.task import StateT
 from certifit.solvers.run import Run
+from certifit.statistics.store import Store
 from certifit.tasks.closed_form import ClosedForm
 
 ClosedT = TypeVar("ClosedT", bound=ClosedForm[Any])
@@ -44,23 +46,14 @@ class GenerativeClassifier(Classifier[ClosedT, StateT], Generic[ClosedT, StateT,
         check_is_fitted(self)
         return float(self.labelled(X, y, sample_weight).reduce(self._row_likelihoods))
 
-    def class_fold_models(
-        self, source: Source, classes: Array, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
-    ) -> FoldModels | None:
-        """Models of all candidates on the training rows of all splits; None where they are too large.
-
-        From sums by fold; where these do not tell, from sums over the training rows of every split.
-        source: rows whose y are places among the classes, as the gate gives them.
-        """
+    def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> RowFolds | None:
+        """Closed forms of sums by cell; where these do not tell, of sums over the training rows of every split."""
+        if isinstance(rounds, EachRow) or isinstance(grid, Subsets) or grid.classes is None:
+            return None
         probe = clone(self)
         probe._check_parameters()
-        probe.classes_ = classes
-        found = fold_models(probe, source, rounds, candidates)
-        return refitted_models(probe, source, rounds, candidates) if found is None else found
-
-    def has_fold_sums(self, source: Source) -> bool:
-        """Whether sums by fold tell what the training rows of every split have, so that no split needs a pass."""
-        return clone(self).fold_columns(source) is not None
+        probe.classes_ = grid.classes
+        return class_folds(probe, source, rounds, grid.settings)
 
     def fold_columns(self, source: Source) -> Source | None:
         """The columns that sums by fold are made of; None where each training set has its own."""
@@ -75,7 +68,7 @@ class GenerativeClassifier(Classifier[ClosedT, StateT], Generic[ClosedT, StateT,
         sums: Any = self.statistic(source, cells)
         return cast(Callable[[Array], Any], sums.combined)
 
-    def sums_key(self) -> Any:
+    def sums_key(self) -> Hashable:
         """What the sums depend on: models of equal keys share them."""
         return None
 

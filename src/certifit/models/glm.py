@@ -25,7 +25,6 @@ from certifit.losses.user import Loss
 from certifit.maps import Basis, TableEncoder
 from certifit.models.estimator import Regressor
 from certifit.models.glm_inference import ScoreState, ScoreTask
-from certifit.models.mean_folds import MeanFoldMethods
 from certifit.models.objectives import Told
 from certifit.models.penalties import Bounds, PenaltyFactors
 from certifit.models.row_learning import learn, learns_by_rows
@@ -38,9 +37,19 @@ from certifit.statistics.gram import counted
 from certifit.statistics.targets import target_sums
 from certifit.tasks.generalised import GeneralisedLinear
 
+DEVIANCES: dict[type[ScoreLoss], str] = {
+    PoissonLog: "neg_mean_poisson_deviance",
+    GammaLog: "neg_mean_gamma_deviance",
+}  # what a model is scored by where the user names nothing
 
-class GeneralisedRegressor(MeanFoldMethods, ScoreModel, Regressor[ScoreTask, ScoreState]):
+
+class GeneralisedRegressor(ScoreModel, Regressor[ScoreTask, ScoreState]):
     """E y = mean(z), z = offset + b + x'w."""
+
+    @property
+    def default_scoring(self) -> str | None:
+        """What the model is scored by where the user names nothing; None is its own score."""
+        return DEVIANCES.get(type(self._loss()))
 
     def fit(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
@@ -26,28 +26,22 @@ from certifit.families.responses import Bernoulli
 from certifit.losses.scores import Logistic, ScoreLoss
 from certifit.maps import Basis, TableEncoder
 from certifit.models import softmax
-from certifit.models.class_folds import FoldModel, FoldModels, present
-from certifit.models.class_refits import trained_classes
 from certifit.models.classifier import Classifier, codes_of
+from certifit.models.folds.closed_forms import present, trained_classes
+from certifit.models.folds.hook import EachRow, FoldStates, Grid, Rounds
+from certifit.models.folds.rows import ClassState, FoldWeights
+from certifit.models.folds.scores import default_alphas, ridge_alphas, score_folds
 from certifit.models.glm_inference import ScoreState, ScoreTask
 from certifit.models.objectives import Told
 from certifit.models.parameters import check_number
 from certifit.models.penalties import Bounds, PenaltyFactors
 from certifit.models.row_learning import learn, learns_by_rows
-from certifit.models.score_folds import (
-    FoldWeights,
-    SubsetFolds,
-    default_alphas,
-    fold_columns,
-    ridge_alphas,
-    score_fits,
-    subset_folds,
-)
 from certifit.models.score_model import ScoreModel
 from certifit.solvers.coordinate import ElasticPath
 from certifit.solvers.problem import Solver
 from certifit.solvers.run import Run
 from certifit.statistics.fold_oracle import cell_targets
+from certifit.statistics.store import Store
 from certifit.statistics.targets import target_sums
 from certifit.tasks.normal_equations import Weights
 from certifit.tasks.softmax import SoftmaxRegression, SoftmaxWeights
@@ -237,46 +231,35 @@ class LogisticRegression(ScoreModel, Classifier[ScoreTask, ScoreState]):
         place = labels.index(label)
         return coef - coef[place], intercept - intercept[place]
 
-    def class_fold_models(
-        self, source: Source, classes: Array, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]
-    ) -> FoldModels | None:
+    is_of_classes = True
+
+    def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> FoldStates | None:
         """Fits of all candidates to the training rows of all splits, a path for all of them at once.
 
-        None where each is to be fitted by itself: more than two classes, and where `score_fits` says so.
+        None where each is to be fitted by itself: more than two classes, and where `score_folds` says so.
         """
-        if len(classes) != 2:
+        if isinstance(rounds, EachRow) or grid.classes is None or len(grid.classes) != 2:
             return None
         for splits in rounds:
-            for s, sums in enumerate(trained_classes(source, 2, splits)):
-                present(sums, classes, s)
+            for split, sums in enumerate(trained_classes(source, 2, splits)):
+                present(sums, grid.classes, split)
         probe = clone(self)
-        probe.classes_ = classes
-        found = score_fits(probe, source, rounds, candidates, _class_weighted)
-        return None if found is None else self.subset_models(found.source, rounds, found.fits)
+        probe.classes_ = grid.classes
+        return score_folds(probe, source, rounds, grid)
 
-    def subset_folds(
-        self, source: Source, rounds: Sequence[Splits], classes: Array | None = None
-    ) -> tuple[Any, list[SubsetFolds]] | None:
-        """What fits of subsets of columns need; None where these are to be fitted by themselves."""
-        if classes is None or len(classes) != 2:
-            return None
-        probe = clone(self)
-        probe.classes_ = classes
-        return subset_folds(probe, source, rounds, _class_weighted)
+    def fold_state(self, weights: FoldWeights) -> ClassState:
+        """The fit to one training set."""
+        return ClassState(weights, np.arange(2), 2)
 
-    def subset_models(
-        self, source: Source, rounds: Sequence[Splits], fits: list[list[list[FoldWeights]]]
-    ) -> FoldModels:
-        """Fits as models, for their scores."""
-        places = np.arange(2)
-        models: list[list[list[FoldModel | None]]]
-        models = [[[FoldModel(fit, places, 2) for fit in own] for own in part] for part in fits]
-        return FoldModels(source, rounds, models, {})
-
-    def has_fold_sums(self, source: Source) -> bool:
-        """Whether all splits share passes, as far as can be told without one over all rows."""
-        is_path = float(self.l1_ratio) == 0 and self.bounds is None and target_sums(source).high <= 1
-        return is_path and fold_columns(clone(self), source) is not None
+    def training_splits(self, source: Source, splits: Splits) -> Splits:
+        """The splits with cells by class, each counted as often as the class's weight on the training set says."""
+        if self.class_weight is None:
+            return splits
+        cells = ByLabel(2, splits.cells)
+        sums = splits.train @ cell_targets(source, cells).weight.reshape(-1, 2)
+        factors = np.array([self._factors_of(weights) for weights in sums])
+        train = splits.train[:, :, None] * factors[:, None, :]
+        return Splits(cells, train.reshape(splits.n_splits, -1), np.repeat(splits.validation, 2, axis=1))
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
         """Fifty values of alpha where the user names none."""
@@ -385,17 +368,6 @@ class LogisticRegression(ScoreModel, Classifier[ScoreTask, ScoreState]):
 
     def _weights(self) -> Weights:
         return Weights(np.ravel(self.coef_), float(np.ravel(self.intercept_)[0]))
-
-
-def _class_weighted(model: LogisticRegression, source: Source, splits: Splits) -> Splits:
-    """The splits with cells by class, each counted as often as the class's weight on the training set says."""
-    if model.class_weight is None:
-        return splits
-    cells = ByLabel(2, splits.cells)
-    sums = splits.train @ cell_targets(source, cells).weight.reshape(-1, 2)
-    factors = np.array([model._factors_of(own) for own in sums])
-    train = splits.train[:, :, None] * factors[:, None, :]
-    return Splits(cells, train.reshape(splits.n_splits, -1), np.repeat(splits.validation, 2, axis=1))
 
 
 def class_sums(source: Source, n_classes: int) -> Array:

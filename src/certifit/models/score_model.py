@@ -9,10 +9,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.certificates.generalised import ScoreCertificate, certify
+from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.losses.scores import ScoreLoss
+from certifit.models.folds.hook import EachRow, FoldStates, Grid, Rounds
+from certifit.models.folds.rows import FoldWeights, MeanState, RowState
+from certifit.models.folds.scores import default_alphas, score_folds
 from certifit.models.glm_inference import GlmInferenceMethods, ScoreState, ScoreTask
 from certifit.models.penalties import PenaltyParameters, alpha_count
 from certifit.runtime import core, n_threads
@@ -22,6 +26,7 @@ from certifit.solvers.generalised import check_solver, is_stochastic, solve
 from certifit.solvers.problem import Solver
 from certifit.solvers.run import Run
 from certifit.solvers.score_path import alpha_max, solve_path
+from certifit.statistics.store import Store
 from certifit.tasks.generalised import GeneralisedLinear
 from certifit.tasks.normal_equations import Weights
 
@@ -48,6 +53,26 @@ class ScoreModel(PenaltyParameters[ScoreTask, ScoreState], GlmInferenceMethods):
     @abstractmethod
     def _loss(self) -> ScoreLoss:
         """The loss of a score."""
+
+    shares = ("alpha",)
+    most_shared_columns = 200
+    is_of_classes = False
+
+    def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> FoldStates | None:
+        """Fits of all candidates to the training rows of all splits, a path for all of them at once."""
+        return None if isinstance(rounds, EachRow) else score_folds(self, source, rounds, grid)
+
+    def candidates(self, source: Source) -> list[dict[str, Any]]:
+        """Fifty values of alpha where the user names none."""
+        return default_alphas(self, source)
+
+    def fold_state(self, weights: FoldWeights) -> RowState:
+        """The fit to one training set."""
+        return MeanState(weights, self._loss())
+
+    def training_splits(self, source: Source, splits: Splits) -> Splits:
+        """The splits with the weights that the model gives to the rows of every training set."""
+        return splits
 
     @property
     def n_iter_(self) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from certifit.data.source import Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.maps import Basis, Polynomial, TableEncoder
 from certifit.models.base import LinearRegressor
+from certifit.models.folds.numbers import NumberPart
 from certifit.models.linear import LeastSquaresTask
 from certifit.models.penalties import Bounds, PenaltyFactors, PenaltyParameters, alpha_count
 from certifit.solvers import coordinate, direct
@@ -25,10 +27,11 @@ from certifit.solvers.coordinate import ElasticPath, alpha_max, elastic_path
 from certifit.solvers.elastic_folds import column_fold_path, gram_fold_path
 from certifit.solvers.fold_path import FoldPath
 from certifit.solvers.run import Run
+from certifit.statistics.store import Store
 from certifit.tasks.dual_least_squares import least_squares_task
 from certifit.tasks.elastic import ElasticTask
 from certifit.tasks.elastic_columns import ColumnElastic, elastic_task, works_on_columns
-from certifit.tasks.fold_equations import FoldEquations
+from certifit.tasks.fold_equations import FoldEquations, Gaps
 from certifit.tasks.normal_equations import Weights
 
 LEAST_SHARE = {False: 1e-3, True: 1e-2}  # of the largest alpha; fewer rows than columns are fitted exactly sooner
@@ -78,36 +81,31 @@ class SparseRegressor(PenaltyParameters[SparseTask, Weights], LinearRegressor[Sp
         task = model._elastic_task(model.fit_maps(source))
         return [{"alpha": float(alpha)} for alpha in _grid(task, 100)]
 
-    def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
-        """None: the fit is not linear in the target."""
-        return None
+    def _leaves_out_rows(self, gaps: Gaps | None) -> bool:
+        return False  # the fit is not linear in the target
 
-    def leave_one_out(self, source: Source, candidates: Sequence[Mapping[str, Any]]) -> None:
-        """None: the fit is not linear in the target."""
-        return None
-
-    def fold_models(self, source: Source, rounds: Sequence[Splits]) -> None:
-        """None: folds are refitted where their models are wanted."""
-        return None
-
-    def _fold_errors(
-        self, source: Source, rounds: Sequence[Splits], alphas: Sequence[Any], with_rows: bool = False
-    ) -> FoldPath | None:
-        columns = self._fold_columns(source)
-        if columns is None:
-            return None
+    def _fold_part(
+        self,
+        columns: tuple[Source, Gaps | None],
+        rounds: Sequence[Splits],
+        places: list[int],
+        alphas: Sequence[float | None],
+        shared: Store,
+    ) -> NumberPart | None:
         mapped, gaps = columns
-        stop, standardize = (float(self.tol), int(self.max_iter)), bool(self.standardize)
-        if works_on_columns(mapped):
-            # An l2 penalty of columns standardised anew for every training set is no factor of an l1 penalty.
-            is_mixed = standardize and self._l1_ratio() < 1
-            if gaps is not None or isinstance(self.basis, Polynomial) or not all(alphas) or is_mixed:
-                return None
-            strengths = self._strengths(mapped.names, 1.0)
-            task = ColumnElastic(mapped, strengths, bool(self.fit_intercept), standardize)
-            return column_fold_path(task, rounds, alphas, stop, with_rows)
-        folds = FoldEquations(mapped, rounds, bool(self.fit_intercept), gaps)
-        return gram_fold_path(folds, self._strengths(folds.names, 1.0), standardize, alphas, stop, with_rows)
+        strengths = [float(alpha or 0.0) for alpha in alphas]
+        fit_intercept, standardize = bool(self.fit_intercept), bool(self.standardize)
+        stop = (float(self.tol), int(self.max_iter))
+        if not works_on_columns(mapped):
+            folds = FoldEquations(mapped, rounds, fit_intercept, gaps, shared=shared)
+            path = partial(gram_fold_path, folds, self._strengths(folds.names, 1.0), standardize, strengths, stop)
+            return NumberPart(self, places, alphas, path)
+        # An l2 penalty of columns standardised anew for every training set is no factor of an l1 penalty.
+        is_mixed = standardize and self._l1_ratio() < 1
+        if gaps is not None or isinstance(self.basis, Polynomial) or not all(strengths) or is_mixed:
+            return None
+        task = partial(ColumnElastic, mapped, self._strengths(mapped.names, 1.0), fit_intercept, standardize)
+        return NumberPart(self, places, alphas, partial(_column_path, task, rounds, strengths, stop))
 
     def _task_at(self, source: Source, alpha: float | None) -> SparseTask:
         strengths = self._strengths(source.names, 1.0 if alpha is None else alpha)
@@ -267,6 +265,17 @@ class ElasticNet(SparseRegressor):
 
     def _l1_ratio(self) -> float:
         return float(self.l1_ratio)
+
+
+def _column_path(
+    make: Callable[[], ColumnElastic],
+    rounds: Sequence[Splits],
+    alphas: Sequence[float],
+    stop: tuple[float, int],
+    with_rows: bool,
+) -> FoldPath:
+    """Errors from the columns, which are gathered when they are wanted."""
+    return column_fold_path(make(), rounds, alphas, stop, with_rows)
 
 
 def _grid(task: ElasticTask, n_alphas: int) -> Array:

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from certifit.models.mean_folds import ROW_ERRORS
 from certifit.report import passes, text
 from certifit.report.facts import Fit, Table
 from certifit.report.lift import lift_groups
+from certifit.selection.row_metrics import ROW_ERRORS
 
 # Pearson's sum over its degrees of freedom, where it should be 1, that is worth a warning.
 SPREADS_MORE = 1.5

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from certifit.data.cells import Cells, Splits
+from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, join
-from certifit.models.class_folds import FoldModel, FoldModels
-from certifit.models.class_refits import trained_classes
-from certifit.selection.class_engine import FoldScores, scores_of
+from certifit.models.folds.closed_forms import trained_classes
+from certifit.models.folds.rows import ClassState, RowFolds
 from certifit.selection.class_validation import ClassValidation, validated_by
+from certifit.selection.fold_scores import FoldScores, state_scores
+from certifit.selection.mean_path import CellMoments
 from certifit.selection.rows import Rows
-from certifit.solvers.fold_path import FoldPath
+from certifit.selection.scoring import Scoring
 
 
 class MeanOfTarget(RegressorMixin, BaseEstimator):
-    """The mean of y, for rows of a scan; `fold_path` has its errors on all splits from one pass a round."""
+    """The mean of y, for rows of a scan."""
 
     def fit(self, X: Source, y: None = None) -> Self:
         """The mean of the targets of a scan."""
@@ -32,21 +33,6 @@ class MeanOfTarget(RegressorMixin, BaseEstimator):
     def predict(self, X: Source) -> Array:
         """The mean, once a row."""
         return np.concatenate(list(X.map(partial(_repeated, self.mean_))))
-
-    def fold_path(self, source: Source, rounds: Sequence[Splits], candidates: Sequence[Mapping[str, Any]]) -> FoldPath:
-        """Squares about the training mean on training and validation rows."""
-        found = []
-        for splits in rounds:
-            cells = source.reduce(partial(CellMoments.of, cells=splits.cells))
-            for train, validation in zip(splits.train, splits.validation, strict=True):
-                own, other = cells.combined(train), cells.combined(validation)
-                null = other.squares[0] + other.weight[0] * (other.mean[0] - own.mean[0]) ** 2
-                found.append((own.squares[0], other.squares[0], own.weight[0], other.weight[0], null))
-        columns = (np.array(column) for column in zip(*found, strict=True))
-        train_total, validation_total, train_weight, validation_weight, null = columns
-        return FoldPath(
-            train_total[None, :], null[None, :], train_total, validation_total, train_weight, validation_weight, null
-        )
 
 
 class MeanRate(RegressorMixin, BaseEstimator):
@@ -92,71 +78,33 @@ class ClassShares:
         return np.tile(self.log_shares, (block.n_rows, 1))
 
 
-def class_shares(rows: Rows, rounds: Sequence[Splits], scoring: Any) -> tuple[FoldScores, ClassValidation]:
+def class_shares(rows: Rows, rounds: Sequence[Splits], scoring: Scoring) -> tuple[FoldScores, ClassValidation]:
     """Scores of the training shares on the validation rows of every split, and every row predicted by them."""
     if rows.classes is None:
         raise ValueError("Shares of classes need labels y.")
     lean = replace(rows, source=without_columns(rows.source))
     n_classes = len(rows.classes)
-    models: list[list[list[FoldModel | None]]] = []
+    states = []
     for splits in rounds:
         with np.errstate(divide="ignore"):
             trained = trained_classes(lean.source, n_classes, splits)
             logs = np.log(trained / trained.sum(axis=1, keepdims=True))
-        models.append([[FoldModel(ClassShares(own), np.arange(n_classes), n_classes) for own in logs]])
-    found = FoldModels(lean.source, rounds, models, {})
-    scores = scores_of(found, rows.classes, 1, scoring)
-    return scores, replace(validated_by(lean, found), is_constant=True)
+        states.append([[ClassState(ClassShares(shares), np.arange(n_classes), n_classes) for shares in logs]])
+    folds = RowFolds(lean.source, rounds, states, {}, is_coded=True)
+    scores = state_scores(folds, rows.classes, 1, scoring)
+    return scores, replace(validated_by(lean, folds), is_constant=True)
 
 
 def without_columns(source: Source) -> Memory:
     """Targets, weights, groups and offsets of all rows, in memory: a pass that reads no more columns than it must."""
     whole = join(list(source.narrow().map(_without_columns)))
-    lean = Memory(whole.X, whole.y, whole.weight)
+    lean = Memory(whole.X, whole.y, whole.weight, offset=whole.offset)
     lean.block = whole
     return lean
 
 
 def _without_columns(block: Block) -> Block:
     return replace(block, X=np.zeros((block.n_rows, 1), dtype=np.uint8))
-
-
-@dataclass(frozen=True)
-class CellMoments:
-    """Of every cell: sum of weights w, mean of y, sum of w (y - mean)^2."""
-
-    weight: Array
-    mean: Array
-    squares: Array
-
-    @staticmethod
-    def of(block: Block, cells: Cells) -> CellMoments:
-        """Of the rows of one block."""
-        if block.y is None:
-            raise ValueError("The mean of y needs a target.")
-        own, n_cells = cells.of(block), cells.n_cells
-        weight = np.ones(block.n_rows) if block.weight is None else block.weight
-        own, weight, y = own[own >= 0], weight[own >= 0], block.y[own >= 0]
-        total = np.bincount(own, weight, n_cells)
-        mean = _ratio(np.bincount(own, weight * y, n_cells), total)
-        return CellMoments(total, mean, np.bincount(own, weight * (y - mean[own]) ** 2, n_cells))
-
-    def combined(self, times: Array) -> CellMoments:
-        """Of all cells together, each counted so many times."""
-        weight = times * self.weight
-        total = weight.sum(keepdims=True)
-        if not total[0] > 0:
-            raise ValueError("A split has no rows of positive weight. Use fewer folds.")
-        mean = (weight @ self.mean) / total
-        return CellMoments(total, mean, (times @ self.squares + weight @ (self.mean - mean) ** 2)[None])
-
-    def __add__(self, other: CellMoments) -> CellMoments:
-        """Squares add up, and so does n_1 n_2 / (n_1 + n_2) (mean_1 - mean_2)^2."""
-        total = self.weight + other.weight
-        step = other.mean - self.mean
-        share = _ratio(other.weight, total)
-        squares = self.squares + other.squares + self.weight * share * step**2
-        return CellMoments(total, self.mean + share * step, squares)
 
 
 @dataclass(frozen=True)
@@ -175,8 +123,3 @@ def _one_cell(block: Block) -> CellMoments:
 
 def _repeated(mean: float, block: Block) -> Array:
     return np.full(block.n_rows, mean)
-
-
-def _ratio(above: Array, below: Array) -> Array:
-    """above / below, 0 where there is nothing."""
-    return np.divide(above, below, out=np.zeros_like(above), where=below > 0)

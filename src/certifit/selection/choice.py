@@ -8,9 +8,8 @@ most of the optimism, not all. Nested cross-validation repeats the choice on the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -18,9 +17,11 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.evaluation.intervals import Estimate, generator
+from certifit.models.folds.hook import Candidate
 from certifit.runtime import one_blas_thread
+from certifit.selection.fold_scores import FoldScores
 from certifit.selection.rules import choose_each, simplicity
-from certifit.selection.scoring import of_mean
+from certifit.selection.scoring import Scoring, of_mean
 from certifit.selection.splits import group_keys
 from certifit.statistics.held_out import HeldOut
 
@@ -49,7 +50,7 @@ class Choosing:
     prefer: int | None = None
 
     @staticmethod
-    def of(names: Sequence[str], candidates: Sequence[Sequence[Mapping[str, Any]]], rules: Sequence[str]) -> Choosing:
+    def of(names: Sequence[str], candidates: Sequence[Sequence[Candidate]], rules: Sequence[str]) -> Choosing:
         """For the candidates and the rule of every model."""
         pairs = list(zip(candidates, rules, strict=True))
         orders = [simplicity(own) if rule == "1se" else None for own, rule in pairs]
@@ -105,7 +106,7 @@ class Evidence:
     """
 
     choosing: Choosing
-    scoring: Any
+    scoring: Scoring
     fold_scores: Array
     weight: Array
     held_out: Sequence[HeldOut] | None = None
@@ -152,8 +153,8 @@ def row_scores_are_few(rounds: Sequence[Splits], n_rows: int, n_candidates: int)
 
 def evidence_of(
     choosing: Choosing,
-    scoring: Any,
-    tables: Sequence[Any],
+    scoring: Scoring,
+    tables: Sequence[FoldScores],
     source: Source,
     why_not: str = "",
 ) -> Evidence:
@@ -239,7 +240,7 @@ class _LeftOut:
             self.counts += is_out
             self.means.append(float(self.weight @ own) / total)
 
-    def estimate(self, scoring: Any, n_candidates: int, level: float = 0.95) -> Estimate:
+    def estimate(self, scoring: Scoring, n_candidates: int, level: float = 0.95) -> Estimate:
         """The score of the mean, and its interval."""
         seen = self.counts > 0
         if not seen.any():

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from certifit.evaluation.intervals import Estimate
 from certifit.selection.choice import BBC, Correction
 from certifit.selection.nested import Nested
+from certifit.selection.scoring import Scoring
 
 Shown = Callable[[float], str]
 RIGHT = "share of right classes"
@@ -29,7 +31,7 @@ MEANING = (
 NESTED_MEANING = "For the nested figure, no row had a part in the choice that it scored."
 
 
-def choice_sentences(correction: Correction | None, nested: Nested | None, scoring: Any) -> list[str]:
+def choice_sentences(correction: Correction | None, nested: Nested | None, scoring: Scoring) -> list[str]:
     """The winner's figure, the corrected and the nested one, and what they mean; nothing of one candidate."""
     if correction is None or correction.n_candidates < 2:
         return []
@@ -46,10 +48,12 @@ def choice_sentences(correction: Correction | None, nested: Nested | None, scori
     return [f"{first} {meaning}", *how, *refits]
 
 
-def _figures(words: str, winner: float, corrected: Any, nested: Any, told: Callable[[float], float]) -> str:
+def _figures(
+    words: str, winner: float, corrected: Estimate | None, nested: Estimate | None, told: Callable[[float], float]
+) -> str:
     parts = [f"{words} {told(winner):.4g} on the rows that chose it"]
     if corrected is not None:
-        ends = [] if corrected.low is None else sorted(told(end) for end in (corrected.low, corrected.high))
+        ends = sorted(told(end) for end in (corrected.low, corrected.high) if end is not None)
         between = f" (95 % interval {ends[0]:.4g} to {ends[1]:.4g})" if ends else ""
         parts.append(f"{told(float(corrected)):.4g} corrected for the choice{between}")
     if nested is not None:

@@ -11,21 +11,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 
 from certifit.data.cells import ByRow, Splits, mixed
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, tree_sum
+from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
 from certifit.evaluation.confusion import MOST_CLASSES, ConfusionMatrix
 from certifit.evaluation.errors import Spread
 from certifit.evaluation.intervals import Estimate
-from certifit.models.class_folds import FoldModel, FoldModels, block_where, log_scores, present
-from certifit.models.class_refits import trained_classes
+from certifit.models.adapter import learner_of
+from certifit.models.folds.closed_forms import present, trained_classes
+from certifit.models.folds.hook import Candidate, Candidates
+from certifit.models.folds.rows import ClassState, RowFolds, RowState, block_where
 from certifit.runtime import one_blas_thread
-from certifit.selection.class_engine import fitted_codes
 from certifit.selection.class_metrics import METRICS, resentenced
+from certifit.selection.class_refits import classes_of, fitted_codes
+from certifit.selection.row_metrics import log_scores
 from certifit.selection.rows import Rows, picked, reading_new_levels, times_of
-from certifit.selection.splits import counted_rows, rounds_of
+from certifit.selection.splits import UserSplits, counted_rows, rounds_of
 
 MOST_NUMBERS = 20_000_000  # probabilities that are kept: 160 MB
 _SEED = 20  # of the sample of rows
@@ -71,7 +75,7 @@ class ClassValidation:
         """
         return {name: metric(self, level) for name, metric in METRICS.items()}
 
-    def per_class(self, level: float = 0.95) -> list[dict[str, Any]]:
+    def per_class(self, level: float = 0.95) -> Sequence[Candidate]:
         """One row a class: label, rows, precision, recall, fpr, F_beta (beta = 1), with approximate intervals."""
         rows = replace(self.matrix, pooled=False).classes(level)
         return [{name: resentenced(self, value) for name, value in row.items()} for row in rows]
@@ -95,15 +99,15 @@ class ClassValidation:
 
 
 def class_validation(
-    model: Any,
-    X: Any,
-    y: Any = None,
+    model: BaseEstimator,
+    X: UserRows,
+    y: UserTarget = None,
     *,
-    cv: Any = 10,
-    sample_weight: Any = None,
-    groups: Any = None,
-    offset: Any = None,
-    exposure: Any = None,
+    cv: UserSplits = 10,
+    sample_weight: UserWeights = None,
+    groups: UserLabels = None,
+    offset: UserWeights = None,
+    exposure: UserWeights = None,
 ) -> ClassValidation:
     """Predict every row by a model that was not fitted to it.
 
@@ -128,46 +132,56 @@ def class_validation(
 
 
 @one_blas_thread
-def validated(model: Any, rows: Rows, rounds: Sequence[Splits], models: FoldModels | None = None) -> ClassValidation:
-    """The same on splits that are there; models: those of the splits, of one candidate, where there are any."""
-    if not hasattr(model, "class_fold_models"):
+def validated(
+    model: BaseEstimator, rows: Rows, rounds: Sequence[Splits], states: RowFolds | None = None
+) -> ClassValidation:
+    """The same on splits that are there; states: of one candidate, where there are any."""
+    if not learner_of(model).is_ours:
         return _of_arrays(model, rows, rounds)
     model = reading_new_levels(model, rows.source)
-    if models is None:
-        models = model.class_fold_models(rows.source, _classes(rows), rounds, [{}])
-    if models is not None:
-        return validated_by(rows, models)
+    if states is None:
+        offered = model.folds(rows.source, rounds, Candidates([{}], _classes(rows)), rows.shared)
+        states = offered if isinstance(offered, RowFolds) else None
+    if states is not None:
+        return validated_by(rows, states)
     return _collected(_classes(rows), _one_by_one(model, rows, rounds), rows.source, counted_rows(rows.source))
 
 
-def validated_by(rows: Rows, models: FoldModels) -> ClassValidation:
-    """The same by models of one candidate that are there."""
-    if models.faults:
-        raise ValueError(next(iter(models.faults.values())))
-    every = zip(models.rounds, models.models, strict=True)
-    jobs = [(splits, [model for model in own[0] if model is not None]) for splits, own in every]
-    return _collected(_classes(rows), jobs, models.source, counted_rows(rows.source))
+def validated_by(rows: Rows, folds: RowFolds) -> ClassValidation:
+    """The same by states of one candidate that are there."""
+    if folds.faults:
+        raise ValueError(next(iter(folds.faults.values())))
+    every = zip(folds.rounds, folds.states, strict=True)
+    jobs = [(splits, [state for state in of_round[0] if state is not None]) for splits, of_round in every]
+    return _collected(_classes(rows), jobs, folds.source, counted_rows(rows.source))
 
 
 def class_training(
-    model: Any, X: Any, y: Any = None, *, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    model: BaseEstimator,
+    X: UserRows,
+    y: UserTarget = None,
+    *,
+    sample_weight: UserWeights = None,
+    offset: UserWeights = None,
+    exposure: UserWeights = None,
 ) -> ClassValidation:
     """The rows predicted by a fitted classifier of this library, which may have seen them: no interval holds."""
     source = model.labelled(X, y, sample_weight, offset, exposure)
-    one = FoldModel(model, np.arange(len(model.classes_)), len(model.classes_), model)
+    whole_fit = ClassState(model, np.arange(len(model.classes_)), len(model.classes_), model)
     whole = Splits(ByRow(1, 0), np.ones((1, 1)), np.ones((1, 1)))
-    return replace(_collected(model.classes_, [(whole, [one])], source, counted_rows(source)), is_seen=True)
+    return replace(_collected(model.classes_, [(whole, [whole_fit])], source, counted_rows(source)), is_seen=True)
 
 
 def _classes(rows: Rows) -> Array:
-    if rows.classes is None:
-        raise ValueError("A classifier needs labels y.")
-    if len(rows.classes) > MOST_CLASSES:
-        raise ValueError(f"y has {len(rows.classes):,} classes, more than the {MOST_CLASSES:,} of a confusion matrix.")
-    return rows.classes
+    classes = classes_of(rows)
+    if len(classes) > MOST_CLASSES:
+        raise ValueError(f"y has {len(classes):,} classes, more than the {MOST_CLASSES:,} of a confusion matrix.")
+    return classes
 
 
-def _one_by_one(model: Any, rows: Rows, rounds: Sequence[Splits]) -> Iterator[tuple[Splits, list[FoldModel]]]:
+def _one_by_one(
+    model: BaseEstimator, rows: Rows, rounds: Sequence[Splits]
+) -> Iterator[tuple[Splits, list[ClassState]]]:
     """Models that are too large to be held together: a split at a time."""
     for splits in rounds:
         trained = trained_classes(rows.source, len(_classes(rows)), splits)
@@ -177,7 +191,7 @@ def _one_by_one(model: Any, rows: Rows, rounds: Sequence[Splits]) -> Iterator[tu
 
 
 def _collected(
-    classes: Array, jobs: Iterable[tuple[Splits, Sequence[FoldModel]]], source: Source, n_rows: int
+    classes: Array, jobs: Iterable[tuple[Splits, Sequence[RowState]]], source: Source, n_rows: int
 ) -> ClassValidation:
     """Every row predicted by the model of the first split that it validates: one pass a round."""
     share = min(1.0, MOST_NUMBERS / (n_rows * len(classes)))
@@ -241,7 +255,7 @@ class _Part:
 class _Predict:
     """Rows of a run predicted by the model of the first split that they validate. Can be sent to a worker."""
 
-    models: Sequence[FoldModel]
+    models: Sequence[RowState]
     splits: Splits
     n_classes: int
     share: float
@@ -253,12 +267,12 @@ class _Predict:
         codes = np.zeros(0) if run.y is None else run.y.astype(np.int64)
         log_proba = np.empty((run.n_rows, self.n_classes))
         for s in np.unique(split[split >= 0]).tolist():
-            log_proba[split == s] = self.models[s].log_proba(block_where(run, split == s))
+            log_proba[split == s] = self.models[s].predicted(block_where(run, split == s))
         done = split >= 0
         weight = None if run.weight is None else run.weight[done]
         truth, guess = codes[done], log_proba[done].argmax(axis=1)
         counts = np.bincount(truth * self.n_classes + guess, weight, minlength=self.n_classes**2)
-        losses = -log_scores(log_proba[done], truth)
+        losses = -log_scores(truth, log_proba[done])
         kept = done & self._is_kept(run)
         return _Part(
             run.first_row, int(done.sum()), done, counts.reshape(self.n_classes, -1),
@@ -288,7 +302,7 @@ class _Predict:
         return mixed(numbers, _SEED) < np.uint64(self.share * 2.0**64)
 
 
-def _of_arrays(model: Any, rows: Rows, rounds: Sequence[Splits]) -> ClassValidation:
+def _of_arrays(model: BaseEstimator, rows: Rows, rounds: Sequence[Splits]) -> ClassValidation:
     """The same for an estimator that is given rows of X."""
     classes, labels = _classes(rows), rows.labels
     if labels is None:
@@ -314,11 +328,11 @@ def _of_arrays(model: Any, rows: Rows, rounds: Sequence[Splits]) -> ClassValidat
     counts = np.bincount(codes * len(classes) + found.argmax(axis=1), weight, minlength=len(classes) ** 2)
     matrix = ConfusionMatrix(tuple(classes.tolist()), counts.reshape(len(classes), -1), weight is not None, pooled=True)
     return ClassValidation(
-        classes, codes, found, weight, matrix, Spread.of(-log_scores(found, codes), weight), len(codes), fold=fold[done]
+        classes, codes, found, weight, matrix, Spread.of(-log_scores(codes, found), weight), len(codes), fold=fold[done]
     )
 
 
-def _log_proba(model: Any, X: Any) -> Array:
+def _log_proba(model: BaseEstimator, X: UserRows) -> Array:
     if hasattr(model, "predict_log_proba"):
         return np.asarray(model.predict_log_proba(X))
     if not hasattr(model, "predict_proba"):

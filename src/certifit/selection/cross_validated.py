@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import LeaveOneOut, ParameterGrid
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from certifit.certificates.certificate import Certificate
+from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.gate import unchanged_on_error
+from certifit.data.user_types import Predictions, UserLabels, UserRows, UserTarget, UserWeights
 from certifit.evaluation.intervals import Estimate
+from certifit.models.adapter import learner_of
+from certifit.models.folds.hook import EACH_ROW, Candidate, Candidates
 from certifit.selection.choice import TOO_MANY, Choosing, corrected, evidence_of, row_scores_are_few
 from certifit.selection.engine import evaluate, refuse_units
+from certifit.selection.fold_scores import FoldScores
 from certifit.selection.intervals import FoldIntervals, fold_intervals
 from certifit.selection.nested import nested as nested_choice
 from certifit.selection.offsets import with_offset
 from certifit.selection.rows import Rows, given
 from certifit.selection.rules import RULES, choose
-from certifit.selection.scoring import own_scoring, sufficient
-from certifit.selection.splits import counted_rows, rounds_of
+from certifit.selection.scoring import Scoring, UserGrid, own_scoring, sufficient
+from certifit.selection.splits import UserSplits, counted_rows, rounds_of
 from certifit.solvers.fold_path import safe_unit
 
 
@@ -93,12 +99,12 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
 
     def __init__(
         self,
-        estimator: Any,
-        param_grid: Any = None,
+        estimator: BaseEstimator,
+        param_grid: UserGrid = None,
         *,
-        cv: Any = 10,
+        cv: UserSplits = 10,
         rule: str = "min",
-        scoring: Any = None,
+        scoring: Scoring = None,
         intervals: bool = False,
         corrected: bool = False,
         nested: bool = False,
@@ -116,12 +122,12 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-        offset: Any = None,
-        exposure: Any = None,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        groups: UserLabels = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
     ) -> Self:
         """Score all candidates on all splits of the rows, then fit the winner to all of them.
 
@@ -149,31 +155,33 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         return self
 
     @available_if(_winner_has("predict"))
-    def predict(self, X: Any, offset: Any = None, exposure: Any = None, **options: Any) -> Any:
+    def predict(
+        self, X: UserRows, offset: UserWeights = None, exposure: UserWeights = None, **options: Any
+    ) -> Predictions:
         """Predictions of the winner; options go to its predict."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X, **given(offset=offset, exposure=exposure), **options)
 
     @available_if(_winner_has("predict_proba"))
-    def predict_proba(self, X: Any, offset: Any = None, exposure: Any = None) -> Any:
+    def predict_proba(self, X: UserRows, offset: UserWeights = None, exposure: UserWeights = None) -> Predictions:
         """Probabilities by the winner."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict_proba(X, **given(offset=offset, exposure=exposure))
 
     @available_if(_winner_has("predict_log_proba"))
-    def predict_log_proba(self, X: Any, offset: Any = None, exposure: Any = None) -> Any:
+    def predict_log_proba(self, X: UserRows, offset: UserWeights = None, exposure: UserWeights = None) -> Predictions:
         """Logarithms of probabilities by the winner."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict_log_proba(X, **given(offset=offset, exposure=exposure))
 
     @available_if(_winner_has("decision_function"))
-    def decision_function(self, X: Any, offset: Any = None, exposure: Any = None) -> Any:
+    def decision_function(self, X: UserRows, offset: UserWeights = None, exposure: UserWeights = None) -> Predictions:
         """Scores by the winner."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.decision_function(X, **given(offset=offset, exposure=exposure))
 
     @available_if(_winner_has("transform"))
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: UserRows) -> Predictions:
         """Rows transformed by the winner."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.transform(X)
@@ -185,7 +193,12 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         return self.best_estimator_.summary(**options)
 
     def score(
-        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
     ) -> float:
         """The score that chose the winner, on these rows."""
         from sklearn.metrics import check_scoring
@@ -195,7 +208,9 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         model = with_offset(self.best_estimator_, X, offset, exposure)
         return float(scorer(model, X, y, **given(sample_weight=sample_weight)))
 
-    def predict_interval(self, X: Any, level: float = 0.9, offset: Any = None, exposure: Any = None) -> Array:
+    def predict_interval(
+        self, X: UserRows, level: float = 0.9, offset: UserWeights = None, exposure: UserWeights = None
+    ) -> Array:
         """Lower and upper end for every row (CV+): a new y lies between them with a probability of about `level`.
 
         Holds for rows drawn like the training rows, whatever the model: at least 2 level - 1 for sure, near `level` in
@@ -207,9 +222,10 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         return self.intervals_.at(X, level, **given(offset=offset, exposure=exposure))
 
     @property
-    def certificate_(self) -> Any:
+    def certificate_(self) -> Certificate:
         """The certificate of the winner."""
-        return self._winner().certificate_
+        certificate: Certificate = self._winner().certificate_
+        return certificate
 
     @property
     def history_(self) -> Any:
@@ -227,24 +243,23 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         return int(self._winner().n_features_in_)
 
     @property
-    def feature_names_in_(self) -> Any:
+    def feature_names_in_(self) -> Array:
         """Names of the features of the fit, where they had any."""
-        return self._winner().feature_names_in_
+        return np.asarray(self._winner().feature_names_in_)
 
     @property
-    def classes_(self) -> Any:
+    def classes_(self) -> Array:
         """Classes of a classifier."""
-        return self._winner().classes_
+        return np.asarray(self._winner().classes_)
 
-    def _winner(self) -> Any:
+    def _winner(self) -> BaseEstimator:
         if not hasattr(self, "best_estimator_"):
             raise AttributeError(f"This {type(self).__name__} is not fitted.")
         return self.best_estimator_
 
-    def _candidates(self, rows: Rows) -> list[dict[str, Any]]:
+    def _candidates(self, rows: Rows) -> Sequence[Candidate]:
         if self.param_grid is None:
-            own = getattr(self.estimator, "candidates", None)
-            return [{}] if own is None else list(own(rows.source))
+            return list(self.estimator.candidates(rows.source)) if learner_of(self.estimator).is_ours else [{}]
         candidates = list(ParameterGrid(self.param_grid))
         legal = self.estimator.get_params()
         for name in {name for candidate in candidates for name in candidate}:
@@ -256,7 +271,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
             raise ValueError("param_grid holds no candidate.")
         return candidates
 
-    def _folds(self, rows: Rows, candidates: list[dict[str, Any]]) -> tuple[Array, Array]:
+    def _folds(self, rows: Rows, candidates: Sequence[Candidate]) -> tuple[Array, Array]:
         rounds = rounds_of(self.cv, rows.source, rows.labels, rows.groups)
         is_kept = self.corrected and row_scores_are_few(rounds, counted_rows(rows.source), len(candidates))
         how: dict[str, Any] = {"n_jobs": self.n_jobs, "with_rows": is_kept}
@@ -275,7 +290,9 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
             self._account(rows, rounds, candidates, scores, "" if is_kept else TOO_MANY)
         return mean, error
 
-    def _account(self, rows: Rows, rounds: Any, candidates: list[dict[str, Any]], scores: Any, why_not: str) -> None:
+    def _account(
+        self, rows: Rows, rounds: Sequence[Splits], candidates: Sequence[Candidate], scores: FoldScores, why_not: str
+    ) -> None:
         """The score of the winner with the choice accounted for."""
         scoring = own_scoring(self.estimator, self.scoring)
         choosing = Choosing.of([""], [candidates], [self.rule])
@@ -287,12 +304,12 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
             self.corrected_score_ = None if found is None else found.score
         if self.nested:
 
-            def scored(inner: Any) -> Any:
+            def scored(inner: Sequence[Splits]) -> FoldScores:
                 return evaluate(self.estimator, rows, inner, candidates, self.scoring, n_jobs=self.n_jobs)
 
             self.nested_score_ = nested_choice(evidence, rounds, [scored]).score
 
-    def _leave_one_out(self, rows: Rows, candidates: list[dict[str, Any]]) -> tuple[Array, Array]:
+    def _leave_one_out(self, rows: Rows, candidates: Sequence[Candidate]) -> tuple[Array, Array]:
         if self.corrected or self.nested:
             raise ValueError("corrected=True and nested=True need folds, not leave-one-out. Use cv=10.")
         n_rows = counted_rows(rows.source)
@@ -300,8 +317,9 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"Leave-one-out needs at least 2 rows. Got n_samples = {n_rows}.")
         score = sufficient(self.scoring)
         left = None
-        if score is not None and hasattr(self.estimator, "leave_one_out"):
-            left = self.estimator.leave_one_out(rows.source, candidates)
+        if score is not None and learner_of(self.estimator).is_ours:
+            states = self.estimator.folds(rows.source, EACH_ROW, Candidates(candidates), rows.shared)
+            left = None if states is None else states.left_out()
         if left is None or score is None:
             if own_scoring(self.estimator, self.scoring) in (None, "r2") and not is_classifier(self.estimator):
                 raise ValueError(
@@ -325,7 +343,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         self.cv_results_ = _parameter_columns(candidates) | _summary_columns(mean, error)
         return mean, error
 
-    def _refitted_rows(self, rows: Rows, candidates: list[dict[str, Any]]) -> tuple[Array, Array]:
+    def _refitted_rows(self, rows: Rows, candidates: Sequence[Candidate]) -> tuple[Array, Array]:
         rounds = rounds_of(LeaveOneOut(), rows.source, rows.labels, rows.groups)
         scores = evaluate(self.estimator, rows, rounds, candidates, self.scoring, n_jobs=self.n_jobs)
         self.route_, self.n_splits_, self.alone_ = scores.route, scores.validation.shape[1], ()
@@ -335,7 +353,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         self.cv_results_ = _parameter_columns(candidates) | _summary_columns(mean, error)
         return mean, error
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.estimator_type = inner.estimator_type
@@ -344,7 +362,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def results_table(candidates: Sequence[Mapping[str, Any]], validation: Array, train: Array | None) -> dict[str, Any]:
+def results_table(candidates: Sequence[Candidate], validation: Array, train: Array | None) -> dict[str, Any]:
     """The table of scikit-learn's GridSearchCV, and the standard error of every mean. train None: without them."""
     splits: dict[str, Any] = {}
     for name, scores in (("test", validation), ("train", train)):
@@ -360,7 +378,7 @@ def results_table(candidates: Sequence[Mapping[str, Any]], validation: Array, tr
     return table
 
 
-def _parameter_columns(candidates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _parameter_columns(candidates: Sequence[Candidate]) -> dict[str, Any]:
     table: dict[str, Any] = {"params": [dict(candidate) for candidate in candidates]}
     for name in sorted({name for candidate in candidates for name in candidate}):
         column = np.ma.MaskedArray(np.empty(len(candidates), dtype=object), mask=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from certifit.data.columns import Array
+from certifit.models.folds.hook import Candidate
 from certifit.selection.rules import choose
 
 CAUTION = (
@@ -118,7 +119,7 @@ class ValidationCurve(_Curve):
     """
 
     param_name: str
-    param_range: list[Any]
+    param_range: list[object]
     sentence: str = CAUTION
 
     @property
@@ -137,7 +138,7 @@ class ValidationCurve(_Curve):
         except ValueError:  # values that no rule orders
             return None
 
-    def _candidates(self) -> list[dict[str, Any]]:
+    def _candidates(self) -> Sequence[Candidate]:
         return [{self.param_name: value} for value in self.param_range]
 
     def __repr__(self) -> str:
@@ -172,5 +173,5 @@ def _splits(n_splits: int) -> str:
     return "1 split" if n_splits == 1 else f"{n_splits} splits"
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)

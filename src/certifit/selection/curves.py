@@ -7,36 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier, is_regressor
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.model_selection import LeaveOneOut
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.selection.class_engine import FoldScores
+from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
+from certifit.models.adapter import learner_of
+from certifit.models.folds.hook import Candidates
 from certifit.selection.curve_scores import CrossValidationScores, LearningCurve, ValidationCurve
 from certifit.selection.engine import evaluate
+from certifit.selection.fold_scores import FoldScores
 from certifit.selection.rows import Rows
-from certifit.selection.scoring import own_scoring, sufficient
-from certifit.selection.splits import counted_rows, rounds_of
+from certifit.selection.scoring import Scoring, own_scoring, sufficient
+from certifit.selection.splits import UserSplits, counted_rows, rounds_of
 from certifit.selection.stages import Growth, growing
 
 TRAIN_SIZES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 def cross_validate(
-    estimator: Any,
-    X: Any,
-    y: Any = None,
+    estimator: BaseEstimator,
+    X: UserRows,
+    y: UserTarget = None,
     *,
-    cv: Any = 10,
-    scoring: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-    offset: Any = None,
-    exposure: Any = None,
+    cv: UserSplits = 10,
+    scoring: Scoring = None,
+    sample_weight: UserWeights = None,
+    groups: UserLabels = None,
+    offset: UserWeights = None,
+    exposure: UserWeights = None,
     n_jobs: int | None = None,
 ) -> CrossValidationScores:
     """Scores of an estimator on rows that its fits have not seen, split by split.
@@ -71,18 +74,18 @@ def cross_validate(
 
 
 def validation_curve(
-    estimator: Any,
-    X: Any,
-    y: Any = None,
+    estimator: BaseEstimator,
+    X: UserRows,
+    y: UserTarget = None,
     *,
     param_name: str,
-    param_range: Iterable[Any],
-    cv: Any = 10,
-    scoring: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-    offset: Any = None,
-    exposure: Any = None,
+    param_range: Iterable[object],
+    cv: UserSplits = 10,
+    scoring: Scoring = None,
+    sample_weight: UserWeights = None,
+    groups: UserLabels = None,
+    offset: UserWeights = None,
+    exposure: UserWeights = None,
     n_jobs: int | None = None,
 ) -> ValidationCurve:
     """Scores against the values of one parameter: training scores show the fit, validation scores what it is worth.
@@ -111,17 +114,17 @@ def validation_curve(
 
 
 def learning_curve(
-    estimator: Any,
-    X: Any,
-    y: Any = None,
+    estimator: BaseEstimator,
+    X: UserRows,
+    y: UserTarget = None,
     *,
-    train_sizes: Any = TRAIN_SIZES,
-    cv: Any = 10,
-    scoring: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-    offset: Any = None,
-    exposure: Any = None,
+    train_sizes: ArrayLike = TRAIN_SIZES,
+    cv: UserSplits = 10,
+    scoring: Scoring = None,
+    sample_weight: UserWeights = None,
+    groups: UserLabels = None,
+    offset: UserWeights = None,
+    exposure: UserWeights = None,
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> LearningCurve:
@@ -164,7 +167,7 @@ def learning_curve(
     return LearningCurve(train, validation, scores.route, score_name(estimator, scoring), counts)
 
 
-def score_name(estimator: Any, scoring: Any) -> str:
+def score_name(estimator: BaseEstimator, scoring: Scoring) -> str:
     """What a score is called in a table or beside an axis."""
     scoring = own_scoring(estimator, scoring)
     if scoring is not None:
@@ -173,7 +176,15 @@ def score_name(estimator: Any, scoring: Any) -> str:
 
 
 def _prepared(
-    estimator: Any, X: Any, y: Any, cv: Any, scoring: Any, sample_weight: Any, groups: Any, offset: Any, exposure: Any
+    estimator: BaseEstimator,
+    X: UserRows,
+    y: UserTarget,
+    cv: UserSplits,
+    scoring: Scoring,
+    sample_weight: UserWeights,
+    groups: UserLabels,
+    offset: UserWeights,
+    exposure: UserWeights,
 ) -> tuple[Rows, list[Splits]]:
     """Checked rows and their splits."""
     if not hasattr(estimator, "fit"):
@@ -188,7 +199,7 @@ def _prepared(
     return rows, rounds_of(cv, rows.source, rows.labels, rows.groups)
 
 
-def _refuse_lone_rows(estimator: Any, rows: Rows, scoring: Any, scores: FoldScores) -> None:
+def _refuse_lone_rows(estimator: BaseEstimator, rows: Rows, scoring: Scoring, scores: FoldScores) -> None:
     """R2 divides by the spread of the validation rows, which one row has not."""
     scoring = own_scoring(estimator, scoring)
     is_r2 = scoring == "r2" or (scoring is None and is_regressor(estimator))
@@ -201,7 +212,7 @@ def _refuse_lone_rows(estimator: Any, rows: Rows, scoring: Any, scores: FoldScor
         )
 
 
-def _checked_range(estimator: Any, param_name: Any, param_range: Any) -> list[Any]:
+def _checked_range(estimator: BaseEstimator, param_name: str, param_range: Iterable[object]) -> list[object]:
     if not hasattr(estimator, "get_params"):
         raise TypeError(f"estimator must have get_params, as scikit-learn's have. Got {estimator!r}.")
     legal = estimator.get_params()
@@ -217,7 +228,7 @@ def _checked_range(estimator: Any, param_name: Any, param_range: Any) -> list[An
     return values
 
 
-def _checked_sizes(train_sizes: Any) -> Array:
+def _checked_sizes(train_sizes: ArrayLike) -> Array:
     """Increasing shares (float) or numbers of rows (int)."""
     sizes = np.asarray(train_sizes)
     if sizes.ndim != 1 or not len(sizes) or sizes.dtype.kind not in "fiu":
@@ -248,12 +259,12 @@ def _growths(splits: Splits, given: Array, rows: Rows, n_rows: int, n_columns: i
     return growing(splits, [min(1.0, float(share)) for share in shares], n_rows, n_columns, seed)
 
 
-def _summed_columns(estimator: Any, rows: Rows, scoring: Any) -> int:
+def _summed_columns(estimator: BaseEstimator, rows: Rows, scoring: Scoring) -> int:
     """Columns whose products are summed: those of the encoded rows in their basis; 0 for refits."""
-    if sufficient(scoring) is None or not hasattr(estimator, "fold_equations"):
+    if sufficient(scoring) is None or not learner_of(estimator).is_ours:
         return 0
-    systems = clone(estimator).fold_equations(rows.source, [])
-    return 0 if systems is None else int(systems.source.n_features)
+    states = estimator.folds(rows.source, [], Candidates([{}], rows.classes), rows.shared)
+    return 0 if states is None else states.n_summed
 
 
 def _joined(growths: Sequence[Sequence[Growth]], parts: Sequence[Array]) -> Array:

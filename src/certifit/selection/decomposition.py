@@ -8,19 +8,20 @@ of what it drew; cells it did not draw tell its error. Over the draws,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator
 
 from certifit.data.cells import ByRow, Splits
 from certifit.data.columns import Array
+from certifit.models.folds.hook import Candidate, Candidates
+from certifit.models.folds.numbers import NumberFolds
 from certifit.runtime import one_blas_thread
 from certifit.selection.rows import Rows
-from certifit.solvers.fold_path import fold_path, fold_states
 from certifit.statistics.gram import Gram
+from certifit.tasks.normal_equations import Weights
 
 
 @dataclass(frozen=True)
@@ -39,37 +40,42 @@ class Decomposition:
 
 @one_blas_thread
 def decompose(
-    estimator: Any,
+    estimator: BaseEstimator,
     rows: Rows,
-    candidates: Sequence[Mapping[str, Any]],
+    candidates: Sequence[Candidate],
     *,
     n_cells: int = 32,
     n_draws: int = 40,
     random_state: int = 0,
 ) -> Decomposition | None:
     """The decomposition of every candidate; None where sums do not determine the fits, or rows are too few."""
-    if not hasattr(estimator, "fold_equations"):
-        return None
     generator = np.random.default_rng(random_state)
     times = generator.multinomial(n_cells, np.full(n_cells, 1.0 / n_cells), size=n_draws).astype(np.float64)
     splits = Splits(ByRow(n_cells, random_state), times, (times == 0).astype(np.float64))
-    error, variance = np.zeros(len(candidates)), np.zeros(len(candidates))
-    for model, own in clone(estimator).by_system(candidates):
-        folds = model.fold_equations(rows.source, [splits])
+    states = estimator.folds(rows.source, [splits], Candidates(candidates), rows.shared)
+    if not isinstance(states, NumberFolds):
+        return None
+    variance = np.zeros(len(candidates))
+    for part in states.parts:
+        folds = part.equations
         if folds is None or folds.least_rows() < len(folds.names) + 2:
             return None
-        alphas = [model.strength_of(candidates[i]) for i in own]
-        path = fold_path(folds, alphas)
-        error[own] = path.validation.sum(axis=1) / path.validation_weight.sum()
-        mean, covariance = _moments(folds.total())
-        for place, alpha in zip(own, alphas, strict=True):
-            states = fold_states(folds, alpha)
-            coef = np.array([state.coef for state in states])
-            level = np.array([state.intercept for state in states]) + coef @ mean
-            coef -= coef.mean(axis=0)
-            spread = np.einsum("bj,jk,bk->b", coef, covariance, coef) + (level - level.mean()) ** 2
-            variance[place] = spread.sum() / (len(states) - 1)
-    return Decomposition(error, variance, n_draws)
+        moments = _moments(folds.total())
+        for place in part.places:
+            variance[place] = _variance(states.weights(place) or [], *moments)
+    path = states.squares()
+    if path is None:
+        return None
+    return Decomposition(path.validation.sum(axis=1) / path.validation_weight.sum(), variance, n_draws)
+
+
+def _variance(states: Sequence[Weights], mean: Array, covariance: Array) -> float:
+    """Of the predictions of several fits, in the mean over rows of these moments."""
+    coef = np.array([state.coef for state in states])
+    level = np.array([state.intercept for state in states]) + coef @ mean
+    coef -= coef.mean(axis=0)
+    spread = np.einsum("bj,jk,bk->b", coef, covariance, coef) + (level - level.mean()) ** 2
+    return float(spread.sum() / (len(states) - 1))
 
 
 def _moments(gram: Gram) -> tuple[Array, Array]:

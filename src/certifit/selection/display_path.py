@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from certifit.evaluation.displays import new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _NAMED = 25  # steps whose features fit below the axis
 _LONGEST = 18  # letters of a name
@@ -48,7 +52,7 @@ class SelectionPathDisplay:
         self.score_name = score_name
 
     @classmethod
-    def from_estimator(cls, estimator: Any, ax: Any = None) -> SelectionPathDisplay:
+    def from_estimator(cls, estimator: BaseEstimator, ax: Axes | None = None) -> SelectionPathDisplay:
         """Draw the path of a fitted ForwardSelection or BackwardSelection."""
         if not hasattr(estimator, "steps_frame"):
             raise TypeError(f"A fitted ForwardSelection or BackwardSelection is needed. Got {estimator!r}.")
@@ -66,28 +70,28 @@ class SelectionPathDisplay:
             score_name=estimator.scoring if isinstance(estimator.scoring, str) else "score",
         ).plot(ax)
 
-    def plot(self, ax: Any = None) -> SelectionPathDisplay:
+    def plot(self, ax: Axes | None = None) -> SelectionPathDisplay:
         """Draw on `ax`, or on a new figure."""
         ax = new_axes(ax, "SelectionPathDisplay")
         n, mean, error = self.n_features, self.mean_score, self.standard_error
-        (self.line_,) = ax.plot(n, mean, "o-", color="C0", markersize=4, label="validation rows, mean over folds")
+        self.line_ = ax.plot(n, mean, "o-", color="C0", markersize=4, label="validation rows, mean over folds")[0]
         self.band_ = ax.fill_between(
             n, mean - error, mean + error, color="C0", alpha=0.2, lw=0, label="one standard error"
         )
-        (self.train_line_,) = ax.plot(n, self.train_score, "--", color="C1", lw=1, label="training rows")
+        self.train_line_ = ax.plot(n, self.train_score, "--", color="C1", lw=1, label="training rows")[0]
         at = int(np.flatnonzero(n == self.chosen)[0])
         best = int(mean.argmax())
         ax.axhline(mean[best] - error[best], color="0.5", ls=":", lw=1, label="one standard error below the best")
-        (self.chosen_,) = ax.plot(
+        self.chosen_ = ax.plot(
             n[at], mean[at], "o", color="C3", markersize=9, zorder=3, label=f"chosen: {self.chosen}"
-        )
+        )[0]
         self._name_steps(ax)
         ax.set(ylabel=f"{self.score_name} (higher is better)")
         ax.legend(fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _name_steps(self, ax: Any) -> None:
+    def _name_steps(self, ax: Axes) -> None:
         """Numbers below the axis, with the features where they are few."""
         from matplotlib.ticker import MaxNLocator
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from certifit.data.columns import Array
+from certifit.data.user_types import UserRows, UserTarget
 from certifit.evaluation.displays import new_axes
 from certifit.evaluation.displays.bias_variance import axis_places, is_geometric
 from certifit.selection.curve_scores import LearningCurve, ValidationCurve
 from certifit.selection.curves import learning_curve, validation_curve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _WORST_R2 = -1.0  # what lies below is as good as no fit, and would flatten the rest of the picture
 _MANY_SIZES = 1e3
@@ -33,12 +38,12 @@ class LearningCurveDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any = None, *, ax: Any = None, **options: Any
+        cls, estimator: BaseEstimator, X: UserRows, y: UserTarget = None, *, ax: Axes | None = None, **options: Any
     ) -> LearningCurveDisplay:
         """Score and draw. options are those of `learning_curve`."""
         return cls(learning_curve(estimator, X, y, **options)).plot(ax)
 
-    def plot(self, ax: Any = None) -> LearningCurveDisplay:
+    def plot(self, ax: Axes | None = None) -> LearningCurveDisplay:
         """Draw on `ax`, or on a new figure."""
         ax = new_axes(ax, "LearningCurveDisplay")
         self.lines_, self.bands_ = _draw(ax, self.curve.sizes, self.curve)
@@ -70,12 +75,12 @@ class ValidationCurveDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any = None, *, ax: Any = None, **options: Any
+        cls, estimator: BaseEstimator, X: UserRows, y: UserTarget = None, *, ax: Axes | None = None, **options: Any
     ) -> ValidationCurveDisplay:
         """Score and draw. options are those of `validation_curve`."""
         return cls(validation_curve(estimator, X, y, **options)).plot(ax)
 
-    def plot(self, ax: Any = None) -> ValidationCurveDisplay:
+    def plot(self, ax: Axes | None = None) -> ValidationCurveDisplay:
         """Draw on `ax`, or on a new figure."""
         ax = new_axes(ax, "ValidationCurveDisplay")
         places = axis_places(ax, self.curve.param_range)
@@ -86,7 +91,7 @@ class ValidationCurveDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _mark(self, ax: Any, places: Array) -> None:
+    def _mark(self, ax: Axes, places: Array) -> None:
         """A line at the best value, a dashed one at the simplest within one standard error."""
         best, simplest = self.curve.best_index, self.curve.one_standard_error_index
         named = [("best", best, "-", "best"), ("one_standard_error", simplest, "--", "within one standard error")]
@@ -96,7 +101,7 @@ class ValidationCurveDisplay:
                 self.lines_[name] = ax.axvline(places[at], linestyle=style, color="0.4", lw=1, zorder=0, label=label)
 
 
-def _draw(ax: Any, places: Array, curve: LearningCurve | ValidationCurve) -> tuple[dict[str, Any], dict[str, Any]]:
+def _draw(ax: Axes, places: Array, curve: LearningCurve | ValidationCurve) -> tuple[dict[str, Any], dict[str, Any]]:
     """Both curves with their bands. A negated error is drawn as the error that it is."""
     is_error = curve.score_name.startswith("neg_")
     sign = -1.0 if is_error else 1.0
@@ -119,7 +124,7 @@ def _draw(ax: Any, places: Array, curve: LearningCurve | ValidationCurve) -> tup
     return lines, bands
 
 
-def _fit_axis(ax: Any, curve: LearningCurve | ValidationCurve) -> None:
+def _fit_axis(ax: Axes, curve: LearningCurve | ValidationCurve) -> None:
     """An axis that a few very bad scores do not flatten: R2 from -1 on, errors of many sizes on a logarithmic one."""
     scores = np.concatenate([curve.train_mean, curve.validation_mean])
     errors = -curve.validation_mean
@@ -133,5 +138,5 @@ def _fit_axis(ax: Any, curve: LearningCurve | ValidationCurve) -> None:
         ax.set_ylim(bottom=errors.min() / _MANY_SIZES)  # a fit through its training rows has an error of rounding
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)

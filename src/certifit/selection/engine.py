@@ -1,44 +1,49 @@
-"""Scores of every candidate on every split: from sums where a model offers its path, by refits where it does not."""
+"""Scores of every candidate on every split: from what a model offers for all of them together, else by refits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import check_scoring
 
-from certifit.data.cells import Splits
+from certifit.data.cells import Cells, Splits
 from certifit.data.columns import Array
 from certifit.data.gate import refuse_nonfinite
-from certifit.data.source import Block
-from certifit.models.class_refits import trained_classes
-from certifit.selection.class_engine import (
-    Candidate,
+from certifit.data.source import Block, Source
+from certifit.models.adapter import learner_of
+from certifit.models.folds.closed_forms import trained_classes
+from certifit.models.folds.hook import Candidate, Candidates
+from certifit.models.folds.rows import RowFolds
+from certifit.models.learner import Answer
+from certifit.runtime import one_blas_thread
+from certifit.selection.class_refits import RefittedClasses, Result
+from certifit.selection.fold_scores import (
     FoldScores,
-    RefittedClasses,
-    Result,
-    class_scores,
+    Predicted,
+    held_out_scores,
+    path_scores,
     refuse_faulty,
+    state_scores,
 )
-from certifit.selection.mean_engine import Predicted, mean_scores
-from certifit.selection.predicted_scores import PredictedScores, predicted_scores
 from certifit.selection.progress import Bar
-from certifit.selection.rows import Rows, picked, reading_new_levels, reads_sources, times_of
-from certifit.selection.scoring import own_scoring, row_scores, sufficient
+from certifit.selection.row_metrics import PredictedScores, predicted_scores, row_metric
+from certifit.selection.rows import Rows, picked, reading_new_levels, times_of
+from certifit.selection.scoring import Scorer, Scoring, own_scoring, row_scores, sufficient
+from certifit.selection.shared import Shared
 from certifit.selection.splits import targets
 from certifit.statistics.held_out import HeldOut
 
 
 def evaluate(
-    estimator: Any,
+    estimator: BaseEstimator,
     rows: Rows,
     rounds: Sequence[Splits],
     candidates: Sequence[Candidate],
-    scoring: Any = None,
+    scoring: Scoring = None,
     *,
     n_jobs: int | None = None,
     label: str = "cross-validation",
@@ -59,25 +64,37 @@ def evaluate(
 
 
 def offered_scores(
-    estimator: Any,
+    estimator: BaseEstimator,
     rows: Rows,
     rounds: Sequence[Splits],
     candidates: Sequence[Candidate],
-    scoring: Any,
+    scoring: Scoring,
     with_training: bool = False,
     with_rows: bool = False,
 ) -> FoldScores | None:
     """Scores that a model offers for all candidates and splits together; None where each needs a refit."""
-    if hasattr(estimator, "class_fold_models"):
-        return class_scores(estimator, rows, rounds, candidates, scoring, with_training, with_rows)
-    if hasattr(estimator, "mean_fold_models"):
-        scoring = own_scoring(estimator, scoring)
-        return mean_scores(estimator, rows, rounds, candidates, scoring, with_training, with_rows)
-    score = sufficient(scoring)
-    if score is None or not hasattr(estimator, "fold_path"):
+    learner = learner_of(estimator)
+    if not learner.is_ours:
         return None
-    asked = {"with_rows": True} if with_rows else {}
-    path = estimator.fold_path(rows.source, rounds, candidates, **asked)
+    if learner.answers(estimator.get_params(deep=False)) is Answer.NUMBER:
+        return _from_squares(estimator, rows, rounds, candidates, scoring, with_rows)
+    return _from_rows(estimator, rows, rounds, candidates, scoring, with_training, with_rows)
+
+
+def _from_squares(
+    estimator: BaseEstimator,
+    rows: Rows,
+    rounds: Sequence[Splits],
+    candidates: Sequence[Candidate],
+    scoring: Scoring,
+    with_rows: bool,
+) -> FoldScores | None:
+    """Scores of squared errors, which sums over rows tell."""
+    score = sufficient(scoring)
+    if score is None:
+        return None
+    states = estimator.folds(rows.source, rounds, Candidates(candidates), rows.shared)
+    path = None if states is None else states.squares(with_rows)
     if path is None:
         return None
     refuse_units(path.in_units, scoring)
@@ -85,23 +102,42 @@ def offered_scores(
     return replace(scores, held_out=[_of_residuals(split, scoring) for split in path.held_out])
 
 
-def _of_residuals(split: HeldOut, scoring: Any) -> HeldOut:
+@one_blas_thread
+def _from_rows(
+    estimator: BaseEstimator,
+    rows: Rows,
+    rounds: Sequence[Splits],
+    candidates: Sequence[Candidate],
+    scoring: Scoring,
+    with_training: bool,
+    with_rows: bool,
+) -> FoldScores | None:
+    """Scores of what states of all candidates and splits predict for the rows."""
+    is_classes = rows.classes is not None
+    scoring = own_scoring(estimator, scoring)
+    is_told = scoring is None or isinstance(scoring, str) if is_classes else scoring is not None
+    if not is_told or (with_training and row_metric(scoring, is_classes) is None):
+        return None
+    model = reading_new_levels(estimator, rows.source)
+    states = model.folds(rows.source, rounds, Candidates(candidates, rows.classes), rows.shared)
+    if not isinstance(states, RowFolds):
+        return None
+    scores = state_scores(states, rows.classes, len(candidates), scoring, with_training)
+    return replace(scores, held_out=held_out_scores(states, is_classes, scoring)) if with_rows else scores
+
+
+def has_sums(estimator: BaseEstimator, source: Source, classes: Array | None = None) -> bool:
+    """Whether splits need no refits, as far as can be told without a pass over the rows."""
+    states = estimator.folds(source, [], Candidates([{}], classes), Shared())
+    return states is not None and states.route == "statistics"
+
+
+def _of_residuals(split: HeldOut, scoring: Scoring) -> HeldOut:
     values = row_scores(scoring, np.square(split.values["residual"]), split.y, split.weight)
     return replace(split, values={"score": values})
 
 
-def path_scores(path: Any, train: Array, validation: Array, score: Any) -> FoldScores:
-    """Scores of squared errors, candidates x splits, whose totals and weights are those of a path."""
-    return FoldScores(
-        score(train, path.train_total, path.train_weight),
-        score(validation, path.validation_total, path.validation_weight),
-        path.validation_weight,
-        "statistics",
-        path,
-    )
-
-
-def refuse_units(in_units: bool, scoring: Any) -> None:
+def refuse_units(in_units: bool, scoring: Scoring) -> None:
     """Raise where squares of y leave float64's range and the score is not a ratio of them."""
     if not in_units and scoring not in (None, "r2"):
         squares = "The squares of y, or their sum by weight, leave the range of float64"
@@ -109,11 +145,11 @@ def refuse_units(in_units: bool, scoring: Any) -> None:
 
 
 def _refitted(
-    estimator: Any,
+    estimator: BaseEstimator,
     rows: Rows,
     rounds: Sequence[Splits],
     candidates: Sequence[Candidate],
-    scoring: Any,
+    scoring: Scoring,
     n_jobs: int | None,
     label: str,
     with_rows: bool = False,
@@ -123,7 +159,7 @@ def _refitted(
 
     estimator = reading_new_levels(estimator, rows.source)
     scorer = check_scoring(estimator, scoring)
-    if reads_sources(estimator) and not rows.source.is_table:
+    if learner_of(estimator).is_ours and not rows.source.is_table:
         refuse_nonfinite(rows.source)  # a refit would name the row by its number within a split
     works = [(_work(estimator, rows, splits, scoring, with_rows), splits) for splits in rounds]
     places = [(work, splits, s) for work, splits in works for s in range(splits.n_splits)]
@@ -167,17 +203,28 @@ def _joined(parts: Sequence[HeldOut | None], n_candidates: int) -> list[HeldOut]
     return found
 
 
-def _work(estimator: Any, rows: Rows, splits: Splits, scoring: Any, with_rows: bool = False) -> Callable[..., Result]:
+def _work(
+    estimator: BaseEstimator, rows: Rows, splits: Splits, scoring: Scoring, with_rows: bool = False
+) -> Callable[..., Result]:
     """What fits and scores a candidate on one of the splits."""
-    is_named = scoring is None or isinstance(scoring, str)
-    if hasattr(estimator, "class_fold_models") and rows.classes is not None and (rows.X is None or is_named):
-        return RefittedClasses(trained_classes(rows.source, len(rows.classes), splits), scoring, with_rows)
+    learner = learner_of(estimator)
+    answer = learner.answers(estimator.get_params(deep=False))
+    has_probabilities = answer is Answer.CLASSES
+    is_read = rows.X is None or (has_probabilities and (scoring is None or isinstance(scoring, str)))
+    if learner.is_ours and answer.is_class and rows.classes is not None and is_read:
+        trained = trained_classes(rows.source, len(rows.classes), splits)
+        return RefittedClasses(trained, scoring, has_probabilities, with_rows)
     row_score = predicted_scores(estimator, scoring) if with_rows else None
     return partial(_in_memory if rows.X is not None else _on_source, row_score=row_score)
 
 
 def _in_memory(
-    model: Any, rows: Rows, splits: Splits, split: int, scorer: Any, row_score: PredictedScores | None = None
+    model: BaseEstimator,
+    rows: Rows,
+    splits: Splits,
+    split: int,
+    scorer: Scorer,
+    row_score: PredictedScores | None = None,
 ) -> Result:
     """The scores of a fit to rows picked from arrays."""
     train, validation = times_of(rows, splits, split)
@@ -195,7 +242,12 @@ def _in_memory(
 
 
 def _on_source(
-    model: Any, rows: Rows, splits: Splits, split: int, scorer: Any, row_score: PredictedScores | None = None
+    model: BaseEstimator,
+    rows: Rows,
+    splits: Splits,
+    split: int,
+    scorer: Scorer,
+    row_score: PredictedScores | None = None,
 ) -> Result:
     """The same for a scan: rows of the other sets have weight 0."""
     model.fit(splits.trained(rows.source, split))
@@ -215,6 +267,6 @@ def _on_source(
     return (float(scores[0]), float(scores[1]), float(weight.sum())), "", held_out
 
 
-def _weights(cells: Any, times: Array, block: Block) -> Array:
+def _weights(cells: Cells, times: Array, block: Block) -> Array:
     own = np.append(times, 0.0)[cells.of(block)]
     return np.asarray(own if block.weight is None else own * block.weight)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from certifit.data.roles import refuse_unknown
+from certifit.data.user_types import UserLabels
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Feature:
     columns: tuple[int, ...]
 
 
-def features_of(names: Sequence[str], groups: Any) -> list[Feature]:
+def features_of(names: Sequence[str], groups: UserLabels) -> list[Feature]:
     """One feature a group, one a column that is in no group, in the order of their first columns."""
     found = []
     owner: dict[int, str] = {}
@@ -62,7 +63,7 @@ def place_of(one: Any, names: Sequence[str]) -> int:
     return list(names).index(one)
 
 
-def _groups(names: Sequence[str], groups: Any) -> list[tuple[str, list[Any]]]:
+def _groups(names: Sequence[str], groups: UserLabels) -> list[tuple[str, list[Any]]]:
     """(name, columns as given); a group without a name is called by its columns."""
     if groups is None:
         return []

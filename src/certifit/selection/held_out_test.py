@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from certifit.data.cells import Cells
 from certifit.data.changed import Picked
 from certifit.data.columns import Array
 from certifit.data.labels import with_codes
@@ -17,7 +18,9 @@ from certifit.data.source import Block, Source
 from certifit.data.view import Target
 from certifit.evaluation import errors
 from certifit.evaluation.intervals import WEIGHTED, Estimate, share
-from certifit.models.class_folds import FoldModel, log_scores
+from certifit.models.adapter import learner_of
+from certifit.models.folds.rows import ClassState
+from certifit.selection.row_metrics import log_scores
 from certifit.selection.splits import HoldOut, targets
 
 N_RESAMPLES = 1000
@@ -49,9 +52,9 @@ def set_aside(source: Source, test_size: float, *, is_classes: bool, random_stat
     return Picked(source, ~flags), Picked(source, flags)
 
 
-def held_out_score(model: Any, source: Source, level: float = 0.95) -> HeldOutScore:
+def held_out_score(model: BaseEstimator, source: Source, level: float = 0.95) -> HeldOutScore:
     """The score of a fitted model on rows that were set aside; a level that the fit did not see is the reference."""
-    encoder = getattr(model, "encoder_", None)
+    encoder = model.encoder_ if learner_of(model).is_ours else None
     if encoder is not None:
         model = copy(model)
         model.encoder_ = copy(encoder)
@@ -59,9 +62,9 @@ def held_out_score(model: Any, source: Source, level: float = 0.95) -> HeldOutSc
     return _of_classes(model, source, level) if hasattr(model, "classes_") else _of_numbers(model, source, level)
 
 
-def _of_classes(model: Any, source: Source, level: float) -> HeldOutScore:
+def _of_classes(model: BaseEstimator, source: Source, level: float) -> HeldOutScore:
     n_classes = len(model.classes_)
-    fitted = FoldModel(model, np.arange(n_classes), n_classes, model)
+    fitted = ClassState(model, np.arange(n_classes), n_classes, model)
     parts = list(source.reading(Target.CODES, model.classes_).map(partial(_posteriors, fitted)))
     codes, log_proba = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     weight = _joined([part[2] for part in parts], len(codes))
@@ -70,11 +73,11 @@ def _of_classes(model: Any, source: Source, level: float) -> HeldOutScore:
     own = np.ones(len(codes)) if weight is None else weight
     value = share(float(own @ is_right), float(own.sum()), level, reason=reason)
     shares = np.bincount(codes[codes >= 0], own[codes >= 0], n_classes) / own.sum()
-    loss = -float(np.average(log_scores(log_proba, codes), weights=own))
+    loss = -float(np.average(log_scores(codes, log_proba), weights=own))
     return HeldOutScore("share of right classes", value, float(shares.max()), len(codes), {"log loss": loss})
 
 
-def _of_numbers(model: Any, source: Source, level: float) -> HeldOutScore:
+def _of_numbers(model: BaseEstimator, source: Source, level: float) -> HeldOutScore:
     y = targets(source)
     weight = _joined([run.weight for run in source.runs()], len(y))
     predicted = np.asarray(model.predict(source))
@@ -86,10 +89,10 @@ def _of_numbers(model: Any, source: Source, level: float) -> HeldOutScore:
     return HeldOutScore("root mean squared error", value, baseline, len(y), {})
 
 
-def _posteriors(fitted: FoldModel, run: Block) -> tuple[Array, Array, Array | None]:
+def _posteriors(fitted: ClassState, run: Block) -> tuple[Array, Array, Array | None]:
     if run.y is None:
         raise ValueError("The rows carry no labels.")
-    return run.y.astype(np.int64), fitted.log_proba(run), run.weight
+    return run.y.astype(np.int64), fitted.predicted(run), run.weight
 
 
 def _joined(parts: Sequence[Array | None], n_rows: int) -> Array | None:
@@ -97,5 +100,5 @@ def _joined(parts: Sequence[Array | None], n_rows: int) -> Array | None:
     return np.concatenate(found) if found and n_rows else None
 
 
-def _is_out(cells: Any, run: Block) -> Array:
+def _is_out(cells: Cells, run: Block) -> Array:
     return np.asarray(cells.of(run) == 1)

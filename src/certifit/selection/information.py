@@ -11,6 +11,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from certifit.data.columns import Array
@@ -18,6 +19,7 @@ from certifit.data.frames import frame_table, is_frame
 from certifit.data.gate import canonical, refuse_nonfinite, refuse_offset, unchanged_on_error
 from certifit.data.kinds import refuse_kinds
 from certifit.data.source import Memory, Source
+from certifit.data.user_types import Predictions
 from certifit.maps.rows import input_names, set_names
 from certifit.runtime import n_threads
 from certifit.selection.information_estimates import Estimates, Kind, Scores, are_levels, declared, target_of
@@ -125,7 +127,7 @@ class MutualInformationFilter(SelectorMixin, BaseEstimator):
             self._store(found)
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any) -> Predictions:
         """The selected columns of an array or frame."""
         check_is_fitted(self)
         if isinstance(X, Source):
@@ -225,7 +227,7 @@ class MutualInformationFilter(SelectorMixin, BaseEstimator):
         if self.target not in _TARGETS:
             raise ValueError(f"target must be one of {', '.join(map(repr, _TARGETS))}. Got {self.target!r}.")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = self.discrete_features is True

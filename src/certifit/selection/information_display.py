@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -11,6 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.maps.rows import input_names
 from certifit.selection.information import MutualInformationFilter
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _COLOURS = {True: "#1f6f8b", False: "#c9ced3"}
 _LABELS = {True: "selected", False: "not selected"}
@@ -41,7 +44,9 @@ class MutualInformationDisplay:
             raise ValueError(f"scores, feature_names and selected must have one entry a feature. Got {sorted(sizes)}.")
 
     @classmethod
-    def from_estimator(cls, estimator: MutualInformationFilter, *, ax: Any = None, max_features: int = 30) -> Self:
+    def from_estimator(
+        cls, estimator: MutualInformationFilter, *, ax: Axes | None = None, max_features: int = 30
+    ) -> Self:
         """The picture of a fitted filter."""
         check_is_fitted(estimator)
         display = cls(
@@ -50,11 +55,13 @@ class MutualInformationDisplay:
         return display.plot(ax, max_features=max_features)
 
     @classmethod
-    def from_data(cls, X: Any, y: Any = None, *, ax: Any = None, max_features: int = 30, **parameters: Any) -> Self:
+    def from_data(
+        cls, X: Any, y: Any = None, *, ax: Axes | None = None, max_features: int = 30, **parameters: Any
+    ) -> Self:
         """Fit a filter with these parameters to X and y (or to a scan) and show it."""
         return cls.from_estimator(MutualInformationFilter(**parameters).fit(X, y), ax=ax, max_features=max_features)
 
-    def plot(self, ax: Any = None, *, max_features: int = 30) -> Self:
+    def plot(self, ax: Axes | None = None, *, max_features: int = 30) -> Self:
         """Draw the best `max_features` features; the title says how many there are beside."""
         if not isinstance(max_features, int) or isinstance(max_features, bool) or max_features < 1:
             raise ValueError(f"max_features must be an integer >= 1. Got {max_features!r}.")
@@ -81,7 +88,7 @@ class MutualInformationDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _legend(self, ax: Any, order: Array) -> None:
+    def _legend(self, ax: Axes, order: Array) -> None:
         from matplotlib.patches import Patch
 
         shown = [kind for kind in (True, False) if (self.selected[order] == kind).any()]

@@ -15,14 +15,18 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.gate import predict_rows
+from certifit.data.gate import fit_source, predict_rows
 from certifit.data.source import Block
 from certifit.data.user_rows import n_samples
+from certifit.data.user_types import UserRows, UserTarget
+from certifit.models.adapter import learner_of
+from certifit.models.folds.hook import EACH_ROW, Candidates
 from certifit.selection.rows import Rows, picked
+from certifit.selection.shared import Shared
 
 KEPT = 100_000  # error sizes kept of a fold
 HALVINGS = 80
@@ -36,12 +40,12 @@ class FoldIntervals:
     the smaller ones before it: intervals come out wider, never narrower.
     """
 
-    models: Sequence[Any]
+    models: Sequence[BaseEstimator]
     sizes: Sequence[Array]
     counts: Sequence[int]
     n_rows: int
 
-    def at(self, X: Any, level: float, **options: Any) -> Array:
+    def at(self, X: UserRows, level: float, **options: Any) -> Array:
         """Lower and upper ends for rows X; options go to the models' predict."""
         _check_level(level)
         centres = np.column_stack([model.predict(X, **options) for model in self.models])
@@ -68,14 +72,15 @@ class FoldIntervals:
         return np.asarray(high)
 
 
-def fold_intervals(model: Any, rows: Rows, rounds: Sequence[Splits]) -> FoldIntervals:
+def fold_intervals(model: BaseEstimator, rows: Rows, rounds: Sequence[Splits]) -> FoldIntervals:
     """A model a split and its errors on held-out rows: from the sums where the model offers that, else by refits."""
     if rows.weight is not None or rows.source.first_block().weight is not None:
         raise ValueError("CV+ intervals need rows of equal weight: they count rows. Leave the weights out.")
     if len(rounds) != 1 or not ((rounds[0].train + rounds[0].validation) == 1).all():
         raise ValueError("CV+ intervals need one round of folds in which every row validates once, e.g. cv=10.")
     splits = rounds[0]
-    models = model.fold_models(rows.source, rounds) if hasattr(model, "fold_models") else None
+    states = model.folds(rows.source, rounds, Candidates([{}]), rows.shared) if learner_of(model).is_ours else None
+    models = None if states is None else states.models(0)
     if models is not None or rows.X is None:
         models = models or [clone(model).fit(splits.trained(rows.source, s)) for s in range(splits.n_splits)]
         parts = list(rows.source.map(partial(_errors_of_run, models=models, splits=splits)))
@@ -87,7 +92,7 @@ def fold_intervals(model: Any, rows: Rows, rounds: Sequence[Splits]) -> FoldInte
     return FoldIntervals(models, [sizes for sizes, _ in kept], [count for _, count in kept], n_rows)
 
 
-def _refitted(model: Any, rows: Rows, splits: Splits) -> tuple[list[Any], list[Array]]:
+def _refitted(model: BaseEstimator, rows: Rows, splits: Splits) -> tuple[list[BaseEstimator], list[Array]]:
     numbered = Block(np.zeros((n_samples(rows.X), 0)), None, None, 0, rows.source.first_block().group)
     cells = splits.cells.of(numbered)
     models, errors = [], []
@@ -98,7 +103,7 @@ def _refitted(model: Any, rows: Rows, splits: Splits) -> tuple[list[Any], list[A
     return models, errors
 
 
-def _errors_of_run(run: Block, models: Sequence[Any], splits: Splits) -> list[Array]:
+def _errors_of_run(run: Block, models: Sequence[BaseEstimator], splits: Splits) -> list[Array]:
     if run.y is None:
         raise ValueError("Intervals need a target.")
     out = []
@@ -117,7 +122,7 @@ def _kept(sizes: Array) -> tuple[Array, int]:
     return sizes[last], step
 
 
-def jackknife_plus(estimator: Any, X: Any, y: Any, X_new: Any, level: float = 0.9) -> Array:
+def jackknife_plus(estimator: BaseEstimator, X: UserRows, y: UserTarget, X_new: UserRows, level: float = 0.9) -> Array:
     """Lower and upper ends for rows X_new from the n fits that leave one row of (X, y) out, none of them refitted.
 
     For LinearRegression and Ridge on arrays. Each row's fit follows from the fit to all rows. Costs
@@ -125,14 +130,21 @@ def jackknife_plus(estimator: Any, X: Any, y: Any, X_new: Any, level: float = 0.
     """
     _check_level(level)
     model = clone(estimator)
-    if not hasattr(model, "left_out_fit"):
+    if not learner_of(model).is_ours:
         raise TypeError(
             f"jackknife_plus needs LinearRegression or Ridge. Got {type(model).__name__}. "
             "For other models use CrossValidated(model, intervals=True)."
         )
-    fit = model.left_out_fit(X, y)
-    new = model.columns_of(predict_rows(model, X_new))
-    return np.asarray(fit.interval(new, level))
+    source = fit_source(model, X, y, None)
+    states = model.folds(source, EACH_ROW, Candidates([{}]), Shared())
+    fits = None if states is None else states.left_out_fits()
+    if fits is None:
+        raise ValueError(
+            "Leaving rows out one by one needs LinearRegression or Ridge, at least as many rows as columns, no missing "
+            "values, no penalised polynomial basis and no standardize=True. Use CrossValidated(model, intervals=True)."
+        )
+    model.fit_maps(source)
+    return np.asarray(fits.interval(model.columns_of(predict_rows(model, X_new)), level))
 
 
 def _check_level(level: float) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.dummy import DummyRegressor
 from sklearn.model_selection import ParameterGrid
 
@@ -18,39 +18,41 @@ from certifit.data.labels import with_codes
 from certifit.data.privacy import printed_labels, rule
 from certifit.data.source import Source
 from certifit.data.target import label_counts
-from certifit.models.score_model import ScoreModel
+from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
+from certifit.models.adapter import learner_of
+from certifit.models.folds.hook import Candidate
 from certifit.selection.baseline import MeanOfTarget, MeanRate, class_shares, without_columns
 from certifit.selection.choice import TOO_MANY, Choosing, Evidence, evidence_of, row_scores_are_few
-from certifit.selection.class_engine import FoldScores, NoFit
 from certifit.selection.class_validation import ClassValidation, validated
 from certifit.selection.cross_validated import CrossValidated, results_table
-from certifit.selection.engine import evaluate, offered_scores, path_scores
+from certifit.selection.engine import evaluate, has_sums, offered_scores
+from certifit.selection.fold_scores import FoldScores, NoFit, path_scores
 from certifit.selection.leaders import BASELINE, CLASS_SCORE, RATE, RMSE, SHARES, Entry, Leaderboard
+from certifit.selection.mean_path import mean_path
 from certifit.selection.nested import Nested
 from certifit.selection.nested import nested as nested_choice
-from certifit.selection.rows import Rows
+from certifit.selection.rows import Rows, refuse_given
 from certifit.selection.rules import RULES, choose
-from certifit.selection.scoring import own_scoring, sufficient
-from certifit.selection.splits import ANYWHERE, Folds, counted_rows, rounds_of
+from certifit.selection.scoring import Scoring, UserGrid, own_scoring, sufficient
+from certifit.selection.splits import ANYWHERE, Folds, UserSplits, counted_rows, rounds_of
 from certifit.solvers.fold_path import FoldPath
 
 FEWEST_ROWS = 4  # two folds of two rows
 FEWEST_CANDIDATES = 5  # fewer do not show where the best lies
-MOST_SHARED = 200  # columns of a Hessian; beyond it splits that share passes cost as much as refits
 
 
 def leaderboard(
-    models: Mapping[str, Any],
-    X: Any,
-    y: Any = None,
+    models: Mapping[str, BaseEstimator],
+    X: UserRows,
+    y: UserTarget = None,
     *,
-    cv: Any = 10,
-    scoring: Any = None,
+    cv: UserSplits = 10,
+    scoring: Scoring = None,
     rule: str = "min",
-    sample_weight: Any = None,
-    groups: Any = None,
-    offset: Any = None,
-    exposure: Any = None,
+    sample_weight: UserWeights = None,
+    groups: UserLabels = None,
+    offset: UserWeights = None,
+    exposure: UserWeights = None,
     prefer: str | None = None,
     because: str = "it is preferred",
     most_refits: int | None = None,
@@ -101,6 +103,7 @@ def leaderboard(
         raise ValueError(f"A leaderboard needs splits: a number of folds, Folds(...) or a splitter. Got cv={cv!r}.")
     beside = {"sample_weight": sample_weight, "groups": groups, "offset": offset, "exposure": exposure}
     first = Rows.of(jobs[0].estimator, X, y, **beside)
+    known = {_form(jobs[0].estimator): first}
     rounds = rounds_of(cv, first.source, first.labels, first.groups)
     entries: list[Entry] = []
     notes: list[str] = []
@@ -109,8 +112,11 @@ def leaderboard(
     with_rows = True
     for job in jobs:
         started = time.perf_counter()
-        is_same = job is jobs[0] or isinstance(X, Source)
-        rows = first if is_same else Rows.of(job.estimator, X, y, **beside)
+        refuse_given(job.estimator, offset=offset, exposure=exposure)
+        form = _form(jobs[0].estimator if isinstance(X, Source) else job.estimator)
+        if form not in known:
+            known[form] = Rows.of(job.estimator, X, y, **beside)
+        rows = known[form]
         candidates = _candidates(job, rows)
         with_rows = with_rows and _are_few(rounds, rows, [*(one.candidates for one in tried), candidates])
         found = _scored(job, rows, rounds, candidates, scoring, most_refits, notes, with_rows)
@@ -118,15 +124,15 @@ def leaderboard(
             continue
         candidates, scores = found
         tried.append(_Tried(job, rows, candidates, scores))
-        if path is None and getattr(job.estimator, "fit_intercept", False):
-            path = scores.detail if isinstance(scores.detail, FoldPath) else None
+        if path is None and job.estimator.get_params(deep=False).get("fit_intercept", False):
+            path = scores.path
         entries.append(_entry(job, rows, rounds, candidates, scores, started))
     if not entries:
         raise (TooManyRefits if most_refits is not None else NoFit)(" ".join(notes))
     entries.append(_shares(first, rounds, scoring) if is_of_classes else _baseline(first, rounds, scoring, path))
     evidence = _evidence(tried, first, scoring, "" if with_rows else TOO_MANY)
     repeated = _nested(tried, evidence.preferring(prefer), rounds, scoring) if nested else None
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "scoring": scoring,
         "rule": rule,
         "weight": evidence.weight,
@@ -193,14 +199,14 @@ class _Job:
     """A model to tune. grid None: its own candidates, where it is tuned or has a parameter to choose."""
 
     name: str
-    estimator: Any
-    grid: Any
+    estimator: BaseEstimator
+    grid: UserGrid
     rule: str
     n_jobs: int | None = None
     is_tuned: bool = False
 
 
-def _jobs(models: Mapping[str, Any], rule: str, prefer: str | None) -> list[_Job]:
+def _jobs(models: Mapping[str, BaseEstimator], rule: str, prefer: str | None) -> list[_Job]:
     if not isinstance(models, Mapping) or not models:
         raise TypeError(f"models must be a dict {{name: model}} with at least one model. Got {models!r}.")
     for taken in (BASELINE, RATE, SHARES):
@@ -222,28 +228,37 @@ def _jobs(models: Mapping[str, Any], rule: str, prefer: str | None) -> list[_Job
     return jobs
 
 
+def _form(estimator: BaseEstimator) -> tuple[object, ...]:
+    """What checked rows depend on: models of one form share them, and the statistics made of them."""
+    if not learner_of(estimator).is_ours:
+        return (id(estimator),)
+    params = estimator.get_params()
+    encoder = sorted((name, value) for name, value in params.items() if name.startswith("encoder__"))
+    return repr(encoder), params.get("encoder") is None, params.get("basis") is None
+
+
 @dataclass(frozen=True)
 class _Tried:
     """A model that was scored, its rows, its candidates and what they scored."""
 
     job: _Job
     rows: Rows
-    candidates: list[dict[str, Any]]
+    candidates: Sequence[Candidate]
     scores: FoldScores
 
 
-def _are_few(rounds: Sequence[Splits], rows: Rows, candidates: Sequence[Sequence[Any]]) -> bool:
+def _are_few(rounds: Sequence[Splits], rows: Rows, candidates: Sequence[Sequence[Candidate]]) -> bool:
     """Whether the row scores of all candidates are few enough to be kept, whatever memory there is."""
     return row_scores_are_few(rounds, counted_rows(rows.source), sum(map(len, candidates)))
 
 
-def _evidence(tried: Sequence[_Tried], rows: Rows, scoring: Any, why_not: str) -> Evidence:
+def _evidence(tried: Sequence[_Tried], rows: Rows, scoring: Scoring, why_not: str) -> Evidence:
     names = [one.job.name for one in tried]
     choosing = Choosing.of(names, [one.candidates for one in tried], [one.job.rule for one in tried])
     return evidence_of(choosing, scoring, [one.scores for one in tried], rows.source, why_not)
 
 
-def _nested(tried: Sequence[_Tried], evidence: Evidence, rounds: Sequence[Splits], scoring: Any) -> Nested:
+def _nested(tried: Sequence[_Tried], evidence: Evidence, rounds: Sequence[Splits], scoring: Scoring) -> Nested:
     """The choice repeated within the training rows of every split."""
 
     def scored(one: _Tried, inner: Sequence[Splits]) -> FoldScores | None:
@@ -263,11 +278,10 @@ def _error_of(jobs: Sequence[_Job]) -> str:
     return RMSE if deviance is None else str(deviance)
 
 
-def _candidates(job: _Job, rows: Rows) -> list[dict[str, Any]]:
+def _candidates(job: _Job, rows: Rows) -> Sequence[Candidate]:
     if job.grid is not None:
         return list(ParameterGrid(job.grid))
-    own = getattr(job.estimator, "candidates", None)
-    candidates: list[dict[str, Any]] = [{}] if own is None else list(own(rows.source))
+    candidates = list(job.estimator.candidates(rows.source)) if learner_of(job.estimator).is_ours else [{}]
     given = job.estimator.get_params(deep=False)
     # What the user has set is not chosen again, unless asked.
     is_open = job.is_tuned or all(given.get(name) is None for candidate in candidates for name in candidate)
@@ -278,21 +292,20 @@ def _scored(
     job: _Job,
     rows: Rows,
     rounds: Sequence[Splits],
-    candidates: list[dict[str, Any]],
-    scoring: Any,
+    candidates: Sequence[Candidate],
+    scoring: Scoring,
     most_refits: int | None,
     notes: list[str],
     with_rows: bool,
-) -> tuple[list[dict[str, Any]], FoldScores] | None:
+) -> tuple[Sequence[Candidate], FoldScores] | None:
     """Candidates and their scores; None where they would need too many refits."""
     if most_refits is not None:
         if _needs_refits(job.estimator, rows, rounds, most_refits):
             notes.append(_note_on_refits(job.name, 0, 1, sum(splits.n_splits for splits in rounds)))
             return None
         try:
-            is_heavy = isinstance(job.estimator, ScoreModel) and rows.source.n_features > MOST_SHARED
             scores = None
-            if not is_heavy:
+            if not learner_of(job.estimator).is_ours or rows.source.n_features <= job.estimator.most_shared_columns:
                 scores = offered_scores(job.estimator, rows, rounds, candidates, scoring, with_rows=with_rows)
         except NoFit as error:
             notes.append(_note_on_no_fit(job.name, error))
@@ -315,13 +328,13 @@ def _scored(
     return candidates, scores
 
 
-def _needs_refits(estimator: Any, rows: Rows, rounds: Sequence[Splits], most: int) -> bool:
+def _needs_refits(estimator: BaseEstimator, rows: Rows, rounds: Sequence[Splits], most: int) -> bool:
     """Whether a classifier needs more passes over training rows than `most`; all its candidates share them."""
-    is_many = hasattr(estimator, "class_fold_models") and sum(splits.n_splits for splits in rounds) > most
-    return is_many and not estimator.has_fold_sums(rows.source)
+    is_many = rows.classes is not None and sum(splits.n_splits for splits in rounds) > most
+    return is_many and learner_of(estimator).is_ours and not has_sums(estimator, rows.source, rows.classes)
 
 
-def _thinned(candidates: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+def _thinned(candidates: Sequence[Candidate], most: int) -> Sequence[Candidate]:
     """At most so many, evenly taken, both ends among them."""
     if len(candidates) <= most:
         return candidates
@@ -346,7 +359,7 @@ def _entry(
     job: _Job,
     rows: Rows,
     rounds: Sequence[Splits],
-    candidates: list[dict[str, Any]],
+    candidates: Sequence[Candidate],
     scores: FoldScores,
     started: float,
 ) -> Entry:
@@ -360,15 +373,16 @@ def _entry(
     return Entry(job.name, model, params, scores.validation[best], train, scores.route, seconds, table, classes)
 
 
-def _classes(model: Any, rows: Rows, rounds: Sequence[Splits], scores: FoldScores, best: int) -> ClassValidation | None:
+def _classes(
+    model: BaseEstimator, rows: Rows, rounds: Sequence[Splits], scores: FoldScores, best: int
+) -> ClassValidation | None:
     """Every row predicted out of fold; None for a model that tells no probabilities."""
     if not hasattr(model, "predict_proba"):
         return None
-    models = None if scores.detail is None else scores.detail.of_candidate(best)
-    return validated(model, rows, rounds, models)
+    return validated(model, rows, rounds, None if scores.states is None else scores.states.of_candidate(best))
 
 
-def _shares(rows: Rows, rounds: Sequence[Splits], scoring: Any) -> Entry:
+def _shares(rows: Rows, rounds: Sequence[Splits], scoring: Scoring) -> Entry:
     """The shares of the classes among the training rows, for every row."""
     started = time.perf_counter()
     scores, classes = class_shares(rows, rounds, scoring)
@@ -376,21 +390,27 @@ def _shares(rows: Rows, rounds: Sequence[Splits], scoring: Any) -> Entry:
     return Entry(SHARES, None, {}, scores.validation[0], None, scores.route, seconds, classes=classes)
 
 
-def _baseline(rows: Rows, rounds: Sequence[Splits], scoring: Any, path: Any) -> Entry:
+def mean_of_target(rows: Rows, rounds: Sequence[Splits], scoring: Scoring, path: FoldPath | None = None) -> FoldScores:
+    """Scores of the training mean. path: of a model with an intercept on the same splits, where there is one."""
+    score = sufficient(scoring)
+    if path is None and score is not None and rows.X is None and not rows.source.view.has_offset:
+        path = mean_path(rows.source, rounds)
+    if path is not None and score is not None:
+        return path_scores(path, path.train_total[None, :], path.validation_null[None, :], score)
+    if rows.source.view.has_offset:
+        lean = replace(rows, source=without_columns(rows.source), X=None)
+        return evaluate(MeanRate(), lean, rounds, [{}], scoring, label=BASELINE)
+    model = MeanOfTarget() if rows.X is None else DummyRegressor()
+    return evaluate(model, rows, rounds, [{}], scoring, label=BASELINE)
+
+
+def _baseline(rows: Rows, rounds: Sequence[Splits], scoring: Scoring, path: FoldPath | None) -> Entry:
     """The mean of y: from the sums of a model with an intercept where there are some, else from the targets.
 
     Where rows have an offset it is the mean of y for each unit of exposure, exp(offset).
     """
     started = time.perf_counter()
-    score = sufficient(scoring)
-    if path is not None and score is not None:
-        scores = path_scores(path, path.train_total[None, :], path.validation_null[None, :], score)
-    elif rows.source.view.has_offset:
-        lean = replace(rows, source=without_columns(rows.source), X=None)
-        scores = evaluate(MeanRate(), lean, rounds, [{}], scoring, label=BASELINE)
-    else:
-        model = MeanOfTarget() if rows.X is None else DummyRegressor()
-        scores = evaluate(model, rows, rounds, [{}], scoring, label=BASELINE)
+    scores = mean_of_target(rows, rounds, scoring, path)
     seconds = time.perf_counter() - started
     return Entry(
         RATE if rows.source.view.has_offset else BASELINE,

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from certifit.data.columns import Array
 from certifit.evaluation.intervals import Estimate
@@ -20,6 +21,10 @@ from certifit.selection.class_metrics import METRICS as CLASS_METRICS
 from certifit.selection.class_validation import ClassValidation
 from certifit.selection.curve_scores import CAUTION
 from certifit.selection.nested import Nested
+from certifit.selection.scoring import Scoring
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 BASELINE = "mean of y"
 SHARES = "class shares"
@@ -57,7 +62,7 @@ class Entry:
     """
 
     name: str
-    model: Any
+    model: BaseEstimator
     params: dict[str, Any]
     fold_scores: Array
     fold_train_scores: Array | None
@@ -102,7 +107,7 @@ class Leaderboard:
     """
 
     entries: list[Entry]
-    scoring: Any
+    scoring: Scoring
     rule: str
     weight: Array
     prefer: str | None = None
@@ -197,7 +202,7 @@ class Leaderboard:
         own, null = (float(self.weight @ losses(one.fold_scores)) for one in (entry, self.baseline))
         return 1.0 - own / null if null > 0 else None
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """The table as a pandas frame, one row an entry."""
         try:
             import pandas as pd
@@ -306,5 +311,5 @@ def _standard_error(values: Array) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)

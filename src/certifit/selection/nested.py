@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,8 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.evaluation.intervals import Estimate
 from certifit.selection.choice import Evidence
-from certifit.selection.scoring import of_mean
+from certifit.selection.fold_scores import FoldScores
+from certifit.selection.scoring import Scoring, of_mean
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,9 @@ def inner_rounds(rounds: Sequence[Splits]) -> list[Splits]:
     return found
 
 
-def nested(evidence: Evidence, rounds: Sequence[Splits], scored: Sequence[Callable[[Sequence[Splits]], Any]]) -> Nested:
+def nested(
+    evidence: Evidence, rounds: Sequence[Splits], scored: Sequence[Callable[[Sequence[Splits]], FoldScores | None]]
+) -> Nested:
     """scored: of every model, FoldScores of its candidates on other splits (None where it has no fit there)."""
     inner = inner_rounds(rounds)
     n_inner = sum(splits.n_splits for splits in inner)
@@ -105,7 +107,7 @@ def _fold_accuracies(evidence: Evidence, picks: Array) -> Array | None:
     return np.array([np.average(split.values["accuracy"][pick], weights=split.weight) for pick, split in pairs])
 
 
-def _together(fold_scores: Array, weight: Array, scoring: Any) -> Estimate:
+def _together(fold_scores: Array, weight: Array, scoring: Scoring) -> Estimate:
     """The score of all rows together; no interval, for the fits share training rows."""
     is_root = of_mean(scoring, -4.0) != -4.0
     means = -(fold_scores**2) if is_root else fold_scores

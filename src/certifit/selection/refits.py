@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from certifit.data.cells import Splits
@@ -18,6 +17,7 @@ from certifit.selection.engine import evaluate
 from certifit.selection.features import Feature
 from certifit.selection.progress import Bar
 from certifit.selection.rows import Part, Rows, reading_new_levels
+from certifit.selection.scoring import Scoring
 from certifit.selection.search import Scores
 from certifit.selection.tables import take_columns, take_rows
 
@@ -67,19 +67,19 @@ class RefitSearch:
         return [self._known[subset] for subset in subsets]
 
 
-def fold_estimator(estimator: Any, source: Source, names: list[str]) -> tuple[Any, set[int]]:
+def fold_estimator(estimator: BaseEstimator, source: Source, names: list[str]) -> tuple[BaseEstimator, set[int]]:
     """The estimator for refits on parts of the rows, and the places of the columns that it can use."""
-    if not source.is_table or not hasattr(estimator, "encoder"):
+    if not source.is_table or "encoder" not in estimator.get_params(deep=False):
         return estimator, set(range(len(names)))
     estimator = reading_new_levels(estimator, source)
     made = {name for name, _ in clone(estimator.encoder).fit_source(source).groups_}
     return estimator, {column for column, name in enumerate(names) if name in made}
 
 
-def with_columns(estimator: Any, names: Any) -> Any:
+def with_columns(estimator: BaseEstimator, names: Iterable[object]) -> BaseEstimator:
     """A copy of the estimator for some of the columns: its encoder forgets what it was told about the others."""
     estimator = clone(estimator)
-    encoder = getattr(estimator, "encoder", None)
+    encoder = estimator.get_params(deep=False).get("encoder")
     if isinstance(encoder, TableEncoder):
         kept = {str(name) for name in names}
         encoder.categories = [name for name in encoder.categories if name in kept]
@@ -101,12 +101,12 @@ def row_numbers(rounds: Sequence[Splits], source: Source, weight: Array | None) 
     return pairs
 
 
-def _counts(weight: Array | None) -> Any:
+def _counts(weight: Array | None) -> Array | int:
     return 1 if weight is None else (weight > 0).astype(np.int64)
 
 
 def score_subset(
-    estimator: Any,
+    estimator: BaseEstimator,
     rows: Rows,
     pairs: list[tuple[Array, Array]],
     scorer: Callable[..., float],
@@ -124,7 +124,12 @@ def score_subset(
 
 
 def score_scan(
-    estimator: Any, rows: Rows, rounds: Sequence[Splits], scoring: Any, n_jobs: int | None, columns: list[int]
+    estimator: BaseEstimator,
+    rows: Rows,
+    rounds: Sequence[Splits],
+    scoring: Scoring,
+    n_jobs: int | None,
+    columns: list[int],
 ) -> Scores:
     """The same for a scan, whose rows stay where they are."""
     rows = replace(rows, source=take_columns(rows.source, columns))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import indexable
 from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
@@ -17,8 +17,12 @@ from certifit.data.gate import checked_weight, class_source, fit_source
 from certifit.data.offsets import checked_offset
 from certifit.data.source import Block, Memory, Source
 from certifit.data.user_rows import n_samples, taken
+from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
 from certifit.maps import TableEncoder
+from certifit.models.adapter import learner_of
 from certifit.selection.offsets import WithOffset
+from certifit.selection.scoring import Scorer
+from certifit.selection.shared import Shared
 from certifit.selection.splits import group_numbers, targets
 
 SMALL = 64 << 20  # bytes of a file that is read once and held
@@ -32,23 +36,24 @@ class Rows:
     X: Any = None
     y: Any = None
     weight: Array | None = None
-    groups: Any = None
+    groups: UserLabels = None
     labels: Array | None = None  # of a classifier: the place of every row's class among the classes
     classes: Array | None = None
     offset: Array | None = None  # log exposure in it
+    shared: Shared = field(default_factory=Shared)
 
     @staticmethod
     def of(
-        estimator: Any,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-        offset: Any = None,
-        exposure: Any = None,
+        estimator: BaseEstimator,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        groups: UserLabels = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
     ) -> Rows:
         """Checked rows. An estimator of another library checks X itself."""
-        is_ours = reads_sources(estimator)
+        is_ours = learner_of(estimator).is_ours
         beside = {"offset": offset, "exposure": exposure}
         refuse_given(estimator, **beside)
         if isinstance(X, Source):
@@ -84,17 +89,17 @@ class Part:
     weight: Array | None
     offset: Array | None
 
-    def fitted(self, model: Any) -> Any:
+    def fitted(self, model: BaseEstimator) -> BaseEstimator:
         """The model fitted to these rows."""
         beside = {"sample_weight": self.weight, "offset": self.offset}
         refuse_given(model, **beside)
         return model.fit(self.X, self.y, **given(**beside))
 
-    def scored(self, model: Any, scorer: Any) -> float:
+    def scored(self, model: BaseEstimator, scorer: Scorer) -> float:
         """The score of a fitted model on these rows."""
         return float(scorer(self.seen_by(model), self.X, self.y, **given(sample_weight=self.weight)))
 
-    def seen_by(self, model: Any) -> Any:
+    def seen_by(self, model: BaseEstimator) -> BaseEstimator:
         """The model as it predicts these rows: with their offsets."""
         return model if self.offset is None else WithOffset(model, self.offset)
 
@@ -104,28 +109,25 @@ def given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def refuse_given(estimator: Any, **options: Any) -> None:
+def refuse_given(estimator: BaseEstimator, **options: Any) -> None:
     """Refuse options that the fit of an estimator does not take."""
     for name in given(**options):
         if not has_fit_parameter(estimator, name):
             raise ValueError(f"{type(estimator).__name__} takes no {name}. Leave it out, or use another model.")
 
 
-def _checked(estimator: Any, X: Any, y: Any, sample_weight: Any, **beside: Any) -> tuple[Source, Array | None]:
+def _checked(
+    estimator: BaseEstimator, X: UserRows, y: UserTarget, sample_weight: UserWeights, **beside: Any
+) -> tuple[Source, Array | None]:
     """The checked rows of one of our models, as its own fit has them, and the classes that y are codes of."""
     if is_classifier(estimator):
         return class_source(clone(estimator), X, y, sample_weight, **beside)
     return fit_source(clone(estimator), X, y, sample_weight, **beside), None
 
 
-def reads_sources(estimator: Any) -> bool:
-    """Whether an estimator is one of ours, that takes checked rows from any engine."""
-    return any(hasattr(estimator, name) for name in ("fold_path", "class_fold_models", "mean_fold_models"))
-
-
-def reading_new_levels(estimator: Any, source: Source) -> Any:
+def reading_new_levels(estimator: BaseEstimator, source: Source) -> BaseEstimator:
     """The estimator for refits: a level that only validation rows have is the reference, as in sums over rows."""
-    if not source.is_table or not hasattr(estimator, "encoder"):
+    if not source.is_table or "encoder" not in estimator.get_params(deep=False):
         return estimator
     encoder = TableEncoder() if estimator.encoder is None else clone(estimator.encoder)
     return clone(estimator).set_params(encoder=encoder.set_params(unseen="reference"))
@@ -149,7 +151,7 @@ def picked(rows: Rows, times: Array) -> Part:
     return Part(taken(rows.X, numbers), y, weight, offset)
 
 
-def _numbered(X: Any, y: Any, labels: Array | None, weight: Array | None, offset: Array | None) -> Source:
+def _numbered(X: UserRows, y: UserTarget, labels: Array | None, weight: Array | None, offset: Array | None) -> Source:
     """Row numbers and targets alone, for rows that only the estimator understands."""
     n_rows = n_samples(X)
     if n_rows == 0:

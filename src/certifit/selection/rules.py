@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from numbers import Real
-from typing import Any
 
 import numpy as np
 
 from certifit.data.columns import Array
+from certifit.models.folds.hook import Candidate
 
 RULES = ("min", "1se")
 
@@ -28,7 +28,7 @@ SIMPLER = {
 }
 
 
-def choose(mean: Array, error: Array, candidates: Sequence[Mapping[str, Any]], rule: str) -> int:
+def choose(mean: Array, error: Array, candidates: Sequence[Candidate], rule: str) -> int:
     """Place of the winner. Ties go to the simpler one where that is known, else to the first."""
     if not np.isfinite(mean).any():
         raise ValueError(
@@ -56,7 +56,7 @@ def choose_each(mean: Array, error: Array, order: Array | None, rule: str) -> Ar
     return np.asarray(np.where(is_simplest, means, -np.inf).argmax(axis=1))
 
 
-def simplicity(candidates: Sequence[Mapping[str, Any]]) -> Array:
+def simplicity(candidates: Sequence[Candidate]) -> Array:
     """A number a candidate, larger for the simpler model; refused where candidates differ in more than one way."""
     names = sorted({name for candidate in candidates for name in candidate})
     varying = [name for name in names if len({repr(candidate.get(name)) for candidate in candidates}) > 1]
@@ -72,7 +72,7 @@ def simplicity(candidates: Sequence[Mapping[str, Any]]) -> Array:
     return np.array([sign * _size(candidate.get(varying[0]), sign) for candidate in candidates])
 
 
-def _size(value: Any, sign: int) -> float:
+def _size(value: object, sign: int) -> float:
     """A number, or the degree of a basis; None is a limit that limits nothing."""
     if value is None and sign < 0:
         return np.inf

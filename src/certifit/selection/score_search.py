@@ -12,23 +12,23 @@ fold, and the best score on validation rows decides among them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.models.class_folds import ROW_SCORES
-from certifit.models.score_folds import FoldWeights, SubsetFolds
+from certifit.models.adapter import learner_of
+from certifit.models.folds.hook import Subsets
+from certifit.models.folds.scores import ScoreSubsets
 from certifit.runtime import one_blas_thread
-from certifit.selection.class_engine import scores_of
 from certifit.selection.features import Feature
-from certifit.selection.mean_engine import is_of_rows, scores_of_means
+from certifit.selection.fold_scores import state_scores
+from certifit.selection.row_metrics import row_metric
 from certifit.selection.rows import Rows, reading_new_levels
-from certifit.selection.scoring import own_scoring
+from certifit.selection.scoring import Scoring, own_scoring
 from certifit.selection.search import Scores
 from certifit.solvers.score_folds import subset_points
 from certifit.statistics.curvature import Curvature
@@ -40,22 +40,25 @@ EQUAL = 1e-12  # relative difference of mean scores that counts as none
 
 
 def score_search(
-    estimator: Any, rows: Rows, rounds: Sequence[Splits], scoring: Any, features: Sequence[Feature], names: list[str]
+    estimator: BaseEstimator,
+    rows: Rows,
+    rounds: Sequence[Splits],
+    scoring: Scoring,
+    features: Sequence[Feature],
+    names: list[str],
 ) -> ScoreSearch | None:
     """The search for an estimator that offers it and a score that rows have; None where subsets are refitted."""
     scoring = own_scoring(estimator, scoring)
-    is_known = (scoring in ROW_SCORES or scoring is None) if is_classifier(estimator) else is_of_rows(scoring)
-    if not hasattr(estimator, "subset_folds") or not is_known:
+    if not learner_of(estimator).is_ours or row_metric(scoring, rows.classes is not None) is None:
         return None
-    found = reading_new_levels(estimator, rows.source).subset_folds(rows.source, rounds, rows.classes)
-    if found is None:
+    model = reading_new_levels(estimator, rows.source)
+    subsets = model.folds(rows.source, rounds, Subsets(rows.classes), rows.shared)
+    if not isinstance(subsets, ScoreSubsets):
         return None
-    model, folds = found
-    places = {name: place for place, name in enumerate(folds[0].folds.task.source.names)}
-    groups = {name: [made] for name, made in zip(names, places, strict=False)}
-    groups = groups if model.encoder_ is None else dict(model.encoder_.groups_)
-    blocks = [[places[one] for c in feature.columns for one in groups.get(names[c], [])] for feature in features]
-    return ScoreSearch(model, folds, rounds, [feature.name for feature in features], blocks, (scoring, rows.classes))
+    places = {name: place for place, name in enumerate(subsets.task.source.names)}
+    groups = subsets.groups or {name: [made] for name, made in zip(names, places, strict=False)}
+    blocks = [[places[made] for c in feature.columns for made in groups.get(names[c], [])] for feature in features]
+    return ScoreSearch(subsets, [feature.name for feature in features], blocks, (scoring, rows.classes))
 
 
 class ScoreSearch:
@@ -63,17 +66,15 @@ class ScoreSearch:
 
     def __init__(
         self,
-        model: Any,
-        rounds: Sequence[SubsetFolds],
-        splits: Sequence[Splits],
+        subsets: ScoreSubsets,
         names: list[str],
         blocks: list[list[int]],
-        scored_by: tuple[Any, Array | None],
+        scored_by: tuple[Scoring, Array | None],
     ) -> None:
         self.names, self.blocks = names, blocks
         self.notes: list[str] = []
-        self._model, self._rounds, self._splits, self._scored_by = model, rounds, splits, scored_by
-        self._size = rounds[0].folds.task.size
+        self._subsets, self._rounds, self._scored_by = subsets, subsets.rounds, scored_by
+        self._size = subsets.task.size
         self._points: dict[tuple[int, ...], list[Array]] = {}  # of every round: splits x (columns + 1)
         self._rough: dict[tuple[int, ...], list[tuple[Array, Array]]] = {}  # points nearly there, Hessians near them
 
@@ -138,7 +139,7 @@ class ScoreSearch:
             for own, point in zip(self._rounds, points, strict=True)
         ]
 
-    def _moved(self, chosen: tuple[int, ...], moves: Sequence[int], rule: Any) -> _Moves:
+    def _moved(self, chosen: tuple[int, ...], moves: Sequence[int], rule: _Step) -> _Moves:
         """Gains of all moves on validation rows, summed over the folds, and where each leads, to second order."""
         gain, terms, starts, near = np.zeros(len(moves)), np.zeros(len(moves)), [], []
         kept = np.flatnonzero(self._kept(chosen))
@@ -163,17 +164,10 @@ class ScoreSearch:
 
     def _scored(self, subsets: Sequence[list[Array]], with_training: bool = False) -> tuple[Array | None, Array]:
         """Scores of subsets, given by the points of every round."""
-        fits = []
-        for r, own in enumerate(self._rounds):
-            states = [[own.folds.task.to_state(point) for point in points[r]] for points in subsets]
-            fits.append([[FoldWeights(state.coef, float(state.intercept)) for state in row] for row in states])
-        models = self._model.subset_models(self._rounds[0].folds.task.source, self._splits, fits)
         scoring, classes = self._scored_by
-        if classes is not None:
-            found = scores_of(models, classes, len(subsets), scoring, with_training)
-        else:
-            found = scores_of_means(models, len(subsets), scoring, with_training)
-        return found.train, found.validation
+        states = self._subsets.states_at(subsets)
+        scores = state_scores(states, classes, len(subsets), scoring, with_training)
+        return scores.train, scores.validation
 
     def _kept(self, subset: Sequence[int]) -> Array:
         kept = np.zeros(self._size, dtype=bool)
@@ -190,6 +184,9 @@ class _Moves:
     terms: Array
     points: list[Array]
     hessians: list[Array]
+
+
+_Step = Callable[[Curvature, Array, Array, Array, Array, Array], Array]
 
 
 def _added(solver: Curvature, matrix: Array, gradient: Array, point: Array, kept: Array, block: Array) -> Array:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from certifit.data.columns import Array
+from certifit.models.adapter import learner_of
 
+Scorer = Callable[..., float]  # of scikit-learn: (estimator, X, y, sample_weight=)
+Scoring: TypeAlias = str | Scorer | None
+"""scoring: a name that scikit-learn knows, or a scorer; None is the estimator's own score."""
+UserGrid: TypeAlias = Mapping[str, Sequence[object]] | Sequence[Mapping[str, Sequence[object]]] | None
+"""param_grid: values by parameter, or a list of such; None lets the model choose."""
 Score = Callable[[Array, Array, Array], Array]  # (squares, total about the rows' own mean, sum of weights)
 
 
@@ -34,17 +41,17 @@ SUFFICIENT: dict[str | None, Score] = {
 }
 
 
-def own_scoring(estimator: Any, scoring: Any) -> Any:
+def own_scoring(estimator: BaseEstimator, scoring: Scoring) -> Scoring:
     """The score, or where none is named the one that the model has for that; None is its method `score`."""
-    return getattr(estimator, "default_scoring", None) if scoring is None else scoring
+    return estimator.default_scoring if scoring is None and learner_of(estimator).is_ours else scoring
 
 
-def sufficient(scoring: Any) -> Score | None:
+def sufficient(scoring: Scoring) -> Score | None:
     """The score as a function of sums, or None where rows are needed."""
     return SUFFICIENT.get(scoring) if scoring is None or isinstance(scoring, str) else None
 
 
-def row_scores(scoring: Any, squares: Array, y: Array, weight: Array) -> Array:
+def row_scores(scoring: Scoring, squares: Array, y: Array, weight: Array) -> Array:
     """A number per row whose mean over the rows of a split leads to its score (`of_mean`), from squared errors.
 
     R2 of a row is 1 - e^2 / (mean square of y about its mean over the rows of the split).
@@ -56,6 +63,6 @@ def row_scores(scoring: Any, squares: Array, y: Array, weight: Array) -> Array:
     return _r2(squares, np.broadcast_to(total, squares.shape), weight)
 
 
-def of_mean(scoring: Any, mean: Any) -> Any:
+def of_mean(scoring: Scoring, mean: Any) -> Any:
     """The score of rows whose row scores have this mean: the mean itself, and its root for root mean squares."""
     return -np.sqrt(-np.asarray(mean)) if scoring == "neg_root_mean_squared_error" else mean

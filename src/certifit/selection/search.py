@@ -7,12 +7,13 @@ Equal scores: lowest place.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.selection.scoring import Score
+from certifit.selection.statistics import FoldSystems
 from certifit.selection.steps import Step
 from certifit.selection.sweeps import SHARP, BackwardSweep, ForwardSweep, Losses, Systems, dependent_columns, parts_of
 
@@ -82,7 +83,7 @@ def _steps(search: Search, path: Sequence[tuple[int | None, list[int]]]) -> list
 class StatisticsSearch:
     """Scores from the sums of the folds. blocks: the columns of the systems that each feature stands for."""
 
-    def __init__(self, systems: Any, names: list[str], blocks: list[list[int]], score: Score) -> None:
+    def __init__(self, systems: FoldSystems, names: list[str], blocks: list[list[int]], score: Score) -> None:
         self.systems = systems
         self.names = names
         self.blocks = blocks

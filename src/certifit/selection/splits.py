@@ -9,15 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from certifit.data.arrow import key_of
 from certifit.data.cells import NO_CELL, ByGroup, ByRow, Cells, GroupSizes, Listed, Splits, group_cells, mixed, patterns
 from certifit.data.columns import Array
 from certifit.data.copies import copies
 from certifit.data.source import Block, Memory, Source
+from certifit.data.user_types import UserLabels, UserTarget
+
+
+@runtime_checkable
+class Splitter(Protocol):
+    """A splitter of scikit-learn, or of ours."""
+
+    def split(self, X: Any, y: UserTarget = None, groups: UserLabels = None) -> Iterable[tuple[Any, Any]]:
+        """Numbers of the training and of the validation rows of every split."""
+
+
+UserSplits: TypeAlias = int | str | Splitter | Iterable[tuple[ArrayLike, ArrayLike]]
+"""cv: a number of folds, a splitter, "loo" where it is taken, or pairs of (training rows, validation rows)."""
 
 ANYWHERE, TOGETHER = "anywhere", "together"  # where copies of a row may go
 MOST_CELLS = 64  # more would cost more sums than passes over the rows
@@ -64,11 +78,11 @@ class Folds:
             raise ValueError(f"copies must be {ANYWHERE!r} or {TOGETHER!r}. Got {copies!r}.")
         self.copies = copies
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(self, X: Any = None, y: UserTarget = None, groups: UserLabels = None) -> int:
         """Number of splits, all rounds."""
         return self.n_splits * self.repeats
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
+    def split(self, X: Any, y: UserTarget = None, groups: UserLabels = None) -> Iterator[tuple[Array, Array]]:
         """Numbers of the training and the validation rows, split by split."""
         n_rows = len(X) if not hasattr(X, "shape") else int(X.shape[0])
         rows = _plain_rows(n_rows, None if y is None else np.asarray(y), groups)
@@ -129,7 +143,7 @@ class Bootstrap:
         self.n_splits = _whole("n_splits", n_splits, 1)
         self.random_state = _whole("random_state", random_state, 0)
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(self, X: Any = None, y: UserTarget = None, groups: UserLabels = None) -> int:
         """Number of draws."""
         return self.n_splits
 
@@ -138,7 +152,7 @@ class Bootstrap:
         """(1 - 1/n)^n: the share of rows that a draw of n rows leaves out, on average."""
         return float((1.0 - 1.0 / n_rows) ** n_rows)
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
+    def split(self, X: Any, y: UserTarget = None, groups: UserLabels = None) -> Iterator[tuple[Array, Array]]:
         """Numbers of the rows drawn (repeated) and of those never drawn, draw by draw."""
         n_rows = len(X) if not hasattr(X, "shape") else int(X.shape[0])
         for draw in range(self.n_splits):
@@ -191,11 +205,11 @@ class HoldOut:
         self.stratify = bool(stratify)
         self.random_state = _whole("random_state", random_state, 0)
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(self, X: Any = None, y: UserTarget = None, groups: UserLabels = None) -> int:
         """One."""
         return 1
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
+    def split(self, X: Any, y: UserTarget = None, groups: UserLabels = None) -> Iterator[tuple[Array, Array]]:
         """Numbers of the training rows and of those held out."""
         n_rows = len(X) if not hasattr(X, "shape") else int(X.shape[0])
         rows = _plain_rows(n_rows, None, groups)
@@ -252,7 +266,7 @@ class HoldOut:
         return f"HoldOut({self.test_size:g}, stratify={self.stratify}, random_state={self.random_state})"
 
 
-def rounds_of(cv: Any, source: Source, labels: Array | None = None, groups: Any = None) -> list[Splits]:
+def rounds_of(cv: UserSplits, source: Source, labels: Array | None = None, groups: UserLabels = None) -> list[Splits]:
     """Splits of a source by anything that says how: a number of folds, ours, scikit-learn's, a list of pairs."""
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         is_stratified = labels is not None and source.first_block().group is None  # groups stay together
@@ -260,7 +274,7 @@ def rounds_of(cv: Any, source: Source, labels: Array | None = None, groups: Any 
     if isinstance(cv, Folds | Bootstrap | HoldOut):
         return cv.rounds(source, labels)
     n_rows = counted_rows(source)
-    if hasattr(cv, "split") and not isinstance(cv, str):
+    if isinstance(cv, Splitter) and not isinstance(cv, str):
         y = labels if labels is not None else targets(source) if source.first_block().y is not None else None
         keys = group_keys(source) if groups is None else groups
         pairs = list(cv.split(np.zeros((n_rows, 1)), y, keys))
@@ -322,7 +336,7 @@ def _group(block: Block) -> Any:
     return block.group
 
 
-def group_numbers(groups: Any, n_rows: int) -> Array:
+def group_numbers(groups: UserLabels, n_rows: int) -> Array:
     """A key a row from any labels of groups, as files have them."""
     labels = np.asarray(groups)
     if labels.shape != (n_rows,):
@@ -332,7 +346,7 @@ def group_numbers(groups: Any, n_rows: int) -> Array:
     return np.asarray(keys[places])
 
 
-def _plain_rows(n_rows: int, y: Array | None, groups: Any) -> Memory:
+def _plain_rows(n_rows: int, y: Array | None, groups: UserLabels) -> Memory:
     """A source of nothing but row numbers, targets and groups."""
     rows = Memory(np.zeros((n_rows, 1)), y)
     if groups is not None:
@@ -340,7 +354,7 @@ def _plain_rows(n_rows: int, y: Array | None, groups: Any) -> Memory:
     return rows
 
 
-def _copied_rows(X: Any, y: Any, groups: Any) -> Memory:
+def _copied_rows(X: Any, y: UserTarget, groups: UserLabels) -> Memory:
     """Rows whose copies can be told."""
     values = X if hasattr(X, "shape") and not hasattr(X, "columns") else np.asarray(X)
     if values.dtype.kind == "O":
@@ -395,7 +409,7 @@ def _drawn(times: Array) -> Splits:
     return Splits(cells, counts[None, :], (counts == 0).astype(np.float64)[None, :])
 
 
-def _numbers(rows: Any, n_rows: int) -> Array:
+def _numbers(rows: ArrayLike, n_rows: int) -> Array:
     """Row numbers from numbers or a mask."""
     rows = np.asarray(rows)
     if rows.dtype == bool:
@@ -411,7 +425,7 @@ def _seed(seed: int, number: int) -> Any:
     return mixed(np.array([number], dtype=np.uint64), seed)[0] % np.uint64(1 << 31)
 
 
-def _whole(name: str, value: Any, least: int) -> int:
+def _whole(name: str, value: object, least: int) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name} must be a whole number >= {least}. Got {value!r}.")
     return int(value)

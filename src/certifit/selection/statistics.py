@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator
 
 from certifit.data.columns import Array
+from certifit.models.adapter import learner_of
+from certifit.models.folds.hook import Subsets
+from certifit.models.folds.numbers import NumberFolds
 from certifit.runtime import one_blas_thread
 from certifit.selection.rows import Rows
-from certifit.selection.splits import rounds_of
+from certifit.selection.splits import UserSplits, rounds_of
 from certifit.solvers.fold_path import fold_path, safe_unit, spread
 from certifit.statistics.gram import Gram
 from certifit.tasks.fold_equations import FoldEquations
@@ -71,24 +73,27 @@ class FoldSystems:
 
 
 def fold_systems(
-    estimator: Any, rows: Rows, cv: Any, groups: Mapping[str, Sequence[int]] | None = None
+    estimator: BaseEstimator, rows: Rows, cv: UserSplits, groups: Mapping[str, Sequence[int]] | None = None
 ) -> FoldSystems | None:
     """The systems of an estimator on rows, or None where sums do not determine its fits.
 
     groups: features of several columns by name; other columns are features of their own. A table's columns go by
     what they were made of.
     """
-    if not hasattr(estimator, "fold_equations"):
+    if not learner_of(estimator).is_ours:
         return None
-    model = clone(estimator)
-    folds = model.fold_equations(rows.source, rounds_of(cv, rows.source, rows.labels, rows.groups))
-    if folds is None:
+    rounds = rounds_of(cv, rows.source, rows.labels, rows.groups)
+    states = estimator.folds(rows.source, rounds, Subsets(rows.classes), rows.shared)
+    if not isinstance(states, NumberFolds):
         return None
-    return FoldSystems(folds, model._penalty_strength(), _features(model, folds.names, groups))
+    (part,) = states.parts
+    if part.equations is None:
+        return None
+    return FoldSystems(part.equations, part.alphas[0], _features(part.model, part.equations.names, groups))
 
 
 def _features(
-    model: Any, names: Sequence[str], groups: Mapping[str, Sequence[int]] | None
+    model: BaseEstimator, names: Sequence[str], groups: Mapping[str, Sequence[int]] | None
 ) -> list[tuple[str, list[int]]]:
     if groups is None and model.encoder_ is not None and model.basis_ is None:
         place = {name: j for j, name in enumerate(names)}

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from certifit.data.columns import Array
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _TIE = 1e-9  # scores closer than this share count as equal: the smaller subset is better
 
@@ -81,11 +84,11 @@ class Wish:
 _LEGAL = "n_features_to_select must be an integer >= 1, a pair (fewest, most), 'best' or 'parsimonious'."
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def frame_of(steps: Sequence[Step], change: str) -> Any:
+def frame_of(steps: Sequence[Step], change: str) -> DataFrame:
     """The table as a pandas frame; `change` names the column of the feature added or dropped."""
     try:
         import pandas as pd

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, get_tags
 from sklearn.utils.validation import column_or_1d, validate_data
 
@@ -18,7 +19,7 @@ from certifit.data.kinds import refuse_kinds
 from certifit.data.source import Memory, Source
 
 
-def checked_rows(selector: Any, X: Any, y: Any) -> tuple[Any, Any]:
+def checked_rows(selector: BaseEstimator, X: Any, y: Any) -> tuple[Any, Any]:
     """Training rows and targets as the estimator takes them; sets n_features_in_ and feature_names_in_."""
     if not is_frame(X):
         X = checked_array(selector, X, y)
@@ -38,7 +39,7 @@ def checked_rows(selector: Any, X: Any, y: Any) -> tuple[Any, Any]:
     return X, y
 
 
-def checked_array(selector: Any, X: Any, y: Any = "no_validation", reset: bool = True) -> Any:
+def checked_array(selector: BaseEstimator, X: Any, y: Any = "no_validation", reset: bool = True) -> Any:
     """X as an array or CSR; texts only for an estimator that reads them. y is only looked for."""
     refuse_kinds(X)
     tags = get_tags(selector)
@@ -50,7 +51,7 @@ def checked_array(selector: Any, X: Any, y: Any = "no_validation", reset: bool =
     )  # fmt: skip
 
 
-def refuse_gaps(selector: Any, X: Any, names: list[str]) -> None:
+def refuse_gaps(selector: BaseEstimator, X: Any, names: list[str]) -> None:
     """Name the row and column of the first NaN or infinity, unless the estimator takes them."""
     if get_tags(selector).input_tags.allow_nan:
         return

@@ -7,33 +7,38 @@ from contextlib import suppress
 from copy import deepcopy
 from functools import partial
 from inspect import Parameter, signature
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.feature_selection import SelectorMixin
 from sklearn.metrics import check_scoring
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from certifit.certificates.certificate import Certificate
 from certifit.data.columns import Array
 from certifit.data.frames import is_frame
 from certifit.data.gate import class_source, fit_source, predict_source, unchanged_on_error
 from certifit.data.source import Source
+from certifit.data.user_types import Predictions, UserLabels, UserRows, UserTarget, UserWeights
 from certifit.runtime import one_blas_thread
 from certifit.selection.features import Feature, features_of, fixed_of
 from certifit.selection.progress import Bar
 from certifit.selection.refits import RefitSearch, fold_estimator, row_numbers, score_scan, score_subset, with_columns
 from certifit.selection.rows import Rows, given
 from certifit.selection.score_search import score_search
-from certifit.selection.scoring import Score, own_scoring, sufficient
+from certifit.selection.scoring import Score, Scoring, own_scoring, sufficient
 from certifit.selection.search import Search, StatisticsSearch, backward_path, forward_path
-from certifit.selection.splits import rounds_of
-from certifit.selection.statistics import fold_systems
+from certifit.selection.splits import UserSplits, rounds_of
+from certifit.selection.statistics import FoldSystems, fold_systems
 from certifit.selection.steps import Step, Wish, frame_of
 from certifit.selection.tables import checked_array, checked_rows, refuse_gaps, take_columns
 from certifit.solvers.score_folds import Unsettled
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -53,13 +58,13 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: BaseEstimator,
         n_features_to_select: Any = "best",
         *,
-        cv: Any = 10,
-        scoring: Any = None,
+        cv: UserSplits = 10,
+        scoring: Scoring = None,
         fixed: Any = (),
-        groups: Any = None,
+        groups: UserLabels = None,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
@@ -70,7 +75,14 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         self.groups = groups
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> Self:
+    def fit(
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
+    ) -> Self:
         """Choose features of X (an array, a sparse array, a frame), or of a scan that carries its target.
 
         sample_weight: one number a row, in fits and in scores; weight 2 is the row twice.
@@ -81,7 +93,9 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         beside = {"offset": offset, "exposure": exposure}
         with unchanged_on_error(self):
             if isinstance(X, Source):
-                (class_source if is_classifier(self.estimator) else fit_source)(self, X, y, sample_weight, **beside)
+                (class_source if is_classifier(self.estimator) else fit_source)(
+                    self, X, y, sample_weight, offset=offset, exposure=exposure
+                )
             else:
                 X, y = checked_rows(self, X, y)
             features = features_of(self._names(), self.groups)
@@ -93,50 +107,58 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     @_if_estimator_has("predict")
-    def predict(self, X: Any, offset: Any = None, exposure: Any = None, **options: Any) -> Any:
+    def predict(
+        self, X: UserRows, offset: UserWeights = None, exposure: UserWeights = None, **options: Any
+    ) -> Predictions:
         """Predictions of `estimator_`. X has all the columns of the fit; options go to its predict."""
         chosen = self._chosen(X)
         return self.estimator_.predict(chosen, **given(offset=offset, exposure=exposure), **options)
 
     @_if_estimator_has("predict_proba")
-    def predict_proba(self, X: Any, offset: Any = None, exposure: Any = None) -> Any:
+    def predict_proba(self, X: UserRows, offset: UserWeights = None, exposure: UserWeights = None) -> Predictions:
         """Probabilities of the classes by `estimator_`."""
         chosen = self._chosen(X)
         return self.estimator_.predict_proba(chosen, **given(offset=offset, exposure=exposure))
 
     @_if_estimator_has("decision_function")
-    def decision_function(self, X: Any, offset: Any = None, exposure: Any = None) -> Any:
+    def decision_function(self, X: UserRows, offset: UserWeights = None, exposure: UserWeights = None) -> Predictions:
         """Scores of the classes by `estimator_`."""
         chosen = self._chosen(X)
         return self.estimator_.decision_function(chosen, **given(offset=offset, exposure=exposure))
 
     @_if_estimator_has("score")
     def score(
-        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
     ) -> float:
         """The score of `estimator_` on rows with all the columns of the fit."""
         chosen = self._chosen(X)
         options = given(sample_weight=sample_weight, offset=offset, exposure=exposure)
         return float(self.estimator_.score(chosen, y, **options))
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: UserRows) -> Predictions:
         """X reduced to the selected columns; of a scan, a scan."""
         return self._chosen(X) if isinstance(X, Source) else super().transform(X)
 
-    def steps_frame(self) -> Any:
+    def steps_frame(self) -> DataFrame:
         """`steps_` as a pandas frame, one row a step."""
         check_is_fitted(self)
         return frame_of(self.steps_, self.change)
 
     @property
-    def certificate_(self) -> Any:
+    def certificate_(self) -> Certificate:
         """The certificate of `estimator_`."""
-        return self.estimator_.certificate_
+        certificate: Certificate = self.estimator_.certificate_
+        return certificate
 
     @property
-    def classes_(self) -> Any:
+    def classes_(self) -> Array:
         """The classes of `estimator_`."""
-        return self.estimator_.classes_
+        return np.asarray(self.estimator_.classes_)
 
     def _path(self, search: Search, fixed: Sequence[int], wish: Wish) -> list[Step]:
         raise NotImplementedError
@@ -146,7 +168,7 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         raise NotImplementedError
 
     @property
-    def _scoring(self) -> Any:
+    def _scoring(self) -> Scoring:
         return own_scoring(self.estimator, self.scoring)
 
     def _select(self, rows: Rows, features: list[Feature]) -> None:
@@ -166,13 +188,15 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         self.steps_, self.redundant_ = steps, notes
         self.selected_features_, self.n_features_ = [feature.name for feature in chosen], len(chosen)
 
-    def _is_told_by(self, systems: Any) -> bool:
+    def _is_told_by(self, systems: FoldSystems) -> bool:
         """Whether sums go by columns of X (a basis mixes them) and, for an error in units of y, hold those units."""
         known = set(self._names()).issuperset(name for name, _ in systems.features)
         return known and (systems.in_units or self._scoring in (None, "r2"))
 
     @one_blas_thread
-    def _by_sums(self, systems: Any, score: Score, features: list[Feature]) -> tuple[list[Step], list[str], Wish]:
+    def _by_sums(
+        self, systems: FoldSystems, score: Score, features: list[Feature]
+    ) -> tuple[list[Step], list[str], Wish]:
         """The path by sweeps. A column that the encoder set aside has no sums and cannot be chosen."""
         names, made = self._names(), dict(systems.features)
         usable = [feature for feature in features if any(names[column] in made for column in feature.columns)]
@@ -185,7 +209,7 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         search = StatisticsSearch(systems, [feature.name for feature in usable], blocks, score)
         return self._path(search, fixed, wish), search.notes, wish
 
-    def _by_refits(self, rows: Rows, cv: Any, features: list[Feature]) -> tuple[list[Step], list[str], Wish]:
+    def _by_refits(self, rows: Rows, cv: UserSplits, features: list[Feature]) -> tuple[list[Step], list[str], Wish]:
         estimator, made = fold_estimator(self.estimator, rows.source, self._names())
         usable = [feature for feature in features if made.intersection(feature.columns)]
         fixed = self._fixed(features, usable)
@@ -224,7 +248,7 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         scorer: Callable[..., float] = check_scoring(self.estimator, scoring=self._scoring)
         return scorer
 
-    def _chosen(self, X: Any) -> Any:
+    def _chosen(self, X: UserRows) -> Any:
         """The selected columns of rows that have all the columns of the fit."""
         check_is_fitted(self)
         if isinstance(X, Source):
@@ -244,7 +268,7 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.support_
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         own = get_tags(self.estimator)
         tags.estimator_type = own.estimator_type
@@ -253,7 +277,7 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
             if kind is not None:
                 kind.poor_score = True  # few features may be asked for
         tags.target_tags, tags.input_tags = deepcopy(own.target_tags), deepcopy(own.input_tags)
-        tags.input_tags.allow_nan |= getattr(self.estimator, "encoder", None) is not None
+        tags.input_tags.allow_nan |= self.estimator.get_params(deep=False).get("encoder") is not None
         return tags
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.statistics.gram import CellGrams, Gram, cell_grams, refuse_no_weight
+from certifit.statistics.store import Store
 from certifit.tasks.normal_equations import NormalEquations
 
 
@@ -33,6 +35,7 @@ class FoldEquations:
     """The systems of a list of splits. `names` are those of the columns that the model keeps.
 
     standardize: a penalty is one of weights times the spreads of their columns on the training rows of the split.
+    shared: where the sums by cell are found that another model of the same columns has made.
     """
 
     def __init__(
@@ -42,8 +45,9 @@ class FoldEquations:
         fit_intercept: bool,
         gaps: Gaps | None = None,
         standardize: bool = False,
+        shared: Store | None = None,
     ) -> None:
-        self.source = source
+        self.source, self._shared = source, shared
         self.standardize = standardize
         self.fit_intercept = fit_intercept
         self.gaps = gaps
@@ -109,7 +113,13 @@ class FoldEquations:
         """The sums of a round, made when first asked for."""
         key = (number, twofold)
         if key not in self._sums:
-            self._sums[key] = cell_grams(self.source, self.rounds[number].cells, self.fit_intercept, twofold)
+            cells = self.rounds[number].cells
+            make = partial(cell_grams, self.source, cells, self.fit_intercept, twofold)
+            n_bytes = 8 * (1 + twofold) * cells.n_cells * (self.source.n_features + 2) ** 2
+            of_cells = ("cell Grams", self.fit_intercept, twofold)
+            self._sums[key] = (
+                make() if self._shared is None else self._shared.once((self.source, cells), of_cells, make, n_bytes)
+            )
         return self._sums[key]
 
     def _refilled(self, train: Gram, validation: Gram, gaps: Gaps) -> tuple[Gram, Gram]:

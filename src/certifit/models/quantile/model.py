@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.sandwich import RowFacts
-from certifit.data.cells import Splits
 from certifit.data.source import Source
 from certifit.maps import Basis, TableEncoder
 from certifit.models.base import LinearRegressor
+from certifit.models.folds.hook import Grid, Rounds
 from certifit.models.quantile.certificate import certify
 from certifit.models.quantile.solver import solve
 from certifit.models.quantile.task import QuantileTask
 from certifit.solvers.run import Run
-from certifit.tasks.fold_equations import FoldEquations
+from certifit.statistics.store import Store
 from certifit.tasks.normal_equations import Weights
 
 
@@ -119,28 +116,6 @@ class QuantileRegressor(LinearRegressor[QuantileTask, Weights]):
     def _penalty_strength(self) -> float:
         return float(self.alpha)
 
-    def fold_equations(self, source: Source, rounds: Sequence[Splits]) -> FoldEquations | None:
-        """None: the fit is not linear in the target."""
-        return None
-
-    def has_fold_sums(self, source: Source) -> bool:
-        """False: folds are refitted."""
-        return False
-
-    def fold_path(
-        self,
-        source: Source,
-        rounds: Sequence[Splits],
-        candidates: Sequence[Mapping[str, Any]],
-        with_rows: bool = False,
-    ) -> None:
-        """None: folds are refitted."""
-        return None
-
-    def leave_one_out(self, source: Source, candidates: Sequence[Mapping[str, Any]]) -> None:
-        """None: the fit is not linear in the target."""
-        return None
-
-    def fold_models(self, source: Source, rounds: Sequence[Splits]) -> None:
-        """None: folds are refitted where their models are wanted."""
+    def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> None:
+        """None: the fit is not linear in the target, so folds are refitted."""
         return None
