@@ -172,6 +172,7 @@ def test_where_products_would_cost_too_much_the_bound_takes_their_place(rng, mon
     assert (bound <= exact * (1 + 1e-9)).all() and (bound < exact).any()
 
 
+@pytest.mark.slow
 def test_intervals_cover_under_unequal_noise_where_the_normal_law_fails():
     """250 sets of 50 rows whose noise grows with a log-normal column: 95 % intervals of its coefficient by HC3."""
     covered = plain = 0
@@ -323,6 +324,7 @@ def test_huge_and_tiny_targets_only_change_the_unit(rng, factor):
     np.testing.assert_allclose(scaled.f_statistic, plain.f_statistic, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_robust_intervals_cover_where_plain_ones_do_not() -> None:
     rng = np.random.default_rng(7)
     X = rng.normal(size=(80, 1))

@@ -87,6 +87,7 @@ def test_parts_of_ridge_are_those_of_the_closed_form(rng, seed):
     assert np.abs((result.mean_prediction[0] - Z @ w - bias) / np.sqrt(variance / 400)).max() < 5
 
 
+@pytest.mark.slow
 def test_variance_grows_and_bias_falls_with_the_degree(seed):
     x = np.linspace(-1, 1, N)[:, None]
     degrees = [1, 3, 5, 7]

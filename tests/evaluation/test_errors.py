@@ -238,6 +238,7 @@ def spread_of(name, score, y, p, weight):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", SCORES)
+@pytest.mark.slow
 def test_an_interval_is_the_studentised_bootstrap_of_the_score(rng, name, weighted):
     """Against the score called on rows resampled in the test itself, drawn by the same generator."""
     n = 40
@@ -282,6 +283,7 @@ def test_an_interval_knows_no_unit(rng):
     assert (large.low, large.high) == (plain.low * 2.0**1000, plain.high * 2.0**1000)
 
 
+@pytest.mark.slow
 def test_the_interval_covers_where_quantiles_of_resamples_do_not():
     """150 sets of 15 normal errors: 95 % intervals of their mean square."""
     covered = {"studentised": 0, "percentile": 0}

@@ -128,6 +128,7 @@ def test_the_interval_of_a_mean_is_near_its_normal_one(rng, method):
     assert "not guaranteed" in estimate.sentence
 
 
+@pytest.mark.slow
 def test_bca_is_that_of_scipy_up_to_chance(rng):
     y = rng.exponential(size=60)
     ours = bootstrap_interval(np.var, y, n_resamples=20_000, method="bca")

@@ -232,6 +232,7 @@ def test_five_positives_are_covered_where_the_normal_law_fails():
 
 
 @pytest.mark.parametrize("auc, m, k", [(0.8, 40, 40), (0.95, 60, 30), (0.5, 25, 100)])
+@pytest.mark.slow
 def test_delong_covers_as_often_as_it_says(rng, auc, m, k):
     shift = special.ndtri(auc) * math.sqrt(2)  # P(X + shift > Y) = auc for standard normal X, Y
     y = np.repeat([1, 0], [m, k])
@@ -292,6 +293,7 @@ def test_the_bootstrap_agrees_with_delong_for_many_rows(rng):
     assert [bootstrap.low, bootstrap.high] == pytest.approx([delong.low, delong.high], abs=0.1 * width)
 
 
+@pytest.mark.slow
 def test_average_precision_has_a_bootstrap_interval_on_request(rng):
     y, scores = rows(rng, "normal", 2000)
     estimate = average_precision_score(y, scores, interval="bootstrap")

@@ -239,6 +239,7 @@ def pairs_of_one_fold(positive, scores, folds):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.slow
 def test_intervals_are_those_of_resampled_rows(n_classes, rng):
     X, y = rows(rng, 600, n_classes)
     found = class_validation(cf.GaussianNB(var_smoothing=0.1), X, y, cv=5)
