@@ -120,7 +120,7 @@ LEARNERS = {
         attacked=(cf.HuberRegressor(scale="mad"), cf.HuberRegressor(alpha=0.01, scale=1.0)),
         refitted=(cf.HuberRegressor(basis=SQUARES),),
     ),
-    "quantile_regressor": Row(cf.QuantileRegressor(), "reg", checked=(cf.QuantileRegressor(0.9, alpha=0.01),)),
+    "quantile_regressor": Row(cf.QuantileRegressor(), "reg", checked=(cf.QuantileRegressor(0.4, alpha=0.01),)),
     "gaussian_discriminant": Row(
         cf.GaussianDiscriminant(),
         "clf",

@@ -212,7 +212,15 @@ class QuantileTask:
     def state(self, weights: Array, intercept: float) -> Weights:
         """A state in the user's units."""
         s = self.scaling
-        return Weights(weights * s.scale / s.y_scale, intercept / s.y_scale)
+        with np.errstate(over="ignore"):
+            coef = weights * s.scale / s.y_scale
+        if not np.isfinite(coef).all():
+            name = self.source.names[int(np.argmax(~np.isfinite(coef)))]
+            raise ValueError(
+                f"The coefficient of feature {name!r} exceeds the largest float64: its values are too small. "
+                "Multiply the column by 1e200 or so, or leave it out."
+            )
+        return Weights(coef, intercept / s.y_scale)
 
     def loss(self, r: Array) -> float:
         """sum_i a_i rho(r_i)."""
