@@ -24,7 +24,7 @@ from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_we
 from certifit.statistics.remainders import Remainders
 from certifit.statistics.residual import TINY, TWOFOLD_UNIT, UNIT, twofold_unit
 from certifit.tasks.least_squares import LeastSquares
-from certifit.tasks.normal_equations import Weights, data_facts
+from certifit.tasks.normal_equations import Weights, data_facts, refuse_overflow
 
 COPIES = 4  # of the rows in float64 that a fit holds at a time
 NEGLIGIBLE = 1e-13  # of what the rows can pull a weight with: a weaker penalty is left to the certificate
@@ -214,12 +214,7 @@ class QuantileTask:
         s = self.scaling
         with np.errstate(over="ignore"):
             coef = weights * s.scale / s.y_scale
-        if not np.isfinite(coef).all():
-            name = self.source.names[int(np.argmax(~np.isfinite(coef)))]
-            raise ValueError(
-                f"The coefficient of feature {name!r} exceeds the largest float64: its values are too small. "
-                "Multiply the column by 1e200 or so, or leave it out."
-            )
+        refuse_overflow(coef, s.scale, self.source.names)
         return Weights(coef, intercept / s.y_scale)
 
     def loss(self, r: Array) -> float:
