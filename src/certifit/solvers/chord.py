@@ -240,6 +240,6 @@ def _beside(run: Block) -> tuple[Array | None, ...]:
 
 def _joined(parts: list[Block], source: Source) -> Memory:
     whole = join(parts)
-    memory = Memory(whole.X, whole.y, whole.weight, source.names)
+    memory = Memory(whole.X, whole.y, whole.weight, source.names, whole.offset)
     memory.block = whole
     return memory
