@@ -27,6 +27,7 @@ from certifit.data.source import Memory, Source
 from certifit.data.user_rows import n_samples, taken
 from certifit.evaluation.intervals import drawn_rows, generator
 from certifit.evaluation.rows import numbers
+from certifit.models.adapter import learner_of
 
 Sampler = Callable[[int], tuple[Any, Any]]
 
@@ -331,7 +332,7 @@ def _fitted(
 
 
 def _takes_gaps(model: Any) -> bool:
-    return bool(get_tags(model).input_tags.allow_nan) or getattr(model, "encoder", None) is not None
+    return bool(get_tags(model).input_tags.allow_nan) or (learner_of(model).is_ours and model.encoder is not None)
 
 
 def _refuse_gaps(X: Any) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from certifit.models.learner import Answer, Learner, Param, Params
 from certifit.models.objectives import Told
@@ -18,7 +18,7 @@ from certifit.models.words import Words
 class Foreign:
     """An estimator that is not in the table of models: of another library, or one that is made of others."""
 
-    estimator: Any
+    estimator: object
     params: ClassVar[Mapping[str, Param]] = {}
     is_ours: ClassVar[bool] = False
     exact: ClassVar[None] = None
@@ -48,21 +48,28 @@ class Foreign:
         return ""
 
 
-def learner_of(estimator: Any) -> Learner | Foreign:
+def learner_of(estimator: object) -> Learner | Foreign:
     """The row of an estimator or its class, or of the class it was derived from."""
     return _row_of(_class_of(estimator)) or Foreign(estimator)
 
 
-def answer_of(estimator: Any) -> Answer:
+def answer_of(estimator: BaseEstimator) -> Answer:
     """What an estimator says of a row."""
-    return learner_of(estimator).answers(estimator.get_params(deep=False))
+    learner = learner_of(estimator)
+    return learner.answers(estimator.get_params(deep=False) if learner.is_ours else {})
 
 
-def _class_of(estimator: Any) -> type[Any]:
+def sections_of(estimator: BaseEstimator) -> tuple[str, ...]:
+    """Sections of a report that not every model has."""
+    learner = learner_of(estimator)
+    return learner.sections(estimator.get_params(deep=False) if learner.is_ours else {})
+
+
+def _class_of(estimator: object) -> type[object]:
     return estimator if isinstance(estimator, type) else type(estimator)
 
 
-def _row_of(cls: type[Any]) -> Learner | None:
+def _row_of(cls: type[object]) -> Learner | None:
     rows = {learner.place: learner for learner in LEARNERS.values()}
     places = (f"{base.__module__.removeprefix('certifit.')}:{base.__qualname__}" for base in cls.__mro__)
     return next((rows[place] for place in places if place in rows), None)

@@ -189,9 +189,10 @@ class Learner:
     """A model. key: its name in files. place: "models.sparse:Lasso". objective: what it optimises, in one line.
 
     params: the parameters that are one value each. others: those that are objects or arrays, which the model checks
-    and a model file holds in parts of its own. answers, verb, sections (of a report, that not every model of such
-    answers has: coefficients, path, outliers; words, odds or spreads decide): by the parameters of a model. commands:
-    its names on the command line. exact: which proof in ball arithmetic it has, of `exact.table`.
+    and a model file holds in parts of its own. answers, verb, sections: by the parameters of a model. sections: of a
+    report, that not every model of such answers has: coefficients, influence, path, outliers; what decides between
+    classes: words, odds or spreads. commands: its names on the command line. exact: the proof in ball arithmetic that
+    it has, of `exact.table`.
     """
 
     key: str

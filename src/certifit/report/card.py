@@ -46,7 +46,7 @@ def card(context: dict[str, Any]) -> str:
     rows = rows if len(rows) <= MOST_ROWS else tables.ranked(table, rows)[:MOST_ROWS]
     return made.get_template("card.md").render(
         **context,
-        level=text.number(100 * (table or context["classes"])["level"]),
+        level=tables.interval_level(context),
         share=None if context["validation"] is None else context["validation"]["share"],
         privacy=privacy_words(context),
         holds_words=holds_words(context),

@@ -9,7 +9,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.privacy import Rule
 from certifit.data.source import Source
-from certifit.models.adapter import learner_of
+from certifit.models.adapter import answer_of, learner_of, sections_of
 from certifit.models.learner import Answer, Params
 from certifit.models.words import Words
 from certifit.report import class_passes, lift, passes
@@ -101,14 +101,14 @@ class Fit:
         rule: Rule = HIDES,
     ) -> "Fit":
         """Passes over the data: those of residuals, of means, or of classes. positive: one of two labels."""
-        learner, params = learner_of(model), model.get_params(deep=False)
-        answer, words = learner.answers(params), learner.words.of_fit(model.alpha_, params.get("l1_ratio", 0))
-        given = (model, source, files, level, validation, selection, words, params, learner.sections(params))
+        params, answer, inference = model.get_params(deep=False), answer_of(model), model.inference_
+        words = learner_of(model).words.of_fit(model.alpha_, params.get("l1_ratio", 0))
+        given = (model, source, files, level, validation, selection, words, params, sections_of(model))
         if answer.is_class:
             seen, by_class = class_passes.survey(model, source, positive)
             return Fit(*given, seen, by_class=by_class, printed=Printed.of(model, rule, by_class.coded.n_rows))
         if answer is Answer.MEAN:
-            means = lift.survey(model, source, has_exposure=getattr(model.inference_, "link", words.link) == "log")
+            means = lift.survey(model, source, has_exposure=getattr(inference, "link", words.link) == "log")
             return Fit(*given, means, means=means, printed=Printed.of(model, rule))
         errors = _errors(model, source, rule)
         return Fit(*given, errors.seen, errors=errors, printed=Printed.of(model, rule))
@@ -116,11 +116,10 @@ class Fit:
 
 def single_weights(model: Any) -> Array | None:
     """One coefficient a column, those that standard errors may be had of; None where there are none, or several."""
-    learner, params = learner_of(model), model.get_params(deep=False)
-    if "coefficients" not in learner.sections(params):
+    if "coefficients" not in sections_of(model):
         return None
     coef: Array = model.coef_
-    if not learner.answers(params).is_class:
+    if not answer_of(model).is_class:
         return coef
     return coef[0] if len(coef) == 1 else None
 

@@ -51,7 +51,7 @@ def _named(words: Words, parameters: Params) -> str:
 
 def _made(fit: Fit, n_columns: int) -> str:
     """What the columns of the data became."""
-    if fit.by_class is None:
+    if fit.by_class is None and fit.weights is not None:
         return text.plural(n_columns + fit.has_intercept, "coefficient")
     encoder = fit.model.encoder_
     n_used = 0 if encoder is None else sum(kind.kind != "set aside" for kind in encoder.columns_)

@@ -129,6 +129,8 @@ def _skipped_rows(context: Table) -> Notice | None:
 
 def _dependent(context: Table) -> Notice | None:
     certificate = context["certificate"]
+    if certificate["rank"] is None:
+        return None
     missing = certificate["n_columns"] - certificate["rank"]
     if missing <= 0 or context["model"]["is_sparse"]:
         return None

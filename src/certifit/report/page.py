@@ -43,7 +43,7 @@ def render(context: dict[str, Any]) -> str:
             style=Markup(page_style()),
             picture={name: Markup(drawing) for name, drawing in drawings(context).items()},
             objective=context["model"]["objective"].partition(": ")[2],
-            level=text.number(100 * (table or context["classes"])["level"]),
+            level=tables.interval_level(context),
             has_digits=table is not None and any(row["digits"] is not None for row in table["rows"]),
             has_robust=table is not None and table["robust"] is not None and table["robust"]["holds"],
             tiles=tiles(context),

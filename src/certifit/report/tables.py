@@ -39,6 +39,12 @@ def ranked(table: Table, rows: list[Table]) -> list[Table]:
     return sorted((row for row in rows if row[key] is not None), key=lambda row: -abs(row[key]))
 
 
+def interval_level(context: Table) -> str:
+    """Of all intervals, in percent; of a model without coefficients and classes there are none."""
+    found = context["coefficients"] or context["classes"]
+    return "" if found is None else text.number(100 * found["level"])
+
+
 def coefficient_items(context: Table) -> list[Table]:
     """Rows of the table of coefficients, each category under a head that names its reference level.
 

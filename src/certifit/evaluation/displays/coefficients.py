@@ -8,6 +8,7 @@ import numpy as np
 
 from certifit.certificates.summary import Summary
 from certifit.evaluation.displays import new_axes, visible
+from certifit.models.adapter import sections_of
 
 
 class CoefficientDisplay:
@@ -63,7 +64,7 @@ class CoefficientDisplay:
         **options: Any,
     ) -> CoefficientDisplay:
         """Draw the coefficients of a fitted LinearRegression. options (level, weights, ...) are those of `summary`."""
-        if not hasattr(estimator, "summary"):
+        if "coefficients" not in sections_of(estimator):
             raise TypeError(f"Intervals need a fitted LinearRegression. Got {estimator!r}.")
         summary = estimator.summary(X, y, sample_weight, **options)
         return cls.from_summary(summary, intercept=intercept, relative=relative, most=most, ax=ax)

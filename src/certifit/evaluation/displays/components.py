@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
 from certifit.evaluation.displays import new_axes
+from certifit.models.adapter import learner_of
 
 _MOST_POINTS = 5000  # rows drawn; more are thinned evenly
 _LONGEST_NAME = 18  # letters; a longer one is cut
@@ -46,7 +47,7 @@ class ScreeDisplay:
         wanted = estimator.n_components
         is_share = wanted is not None and not isinstance(wanted, Integral | str)
         display = cls(
-            getattr(estimator, "spectrum_", estimator.explained_variance_),
+            estimator.spectrum_ if learner_of(estimator).is_ours else estimator.explained_variance_,
             float(estimator.explained_variance_[0] / estimator.explained_variance_ratio_[0])
             if estimator.explained_variance_[0] > 0
             else 0.0,
@@ -149,8 +150,8 @@ class BiplotDisplay:
         loadings = (estimator.components_[at] * np.sqrt(estimator.explained_variance_[at])[:, None]).T
         shares = 100 * estimator.explained_variance_ratio_[at]
         labels = [f"component {c + 1} ({share:.3g} % of the variance)" for c, share in zip(at, shares, strict=True)]
-        names = getattr(estimator, "column_names_", None)
-        names = [f"x{j}" for j in range(len(loadings))] if names is None else names
+        is_ours = learner_of(estimator).is_ours
+        names = estimator.column_names_ if is_ours else [f"x{j}" for j in range(len(loadings))]
         return cls(scores, loadings, names, (labels[0], labels[1]), groups).plot(ax, max_arrows=max_arrows)
 
     def plot(self, ax: Any = None, *, max_arrows: int = 12) -> BiplotDisplay:

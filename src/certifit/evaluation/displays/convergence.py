@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.certificates.certificate import Certificate
 from certifit.evaluation.displays import new_axes
 from certifit.evaluation.displays.runs import RunsDisplay
+from certifit.models.adapter import learner_of
 
 Across = Literal["iteration", "seconds"]
 Up = Literal["gap", "objective"]
@@ -51,7 +52,7 @@ class ConvergenceDisplay:
         """Draw the steps of a fitted model, or of the best one of a fitted CrossValidated."""
         model = getattr(estimator, "best_estimator_", estimator)
         check_is_fitted(model)
-        if not getattr(model, "history_", None):
+        if not learner_of(model).is_ours or not model.history_:
             raise ValueError(
                 f"{type(model).__name__} keeps no steps (history_). A certifit model that was fitted does."
             )

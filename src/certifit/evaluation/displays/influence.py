@@ -9,6 +9,7 @@ import numpy as np
 from certifit.certificates.inference import Convention
 from certifit.certificates.influence import Influence
 from certifit.evaluation.displays import new_axes, spread
+from certifit.models.adapter import sections_of
 
 _LEVELS = {0.5: ":", 1.0: "--"}  # Cook's distance -> line style
 _MANY = 20_000  # points that are drawn as pixels
@@ -47,7 +48,7 @@ class InfluenceDisplay:
         ax: Any = None,
     ) -> InfluenceDisplay:
         """Draw the rows that a LinearRegression was fitted to."""
-        if not hasattr(estimator, "influence"):
+        if "influence" not in sections_of(estimator):
             raise TypeError(f"Influence needs a fitted LinearRegression. Got {estimator!r}.")
         found = estimator.influence(X, y, sample_weight, weights=weights)
         p = int(estimator.certificate_.rank) + int(estimator.fit_intercept)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from certifit.evaluation.displays import new_axes, spread, visible
+from certifit.models.adapter import sections_of
 
 _COUNTS = 8  # numbers on the top axis
 
@@ -64,10 +65,10 @@ class PathDisplay:
         A fitted CrossValidated shows the path of its best estimator, and the alpha that was chosen.
         """
         model = getattr(estimator, "best_estimator_", estimator)
-        if not hasattr(model, "path"):
+        if "path" not in sections_of(model):
             raise TypeError(f"A path needs a Lasso, an ElasticNet or a CrossValidated of one. Got {estimator!r}.")
         path = model.path(X, y, sample_weight)
-        return cls.from_path(path, chosen=getattr(model, "alpha_", None), ax=ax, named=named)
+        return cls.from_path(path, chosen=model.alpha_, ax=ax, named=named)
 
     def plot(self, ax: Any = None, *, named: int = 8) -> PathDisplay:
         """Draw on `ax`, or on a new figure. named: how many columns are named, those of largest weight at the end."""

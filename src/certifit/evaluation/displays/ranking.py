@@ -25,6 +25,8 @@ from certifit.evaluation.ranking import (
     roc_curve,
 )
 from certifit.evaluation.scored_rows import plain_one, scored_rows
+from certifit.models.adapter import answer_of
+from certifit.models.learner import Answer
 
 _BAND_POINTS = 200
 _RESPONSES = ("predict_proba", "decision_function")
@@ -175,7 +177,9 @@ class PrecisionRecallDisplay:
 def _response(estimator: Any, X: Any, pos_label: Any) -> tuple[Array, Any]:
     """Scores that grow with the positive class, and that class."""
     check_is_fitted(estimator)
-    method = next((name for name in _RESPONSES if hasattr(estimator, name)), None)
+    has_margins = hasattr(estimator, "decision_function")
+    is_likely = answer_of(estimator) is Answer.CLASSES
+    method = "predict_proba" if is_likely else "decision_function" if has_margins else None
     classes = np.asarray(getattr(estimator, "classes_", [])).tolist()
     if method is None or len(classes) != 2:
         found = f"{len(classes)} classes and {'no such method' if method is None else method}"

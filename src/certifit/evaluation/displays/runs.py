@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,9 @@ class RunsDisplay:
 
 
 def _history(name: str, run: Any) -> Sequence[Mapping[str, float]]:
-    rows: Sequence[Mapping[str, float]] = getattr(run, "history_", run)
+    rows: Sequence[Mapping[str, float]] = ()
+    with suppress(AttributeError):  # what is no run has no steps
+        rows = run if isinstance(run, Sequence) else run.history_
     if not isinstance(rows, Sequence) or not rows or not isinstance(rows[0], Mapping):
         raise ValueError(f"Run {name!r} keeps no steps (history_). A fitted certifit model does.")
     return rows

@@ -48,7 +48,7 @@ ROWS = (
             "max_iter": count(100, most=1_000_000),
         },
         MAPS,
-        sections=always(("coefficients", "outliers")),
+        sections=always(("coefficients", "influence", "outliers")),
         exact="huber",
         commands=(
             Command(

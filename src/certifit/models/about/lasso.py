@@ -50,7 +50,7 @@ _COLUMNS = (
     Option("unpenalised", "A,B", f"{_FOR}columns that the penalty spares."),
 )
 _L1_RATIO = Option("l1_ratio", "R", "elastic-net: share of the L1 penalty, above 0 to 1. Default: 0.5.", "l1_ratio")
-_SECTIONS = always(("coefficients", "path"))
+_SECTIONS = always(("coefficients", "influence", "path"))
 ROWS = (
     Learner(
         "lasso",

@@ -23,7 +23,7 @@ def _ridge(told: Told) -> str:
 
 
 _LEAST_SQUARES = Words("least squares", "squared error", is_squared=True)
-_COEFFICIENTS = always(("coefficients",))
+_SECTIONS = always(("coefficients", "influence"))
 ROWS = (
     Learner(
         "linear_regression",
@@ -32,7 +32,7 @@ ROWS = (
         _LEAST_SQUARES,
         {"fit_intercept": INTERCEPT, "tol": TOL},
         MAPS,
-        sections=_COEFFICIENTS,
+        sections=_SECTIONS,
         exact="least_squares",
         commands=(
             Command(
@@ -59,7 +59,7 @@ ROWS = (
         ),
         {"alpha": number(None, or_none=True), "fit_intercept": INTERCEPT, "standardize": STANDARDIZE, "tol": TOL},
         MAPS,
-        sections=_COEFFICIENTS,
+        sections=_SECTIONS,
         exact="least_squares",
         commands=(
             Command(
