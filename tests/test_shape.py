@@ -36,12 +36,6 @@ NOT_MODELS = {"inference", "loss", "signal", "values"}  # what is asked, where i
 # file -> how many questions about our own models it still asks.
 QUESTIONS: dict[str, int] = {
     "cli/predict.py": 1,
-    "modelfile/files.py": 3,
-    "modelfile/gaussian.py": 1,
-    "modelfile/maps.py": 1,
-    "modelfile/registry.py": 1,
-    "modelfile/robust.py": 1,
-    "modelfile/sparse.py": 1,
     "selection/wrappers.py": 1,
 }
 LONG_FILES = {"statistics/remainders.py"}

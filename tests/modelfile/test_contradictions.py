@@ -13,8 +13,14 @@ from samples import EVERY, samples
 
 import certifit as cf
 from certifit.modelfile import ModelFileError, container
-from certifit.modelfile.agreement import are_inverse_roots, check_inverse, is_orthonormal
 from certifit.modelfile.files import from_bytes, to_bytes
+from certifit.modelfile.schema import refuse_any
+from certifit.models.states.agreement import are_inverse_roots, inverse_problems, is_orthonormal
+
+
+def check_inverse(*given: Any) -> None:
+    for problems in inverse_problems(*given):
+        refuse_any(problems)
 
 
 def file_of(name: str) -> bytes:

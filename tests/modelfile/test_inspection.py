@@ -19,7 +19,6 @@ from samples import COMPONENTS, EVERY, NAMES, samples
 import certifit as cf
 from certifit.modelfile import ModelFileError, inspect
 from certifit.modelfile.files import from_bytes, to_bytes
-from certifit.modelfile.registry import REGISTRY
 from certifit.models.table import LEARNERS
 
 
@@ -115,9 +114,9 @@ def test_factors_and_bounds_are_counted(saved):
     assert "n_factors" not in inspect(saved("ridge")).model
 
 
-def test_every_model_of_the_table_has_a_file_and_is_there_under_its_name():
-    assert REGISTRY.keys() == LEARNERS.keys()
-    assert all(entry.load_class().__name__ == entry.learner.name for entry in REGISTRY.values())
+def test_every_model_of_the_table_has_a_record_and_is_there_under_its_name():
+    assert all(learner.load().__name__ == learner.name for learner in LEARNERS.values())
+    assert all("certificate_" in learner.load_record().objects for learner in LEARNERS.values())
 
 
 def test_it_refuses_what_a_load_refuses_and_nothing_else(tmp_path):

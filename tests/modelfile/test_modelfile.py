@@ -394,3 +394,9 @@ def test_thousands_of_damaged_files_are_refused_or_give_a_sound_model(name):
 
     counts = run(30, seed=0, name=name)
     assert counts["blind refused"] > 0 and counts["sealed refused"] > 0 and counts["blind sound"] == 0
+
+
+def test_a_null_space_that_was_too_large_to_keep_comes_back_as_none():
+    model = copy.deepcopy(samples()["fewer rows than columns"].model)
+    model.null_space_, model.null_intercept_ = None, np.zeros(0)
+    assert from_bytes(to_bytes(model)).null_space_ is None

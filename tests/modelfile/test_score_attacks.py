@@ -15,8 +15,9 @@ from samples import endless, few_rows, quietly, samples
 import certifit as cf
 from certifit.families.links import Power
 from certifit.families.responses import Poisson
-from certifit.modelfile import ModelFileError, container, inspect, laws
+from certifit.modelfile import ModelFileError, container, inspect
 from certifit.modelfile.files import from_bytes, to_bytes
+from certifit.models.states import glm
 
 
 def fitted(name: str) -> Any:
@@ -60,7 +61,7 @@ def test_code_of_the_user_is_refused_by_name(family, link, reason):
 CHANGES: list[tuple[str, str, Any, str]] = [
     ("logistic drawn", "class_weight", {1: 9.0}, "are not those of its fit"),
     ("logistic drawn", "class_weight", {"x": 9.0}, "class_weight names 'x'"),
-    ("logistic drawn", "class_weight", None, "'class_weight' is no array"),
+    ("logistic drawn", "class_weight", None, "class_weight_ of this LogisticRegression is not what its fit left"),
     ("logistic", "class_weight", "balanced", "'class_weight' is missing"),
     ("logistic", "solver", "magic", "solver must be one of"),
     ("logistic", "solver", print, "is an object"),
@@ -139,8 +140,8 @@ EDITS: dict[str, tuple[str, str, Any, str]] = {
     "a cycle of no length": ("perceptron", "cycle", {"first": 1, "last": 1}, "epochs of a cycle"),
     "a cycle to come": ("perceptron", "cycle", {"first": 1, "last": 10**9}, "epochs of a cycle"),
     "weights of rows": ("perceptron", "data.sum_weight", hexed(1.0), "which a perceptron does not take"),
-    "an order denied": ("perceptron in order", "order", "given", "rows of an order"),
-    "an order announced": ("perceptron", "order", "numbers", "0 rows of an order"),
+    "an order denied": ("perceptron in order", "order", "given", "'order' is no array"),
+    "an order announced": ("perceptron", "order", "numbers", "'order' is missing"),
     "an order of code": ("perceptron", "order", "__import__('os')", "must be one of"),
     "a start announced": ("perceptron", "has_start", True, "'start' is missing"),
     "a negative threshold": ("perceptron", "parameters.delta", hexed(-1.0), ">= 0"),
@@ -185,7 +186,7 @@ def test_multipliers_of_a_proof_are_positive():
     refuse(edited(data, "certificate.fault", ""), "neither a fault nor a proof")
 
 
-ERRORS = {key: hexed(1.0) for key in laws.INFERENCE}
+ERRORS = {key: hexed(1.0) for key in glm.INFERENCE}
 
 
 @pytest.mark.parametrize(

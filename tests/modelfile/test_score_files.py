@@ -13,8 +13,9 @@ from samples import PERCEPTRONS, SCORES, endless, few_rows, fit, quietly, sample
 import certifit as cf
 from certifit.families.links import LINKS, Log
 from certifit.families.responses import FAMILIES, Poisson
-from certifit.modelfile import inspect, laws, scores
+from certifit.modelfile import inspect
 from certifit.modelfile.files import from_bytes, to_bytes
+from certifit.models.states import glm
 from certifit.solvers.table import SOLVERS
 
 CLASSIFIERS = [name for name in SCORES if name.startswith(("logistic", "softmax"))]
@@ -111,7 +112,7 @@ def test_weights_of_classes_come_back_by_label(kind):
     assert again.fit(X, labels[is_high * 1]).coef_.tobytes() == model.coef_.tobytes()
 
 
-@pytest.mark.parametrize("solver", scores.SOLVERS)
+@pytest.mark.parametrize("solver", glm.SOLVERS)
 def test_a_model_of_every_solver_comes_back(solver):
     X, counts, _ = few_rows()
     model = quietly(cf.PoissonRegressor(0.1, solver=solver, max_iter=50).fit, X, counts)
@@ -120,10 +121,10 @@ def test_a_model_of_every_solver_comes_back(solver):
 
 
 def test_every_solver_and_every_family_of_the_library_has_its_name():
-    assert ("auto", *SOLVERS, "coordinate-descent") == scores.SOLVERS
-    assert tuple(FAMILIES) == laws.NAMES
+    assert ("auto", *SOLVERS, "coordinate-descent") == glm.SOLVERS
+    assert tuple(FAMILIES) == glm.NAMES
     assert {name for name, law in FAMILIES.items() if vars(law)} == {"tweedie", "negative-binomial"}
-    for estimator, name in laws.LAWS.items():
+    for estimator, name in glm.LAWS.items():
         model = samples()[{"logistic_regression": "logistic likelihood"}.get(estimator, estimator.split("_")[0])].model
         assert model._family() == (FAMILIES[name], FAMILIES[name].default_link.name)
 

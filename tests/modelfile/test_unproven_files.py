@@ -13,7 +13,7 @@ from samples import endless, quietly
 
 import certifit as cf
 from certifit.certificates.certificate import Certificate
-from certifit.modelfile.registry import REGISTRY
+from certifit.models.table import LEARNERS
 
 
 def separated_counts(n_rows: int = 400) -> tuple[Any, Any]:
@@ -66,9 +66,7 @@ NAMES = list(unproven())
 
 
 def test_every_model_of_a_file_is_here():
-    assert {type(model).__name__ for model in unproven().values()} == {
-        entry.learner.name for entry in REGISTRY.values()
-    }
+    assert {type(model).__name__ for model in unproven().values()} == {learner.name for learner in LEARNERS.values()}
 
 
 @pytest.mark.parametrize("name", NAMES)

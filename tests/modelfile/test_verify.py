@@ -113,12 +113,12 @@ def test_a_scan_is_verified(tmp_path):
 
 
 def test_no_solver_takes_part(monkeypatch):
-    from certifit.models import base
+    from certifit.models import linear
 
     def solve(task: Any) -> None:
         raise AssertionError("verify called a solver")
 
-    monkeypatch.setattr(base, "solve", solve)
+    monkeypatch.setattr(linear, "solve", solve)
     for name in ("least squares", "ridge", "fewer rows than columns"):
         assert cf.verify(*samples()[name])
 

@@ -6,10 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from numpy.typing import NDArray
-
 from certifit.modelfile.disk import ModelFileError
-from certifit.modelfile.schema import COUNT_FROM_1, Array, Spec, brief, one_of
+from certifit.modelfile.schema import brief
+from certifit.models.state import COUNT_FROM_1, Array, Arrays, Spec, one_of
 
 BASIS: Mapping[str, Spec] = {
     "kind": one_of("polynomial"),
@@ -18,11 +17,9 @@ BASIS: Mapping[str, Spec] = {
 }
 BASIS_ARRAYS = {"basis.lower": Array(("d",)), "basis.upper": Array(("d",))}
 
-Arrays = dict[str, NDArray[Any]]
-
 
 def dump_basis(basis: Any) -> tuple[dict[str, Any] | None, Arrays]:
-    """Record and arrays of a fitted basis."""
+    """Metadata and arrays of a fitted basis."""
     if basis is None:
         return None, {}
     from certifit.maps import Functions, Polynomial

@@ -22,17 +22,7 @@ from numpy.typing import NDArray
 
 from certifit.modelfile import texts as text_store
 from certifit.modelfile.disk import ModelFileError
-from certifit.modelfile.schema import (
-    FLAG,
-    TEXTS,
-    Array,
-    Check,
-    Spec,
-    brief,
-    check_arrays,
-    one_of,
-    plain,
-)
+from certifit.modelfile.schema import brief, check_arrays, plain
 from certifit.modelfile.words import (
     WORD_ARRAYS,
     WORDS,
@@ -42,6 +32,7 @@ from certifit.modelfile.words import (
     plain_words,
     word_arrays,
 )
+from certifit.models.state import FLAG, TEXTS, Array, Arrays, Check, Metadata, Spec, one_of
 
 if TYPE_CHECKING:
     from certifit.maps import TableEncoder
@@ -93,15 +84,12 @@ PARAMETERS: Mapping[str, Spec] = {
 # is_given: the model was made with encoder=; is_fitted: it was fitted to a table
 ENCODER: Mapping[str, Spec] = {"is_fitted": FLAG, "is_given": FLAG, "parameters": PARAMETERS}
 ENCODER_ARRAYS = {
-    "encoder.columns": Array(("n_columns", "n_fields"), np.int64),
+    "encoder.columns": Array(("n_columns", "n_fields"), "int64"),
     "encoder.fill": Array(("n_fills",)),
     **text_store.TEXT_ARRAYS,
 }
 
-MARKS = {"encoder.marks": Array(("n_columns",), np.int64)}
-
-Arrays = dict[str, NDArray[Any]]
-Record = dict[str, Any]
+MARKS = {"encoder.marks": Array(("n_columns",), "int64")}
 
 
 def encoder_spec(record: Any) -> Spec:
@@ -110,8 +98,8 @@ def encoder_spec(record: Any) -> Spec:
     return {**ENCODER, "texts": WORDS} if has_texts else ENCODER
 
 
-def dump_encoder(given: Any, fitted: Any) -> tuple[Record | None, Arrays]:
-    """Record and arrays of the parameter `encoder` and the fitted `encoder_`; no record where both are None."""
+def dump_encoder(given: Any, fitted: Any) -> tuple[Metadata | None, Arrays]:
+    """Metadata and arrays of the parameter `encoder` and the fitted `encoder_`; no record where both are None."""
     if given is None and fitted is None:
         return None, {}
     from certifit.maps import TableEncoder
@@ -129,7 +117,7 @@ def dump_encoder(given: Any, fitted: Any) -> tuple[Record | None, Arrays]:
     return record | ({} if words is None else {"texts": {"n_texts": n_texts, "parameters": words}}), arrays
 
 
-def plain_parameters(encoder: TableEncoder | None) -> Record | None:
+def plain_parameters(encoder: TableEncoder | None) -> Metadata | None:
     """The parameters of an encoder in JSON types. What they cannot be is refused by PARAMETERS and WORDS."""
     if encoder is None:
         return None
@@ -150,7 +138,7 @@ def plain_parameters(encoder: TableEncoder | None) -> Record | None:
 
 
 def build_encoder(
-    record: Record | None, names: list[str] | None, n_columns: int, arrays: Arrays, most_columns: int
+    record: Metadata | None, names: list[str] | None, n_columns: int, arrays: Arrays, most_columns: int
 ) -> tuple[Any, Any]:
     """The parameter `encoder` and the fitted `encoder_` of a checked record; `arrays` are those of the encoder."""
     if record is None:
@@ -174,7 +162,7 @@ def build_encoder(
     return given, _build_fitted(parameters, words, names, n_columns, arrays, most_columns)
 
 
-def encoder_arrays(record: Record | None, arrays: Arrays) -> Arrays:
+def encoder_arrays(record: Metadata | None, arrays: Arrays) -> Arrays:
     """Those of the arrays that belong to the encoder."""
     is_fitted = record is not None and record["is_fitted"]
     return {name: array for name, array in arrays.items() if is_fitted and name in ENCODER_ARRAYS | MARKS | WORD_ARRAYS}
@@ -201,7 +189,7 @@ def _dump_columns(encoder: TableEncoder) -> tuple[int | None, Arrays]:
     }
 
 
-def _dump_marks(records: list[Record]) -> Arrays:
+def _dump_marks(records: list[Metadata]) -> Arrays:
     """The columns whose gaps another one marks; nothing where there are none, so that older versions read the file."""
     if all(record["marked_by"] is None for record in records):
         return {}
@@ -209,7 +197,7 @@ def _dump_marks(records: list[Record]) -> Arrays:
     return {"encoder.marks": np.array([place.get(record["marked_by"], -1) for record in records], dtype=np.int64)}
 
 
-def _dump_column(record: Record) -> tuple[list[int], list[str]]:
+def _dump_column(record: Metadata) -> tuple[list[int], list[str]]:
     """The fields of COLUMN, and the texts of a column."""
     codes = [code for code, kind in enumerate(KINDS) if kind[:2] == (record["kind"], record["family"])]
     if not codes:
@@ -225,7 +213,7 @@ def _dump_column(record: Record) -> tuple[list[int], list[str]]:
 
 
 def _build_fitted(
-    parameters: Record, words: Record | None, names: list[str], n_columns: int, arrays: Arrays, most_columns: int
+    parameters: Metadata, words: Metadata | None, names: list[str], n_columns: int, arrays: Arrays, most_columns: int
 ) -> TableEncoder:
     from certifit.maps import TableEncoder
 
@@ -257,7 +245,7 @@ def _build_fitted(
     return encoder
 
 
-def _read_marks(names: list[str], arrays: Arrays) -> list[Record]:
+def _read_marks(names: list[str], arrays: Arrays) -> list[Metadata]:
     """What each column's record says of a mark that is another's; the encoder refuses one that is none."""
     if "encoder.marks" not in arrays:
         return [{}] * len(names)
@@ -270,7 +258,7 @@ def _read_marks(names: list[str], arrays: Arrays) -> list[Record]:
 _LEVEL, _SET_ASIDE, _TEXT = (KINDS.index(Kind(name)) for name in ("level", "set aside", "text"))
 
 
-def _checked_table(parameters: Record, words: Record | None, n_columns: int, arrays: Arrays) -> NDArray[np.int64]:
+def _checked_table(parameters: Metadata, words: Metadata | None, n_columns: int, arrays: Arrays) -> NDArray[np.int64]:
     """One row a column of the table, its fields and the sizes of all arrays checked."""
     n_fills = arrays["encoder.fill"].size if "encoder.fill" in arrays else 0  # the encoder compares it with its parts
     n_terms = arrays["encoder.documents"].size if "encoder.documents" in arrays else 0
@@ -308,7 +296,7 @@ def _check_columns(table: NDArray[np.int64], most_levels: int, most_terms: int) 
             raise ModelFileError(f"{name} of column {j} of its table is {values[j]}. Legal is 0 to {int(most[j])}.")
 
 
-def _column_record(name: str, row: dict[str, int], parameters: Record, texts: Iterator[str]) -> Record:
+def _column_record(name: str, row: dict[str, int], parameters: Metadata, texts: Iterator[str]) -> Metadata:
     """A column as the encoder states it."""
     kind = KINDS[row["kind"]]
     is_level, is_aside, is_text = (row["kind"] == code for code in (_LEVEL, _SET_ASIDE, _TEXT))
@@ -331,7 +319,7 @@ def _column_record(name: str, row: dict[str, int], parameters: Record, texts: It
     }
 
 
-def _check_policies(columns: list[Record], parameters: Record) -> None:
+def _check_policies(columns: list[Metadata], parameters: Metadata) -> None:
     """Refuse columns that the stated parameters rule out."""
     reference = parameters["reference"]
     named = reference if isinstance(reference, dict) else {}

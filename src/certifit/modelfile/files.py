@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from numbers import Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import certifit
-from certifit.modelfile import container
-from certifit.modelfile.agreement import check_tolerance
+from certifit.modelfile import codec, container
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show, write_bytes
 from certifit.modelfile.encoders import plain_parameters
-from certifit.modelfile.registry import Entry, entry_named, entry_of
-from certifit.modelfile.schema import INTEGER, TEXT, VERSION, Spec, brief, check, plain
+from certifit.modelfile.schema import brief, check, plain
+from certifit.models.state import INTEGER, VERSION, Arrays, Json, Metadata, Model
 
 ADVICE = {"inference_": "Fit again, or set inference_ = None to save it without standard errors."}
 FORMAT = 1  # raised when a file of an older certifit can no longer say all that a model is
 
 
-def save(model: Any, path: Path) -> None:
+def save(model: Model, path: Path) -> None:
     """Write a fitted model to a file, whole or not at all. The file holds no rows and no code.
 
     >>> import tempfile
@@ -36,7 +34,7 @@ def save(model: Any, path: Path) -> None:
     write_bytes(path, to_bytes(model))
 
 
-def load(path: Path, *, max_bytes: int = MAX_FILE) -> Any:
+def load(path: Path, *, max_bytes: int = MAX_FILE) -> Model:
     """The fitted model of a file that `save` wrote; its predictions are the same bits.
 
     The file is read as data: nothing in it is run, and its class comes from a closed list. What is damaged,
@@ -50,53 +48,38 @@ def load(path: Path, *, max_bytes: int = MAX_FILE) -> Any:
         raise ModelFileError(f"{show(path)} is not a sound model file: {error}") from None
 
 
-def to_bytes(model: Any) -> bytes:
+def to_bytes(model: Model) -> bytes:
     """The bytes of a model file. They are read back and compared with the model before anybody gets them."""
-    key, entry = entry_of(model)
-    if not hasattr(model, "certificate_"):
-        raise ModelFileError(f"This {type(model).__name__} is not fitted. Call fit, then save.")
-    metadata, arrays = entry.family.dump(model)
-    metadata |= {
-        "estimator": key,
-        "format": FORMAT,
-        "library": certifit.__version__,
-        "parameters": entry.parameters_of(model),
-    }
+    metadata, arrays = codec.dump(model)
+    metadata |= {"format": FORMAT, "library": certifit.__version__}
     try:
         check_metadata(metadata)
         data = container.to_bytes(metadata, arrays)
         again = from_bytes(data)
     except ModelFileError as error:
         raise ModelFileError(f"This {type(model).__name__} cannot be saved: {error}") from None
-    _refuse_difference(model, again, entry)
+    _refuse_difference(model, again)
     return data
 
 
-def from_bytes(data: bytes) -> Any:
+def from_bytes(data: bytes) -> Model:
     """The model of the bytes of a model file."""
-    metadata, arrays = container.from_bytes(data)
-    entry = check_metadata(metadata)
-    parts = entry.family.read(metadata, arrays)
-    return entry.family.build(entry.load_class(), metadata, arrays, parts)
+    return codec.build(parts_of(*container.from_bytes(data)))
 
 
-def check_metadata(metadata: dict[str, Any]) -> Entry:
+def parts_of(metadata: Metadata, arrays: Arrays) -> codec.Parts:
+    """What a file holds, checked."""
+    check_metadata(metadata)
+    return codec.read(metadata, arrays)
+
+
+def check_metadata(metadata: Metadata) -> None:
     """Refuse metadata that is not that of an estimator in the table; its arrays are not looked at."""
     _check_format(metadata.get("format"))
-    check(TEXT, metadata.get("estimator"), "estimator")
-    entry = entry_named(metadata["estimator"])
-    head: dict[str, Spec] = {
-        "estimator": TEXT,
-        "format": INTEGER,
-        "library": VERSION,
-        "parameters": entry.parameters_in(metadata.get("parameters")),
-    }
-    check({**entry.family.fitted(metadata), **entry.own, **head}, metadata, "metadata")
-    check_tolerance(metadata)
-    return entry
+    codec.check_model(metadata, {"format": INTEGER, "library": VERSION})
 
 
-def _check_format(found: Any) -> None:
+def _check_format(found: Json) -> None:
     check(INTEGER, found, "format")
     if found != FORMAT:
         advice = "Use a newer certifit." if found > FORMAT else "Fit and save the model again."
@@ -105,31 +88,32 @@ def _check_format(found: Any) -> None:
         )
 
 
-def _settings(model: Any, entry: Entry) -> dict[str, Any]:
+def _settings(model: Model) -> Metadata:
     """All parameters, those of the basis under their own names."""
-    settings = {key: plain(value) for key, value in model.get_params().items() if key != "basis"}
-    own = {key: value for key, value in settings.items() if not key.startswith("encoder")}
-    return own | {"encoder": plain_parameters(model.encoder)} | entry.family.settings(model)
+    parameters = model.get_params()
+    single = {name: plain(parameters[name]) for name in parameters if not name.startswith("encoder")}
+    single.pop("basis", None)
+    return single | {"encoder": plain_parameters(model.encoder)} | codec.settings(model)
 
 
-def _refuse_difference(model: Any, again: Any, entry: Entry) -> None:
+def _refuse_difference(model: Model, again: Model) -> None:
     """Refuse a model that would come back as another one."""
     kind = type(model).__name__
-    asked = _settings(model, entry)
-    if not _same(asked, _settings(again, entry)):
+    asked = _settings(model)
+    if not _same(asked, _settings(again)):
         raise ModelFileError(f"The parameters of this {kind} are not those of its fit. Fit again, then save.")
     names = {name for m in (model, again) for name in vars(m) if not name.startswith("_")}
     for name in sorted(names - asked.keys() - {"basis"}):
-        if not hasattr(again, name):
+        if name not in vars(again):
             raise ModelFileError(f"A model file has no place for the attribute {brief(name)}. Delete it, then save.")
-        if not hasattr(model, name) or not _same(getattr(model, name), getattr(again, name)):
+        if name not in vars(model) or not _same(vars(model)[name], vars(again)[name]):
             raise ModelFileError(
                 f"{name} of this {kind} is not what its fit left, or does not belong to the rest. "
                 + ADVICE.get(name, "Fit again, then save.")
             )
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: Json, b: Json) -> bool:
     """Equal to the bit. Seconds of a history are not compared."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype != object:
         return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(_raw(a), _raw(b))
@@ -145,11 +129,11 @@ def _same(a: Any, b: Any) -> bool:
     return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a if key != "seconds")
 
 
-def _raw(array: NDArray[Any]) -> NDArray[np.uint8]:
+def _raw(array: NDArray[np.generic]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(array).view(np.uint8)
 
 
-def _parts(value: Any) -> Any:
+def _parts(value: Json) -> Json:
     """The fields of a record that count, the state of a map, and anything else as it is."""
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.compare}

@@ -9,15 +9,14 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, fields
-from typing import Any
 
 from certifit.exact.kinds import kind_of_proof
-from certifit.modelfile import container, laws
+from certifit.modelfile import container
+from certifit.modelfile.codec import Parts
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show
-from certifit.modelfile.family import Metadata, Parts
-from certifit.modelfile.files import check_metadata
-from certifit.modelfile.registry import entry_named
+from certifit.modelfile.files import parts_of
 from certifit.models.objectives import Told
+from certifit.models.state import Json, Metadata
 
 
 @dataclass(frozen=True)
@@ -28,20 +27,20 @@ class Inspection:
     that there is not.
     """
 
-    file: dict[str, Any]
-    model: dict[str, Any]
+    file: Metadata
+    model: Metadata
     target: str | None
-    features: dict[str, Any]
-    encoder: dict[str, Any] | None
-    coefficients: dict[str, Any] | None
-    classes: dict[str, Any] | None
-    components: dict[str, Any] | None
-    certificate: dict[str, Any]
-    data: dict[str, Any]
+    features: Metadata
+    encoder: Metadata | None
+    coefficients: Metadata | None
+    classes: Metadata | None
+    components: Metadata | None
+    certificate: Metadata
+    data: Metadata
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Metadata:
         """Plain JSON types; infinity, which JSON does not have, is the text 'infinity'."""
-        plain: dict[str, Any] = _plain({field.name: getattr(self, field.name) for field in fields(self)})
+        plain: Metadata = _plain({field.name: getattr(self, field.name) for field in fields(self)})
         return plain
 
 
@@ -60,28 +59,25 @@ def inspect(path: Path, *, max_bytes: int = MAX_FILE) -> Inspection:
     """
     data = read_bytes(path, max_bytes)
     try:
-        metadata, arrays = container.from_bytes(data)
-        entry = check_metadata(metadata)
-        family = entry.family
-        parts = family.read(metadata, arrays)
+        parts = parts_of(*container.from_bytes(data))
     except ModelFileError as error:
         raise ModelFileError(f"{show(path)} is not a sound model file: {error}") from None
-    own = family.describe(metadata, arrays, parts)
+    metadata, shown = parts.content.metadata, parts.shown
     return Inspection(
         file=_file(data, metadata),
-        model=_model(metadata) | own.get("model", {}),
+        model=_model(parts) | shown.get("model", {}),
         target=metadata.get("target"),
         features=_features(metadata),
         encoder=_encoder(metadata, parts),
-        coefficients=own.get("coefficients"),
-        classes=own.get("classes"),
-        components=own.get("components"),
-        certificate=_certificate(entry.learner.name, parts),
+        coefficients=shown.get("coefficients"),
+        classes=shown.get("classes"),
+        components=shown.get("components"),
+        certificate=_certificate(parts),
         data={**metadata["data"], **{key: metadata[key] for key in ("n_iterations",) if key in metadata}},
     )
 
 
-def _file(data: bytes, metadata: Metadata) -> dict[str, Any]:
+def _file(data: bytes, metadata: Metadata) -> Metadata:
     return {
         "n_bytes": len(data),
         "format": metadata["format"],
@@ -91,36 +87,23 @@ def _file(data: bytes, metadata: Metadata) -> dict[str, Any]:
     }
 
 
-def _model(metadata: Metadata) -> dict[str, Any]:
-    learner = entry_named(metadata["estimator"]).learner
+def _model(parts: Parts) -> Metadata:
+    metadata = parts.content.metadata
+    told: Metadata = {key: value for tell in parts.record.told for key, value in tell(metadata).items()}
     return {
-        "class": learner.name,
+        "class": parts.learner.name,
         "estimator": metadata["estimator"],
-        "objective": learner.objective(_told(metadata)),
+        "objective": parts.learner.objective(Told(metadata["parameters"], **told)),
         "parameters": metadata["parameters"],
         "basis": metadata.get("basis"),
     }
 
 
-def _told(metadata: Metadata) -> Told:
-    """What an objective says, as the file has it."""
-    law, penalty = metadata.get("law"), metadata.get("penalty", {})
-    return Told(
-        metadata["parameters"],
-        metadata.get("solution", {}).get("alpha"),
-        metadata.get("robust", {}).get("scale"),
-        metadata.get("labels", {"count": 2})["count"],
-        penalty.get("has_factors", False),
-        penalty.get("has_bounds", False),
-        None if law is None else (law["name"], law["link"] or laws.read_law(metadata)[1].name),
-    )
-
-
-def _features(metadata: Metadata) -> dict[str, Any]:
+def _features(metadata: Metadata) -> Metadata:
     return {"count": metadata["features"]["count"], "names": metadata["features"]["names"]}
 
 
-def _encoder(metadata: Metadata, parts: Parts) -> dict[str, Any] | None:
+def _encoder(metadata: Metadata, parts: Parts) -> Metadata | None:
     """How a table is read, and what the fit noted about its columns."""
     if parts.maps.fitted_encoder is None:
         return None
@@ -129,15 +112,15 @@ def _encoder(metadata: Metadata, parts: Parts) -> dict[str, Any] | None:
     return {"parameters": metadata["encoder"]["parameters"], "kinds": kinds, "notes": list(state["notes"])}
 
 
-def _certificate(model_name: str, parts: Parts) -> dict[str, Any]:
+def _certificate(parts: Parts) -> Metadata:
     certificate = parts.certificate
     keys = ("claim", "theorem", "value", "tolerance", "rounding")
-    said = {key: getattr(certificate, key) for key in keys} | {"kind": kind_of_proof(model_name, certificate)}
+    said = {key: getattr(certificate, key) for key in keys} | {"kind": kind_of_proof(parts.learner.name, certificate)}
     # Whoever writes a file can write any certificate: only `verify` proves one.
     return {**said, "holds": certificate.holds, "is_verified": False, "sentences": certificate.sentences()}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Json) -> Json:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):

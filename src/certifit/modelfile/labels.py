@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from certifit.modelfile import texts
 from certifit.modelfile.disk import ModelFileError
-from certifit.modelfile.schema import COUNT, Array, Check, Spec, brief, one_of, refuse_any
+from certifit.modelfile.schema import brief, refuse_any
+from certifit.models.state import COUNT, Array, Arrays, Check, Metadata, Spec, one_of
 
 MOST_CLASSES = 100_000
 MOST_LETTERS = 1 << 24  # of all labels at the width of the longest: 64 MB
@@ -32,12 +33,9 @@ LABELS: Mapping[str, Spec] = {
     "width": COUNT,  # characters of a text; 0 of objects and numbers
 }
 
-Arrays = dict[str, NDArray[Any]]
-Record = dict[str, Any]
 
-
-def dump_labels(classes: NDArray[Any]) -> tuple[Record, Arrays]:
-    """Record and arrays of the labels."""
+def dump_labels(classes: NDArray[Any]) -> tuple[Metadata, Arrays]:
+    """Metadata and arrays of the labels."""
     kind, width = _kind_of(classes)
     record = {"count": len(classes), "dtype": kind, "width": width}
     if kind in _TEXT:
@@ -47,16 +45,14 @@ def dump_labels(classes: NDArray[Any]) -> tuple[Record, Arrays]:
     return record, {"classes": classes.view(np.int64) if kind == "uint64" else classes.astype(np.int64)}
 
 
-def label_arrays(record: Record, arrays: Arrays) -> tuple[dict[str, Array], dict[str, int]]:
-    """The arrays that a checked record announces, and their sizes."""
-    if record["dtype"] not in _TEXT:
-        dtype = np.float64 if record["dtype"] in _REAL else np.int64
-        return {"classes": Array(("K",), dtype)}, {}
-    letters = arrays.get(f"texts{OF}", np.zeros(0))
-    return texts.text_arrays(OF, "K", "n_letters"), {"n_letters": letters.size}
+def label_arrays(record: Metadata) -> dict[str, Array]:
+    """The arrays that a checked record announces."""
+    if record["dtype"] in _TEXT:
+        return texts.text_arrays(OF, "K", "n_letters")
+    return {"classes": Array(("K",), "float64" if record["dtype"] in _REAL else "int64")}
 
 
-def build_labels(record: Record, arrays: Arrays) -> NDArray[Any]:
+def build_labels(record: Metadata, arrays: Arrays) -> NDArray[Any]:
     """The labels of a checked record and arrays."""
     kind, width = record["dtype"], record["width"]
     if kind != "text":

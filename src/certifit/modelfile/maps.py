@@ -13,17 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certifit.modelfile.bases import BASIS, BASIS_ARRAYS, build_basis, dump_basis, n_columns
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.encoders import build_encoder, dump_encoder, encoder_arrays, encoder_spec
-from certifit.modelfile.schema import COUNT_FROM_1, TEXTS, Array, OrNull, Spec
+from certifit.models.state import COUNT_FROM_1, TEXTS, Array, Arrays, Metadata, OrNull, Spec
 
 FEATURES: Mapping[str, Spec] = {"count": COUNT_FROM_1, "names": OrNull(TEXTS)}
-
-Arrays = dict[str, NDArray[Any]]
-Metadata = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,7 @@ def dump_maps(model: Any, has_basis: bool = True) -> tuple[Metadata, Arrays]:
     """Metadata and arrays of the columns, the encoder and the basis of a fitted model."""
     basis, arrays = dump_basis(model.basis_)
     encoder, own = dump_encoder(model.encoder, model.encoder_)
-    names = getattr(model, "feature_names_in_", None)
+    names = vars(model).get("feature_names_in_")
     metadata: Metadata = {
         "features": {
             "count": int(model.n_features_in_),

@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 
 from certifit.modelfile.canonical import MAX_STRING
 from certifit.modelfile.disk import ModelFileError
-from certifit.modelfile.schema import Array, brief
-
-Arrays = dict[str, NDArray[Any]]
+from certifit.modelfile.schema import brief
+from certifit.models.state import Array, Arrays
 
 
 def text_arrays(of: str = "", n_texts: str = "n_texts", n_bytes: str = "n_bytes") -> dict[str, Array]:
     """The two arrays and the names of their sizes."""
-    return {f"text_ends{of}": Array((n_texts,), np.int64), f"texts{of}": Array((n_bytes,), np.uint8)}
+    return {f"text_ends{of}": Array((n_texts,), "int64"), f"texts{of}": Array((n_bytes,), "uint8")}
 
 
 TEXT_ARRAYS = text_arrays()
@@ -34,7 +33,7 @@ def pack(texts: Sequence[str], of: str = "", most: int | None = MAX_STRING) -> A
     """The two arrays of these texts, each of at most so many characters."""
     parts = [_encoded(text, most) for text in texts]
     ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
-    return {f"text_ends{of}": ends, f"texts{of}": np.frombuffer(b"".join(parts), dtype=np.uint8)}
+    return {f"text_ends{of}": ends, f"texts{of}": np.frombuffer(b"".join(parts), dtype="uint8")}
 
 
 def sizes(arrays: Mapping[str, NDArray[Any]]) -> dict[str, int]:

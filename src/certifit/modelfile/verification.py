@@ -20,13 +20,17 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
+import numpy as np
+
 from certifit.certificates.certificate import Certificate
 from certifit.certificates.components import ComponentsCertificate
 from certifit.data.gate import takes
+from certifit.data.source import Block
 from certifit.exact.cost import MOST_MINUTES, refuse_long
 from certifit.exact.proof import ExactProof
+from certifit.modelfile.codec import key_of
 from certifit.modelfile.files import load
-from certifit.modelfile.registry import entry_of
+from certifit.models.table import LEARNERS
 
 GROWTH = 10.0
 DIGITS_SLACK = 1e-6  # last bits of the sums on another processor
@@ -148,7 +152,9 @@ def _exact_proof(
 
 
 def _data_reasons(model: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
-    n_rows, sum_weight = entry_of(model)[1].family.size(model, X, y, sample_weight)
+    source = model._gate_again(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+    counted = _COUNTS[LEARNERS[key_of(model)].load_record().counts]
+    n_rows, sum_weight = (sum(part) for part in zip(*source.map(counted), strict=True))
     seen = model.data_
     if n_rows != seen["n_rows"]:
         yield f"This is not the data the model was fitted on: {n_rows} rows, the model saw {seen['n_rows']}."
@@ -157,6 +163,24 @@ def _data_reasons(model: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[st
             f"This is not the data the model was fitted on: the weights sum to {sum_weight:.10g}, "
             f"the model saw {seen['sum_weight']:.10g}."
         )
+
+
+def _all_rows(run: Block) -> tuple[int, float]:
+    return run.n_rows, float(run.n_rows if run.weight is None else run.weight.sum())
+
+
+def _weighted_rows(run: Block) -> tuple[int, float]:
+    n_rows, sum_weight = _all_rows(run)
+    return n_rows if run.weight is None else int(np.count_nonzero(run.weight)), sum_weight
+
+
+def _labelled_rows(run: Block) -> tuple[int, float]:
+    has_class = np.asarray(run.y) >= 0
+    n_rows = int(has_class.sum())
+    return n_rows, float(n_rows if run.weight is None else run.weight[has_class].sum())
+
+
+_COUNTS = {"all": _all_rows, "weighted": _weighted_rows, "labelled": _labelled_rows}
 
 
 def _value_reasons(certificate: Certificate, stored: Certificate) -> Iterator[str]:

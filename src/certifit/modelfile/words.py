@@ -14,21 +14,11 @@ from operator import ge
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certifit.modelfile import texts as text_store
 from certifit.modelfile.disk import ModelFileError
-from certifit.modelfile.schema import (
-    COUNT_FROM_1,
-    FLAG,
-    TEXTS,
-    Array,
-    Check,
-    OrNull,
-    Spec,
-    one_of,
-    refuse_any,
-)
+from certifit.modelfile.schema import refuse_any
+from certifit.models.state import COUNT_FROM_1, FLAG, TEXTS, Array, Arrays, Check, Metadata, OrNull, Spec, one_of
 
 if TYPE_CHECKING:
     from certifit.maps import TextBinarizer
@@ -72,15 +62,12 @@ PARAMETERS: Mapping[str, Spec] = {
 }
 WORDS: Mapping[str, Spec] = {"n_texts": OrNull(COUNT_FROM_1), "parameters": PARAMETERS}
 WORD_ARRAYS = {
-    "encoder.documents": Array(("n_terms",), np.int64),
+    "encoder.documents": Array(("n_terms",), "int64"),
     **text_store.text_arrays(OF, "n_terms", "n_letters"),
 }
 
-Arrays = dict[str, NDArray[Any]]
-Record = dict[str, Any]
 
-
-def plain_words(words: TextBinarizer) -> Record:
+def plain_words(words: TextBinarizer) -> Metadata:
     """The parameters of a map from texts in JSON types."""
     try:
         return words.to_plain()
@@ -88,7 +75,7 @@ def plain_words(words: TextBinarizer) -> Record:
         raise ModelFileError(str(error)) from None
 
 
-def dump_words(columns: list[Record]) -> tuple[int | None, Arrays]:
+def dump_words(columns: list[Metadata]) -> tuple[int | None, Arrays]:
     """How many texts the fit saw, and the arrays of columns as the encoder states them; None where there are none."""
     own = [column for column in columns if column["text"] is not None]
     if not own:
@@ -97,11 +84,11 @@ def dump_words(columns: list[Record]) -> tuple[int | None, Arrays]:
     if own[0]["text"]["parameters"]["n_hash"] is not None:
         return n_texts, {}
     terms = [term for column in own for term in column["levels"]]
-    documents = np.array([count for column in own for count in column["text"]["documents"]], dtype=np.int64)
+    documents = np.array([count for column in own for count in column["text"]["documents"]], dtype="int64")
     return n_texts, {"encoder.documents": documents, **text_store.pack(terms, OF, most=None)}
 
 
-def word_arrays(record: Record, arrays: Arrays, n_terms: int) -> tuple[Mapping[str, Array], dict[str, int]]:
+def word_arrays(record: Metadata, arrays: Arrays, n_terms: int) -> tuple[Mapping[str, Array], dict[str, int]]:
     """The arrays that a checked record announces, and their sizes."""
     if record["n_texts"] is None or record["parameters"]["n_hash"] is not None:
         return {}, {}
@@ -109,7 +96,7 @@ def word_arrays(record: Record, arrays: Arrays, n_terms: int) -> tuple[Mapping[s
     return WORD_ARRAYS, {"n_terms": n_terms, "n_letters": letters.size}
 
 
-def check_counts(record: Record | None, n_terms: list[int], most_columns: int) -> None:
+def check_counts(record: Metadata | None, n_terms: list[int], most_columns: int) -> None:
     """Refuse numbers of terms, one a column of text, that the parameters rule out or the file has no room for."""
     if record is None:
         refuse_any({"a column of text without how texts are read": n_terms})
@@ -128,7 +115,7 @@ def check_counts(record: Record | None, n_terms: list[int], most_columns: int) -
     )
 
 
-def build_words(record: Record, names: list[str], n_terms: list[int], arrays: Arrays) -> dict[str, Record]:
+def build_words(record: Metadata, names: list[str], n_terms: list[int], arrays: Arrays) -> dict[str, Metadata]:
     """For every column of text its terms and how they are read, as the encoder states them."""
     parameters = {**record["parameters"], "missing": "empty"}
     has_terms = record["parameters"]["n_hash"] is None
@@ -144,7 +131,7 @@ def build_words(record: Record, names: list[str], n_terms: list[int], arrays: Ar
     return found
 
 
-def _check_terms(terms: list[str], counts: list[int], record: Record) -> None:
+def _check_terms(terms: list[str], counts: list[int], record: Metadata) -> None:
     """Refuse terms that are not sorted, or that the parameters would have left out."""
     n_texts, limits = record["n_texts"], (record["parameters"]["min_df"], record["parameters"]["max_df"])
     least, most = record["parameters"]["ngram_range"]

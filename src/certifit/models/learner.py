@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from certifit.models.command import Command
 from certifit.models.objectives import Objective
 from certifit.models.words import Words
+
+if TYPE_CHECKING:
+    from certifit.models.state import Record
 
 
 @dataclass(frozen=True)
@@ -192,7 +195,7 @@ class Learner:
     and a model file holds in parts of its own. answers, verb, sections: by the parameters of a model. sections: of a
     report, that not every model of such answers has: coefficients, influence, path, outliers; what decides between
     classes: words, odds or spreads. commands: its names on the command line. exact: the proof in ball arithmetic that
-    it has, of `exact.table`.
+    it has, of `exact.table`. record: where what a file stores of it is declared.
     """
 
     key: str
@@ -207,6 +210,7 @@ class Learner:
     sections: Callable[[Params], tuple[str, ...]] = NO_SECTIONS
     commands: tuple[Command, ...] = ()
     exact: str | None = None
+    record: str = "models.states.linear:RECORD"
     is_ours: ClassVar[bool] = True
 
     @property
@@ -222,4 +226,10 @@ class Learner:
     def load(self) -> type[Any]:
         """The class; it is imported when one is needed."""
         found: type[Any] = getattr(import_module(f"certifit.{self.module}"), self.name)
+        return found
+
+    def load_record(self) -> Record:
+        """What a model file stores of it."""
+        module, _, name = self.record.partition(":")
+        found: Record = getattr(import_module(f"certifit.{module}"), name)
         return found

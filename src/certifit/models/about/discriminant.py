@@ -81,5 +81,6 @@ ROWS = (
             ),
             _command("quadratic", "quadratic discriminant", "each class has its own covariance", "class"),
         ),
+        record="models.states.discriminant:RECORD",
     ),
 )

@@ -154,6 +154,7 @@ ROWS = (
                 selects=True,
             ),
         ),
+        record="models.states.glm:LOGISTIC",
     ),
     Learner(
         "poisson_regressor",
@@ -166,6 +167,7 @@ ROWS = (
         sections=_SECTIONS,
         exact="scores",
         commands=(_ridge("Poisson", COUNTS),),
+        record="models.states.glm:MEAN",
     ),
     Learner(
         "gamma_regressor",
@@ -178,6 +180,7 @@ ROWS = (
         sections=_SECTIONS,
         exact="scores",
         commands=(_ridge("Gamma", POSITIVE),),
+        record="models.states.glm:MEAN",
     ),
     Learner(
         "glm",
@@ -190,5 +193,6 @@ ROWS = (
         sections=_SECTIONS,
         exact="scores",
         commands=(_without_penalty("Poisson", COUNTS), _without_penalty("Gamma", POSITIVE)),
+        record="models.states.glm:GLM",
     ),
 )

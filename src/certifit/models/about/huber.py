@@ -59,5 +59,6 @@ ROWS = (
                 fixed={"standardize": True},
             ),
         ),
+        record="models.states.huber:RECORD",
     ),
 )

@@ -73,6 +73,7 @@ ROWS = (
                 needs_folds=True,
             ),
         ),
+        record="models.states.lasso:RECORD",
     ),
     Learner(
         "elastic_net",
@@ -94,5 +95,6 @@ ROWS = (
                 needs_folds=True,
             ),
         ),
+        record="models.states.lasso:RECORD",
     ),
 )

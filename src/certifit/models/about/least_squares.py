@@ -44,6 +44,7 @@ ROWS = (
                 selects=True,
             ),
         ),
+        record="models.states.least_squares:LEAST_SQUARES",
     ),
     Learner(
         "ridge",
@@ -73,5 +74,6 @@ ROWS = (
                 selects=True,
             ),
         ),
+        record="models.states.least_squares:RIDGE",
     ),
 )

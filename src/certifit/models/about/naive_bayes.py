@@ -83,6 +83,7 @@ ROWS = (
                 selects=True,
             ),
         ),
+        record="models.states.naive_bayes:GAUSSIAN",
     ),
     Learner(
         "bernoulli_nb",
@@ -95,6 +96,7 @@ ROWS = (
         sections=_DECIDING,
         exact="counts",
         commands=(_command("Bernoulli", "naive Bayes of what is there or not", counts_words=False),),
+        record="models.states.naive_bayes:BERNOULLI",
     ),
     Learner(
         "multinomial_nb",
@@ -107,5 +109,6 @@ ROWS = (
         sections=_DECIDING,
         exact="counts",
         commands=(_command("multinomial", "naive Bayes of counts", counts_words=True),),
+        record="models.states.naive_bayes:MULTINOMIAL",
     ),
 )

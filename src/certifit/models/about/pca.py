@@ -42,5 +42,6 @@ ROWS = (
         MAPS,
         always(Answer.NONE),
         exact="components",
+        record="models.states.pca:RECORD",
     ),
 )

@@ -29,5 +29,6 @@ ROWS = (
         always(Answer.MARGINS),
         always(Verb.VISIT),
         sections=always(("odds",)),
+        record="models.states.perceptron:RECORD",
     ),
 )

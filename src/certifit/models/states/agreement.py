@@ -7,12 +7,12 @@ up. Products of two matrices are compared along a few random vectors, so that lo
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certifit.modelfile.schema import refuse_any
+from certifit.models.state import Metadata, Problems
 
 SAME = 1e-9  # how nearly numbers that follow from each other must agree
 NEAR = 1e-6  # the same of numbers that were summed in other ways
@@ -24,10 +24,9 @@ MOST_FACTORED = 512  # coefficients; beyond it a factor would take longer than t
 DEFAULT_TOLERANCES = (1e-8, 1e-3)  # of tol=None: the second of solvers that step after single rows
 
 Floats = NDArray[np.float64]
-Metadata = dict[str, Any]
 
 
-def agree(a: Any, b: Any, slack: float = SAME) -> bool:
+def agree(a: Floats | float, b: Floats | float, slack: float = SAME) -> bool:
     """Equal but for rounding."""
     return bool(np.allclose(a, b, rtol=slack, atol=TINY))
 
@@ -37,30 +36,28 @@ def probes(n: int) -> Floats:
     return np.random.default_rng(n).standard_normal((n, N_PROBES))
 
 
-def check_tolerance(metadata: Metadata) -> None:
-    """Refuse a certificate that is held against another tolerance than the one that was asked for."""
+def tolerance_problems(metadata: Metadata) -> Problems:
+    """A certificate that is held against another tolerance than the one that was asked for."""
     stored, asked = metadata["certificate"]["tolerance"], metadata["parameters"].get("tol", 1)  # 1: of a perceptron
     legal = DEFAULT_TOLERANCES if asked is None else (float(asked),)
-    refuse_any({f"tol {asked!r} asked and {stored!r} in the certificate": stored not in legal})
+    return {f"tol {asked!r} asked and {stored!r} in the certificate": stored not in legal}
 
 
-def check_alpha(asked: Any, used: float, sum_weight: float, factors: Floats) -> None:
-    """Refuse a strength of penalty that is not the one asked for: None is 1 / sum of weights times factors of rows."""
+def alpha_problems(asked: float | None, used: float, sum_weight: float, factors: Floats) -> Problems:
+    """A strength of penalty that is not the one asked for: None is 1 / sum of weights times factors of rows."""
     with np.errstate(divide="ignore", over="ignore"):
         ratio = float(np.float64(1.0) / (np.float64(used) * sum_weight))
     is_default = factors.min() * (1 - SAME) <= ratio <= factors.max() * (1 + SAME)
-    refuse_any(
-        {
-            f"alpha {asked!r} asked and {used!r} used": asked is not None and asked != used,
-            f"alpha {used!r} used, which is not 1 / sum of weights": asked is None
-            and not is_default
-            and math.isfinite(sum_weight),
-        }
-    )
+    return {
+        f"alpha {asked!r} asked and {used!r} used": asked is not None and asked != used,
+        f"alpha {used!r} used, which is not 1 / sum of weights": asked is None
+        and not is_default
+        and math.isfinite(sum_weight),
+    }
 
 
-def check_inverse(inverse: Floats, mass: float | None, condition: float) -> None:
-    """Refuse a matrix A of standard errors that is none: A is symmetric, positive, and (A^-1)_00 = mass.
+def inverse_problems(inverse: Floats, mass: float | None, condition: float) -> Iterator[Problems]:
+    """A matrix A of standard errors that is none: A is symmetric, positive, and (A^-1)_00 = mass.
 
     Its diagonal is known to be above 0. mass: what the rows weigh in A, where A begins with the intercept; None where
     there is none. condition: of the columns; it takes digits of A.
@@ -72,26 +69,24 @@ def check_inverse(inverse: Floats, mass: float | None, condition: float) -> None
         is_symmetric = np.abs(correlation - correlation.T).max(initial=0.0) <= slack
         is_possible = np.abs(correlation).max(initial=0.0) <= 1 + slack
         intercept = None if mass is None else float(1.0 / sd[0] / sd[0] / np.float64(mass))
-    refuse_any(
-        {
-            "a matrix of standard errors that is not symmetric": not is_symmetric,
-            "a matrix of standard errors with a correlation beyond 1": not is_possible,
-        }
-    )
+    yield {
+        "a matrix of standard errors that is not symmetric": not is_symmetric,
+        "a matrix of standard errors with a correlation beyond 1": not is_possible,
+    }
     if k <= MOST_FACTORED and slack < LEAST_PIVOT:
-        _check_positive(correlation, slack, intercept)
+        yield from _pivot_problems(correlation, slack, intercept)
 
 
-def _check_positive(correlation: Floats, slack: float, intercept: float | None) -> None:
-    """Refuse correlations R that are not positive, or whose intercept, the first, has other than 1 / (R^-1)_00."""
+def _pivot_problems(correlation: Floats, slack: float, intercept: float | None) -> Iterator[Problems]:
+    """Correlations R that are not positive, or whose intercept, the first, has other than 1 / (R^-1)_00."""
     last = correlation[::-1, ::-1]  # the last pivot is 1 / (R^-1) of the intercept
     pivots, moved = (_pivots(last + size * np.eye(len(last))) for size in (slack, 2 * slack))
-    refuse_any({"a matrix of standard errors that is not positive": pivots is None})
+    yield {"a matrix of standard errors that is not positive": pivots is None}
     if intercept is None or pivots is None or moved is None or pivots.min() < LEAST_PIVOT:
         return  # columns that nearly repeat others leave it no digits
     off, unsure = abs(pivots[-1] - intercept), 100 * abs(moved[-1] - pivots[-1])
     is_other = off > NEAR * intercept + slack / LEAST_PIVOT + unsure
-    refuse_any({"a matrix of standard errors that is not that of the rows' weights": is_other})
+    yield {"a matrix of standard errors that is not that of the rows' weights": is_other}
 
 
 def _pivots(matrix: Floats) -> Floats | None:

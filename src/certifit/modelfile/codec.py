@@ -1,0 +1,309 @@
+"""One codec for every model: its record in `models/states/` says what is written, checked, read and shown.
+
+    dump    a fitted model -> metadata and arrays        check   metadata against the record
+    read    checked metadata and arrays -> Parts         build   Parts -> the fitted model
+
+A model that is made of models has theirs in the list "children", and their arrays under "0/", "1/", ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certifit.certificates.certificate import Certificate
+from certifit.modelfile.disk import ModelFileError
+from certifit.modelfile.labels import LABELS, build_labels, dump_labels, label_arrays
+from certifit.modelfile.maps import Maps, close_maps, dump_maps, maps_spec, open_maps, set_maps
+from certifit.modelfile.schema import brief, check, check_arrays, plain, refuse_any, stored_spec
+from certifit.models.learner import Learner
+from certifit.models.state import (
+    TEXT,
+    Array,
+    Arrays,
+    Check,
+    Content,
+    Field,
+    Fields,
+    Json,
+    Maybe,
+    Metadata,
+    Model,
+    OrNull,
+    Record,
+    Spec,
+    deep_merge,
+)
+from certifit.models.states.agreement import tolerance_problems
+from certifit.models.table import LEARNERS
+
+SWITCHED_ON = Check("true", lambda value: value is True)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """All that a file holds of a model, checked: nothing in it contradicts the rest."""
+
+    learner: Learner
+    record: Record
+    content: Content
+    maps: Maps
+    attributes: Mapping[str, object]
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate of the fit."""
+        found = self.attributes["certificate_"]
+        assert isinstance(found, Certificate)
+        return found
+
+    @property
+    def shown(self) -> dict[str, Metadata]:
+        """What an inspection prints of it."""
+        shown: dict[str, Metadata] = {}
+        for show in self.record.shown:
+            shown = deep_merge(shown, show(self.content))
+        return shown
+
+
+# Which model
+
+
+def key_of(model: Model) -> str:
+    """The id of a model's class; a subclass is another class."""
+    cls = type(model)
+    for key, learner in LEARNERS.items():
+        is_named = (cls.__module__, cls.__qualname__) == (f"certifit.{learner.module}", learner.name)
+        if is_named and cls is learner.load():
+            return key
+    for inner in ("best_estimator_", "estimator_"):
+        if inner in dir(model):
+            raise ModelFileError(f"Save the model inside {cls.__name__}: save(model.{inner}, path).")
+    legal = ", ".join(learner.name for learner in LEARNERS.values())
+    raise ModelFileError(f"A model file holds one of {legal}. Got {brief(cls.__qualname__)}.")
+
+
+def learner_named(key: Json) -> Learner:
+    """The row of an id read from a file."""
+    check(TEXT, key, "estimator")
+    if key not in LEARNERS:
+        raise ModelFileError(
+            f"it holds the estimator {brief(key)}, and this version knows {', '.join(LEARNERS)}. "
+            "A newer certifit may read it."
+        )
+    return LEARNERS[key]
+
+
+# Dump
+
+
+def dump(model: Model) -> tuple[Metadata, Arrays]:
+    """Metadata and arrays of a fitted model."""
+    key = key_of(model)
+    learner = LEARNERS[key]
+    record = learner.load_record()
+    if "certificate_" not in vars(model):
+        raise ModelFileError(f"This {learner.name} is not fitted. Call fit, then save.")
+    maps, arrays = dump_maps(model, "basis" in learner.others)
+    try:
+        metadata = maps | _dump_fields(record.fields, model)
+        metadata |= {"estimator": key, "parameters": _dump_parameters(learner, record, model)}
+        if record.has_labels:
+            metadata["labels"], labels = dump_labels(model.classes_)
+            arrays |= labels
+        specs = _arrays_in(record, metadata)
+        stored = {name: _dump_array(spec, model) for name, spec in specs.items()}
+        return metadata, arrays | {name: array for name, array in stored.items() if array is not None}
+    except ModelFileError:
+        raise
+    except (TypeError, ValueError) as error:  # what a model has, or was changed to, a file cannot hold
+        raise ModelFileError(str(error)) from None
+
+
+def settings(model: Model) -> Metadata:
+    """Parameters that are objects or arrays, in a form that compares."""
+    try:
+        return {name: part.asked(model) for name, part in LEARNERS[key_of(model)].load_record().settings.items()}
+    except (TypeError, ValueError) as error:  # changed after the fit: the model says what is legal
+        raise ModelFileError(str(error)) from None
+
+
+def _dump_parameters(learner: Learner, record: Record, model: Model) -> Metadata:
+    single = {name: plain(getattr(model, name)) for name in learner.params if name not in record.switches}
+    switches = {name: True for name in record.switches if getattr(model, name)}
+    return {**single, **switches, **_dump_fields(record.named, model)}
+
+
+def _dump_fields(fields: Fields, model: Model) -> Metadata:
+    values = {key: _dump_value(item, model) for key, item in fields.items()}
+    return {key: value for key, value in values.items() if value is not None or not _is_left_out(fields[key])}
+
+
+def _is_left_out(item: Field | Maybe | Fields) -> bool:
+    return isinstance(item, Field) and item.is_left_out
+
+
+def _dump_value(item: Field | Maybe | Fields, model: Model) -> Json:
+    if isinstance(item, Field):
+        return _cast(item.spec, item.get(model) if item.get else _at(model, item.at))
+    if isinstance(item, Maybe):
+        return None if _at(model, item.at) is None else _dump_fields(item.fields, model)
+    return _dump_fields(item, model)
+
+
+def _cast(spec: Spec, value: Json) -> Json:
+    if value is None or isinstance(spec, Mapping):
+        return value
+    if isinstance(spec, OrNull):
+        return _cast(spec.spec, value)
+    return value if spec.cast is None else spec.cast(value)
+
+
+def _at(model: Model, path: str) -> Json:
+    """The attribute of a path such as "data_.n_rows", whose second part may be a key."""
+    value = model
+    for name in path.split("."):
+        value = value[name] if isinstance(value, dict) else getattr(value, name)
+    return value
+
+
+def _dump_array(spec: Array, model: Model) -> NDArray[np.generic] | None:
+    value = spec.get(model) if spec.get else _at(model, spec.at)
+    return value if value is None or isinstance(value, np.ndarray) else np.asarray(value, dtype=spec.dtype)
+
+
+# Check
+
+
+def check_model(metadata: Metadata, head: Mapping[str, Spec]) -> None:
+    """Refuse metadata that is not that of a model in the table; arrays are not looked at. head: what else it says."""
+    learner = learner_named(metadata.get("estimator"))
+    record = learner.load_record()
+    spec = {
+        **head,
+        "estimator": TEXT,
+        "parameters": _parameters_spec(learner, record, metadata.get("parameters")),
+        **_fields_spec(record.fields, metadata),
+        **maps_spec(metadata, "basis" in learner.others),
+        **({"labels": LABELS} if record.has_labels else {}),
+    }
+    check(spec, metadata, "metadata")
+    refuse_any(tolerance_problems(metadata))
+
+
+def _parameters_spec(learner: Learner, record: Record, found: Json) -> dict[str, Spec]:
+    """The legal parameters of a file that has these."""
+    single = {name: stored_spec(param) for name, param in learner.params.items() if name not in record.switches}
+    on = [name for name in record.switches if isinstance(found, dict) and name in found]
+    return {**single, **{name: item.spec for name, item in record.named.items()}, **dict.fromkeys(on, SWITCHED_ON)}
+
+
+def _fields_spec(fields: Fields, found: Json) -> dict[str, Spec]:
+    """The legal keys and values of a file that has these."""
+    has = found if isinstance(found, dict) else {}
+    return {key: _spec(item, has.get(key)) for key, item in fields.items() if key in has or not _is_left_out(item)}
+
+
+def _spec(item: Field | Maybe | Fields, found: Json) -> Spec:
+    if isinstance(item, Field):
+        return item.spec
+    return OrNull(_fields_spec(item.fields, found)) if isinstance(item, Maybe) else _fields_spec(item, found)
+
+
+# Read
+
+
+def read(metadata: Metadata, arrays: Arrays) -> Parts:
+    """The parts of checked metadata and arrays; what does not fit together is refused."""
+    learner = LEARNERS[metadata["estimator"]]
+    record = learner.load_record()
+    opened = open_maps(metadata, arrays)
+    sizes = {"d": opened.d, "p": opened.p, "k": opened.p + metadata["parameters"].get("fit_intercept", False)}
+    specs = {**_arrays_in(record, metadata), **opened.specs}
+    if record.has_labels:
+        specs |= label_arrays(metadata["labels"])
+        sizes["K"] = metadata["labels"]["count"]
+    for size in record.sizes:
+        sizes |= size(metadata)
+    check_arrays(specs, sizes, opened.rest, metadata)
+    labels = build_labels(metadata["labels"], opened.rest) if record.has_labels else None
+    try:
+        maps = close_maps(opened, metadata)
+        content = Content(metadata, opened.rest, maps.columns, labels)
+        attributes = _attributes(record, content)
+        for problems in (problems for check in record.checks for problems in check(content)):
+            refuse_any(problems)
+    except ModelFileError:
+        raise
+    except ValueError as error:
+        raise ModelFileError(f"its content does not fit together: {error}") from None
+    return Parts(learner, record, content, maps, attributes)
+
+
+def _arrays_in(record: Record, metadata: Metadata) -> dict[str, Array]:
+    """The arrays that metadata announce."""
+    return {name: spec for name, spec in record.arrays.items() if spec.when is None or spec.when(metadata)}
+
+
+def _attributes(record: Record, content: Content) -> dict[str, object]:
+    """The attributes that fields and arrays hold, with the objects that are made of them."""
+    values: Metadata = {}
+    _collect(record.fields, content.metadata, values)
+    for name, spec in record.arrays.items():
+        if spec.at and name in content.arrays:
+            array = content.arrays[name]
+            _put(values, spec.at, tuple(array.tolist()) if spec.is_tuple else array)
+    for name, part in record.objects.items():
+        if values.get(name) is not None:
+            arguments = {key: tuple(item) if isinstance(item, list) else item for key, item in values[name].items()}
+            values[name] = _load(part.place)(**arguments | dict(part.derived(content) if part.derived else {}))
+    return values
+
+
+def _collect(fields: Fields, found: Metadata, values: Metadata) -> None:
+    for key, item in fields.items():
+        if isinstance(item, Field):
+            if item.at and key in found:
+                _put(values, item.at, found[key])
+        elif isinstance(item, Maybe) and found[key] is None:
+            values[item.at] = None
+        else:
+            _collect(item.fields if isinstance(item, Maybe) else item, found[key], values)
+
+
+def _put(values: Metadata, path: str, value: object) -> None:
+    name, _, key = path.partition(".")
+    if key:
+        values.setdefault(name, {})[key] = value
+    else:
+        values[name] = value
+
+
+def _load(place: str) -> Model:
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"certifit.{module}"), name)
+
+
+# Build
+
+
+def build(parts: Parts) -> Model:
+    """The fitted model of what `read` accepted."""
+    content, record = parts.content, parts.record
+    maps = {"basis": parts.maps.basis, "encoder": parts.maps.encoder}
+    objects = {name: maps[name] for name in maps if name in parts.learner.others}
+    given = {name: part.given(content) for name, part in record.settings.items()}
+    model = parts.learner.load()(**content.parameters, **given, **objects)
+    set_maps(model, content.metadata, parts.maps)
+    if record.has_labels:
+        model.classes_ = content.labels
+    derived = {name: derive(content) for name, derive in record.derived.items()}
+    for name, value in {**parts.attributes, **derived}.items():
+        setattr(model, name, value)
+    if record.finish:
+        getattr(model, record.finish)()
+    return model

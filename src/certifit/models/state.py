@@ -1,0 +1,225 @@
+"""What a model file stores of a model, as plain data: fields of metadata, arrays with symbolic shapes, and checks.
+
+A record says where each value stands on a fitted model, so that one codec (`modelfile/codec.py`) writes, checks and
+reads every model. Records are in `models/states/`, and the table of models names them.
+
+    p   columns of the fit    d   features    k   p + 1 with an intercept, else p    K   classes
+
+Other sizes are those that `Record.sizes` reads from the metadata; a symbol that it does not name takes the size of the
+first array that has it, and a number is itself.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Model = Any  # a fitted model; a record names its attributes
+Json = Any  # None, flags, integers, floats, texts, lists and objects of them
+Metadata = dict[str, Json]
+Arrays = dict[str, "NDArray[Any]"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One value: `legal` completes the sentence "x must be ...". cast: what a model has, as JSON has it."""
+
+    legal: str
+    accepts: Callable[[Json], bool]
+    cast: Callable[[Json], Json] | None = None
+
+
+@dataclass(frozen=True)
+class OrNull:
+    """Null, or what `spec` says."""
+
+    spec: Spec
+
+
+Spec = Check | OrNull | Mapping[str, "Spec"]
+
+
+def _is_float(value: object) -> bool:
+    return type(value) is float and math.isfinite(value)
+
+
+def _is_setting(value: object) -> bool:
+    return type(value) is int or _is_float(value)
+
+
+FLAG = Check("true or false", lambda value: type(value) is bool, bool)
+INTEGER = Check("an integer", lambda value: type(value) is int, int)
+COUNT = Check("an integer >= 0", lambda value: type(value) is int and value >= 0, int)
+COUNT_FROM_1 = Check("an integer >= 1", lambda value: type(value) is int and value >= 1, int)
+NUMBER = Check("a finite float", _is_float, float)
+NUMBER_FROM_0 = Check("a finite float >= 0", lambda value: _is_float(value) and value >= 0, float)
+# The condition of a singular matrix is infinite, and so may be a sum of squares far from 1.
+MAGNITUDE = Check("a float >= 0, or infinity", lambda value: type(value) is float and value >= 0, float)
+SETTING_FROM_0 = Check("a finite number >= 0", lambda value: _is_setting(value) and value >= 0)
+TEXT = Check("a text", lambda value: isinstance(value, str))
+VERSION = Check(
+    "a version such as '0.1.0'",
+    lambda value: isinstance(value, str) and re.fullmatch(r"[0-9A-Za-z.+-]{1,40}", value) is not None,
+)
+TEXTS = Check(
+    "a list of texts",
+    lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
+    list,
+)
+
+
+def one_of(*values: str) -> Check:
+    """A text out of a closed list."""
+    return Check("one of " + ", ".join(map(repr, values)), lambda value: isinstance(value, str) and value in values)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A value of the metadata. at: where a model has it, as "data_.n_rows"; a load puts it back there.
+
+    get: what it is of a model that has it in another form. is_left_out: a file has no such key where it is None.
+    """
+
+    spec: Spec
+    at: str = ""
+    get: Callable[[Model], Json] | None = None
+    is_left_out: bool = False
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """Fields of an attribute that may be None: null in the file."""
+
+    at: str
+    fields: Fields
+
+
+Fields = Mapping[str, "Field | Maybe | Fields"]
+
+
+def fields_at(path: str, specs: Mapping[str, Spec]) -> dict[str, Field | Maybe | Fields]:
+    """Fields that a model has under their own names: `path` with the name in place of *."""
+    return {name: Field(spec, path.replace("*", name)) for name, spec in specs.items()}
+
+
+Shape = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array whose sizes have names, such as ("p", "d"); never NaN, and finite unless said otherwise.
+
+    shape: where it depends on parameters, a function of the metadata. at, get: as of a Field. when: whether a file with
+    this metadata has it; always, if not said. is_tuple: a model has its numbers as a tuple.
+    """
+
+    shape: Shape | Callable[[Metadata], Shape]
+    dtype: str = "float64"
+    may_be_infinite: bool = False
+    at: str = ""
+    get: Callable[[Model], object] | None = None
+    when: Callable[[Metadata], bool] | None = None
+    is_tuple: bool = False
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a file holds, each value and each shape checked. arrays: all but those of the encoder."""
+
+    metadata: Metadata
+    arrays: Arrays
+    columns: list[str]
+    labels: NDArray[Any] | None = None
+
+    @property
+    def parameters(self) -> Metadata:
+        """The parameters of the model that are single values."""
+        found: Metadata = self.metadata["parameters"]
+        return found
+
+    @property
+    def coefficients(self) -> tuple[str, ...]:
+        """Names of the coefficients."""
+        first = ("intercept",) if self.parameters["fit_intercept"] else ()
+        return (*first, *self.columns)
+
+
+@dataclass(frozen=True)
+class Object:
+    """An attribute that is an object: its class, and the arguments that follow from the rest of the file.
+
+    The others are the fields and arrays whose `at` begins with the attribute.
+    """
+
+    place: str
+    derived: Callable[[Content], Mapping[str, object]] | None = None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A parameter that is an object or an array. asked: in a form that compares; given: as a load gives it."""
+
+    asked: Callable[[Model], object]
+    given: Callable[[Content], object]
+
+
+Problems = Mapping[str, object]
+Shown = Mapping[str, Mapping[str, object]]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a file stores of a model, beside its columns, its maps and the parameters that are single values.
+
+    sizes: numbers behind symbols of shapes. derived: attributes that follow from the rest. checks: contradictions, in
+    the order in which one makes sense after the other; a ValueError is one too. shown: what an inspection prints.
+    told: what the objective says beyond the parameters. named: parameters that may be objects, and that a file can
+    hold where they are names. switches: parameters that are False unless the file has them. children: the attribute
+    that lists the models of which this one is made. counts: which rows the number of rows counts, "all", "weighted"
+    or "labelled". finish: a method that derives further attributes.
+    """
+
+    fields: Fields = field(default_factory=dict)
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+    objects: Mapping[str, Object] = field(default_factory=dict)
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    named: Mapping[str, Field] = field(default_factory=dict)
+    derived: Mapping[str, Callable[[Content], object]] = field(default_factory=dict)
+    switches: tuple[str, ...] = ()
+    sizes: tuple[Callable[[Metadata], Mapping[str, int]], ...] = ()
+    checks: tuple[Callable[[Content], Iterable[Problems]], ...] = ()
+    shown: tuple[Callable[[Content], Shown], ...] = ()
+    told: tuple[Callable[[Metadata], Mapping[str, object]], ...] = ()
+    has_labels: bool = False
+    counts: str = "all"
+    finish: str = ""
+    children: str = ""
+
+    def __or__(self, other: Record) -> Record:
+        """Both records in one: the second adds to the first, or has another object or array in its place."""
+        merged: dict[str, Any] = {}
+        for name in (part.name for part in fields(Record)):
+            first, second = getattr(self, name), getattr(other, name)
+            if isinstance(first, Mapping):
+                merged[name] = deep_merge(first, second)
+            elif isinstance(first, tuple):
+                merged[name] = first + second
+            else:
+                merged[name] = first if second == Record.__dataclass_fields__[name].default else second
+        return Record(**merged)
+
+
+def deep_merge(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Two nested mappings in one; the second decides."""
+    both = {
+        key: deep_merge(first[key], second[key])
+        for key in first.keys() & second.keys()
+        if isinstance(first[key], Mapping) and isinstance(second[key], Mapping)
+    }
+    return {**first, **second, **both}

@@ -1,0 +1,115 @@
+"""Classifiers with a closed form in a file: labels, priors and weights of classes, and the columns left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certifit.models.state import (
+    FLAG,
+    MAGNITUDE,
+    TEXT,
+    Array,
+    Content,
+    Field,
+    Model,
+    Object,
+    Problems,
+    Record,
+    Setting,
+    Shown,
+    fields_at,
+)
+from certifit.models.states.agreement import Floats, agree
+from certifit.models.states.parts import CLAIM, LABELLED, ROWS, TARGET_NAME, fault_problems
+
+MOST_OFF = 1e-8  # of given priors from a sum of 1, as the models allow
+REDUNDANT = Array(("r",), "int64", at="redundant_", is_tuple=True)
+
+
+def closed_form(priors: str, state: str) -> Record:
+    """What all such classifiers have. priors: the name of the parameter; state: the array of the priors used."""
+
+    def asked(model: Model) -> Floats | None:
+        given = getattr(model, priors)
+        try:
+            return None if given is None else np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{priors} must be one number a class. Got {given!r:.60}.") from None
+
+    def used(content: Content) -> Floats:
+        stored: Floats = content.arrays[state]
+        return np.exp(stored) if state == "state.log_priors" else stored
+
+    def show(content: Content) -> Shown:
+        left_out = [content.columns[j] for j in _redundant(content)]
+        shown = {
+            "priors": used(content).tolist(),
+            "are_priors_given": content.metadata["has_priors"],
+            "weights": content.arrays["class_count"].tolist(),
+            "n_columns": len(content.columns),
+            "left_out": left_out,
+        }
+        return {"classes": shown}
+
+    return LABELLED | Record(
+        fields={
+            "certificate": fields_at("certificate_.*", {**CLAIM, "condition": MAGNITUDE, "fault": TEXT, "kind": TEXT}),
+            "data": ROWS,
+            "has_priors": Field(FLAG, get=lambda model: getattr(model, priors) is not None),
+            **TARGET_NAME,
+        },
+        arrays={
+            "class_count": Array(("K",), at="class_count_"),
+            "priors": Array(("K",), get=asked, when=lambda metadata: metadata["has_priors"]),
+        },
+        objects={"certificate_": Object("certificates.likelihood:LikelihoodCertificate", _certificate)},
+        settings={priors: Setting(asked, lambda content: content.arrays.get("priors"))},
+        checks=(lambda content: _prior_problems(content, used(content)), fault_problems),
+        shown=(show,),
+        counts="labelled",
+    )
+
+
+def are_left_out(content: Content) -> NDArray[np.bool_]:
+    """Whether each column is left out of the fit."""
+    left_out = np.zeros(len(content.columns), dtype=bool)
+    left_out[list(_redundant(content))] = True
+    return left_out
+
+
+def _redundant(content: Content) -> list[int]:
+    """Places of columns that are left out: sorted, each its own, some column left."""
+    p = len(content.columns)
+    places: list[int] = content.arrays.get("state.redundant", np.zeros(0, dtype=np.int64)).tolist()
+    if not all(low < high for low, high in zip([-1, *places], [*places, p], strict=True)):
+        raise ValueError(f"redundant columns that are not places from 0 to {p - 1}, sorted.")
+    return places
+
+
+def _certificate(content: Content) -> dict[str, object]:
+    redundant, p = _redundant(content), len(content.columns)
+    return {"rank": p - len(redundant), "n_columns": p, "dependent": tuple(content.columns[j] for j in redundant)}
+
+
+def _prior_problems(content: Content, priors: Floats) -> Iterator[Problems]:
+    """Priors that are none, or that are neither those given nor the classes' shares."""
+    given, count = content.arrays.get("priors"), content.arrays["class_count"]
+    with np.errstate(over="ignore"):
+        total, sum_of_given = count.sum(), 1.0 if given is None else given.sum()
+    sum_weight = content.metadata["data"]["sum_weight"]
+    yield {
+        "a class of negative weight": (count < 0).any(),
+        "weights of classes whose sum is 0 or infinite": not (0 < total < np.inf),
+        "classes whose weights do not add up to that of the rows": not agree(total, sum_weight),
+    }
+    wanted = count / total if given is None else given
+    is_uniform = content.parameters.get("fit_prior", True) is False and given is None
+    wanted = np.full(len(count), 1.0 / len(count)) if is_uniform else wanted
+    yield {
+        "given priors that are negative or do not add up to 1": given is not None
+        and not ((given >= 0).all() and abs(sum_of_given - 1) <= MOST_OFF),
+        "priors that are not those given, or the classes' shares": not agree(priors, wanted),
+    }
