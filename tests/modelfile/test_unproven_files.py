@@ -40,6 +40,7 @@ def unproven() -> dict[str, Any]:
         "lasso": (cf.Lasso(0.01, max_iter=1, tol=0.0), X, y),
         "elastic net": (cf.ElasticNet(0.01, max_iter=1, tol=0.0), X, y),
         "huber": (cf.HuberRegressor(max_iter=1), X, y),
+        "quantile": (cf.QuantileRegressor(tol=0.0), X, y),
         "huber of huge columns": (cf.HuberRegressor(max_iter=1), huge, 1e150 * y),
         "logistic, complete": (cf.LogisticRegression(0.0), X, X[:, 0] > 0),
         "logistic, quasi-complete": (cf.LogisticRegression(0.0), np.r_[X[:, :1] > 0, [[0]]], [*(X[:, 0] > 0), 1]),
