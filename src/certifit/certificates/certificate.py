@@ -26,6 +26,7 @@ class Certificate:
     literal: None where the value is about all weights. A number where columns that repeat others but for the rounding
     of their entries were treated as exact combinations: the value is then about the fits without these columns, and
     literal is how far the objective can be above its minimum over all weights, for the entries as given.
+    rank, n_columns, condition: of the columns; None where a model has none of them, as a perceptron.
     prediction_change: how far the predictions of the rows can be from those of the best fit, root mean square, in the
     unit of the target; None where no theorem gives it, and in a model read from a file.
     """
@@ -35,9 +36,9 @@ class Certificate:
     value: float
     tolerance: float
     rounding: float
-    rank: int
-    n_columns: int
-    condition: float
+    rank: int | None = None
+    n_columns: int | None = None
+    condition: float | None = None
     dependent: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     digits: tuple[float, ...] = ()
@@ -135,7 +136,7 @@ class Certificate:
             return []
         out = self._near_sentences() if self.holds else []  # else the first sentence has them
         redundant = tuple(relation for relation in self.dependent if relation not in self.near)
-        if redundant:
+        if redundant and self.rank is not None and self.n_columns is not None:
             count = max(self.n_columns - self.rank - len(self.near), len(redundant))
             noun = "column is" if count == 1 else "columns are"
             shown = _listed(redundant, 10, "; ", "; ...")
@@ -158,9 +159,10 @@ class Certificate:
             fewest, worst = min(proven)
             which = "every" if len(proven) == len(self.digits) else f"{len(proven)} of {len(self.digits)}"
             noun = "coefficient" if which == "every" else "coefficients"
+            condition = "" if self.condition is None else f" Condition number {self.condition:.1e}."
             out.append(
                 f"Correct digits proven{self._restriction()}: at least {math.floor(fewest)} in {which} {noun} (fewest: "
-                f"{worst!r}). Condition number {self.condition:.1e}."
+                f"{worst!r}).{condition}"
             )
         if len(proven) < len(self.digits):
             rest = [repr(name) for digits, name in pairs if not digits > 0]

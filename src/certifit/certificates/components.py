@@ -39,6 +39,8 @@ class ComponentsCertificate(Certificate):
     outside the span explains more than this share of the variance; None where eigenvalues prove it.
     """
 
+    rank: int = 0
+    n_columns: int = 0
     residual: float = 0.0
     orthonormality: float = 0.0
     missed: float = 0.0

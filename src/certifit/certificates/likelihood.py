@@ -68,7 +68,7 @@ class LikelihoodCertificate(Certificate):
 
     def _condition_sentences(self) -> list[str]:
         # A covariance rounded to float64 is another model by some (condition^2 unit)^2 nats.
-        if not (self.condition**2 * UNIT) ** 2 > self.tolerance:
+        if self.condition is None or not (self.condition**2 * UNIT) ** 2 > self.tolerance:
             return []
         return [
             f"Columns nearly repeat others within classes (condition number {self.condition:.1e}): every entry of the "
@@ -109,9 +109,6 @@ def certify_counts(task: CountTask, state: CountState, tolerance: float) -> Like
         value=float(worst) if np.isfinite(worst) else np.inf,
         tolerance=tolerance,
         rounding=float(rounding + lost) + TINY,
-        rank=len(task.names),
-        n_columns=len(task.names),
-        condition=1.0,
         kind="smoothed likelihood" if task.alpha > 0 else "likelihood",
         shortfall=float(value) + TINY,
         error=float(error),

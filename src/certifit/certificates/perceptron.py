@@ -88,17 +88,16 @@ def bound_on_updates(square: float, delta: float, margin: float, start: Array, e
     return math.inf if math.isnan(bound) else bound
 
 
-def seen_once(names: tuple[str, ...], n_updates: int) -> PerceptronCertificate:
+def seen_once(n_updates: int) -> PerceptronCertificate:
     """Of weights that learned from rows as they passed."""
     fault = "rows were seen once. certify(X, y) looks at all of them."
-    return _certificate(names, math.inf, n_updates, fault=fault, was_seen_once=True)
+    return _certificate(math.inf, n_updates, fault=fault, was_seen_once=True)
 
 
 def certify(
     task: PerceptronTask, state: Weights, n_updates: int, cycle: tuple[int, int] | None, known: Separation | None = None
 ) -> PerceptronCertificate:
     """The proof of weights that were found with so many updates. known: what is known of separation."""
-    names = tuple(task.source.names)
     at = task.margins(state)
     if at.n_mistakes == 0 and at.n_wrong == 0 and at.n_unknown == 0:
         return _converged(task, state, n_updates, at)
@@ -106,7 +105,7 @@ def certify(
     own = cycle or ()
     if found.kind == "none":
         return _certificate(
-            names, math.inf, n_updates, rows=found.rows, multipliers=found.multipliers, cycle=own, separation=found,
+            math.inf, n_updates, rows=found.rows, multipliers=found.multipliers, cycle=own, separation=found,
             fault=f"no weights part the classes. {found.sentence()}",
         )  # fmt: skip
     left = f"{at.n_mistakes:,} of {at.n_rows:,} rows are mistakes after {n_updates:,} updates"
@@ -114,7 +113,7 @@ def certify(
         fault = f"{left}, but the classes can be parted: raise max_iter."
     else:
         fault = f"{left}. Whether the classes can be parted is undecided within rounding."
-    return _certificate(names, math.inf, n_updates, cycle=own, fault=fault, separation=found)
+    return _certificate(math.inf, n_updates, cycle=own, fault=fault, separation=found)
 
 
 def inseparability(task: PerceptronTask) -> Separation:
@@ -123,25 +122,23 @@ def inseparability(task: PerceptronTask) -> Separation:
 
 
 def _converged(task: PerceptronTask, state: Weights, n_updates: int, at: Margins) -> PerceptronCertificate:
-    names = tuple(task.source.names)
     start, end = (np.append(weights.coef, weights.intercept) for weights in (task.start, state))
     largest = np.abs(end).max()  # above 0, or no row was on its side; squares of its share neither vanish nor overflow
-    margin = float(at.least / largest / np.linalg.norm(end / largest)) * (1 - 8 * len(names) * UNIT)
+    margin = float(at.least / largest / np.linalg.norm(end / largest)) * (1 - 8 * len(state.coef) * UNIT)
     if not 0 < margin < math.inf:
-        return _certificate(names, math.inf, n_updates, fault="the margin is undecided within rounding.")
+        return _certificate(math.inf, n_updates, fault="the margin is undecided within rounding.")
     bound = bound_on_updates(at.square, task.delta, margin, start, end) * (1 + 1e-12)
     if math.isinf(bound):
         fault = (
             "every row is on the side of its class, but the most updates that are possible leave the range of float64. "
             "Divide start and the columns by a power of ten."
         )
-        return _certificate(names, math.inf, n_updates, fault=fault)
+        return _certificate(math.inf, n_updates, fault=fault)
     value = n_updates / bound if bound > 0 else 0.0
     fault = "" if value <= 1 else f"{n_updates:,} updates are more than the {bound:,.0f} that are possible."
-    return _certificate(names, value, n_updates, bound=bound, radius=math.sqrt(at.square), margin=margin, fault=fault)
+    return _certificate(value, n_updates, bound=bound, radius=math.sqrt(at.square), margin=margin, fault=fault)
 
 
-def _certificate(names: tuple[str, ...], value: float, n_updates: int, **given: object) -> PerceptronCertificate:
-    plain = {"claim": CLAIM, "theorem": THEOREM, "tolerance": 1.0, "rounding": 0.0, "condition": 0.0}
-    shape = {"rank": len(names), "n_columns": len(names)}
-    return PerceptronCertificate(value=value, n_updates=n_updates, **plain, **shape, **given)  # type: ignore[arg-type]
+def _certificate(value: float, n_updates: int, **given: object) -> PerceptronCertificate:
+    plain = {"claim": CLAIM, "theorem": THEOREM, "tolerance": 1.0, "rounding": 0.0}
+    return PerceptronCertificate(value=value, n_updates=n_updates, **plain, **given)  # type: ignore[arg-type]

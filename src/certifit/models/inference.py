@@ -268,7 +268,7 @@ class InferenceMethods(Regressor[TaskT, WeightsT]):
         if self.alpha_ > 0:
             return _PENALISED
         n_obs = self.data_["sum_weight"] if facts is None else facts.n_rows
-        rank = self.certificate_.rank + int(self.fit_intercept)
+        rank = (self.certificate_.rank or 0) + int(self.fit_intercept)
         if self.certificate_.dependent and n_obs > rank:
             return REDUNDANT.format(listed_relations(self.certificate_.dependent))
         return (

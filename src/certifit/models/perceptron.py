@@ -144,7 +144,7 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
         self.history_ = [*self.history_, row]
         self._keep_weights(state)
         self.data_ = {"n_rows": n_rows, "sum_weight": float(n_rows)}
-        self.certificate_ = seen_once(tuple(self.column_names_), self.n_updates_)
+        self.certificate_ = seen_once(self.n_updates_)
 
     def decision_function(self, X: UserRows) -> Array:
         """b + x'w of every row: above 0 is the second class."""

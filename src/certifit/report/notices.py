@@ -129,9 +129,7 @@ def _skipped_rows(context: Table) -> Notice | None:
 
 def _dependent(context: Table) -> Notice | None:
     certificate = context["certificate"]
-    if certificate["rank"] is None:
-        return None
-    missing = certificate["n_columns"] - certificate["rank"]
+    missing = _n_redundant(certificate)
     if missing <= 0 or context["model"]["is_sparse"]:
         return None
     found = certificate["dependent"]
@@ -154,6 +152,11 @@ def _dependent(context: Table) -> Notice | None:
     )
 
 
+def _n_redundant(certificate: Table) -> int:
+    """How many columns repeat others; 0 where nothing is known of a rank."""
+    return 0 if certificate["rank"] is None else int(certificate["n_columns"] - certificate["rank"])
+
+
 def _is_constant(relation: str) -> bool:
     """Whether a relation is 'name = number'."""
     try:
@@ -170,7 +173,7 @@ def _few_digits(context: Table) -> Notice | None:
     least = 1e-9 * (context["data"]["target"]["sd"] or 0)
     rows = [row for row in context["coefficients"]["rows"] if row["digits"] is not None and row["digits"] < 3]
     weak = [row["name"] for row in rows if abs(row["effect"] or row["estimate"]) > least]
-    if not weak or context["certificate"]["rank"] < context["certificate"]["n_columns"]:
+    if not weak or _n_redundant(context["certificate"]) > 0:
         return None
     return _notice(
         "warn",
