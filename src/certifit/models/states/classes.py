@@ -29,8 +29,15 @@ MOST_OFF = 1e-8  # of given priors from a sum of 1, as the models allow
 REDUNDANT = Array(("r",), "int64", at="redundant_", is_tuple=True)
 
 
-def closed_form(priors: str, state: str) -> Record:
-    """What all such classifiers have. priors: the name of the parameter; state: the array of the priors used."""
+LIKELIHOOD = "certificates.likelihood:LikelihoodCertificate"
+
+
+def closed_form(priors: str, state: str, has_rank: bool = True) -> Record:
+    """What all such classifiers have. priors: the name of the parameter; state: the array of the priors used.
+
+    has_rank: whether its certificate has a rank and a condition. The format has a condition, 1, where it has none.
+    """
+    condition = Field(MAGNITUDE, "certificate_.condition") if has_rank else Field(MAGNITUDE, get=lambda model: 1.0)
 
     def asked(model: Model) -> Floats | None:
         given = getattr(model, priors)
@@ -56,7 +63,10 @@ def closed_form(priors: str, state: str) -> Record:
 
     return LABELLED | Record(
         fields={
-            "certificate": fields_at("certificate_.*", {**CLAIM, "condition": MAGNITUDE, "fault": TEXT, "kind": TEXT}),
+            "certificate": {
+                **fields_at("certificate_.*", {**CLAIM, "fault": TEXT, "kind": TEXT}),
+                "condition": condition,
+            },
             "data": ROWS,
             "has_priors": Field(FLAG, get=lambda model: getattr(model, priors) is not None),
             **TARGET_NAME,
@@ -65,7 +75,9 @@ def closed_form(priors: str, state: str) -> Record:
             "class_count": Array(("K",), at="class_count_"),
             "priors": Array(("K",), get=asked, when=lambda metadata: metadata["has_priors"]),
         },
-        objects={"certificate_": Object("certificates.likelihood:LikelihoodCertificate", _certificate)},
+        objects={
+            "certificate_": Object("certificates.likelihood:LikelihoodCertificate", _certificate if has_rank else None)
+        },
         settings={priors: Setting(asked, lambda content: content.arrays.get("priors"))},
         checks=(lambda content: _prior_problems(content, used(content)), fault_problems),
         shown=(show,),

@@ -119,7 +119,10 @@ def _count_problems(content: Content, trials: Callable[[Floats, Floats, float], 
 
 def _chance_problems(content: Content) -> Iterator[Problems]:
     logs = (content.arrays[f"state.{name}"] for name in ("log_p", "log_priors"))
-    yield {"a chance above 1": any((log > 0).any() for log in logs)}
+    yield {
+        "a chance above 1": any((log > 0).any() for log in logs),
+        "a condition, which counts have none of": content.metadata["certificate"]["condition"] != 1.0,
+    }
 
 
 def _surplus_problems(content: Content) -> Iterator[Problems]:
@@ -142,7 +145,7 @@ def _cell_counts(content: Content) -> CellCounts:
 
 _COUNTS = (
     Record(checks=(_chance_problems,))
-    | closed_form("class_prior", "state.log_priors")
+    | closed_form("class_prior", "state.log_priors", has_rank=False)
     | Record(
         arrays={
             "counts.columns": Array(("K", "p"), at="feature_count_"),

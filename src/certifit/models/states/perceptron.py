@@ -69,8 +69,7 @@ def _n_updates(content: Content) -> int:
 
 
 def _certificate(content: Content) -> dict[str, object]:
-    p = len(content.columns)
-    return {"n_updates": _n_updates(content), "rank": p, "n_columns": p, "condition": 0.0, "cycle": _cycle(content)}
+    return {"n_updates": _n_updates(content), "cycle": _cycle(content)}
 
 
 def _problems(content: Content) -> Iterator[Problems]:
