@@ -48,9 +48,7 @@ def test_mixed_bits_are_balanced(seed):
 
 def grouped(rng, n_rows=400, n_groups=60):
     group = mixed(rng.integers(0, n_groups, size=n_rows).astype(np.uint64), 9)
-    source = Memory(np.zeros((n_rows, 1)), np.zeros(n_rows))
-    source.block = Block(source.block.X, source.block.y, None, 0, group)
-    return source, group
+    return Memory.of(Block(np.zeros((n_rows, 1)), np.zeros(n_rows), None, group=group)), group
 
 
 def test_groups_stay_whole_and_cells_have_like_sizes(rng):

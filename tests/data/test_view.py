@@ -12,6 +12,7 @@ import certifit as cf
 from certifit.data.changed import Picked
 from certifit.data.source import Batches, Block, Memory
 from certifit.data.view import Target
+from certifit.solvers import chord
 
 dd = pytest.importorskip("dask.dataframe")
 da = pytest.importorskip("dask.array")
@@ -87,3 +88,21 @@ def test_rows_without_a_target_have_none_to_read():
         assert column(source.reading(Target.CODES, np.array([3, 9])), "y") is None
         with pytest.raises(ValueError, match=words):
             source.reading(Target.RAW)
+
+
+def test_rows_made_of_a_block_declare_all_that_it_has():
+    parts = {"y": Y, "weight": WEIGHT, "group": np.arange(12, dtype=np.uint64), "offset": np.ones(12)}
+    source = Memory.of(Block(X, **parts))
+    assert source.view.has_offset and source.view.has_target
+    for part, values in parts.items():
+        np.testing.assert_array_equal(column(source, part), values)
+    bare = Memory.of(Block(X, None, None))
+    assert not bare.view.has_offset and not bare.view.has_target
+
+
+def test_a_fit_that_starts_on_a_sample_of_rows_takes_an_exposure(rng):
+    n_rows = chord.LEAST_SHARE * chord.FEWEST * 3 + 1
+    rows, exposure = rng.normal(size=(n_rows, 2)), rng.uniform(0.5, 2.0, n_rows)
+    y = rng.poisson(exposure * np.exp(0.3 * rows[:, 0])).astype(float)
+    model = cf.PoissonRegressor(alpha=0.01).fit(rows, y, exposure=exposure)
+    assert model.certificate_.holds

@@ -1,7 +1,6 @@
 """Reports of generalised linear models and logistic regression: deviances, rates by group, ratios, warnings."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -39,10 +38,7 @@ def counts(exposure=True, spread=0.0, seed=0):
 
 
 def source_of(X, y, offset=None):
-    memory = Memory(X, y, names=NAMES)
-    if offset is not None:
-        memory.block = replace(memory.block, offset=offset)
-    return memory
+    return Memory(X, y, names=NAMES, offset=offset)
 
 
 def report(model, source, **more):

@@ -31,7 +31,7 @@ def cells_of_kind(kind, n_rows, seed):
     if kind == "drawn":
         return source, Bootstrap(1, random_state=seed).rounds(source)[0]
     group = np.random.default_rng(seed).integers(0, 30, n_rows).astype(np.uint64)
-    source.block = Block(source.block.X, source.block.y, None, 0, group)
+    source = Memory.of(Block(source.block.X, source.block.y, None, 0, group), source.names)
     return source, Splits.folds(group_cells(source, 7, seed))
 
 

@@ -264,11 +264,22 @@ class Memory(Source):
         names: list[str] | None = None,
         offset: Array | None = None,
     ) -> None:
-        self.block = Block(X, y, weight, offset=offset)
-        parts = {"target": y, "weight": weight, "offset": offset}
-        self.view = View.of(Roles(**{role: role for role, values in parts.items() if values is not None}))
+        self._take(Block(X, y, weight, offset=offset))
         self.named = names is not None
         self.set_names(_plain_names(int(X.shape[1])) if names is None else names)
+
+    @staticmethod
+    def of(block: Block, names: list[str] | None = None) -> Memory:
+        """All that a block has, its group and offset too."""
+        memory = Memory(block.X, None, names=names)
+        memory._take(block)
+        return memory
+
+    def _take(self, block: Block) -> None:
+        """The rows, and the view that says what they have."""
+        parts = {"target": block.y, "weight": block.weight, "group": block.group, "offset": block.offset}
+        self.block = block
+        self.view = View.of(Roles(**{role: role for role, values in parts.items() if values is not None}))
 
     def runs(self) -> Iterator[Block]:
         """One run of all rows; runs of `run_rows` where that is set."""

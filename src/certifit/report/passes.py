@@ -58,8 +58,7 @@ def with_offset(source: Source, X: Any, offset: Array | None) -> tuple[Any, dict
     if offset is None:
         return rows, {}
     if isinstance(rows, Memory):
-        rows.block = replace(rows.block, offset=offset)
-        return rows, {}
+        return Memory.of(replace(rows.block, offset=offset), rows.names if rows.named else None), {}
     return rows, {"offset": offset}
 
 

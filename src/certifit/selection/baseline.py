@@ -97,10 +97,7 @@ def class_shares(rows: Rows, rounds: Sequence[Splits], scoring: Scoring) -> tupl
 
 def without_columns(source: Source) -> Memory:
     """Targets, weights, groups and offsets of all rows, in memory: a pass that reads no more columns than it must."""
-    whole = join(list(source.narrow().map(_without_columns)))
-    lean = Memory(whole.X, whole.y, whole.weight, offset=whole.offset)
-    lean.block = whole
-    return lean
+    return Memory.of(join(list(source.narrow().map(_without_columns))))
 
 
 def _without_columns(block: Block) -> Block:

@@ -7,7 +7,6 @@ engine that reads it: an array, a file and a cluster give the same folds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -348,10 +347,8 @@ def group_numbers(groups: UserLabels, n_rows: int) -> Array:
 
 def _plain_rows(n_rows: int, y: Array | None, groups: UserLabels) -> Memory:
     """A source of nothing but row numbers, targets and groups."""
-    rows = Memory(np.zeros((n_rows, 1)), y)
-    if groups is not None:
-        rows.block = replace(rows.block, group=group_numbers(groups, n_rows))
-    return rows
+    group = None if groups is None else group_numbers(groups, n_rows)
+    return Memory.of(Block(np.zeros((n_rows, 1)), y, None, group=group))
 
 
 def _copied_rows(X: Any, y: UserTarget, groups: UserLabels) -> Memory:
@@ -359,10 +356,8 @@ def _copied_rows(X: Any, y: UserTarget, groups: UserLabels) -> Memory:
     values = X if hasattr(X, "shape") and not hasattr(X, "columns") else np.asarray(X)
     if values.dtype.kind == "O":
         raise ValueError("Copies of rows with text are found in a scan or a table of Arrow. Use cf.from_arrow.")
-    rows = Memory(values, None if y is None else np.asarray(y))
-    if groups is not None:
-        rows.block = replace(rows.block, group=group_numbers(groups, rows.block.n_rows))
-    return rows
+    group = None if groups is None else group_numbers(groups, values.shape[0])
+    return Memory.of(Block(values, None if y is None else np.asarray(y), None, group=group))
 
 
 def _dealt(labels: Array | None, counted: Array | None, n_cells: int, seed: int) -> Cells:

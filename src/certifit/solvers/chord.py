@@ -239,7 +239,4 @@ def _beside(run: Block) -> tuple[Array | None, ...]:
 
 
 def _joined(parts: list[Block], source: Source) -> Memory:
-    whole = join(parts)
-    memory = Memory(whole.X, whole.y, whole.weight, source.names, whole.offset)
-    memory.block = whole
-    return memory
+    return Memory.of(join(parts), source.names)
