@@ -30,6 +30,7 @@ class Adds(Protocol):
 
 Statistic = TypeVar("Statistic", bound=Adds)
 Result = TypeVar("Result")
+State = TypeVar("State")
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,12 @@ class Source:
     def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
         """Sum of f over the runs, in a binary tree by run number."""
         return tree_sum(self.map(f))
+
+    def visit(self, step: Callable[[State, int, Block], State], state: State) -> State:
+        """The state after step(state, number of the run, run) of every run in order: learning row by row."""
+        for number, run in enumerate(self.runs()):
+            state = step(state, number, run)
+        return state
 
     def resized(self, block_rows: int, run_rows: int) -> Self:
         """The same rows in blocks and runs of other sizes."""

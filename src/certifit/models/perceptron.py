@@ -132,14 +132,16 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
         else:
             self.history_, self.n_updates_, self.cycle_, state = [], 0, None, task.start
             self.data_ = {"n_rows": 0, "sum_weight": 0.0}
-        mistakes, n_rows, started = 0, 0, time.perf_counter()
+
+        def step(seen: tuple[Weights, int, int], number: int, run: Block) -> tuple[Weights, int, int]:
+            weights, mistakes = one_pass(run, task.delta, task.fit_intercept, seen[:2], None)
+            return weights, mistakes, seen[2] + run.n_rows
+
+        started = time.perf_counter()
         with _numbers_named(task):
-            for run in task.source.runs():
-                state, made = one_pass(run, task.delta, task.fit_intercept, state, None)
-                mistakes, n_rows = mistakes + made, n_rows + run.n_rows
+            state, mistakes, n_rows = task.source.visit(step, (state, 0, int(self.data_["n_rows"])))
         task.margins(state)
         self.n_updates_ += mistakes
-        n_rows += int(self.data_["n_rows"])
         row = {"iteration": len(self.history_) + 1, "mistakes": mistakes, "seconds": time.perf_counter() - started}
         self.history_ = [*self.history_, row]
         self._keep_weights(state)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from certifit.certificates.generalised import CLAIM, ScoreCertificate
-from certifit.data.source import Source
+from certifit.data.source import Block, Source
 from certifit.solvers.generalised import is_stochastic
 from certifit.solvers.row_order import RowOrder, wide_runs
 from certifit.solvers.row_pass import RowState, one_pass
@@ -84,10 +84,12 @@ def _begun(model: Any, task: GeneralisedLinear, solver: SGD) -> RowState:
 
 def _pass(task: GeneralisedLinear, solver: SGD, state: RowState, n_pass: int) -> RowState:
     order, strengths = RowOrder(solver.shuffle, int(solver.random_state)), task.l2_strengths
-    for n_run, run in enumerate(wide_runs(task.source).runs()):
-        visits = order.visits(run, n_pass + 1, n_run)
-        state = one_pass(run, task.loss, strengths, task.fit_intercept, state, visits)
-    return state
+
+    def step(state: RowState, number: int, run: Block) -> RowState:
+        visits = order.visits(run, n_pass + 1, number)
+        return one_pass(run, task.loss, strengths, task.fit_intercept, state, visits)
+
+    return wide_runs(task.source).visit(step, state)
 
 
 def _seen_once(model: Any, task: GeneralisedLinear) -> ScoreCertificate:

@@ -13,6 +13,7 @@ import scipy.sparse
 
 from certifit.data import columns as seg
 from certifit.report.sketch import Array
+from certifit.statistics.moments import Merge
 
 # mean, squares, cross, low, high: one entry a column
 Sums = tuple[Array, Array, Array, Array, Array]
@@ -49,16 +50,14 @@ class Moments:
             self.mass, self.y_mean, self.y_squares = mass, y_mean, y_squares
             self.mean, self.squares, self.cross, self.low, self.high = found
             return
-        total = self.mass + mass
-        share = self.mass * mass / total
-        step, y_step = mean - self.mean, y_mean - self.y_mean
-        self.squares = self.squares + squares + step**2 * share
-        self.cross = self.cross + cross + step * (y_step * share)
-        self.y_squares += y_squares + y_step**2 * share
-        self.mean = self.mean + step * (mass / total)
-        self.y_mean += y_step * (mass / total)
+        both = Merge.of(self.mass, mass)
+        step, y_step = mean - self.mean, np.asarray(y_mean - self.y_mean)
+        self.squares = both.products(self.squares, squares, step, step)
+        self.cross = both.products(self.cross, cross, step, y_step)
+        self.y_squares = float(both.products(self.y_squares, y_squares, y_step, y_step))
+        self.mean, self.y_mean = both.mean(self.mean, mean), float(both.mean(self.y_mean, y_mean))
         self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
-        self.mass = total
+        self.mass = float(both.weight)
 
     @property
     def sd(self) -> Array:

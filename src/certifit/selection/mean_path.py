@@ -12,6 +12,7 @@ from certifit.data.cells import Cells, Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.solvers.fold_path import FoldPath
+from certifit.statistics.moments import Merge
 
 
 def mean_path(source: Source, rounds: Sequence[Splits]) -> FoldPath:
@@ -59,12 +60,9 @@ class CellMoments:
         return CellMoments(total, mean, (times @ self.squares + weight @ (self.mean - mean) ** 2)[None])
 
     def __add__(self, other: CellMoments) -> CellMoments:
-        """Squares add up, and so does n_1 n_2 / (n_1 + n_2) (mean_1 - mean_2)^2."""
-        total = self.weight + other.weight
-        step = other.mean - self.mean
-        share = _ratio(other.weight, total)
-        squares = self.squares + other.squares + self.weight * share * step**2
-        return CellMoments(total, self.mean + share * step, squares)
+        both, step = Merge.of(self.weight, other.weight), other.mean - self.mean
+        squares = both.products(self.squares, other.squares, step, step)
+        return CellMoments(both.weight, both.mean(self.mean, other.mean), squares)
 
 
 def _ratio(above: Array, below: Array) -> Array:

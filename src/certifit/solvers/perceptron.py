@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,13 +66,14 @@ class Epochs:
         return PerceptronRun(state, self.history, n_updates=n_updates, cycle=cycle)
 
     def _epoch(self, state: Weights, epoch: int, rows: RowOrder | None) -> tuple[Weights, int]:
-        mistakes = 0
         source = self.task.source if rows is None else wide_runs(self.task.source)
-        for n_run, run in enumerate(source.runs()):
-            visits = self._given(run) if rows is None else rows.visits(run, epoch, n_run)
-            state, made = one_pass(run, self.task.delta, self.task.fit_intercept, state, visits)
-            mistakes += made
-        return state, mistakes
+        return source.visit(partial(self._step, epoch, rows), (state, 0))
+
+    def _step(
+        self, epoch: int, rows: RowOrder | None, seen: tuple[Weights, int], number: int, run: Block
+    ) -> tuple[Weights, int]:
+        visits = self._given(run) if rows is None else rows.visits(run, epoch, number)
+        return one_pass(run, self.task.delta, self.task.fit_intercept, seen, visits)
 
     def _given(self, run: Block) -> Array | None:
         if isinstance(self.order, str):
@@ -85,15 +87,16 @@ class Epochs:
 
 
 def one_pass(
-    run: Block, delta: float, fit_intercept: bool, state: Weights, visits: Array | None
+    run: Block, delta: float, fit_intercept: bool, seen: tuple[Weights, int], visits: Array | None
 ) -> tuple[Weights, int]:
-    """The weights after one pass over the rows of a run, and how many were mistakes."""
+    """(weights, number of mistakes) after one pass over the rows of a run; seen: those before it."""
+    state, n_mistakes = seen
     coef, intercept, mistakes, is_finite = core.perceptron_pass(
         run.rows, signs_of(run), visits, delta, 1.0, fit_intercept, state.coef, state.intercept
     )
     if not is_finite:
         raise OverflowError("The weights leave the range of float64. Divide the columns by their largest sizes.")
-    return Weights(coef, intercept), int(mistakes)
+    return Weights(coef, intercept), n_mistakes + int(mistakes)
 
 
 def _digest(state: Weights) -> bytes:

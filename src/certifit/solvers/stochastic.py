@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar, Protocol, cast
 
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.data.source import Source
+from certifit.data.source import Block, Source
 from certifit.losses.scores import ScoreLoss
 from certifit.solvers.curvature import rounded_down
 from certifit.solvers.problem import Minimised, Problem, Stop, norm
@@ -158,12 +159,7 @@ class _Run:
     def _epoch(self, epoch: int) -> None:
         if self.solver.average and epoch == 2:
             self.state = self.state.summing()
-        for n_run, run in enumerate(self.source.runs()):
-            visits = self.order.visits(run, epoch, n_run)
-            task = self.problem
-            self.state = one_pass(run, task.loss, task.strengths, task.fit_intercept, self.state, visits)
-            if not self.state.is_finite:
-                break
+        self.state = self.source.visit(partial(self._step, epoch), self.state)
         before, self.x = self.x, self._joined(*self.state.averaged())
         if self.state.is_finite and np.isfinite(self.x).all():
             with np.errstate(over="ignore", invalid="ignore"):
@@ -171,6 +167,13 @@ class _Run:
         else:
             self.value = np.inf
         self._judge(epoch, norm(self.x - before) if np.isfinite(self.x).all() else np.inf)
+
+    def _step(self, epoch: int, state: RowState, number: int, run: Block) -> RowState:
+        if not state.is_finite:
+            return state
+        visits = self.order.visits(run, epoch, number)
+        task = self.problem
+        return one_pass(run, task.loss, task.strengths, task.fit_intercept, state, visits)
 
     def _judge(self, epoch: int, step: float) -> None:
         first = max(abs(self.trace[0]["objective"]), self.stop.floor)

@@ -1,4 +1,4 @@
-"""Means and variances of columns, merged by the formula of Chan."""
+"""Means and variances of columns, and how those of two sets of rows become one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,34 @@ from certifit.runtime import core, n_threads
 from certifit.statistics.gram import Scaling, counted
 
 _PIECE = 4096  # rows made dense at a time
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Two sets of rows as one: means and sums of products about them (Chan, Golub and LeVeque), nothing cancels.
+
+    weight: of both sets. share: of the second in it. between: w_1 w_2 / (w_1 + w_2).
+    """
+
+    weight: Array
+    share: Array
+    between: Array
+
+    @staticmethod
+    def of(weight: Array | float, other: Array | float) -> Merge:
+        """From the weights of both sets; a set of no weight changes nothing."""
+        first, second = np.asarray(weight, dtype=np.float64), np.asarray(other, dtype=np.float64)
+        total = np.asarray(first + second)
+        share = np.divide(second, total, out=np.zeros_like(total), where=total > 0)
+        return Merge(total, share, first * share)
+
+    def mean(self, mean: Array | float, other: Array | float) -> Array:
+        """The mean of all rows."""
+        return np.asarray(mean + self.share * (other - np.asarray(mean)))
+
+    def products(self, first: Array | float, second: Array | float, step: Array, other_step: Array) -> Array:
+        """sum w (x - mean x)(y - mean y) of all rows; steps: from the first mean to the second, of x and of y."""
+        return np.asarray(first + second + step * other_step * self.between)
 
 
 @dataclass(frozen=True)
@@ -40,11 +68,9 @@ class ColumnMoments:
         return self.squares / self.weight
 
     def __add__(self, other: ColumnMoments) -> ColumnMoments:
-        weight = self.weight + other.weight
-        share = other.weight / weight if weight > 0 else 0.0
-        step = other.mean - self.mean
-        squares = self.squares + other.squares + step * step * (self.weight * share)
-        return ColumnMoments(weight, self.mean + share * step, squares)
+        both, step = Merge.of(self.weight, other.weight), other.mean - self.mean
+        squares = both.products(self.squares, other.squares, step, step)
+        return ColumnMoments(float(both.weight), both.mean(self.mean, other.mean), squares)
 
 
 def _of_piece(part: Block) -> ColumnMoments:

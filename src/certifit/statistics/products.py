@@ -23,7 +23,7 @@ from certifit.statistics.gram import ColumnSizes, Scaling, counted
 
 
 @dataclass(frozen=True)
-class Moments:
+class ScaledMoments:
     """Sum of weights, of w z and of w z^2 for scaled, shifted columns, and the number of rows."""
 
     weight: float
@@ -31,8 +31,8 @@ class Moments:
     squares: Array
     n_rows: int
 
-    def __add__(self, other: Moments) -> Moments:
-        return Moments(
+    def __add__(self, other: ScaledMoments) -> ScaledMoments:
+        return ScaledMoments(
             self.weight + other.weight,
             self.sums + other.sums,
             self.squares + other.squares,
@@ -50,24 +50,24 @@ class Product:
         return Product(self.sums + other.sums)
 
 
-def moments(source: Source, centred: bool) -> tuple[Moments, Scaling]:
+def moments(source: Source, centred: bool) -> tuple[ScaledMoments, Scaling]:
     """The moments of all columns and the scaling they are in: one pass, a second one only if block 0 misled."""
     largest = None
     while True:
         scaling = Scaling.of(source, centred, False, largest)
         f = partial(_of_run, of_block=partial(_moments, scaling=scaling), block_rows=source.block_rows)
         with np.errstate(over="ignore", invalid="ignore"):
-            total: Moments = source.reduce(f)
+            total: ScaledMoments = source.reduce(f)
         if largest is not None or np.isfinite(total.squares).all():
             return total, scaling
         refuse_nonfinite(source)
         largest = source.reduce(ColumnSizes.of)
 
 
-def moments_about(source: Source, scaling: Scaling) -> Moments:
+def moments_about(source: Source, scaling: Scaling) -> ScaledMoments:
     """The moments in a scaling that is known: one pass. Rows that are shifted are made dense, a block at a time."""
     of_block = partial(_moments, scaling=scaling)
-    total: Moments = source.reduce(partial(_of_run, of_block=of_block, block_rows=source.block_rows))
+    total: ScaledMoments = source.reduce(partial(_of_run, of_block=of_block, block_rows=source.block_rows))
     return total
 
 
@@ -91,12 +91,12 @@ def _blocks(run: Block, block_rows: int) -> Iterator[Block]:
         yield run.part(begin, begin + block_rows)
 
 
-def _moments(block: Block, scaling: Scaling) -> Moments:
+def _moments(block: Block, scaling: Scaling) -> ScaledMoments:
     n_rows, block = block.n_rows, counted(block)
     weight = _weight(block, scaling)
     z = _scaled(block, scaling)
     squares = weight @ (z.power(2) if sp.issparse(z) else z * z)
-    return Moments(float(weight.sum()), np.asarray(weight @ z), np.asarray(squares), n_rows)
+    return ScaledMoments(float(weight.sum()), np.asarray(weight @ z), np.asarray(squares), n_rows)
 
 
 def _product(block: Block, scaling: Scaling, times: Array, directions: Array, is_near: bool) -> Product:

@@ -93,7 +93,7 @@ class ProductVariance(VarianceTask):
         """There is no matrix."""
         return
 
-    def _is_far(self, total: products.Moments, scaling: Scaling) -> bool:
+    def _is_far(self, total: products.ScaledMoments, scaling: Scaling) -> bool:
         """Whether the shifts of the sums are so far from the means that variances cancel."""
         times = 1.0 if self.standardize else scaling.scale.min() / scaling.scale
         with np.errstate(under="ignore"):

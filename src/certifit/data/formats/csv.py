@@ -38,7 +38,7 @@ class CsvFiles:
             refuse_unknown(name, text.header, repr(self.paths[0]))
         fixed = {name: csv_types.named_type(name, kind) for name, kind in types.items()}
         self.types = {name: fixed[name] for name in wanted if name in fixed}
-        self.lenient: dict[str, csv_types.Kind] = {}  # columns read as text, whose bad cells are bad rows
+        self.lenient: dict[str, csv_types.CellType] = {}  # columns read as text, whose bad cells are bad rows
         self.cells: dict[str, str] = {}  # what an error says about all cells of a column
         self.bad: list[BadRow] = []
         self.rows: list[int] = []

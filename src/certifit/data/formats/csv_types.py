@@ -16,7 +16,7 @@ _MOST = 0.9
 
 
 @dataclass(frozen=True)
-class Kind:
+class CellType:
     """A kind of cell: its Arrow type, the pattern of its text, its names in a sentence."""
 
     type: pa.DataType
@@ -44,12 +44,12 @@ _TIME = r"(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?"
 
 # Every kind stands before the kinds that hold it.
 KINDS = (
-    Kind(pa.int64(), r"[+-]?\d{1,18}", "a whole number", "whole numbers"),
-    Kind(pa.float64(), _NUMBER, "a number", "numbers"),
-    Kind(pa.bool_(), r"true|True|TRUE|false|False|FALSE", "true or false", "true or false"),
-    Kind(pa.date32(), _DATE, "a date", "dates"),
-    Kind(pa.timestamp("us"), _DATE + _TIME, "a date and time", "dates"),
-    Kind(pa.timestamp("us", "UTC"), _DATE + _TIME + "(?:Z|[+-]\\d\\d:?\\d\\d)", "a date and time", "dates"),
+    CellType(pa.int64(), r"[+-]?\d{1,18}", "a whole number", "whole numbers"),
+    CellType(pa.float64(), _NUMBER, "a number", "numbers"),
+    CellType(pa.bool_(), r"true|True|TRUE|false|False|FALSE", "true or false", "true or false"),
+    CellType(pa.date32(), _DATE, "a date", "dates"),
+    CellType(pa.timestamp("us"), _DATE + _TIME, "a date and time", "dates"),
+    CellType(pa.timestamp("us", "UTC"), _DATE + _TIME + "(?:Z|[+-]\\d\\d:?\\d\\d)", "a date and time", "dates"),
 )
 
 _NAMED = {
@@ -75,7 +75,7 @@ def inferred(kind: pa.DataType) -> pa.DataType:
     return pa.string() if pa.types.is_binary(kind) or pa.types.is_time(kind) else kind
 
 
-def kind_of(type_: pa.DataType) -> Kind | None:
+def kind_of(type_: pa.DataType) -> CellType | None:
     """The kind of cells that a type reads; None where any text will do."""
     return next((kind for kind in KINDS if kind.type == type_), None)
 
@@ -118,10 +118,10 @@ class Counts:
         if holder is not None:
             self.of_kind[holder] += n
 
-    def decide(self, must_be_number: bool = False) -> tuple[Kind | None, int]:
+    def decide(self, must_be_number: bool = False) -> tuple[CellType | None, int]:
         """The kind and how many cells are not of it; None is text."""
         if self.n_cells == 0:
-            return Kind(pa.null(), "", "empty", "empty"), 0
+            return CellType(pa.null(), "", "empty", "empty"), 0
         best = max(range(len(KINDS)), key=lambda k: self.of_kind[k])  # the first of equals: the narrowest
         if self.of_kind[best] > _MOST * self.n_cells:
             return KINDS[best], self.n_cells - self.of_kind[best]

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from certifit.data.privacy import rule
 from certifit.maps.table.gaps import sharing
-from certifit.maps.table.kinds import Date, Flag, Kind, Level, Number, SetAside, Text
-from certifit.maps.table.moments import Levels, Moments
+from certifit.maps.table.kinds import Date, Flag, Level, Number, SetAside, TableColumn, Text
+from certifit.maps.table.moments import Levels, NumberMoments
 from certifit.maps.table.survey import ColumnSurvey, Survey
 
 FEW_ROWS = 20  # too few rows to call a column an identifier, too few levels to call one free text
@@ -42,11 +42,11 @@ class Settings:
         return str(self.reference.get(name, "first")) if isinstance(self.reference, dict) else str(self.reference)
 
 
-def choose(survey: Survey, settings: Settings, place: Callable[[int], str]) -> tuple[list[Kind], list[str]]:
+def choose(survey: Survey, settings: Settings, place: Callable[[int], str]) -> tuple[list[TableColumn], list[str]]:
     """Kinds in the order of the columns, and notes."""
     if not survey.n_rows:
         raise ValueError("No row has a weight above 0, so there is nothing to fit. Use other weights, or none.")
-    kinds: list[Kind] = []
+    kinds: list[TableColumn] = []
     known: dict[tuple[object, ...], str] = {}
     for name, column in survey.columns.items():
         _refuse_values(name, column, settings, place)
@@ -91,7 +91,7 @@ def _key(column: ColumnSurvey) -> tuple[object, ...] | None:
     return (family, column.missing, facts)
 
 
-def _number(name: str, column: ColumnSurvey, settings: Settings) -> Kind:
+def _number(name: str, column: ColumnSurvey, settings: Settings) -> TableColumn:
     values = column.numbers[""]
     if reason := _no_information(column, values.is_constant, f"{values.lower:g}"):
         return SetAside(name, reason=reason)
@@ -99,7 +99,7 @@ def _number(name: str, column: ColumnSurvey, settings: Settings) -> Kind:
     return kind(name, *_gaps(column, settings), fill=values.mean, varies=not values.is_constant)
 
 
-def _date(name: str, column: ColumnSurvey, settings: Settings) -> Kind:
+def _date(name: str, column: ColumnSurvey, settings: Settings) -> TableColumn:
     if not column.is_readable:
         return SetAside(name, reason=f"the time zone of {column.type} is not known here")
     if settings.dates == "drop":
@@ -111,7 +111,7 @@ def _date(name: str, column: ColumnSurvey, settings: Settings) -> Kind:
     return Date(name, *_gaps(column, settings), column.family, tuple(parts), fills)
 
 
-def _level(name: str, column: ColumnSurvey, settings: Settings) -> Kind:
+def _level(name: str, column: ColumnSurvey, settings: Settings) -> TableColumn:
     texts = column.texts
     if texts is None:
         raise ValueError(f"Column {name!r} was not surveyed as text.")
@@ -136,19 +136,19 @@ def _level(name: str, column: ColumnSurvey, settings: Settings) -> Kind:
     return Level(name, has_indicator, settings.is_lenient or other is not None, levels, reference, other)
 
 
-def _set_aside(name: str, column: ColumnSurvey, settings: Settings) -> Kind:
+def _set_aside(name: str, column: ColumnSurvey, settings: Settings) -> TableColumn:
     if column.family == "empty":
         return SetAside(name, reason="it holds no value")
     return SetAside(name, reason=f"its type {column.type} is neither number, flag, text nor date")
 
 
-def _text(name: str, column: ColumnSurvey, settings: Settings) -> Kind:
+def _text(name: str, column: ColumnSurvey, settings: Settings) -> TableColumn:
     if settings.texts and column.texts is not None and _is_prose(column.texts):
         return Text(name, column.missing > 0, settings.is_lenient)
     return _level(name, column, settings)
 
 
-_CHOICES: dict[str, Callable[[str, ColumnSurvey, Settings], Kind]] = {
+_CHOICES: dict[str, Callable[[str, ColumnSurvey, Settings], TableColumn]] = {
     "number": _number,
     "flag": _number,
     "text": _text,
@@ -233,7 +233,7 @@ def _free_name(name: str, taken: list[str]) -> str:
     return name
 
 
-def _sentences(kind: Kind, column: ColumnSurvey, n_rows: int, mark: str) -> Iterator[str]:
+def _sentences(kind: TableColumn, column: ColumnSurvey, n_rows: int, mark: str) -> Iterator[str]:
     if isinstance(kind, SetAside):
         yield f"Column {kind.name!r} was set aside: {kind.reason}."
         return
@@ -254,7 +254,7 @@ def _sentences(kind: Kind, column: ColumnSurvey, n_rows: int, mark: str) -> Iter
         )
 
 
-def _gap_sentence(kind: Kind, missing: int, n_rows: int, mark: str) -> str:
+def _gap_sentence(kind: TableColumn, missing: int, n_rows: int, mark: str) -> str:
     """mark: the column that marks the gaps, this one's or that of a column with the same gaps."""
     what = f"Column {kind.name!r} is missing in {missing:,} of {n_rows:,} rows"
     if isinstance(kind, Level | Text) and (kind.marked_by or kind.shares):
@@ -279,5 +279,5 @@ def _are_dates(levels: tuple[str, ...]) -> bool:
     return True
 
 
-def _numbers_rows(values: Moments) -> bool:
+def _numbers_rows(values: NumberMoments) -> bool:
     return values.is_whole and values.is_increasing and values.count > FEW_ROWS

@@ -31,7 +31,7 @@ from certifit.maps.rows import right_length, set_names
 from certifit.maps.table.choice import Settings, choose
 from certifit.maps.table.gaps import of_record, refuse_lone_gaps, with_shares
 from certifit.maps.table.held import told_names
-from certifit.maps.table.kinds import Kind, Level, SetAside, Text
+from certifit.maps.table.kinds import Level, SetAside, TableColumn, Text
 from certifit.maps.table.reading import plain
 from certifit.maps.table.survey import Survey
 from certifit.maps.text import NoTermsError, TextBinarizer
@@ -204,14 +204,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         other.columns_ = with_shares(other.columns_)
         return other
 
-    def _has_gaps(self, kind: Kind) -> bool:
+    def _has_gaps(self, kind: TableColumn) -> bool:
         """A number or date that the fit filled."""
         survey = getattr(self, "survey_", None)
         if isinstance(kind, Level | Text | SetAside) or survey is None:
             return False
         return bool(survey.columns[kind.name].missing)
 
-    def _fills(self, kind: Kind) -> bool:
+    def _fills(self, kind: TableColumn) -> bool:
         """A number or date with gaps that no column marks."""
         return self._has_gaps(kind) and not kind.has_indicator and kind.marked_by is None
 
@@ -238,7 +238,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         n_fills = [len(record["parts"]) for record in state["columns"]]
         if len(fills) != sum(n_fills):
             raise ValueError(f"The columns need {sum(n_fills)} fills. Got {len(fills)}.")
-        kinds: list[Kind] = []
+        kinds: list[TableColumn] = []
         for record, n in zip(state["columns"], n_fills, strict=True):
             kinds.append(of_record(record, fills[:n]))
             fills = fills[n:]
@@ -252,7 +252,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._check_parameters()
         return {kind.name: kind.kind for kind in self._chosen(source)[1]}
 
-    def _chosen(self, source: Source) -> tuple[Survey, list[Kind], list[str]]:
+    def _chosen(self, source: Source) -> tuple[Survey, list[TableColumn], list[str]]:
         """The survey, the kinds of the columns in order, and notes."""
         cap = max(_LEAST_CAP, 2 * int(self.max_levels))
         unknown = [name for name in (*self.categories, *self._references()) if name not in source.names]
@@ -284,7 +284,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             conceal(*told_names(self))
         return self
 
-    def _with_words(self, kind: Text, source: Source, notes: list[str]) -> Kind:
+    def _with_words(self, kind: Text, source: Source, notes: list[str]) -> TableColumn:
         """A column of texts with the terms that one more pass finds; set aside where there are none."""
         words = clone(self.texts).set_params(missing="empty")
         try:
@@ -334,7 +334,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             unique[name if name not in unique else next(other for other in free if other not in unique)] = None
         return list(unique)
 
-    def _refuse_references(self, kinds: list[Kind]) -> None:
+    def _refuse_references(self, kinds: list[TableColumn]) -> None:
         """Refuse to name a level of a column that has none."""
         asked = {*self.categories, *self._references()}
         for kind in kinds:

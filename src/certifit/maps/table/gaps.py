@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from certifit.data.source import RowError
-from certifit.maps.table.kinds import KINDS, Kind, SetAside, Text
+from certifit.maps.table.kinds import KINDS, SetAside, TableColumn, Text
 from certifit.maps.table.reading import missing_rows, plain
 from certifit.maps.table.survey import Survey
 
 
-def sharing(kinds: list[Kind], survey: Survey) -> list[Kind]:
+def sharing(kinds: list[TableColumn], survey: Survey) -> list[TableColumn]:
     """Columns that are missing in exactly the same rows share the 0/1 column of the first: more would repeat it."""
     first: dict[tuple[int, int], str] = {}
-    out: list[Kind] = []
+    out: list[TableColumn] = []
     for kind in kinds:
         column = survey.columns[kind.name]
         owner = first.setdefault((column.gaps, column.missing), kind.name) if _may_share(kind) else kind.name
@@ -31,19 +31,19 @@ def sharing(kinds: list[Kind], survey: Survey) -> list[Kind]:
     return with_shares(out)
 
 
-def _may_share(kind: Kind) -> bool:
+def _may_share(kind: TableColumn) -> bool:
     """Whether a column marks its gaps and is sure to stay; free text may turn out to hold no words."""
     return kind.has_indicator and not isinstance(kind, Text)
 
 
-def of_record(record: dict[str, Any], fills: list[float]) -> Kind:
+def of_record(record: dict[str, Any], fills: list[float]) -> TableColumn:
     """The kind that `record` of any kind wrote; what it shares is not of its own record, see `with_shares`."""
     if record["kind"] not in KINDS:
         raise ValueError(f"Column {record['name']!r} is of the unknown kind {record['kind']!r}.")
     return replace(KINDS[record["kind"]].of_record(record, fills), marked_by=record["marked_by"])
 
 
-def with_shares(kinds: list[Kind]) -> list[Kind]:
+def with_shares(kinds: list[TableColumn]) -> list[TableColumn]:
     """Columns whose gaps another one marks, made known to that one; refuses one that marks none."""
     by_name = {kind.name: kind for kind in kinds}
     shares: dict[str, list[str]] = {}
@@ -57,7 +57,7 @@ def with_shares(kinds: list[Kind]) -> list[Kind]:
     return [replace(kind, shares=tuple(shares.get(kind.name, ()))) for kind in kinds]
 
 
-def refuse_lone_gaps(kinds: Sequence[Kind], table: pa.Table | pa.RecordBatch) -> None:
+def refuse_lone_gaps(kinds: Sequence[TableColumn], table: pa.Table | pa.RecordBatch) -> None:
     """Refuse a row where only some of the columns are missing that were missing together in the fit."""
     for kind in kinds:
         for name in kind.shares:

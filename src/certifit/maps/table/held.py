@@ -9,8 +9,8 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.privacy import FEWEST, NOT_SHOWN
-from certifit.maps.table.kinds import Kind, Level, Text
-from certifit.maps.table.moments import Moments
+from certifit.maps.table.kinds import Level, TableColumn, Text
+from certifit.maps.table.moments import NumberMoments
 from certifit.maps.table.survey import ColumnSurvey
 
 
@@ -46,7 +46,7 @@ def rows_apart(encoder: Any) -> Array:
     return np.minimum(rows_held(encoder), np.array(found, dtype=np.float64))
 
 
-def has_rare_zero(kind: Kind, surveyed: ColumnSurvey | None) -> bool:
+def has_rare_zero(kind: TableColumn, surveyed: ColumnSurvey | None) -> bool:
     """Whether so few rows are 0 in a number, a flag, a date or the mark of gaps that the intercept tells of them."""
     if surveyed is None:
         return False
@@ -68,7 +68,7 @@ def _owners(encoder: Any) -> list[str]:
     return [printed[kind.name] for kind in encoder.columns_ for _ in kind.names_out("")]
 
 
-def _held(kind: Kind, surveyed: ColumnSurvey | None) -> Iterator[float]:
+def _held(kind: TableColumn, surveyed: ColumnSurvey | None) -> Iterator[float]:
     if isinstance(kind, Level):
         shown = (level for level in (*kind.levels, kind.other) if level not in (kind.reference, None))
         yield from (_level_rows(kind, level, surveyed) for level in shown)
@@ -79,7 +79,7 @@ def _held(kind: Kind, surveyed: ColumnSurvey | None) -> Iterator[float]:
     yield from [np.inf] * kind.has_indicator
 
 
-def _apart(kind: Kind, surveyed: ColumnSurvey | None) -> Iterator[float]:
+def _apart(kind: TableColumn, surveyed: ColumnSurvey | None) -> Iterator[float]:
     if surveyed is None or not surveyed.numbers:
         yield from [np.inf] * len(kind.own_names)
     else:
@@ -88,7 +88,7 @@ def _apart(kind: Kind, surveyed: ColumnSurvey | None) -> Iterator[float]:
         yield np.inf if surveyed is None else min(surveyed.missing, surveyed.count)
 
 
-def _not_alike(numbers: Moments) -> float:
+def _not_alike(numbers: NumberMoments) -> float:
     """Rows that hold another number than most, where these are counted; at most the rows that hold one."""
     rows = numbers.rows_by_number
     return numbers.count if rows is None else numbers.count - max(rows.values(), default=0)

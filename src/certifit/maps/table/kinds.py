@@ -30,7 +30,7 @@ _SHOWN_SHARES = 2  # columns beside the first that the name of a shared mark has
 
 
 @dataclass(frozen=True)
-class Kind:
+class TableColumn:
     """A column of the table: its name, and whether a 0/1 column marks its gaps.
 
     marked_by: the column whose 0/1 column marks these gaps too, for both are missing in the same rows; shares: the
@@ -84,7 +84,7 @@ class Kind:
         return record, []
 
     @classmethod
-    def of_record(cls, record: dict[str, Any], fills: list[float]) -> Kind:
+    def of_record(cls, record: dict[str, Any], fills: list[float]) -> TableColumn:
         """The kind that `record` wrote."""
         raise NotImplementedError
 
@@ -115,7 +115,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Number(Kind):
+class Number(TableColumn):
     """A number; gaps read as `fill`. A number with one value beside its gaps is left out: only the gaps remain."""
 
     fill: float = 0.0
@@ -134,7 +134,7 @@ class Number(Kind):
         return super().record()[0] | {"parts": ["value"] if self.varies else []}, [self.fill] if self.varies else []
 
     @classmethod
-    def of_record(cls, record: dict[str, Any], fills: list[float]) -> Kind:
+    def of_record(cls, record: dict[str, Any], fills: list[float]) -> TableColumn:
         """The kind that `record` wrote."""
         return cls(*_common(record), fill=fills[0] if fills else 0.0, varies=bool(fills))
 
@@ -181,7 +181,7 @@ class Flag(Number):
 
 
 @dataclass(frozen=True)
-class Date(Kind):
+class Date(TableColumn):
     """A date, time or duration as some of days, month, weekday, hour; one indicator for all."""
 
     family: str = "date"
@@ -205,7 +205,7 @@ class Date(Kind):
         return super().record()[0] | {"family": self.family, "parts": list(self.parts)}, list(self.fills)
 
     @classmethod
-    def of_record(cls, record: dict[str, Any], fills: list[float]) -> Kind:
+    def of_record(cls, record: dict[str, Any], fills: list[float]) -> TableColumn:
         """The kind that `record` wrote."""
         known = PARTS.get(record["family"], ())
         if not set(record["parts"]) <= set(known):
@@ -225,7 +225,7 @@ class Date(Kind):
 
 
 @dataclass(frozen=True)
-class Level(Kind):
+class Level(TableColumn):
     """A category: one 0/1 column a level but the reference, whose rows are all zeros.
 
     `other` names the level that stands for all rare ones, and so for every level that the fit did not see.
@@ -249,7 +249,7 @@ class Level(Kind):
         return super().record()[0] | own, []
 
     @classmethod
-    def of_record(cls, record: dict[str, Any], fills: list[float]) -> Kind:
+    def of_record(cls, record: dict[str, Any], fills: list[float]) -> TableColumn:
         """The kind that `record` wrote."""
         levels, reference, other = tuple(record["levels"]), record["reference"], record["other"]
         if len(set(levels)) < len(levels) or other in levels or reference not in (*levels, other):
@@ -327,7 +327,7 @@ class Level(Kind):
 
 
 @dataclass(frozen=True)
-class Text(Kind):
+class Text(TableColumn):
     """Free text: the columns of a fitted TextBinarizer; a missing text has no words."""
 
     words: TextBinarizer = field(default_factory=TextBinarizer)
@@ -352,7 +352,7 @@ class Text(Kind):
         return super().record()[0] | {"levels": terms, "text": state | {"documents": documents}}, []
 
     @classmethod
-    def of_record(cls, record: dict[str, Any], fills: list[float]) -> Kind:
+    def of_record(cls, record: dict[str, Any], fills: list[float]) -> TableColumn:
         """The kind that `record` wrote."""
         parts = [term.encode() for term in record["levels"]]
         arrays: dict[str, Array] = {
@@ -376,7 +376,7 @@ class Text(Kind):
 
 
 @dataclass(frozen=True)
-class SetAside(Kind):
+class SetAside(TableColumn):
     """A column that the model does not see, and why."""
 
     reason: str = ""
@@ -398,12 +398,12 @@ class SetAside(Kind):
         return super().record()[0] | {"reason": self.reason}, []
 
     @classmethod
-    def of_record(cls, record: dict[str, Any], fills: list[float]) -> Kind:
+    def of_record(cls, record: dict[str, Any], fills: list[float]) -> TableColumn:
         """The kind that `record` wrote."""
         return cls(*_common(record), record["reason"])
 
 
-KINDS: dict[str, type[Kind]] = {kind.kind: kind for kind in (Number, Flag, Level, Date, Text, SetAside)}
+KINDS: dict[str, type[TableColumn]] = {kind.kind: kind for kind in (Number, Flag, Level, Date, Text, SetAside)}
 
 
 def _common(record: dict[str, Any]) -> tuple[str, bool, bool]:

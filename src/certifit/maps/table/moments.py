@@ -29,7 +29,7 @@ _FIRST_ROWS = 64
 
 
 @dataclass(frozen=True)
-class Moments:
+class NumberMoments:
     """Numbers of one column, rows in order. squares = sum w (x - mean)^2."""
 
     count: int = 0
@@ -61,14 +61,14 @@ class Moments:
         """Standard deviation."""
         return float(np.sqrt(self.squares / self.weight)) if self.weight > 0 else 0.0
 
-    def __add__(self, other: Moments) -> Moments:
+    def __add__(self, other: NumberMoments) -> NumberMoments:
         if not self.count or not other.count:
             return self if self.count else other
         weight = self.weight + other.weight
         share = other.weight / weight
         lower, upper = min(self.lower, other.lower), max(self.upper, other.upper)
         apart = other.mean - self.mean
-        return Moments(
+        return NumberMoments(
             count=self.count + other.count,
             weight=weight,
             lower=lower,
@@ -85,10 +85,10 @@ class Moments:
         )
 
 
-def moments(values: Array, valid: Array | None, keys: Array, weight: Array | None) -> Moments:
+def moments(values: Array, valid: Array | None, keys: Array, weight: Array | None) -> NumberMoments:
     """Of the values of any numeric type that are valid (None: all), which are finite; keys: one word a row."""
     if not len(values) or (valid is not None and not valid.any()):
-        return Moments(counts={}, few={})
+        return NumberMoments(counts={}, few={})
     stand_in = values[0] if valid is None else values[np.argmax(valid)]
     pieces = [
         _piece(_filled(values[p], _part(valid, p), stand_in), _part(valid, p), keys[p], _part(weight, p))
@@ -107,7 +107,7 @@ def moments(values: Array, valid: Array | None, keys: Array, weight: Array | Non
     with np.errstate(over="ignore", invalid="ignore"):
         about = float(squares.sum() + (weights * (means - mean) ** 2).sum())
     is_narrow = is_whole and upper - lower <= _WIDEST_RANGE and max(-lower, upper) < _LARGEST_WHOLE
-    return Moments(
+    return NumberMoments(
         count=int(columns[0].sum()),
         weight=total,
         lower=lower,

@@ -17,14 +17,14 @@ from certifit.data.columns import Array, Bits
 from certifit.data.privacy import FEWEST
 from certifit.data.source import Block
 from certifit.maps.table.dates import PARTS, date_parts
-from certifit.maps.table.moments import WORD, Levels, Moments, levels, moments, row_keys
+from certifit.maps.table.moments import WORD, Levels, NumberMoments, levels, moments, row_keys
 from certifit.maps.table.reading import as_text, family, plain, valid_rows, whole_numbers
 
 _SHOWN_LEVELS = 20
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowKeys:
     """Rows of a run: global numbers, keys for fingerprints, weights."""
 
     number: Array
@@ -32,14 +32,14 @@ class Rows:
     weight: Array | None
 
     @staticmethod
-    def of(block: Block) -> Rows:
+    def of(block: Block) -> RowKeys:
         """All rows of a block."""
         number = np.arange(block.first_row, block.first_row + block.X.num_rows)
-        return Rows(number, row_keys(number), block.weight)
+        return RowKeys(number, row_keys(number), block.weight)
 
-    def pick(self, where: Array) -> Rows:
+    def pick(self, where: Array) -> RowKeys:
         """Some of the rows, by mask or place."""
-        return Rows(self.number[where], self.key[where], None if self.weight is None else self.weight[where])
+        return RowKeys(self.number[where], self.key[where], None if self.weight is None else self.weight[where])
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ColumnSurvey:
     first_missing: int | None = None  # global row number
     gaps: int = 0  # fingerprint of the rows that are missing
     first_infinite: int | None = None
-    numbers: dict[str, Moments] = field(default_factory=dict)  # "" for a number or a flag
+    numbers: dict[str, NumberMoments] = field(default_factory=dict)  # "" for a number or a flag
     texts: Levels | None = None
     is_readable: bool = True
 
@@ -108,7 +108,7 @@ class Survey:
     def of(block: Block, cap: int, categories: Collection[str] = ()) -> Survey:
         """Of the rows of one run; whole numbers named in `categories` are counted as texts."""
         arrays = {name: plain(block.X.column(name)) for name in block.X.column_names}
-        rows = Rows.of(block)
+        rows = RowKeys.of(block)
         if block.weight is not None and not (block.weight > 0).all():
             used = np.flatnonzero(block.weight > 0)
             arrays = {name: array.take(pa.array(used)) for name, array in arrays.items()}
@@ -147,7 +147,7 @@ def _heaviest(weights: ArrayLike) -> tuple[float, ...]:
     return tuple(np.sort(np.asarray(weights, dtype=np.float64))[1 - FEWEST :].tolist())
 
 
-def _surveyed(name: str, column: pa.Array, rows: Rows, cap: int, as_level: bool) -> ColumnSurvey:
+def _surveyed(name: str, column: pa.Array, rows: RowKeys, cap: int, as_level: bool) -> ColumnSurvey:
     kind = family(column.type)
     if as_level and kind == "number":
         column, kind = whole_numbers(column, name), "text"
@@ -157,11 +157,11 @@ def _surveyed(name: str, column: pa.Array, rows: Rows, cap: int, as_level: bool)
     return _READERS[kind](of, column, rows)
 
 
-def _unread(of: ColumnSurvey, column: pa.Array, rows: Rows) -> ColumnSurvey:
+def _unread(of: ColumnSurvey, column: pa.Array, rows: RowKeys) -> ColumnSurvey:
     return _with_gaps(of, _validity(column), rows)
 
 
-def _numbers(of: ColumnSurvey, column: pa.Array, rows: Rows) -> ColumnSurvey:
+def _numbers(of: ColumnSurvey, column: pa.Array, rows: RowKeys) -> ColumnSurvey:
     x, valid = _values(column), _validity(column)
     used = valid
     with np.errstate(over="ignore", invalid="ignore"):
@@ -175,7 +175,7 @@ def _numbers(of: ColumnSurvey, column: pa.Array, rows: Rows) -> ColumnSurvey:
     return _with_gaps(replace(of, numbers={"": moments(x, used, rows.key, rows.weight)}), valid, rows)
 
 
-def _dates(of: ColumnSurvey, column: pa.Array, rows: Rows) -> ColumnSurvey:
+def _dates(of: ColumnSurvey, column: pa.Array, rows: RowKeys) -> ColumnSurvey:
     valid = _validity(column)
     try:
         parts = date_parts(column, PARTS[of.family])
@@ -185,7 +185,7 @@ def _dates(of: ColumnSurvey, column: pa.Array, rows: Rows) -> ColumnSurvey:
     return _with_gaps(replace(of, numbers=numbers), valid, rows)
 
 
-def _texts(of: ColumnSurvey, column: pa.Array, rows: Rows, cap: int) -> ColumnSurvey:
+def _texts(of: ColumnSurvey, column: pa.Array, rows: RowKeys, cap: int) -> ColumnSurvey:
     if pt.is_dictionary(column.type) and column.dictionary.null_count:  # a null among the levels
         column = pc.take(as_text(column.dictionary), column.indices)
     valid = _validity(column)
@@ -219,7 +219,7 @@ def _validity(column: pa.Array) -> Array | None:
     return valid_rows(column)
 
 
-def _with_gaps(of: ColumnSurvey, valid: Array | None, rows: Rows) -> ColumnSurvey:
+def _with_gaps(of: ColumnSurvey, valid: Array | None, rows: RowKeys) -> ColumnSurvey:
     if valid is None or valid.all():
         return of
     gaps = rows.pick(~valid)
