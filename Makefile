@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 SOURCES := $(shell find cpp -name '*.?pp') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test quick lint format bench accuracy sanitize soak hunt stub wheel docs clean
+.PHONY: demo test quick lint format bench accuracy sanitize soak hunt stub wheel clean
 
 # The main job on bundled data; leaves demo/report.html to open.
 demo: $(VENV)/.core
