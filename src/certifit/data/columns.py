@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+Numbers = Array | float  # a number, or an array of them
 
 
 def plain_numbers(values: Any) -> Array:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import gammaln, polygamma, psi
 
-from certifit.data.columns import Array
+from certifit.data.columns import Array, Numbers
 from certifit.families.exponential import ExponentialFamily, has, legal, plain, scores, zero_where
 
 _LOG_2PI = float(np.log(2 * np.pi))
@@ -30,56 +32,58 @@ class Normal(ExponentialFamily):
     usual = ("mean", "variance")
     is_scalar = False
     support = "a finite number"
-    _mean: Any
-    _variance: Any
+    _mean: Numbers
+    _variance: Numbers
 
-    def __init__(self, mean: Any, variance: Any) -> None:
+    def __init__(self, mean: ArrayLike, variance: ArrayLike) -> None:
         m, s = np.broadcast_arrays(legal("mean", mean, -np.inf), legal("variance", variance, 0))
         self._set(np.stack([m / s, -0.5 / s], axis=-1), _mean=m, _variance=s)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Numbers:
         """m."""
         return self._mean
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Numbers:
         """s."""
         return self._variance
 
-    def statistic(self, y: Any) -> Array:
+    def statistic(self, y: ArrayLike) -> Array:
         """(y, y^2)."""
         y = np.asarray(y, dtype=np.float64)
         return np.stack([y, np.square(y)], axis=-1)
 
-    def log_base(self, y: Any) -> Array:
+    def log_base(self, y: ArrayLike) -> Array:
         """-log(2 pi) / 2."""
         return np.where(np.isfinite(y), -_LOG_2PI / 2, -np.inf)
 
     @property
-    def log_partition(self) -> Any:
+    def log_partition(self) -> Numbers:
         """m^2 / (2 s) + log(s) / 2."""
         return plain(np.square(self.mean) / (2 * np.asarray(self.variance)) + np.log(self.variance) / 2)
 
     @property
-    def statistic_mean(self) -> Any:
+    def statistic_mean(self) -> Numbers:
         """(m, m^2 + s)."""
         return np.stack([self.mean, np.square(self.mean) + self.variance], axis=-1)
 
     @property
-    def statistic_covariance(self) -> Any:
+    def statistic_covariance(self) -> Numbers:
         """[[s, 2 m s], [2 m s, 4 m^2 s + 2 s^2]]."""
         m, s = np.asarray(self.mean), np.asarray(self.variance)
         rows = [np.stack([s, 2 * m * s], axis=-1), np.stack([2 * m * s, 4 * m * m * s + 2 * s * s], axis=-1)]
         return np.stack(rows, axis=-2)
 
-    def log_density(self, y: Any) -> Any:
+    def log_density(self, y: ArrayLike) -> Numbers:
         """-(y - m)^2 / (2 s) - log(2 pi s) / 2: nothing cancels far from 0."""
         apart = np.square(np.asarray(y, dtype=np.float64) - self.mean) / self.variance
         return plain(-(apart + np.log(self.variance) + _LOG_2PI) / 2)
 
     @classmethod
-    def from_weights(cls, weights: Any, X: Any, intercept: Any = 0.0, variance: Any = 1.0) -> Self:
+    def from_weights(
+        cls, weights: ArrayLike, X: ArrayLike, intercept: ArrayLike = 0.0, variance: ArrayLike = 1.0
+    ) -> Self:
         """Means X w + b and a known variance: eta = ((X w + b) / s, -1 / (2 s))."""
         return cls(scores(weights, X, intercept), variance)
 
@@ -89,11 +93,11 @@ class Normal(ExponentialFamily):
         return {"_mean": eta[..., 0] * s, "_variance": s}
 
     @classmethod
-    def _is_natural(cls, eta: Array) -> Any:
+    def _is_natural(cls, eta: Array) -> Array | np.bool_ | bool:
         return has(eta, 2) & (eta[..., -1] < 0)
 
     @classmethod
-    def fit(cls, y: Any, weight: Any = None) -> Self:
+    def fit(cls, y: ArrayLike, weight: Array | Sequence[float] | None = None) -> Self:
         """The mean of the rows and their variance about it, divided by N."""
         rows, _ = cls._read(y)
         mean = np.average(rows, weights=weight)
@@ -121,32 +125,32 @@ class Exponential(ExponentialFamily):
 
     usual = ("rate",)
     support = ">= 0"
-    rate: Any
+    rate: Numbers
 
-    def __init__(self, rate: Any) -> None:
+    def __init__(self, rate: ArrayLike) -> None:
         r = legal("rate", rate, 0)
         self._set(-r, rate=r)
 
-    def statistic(self, y: Any) -> Array:
+    def statistic(self, y: ArrayLike) -> Array:
         """y."""
         return np.asarray(y, dtype=np.float64)
 
-    def log_base(self, y: Any) -> Array:
+    def log_base(self, y: ArrayLike) -> Array:
         """0."""
         return zero_where((np.asarray(y) >= 0) & np.isfinite(y))
 
     @property
-    def log_partition(self) -> Any:
+    def log_partition(self) -> Numbers:
         """-log r."""
         return plain(-np.log(self.rate))
 
     @property
-    def statistic_mean(self) -> Any:
+    def statistic_mean(self) -> Numbers:
         """1 / r."""
         return plain(1 / np.asarray(self.rate))
 
     @property
-    def statistic_covariance(self) -> Any:
+    def statistic_covariance(self) -> Numbers:
         """1 / r^2."""
         return plain(1 / np.square(self.rate))
 
@@ -155,7 +159,7 @@ class Exponential(ExponentialFamily):
         return {"rate": -eta}
 
     @classmethod
-    def _is_natural(cls, eta: Array) -> Any:
+    def _is_natural(cls, eta: Array) -> Array | np.bool_ | bool:
         return np.asarray(eta < 0)
 
     @classmethod
@@ -184,51 +188,51 @@ class Gamma(ExponentialFamily):
     usual = ("shape", "rate")
     is_scalar = False
     support = "> 0"
-    shape: Any
-    rate: Any
+    shape: Numbers
+    rate: Numbers
 
-    def __init__(self, shape: Any, rate: Any) -> None:
+    def __init__(self, shape: ArrayLike, rate: ArrayLike) -> None:
         k, r = np.broadcast_arrays(legal("shape", shape, 0), legal("rate", rate, 0))
         self._set(np.stack([k - 1, -r], axis=-1), shape=k, rate=r)
 
-    def statistic(self, y: Any) -> Array:
+    def statistic(self, y: ArrayLike) -> Array:
         """(log y, y)."""
         y = np.asarray(y, dtype=np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.stack([np.log(y), y], axis=-1)
 
-    def log_base(self, y: Any) -> Array:
+    def log_base(self, y: ArrayLike) -> Array:
         """0."""
         return zero_where((np.asarray(y) > 0) & np.isfinite(y))
 
     @property
-    def log_partition(self) -> Any:
+    def log_partition(self) -> Numbers:
         """log Gamma(k) - k log r."""
         return plain(gammaln(self.shape) - self.shape * np.log(self.rate))
 
     @property
-    def statistic_mean(self) -> Any:
+    def statistic_mean(self) -> Numbers:
         """(psi(k) - log r, k / r)."""
         return np.stack([psi(self.shape) - np.log(self.rate), self.shape / np.asarray(self.rate)], axis=-1)
 
     @property
-    def statistic_covariance(self) -> Any:
+    def statistic_covariance(self) -> Numbers:
         """[[psi'(k), 1/r], [1/r, k / r^2]]."""
         k, r = np.asarray(self.shape), np.asarray(self.rate)
         return np.stack([np.stack([polygamma(1, k), 1 / r], -1), np.stack([1 / r, k / r**2], -1)], axis=-2)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Numbers:
         """k / r."""
         return plain(np.asarray(self.shape) / self.rate)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Numbers:
         """k / r^2."""
         return plain(np.asarray(self.shape) / np.square(self.rate))
 
     @classmethod
-    def from_weights(cls, weights: Any, X: Any, intercept: Any = 0.0, shape: Any = 1.0) -> Self:
+    def from_weights(cls, weights: ArrayLike, X: ArrayLike, intercept: ArrayLike = 0.0, shape: ArrayLike = 1.0) -> Self:
         """A known shape k and the inverse link, 1 / mean = X w + b: eta = (k - 1, -k (X w + b))."""
         return cls(shape, np.asarray(shape) * scores(weights, X, intercept))
 
@@ -237,7 +241,7 @@ class Gamma(ExponentialFamily):
         return {"shape": eta[..., 0] + 1, "rate": -eta[..., 1]}
 
     @classmethod
-    def _is_natural(cls, eta: Array) -> Any:
+    def _is_natural(cls, eta: Array) -> Array | np.bool_ | bool:
         return has(eta, 2) & (eta[..., 0] > -1) & (eta[..., -1] < 0)
 
     @classmethod

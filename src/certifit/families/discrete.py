@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, gammaln, log_expit, log_softmax, logit, logsumexp
 
-from certifit.data.columns import Array
+from certifit.data.columns import Array, Numbers
 from certifit.families.exponential import ExponentialFamily, legal, plain, zero_where
 
 
@@ -23,36 +24,36 @@ class Bernoulli(ExponentialFamily):
     usual = ("p",)
     is_discrete = True
     support = "0 or 1"
-    p: Any
+    p: Numbers
 
-    def __init__(self, p: Any) -> None:
+    def __init__(self, p: ArrayLike) -> None:
         chance = legal("p", p, 0, 1)
         self._set(logit(chance), p=chance)
 
-    def statistic(self, y: Any) -> Array:
+    def statistic(self, y: ArrayLike) -> Array:
         """y."""
         return np.asarray(y, dtype=np.float64)
 
-    def log_base(self, y: Any) -> Array:
+    def log_base(self, y: ArrayLike) -> Array:
         """0."""
         return zero_where((np.asarray(y) == 0) | (np.asarray(y) == 1))
 
     @property
-    def log_partition(self) -> Any:
+    def log_partition(self) -> Numbers:
         """log(1 + e^eta)."""
         return plain(-log_expit(-np.asarray(self.eta)))
 
     @property
-    def statistic_mean(self) -> Any:
+    def statistic_mean(self) -> Numbers:
         """p."""
         return self.p
 
     @property
-    def statistic_covariance(self) -> Any:
+    def statistic_covariance(self) -> Numbers:
         """p (1 - p)."""
         return plain(expit(self.eta) * expit(-np.asarray(self.eta)))
 
-    def log_density(self, y: Any) -> Any:
+    def log_density(self, y: ArrayLike) -> Numbers:
         """log p at 1, log(1 - p) at 0: -log(1 + e^-eta) and -log(1 + e^eta), so that nothing cancels."""
         sign = 2 * self.statistic(y) - 1
         return plain(log_expit(sign * self.eta) + self.log_base(y))
@@ -62,7 +63,7 @@ class Bernoulli(ExponentialFamily):
         return {"p": expit(eta)}
 
     @classmethod
-    def _is_natural(cls, eta: Array) -> Any:
+    def _is_natural(cls, eta: Array) -> Array | np.bool_ | bool:
         return np.isfinite(eta)
 
     def _matching(self, target: Array) -> Self:
@@ -84,34 +85,34 @@ class Poisson(ExponentialFamily):
     usual = ("rate",)
     is_discrete = True
     support = "0, 1, 2, ..."
-    rate: Any
+    rate: Numbers
 
-    def __init__(self, rate: Any) -> None:
+    def __init__(self, rate: ArrayLike) -> None:
         r = legal("rate", rate, 0)
         self._set(np.log(r), rate=r)
 
-    def statistic(self, y: Any) -> Array:
+    def statistic(self, y: ArrayLike) -> Array:
         """y."""
         return np.asarray(y, dtype=np.float64)
 
-    def log_base(self, y: Any) -> Array:
+    def log_base(self, y: ArrayLike) -> Array:
         """-log y!."""
         y = np.asarray(y, dtype=np.float64)
         possible = (y >= 0) & (np.floor(y) == y) & np.isfinite(y)
         return np.where(possible, -gammaln(np.where(possible, y, 0.0) + 1), -np.inf)
 
     @property
-    def log_partition(self) -> Any:
+    def log_partition(self) -> Numbers:
         """r."""
         return self.rate
 
     @property
-    def statistic_mean(self) -> Any:
+    def statistic_mean(self) -> Numbers:
         """r."""
         return self.rate
 
     @property
-    def statistic_covariance(self) -> Any:
+    def statistic_covariance(self) -> Numbers:
         """r."""
         return self.rate
 
@@ -120,7 +121,7 @@ class Poisson(ExponentialFamily):
         return {"rate": np.exp(eta)}
 
     @classmethod
-    def _is_natural(cls, eta: Array) -> Any:
+    def _is_natural(cls, eta: Array) -> Array | np.bool_ | bool:
         return np.abs(eta) < 708.0  # e^eta is a float64
 
     def _matching(self, target: Array) -> Self:
@@ -135,47 +136,47 @@ class _Classes(ExponentialFamily):
 
     is_scalar = False
     is_discrete = True
-    probabilities: Any
+    probabilities: Array
     trials: int = 1
 
-    def _put(self, probabilities: Any) -> None:
+    def _put(self, probabilities: ArrayLike) -> None:
         phi = legal("Every probability", probabilities, 0, 1)
         if phi.ndim == 0 or (np.abs(phi.sum(axis=-1) - 1) > 1e-9).any():
             raise ValueError(f"probabilities must be those of k classes and sum to 1. Got {phi.tolist()}.")
         self._set(np.log(phi[..., :-1]) - np.log(phi[..., -1:]), probabilities=phi)
 
     @property
-    def log_partition(self) -> Any:
+    def log_partition(self) -> Numbers:
         """n log(1 + sum of e^eta_i)."""
         return plain(self.trials * logsumexp(_with_last(np.asarray(self.eta)), axis=-1))
 
     @property
-    def statistic_mean(self) -> Any:
+    def statistic_mean(self) -> Numbers:
         """n (phi_1, ..., phi_(k-1))."""
-        return self.trials * self.probabilities[..., :-1]
+        return np.asarray(self.trials * self.probabilities[..., :-1])
 
     @property
-    def statistic_covariance(self) -> Any:
+    def statistic_covariance(self) -> Numbers:
         """n (diag(phi) - phi phi') without the last class."""
         phi = self.probabilities[..., :-1]
-        return self.trials * (phi[..., None] * np.eye(phi.shape[-1]) - phi[..., None] * phi[..., None, :])
+        return np.asarray(self.trials * (phi[..., None] * np.eye(phi.shape[-1]) - phi[..., None] * phi[..., None, :]))
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Numbers:
         """n phi: the number expected in every class."""
-        return self.trials * self.probabilities
+        return np.asarray(self.trials * self.probabilities)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Numbers:
         """n phi (1 - phi)."""
-        return self.trials * self.probabilities * (1 - self.probabilities)
+        return np.asarray(self.trials * self.probabilities * (1 - self.probabilities))
 
     @classmethod
     def _from_natural(cls, eta: Array) -> dict[str, Array]:
         return {"probabilities": np.exp(log_softmax(_with_last(eta), axis=-1))}
 
     @classmethod
-    def _is_natural(cls, eta: Array) -> Any:
+    def _is_natural(cls, eta: Array) -> Array | np.bool_ | bool:
         return np.isfinite(eta).all(axis=-1)
 
 
@@ -194,14 +195,14 @@ class Categorical(_Classes):
     usual = ("probabilities",)
     support = "a class 0, ..., k-1"
 
-    def __init__(self, probabilities: Any) -> None:
+    def __init__(self, probabilities: ArrayLike) -> None:
         self._put(probabilities)
 
-    def statistic(self, y: Any) -> Array:
+    def statistic(self, y: ArrayLike) -> Array:
         """Indicators of the classes but the last."""
         return np.asarray(np.asarray(y)[..., None] == np.arange(self.probabilities.shape[-1] - 1), dtype=np.float64)
 
-    def log_base(self, y: Any) -> Array:
+    def log_base(self, y: ArrayLike) -> Array:
         """0."""
         return zero_where((np.asarray(y)[..., None] == np.arange(self.probabilities.shape[-1])).any(axis=-1))
 
@@ -230,22 +231,22 @@ class Multinomial(_Classes):
     usual = ("probabilities", "trials")
     support = "as whole numbers >= 0 that sum to the trials"
 
-    def __init__(self, probabilities: Any, trials: int = 1) -> None:
+    def __init__(self, probabilities: ArrayLike, trials: int = 1) -> None:
         self._put(probabilities)
         self.trials = _whole(trials)
 
     @classmethod
-    def from_natural(cls, eta: Any, trials: int = 1) -> Self:
+    def from_natural(cls, eta: ArrayLike, trials: int = 1) -> Self:
         """The distribution of a natural parameter and a number of trials."""
         new = super().from_natural(eta)
         new.trials = _whole(trials)
         return new
 
-    def statistic(self, y: Any) -> Array:
+    def statistic(self, y: ArrayLike) -> Array:
         """The counts but the last."""
         return np.asarray(y, dtype=np.float64)[..., :-1]
 
-    def log_base(self, y: Any) -> Array:
+    def log_base(self, y: ArrayLike) -> Array:
         """log n! - sum of log y_i!."""
         y = np.asarray(y, dtype=np.float64)
         whole = ((y >= 0) & (np.floor(y) == y)).all(axis=-1)
@@ -272,7 +273,7 @@ def _with_last(eta: Array) -> Array:
     return np.concatenate([eta, np.zeros((*eta.shape[:-1], 1))], axis=-1)
 
 
-def _whole(trials: Any) -> int:
+def _whole(trials: ArrayLike) -> int:
     if not isinstance(trials, int | np.integer) or isinstance(trials, bool) or trials < 1:
         raise ValueError(f"trials must be a whole number >= 1. Got {trials!r}.")
     return int(trials)

@@ -14,11 +14,15 @@ natural parameter of several numbers has them in its last axis.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import ClassVar, Self, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from certifit.data.columns import Array
+from certifit.data.columns import Array, Numbers
+
+Family = TypeVar("Family", bound="ExponentialFamily")
 
 _NEAR = 1e-10  # nats per row: Newton's full steps from here on
 _MOST_STEPS = 500  # of Newton's method; fewer than ten do for all but the strangest rows
@@ -31,31 +35,31 @@ class ExponentialFamily(ABC):
     is_scalar: ClassVar[bool] = True  # eta is one number
     is_discrete: ClassVar[bool] = False
     support: ClassVar[str]  # legal y, in words
-    eta: Array
+    eta: Numbers
 
     # ---- what a family writes ----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def statistic(self, y: Any) -> Array:
+    def statistic(self, y: ArrayLike) -> Array:
         """T(y)."""
 
     @abstractmethod
-    def log_base(self, y: Any) -> Array:
+    def log_base(self, y: ArrayLike) -> Array:
         """log b(y); -inf where y is not possible."""
 
     @property
     @abstractmethod
-    def log_partition(self) -> Any:
+    def log_partition(self) -> Numbers:
         """a(eta)."""
 
     @property
     @abstractmethod
-    def statistic_mean(self) -> Any:
+    def statistic_mean(self) -> Numbers:
         """E T = a'(eta)."""
 
     @property
     @abstractmethod
-    def statistic_covariance(self) -> Any:
+    def statistic_covariance(self) -> Numbers:
         """Cov T = a''(eta); the variance where T is one number."""
 
     @classmethod
@@ -65,7 +69,7 @@ class ExponentialFamily(ABC):
 
     @classmethod
     @abstractmethod
-    def _is_natural(cls, eta: Array) -> Any:
+    def _is_natural(cls, eta: Array) -> Array | np.bool_ | bool:
         """Which natural parameters are legal."""
 
     @abstractmethod
@@ -75,7 +79,7 @@ class ExponentialFamily(ABC):
     # ---- what all have -----------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_natural(cls, eta: Any) -> Self:
+    def from_natural(cls, eta: ArrayLike) -> Self:
         """The distribution of a natural parameter."""
         eta = np.asarray(eta, dtype=np.float64)
         if not cls.is_scalar and eta.ndim == 0:
@@ -87,7 +91,7 @@ class ExponentialFamily(ABC):
         return new
 
     @classmethod
-    def from_weights(cls, weights: Any, X: Any, intercept: Any = 0.0) -> Self:
+    def from_weights(cls, weights: ArrayLike, X: ArrayLike, intercept: ArrayLike = 0.0) -> Self:
         """The distributions at rows X of a generalised linear model with the canonical link: eta = X w + b.
 
         weights: one a feature; where eta has k numbers, k rows of them, and k intercepts.
@@ -95,7 +99,7 @@ class ExponentialFamily(ABC):
         return cls.from_natural(scores(weights, X, intercept))
 
     @classmethod
-    def fit(cls, y: Any, weight: Any = None) -> Self:
+    def fit(cls, y: ArrayLike, weight: Array | Sequence[float] | None = None) -> Self:
         """The distribution under which the rows are likeliest: a'(eta) is the (weighted) mean of T(y)."""
         y, model = cls._read(y)
         target = np.average(model.statistic(y), axis=0, weights=weight)
@@ -105,7 +109,7 @@ class ExponentialFamily(ABC):
             raise ValueError(f"The likelihood of these rows has no maximum in {cls.__name__}. {error}") from error
 
     @classmethod
-    def _read(cls, y: Any) -> tuple[Array, Self]:
+    def _read(cls, y: ArrayLike) -> tuple[Array, Self]:
         """Rows that are possible, and a distribution with their T and b."""
         rows = np.asarray(y)
         if rows.ndim == 0 or len(rows) == 0:
@@ -138,20 +142,20 @@ class ExponentialFamily(ABC):
         raise ValueError(f"No mean of T is as that of the rows after {_MOST_STEPS} steps: they are too much alike.")
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Numbers:
         """E y."""
         return self.statistic_mean  # where T(y) = y
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Numbers:
         """Var y, of every coordinate."""
         return self.statistic_covariance
 
-    def density(self, y: Any) -> Any:
+    def density(self, y: ArrayLike) -> Numbers:
         """p(y): a density, or for counts a chance."""
         return plain(np.exp(self.log_density(y)))
 
-    def log_density(self, y: Any) -> Any:
+    def log_density(self, y: ArrayLike) -> Numbers:
         """eta'T(y) - a(eta) + log b(y); -inf where y is not possible."""
         base = self.log_base(y)
         with np.errstate(all="ignore"):
@@ -169,7 +173,7 @@ class ExponentialFamily(ABC):
         parts = ", ".join(f"{name}={_shown(getattr(self, name))}" for name in self.usual)
         return f"{type(self).__name__}({parts})"
 
-    def _set(self, eta: Array, **usual: Any) -> None:
+    def _set(self, eta: Array, **usual: ArrayLike) -> None:
         self.eta = plain(eta)
         for name, value in usual.items():
             setattr(self, name, plain(value))
@@ -180,7 +184,7 @@ class ExponentialFamily(ABC):
         return np.shape(self.eta) if self.is_scalar else np.shape(self.eta)[:-1]
 
 
-def scores(weights: Any, X: Any, intercept: Any) -> Array:
+def scores(weights: ArrayLike, X: ArrayLike, intercept: ArrayLike) -> Array:
     """X w + b; for several rows of weights one score each, in the last axis."""
     w, rows, b = (np.asarray(part, dtype=np.float64) for part in (weights, X, intercept))
     if w.ndim not in (1, 2) or rows.ndim not in (1, 2) or rows.shape[-1] != w.shape[-1]:
@@ -190,7 +194,7 @@ def scores(weights: Any, X: Any, intercept: Any) -> Array:
     return np.asarray(rows @ w.T + b)
 
 
-def legal(name: str, value: Any, low: float, high: float = np.inf) -> Array:
+def legal(name: str, value: ArrayLike, low: float, high: float = np.inf) -> Array:
     """A parameter that lies strictly between low and high."""
     numbers = np.asarray(value, dtype=np.float64)
     good = (numbers > low) & (numbers < high) & np.isfinite(numbers)
@@ -201,7 +205,7 @@ def legal(name: str, value: Any, low: float, high: float = np.inf) -> Array:
     return numbers
 
 
-def zero_where(possible: Any) -> Array:
+def zero_where(possible: ArrayLike) -> Array:
     """log b of a base measure that is 1 on its support."""
     return np.where(possible, 0.0, -np.inf)
 
@@ -211,7 +215,7 @@ def has(eta: Array, k: int) -> bool:
     return bool(eta.shape[-1] == k)
 
 
-def _lower(here: Any, step: Array, target: Array) -> Any:
+def _lower(here: Family, step: Array, target: Array) -> Family:
     """The distribution after the step, halved until a(eta) - eta'target falls."""
     value = here.log_partition - here.eta @ target
     for _ in range(60):
@@ -224,13 +228,13 @@ def _lower(here: Any, step: Array, target: Array) -> Any:
     raise ValueError("No mean of T is as that of the rows, up to rounding: they are too much alike.")
 
 
-def plain(value: Any) -> Any:
+def plain(value: ArrayLike) -> Numbers:
     """A number for one distribution, an array for many."""
     array = np.asarray(value)
     return array.item() if array.ndim == 0 else array
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Numbers) -> str:
     if isinstance(value, np.ndarray):
         return np.array2string(value, precision=6, separator=", ", threshold=20)
     return f"{value:.6g}"

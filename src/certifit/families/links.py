@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import erfcx, expit, log_expit, log_ndtr, logit, ndtr, ndtri
@@ -318,7 +318,7 @@ LINKS: dict[str, Link] = {
 }
 
 
-def link_of(given: Any) -> Link:
+def link_of(given: object) -> Link:
     """A link by its name, or as it is given."""
     if isinstance(given, Link):
         return given

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
 from certifit.data.columns import Array
@@ -34,7 +34,7 @@ class Gaussian:
     """
 
     @one_blas_thread
-    def __init__(self, mean: Any, covariance: Any, names: Sequence[str] | None = None) -> None:
+    def __init__(self, mean: ArrayLike, covariance: ArrayLike, names: Sequence[str] | None = None) -> None:
         self.mean = np.atleast_1d(np.array(mean, dtype=np.float64))  # copies: the factor must stay theirs
         self.covariance = np.atleast_2d(np.array(covariance, dtype=np.float64))
         d = len(self.mean)
@@ -64,12 +64,12 @@ class Gaussian:
         return float(len(self.mean) * (1 + np.log(2 * np.pi)) + self.log_determinant) / 2
 
     @one_blas_thread
-    def mahalanobis(self, X: Any) -> Array:
+    def mahalanobis(self, X: ArrayLike) -> Array:
         """sqrt((x - m)' S^-1 (x - m)) of every row."""
         away = self._rows(X) - self.mean
         return np.asarray(np.sqrt((solve_triangular(self._lower, away.T, lower=True) ** 2).sum(axis=0)))
 
-    def log_density(self, X: Any) -> Array:
+    def log_density(self, X: ArrayLike) -> Array:
         """Logarithm of the density at every row."""
         constant = len(self.mean) * np.log(2 * np.pi) + self.log_determinant
         return np.asarray(-(self.mahalanobis(X) ** 2 + constant) / 2)
@@ -88,7 +88,7 @@ class Gaussian:
         return Gaussian(self.mean[at], self.covariance[np.ix_(at, at)], [self.names[j] for j in at])
 
     @one_blas_thread
-    def condition(self, given: dict[Any, float]) -> Gaussian:
+    def condition(self, given: dict[int | str, float]) -> Gaussian:
         """The distribution of the other coordinates where those of `given` (place or name: value) are known.
 
         m_a + S_ab S_bb^-1 (x_b - m_b)  and  S_aa - S_ab S_bb^-1 S_ba
@@ -131,7 +131,7 @@ class Gaussian:
             ) from None
         return np.asarray(lower * roots[:, None])
 
-    def _rows(self, X: Any) -> Array:
+    def _rows(self, X: ArrayLike) -> Array:
         rows = np.asarray(X, dtype=np.float64)
         if rows.ndim < 2:
             rows = rows.reshape(1, -1) if len(self.mean) > 1 else rows.reshape(-1, 1)

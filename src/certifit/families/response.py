@@ -26,11 +26,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from certifit.data.columns import Array
+from certifit.data.columns import Array, Numbers
 from certifit.data.privacy import cell
 from certifit.families.links import Link, link_of
 
@@ -56,7 +56,7 @@ class Response(ABC):
         """The link that is used where none is named."""
         return link_of(self.links[0])
 
-    def link(self, given: Any = None) -> Link:
+    def link(self, given: object = None) -> Link:
         """A link of this family by name; None: the default. A Link of the user's own is taken as it is."""
         if given is None:
             return self.default_link
@@ -82,7 +82,7 @@ class Response(ABC):
         """Which targets are."""
 
     @abstractmethod
-    def log_density(self, y: Array, mu: Array, dispersion: Any = 1.0) -> Array:
+    def log_density(self, y: Array, mu: Array, dispersion: Numbers = 1.0) -> Array:
         """Logarithm of the density or chance of each target, all constants included; phi a number, or one a row."""
 
     def start(self, y: Array) -> Array:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import betaln, gammaln, xlog1py, xlogy
 
-from certifit.data.columns import Array
+from certifit.data.columns import Array, Numbers
 from certifit.families import deviances
 from certifit.families.links import Link, Power
 from certifit.families.response import Response
@@ -46,7 +46,7 @@ class Gaussian(Response):
         """Finite numbers."""
         return np.isfinite(y)
 
-    def log_density(self, y: Array, mu: Array, dispersion: Any = 1.0) -> Array:
+    def log_density(self, y: Array, mu: Array, dispersion: Numbers = 1.0) -> Array:
         """-(y - mu)^2 / (2 phi) - log(2 pi phi) / 2."""
         return np.asarray(-self.half_deviance(y, mu) / dispersion - np.log(dispersion) / 2 - _HALF_LOG_2PI)
 
@@ -78,7 +78,7 @@ class Bernoulli(Response):
         """0 <= y <= 1."""
         return np.asarray((y >= 0) & (y <= 1))
 
-    def log_density(self, y: Array, mu: Array, dispersion: Any = 1.0) -> Array:
+    def log_density(self, y: Array, mu: Array, dispersion: Numbers = 1.0) -> Array:
         """(y log mu + (1 - y) log(1 - mu)) / phi."""
         return np.asarray((xlogy(y, mu) + xlog1py(1 - y, -mu)) / dispersion)
 
@@ -134,7 +134,7 @@ class Poisson(Response):
         """0 <= y < inf."""
         return np.asarray((y >= 0) & np.isfinite(y))
 
-    def log_density(self, y: Array, mu: Array, dispersion: Any = 1.0) -> Array:
+    def log_density(self, y: Array, mu: Array, dispersion: Numbers = 1.0) -> Array:
         """(y log mu - mu - log y!) / phi."""
         return np.asarray((xlogy(y, mu) - mu - gammaln(y + 1)) / dispersion)
 
@@ -170,7 +170,7 @@ class Gamma(Response):
         """0 < y < inf."""
         return np.asarray((y > 0) & np.isfinite(y))
 
-    def log_density(self, y: Array, mu: Array, dispersion: Any = 1.0) -> Array:
+    def log_density(self, y: Array, mu: Array, dispersion: Numbers = 1.0) -> Array:
         """k log(k y / mu) - k y / mu - log y - log Gamma(k), k = 1 / phi."""
         k = 1 / np.asarray(dispersion, dtype=np.float64)
         ratio = y / mu
@@ -212,7 +212,7 @@ class InverseGaussian(Response):
         """0 < y < inf."""
         return np.asarray((y > 0) & np.isfinite(y))
 
-    def log_density(self, y: Array, mu: Array, dispersion: Any = 1.0) -> Array:
+    def log_density(self, y: Array, mu: Array, dispersion: Numbers = 1.0) -> Array:
         """-(y - mu)^2 / (2 phi y mu^2) - log(2 pi phi y^3) / 2."""
         spread = np.log(dispersion) + 3 * np.log(y)
         return np.asarray(-self.half_deviance(y, mu) / dispersion - spread / 2 - _HALF_LOG_2PI)
@@ -262,7 +262,7 @@ class Tweedie(Response):
         """0 <= y < inf."""
         return np.asarray((y >= 0) & np.isfinite(y))
 
-    def log_density(self, y: Array, mu: Array, dispersion: Any = 1.0) -> Array:
+    def log_density(self, y: Array, mu: Array, dispersion: Numbers = 1.0) -> Array:
         """(y mu^(1-p)/(1-p) - mu^(2-p)/(2-p)) / phi + log(W / y), W the series of tweedie.py; W / y is 1 at y = 0."""
         p = self.power
         main = (y * np.power(mu, 1 - p) / (1 - p) - np.power(mu, 2 - p) / (2 - p)) / dispersion
@@ -308,7 +308,7 @@ class NegativeBinomial(Response):
         """0 <= y < inf."""
         return np.asarray((y >= 0) & np.isfinite(y))
 
-    def log_density(self, y: Array, mu: Array, dispersion: Any = 1.0) -> Array:
+    def log_density(self, y: Array, mu: Array, dispersion: Numbers = 1.0) -> Array:
         """log[Gamma(y+k) / (Gamma(k) y!)] + y log(alpha mu / (1 + alpha mu)) - k log(1 + alpha mu), k = 1/alpha."""
         k = 1 / self.alpha
         # Gamma(y+k) / (Gamma(k) Gamma(y+1)) = 1 / ((y + k) B(k, y + 1)): the large parts do not cancel
@@ -336,7 +336,7 @@ FAMILIES: dict[str, Response] = {
 }
 
 
-def family_of(given: Any) -> Response:
+def family_of(given: object) -> Response:
     """A family by its name, or as it is given."""
     if isinstance(given, Response):
         return given

@@ -10,12 +10,10 @@ integral by exp(-2 pi^2 sd^2 / h^2) of it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from certifit.data.columns import Array
+from certifit.data.columns import Array, Numbers
 
 _WIDE = 12.0  # standard deviations from here on are summed on the lattice of half of one
 _REACH = 9.5  # standard deviations to each side: e^-45 of the largest term
@@ -23,7 +21,7 @@ _MORE = 30  # terms beyond, for the skewness of narrow ones
 _ROWS = 2048  # at a time
 
 
-def log_series(y: Array, dispersion: Any, power: float) -> Array:
+def log_series(y: Array, dispersion: Numbers, power: float) -> Array:
     """log(W / y) of each row; 0 at y = 0, where the density is the chance of no amount."""
     y = np.asarray(y, dtype=np.float64)
     phi = np.broadcast_to(np.asarray(dispersion, dtype=np.float64), y.shape)
