@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -182,7 +182,7 @@ class BernoulliLoss(ResponseLoss):
         return np.where(inside, np.where(np.isnan(both), 0.0, both), np.nan)
 
 
-def loss_of(family: Any, link: Any = None) -> ScoreLoss:
+def loss_of(family: object, link: object = None) -> ScoreLoss:
     """The loss of a family and a link, by name or as objects; link=None: the family's default.
 
     >>> loss_of("poisson").name
@@ -190,22 +190,24 @@ def loss_of(family: Any, link: Any = None) -> ScoreLoss:
     >>> loss_of("bernoulli", "probit").name
     'the bernoulli loss with the probit link'
     """
-    family = family_of(family)
-    link = family.link(link)
-    written = _WRITTEN.get((type(family), type(link)))
+    response = family_of(family)
+    settled_link = response.link(link)
+    written = _WRITTEN.get((type(response), type(settled_link)))
     if written is not None:
-        return written(family)
-    kind = BernoulliLoss if isinstance(family, responses.Bernoulli) else ResponseLoss
-    return kind(family, link)
+        return written(response)
+    kind = BernoulliLoss if isinstance(response, responses.Bernoulli) else ResponseLoss
+    return kind(response, settled_link)
 
 
-_WRITTEN: dict[tuple[type, type], Callable[[Any], ScoreLoss]] = {
+_WRITTEN: dict[tuple[type, type], Callable[[Response], ScoreLoss]] = {
     (responses.Gaussian, Identity): lambda family: Squared(),
     (responses.Bernoulli, Logit): lambda family: Logistic(),
     (responses.Binomial, Logit): lambda family: Logistic(),
     (responses.Poisson, Log): lambda family: PoissonLog(),
     (responses.Gamma, Log): lambda family: GammaLog(),
     (responses.Exponential, Log): lambda family: GammaLog(),
-    (responses.Tweedie, Log): lambda family: TweedieLog(family.power),
-    (responses.NegativeBinomial, Log): lambda family: NegativeBinomialLog(family.alpha),
+    (responses.Tweedie, Log): lambda family: TweedieLog(cast(responses.Tweedie, family).power),
+    (responses.NegativeBinomial, Log): lambda family: NegativeBinomialLog(
+        cast(responses.NegativeBinomial, family).alpha
+    ),
 }

@@ -7,14 +7,14 @@ curvature must be derivatives. At a kink any number between the two one-sided de
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from certifit.data.columns import Array
 from certifit.losses.scores import ScoreLoss
 
-Function = Callable[[Array, Array], Any]
+Function = Callable[[Array, Array], ArrayLike]
 
 _STEP = 1e-5  # of finite differences, relative to the score where that is > 1
 _AGREE = 1e-5  # relative difference of a derivative and the finite one that counts as none
@@ -53,7 +53,7 @@ class Loss(ScoreLoss):
         value: Function,
         slope: Function,
         curvature: Function | None = None,
-        mean: Callable[[Array], Any] | None = None,
+        mean: Callable[[Array], ArrayLike] | None = None,
         name: str | None = None,
     ) -> None:
         for part, given in {"value": value, "slope": slope, "curvature": curvature, "mean": mean}.items():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from certifit.data.columns import Array
+from certifit.data.columns import Array, Numbers
 from certifit.optimise.derivatives import called, check_jacobian, difference_jacobian
 from certifit.optimise.function import User, as_numbers, checked_start
 from certifit.solvers.problem import norm
@@ -34,7 +34,7 @@ class Constrained:
     def __init__(
         self,
         objective: User,
-        x: Any,
+        x: ArrayLike,
         inequality: Functions | None,
         equality: Functions | None,
         gradient: User | None,
@@ -57,7 +57,7 @@ class Constrained:
         """Whether all derivatives are the user's own."""
         return all(part.own is not None for part in self.parts if part.functions)
 
-    def shaped(self, x: Array) -> Any:
+    def shaped(self, x: Array) -> Numbers:
         """A flat vector as the user's functions see it."""
         return float(x[0]) if not self.shape else x.reshape(self.shape).copy()
 

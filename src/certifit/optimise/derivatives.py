@@ -7,11 +7,11 @@ a well scaled function. Near the edge of a domain h is made smaller until both s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from certifit.data.columns import Array
+from certifit.data.columns import Array, Numbers
 
 EPS = float(np.finfo(float).eps)
 STEP = float(EPS ** (1 / 3))
@@ -76,7 +76,7 @@ def check_jacobian(
         )
 
 
-def called(f: Callable[..., Any], x: Any) -> Any:
+def called(f: Callable[..., ArrayLike], x: Numbers) -> ArrayLike:
     """f(x), with the errors that arithmetic raises outside a domain as NaN, so that a solver turns back there."""
     with np.errstate(all="ignore"):
         try:

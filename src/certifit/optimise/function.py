@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from certifit.data.columns import Array
+from certifit.data.columns import Array, Numbers
 from certifit.optimise.derivatives import EPS, ROUGH_STEP, STEP, called, check_jacobian, difference_jacobian
 from certifit.solvers.problem import Problem
 
-User = Callable[[Any], Any]
+User = Callable[..., ArrayLike]  # of x as the user writes it: a number, a vector, an array
 
 
 class UserFunction(Problem):
@@ -20,13 +20,13 @@ class UserFunction(Problem):
     The user's functions see x in the shape of x0: a float where x0 is a number.
     """
 
-    def __init__(self, f: User, x0: Any, gradient: User | None, hessian: User | None) -> None:
+    def __init__(self, f: User, x0: ArrayLike, gradient: User | None, hessian: User | None) -> None:
         self.start = checked_start(x0)
         self.shape, self.size = self.start.shape, self.start.size
         self.f, self.own_gradient, self.own_hessian = f, gradient, hessian
         self.evaluations = 0
 
-    def shaped(self, x: Array) -> Any:
+    def shaped(self, x: Array) -> Numbers:
         """A flat vector as the user's functions see it."""
         return float(x[0]) if not self.shape else x.reshape(self.shape).copy()
 
@@ -81,7 +81,7 @@ class UserFunction(Problem):
     def _second_step(self) -> float:
         return ROUGH_STEP if self.own_gradient is None else STEP
 
-    def _sized(self, given: Any, shape: tuple[int, ...], name: str) -> Array:
+    def _sized(self, given: ArrayLike | None, shape: tuple[int, ...], name: str) -> Array:
         out = as_numbers(given, name)
         if out.size == 1 and np.isnan(out).all():
             return np.full(shape, np.nan)
@@ -91,7 +91,7 @@ class UserFunction(Problem):
         return out.reshape(shape)
 
 
-def as_numbers(given: Any, name: str) -> Array:
+def as_numbers(given: ArrayLike | None, name: str) -> Array:
     """What a user's function gave, as floats."""
     if given is None:
         raise TypeError(f"{name} must give numbers. Got None: is there a return?")
@@ -101,7 +101,7 @@ def as_numbers(given: Any, name: str) -> Array:
         raise TypeError(f"{name} must give numbers. Got {given!r}.") from None
 
 
-def checked_start(x0: Any) -> Array:
+def checked_start(x0: ArrayLike) -> Array:
     """The start as an array of floats, or what is wrong with it."""
     start = np.array(x0)
     if start.dtype.kind not in "biuf":

@@ -14,11 +14,12 @@ primal one, and equal to it at an optimum of a convex problem.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
 from certifit.data.columns import Array
@@ -95,10 +96,10 @@ class KKT:
 
 def check_kkt(
     objective: User,
-    x: Any,
+    x: ArrayLike,
     inequality: Functions | None = None,
     equality: Functions | None = None,
-    multipliers: Any = None,
+    multipliers: ArrayLike | None = None,
     *,
     gradient: User | None = None,
     inequality_jacobian: User | None = None,
@@ -136,10 +137,11 @@ def check_kkt(
     return KKT(conditions, at.value, value, known, a, b, tol)
 
 
-def _given(multipliers: Any, n_inequality: int, n_equality: int) -> tuple[Array, Array]:
+def _given(multipliers: ArrayLike, n_inequality: int, n_equality: int) -> tuple[Array, Array]:
     is_pair = isinstance(multipliers, tuple | list) and len(multipliers) == 2 and not all(map(np.isscalar, multipliers))
+    pair: Sequence[ArrayLike]
     if is_pair or (n_inequality and n_equality):
-        pair = multipliers
+        pair = cast("Sequence[ArrayLike]", multipliers)
     else:
         pair = (multipliers, ()) if n_inequality else ((), multipliers)
     legal = f"{n_inequality} numbers for the inequality and {n_equality} for the equality constraints"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from certifit.data.columns import Array
+from certifit.data.columns import Array, Numbers
 from certifit.optimise.function import User, UserFunction
 from certifit.solvers.problem import Minimised, Row, Solver, Stop
 from certifit.solvers.table import SOLVERS, check_needs, name_of
@@ -34,16 +35,16 @@ class Minimum:
     fall. history_: a row an iteration: iteration, objective, gap, step, seconds.
     """
 
-    x: Any
+    x: Numbers
     value: float
-    gradient: Any
+    gradient: Numbers
     converged: bool
     reason: str
     method: str
     decrement: float
     curvature: float
     largest_step: float | None
-    direction: Any
+    direction: Numbers | None
     n_evaluations: int
     by_differences: bool
     history_: list[dict[str, float]] = field(repr=False)
@@ -58,7 +59,7 @@ class Minimum:
             out.append("The gradient is by central differences of f: about ten digits of a well scaled function.")
         return [sentence for sentence in out if sentence]
 
-    def plot(self, ax: Any = None, *, y: str = "excess", x: str = "iteration") -> RunsDisplay:
+    def plot(self, ax: object = None, *, y: str = "excess", x: str = "iteration") -> RunsDisplay:
         """Draw the way: the objective above its best on a log axis, or y="objective", "gap" or "step"."""
         from certifit.evaluation.displays.runs import RunsDisplay
 
@@ -89,7 +90,7 @@ class Minimum:
 
 def minimize(
     f: User,
-    x0: Any,
+    x0: ArrayLike,
     method: str | Solver = "auto",
     gradient: User | None = None,
     hessian: User | None = None,

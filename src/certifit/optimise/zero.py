@@ -8,12 +8,13 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from certifit.data.columns import Array
+from certifit.data.columns import Array, Numbers
 from certifit.optimise.derivatives import EPS, called, check_jacobian, difference_jacobian
 from certifit.optimise.function import User, as_numbers, checked_start
 from certifit.solvers.problem import norm
@@ -35,8 +36,8 @@ class Zero:
     |f|, step the length of the step, gap the length of the next Newton step: an estimate of the distance to the zero.
     """
 
-    x: Any
-    value: Any
+    x: Numbers
+    value: Numbers
     residual: float
     converged: bool
     reason: str
@@ -57,7 +58,7 @@ class Zero:
             out.append(f"The Jacobian there is regular (condition number {self.condition:.1e}): no other zero is near.")
         return out
 
-    def plot(self, ax: Any = None, *, y: str = "objective", x: str = "iteration") -> RunsDisplay:
+    def plot(self, ax: object = None, *, y: str = "objective", x: str = "iteration") -> RunsDisplay:
         """Draw |f| step by step on a log axis, or y="step" or "gap" (the next Newton step)."""
         from certifit.evaluation.displays.runs import RunsDisplay
 
@@ -72,7 +73,7 @@ class Zero:
 
 
 def find_zero(
-    f: User, x0: Any, jacobian: User | None = None, *, tol: float = 1e-12, max_iter: int = 100, check: bool = True
+    f: User, x0: ArrayLike, jacobian: User | None = None, *, tol: float = 1e-12, max_iter: int = 100, check: bool = True
 ) -> Zero:
     """A zero of a smooth function by Newton's method: a number of a number, or as many numbers as x has.
 
@@ -103,14 +104,14 @@ def find_zero(
 class _System:
     """The user's equations as a function of a flat vector."""
 
-    def __init__(self, f: User, x0: Any, jacobian: User | None) -> None:
+    def __init__(self, f: User, x0: ArrayLike, jacobian: User | None) -> None:
         start = checked_start(x0)
         self.f, self.own_jacobian = f, jacobian
         self.shape, self.size, self.start = start.shape, start.size, start.ravel()
         if not np.isfinite(self.values(self.start)).all():
             raise ValueError("f is not finite at x0. Start where it is.")
 
-    def shaped(self, x: Array) -> Any:
+    def shaped(self, x: Array) -> Numbers:
         return float(x[0]) if not self.shape else x.reshape(self.shape).copy()
 
     def values(self, x: Array) -> Array:

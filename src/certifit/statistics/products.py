@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from certifit.data.columns import Array, Columns
 from certifit.data.gate import refuse_nonfinite
-from certifit.data.source import Block, Source, tree_sum
+from certifit.data.source import Block, Source, Statistic, tree_sum
 from certifit.runtime import in_order, one_blas_thread
 from certifit.statistics.gram import ColumnSizes, Scaling, counted
 
@@ -82,7 +82,7 @@ def product(source: Source, scaling: Scaling, times: Array, directions: Array, i
 
 
 @one_blas_thread
-def _of_run(run: Block, of_block: Callable[[Block], Any], block_rows: int) -> Any:
+def _of_run(run: Block, of_block: Callable[[Block], Statistic], block_rows: int) -> Statistic:
     return tree_sum(in_order(of_block, _blocks(run, block_rows)))
 
 

@@ -6,15 +6,16 @@ of CSR are read entry by entry; their blocks are large, for every block sums int
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
 from certifit.data.columns import Array
-from certifit.data.source import Block, Source
+from certifit.data.source import Block, Source, Statistic
 from certifit.runtime import core, n_threads
 from certifit.statistics.gram import Scaling
 
@@ -114,7 +115,7 @@ def is_thin(run: Block) -> bool:
     return bool(sp.issparse(run.X)) and run.X.shape[1] > DENSE_COLUMNS
 
 
-def _reduced(source: Source, of_run: Any) -> Any:
+def _reduced(source: Source, of_run: Callable[..., Statistic]) -> Statistic:
     blocks = in_large_blocks(source)
     return blocks.reduce(partial(of_run, block_rows=blocks.block_rows))
 
