@@ -379,3 +379,12 @@ def test_a_variance_near_the_end_of_float64_has_the_digits_that_are_stored():
     alone = Fraction(1e-12) * sum((x - mean) ** 2 for x in values) / 5  # of a class of one row: the smoothing
     error = abs(Fraction(float(model.var_[0, 0])) / alone - 1)
     assert error <= Fraction(float(model.certificate_.value)) < Fraction(1, 10**9)
+
+
+def test_a_constant_column_does_not_set_the_unit_of_small_ones():
+    """Squares of 1e-150 beside a constant 1e10 would be below float64: the variances are those without it."""
+    share = np.arange(17) / 16
+    Z = 1e-150 * np.c_[share, share**2, share**4]
+    model, alone = cf.PCA().fit(np.insert(Z, 1, 1e10, axis=1)), cf.PCA().fit(Z)
+    assert model.certificate_.holds
+    np.testing.assert_allclose(model.explained_variance_, alone.explained_variance_, rtol=1e-10)

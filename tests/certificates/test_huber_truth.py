@@ -234,3 +234,11 @@ def test_a_penalty_below_the_range_of_scaled_columns_is_no_division_by_zero(rng)
     y = np.where(first, 0.648, -0.348) + 1e-12 * rng.normal(size=20)
     model = cf.HuberRegressor(scale="joint", delta=2.5, alpha=0.01).fit(X, y)
     assert np.isfinite(model.coef_).all()
+
+
+def test_the_square_of_a_small_weight_is_not_zero():
+    """One row is met by the intercept alone: any weight is all excess, however small its square."""
+    X, y = np.array([[0.0, 1.0]]), np.array([1e156])
+    model = cf.HuberRegressor(scale="mad", alpha=1e-20).fit(X, y)
+    model.coef_ = np.array([1e-5, 0.0])
+    assert not model.certify(X, y).holds

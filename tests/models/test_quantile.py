@@ -203,3 +203,11 @@ def test_inference_is_refused_with_a_way_out():
     X, y = rows(0)
     with pytest.raises(ValueError, match="Bootstrap"):
         cf.QuantileRegressor().fit(X, y).summary()
+
+
+def test_a_value_is_never_negative():
+    """Near copies: the column left out helps the state below the best of the others."""
+    X = np.array([[0.07932437885579963, 0.07932437885581636], [-2.032994240944063, -2.032994240944058],
+                  [0.4936110319942107, 0.493611031994192]])  # fmt: skip
+    model = cf.QuantileRegressor(0.25).fit(X, [-0.457536506859, 1.249962942474, -0.792426435618], [3.0, 2.0, 2.0])
+    assert model.certificate_.value > 0

@@ -167,7 +167,7 @@ def _remainder_share(task: LeastSquares, state: Weights) -> tuple[float, float]:
     system = task.literal
     assert system is not None
     product, size = system.remainder_share(system.at(state), state)
-    return task.in_own_units(product, system), float(np.sqrt(task.in_own_units(size**2, system)))
+    return task.in_own_units(product, system), float(np.sqrt(task.in_own_units(size * size, system)))
 
 
 def _advice(task: LeastSquares, state: Weights, excess: float) -> str:

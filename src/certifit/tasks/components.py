@@ -261,7 +261,7 @@ class ColumnVariance(VarianceTask):
             self.unit = 1.0
             return
         self.scale = np.ones(len(powers))
-        used = self.gram.norms > 0  # a column of zeros has no size
+        used = (self.gram.norms > 0) & ~self._constant  # a column that does not vary has no size
         smallest = float(powers.min(where=used, initial=np.inf)) if used.any() else 1.0
         self.unit = 1.0 / smallest
         with np.errstate(under="ignore"):

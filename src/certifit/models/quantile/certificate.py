@@ -61,7 +61,7 @@ def certify(task: QuantileTask, state: Weights, tolerance: float) -> Certificate
     least = max(loss - float(task.weight @ at.error) + penalty, 0.0) * (1 - SAFETY)
     gap, literal = _gap(task, at, most)
     scale, is_exact = _relative_to(task, least, most)
-    value = gap * (1 + SAFETY) / scale + TINY
+    value = max(gap, 0.0) * (1 + SAFETY) / scale + TINY  # below 0: what is left out of the columns helped the state
     return Certificate(
         claim=EXACT_FIT_CLAIM if is_exact else "relative excess of the objective",
         theorem="weak duality: the dual objective at any feasible point is a lower bound",
