@@ -57,7 +57,7 @@ sanitize: $(VENV)/.test
 # Long: many seeds, file mutants, calls of the core with damaged arguments, Ctrl-C and little memory in every fit. Not part of CI.
 soak: $(VENV)/.test
 	CERTIFIT_TEST_SEED=all $(BIN)/python -m pytest -n 2 --dist worksteal
-	$(BIN)/python tests/modelfile/fuzz.py --mutants 100000
+	PYTHONPATH=tests $(BIN)/python tests/modelfile/fuzz.py --mutants 100000
 	$(BIN)/python tests/core/fuzz_bindings.py --calls 1000000
 	$(BIN)/python tests/interrupts.py
 	$(BIN)/python tests/little_memory.py

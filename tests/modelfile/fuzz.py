@@ -1,6 +1,6 @@
 """Damages model files at random and reads them: a fresh file of every kind, and the kept files of older versions.
 
-    python tests/modelfile/fuzz.py --mutants 1000000 --seed 0
+    PYTHONPATH=tests python tests/modelfile/fuzz.py --mutants 1000000 --seed 0
 
 A blind mutant (bytes changed, digests left) must be refused. A sealed mutant (content changed, digests made
 right again) must be refused, or be a model that predicts and is written back as the same content. Nothing may
