@@ -92,6 +92,7 @@ def test_a_nudge_is_seen(alpha):
         other = cf.QuantileRegressor(0.4, alpha).fit(X, y)
         other.coef_ = other.coef_ * (1 + 1e-4 * (np.arange(3) == j))
         assert other.certify(X, y).value > 1e4 * model.certificate_.value
+        assert not cf.verify(other, X, y)
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
