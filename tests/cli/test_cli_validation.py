@@ -164,10 +164,13 @@ def test_few_groups_lower_the_folds(cli, tmp_path):
 
 def test_what_cannot_be_validated_is_fitted_all_the_same_unless_folds_were_asked_for(cli, tmp_path):
     write("w.csv", {"a": range(30), "w": [int(k < 3) for k in range(30)], "y": [k * k % 7 for k in range(30)]})
-    result = cli("fit", "w.csv", "-t", "y", "-o", "out", "--weight", "w", "--task", "quantity")
+    options = ["-t", "y", "-o", "out", "--weight", "w", "--task", "quantity", "--show-values"]  # of 3 rows
+    result = cli("fit", "w.csv", *options)
     assert result.exit_code == 0 and "Not cross-validated: The validation rows" in result.stdout
     assert "--cv" not in result.stdout
-    result = cli("fit", "w.csv", "-t", "y", "-o", "out", "--weight", "w", "--cv", "10", "--task", "quantity")
+    result = cli(
+        "fit", "w.csv", "-t", "y", "-o", "out", "--weight", "w", "--cv", "10", "--task", "quantity", "--show-values"
+    )
     assert result.exit_code == 2 and len(result.stderr.splitlines()) == 1
 
 

@@ -30,6 +30,7 @@ class Softmax(Classifier):
         self.alpha, self.basis, self.encoder, self.tol = alpha, basis, encoder, tol
 
     objective = "minimised: log loss and a penalty"
+    report_sections = ("odds",)
 
     def _solve(self, task: Any) -> Run[Any]:
         W, b = np.zeros((len(self.classes_), task.X.shape[1])), np.zeros(len(self.classes_))
@@ -41,7 +42,6 @@ class Softmax(Classifier):
     def _keep(self, task: Any, run: Run[Any]) -> None:
         self.coef_, self.intercept_ = run.state
         self.alpha_ = float(self.alpha)
-        self.data_ = {"n_rows": task.n_rows, "sum_weight": task.weight}
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
         return [{"alpha": alpha} for alpha in (0.01, 0.1, 1.0)]
@@ -77,6 +77,9 @@ class _Slopes:
         seen = (codes >= 0) & (weight > 0)
         self.X, self.truth, self.w = X[seen], np.eye(n_classes)[codes[seen]], weight[seen]
         self.n_rows, self.weight = int(seen.sum()), float(self.w.sum())
+
+    def facts(self):
+        return {"n_rows": self.n_rows, "sum_weight": self.weight}
 
     def __call__(self, W, b):
         scores = self.X @ W.T + b

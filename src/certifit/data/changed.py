@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 
 from certifit.data.columns import Array
 from certifit.data.source import (
@@ -241,3 +242,27 @@ class _OfOne:
 
     def __call__(self, run: Block) -> Any:
         return self.f(run if run.y is None else replace(run, y=(run.y == self.code).astype(np.float64)))
+
+
+@dataclass(frozen=True)
+class ChosenColumns:
+    """A map of rows to some of their columns."""
+
+    names: tuple[str, ...]
+    columns: tuple[int, ...]
+
+    def apply(self, X: Any) -> Any:
+        """Only these columns."""
+        return X.select(list(self.names)) if isinstance(X, pa.Table | pa.RecordBatch) else X[:, list(self.columns)]
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Their names."""
+        return np.array(self.names, dtype=object)
+
+
+def chosen_columns(source: Source, names: Sequence[str]) -> Source:
+    """The rows with only these columns; those of a table still need an encoder."""
+    place = {name: column for column, name in enumerate(source.names)}
+    chosen = source.through(ChosenColumns(tuple(names), tuple(place[name] for name in names)))
+    chosen.is_table = source.is_table
+    return chosen

@@ -227,8 +227,10 @@ class Source:
         return other
 
     def select(self, columns: Sequence[str]) -> Source:
-        """The same rows with only these feature columns, where rows are a table."""
-        raise TypeError(f"{type(self).__name__} has no named columns to select.")
+        """The same rows with only these feature columns."""
+        from certifit.data.changed import chosen_columns
+
+        return chosen_columns(self, columns)
 
     def narrow(self) -> Source:
         """The same rows with as few columns as can be read, for a pass over their targets."""

@@ -13,6 +13,8 @@ from certifit.models.objectives import Told
 from certifit.models.table import LEARNERS
 from certifit.models.words import Words
 
+TASK_ESTIMATOR = "certifit.models.estimator.TaskEstimator"  # by name: the table is read without the models
+
 
 @dataclass(frozen=True)
 class Foreign:
@@ -20,8 +22,14 @@ class Foreign:
 
     estimator: object
     params: ClassVar[Mapping[str, Param]] = {}
-    is_ours: ClassVar[bool] = False
     exact: ClassVar[None] = None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is a user's own model on the bases of ours: it takes checked rows from any engine."""
+        return any(
+            f"{base.__module__}.{base.__qualname__}" == TASK_ESTIMATOR for base in _class_of(self.estimator).__mro__
+        )
 
     @property
     def name(self) -> str:
@@ -40,8 +48,8 @@ class Foreign:
         return Words(self.name)
 
     def sections(self, params: Params) -> tuple[str, ...]:
-        """None of its own."""
-        return ()
+        """Those that a user's own model names in `report_sections`."""
+        return tuple(getattr(self.estimator, "report_sections", ()))
 
     def objective(self, told: Told) -> str:
         """Not known."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -64,32 +63,11 @@ def refuse_gaps(selector: BaseEstimator, X: Any, names: list[str]) -> None:
             refuse_nonfinite(Memory(values, None, names=[name]))
 
 
-@dataclass(frozen=True)
-class ChosenColumns:
-    """A map of rows to some of their columns."""
-
-    names: tuple[str, ...]
-    columns: tuple[int, ...]
-
-    def apply(self, X: Any) -> Any:
-        """Only these columns."""
-        return X.select(list(self.names)) if isinstance(X, pa.Table | pa.RecordBatch) else X[:, list(self.columns)]
-
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Their names."""
-        return np.array(self.names, dtype=object)
-
-
 def take_columns(X: Any, columns: Sequence[int]) -> Any:
     """Some columns of an array, a sparse array, a frame or a source, which stays what it is."""
     columns = list(columns)
     if isinstance(X, Source):
-        names = [X.names[column] for column in columns]
-        if hasattr(X, "select"):
-            return X.select(names)
-        chosen = X.through(ChosenColumns(tuple(names), tuple(columns)))
-        chosen.is_table = X.is_table  # columns of a table still need an encoder
-        return chosen
+        return X.select([X.names[column] for column in columns])
     if hasattr(X, "iloc"):
         return X.iloc[:, columns]
     return X.select(columns) if isinstance(X, pa.Table) else X[:, columns]
