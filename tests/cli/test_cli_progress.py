@@ -39,8 +39,8 @@ def test_a_watched_table_gives_the_same_bits_and_keeps_its_facts():
     assert first.coef_.tobytes() == second.coef_.tobytes()
     chosen = watched.select(["x"])
     assert chosen.names == ["x"] and type(chosen).__name__ == "Watched"
-    with pytest.raises(TypeError, match="Memory has no named columns to select"):
-        Display().watch(Memory(np.ones((7, 2)), None)).select(["x0"])
+    in_memory = Display().watch(Memory(np.arange(14.0).reshape(7, 2), None)).select(["x1"])
+    assert in_memory.names == ["x1"] and np.array_equal(next(in_memory.runs()).X, np.arange(1.0, 14.0, 2)[:, None])
     assert sum(run.n_rows == 128 for run in watched.resized(64, 128).runs()) == 7
 
 
