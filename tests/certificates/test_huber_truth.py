@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -242,3 +243,16 @@ def test_the_square_of_a_small_weight_is_not_zero():
     model = cf.HuberRegressor(scale="mad", alpha=1e-20).fit(X, y)
     model.coef_ = np.array([1e-5, 0.0])
     assert not model.certify(X, y).holds
+
+
+@pytest.mark.parametrize("level", [1e4, 1e6, 1e7])
+def test_rows_of_little_weight_put_no_error_into_the_smallest_median_scale(level):
+    """Heavy rows are met exactly, so the scale is 2^-44 of the target's root mean square, over all rows."""
+    x, weight = np.arange(12.0), np.where(np.arange(12) < 2, 1.0, 1e-8)
+    y = np.where(np.arange(12) == 3, level, 1.0 + np.square(x) / 3)
+    model = fitted(x[:, None], y, weight, scale="mad")
+    mean_square = sum(Fraction(w) * Fraction(t) ** 2 for w, t in zip(weight, y, strict=True)) / sum(
+        map(Fraction, weight)
+    )
+    assert model.scale_ == pytest.approx(2.0**-44 * float(mean_square) ** 0.5, rel=1e-14, abs=0)
+    assert cf.verify(model, x[:, None], y, weight, exact=True)

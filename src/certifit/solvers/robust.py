@@ -103,7 +103,8 @@ def _with_median_scale(task: RobustRegression, state: Weights, max_iter: int, tr
     then ends the search.
     """
     scale, seen = task.median_scale(state), (np.inf, np.inf)
-    low, high = task.smallest_scale, np.inf  # no median is below the smallest scale
+    lowest = task.smallest_scale / 2  # no median is below the smallest scale, which Gram sums know to ten digits
+    low, high = lowest, np.inf
     off = 0.0
     for k in range(MAD_ROUNDS):
         state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
@@ -111,7 +112,7 @@ def _with_median_scale(task: RobustRegression, state: Weights, max_iter: int, tr
         if abs(off) <= MAD_TOL * scale:
             break
         if k == MAD_TURNS or not low <= scale <= high:  # there may be several such scales: one is between these
-            low, high = task.smallest_scale, np.inf
+            low, high = lowest, np.inf
         low, high = (scale, high) if off > 0 else (low, scale)
         slope = (off - seen[1]) / (scale - seen[0]) if scale != seen[0] else np.inf
         step = -off / slope if np.isfinite(slope) and slope < 0 else off

@@ -371,14 +371,16 @@ class RobustRegression(LeastSquares):
         return sums.near[0][places].copy(), sums.near[1][places].copy()
 
     def median_scale(self, state: Weights) -> float:
-        """The median of |r| over its value for a standard normal, scaled; at least the smallest scale."""
-        return max(median_scale(*self.residuals(state)), self.smallest_scale)
+        """The median of |r| over its value for a standard normal, scaled; at least the smallest scale.
 
-    def residuals(self, state: Weights) -> tuple[Array, Array]:
-        """Residuals and weights of all rows, scaled: two numbers a row in memory."""
+        That is a share of the root mean square of the target. Squares are summed here: those of the Gram statistic are
+        about a shift that rows of little weight move, and cancel to ten digits.
+        """
         at = Point(*self.to_scaled(state), 1.0)
         parts = list(self.source.map(partial(_residuals_of_run, rows=self.rows(), at=at)))
-        return np.concatenate([r for r, _ in parts]), np.concatenate([w for _, w in parts])
+        r, weight = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+        target_size = math.sqrt(sum(part[2] for part in parts) / float(weight.sum()))
+        return max(median_scale(r, weight), SMALLEST_SCALE * max(target_size, LEAST_SIZE))
 
     def _scaled_pull(self, scale: float) -> Array:
         """s pull, kept finite."""
@@ -442,5 +444,8 @@ def _sums_of_run(run: Block, rows: Rows, at: Point, twofold: bool, step: Array |
     )
 
 
-def _residuals_of_run(run: Block, rows: Rows, at: Point) -> tuple[Array, Array]:
-    return rows.residuals(run, at), rows.weights(run)
+def _residuals_of_run(run: Block, rows: Rows, at: Point) -> tuple[Array, Array, float]:
+    """Residuals and weights, scaled, and the sum of w y^2."""
+    weight = rows.weights(run)
+    squares = float(np.sum(weight * np.square(np.asarray(run.y) * rows.scaling.y_scale)))
+    return rows.residuals(run, at), weight, squares
