@@ -381,10 +381,26 @@ def test_a_variance_near_the_end_of_float64_has_the_digits_that_are_stored():
     assert error <= Fraction(float(model.certificate_.value)) < Fraction(1, 10**9)
 
 
-def test_a_constant_column_does_not_set_the_unit_of_small_ones():
+@pytest.mark.parametrize("route", ["columns", "rows", "products"])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize(("size", "level"), [(1e-150, 1e10), (1e-10, 1e10), (1e-150, 1e150)])
+def test_a_constant_column_does_not_set_the_unit_of_small_ones(route, storage, size, level):
     """Squares of 1e-150 beside a constant 1e10 would be below float64: the variances are those without it."""
-    share = np.arange(17) / 16
-    Z = 1e-150 * np.c_[share, share**2, share**4]
-    model, alone = cf.PCA().fit(np.insert(Z, 1, 1e10, axis=1)), cf.PCA().fit(Z)
-    assert model.certificate_.holds
-    np.testing.assert_allclose(model.explained_variance_, alone.explained_variance_, rtol=1e-10)
+    powers = np.arange(1, 301) if route == "rows" else np.arange(1, 4)
+    Z = size * np.cos(np.outer(np.arange(6 if route == "rows" else 17), powers))
+    variances = np.linalg.svd((Z - Z.mean(axis=0)) / size, compute_uv=False)[:2] ** 2 / (len(Z) - 1)
+    solver = "randomized" if route == "products" else "exact"
+    for standardize in (False, True):
+        model = cf.PCA(2, solver=solver, standardize=standardize).fit(storage(np.insert(Z, 1, level, axis=1)))
+        assert model.certificate_.holds and model.route_ == route
+        assert model.mean_[1] == pytest.approx(level, rel=1e-14)
+        if not standardize:
+            np.testing.assert_allclose(model.explained_variance_ / size / size, variances, rtol=1e-9)
+
+
+def test_standardized_columns_of_any_sizes_have_products_of_rows():
+    Z = np.cos(np.outer(np.arange(6), np.arange(1, 301)))
+    sizes = np.where(np.arange(300) % 2, 1e-150, 1e150)
+    model, alone = cf.PCA(2, standardize=True).fit(Z * sizes), cf.PCA(2, standardize=True).fit(Z)
+    assert model.certificate_.holds and model.route_ == "rows"
+    np.testing.assert_allclose(model.explained_variance_, alone.explained_variance_, rtol=1e-9)

@@ -237,7 +237,7 @@ class ColumnVariance(VarianceTask):
             return np.zeros(len(about_shift), dtype=bool)
         is_constant = about_shift == 0
         unsure = np.flatnonzero((self._spread == 0) & ~is_constant)
-        if self.is_refined and len(unsure):
+        if len(unsure):
             is_constant[unsure] = are_constant(self.source, unsure)
         return np.asarray(is_constant)
 

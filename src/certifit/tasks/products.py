@@ -23,6 +23,9 @@ class ProductVariance(VarianceTask):
         self.source, self.center, self.standardize, self.ddof = source, center, standardize, ddof
         total, scaling = products.moments(source, centred=center)
         refuse_no_weight(total.weight)
+        constant = self._constant_columns(total, scaling)
+        constant_means = ((scaling.shift + total.sums / total.weight) / scaling.scale)[constant]
+        total, scaling = _without(constant, total, scaling)
         if center and self._is_far(total, scaling):
             scaling = replace(scaling, shift=scaling.shift + total.sums / total.weight)
             total = products.moments_about(source, scaling)
@@ -36,10 +39,12 @@ class ProductVariance(VarianceTask):
         if standardize and not center:  # standard deviations are about the mean all the same
             about_shift, spread = self._apart(scaling)
         spread[spread <= MATRIX_ERROR * about_shift] = 0.0
-        self._set_units(scaling.scale, spread)
+        powers = _powers(scaling)
+        self._set_units(powers, spread)
         self._scaling = replace(scaling, shift=mean if self.center else np.zeros(len(mean)))
         self._lack = np.zeros(len(mean))  # what the rounded mean lacks of the rows' own, where rows are centred by it
-        self.mean = self._scaling.shift / scaling.scale
+        self.mean = self._scaling.shift / powers
+        self.mean[constant] = constant_means
         squares = self._times**2
         self.total = float((spread if self.center else about_zero) @ squares)
         self._is_near = float((self._scaling.shift**2) @ squares) <= FAR * self.total
@@ -93,21 +98,49 @@ class ProductVariance(VarianceTask):
         """There is no matrix."""
         return
 
+    def _constant_columns(self, total: products.ScaledMoments, scaling: Scaling) -> Array:
+        """Columns that are one number other than 0 in every row, where rows are centred: a pass only if some may be."""
+        if not self.center:
+            return np.zeros(0, dtype=np.intp)
+        step, about_shift = total.sums / total.weight, total.squares / total.weight
+        is_still = about_shift - step**2 <= MATRIX_ERROR * about_shift
+        columns = np.flatnonzero(is_still & (scaling.shift + step != 0))
+        return np.asarray(columns[are_constant(self.source, columns)]) if len(columns) else columns
+
     def _is_far(self, total: products.ScaledMoments, scaling: Scaling) -> bool:
         """Whether the shifts of the sums are so far from the means that variances cancel."""
-        times = 1.0 if self.standardize else scaling.scale.min() / scaling.scale
+        powers = _powers(scaling)
+        times = 1.0 if self.standardize else _smallest(powers) / powers
         with np.errstate(under="ignore"):
             step = total.sums / total.weight * times
             return bool(step @ step > FAR * ((total.squares / total.weight * times**2).sum() - step @ step))
 
     def _set_units(self, powers: Array, spread: Array) -> None:
         if not self.standardize:
-            self.scale, self.unit = np.ones(len(powers)), float(1.0 / powers.min())
+            self.scale, self.unit = np.ones(len(powers)), 1.0 / _smallest(powers)
             with np.errstate(under="ignore"):
-                self._times = powers.min() / powers
+                self._times = _smallest(powers) / powers
             return
         sd = np.sqrt(spread)
         self._times = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), self._constant_times(powers))
         with np.errstate(over="ignore", under="ignore"):
             self.scale = np.where(sd > 0, sd / powers, 1.0)
         self.unit = 1.0
+
+
+def _without(columns: Array, total: products.ScaledMoments, scaling: Scaling) -> tuple[products.ScaledMoments, Scaling]:
+    """Moments and scaling that make these columns 0 in every row: a constant one, centred, has no size and no unit."""
+    is_left = np.ones(len(scaling.scale))
+    is_left[columns] = 0.0
+    scaling = replace(scaling, scale=scaling.scale * is_left, shift=scaling.shift * is_left)
+    return replace(total, sums=total.sums * is_left, squares=total.squares * is_left), scaling
+
+
+def _powers(scaling: Scaling) -> Array:
+    """What columns are multiplied by; infinite for those that are made 0, which set no unit."""
+    return np.where(scaling.scale > 0, scaling.scale, np.inf)
+
+
+def _smallest(powers: Array) -> float:
+    smallest = float(powers.min())
+    return smallest if np.isfinite(smallest) else 1.0

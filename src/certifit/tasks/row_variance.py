@@ -26,6 +26,7 @@ from certifit.tasks.components import ENTRY, VarianceTask, twofold_root
 
 PIECE = 2048  # columns at a time
 FAR = 100.0  # squares about zero by squares about the mean: beyond it rows are centred first
+MOST_UNEVEN = 2.0**400  # units of dense columns that are read in place
 
 
 class RowVariance(VarianceTask):
@@ -44,9 +45,10 @@ class RowVariance(VarianceTask):
         self._check_weight()
         self._weight, self._roots = weight, np.sqrt(weight)
         self._set_columns()
-        self._is_near = True
-        self._set_kernel(self._raw_kernel(), None)
-        if self._about_zero > FAR * self.total:
+        self._is_near = not self._is_uneven()
+        if self._is_near:
+            self._set_kernel(self._raw_kernel(), None)
+        if not self._is_near or self._about_zero > FAR * self.total:
             self._leave_zero()
             self._set_kernel(*self._summed(twofold=False))
         self._refuse_range()
@@ -98,24 +100,43 @@ class RowVariance(VarianceTask):
         """Means and scales of the columns, a range at a time; scaled columns are at most 2 in size."""
         found = in_order(lambda at: ColumnSizes.of(Block(self.block.X[:, at], None, None)).powers(), self._places())
         powers = np.concatenate([part.columns for part in found])
-        one = float(powers.min())
+        constant = self._constant_columns()
+        varying = np.delete(powers, constant)  # a constant column is 0 about its mean, and sets no unit
+        one = float(varying.min(initial=np.inf)) if len(varying) else 1.0
         self._power = powers if self.standardize else np.full(len(powers), one)
+        self._power[constant] = 0.0
         moments = list(in_order(self._moments, self._places()))
         mean, sd, lost = (np.concatenate(part) for part in zip(*moments, strict=True))
         self._scale_error = float(lost.max(initial=0.0))
         if not np.isfinite(mean).all():
             refuse_nonfinite(self.source)
-        left = self._constant_times(self._power) if self.standardize else np.ones(len(sd))
+        left = self._constant_times(powers) if self.standardize else np.ones(len(sd))
         self._times = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), left)
         self.unit = 1.0 if self.standardize else 1.0 / one
         self.scale = np.ones(len(powers))
         if self.standardize:
-            with np.errstate(over="ignore", under="ignore"):
+            with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
                 self.scale = np.where(sd > 0, sd / self._power, 1.0)
         self._shift = mean if self.center else np.zeros(len(mean))
-        self.mean = self._shift / self._power
+        self.mean = self._shift / np.where(self._power > 0, self._power, 1.0)
+        self.mean[constant] = _row(self.block.X, 0)[constant]
         self._step = np.zeros(len(mean))
         self._about_zero = float(((self._shift * self._times) ** 2).sum())
+
+    def _constant_columns(self) -> Array:
+        """Columns that are one number other than 0 in every row, where rows are centred."""
+        X = self.block.X
+        if not self.center:
+            return np.zeros(0, dtype=np.intp)
+        first = _row(X, 0)
+        alike = np.flatnonzero((first != 0) & (first == _row(X, self.block.n_rows - 1)))
+        part = X[:, alike].toarray() if sp.issparse(X) else X[:, alike]
+        return np.asarray(alike[(part == first[alike]).all(axis=0)])
+
+    def _is_uneven(self) -> bool:
+        """Whether dense columns cannot be read in place in one unit: squares would overflow, or count constant ones."""
+        least, most = float(self._power.min()), float(self._power.max())
+        return not sp.issparse(self.block.X) and not 0 < most <= MOST_UNEVEN * least
 
     def _leave_zero(self) -> None:
         """Rows are centred before they are multiplied, by the mean in float64 and by what it lacks of the rows' own."""
@@ -134,7 +155,8 @@ class RowVariance(VarianceTask):
             # C order: the order of BLAS's sums depends on the layout.
             dense = part if sp.issparse(part) else np.ascontiguousarray(part, dtype=np.float64)
             with np.errstate(over="ignore", invalid="ignore"):
-                return ((self._weight * power[0]) @ dense) / self._sum, np.ones(len(power)), np.zeros(len(power))
+                mean = ((self._weight * power.max()) @ dense) / self._sum
+            return np.where(power > 0, mean, 0.0), np.ones(len(power)), np.zeros(len(power))
         z = self._transposed(at) * power[:, None]
         mean = z @ self._weight / self._sum
         z -= mean[:, None]
@@ -247,3 +269,8 @@ class RowVariance(VarianceTask):
         if self.total <= (self.block.n_rows * UNIT * ENTRY) ** 2 * self._about_zero:  # rows that do not vary
             self.kernel, self.total, self.error = np.zeros_like(self.kernel), 0.0, 0.0
             self.kernel_low = None if low is None else np.zeros_like(low)
+
+
+def _row(X: Any, i: int) -> Array:
+    """One row in float64."""
+    return np.asarray(X[[i]].toarray()[0] if sp.issparse(X) else X[i], dtype=np.float64)
