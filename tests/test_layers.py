@@ -18,6 +18,7 @@ LAYERS = {
     "data": 1,
     "statistics": 2,
     "maps": 3,
+    "mathematics": 3.5,  # kernels: formulas, and their tiles
     "families": 3.5,  # losses are those of families
     "losses": 4,
     "penalties": 4,

@@ -15,6 +15,7 @@ void bind_stochastic(nanobind::module_& m);
 void bind_signs(nanobind::module_& m);
 void bind_many(nanobind::module_& m);
 void bind_thin(nanobind::module_& m);
+void bind_kernels(nanobind::module_& m);
 }  // namespace certifit
 
 NB_MODULE(CERTIFIT_MODULE, m) {
@@ -31,6 +32,7 @@ NB_MODULE(CERTIFIT_MODULE, m) {
   certifit::bind_signs(m);
   certifit::bind_many(m);
   certifit::bind_thin(m);
+  certifit::bind_kernels(m);
   m.def("cpu_has_avx2", [] {
 #if defined(__x86_64__) || defined(_M_X64)
     __builtin_cpu_init();

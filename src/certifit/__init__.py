@@ -24,6 +24,7 @@ _MODULES = {
         "Gaussian",
         "families",
     ),
+    "mathematics.kernels": ("kernels",),
     "maps": (
         "Polynomial",
         "Functions",

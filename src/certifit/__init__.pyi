@@ -57,6 +57,7 @@ from certifit.maps import Functions as Functions
 from certifit.maps import Polynomial as Polynomial
 from certifit.maps import TableEncoder as TableEncoder
 from certifit.maps import TextBinarizer as TextBinarizer
+from certifit.mathematics import kernels as kernels
 from certifit.modelfile import load as load
 from certifit.modelfile import save as save
 from certifit.modelfile import verify as verify

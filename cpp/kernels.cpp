@@ -1,0 +1,149 @@
+#include "kernels.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "elementary.hpp"
+
+namespace certifit {
+namespace {
+
+constexpr size_t tile = 256;    // rows and columns of a tile of K: half a megabyte
+constexpr size_t depth = 1024;  // terms of a sum that are added before they join the others
+constexpr size_t product_rows = 128;
+
+// C = A B' + beta C of row-major blocks: C is a x b, A a x k, B b x k; lda, ldb, ldc are the lengths of whole rows.
+void times_transposed(Gemm gemm, size_t a, size_t b, size_t k, const double* A, size_t lda, const double* B, size_t ldb,
+                      double beta, double* C, size_t ldc) {
+  char transposed = 'T', plain = 'N';
+  int m = static_cast<int>(b), n = static_cast<int>(a), kk = static_cast<int>(k);
+  int la = static_cast<int>(ldb), lb = static_cast<int>(lda), lc = static_cast<int>(ldc);
+  double one = 1.0;
+  gemm(&transposed, &plain, &m, &n, &kk, &one, const_cast<double*>(B), &la, const_cast<double*>(A), &lb, &beta, C, &lc);
+}
+
+// C = A B + beta C, or A' B + beta C, of row-major blocks: C is a x b, the sums have k terms.
+void times(Gemm gemm, bool is_transposed, size_t a, size_t b, size_t k, const double* A, size_t lda, const double* B,
+           size_t ldb, double beta, double* C, size_t ldc) {
+  char plain = 'N', of_a = is_transposed ? 'T' : 'N';
+  int m = static_cast<int>(b), n = static_cast<int>(a), kk = static_cast<int>(k);
+  int la = static_cast<int>(ldb), lb = static_cast<int>(lda), lc = static_cast<int>(ldc);
+  double one = 1.0;
+  gemm(&plain, &of_a, &m, &n, &kk, &one, const_cast<double*>(B), &la, const_cast<double*>(A), &lb, &beta, C, &lc);
+}
+
+std::vector<double> squares(DenseMatrix X) {
+  std::vector<double> sums(X.n_rows, 0.0);
+  for (size_t i = 0; i < X.n_rows; ++i) {
+    const double* x = X.values + i * X.n_columns;
+    for (size_t j = 0; j < X.n_columns; ++j) sums[i] += x[j] * x[j];
+  }
+  return sums;
+}
+
+double power(double base, int degree) {
+  double result = 1.0;
+  for (; degree > 0; degree >>= 1, base *= base)
+    if (degree & 1) result *= base;
+  return result;
+}
+
+// exp(-(a + b_j - 2 g_j) / 2) in place; a squared distance that rounding made negative is 0.
+void gaussian_row(double a, const double* b, double* g, size_t n) {
+  const Vec zero = broadcast(0.0), half = broadcast(-0.5), whole = broadcast(a), two = broadcast(-2.0);
+  auto of = [&](Vec product, Vec other) {
+    return exponential(half * greater(multiply_add(two, product, whole + other), zero));
+  };
+  size_t j = 0;
+  for (; j + lanes <= n; j += lanes) store(g + j, of(load(g + j), load(b + j)));
+  if (j == n) return;
+  double product[lanes] = {}, other[lanes] = {}, result[lanes];
+  std::copy(g + j, g + n, product);
+  std::copy(b + j, b + n, other);
+  store(result, of(load(product), load(other)));
+  std::copy(result, result + (n - j), g + j);
+}
+
+// Tiles of K: products of rows by the BLAS, then the form of the kernel.
+class Tiles {
+ public:
+  Tiles(Gemm gemm, const KernelForm& form, DenseMatrix X, DenseMatrix Z) : gemm_(gemm), form_(form), X_(X), Z_(Z) {
+    if (form.kind != KernelForm::Kind::gaussian) return;
+    of_x_ = squares(X);
+    of_z_ = squares(Z);
+  }
+
+  // Rows [i, i + a) and columns [j, j + b), written to C whose rows are ldc apart.
+  void make(size_t i, size_t a, size_t j, size_t b, double* C, size_t ldc) const {
+    const size_t d = X_.n_columns;
+    times_transposed(gemm_, a, b, d, X_.values + i * d, d, Z_.values + j * d, d, 0.0, C, ldc);
+    for (size_t row = 0; row < a; ++row) {
+      double* g = C + row * ldc;
+      if (form_.kind == KernelForm::Kind::gaussian) gaussian_row(of_x_[i + row], of_z_.data() + j, g, b);
+      if (form_.kind == KernelForm::Kind::polynomial)
+        for (size_t k = 0; k < b; ++k) g[k] = power(form_.constant + g[k], form_.degree);
+    }
+  }
+
+ private:
+  Gemm gemm_;
+  KernelForm form_;
+  DenseMatrix X_, Z_;
+  std::vector<double> of_x_, of_z_;
+};
+
+size_t n_tiles(size_t n, size_t size) { return (n + size - 1) / size; }
+
+}  // namespace
+
+void kernel_matrix(Gemm gemm, const KernelForm& form, DenseMatrix X, DenseMatrix Z, double* K, Crew& crew) {
+  const Tiles tiles(gemm, form, X, Z);
+  const size_t n = X.n_rows, m = Z.n_rows, across = n_tiles(m, tile);
+  const bool is_symmetric = X.values == Z.values && n == m;
+  crew.for_each_block(n_tiles(n, tile) * across, [&](size_t number) {
+    const size_t i = number / across * tile, j = number % across * tile;
+    if (is_symmetric && j > i) return;
+    const size_t a = std::min(tile, n - i), b = std::min(tile, m - j);
+    double* C = K + i * m + j;
+    tiles.make(i, a, j, b, C, m);
+    if (!is_symmetric) return;
+    for (size_t row = 0; row < a; ++row) {
+      if (i == j && form.kind == KernelForm::Kind::gaussian) C[row * m + row] = 1.0;
+      const size_t end = i == j ? row : b;
+      for (size_t k = 0; k < end; ++k) K[(j + k) * m + i + row] = C[row * m + k];
+    }
+  });
+}
+
+void kernel_times(Gemm gemm, const KernelForm& form, DenseMatrix X, DenseMatrix Z, DenseMatrix V, double* out,
+                  Crew& crew) {
+  const Tiles tiles(gemm, form, X, Z);
+  const size_t n = X.n_rows, m = Z.n_rows, k = V.n_columns;
+  crew.for_each_block(n_tiles(n, tile), [&](size_t number) {
+    const size_t i = number * tile, a = std::min(tile, n - i);
+    std::vector<double> C(a * tile);
+    std::fill(out + i * k, out + (i + a) * k, 0.0);
+    for (size_t j = 0; j < m && crew.keep_going(); j += tile) {
+      const size_t b = std::min(tile, m - j);
+      tiles.make(i, a, j, b, C.data(), tile);
+      times(gemm, false, a, k, b, C.data(), tile, V.values + j * k, k, 1.0, out + i * k, k);
+    }
+  });
+}
+
+void multiply(Gemm gemm, DenseMatrix A, bool is_transposed, DenseMatrix B, double* out, Crew& crew) {
+  const size_t n = is_transposed ? A.n_columns : A.n_rows, terms = B.n_rows, k = B.n_columns;
+  const size_t width = std::min<size_t>(k, 512), across = n_tiles(k, std::max<size_t>(width, 1));
+  crew.for_each_block(n_tiles(n, product_rows) * across, [&](size_t number) {
+    const size_t i = number / across * product_rows, a = std::min(product_rows, n - i);
+    const size_t j = number % across * width, b = std::min(width, k - j);
+    for (size_t row = i; row < i + a; ++row) std::fill(out + row * k + j, out + row * k + j + b, 0.0);
+    for (size_t t = 0; t < terms && crew.keep_going(); t += depth) {
+      const size_t c = std::min(depth, terms - t);
+      const double* from = is_transposed ? A.values + t * A.n_columns + i : A.values + i * A.n_columns + t;
+      times(gemm, is_transposed, a, b, c, from, A.n_columns, B.values + t * k + j, k, 1.0, out + i * k + j, k);
+    }
+  });
+}
+
+}  // namespace certifit

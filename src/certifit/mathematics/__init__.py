@@ -1,0 +1,1 @@
+"""Losses, penalties, families of distributions and kernels: formulas without data."""

@@ -1,0 +1,356 @@
+"""The kernels that others are made of: linear, polynomial, Gaussian, of a matrix, of a map, of a user's function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf, isfinite, lgamma, sqrt
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from certifit.data.columns import Array
+from certifit.mathematics.kernels.algebra import UNIT, Kernel, RowFunction, Tree
+from certifit.mathematics.kernels.rules import mapped_rows, power_error
+from certifit.mathematics.kernels.tiles import dense, form_matrix, form_times
+
+MOST_DEGREE = 1000
+FARTHEST = 1e150  # in widths from the centre: squares of more are beyond float64
+MOST_TERMS = 100_000  # of a truncated map
+ROUNDED = 1e-12  # of its eigenvalues: a matrix of a kernel may miss 0 by as much
+Form = tuple[str, float, int]
+
+
+class Formed(Kernel):
+    """A kernel whose large matrices the compiled core makes: of the inner products of prepared rows."""
+
+    def prepared(self, X: Array, Z: Array) -> tuple[Array, Array]:
+        """The rows whose inner products the kernel is made of; the same array twice where X is Z."""
+        rows = dense(X)
+        return rows, rows if Z is X else dense(Z)
+
+    @property
+    def form(self) -> Form:
+        """The kernel as the core knows it: its kind, a constant and a degree."""
+        raise NotImplementedError
+
+    def matrix(self, X: Array, Z: Array | None = None) -> Array:
+        """k(x_i, z_j) of all points; symmetric where Z is not given."""
+        return form_matrix(self.form, *self.prepared(X, X if Z is None else Z))
+
+    def times(self, X: Array, Z: Array, V: Array) -> Array:
+        """The matrix times the columns V; the matrix is not held."""
+        return form_times(self.form, *self.prepared(X, Z), V)
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        """k(x_i, z_j) of few points."""
+        return self.of_products(*self.prepared(X, Z))
+
+    def of_products(self, X: Array, Z: Array) -> Array:
+        """The kernel of few prepared rows."""
+        return np.asarray(X @ Z.T)
+
+
+def _norms(X: Array) -> Array:
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", X, X)) * (1 + (X.shape[1] + 2) * UNIT))
+
+
+@dataclass(frozen=True)
+class Linear(Formed):
+    """k(x, z) = x'z."""
+
+    @property
+    def form(self) -> Form:
+        """The kernel as the core knows it."""
+        return "linear", 0.0, 1
+
+    def _bounded(self, X: Array, Z: Array) -> tuple[Array, Array]:
+        return self(X, Z), (X.shape[1] + 4) * UNIT * np.outer(_norms(X), _norms(Z))
+
+    def error_times(self, X: Array, Z: Array, v: Array) -> Array:
+        """A bound on sum_j |error of k(x_i, z_j)| v_j for every i, v >= 0."""
+        share = (X.shape[1] + 4) * UNIT * float(_norms(Z) @ v) * (1 + len(v) * UNIT)
+        return np.asarray(share * _norms(X))
+
+    def diagonal(self, X: Array) -> Array:
+        """k(x_i, x_i)."""
+        return np.asarray(np.einsum("ij,ij->i", X, X))
+
+    def __str__(self) -> str:
+        return "x'z"
+
+    rule = "x'z is the product of the points themselves"
+
+    def _tree(self) -> Tree:
+        return {"kind": "linear"}
+
+
+@dataclass(frozen=True)
+class Polynomial(Formed):
+    """k(x, z) = (c + x'z)^degree, degree a whole number >= 0 and c >= 0.
+
+    Its map has all products of at most `degree` features; for c = 0 of exactly as many.
+    """
+
+    degree: int = 2
+    c: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.degree, Integral) or isinstance(self.degree, bool):
+            raise ValueError(
+                f"Polynomial(degree) needs a whole number: other powers need not be Mercer. Got {self.degree!r}."
+            )
+        if not 0 <= self.degree <= MOST_DEGREE:
+            raise ValueError(f"degree must be a whole number from 0 to {MOST_DEGREE}. Got {self.degree}.")
+        if not isinstance(self.c, Real) or not (isfinite(self.c) and self.c >= 0):
+            raise ValueError(f"c must be a finite number >= 0, or (c + x'z)^p is not Mercer. Got {self.c!r}.")
+
+    @property
+    def form(self) -> Form:
+        """The kernel as the core knows it."""
+        return "polynomial", float(self.c), int(self.degree)
+
+    def of_products(self, X: Array, Z: Array) -> Array:
+        """The kernel of few prepared rows."""
+        return (float(self.c) + X @ Z.T) ** int(self.degree)
+
+    def _bounded(self, X: Array, Z: Array) -> tuple[Array, Array]:
+        size = np.outer(_norms(X), _norms(Z)) + float(self.c)
+        return self(X, Z), power_error(size, (X.shape[1] + 6) * UNIT * size, int(self.degree))
+
+    def error_times(self, X: Array, Z: Array, v: Array) -> Array:
+        """A bound on sum_j |error of k(x_i, z_j)| v_j for every i, v >= 0."""
+        # The bounds are a multiple of (c + |x| |z|)^p, which is the same kernel of the norms.
+        p, of_x, of_z = int(self.degree), _norms(X)[:, None], _norms(Z)[:, None]
+        share = (p * (X.shape[1] + 6) + 4 * (p + 1)) * UNIT * (1 + (X.shape[1] + 6) * UNIT) ** p
+        return np.asarray(share * (1 + 16 * (p + 1) * UNIT) * self.times(of_x, of_z, v[:, None])[:, 0])
+
+    def diagonal(self, X: Array) -> Array:
+        """k(x_i, x_i)."""
+        return np.asarray((float(self.c) + np.einsum("ij,ij->i", X, X)) ** int(self.degree))
+
+    def __str__(self) -> str:
+        return f"({self.c:g} + x'z)^{self.degree}" if self.c else f"(x'z)^{self.degree}"
+
+    rule = "(c + x'z)^p is a polynomial of x'z with coefficients >= 0"
+
+    def _tree(self) -> Tree:
+        return {"kind": "polynomial", "degree": int(self.degree), "c": float(self.c)}
+
+
+@dataclass(frozen=True)
+class Gaussian(Formed):
+    """k(x, z) = exp(-|x - z|^2 / (2 sigma^2)), sigma > 0.
+
+    sigma="scale": sigma^2 = d v / 2, v the variance of all entries of the rows of the fit: scikit-learn's
+    gamma="scale". It is found once, from the features of all rows, never from a target.
+    """
+
+    sigma: float | str = "scale"
+
+    def __post_init__(self) -> None:
+        is_width = isinstance(self.sigma, Real) and not isinstance(self.sigma, bool) and 0 < self.sigma < inf
+        if not is_width and not (isinstance(self.sigma, str) and self.sigma == "scale"):
+            raise ValueError(f"sigma must be a finite number > 0, or 'scale'. Got {self.sigma!r}.")
+
+    def resolved(self, X: Array, weight: Array | None = None) -> Kernel:
+        """The kernel with every width as a number."""
+        return replace(self, sigma=scale_width(X, weight)) if isinstance(self.sigma, str) else self
+
+    @property
+    def width(self) -> float:
+        """sigma as a number."""
+        if isinstance(self.sigma, str):
+            raise ValueError("sigma='scale' is a number only for rows: use kernel.resolved(X).")
+        return float(self.sigma)
+
+    @property
+    def form(self) -> Form:
+        """The kernel as the core knows it."""
+        return "gaussian", 0.0, 1
+
+    def prepared(self, X: Array, Z: Array) -> tuple[Array, Array]:
+        """Points in widths from a common centre: distances are the same, and less is lost to rounding."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre = np.mean(Z, axis=0) if len(Z) else np.zeros(X.shape[1])
+            centre = np.where(np.isfinite(centre), centre, 0.0)
+            rows = dense(np.clip((X - centre) / self.width, -FARTHEST, FARTHEST))
+            others = rows if Z is X else dense(np.clip((Z - centre) / self.width, -FARTHEST, FARTHEST))
+        return rows, others
+
+    def of_products(self, X: Array, Z: Array) -> Array:
+        """The kernel of few prepared rows."""
+        squares = (X**2).sum(axis=1)[:, None] + (Z**2).sum(axis=1) - 2 * (X @ Z.T)
+        return np.asarray(np.exp(-0.5 * np.maximum(squares, 0.0)))
+
+    def _shares(self, X: Array, Z: Array) -> tuple[Array, Array]:
+        """The error of the exponent is at most the sum of these of both points.
+
+        Products of d terms, two roundings of every coordinate and four of the sums, each relative to |x|^2 + |z|^2.
+        """
+        rows, others = self.prepared(X, Z)
+        unit = (X.shape[1] + 12) * UNIT
+        return unit * (rows**2).sum(axis=1), unit * (others**2).sum(axis=1)
+
+    def _bounded(self, X: Array, Z: Array) -> tuple[Array, Array]:
+        K = self(X, Z)
+        of_x, of_z = self._shares(X, Z)
+        with np.errstate(over="ignore"):
+            return K, np.minimum(K * (np.expm1(of_x[:, None] + of_z) + 8 * UNIT) + 1e-300, 1.0)
+
+    def error_times(self, X: Array, Z: Array, v: Array) -> Array:
+        """A bound on sum_j |error of k(x_i, z_j)| v_j for every i, v >= 0."""
+        of_x, of_z = self._shares(X, Z)
+        if of_x.max(initial=0.0) + of_z.max(initial=0.0) > 0.01:
+            return super().error_times(X, Z, v)
+        sums = self.times(X, Z, np.column_stack([v, of_z * v]))  # expm1(t) <= 1.01 t up to 0.01
+        return np.asarray(1.02 * ((of_x + 8 * UNIT) * sums[:, 0] + sums[:, 1]) + 1e-300 * v.sum())
+
+    def diagonal(self, X: Array) -> Array:
+        """k(x_i, x_i)."""
+        return np.ones(len(X))
+
+    def truncated_map(self, X: ArrayLike, degree: int) -> Array:
+        """The terms up to a degree of the infinite map of the kernel; their products converge to the kernel.
+
+        exp(-|x|^2 / (2 sigma^2)) prod_j x_j^a_j / (sigma^|a| sqrt(a_1! ... a_d!)),   |a| = a_1 + ... + a_d <= degree
+        """
+        rows = np.atleast_2d(np.asarray(X, dtype=np.float64)) / self.width
+        powers = _exponents(rows.shape[1], degree)
+        scale = np.array([-0.5 * sum(lgamma(a + 1) for a in term) for term in powers.tolist()])
+        factor = np.exp(-0.5 * (rows**2).sum(axis=1))
+        terms = np.prod(rows[:, None, :] ** powers[None], axis=2)
+        return np.asarray(factor[:, None] * terms * np.exp(scale))
+
+    def __str__(self) -> str:
+        sigma = "sigma" if isinstance(self.sigma, str) else f"{self.sigma:.6g}"
+        return f"exp(-|x - z|^2 / (2 {sigma}^2))"
+
+    rule = "the Gaussian is f(x) exp(x'z / sigma^2) f(z), f(x) = exp(-|x|^2 / (2 sigma^2))"
+
+    def _tree(self) -> Tree:
+        return {"kind": "gaussian", "sigma": self.sigma if isinstance(self.sigma, str) else float(self.sigma)}
+
+
+def _exponents(n_features: int, degree: int) -> Array:
+    """All (a_1, ..., a_d) with a sum of at most the degree."""
+    if not isinstance(degree, Integral) or degree < 0:
+        raise ValueError(f"degree must be a whole number >= 0. Got {degree!r}.")
+    terms: list[tuple[int, ...]] = [()]
+    for _ in range(n_features):
+        terms = [(*term, a) for term in terms for a in range(degree - sum(term) + 1)]
+        if len(terms) > MOST_TERMS:
+            raise ValueError(f"A map of degree {degree} in {n_features} features has more than {MOST_TERMS} terms.")
+    return np.array(terms, dtype=np.int64).reshape(len(terms), n_features)
+
+
+def scale_width(X: Array, weight: Array | None = None) -> float:
+    """sigma of sigma="scale": the root of d v / 2, v the variance of all entries; 1 / sqrt(2) where it is 0."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        power = np.ldexp(1.0, int(np.frexp(np.abs(X).max(initial=0.0))[1]))
+        share = np.full(len(X), 1.0 / max(len(X), 1)) if weight is None else weight / weight.sum()
+        scaled = X / power
+        mean = float(share @ scaled.mean(axis=1))
+        variance = float(share @ np.square(scaled - mean).mean(axis=1))
+        width = float(power) * sqrt(X.shape[1] * variance / 2)
+    return width if 0 < width < inf else sqrt(0.5)
+
+
+@dataclass(frozen=True)
+class Matrix(Kernel):
+    """k(x, z) = x'Az, A symmetric with no eigenvalue below 0."""
+
+    A: Sequence[Sequence[float]]
+
+    def __post_init__(self) -> None:
+        A = np.asarray(self.A, dtype=np.float64)
+        if A.ndim != 2 or A.shape[0] != A.shape[1] or not np.isfinite(A).all():
+            raise ValueError(f"A must be a square matrix of finite numbers. Got shape {A.shape}.")
+        if not np.array_equal(A, A.T):
+            i, j = (int(places[0]) for places in np.nonzero(A != A.T))
+            raise ValueError(f"A must be symmetric. A[{i}, {j}] is {A[i, j]:g} and A[{j}, {i}] is {A[j, i]:g}.")
+        values, vectors = np.linalg.eigh(A)
+        if values[0] < -ROUNDED * abs(values[-1]):
+            c = np.array2string(vectors[:, 0], precision=3, threshold=10)
+            raise ValueError(
+                f"x'Az is not Mercer: c'Ac = {values[0]:.3g} for c = {c}. A may have no eigenvalue below 0."
+            )
+        object.__setattr__(self, "A", tuple(tuple(row) for row in A.tolist()))
+
+    @cached_property
+    def _matrix(self) -> Array:
+        return np.asarray(self.A, dtype=np.float64)
+
+    def _checked(self, X: Array) -> Array:
+        if X.shape[1] != len(self.A):
+            raise ValueError(f"A has {len(self.A)} rows, and X has {X.shape[1]} columns.")
+        return X
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        """k(x_i, z_j) of few points."""
+        return (self._checked(X) @ self._matrix) @ Z.T
+
+    def _bounded(self, X: Array, Z: Array) -> tuple[Array, Array]:
+        size = np.outer(_norms(X), _norms(Z)) * float(np.linalg.norm(self._matrix))
+        return self(X, Z), 2 * (X.shape[1] + 4) * UNIT * size
+
+    def __str__(self) -> str:
+        return "x'Az"
+
+    rule = "x'Az with A >= 0 is the product of the points times the root of A"
+
+    def _tree(self) -> Tree:
+        return {"kind": "matrix", "A": [list(row) for row in self.A]}
+
+
+@dataclass(frozen=True)
+class FeatureMap(Kernel):
+    """k(x, z) = phi(x)'phi(z); phi gives one row of features per row of an array."""
+
+    phi: RowFunction
+
+    def _mapped(self, X: Array) -> Array:
+        return mapped_rows(self.phi, X, "phi of FeatureMap(phi)")
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        """k(x_i, z_j) of few points."""
+        return self._mapped(X) @ self._mapped(Z).T
+
+    def _bounded(self, X: Array, Z: Array) -> tuple[Array, Array]:
+        rows, others = self._mapped(X), self._mapped(Z)
+        return rows @ others.T, (rows.shape[1] + 4) * UNIT * np.outer(_norms(rows), _norms(others))
+
+    def __str__(self) -> str:
+        return "phi(x)'phi(z)"
+
+    rule = "phi(x)'phi(z) is the product of a map"
+
+
+@dataclass(frozen=True)
+class Function(Kernel):
+    """A user's function of two arrays of points: f(X, Z)[i, j] = k(x_i, z_j). Its values are taken as they are."""
+
+    f: Callable[[Array, Array], ArrayLike]
+
+    @property
+    def open_question(self) -> str:
+        """What has to be known before the kernel is proven to be Mercer."""
+        return "it holds a function that may be any"
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        """k(x_i, z_j) of few points."""
+        K = np.asarray(self.f(X, Z), dtype=np.float64)
+        if K.shape != (len(X), len(Z)):
+            raise ValueError(
+                f"The kernel must give one number per pair of rows: shape {(len(X), len(Z))}. Got shape {K.shape}."
+            )
+        return K
+
+    def _bounded(self, X: Array, Z: Array) -> tuple[Array, Array]:
+        K = self(X, Z)
+        return K, np.zeros_like(K)
+
+    def __str__(self) -> str:
+        return f"{getattr(self.f, '__name__', 'f')}(x, z)"

@@ -1,0 +1,63 @@
+"""Matrices of kernels and products of large matrices, on all threads, in tiles of a fixed shape.
+
+The compiled core multiplies by the BLAS of SciPy (`scipy.linalg.cython_blas`), one thread per tile: the result has the
+same bits for any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.runtime import core, in_order, n_threads, one_blas_thread
+
+TILE = 256  # rows of a tile that NumPy evaluates: a megabyte for a thousand columns
+FORMS = ("linear", "polynomial", "gaussian")
+
+
+@cache
+def _dgemm() -> object:
+    from scipy.linalg import cython_blas
+
+    capsules: dict[str, object] = cython_blas.__pyx_capi__
+    return capsules["dgemm"]
+
+
+def dense(X: Array) -> Array:
+    """Rows as the core takes them: float64, one after the other."""
+    return np.ascontiguousarray(X, dtype=np.float64)
+
+
+@one_blas_thread
+def multiply(A: Array, B: Array, *, transposed: bool = False) -> Array:
+    """A B, or A' B; B may be a vector."""
+    columns = dense(B.reshape(len(B), -1))
+    product: Array = core.multiply(_dgemm(), dense(A), columns, transposed, n_threads())
+    return product.reshape(-1) if B.ndim == 1 else product
+
+
+@one_blas_thread
+def form_matrix(form: tuple[str, float, int], X: Array, Z: Array) -> Array:
+    """The matrix of a kernel that the core has; symmetric to the bit where Z is X."""
+    matrix: Array = core.kernel_matrix(_dgemm(), *form, X, Z, n_threads())
+    return matrix
+
+
+@one_blas_thread
+def form_times(form: tuple[str, float, int], X: Array, Z: Array, V: Array) -> Array:
+    """The matrix of a kernel that the core has times V; the matrix is not held."""
+    product: Array = core.kernel_times(_dgemm(), *form, X, Z, dense(V), n_threads())
+    return product
+
+
+@one_blas_thread
+def tiled(of_rows: Callable[[slice], Array], n_rows: int, n_columns: int) -> Array:
+    """Rows of a matrix, some at a time, one after the other."""
+    out = np.empty((n_rows, n_columns))
+    places = [slice(begin, min(begin + TILE, n_rows)) for begin in range(0, n_rows, TILE)]
+    for place, rows in zip(places, in_order(of_rows, places), strict=True):
+        out[place] = rows
+    return out
