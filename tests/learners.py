@@ -158,6 +158,20 @@ LEARNERS = {
         checked=(cf.Perceptron(0.5, order="shuffled"), cf.Perceptron(basis=SQUARES)),
         attacked=(cf.Perceptron(order="shuffled"),),
     ),
+    "decision_tree_classifier": Row(
+        cf.DecisionTreeClassifier(max_depth=2),
+        "clf",
+        checked=(
+            cf.DecisionTreeClassifier(),
+            cf.DecisionTreeClassifier(criterion="entropy", min_samples_leaf=3, max_leaf_nodes=8),
+        ),
+        attacked=(cf.DecisionTreeClassifier(ccp_alpha=0.01),),
+    ),
+    "decision_tree_regressor": Row(
+        cf.DecisionTreeRegressor(max_depth=2),
+        "reg",
+        checked=(cf.DecisionTreeRegressor(), cf.DecisionTreeRegressor(min_samples_split=5, ccp_alpha=0.01)),
+    ),
     "pca": Row(
         cf.PCA(),
         "tr",

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import xlogy
 
 Rationals = list[Fraction]
 
@@ -349,3 +350,36 @@ def glm_newton(loss: Any, X: Any, y: Any, alpha: float, weight: Any, offset: Any
             length /= 2
         point = point - length * step
     return point[:-1], float(point[-1])
+
+
+# Decision trees
+
+
+def impurity(criterion: str, y: Any, weight: Any) -> float:
+    """Of a node with these rows."""
+    if criterion in ("gini", "entropy"):
+        shares = np.array([weight[y == label].sum() for label in np.unique(y)]) / weight.sum()
+        return float(1 - (shares**2).sum() if criterion == "gini" else -(shares * np.log2(shares)).sum())
+    mean = np.average(y, weights=weight)
+    if criterion == "squared_error":
+        return float(np.average((y - mean) ** 2, weights=weight))
+    return float(np.average(xlogy(y, y / mean), weights=weight)) if mean > 0 else 0.0
+
+
+def split_decreases(criterion: str, X: Any, y: Any, weight: Any, least: int) -> list[float]:
+    """What every legal split of a node takes from its impurity; least: fewest different rows of a side."""
+    whole, total, found = impurity(criterion, y, weight), weight.sum(), []
+    for column in X.T:
+        known = ~np.isnan(column)
+        thresholds = [*np.unique(column[known])]
+        for threshold in thresholds:
+            for is_missing_left in (False, True):
+                left = np.where(known, column <= threshold, is_missing_left)
+                sides = [left, ~left]
+                if any(len(np.unique(np.column_stack([X, y])[side], axis=0)) < least for side in sides):
+                    continue
+                if criterion == "poisson" and any(not y[side].any() for side in sides):
+                    continue
+                parts = [weight[side].sum() / total * impurity(criterion, y[side], weight[side]) for side in sides]
+                found.append(whole - sum(parts))
+    return found

@@ -16,6 +16,7 @@ void bind_signs(nanobind::module_& m);
 void bind_many(nanobind::module_& m);
 void bind_thin(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
+void bind_tree(nanobind::module_& m);
 }  // namespace certifit
 
 NB_MODULE(CERTIFIT_MODULE, m) {
@@ -33,6 +34,7 @@ NB_MODULE(CERTIFIT_MODULE, m) {
   certifit::bind_many(m);
   certifit::bind_thin(m);
   certifit::bind_kernels(m);
+  certifit::bind_tree(m);
   m.def("cpu_has_avx2", [] {
 #if defined(__x86_64__) || defined(_M_X64)
     __builtin_cpu_init();

@@ -79,6 +79,8 @@ from certifit.models.quantile.model import QuantileRegressor as QuantileRegresso
 from certifit.models.robust import HuberRegressor as HuberRegressor
 from certifit.models.sparse import ElasticNet as ElasticNet
 from certifit.models.sparse import Lasso as Lasso
+from certifit.models.trees.model import DecisionTreeClassifier as DecisionTreeClassifier
+from certifit.models.trees.model import DecisionTreeRegressor as DecisionTreeRegressor
 from certifit.optimise.kkt import check_kkt as check_kkt
 from certifit.optimise.minimise import minimize as minimize
 from certifit.optimise.zero import find_zero as find_zero

@@ -522,3 +522,22 @@ def _(rng: Rng) -> Arguments:
     n, d = int(rng.choice([2, 5, 30])), int(rng.integers(0, 3))
     classes = {"classes": rng.integers(0, 2, size=(d, n)).astype(np.int32), "n_classes": np.full(d, 2)}
     return {**classes, "number": np.round(vector(rng, n), 1), **_near(rng, n)}
+
+
+@call("grow_tree")
+def _(rng: Rng) -> Arguments:
+    x, n, _ = rows(rng)
+    n_classes = int(rng.choice([0, 2, 3]))
+    y = rng.integers(0, n_classes or 9, size=n).astype(float)
+    criterion = str(rng.choice(["gini", "entropy"] if n_classes else ["squared_error", "poisson"]))
+    stops = {"max_depth": int(rng.integers(0, 9)), "min_rows_split": 2, "min_rows_leaf": 1, "min_decrease": 0.0}
+    weight = maybe(rng, rng.integers(0, 3, size=n).astype(float))
+    return {"x": x, "y": y, "weight": weight, "criterion": criterion, "n_classes": n_classes, **stops, "threads": 2}
+
+
+@call("walk_tree")
+def _(rng: Rng) -> Arguments:
+    x, _, d = rows(rng)
+    feature, left = (np.array([0, -1, -1]), np.array([1, 0, 0])) if d else (np.array([-1]), np.array([0]))
+    nodes = {"threshold": vector(rng, len(left)), "is_missing_left": np.zeros(len(left), np.uint8)}
+    return {"x": x, "feature": feature, "left": left, **nodes, "with_ranges": bool(d % 2), "threads": threads(rng)}

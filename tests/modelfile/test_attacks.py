@@ -29,7 +29,7 @@ OWN, WHOLE, SPARSE = "modelfile/test_attacks.py", "modelfile/test_modelfile.py",
 BOX, DISK, TEXT = "modelfile/test_container.py", "modelfile/test_disk.py", "modelfile/test_canonical.py"
 TABLE, VERIFY = "modelfile/test_table_attacks.py", "modelfile/test_verify.py"
 CLASSED, WORDS, PARTS = (f"modelfile/test_{kind}_files.py" for kind in ("class", "word", "component"))
-SCORED = "modelfile/test_score_attacks.py"
+SCORED, TREES = "modelfile/test_score_attacks.py", "modelfile/test_tree_files.py"
 EDITED = "test_illegal_content_under_right_digests_is_refused"
 
 ATTACKS: dict[int, tuple[str, dict[str, str]]] = {
@@ -97,8 +97,8 @@ ATTACKS: dict[int, tuple[str, dict[str, str]]] = {
         },
     ),
     13: (
-        "tree cycles, children out of range, depth 10**6: no model of this version has a tree",
-        {OWN: "test_the_models_of_this_version_have_no_trees_and_no_support_vectors"},
+        "tree cycles, children out of range, depth 10**6",
+        {TREES: "test_nodes_that_are_no_tree_are_refused"},
     ),
     14: (
         "indices out of range: those of an encoder, of columns left out and of rows that are told are all there are",
@@ -107,7 +107,8 @@ ATTACKS: dict[int, tuple[str, dict[str, str]]] = {
             TABLE: "test_an_illegal_column_under_right_digests_is_refused",
             WORDS: "test_an_illegal_column_of_text_is_refused",
             CLASSED: "test_illegal_numbers_under_right_digests_are_refused",
-            OWN: "test_the_models_of_this_version_have_no_trees_and_no_support_vectors",
+            OWN: "test_the_models_of_this_version_have_no_support_vectors",
+            TREES: "test_nodes_that_are_no_tree_are_refused",
         },
     ),
     15: (
@@ -267,10 +268,11 @@ def test_bytes_that_no_array_has_are_refused():
     refuse(seal(table, payload[:-8]), "follow the header|must take bytes")
 
 
-def test_the_models_of_this_version_have_no_trees_and_no_support_vectors():
+def test_the_models_of_this_version_have_no_support_vectors():
     # A model with indices in its state needs its own tests of attacks 13 and 14 before they stand here.
     texts = {"text_ends", "text_ends.classes", "text_ends.terms"}
     counts = {"classes", "counts.rows", "sums.rows", "encoder.documents", "history.iterations", "mistakes"}
+    counts |= {"tree.feature", "tree.left"}  # see test_tree_files.py
     told = {"order", "proof.rows"}  # of a perceptron: see test_row_numbers_of_a_perceptron_reach_no_memory
     for name, sample in samples().items():
         table, _ = split(to_bytes(sample.model))

@@ -207,6 +207,9 @@ def _proof(context: dict[str, Any]) -> list[str]:
     goal = certificate["goal"]
     is_smaller = goal["better"] == "smaller"
     value, tolerance = text.power(certificate["value"]), text.power(certificate["tolerance"])
+    if goal["is_derived"]:
+        words = "yes: every number agrees within rounding" if certificate["holds"] else "NO: see above"
+        return [f"  derived again  {words}"]
     label = "converged" if is_smaller else "best fit"
     if certificate["holds"]:
         bound = f"{value} of it" if is_smaller else f"{value} {goal['unit']}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from certifit.models.about import discriminant, glm, huber, lasso, least_squares, naive_bayes, pca, perceptron
 from certifit.models.learner import Learner
 from certifit.models.quantile import about as quantile
+from certifit.models.trees import about as trees
 
 FAMILIES: tuple[tuple[Learner, ...], ...] = (
     least_squares.ROWS,
@@ -15,6 +16,7 @@ FAMILIES: tuple[tuple[Learner, ...], ...] = (
     naive_bayes.ROWS,
     glm.ROWS,
     perceptron.ROWS,
+    trees.ROWS,
     pca.ROWS,
 )
 LEARNERS = {row.key: row for family in FAMILIES for row in family}

@@ -18,6 +18,7 @@ class Goal:
     question: str
     proven: str
     failed: str
+    is_derived: bool = False  # its numbers are derived again from the rows; nothing is said of other fits
 
 
 SMALLEST = Goal(
@@ -39,6 +40,18 @@ LARGEST = Goal(
     "Is it the best of its kind?",
     "It is the best of its kind, and this is proven: no other",
     "It is not proven to be the best of its kind",
+)
+DERIVED = Goal(
+    "splits",
+    "smaller",
+    "lower",
+    "of what rounding allows",
+    "Derived again",
+    "Is it what its rows give?",
+    "Its numbers were derived again from the rows, and agree within rounding; the search is greedy, so another of its "
+    "size may fit better.",
+    "Its numbers do not agree with its rows",
+    is_derived=True,
 )
 # parameter that folds may choose -> what a curve of errors over it is called
 STRENGTHS = {"alpha": "penalty alpha", "shrinkage": "shrinkage"}

@@ -69,6 +69,8 @@ def _proven(context: Table) -> list[str]:
     goal = certificate["goal"]
     if not certificate["holds"]:
         return [f"{goal['failed']}: see above."]
+    if goal["is_derived"]:
+        return [str(goal["proven"])]
     bound = f"{text.power(certificate['value'])} {goal['unit']}"
     if certificate["is_local"]:
         return [f"It converged, by an estimate that is no proof: the {what} is about {bound} above the best nearby."]

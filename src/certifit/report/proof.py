@@ -44,6 +44,8 @@ def _words(fit: Fit, certificate: Any, moves: float | None) -> list[str]:
     bound = f"{text.power(float(certificate.value))} {goal.unit}"
     if getattr(certificate, "is_local", False) and not certificate.fault:
         first = str(certificate.sentences()[0])
+    elif certificate.holds and goal.is_derived:
+        return [str(sentence) for sentence in certificate.sentences()]
     elif certificate.holds:
         first = f"No {goal.chosen} can make the {what} {goal.better} by more than {bound}."
     elif certificate.fault:

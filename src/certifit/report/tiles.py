@@ -83,7 +83,9 @@ def _proof(context: Table) -> list[Table]:
     value, asked = text.power(certificate["value"]), f"{text.power(certificate['tolerance'])} asked"
     unit = certificate["goal"]["unit"]
     nats = "" if unit == "of its value" else f" {unit}"
-    if certificate["holds"]:
+    if certificate["holds"] and certificate["goal"]["is_derived"]:
+        small = "every number agrees within rounding"
+    elif certificate["holds"]:
         small = f"within {value}{nats} of the best; {asked}"
     elif certificate["fault"] is not None:
         small = "no bound: see above"

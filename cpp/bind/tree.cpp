@@ -1,0 +1,115 @@
+#include "../tree/tree.hpp"
+
+#include <cmath>
+
+#include "check.hpp"
+
+namespace certifit {
+namespace {
+
+using namespace nb::literals;
+using Places = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Flags = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+nb::object array_of(std::vector<T>&& values) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  const size_t shape[1] = {kept->size()};
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), 1, shape, owner));
+}
+
+template <class T, class Get>
+nb::object of_nodes(const Tree& tree, Get get) {
+  std::vector<T> values(tree.nodes.size());
+  for (size_t k = 0; k < values.size(); ++k) values[k] = static_cast<T>(get(tree.nodes[k]));
+  return array_of(std::move(values));
+}
+
+Criterion checked_criterion(const std::string& name, size_t n_classes) {
+  const std::map<std::string, Criterion> known = {{"gini", Criterion::gini},
+                                                  {"entropy", Criterion::entropy},
+                                                  {"squared_error", Criterion::squared_error},
+                                                  {"poisson", Criterion::poisson}};
+  const auto found = known.find(name);
+  check(found != known.end(), "unknown criterion: " + name);
+  const bool is_of_classes = found->second == Criterion::gini || found->second == Criterion::entropy;
+  check(is_of_classes == (n_classes > 0), name + " does not go with " + std::to_string(n_classes) + " classes");
+  return found->second;
+}
+
+void check_target(const Vector& y, const std::optional<Vector>& weight, Criterion criterion, size_t n_classes) {
+  for (size_t i = 0; i < y.shape(0); ++i) {
+    const double w = weight ? weight->data()[i] : 1.0, value = y.data()[i];
+    check(w >= 0 && w < 0x1p500, "weights must be >= 0 and below 2^500");
+    const bool is_code = value >= 0 && value < static_cast<double>(n_classes) && value == std::floor(value);
+    check(n_classes == 0 || w == 0 || is_code, "y must be codes of the classes");
+    check(criterion != Criterion::poisson || !(value < 0), "Poisson needs y >= 0");
+  }
+}
+
+nb::object grow_tree_py(nb::list x, Vector y, std::optional<Vector> weight, const std::string& criterion,
+                        size_t n_classes, size_t max_depth, size_t min_rows_split, size_t min_rows_leaf,
+                        double min_decrease, int threads) {
+  HeldRows held(x);
+  const Rows& rows = held.rows;
+  check_size("y", y.shape(0), rows.n_rows);
+  if (weight) check_size("weight", weight->shape(0), rows.n_rows);
+  check(rows.n_rows < size_t{1} << 31, "a tree needs fewer than 2^31 rows");
+  check(n_classes < size_t{1} << 31 && min_rows_leaf > 0 && min_rows_leaf < size_t{1} << 40,
+        "n_classes or min_rows_leaf is out of range");
+  const Criterion kind = checked_criterion(criterion, n_classes);
+  check_target(y, weight, kind, n_classes);
+  const Stops stops{max_depth, min_rows_split, min_rows_leaf, min_decrease};
+  Tree tree;
+  const bool is_grown = run(threads, [&](Crew& crew) {
+    const TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
+    if (!merged.is_finite || merged.n_rows == 0) return false;
+    tree = grow_exact(merged, kind, n_classes, stops, crew);
+    return true;
+  });
+  if (!is_grown) return nb::none();
+  const size_t shape[2] = {tree.nodes.size(), std::max<size_t>(n_classes, 1)};
+  nb::dict out;
+  out["feature"] = of_nodes<int64_t>(tree, [](const Node& node) { return node.feature; });
+  out["left"] = of_nodes<int64_t>(tree, [](const Node& node) { return node.left; });
+  out["threshold"] = of_nodes<double>(tree, [](const Node& node) { return node.threshold; });
+  out["is_missing_left"] = of_nodes<uint8_t>(tree, [](const Node& node) { return node.is_missing_left; });
+  out["n_rows"] = of_nodes<int64_t>(tree, [](const Node& node) { return node.n_rows; });
+  out["weight"] = of_nodes<double>(tree, [](const Node& node) { return node.weight; });
+  out["impurity"] = of_nodes<double>(tree, [](const Node& node) { return node.impurity; });
+  out["decrease"] = of_nodes<double>(tree, [](const Node& node) { return node.decrease; });
+  out["values"] = to_numpy<2>(std::move(tree.values), shape);
+  return out;
+}
+
+nb::object walk_tree_py(nb::list x, Places feature, Places left, Vector threshold, Flags is_missing_left,
+                        bool with_ranges, int threads) {
+  HeldRows held(x);
+  const size_t n = left.shape(0);
+  check(n > 0 && n < size_t{1} << 31, "a tree needs 1 to 2^31 - 1 nodes");
+  check_size("feature", feature.shape(0), n);
+  check_size("threshold", threshold.shape(0), n);
+  check_size("is_missing_left", is_missing_left.shape(0), n);
+  for (size_t k = 0; k < n; ++k) {
+    const int64_t child = left.data()[k], column = feature.data()[k];
+    if (child == 0) continue;
+    check(child > static_cast<int64_t>(k) && child + 1 < static_cast<int64_t>(n), "a child is not behind its parent");
+    check(column >= 0 && column < static_cast<int64_t>(held.rows.n_columns), "a node splits a column that is not there");
+  }
+  const Paths paths{n, feature.data(), left.data(), threshold.data(), is_missing_left.data()};
+  Walk walk = run(threads, [&](Crew& crew) { return walk_rows(held.rows, paths, with_ranges, crew); });
+  return nb::make_tuple(array_of(std::move(walk.leaves)), to_numpy(std::move(walk.below)),
+                        to_numpy(std::move(walk.above)), walk.is_finite);
+}
+
+}  // namespace
+
+void bind_tree(nb::module_& m) {
+  m.def("grow_tree", grow_tree_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "criterion"_a,
+        "n_classes"_a, "max_depth"_a, "min_rows_split"_a, "min_rows_leaf"_a, "min_decrease"_a, "threads"_a);
+  m.def("walk_tree", walk_tree_py, "x"_a, "feature"_a.noconvert(), "left"_a.noconvert(), "threshold"_a.noconvert(),
+        "is_missing_left"_a.noconvert(), "with_ranges"_a, "threads"_a);
+}
+
+}  // namespace certifit

@@ -1,0 +1,437 @@
+// Greedy growth with every threshold tried. Each column is sorted once; a split cuts every sorted column in two, both
+// parts in order. Nodes of many rows share their columns among threads; below that a whole subtree is one thread's
+// work, with rows renumbered so that a row and its rank in a column are 16 bits each.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "../sorted.hpp"
+#include "criteria.hpp"
+#include "tree.hpp"
+
+namespace certifit {
+namespace {
+
+constexpr size_t most_narrow = 32768, least_narrow = 2048;  // rows of a subtree that one thread grows
+
+// A row and the rank of its value among the distinct values of the column; missing values have the highest rank.
+template <class Index>
+struct Entry {
+  Index row, rank;
+  static constexpr Index missing = std::numeric_limits<Index>::max();
+};
+
+struct Range {
+  size_t begin, end;
+  size_t size() const { return end - begin; }
+};
+
+struct Split {
+  double gain = -1;  // weight times impurity
+  size_t feature = 0, n_left = 0;
+  bool is_missing_left = false, is_found = false;
+};
+
+// Rows in the order of every column. rows[place]: where the row stands in TreeRows.
+template <class Index>
+struct Sheet {
+  size_t n_rows, n_columns;
+  std::vector<Entry<Index>> entries;
+  std::vector<Index> order;  // rows in ascending order, by node
+  std::vector<uint32_t> rows;
+  std::vector<double> y, weight, moment;
+  std::vector<uint8_t> is_left;
+  bool is_weighted;
+
+  Sheet(size_t n, size_t d, bool is_weighted)
+      : n_rows(n), n_columns(d), entries(n * d), order(n), rows(n), y(n), weight(is_weighted ? n : 0), moment(n),
+        is_left(n), is_weighted(is_weighted) {
+    std::iota(order.begin(), order.end(), Index{0});
+  }
+  Entry<Index>* column(size_t j) { return entries.data() + j * n_rows; }
+  RowArrays arrays() { return {y.data(), weight.data(), moment.data(), is_weighted}; }
+};
+
+struct Plan {
+  const TreeRows& rows;
+  Criterion criterion;
+  size_t n_classes;  // 0: y is a number
+  Stops stops;
+  double total;  // weight of all rows
+  bool has_moments() const { return criterion == Criterion::squared_error || is_two_class_gini(); }
+  bool is_two_class_gini() const { return criterion == Criterion::gini && n_classes == 2; }
+};
+
+NodeSums class_sums(const Plan& plan, const RowArrays& rows, const auto* order, size_t n) {
+  NodeSums node;
+  node.values.assign(plan.n_classes, 0.0);
+  for (size_t k = 0; k < n; ++k) node.values[static_cast<size_t>(rows.y[order[k]])] += rows.mass(order[k]);
+  double squares = 0, logs = 0;
+  size_t n_there = 0;
+  for (double c : node.values) {
+    node.weight += c;
+    n_there += c > 0;
+  }
+  for (double c : node.values) {
+    const double share = c / node.weight;
+    squares += share * (1 - share);
+    logs -= x_log_x(share);
+  }
+  node.impurity = plan.criterion == Criterion::gini ? squares : logs;
+  node.is_pure = n_there < 2;
+  return node;
+}
+
+// The mean about the first y, and then what the mean is still off by: nothing cancels.
+NodeSums number_sums(const Plan& plan, const RowArrays& rows, const auto* order, size_t n) {
+  NodeSums node;
+  const double first = rows.y[order[0]];
+  double sum = 0, squares = 0, logs = 0;
+  for (size_t k = 0; k < n; ++k) {
+    const double y = rows.y[order[k]], w = rows.mass(order[k]);
+    node.weight += w;
+    sum += w * (y - first);
+    node.is_pure = node.is_pure && y == first;
+  }
+  const double mean = first + sum / node.weight;
+  for (size_t k = 0; k < n; ++k) {
+    const double y = rows.y[order[k]], apart = y - mean;
+    squares += rows.mass(order[k]) * apart * apart;
+    if (plan.criterion == Criterion::poisson) logs += rows.mass(order[k]) * (x_log_x(y) - y * std::log(mean));
+  }
+  node.values = {mean};
+  node.impurity = (plan.criterion == Criterion::poisson ? std::max(logs, 0.0) : squares) / node.weight;
+  if (node.is_pure) node.impurity = 0;
+  return node;
+}
+
+template <class Index>
+NodeSums summed(const Plan& plan, Sheet<Index>& sheet, Range range) {
+  const RowArrays rows = sheet.arrays();
+  const Index* order = sheet.order.data() + range.begin;
+  NodeSums node = plan.n_classes > 0 ? class_sums(plan, rows, order, range.size())
+                                     : number_sums(plan, rows, order, range.size());
+  if (!plan.has_moments() || node.is_pure) return node;
+  const double mean = plan.n_classes > 0 ? node.values[1] / node.weight : node.values[0];
+  for (size_t k = 0; k < range.size(); ++k)
+    rows.moment[order[k]] = rows.mass(order[k]) * (rows.y[order[k]] - mean);
+  return node;
+}
+
+// The best threshold of a column. The first of equal gains stays: that of the lowest threshold, missing on the right.
+template <class Index, class Gain>
+void scan(const Entry<Index>* entries, size_t n, size_t min_rows, Gain gain, Split& best) {
+  using E = Entry<Index>;
+  size_t n_known = n;
+  if (entries[n - 1].rank == E::missing)
+    n_known = std::partition_point(entries, entries + n, [](const E& e) { return e.rank != E::missing; }) - entries;
+  const size_t n_missing = n - n_known;
+  if (n_known == 0 || (n_missing == 0 && entries[0].rank == entries[n - 1].rank)) return;
+  for (const bool is_missing_left : {false, true}) {
+    if (is_missing_left && n_missing == 0) return;
+    gain.start();
+    size_t n_left = 0;
+    if (is_missing_left)
+      for (; n_left < n_missing; ++n_left) gain.add(entries[n_known + n_left].row);
+    // With missing values on the right, all known ones may go left.
+    const size_t n_tried = n_known - (is_missing_left || n_missing == 0 ? 1 : 0);
+    for (size_t i = 0; i < n_tried; ++i) {
+      gain.add(entries[i].row);
+      ++n_left;
+      if (i + 1 < n && entries[i].rank == entries[i + 1].rank) continue;
+      if (n_left < min_rows || n - n_left < min_rows || !gain.beats(best.gain)) continue;
+      best.gain = gain.gain();
+      best.n_left = i + 1;
+      best.is_missing_left = is_missing_left;
+      best.is_found = true;
+    }
+  }
+}
+
+template <class Index>
+Split best_of_column(const Plan& plan, Sheet<Index>& sheet, const NodeSums& node, Range range, size_t feature) {
+  const Entry<Index>* entries = sheet.column(feature) + range.begin;
+  const RowArrays rows = sheet.arrays();
+  Split best;
+  best.feature = feature;
+  const auto try_with = [&](auto gain) {
+    scan(entries, range.size(), plan.stops.min_rows_leaf, gain, best);
+    best.gain = gain.in_units(best.gain);
+  };
+  if (plan.has_moments()) {
+    try_with(SquaredGain(rows, node, plan.n_classes > 0 ? 2.0 : 1.0));
+  } else if (plan.criterion == Criterion::gini) {
+    try_with(GiniGain(rows, node));
+  } else if (plan.criterion == Criterion::entropy) {
+    try_with(EntropyGain(rows, node));
+  } else {
+    try_with(PoissonGain(rows, node));
+  }
+  return best;
+}
+
+// The lowest column of those whose gains are equal but for rounding.
+Split best_of(const std::vector<Split>& splits, const NodeSums& node) {
+  Split best;
+  for (const Split& split : splits)
+    if (split.is_found && (!best.is_found || split.gain > best.gain + tie_share * node.weight * node.impurity))
+      best = split;
+  return best;
+}
+
+template <class Index, class Item, class IsLeft>
+void cut(Item* items, size_t n, std::vector<Item>& scratch, IsLeft is_left) {
+  scratch.resize(std::max(scratch.size(), n));
+  size_t n_left = 0, n_right = 0;
+  for (size_t k = 0; k < n; ++k) {
+    const Item item = items[k];
+    const bool left = is_left(item);
+    items[n_left] = item;
+    scratch[n_right] = item;
+    n_left += left;
+    n_right += !left;
+  }
+  std::copy_n(scratch.data(), n_right, items + n_left);
+}
+
+// Nodes of one worker. `rest`: a subtree that another worker grows in place of the node, or -1.
+struct Branch {
+  std::vector<Node> nodes;
+  std::vector<double> values;
+  std::vector<int32_t> rest;
+};
+
+struct Open {
+  size_t node, depth;
+  Range range;
+};
+
+template <class Index>
+class Grower {
+ public:
+  Grower(const Plan& plan, Sheet<Index>& sheet, Branch& branch) : plan_(plan), sheet_(sheet), branch_(branch) {}
+
+  // Grows the subtree of the rows from `range` on. each(n, work): work(i) for every i below n. Nodes of `most_rest` rows
+  // or fewer are handed to `leave`.
+  template <class Each, class Leave>
+  void grow(Range range, size_t depth, size_t most_rest, Each each, Leave leave) {
+    std::vector<Open> open{{add(), depth, range}};
+    while (!open.empty()) {
+      const Open at = open.back();
+      open.pop_back();
+      if (at.range.size() <= most_rest) {
+        branch_.rest[at.node] = static_cast<int32_t>(leave(at));
+        continue;
+      }
+      const NodeSums sums = summed(plan_, sheet_, at.range);
+      keep(at, sums);
+      const Split split = search(at, sums, each);
+      if (!split.is_found) continue;
+      const size_t n_left = part(at.range, split, each);
+      const size_t left = add();
+      add();
+      branch_.nodes[at.node].left = static_cast<int32_t>(left);
+      const size_t middle = at.range.begin + n_left;
+      open.push_back({left + 1, at.depth + 1, {middle, at.range.end}});
+      open.push_back({left, at.depth + 1, {at.range.begin, middle}});
+    }
+  }
+
+ private:
+  size_t add() {
+    branch_.nodes.emplace_back();
+    branch_.values.resize(branch_.values.size() + width());
+    branch_.rest.push_back(-1);
+    return branch_.nodes.size() - 1;
+  }
+  size_t width() const { return std::max<size_t>(plan_.n_classes, 1); }
+
+  void keep(const Open& at, const NodeSums& sums) {
+    Node& node = branch_.nodes[at.node];
+    node.n_rows = static_cast<uint32_t>(at.range.size());
+    node.weight = sums.weight;
+    node.impurity = sums.impurity;
+    std::copy(sums.values.begin(), sums.values.end(), branch_.values.begin() + at.node * width());
+  }
+
+  template <class Each>
+  Split search(const Open& at, const NodeSums& sums, Each each) {
+    const Stops& stops = plan_.stops;
+    if (sums.is_pure || at.depth >= stops.max_depth || at.range.size() < stops.min_rows_split ||
+        at.range.size() < 2 * stops.min_rows_leaf)
+      return {};
+    splits_.assign(sheet_.n_columns, {});
+    each(sheet_.n_columns, [&](size_t j) { splits_[j] = best_of_column(plan_, sheet_, sums, at.range, j); });
+    Split split = best_of(splits_, sums);
+    const double decrease = split.gain / plan_.total;
+    if (!split.is_found || decrease < stops.min_decrease) return {};
+    Node& node = branch_.nodes[at.node];
+    node.feature = static_cast<int32_t>(split.feature);
+    node.decrease = decrease;
+    node.is_missing_left = sends_missing_left(at.range, split);
+    node.threshold = threshold_of(at.range, split);
+    return split;
+  }
+
+  // Where no row of the node has a missing value, later ones go where more rows go.
+  bool sends_missing_left(Range range, const Split& split) {
+    const bool has_missing = sheet_.column(split.feature)[range.end - 1].rank == Entry<Index>::missing;
+    return has_missing ? split.is_missing_left : 2 * split.n_left > range.size();
+  }
+
+  // Halfway between the two values, or the lower one where float64 has nothing between them.
+  double threshold_of(Range range, const Split& split) {
+    const Entry<Index>* entries = sheet_.column(split.feature) + range.begin;
+    const double* x = plan_.rows.column(split.feature);
+    const double low = x[sheet_.rows[entries[split.n_left - 1].row]];
+    if (split.n_left == range.size() || entries[split.n_left].rank == Entry<Index>::missing)
+      return std::numeric_limits<double>::infinity();
+    const double high = x[sheet_.rows[entries[split.n_left].row]], middle = low / 2 + high / 2;
+    return middle >= low && middle < high ? middle : low;
+  }
+
+  template <class Each>
+  size_t part(Range range, const Split& split, Each each) {
+    const Entry<Index>* entries = sheet_.column(split.feature) + range.begin;
+    size_t n_left = 0;
+    for (size_t k = 0; k < range.size(); ++k) {
+      const bool is_missing = entries[k].rank == Entry<Index>::missing;
+      const bool left = is_missing ? split.is_missing_left : k < split.n_left;
+      sheet_.is_left[entries[k].row] = left;
+      n_left += left;
+    }
+    const uint8_t* is_left = sheet_.is_left.data();
+    each(sheet_.n_columns + 1, [&](size_t j) {
+      if (j == sheet_.n_columns) {
+        thread_local std::vector<Index> scratch;
+        cut<Index>(sheet_.order.data() + range.begin, range.size(), scratch,
+                   [&](Index row) { return is_left[row] != 0; });
+        return;
+      }
+      if (j == split.feature && !split.is_missing_left) return;  // it is cut already
+      thread_local std::vector<Entry<Index>> scratch;
+      cut<Index>(sheet_.column(j) + range.begin, range.size(), scratch,
+                 [&](const Entry<Index>& entry) { return is_left[entry.row] != 0; });
+    });
+    return n_left;
+  }
+
+  const Plan& plan_;
+  Sheet<Index>& sheet_;
+  Branch& branch_;
+  std::vector<Split> splits_;
+};
+
+using Wide = uint32_t;
+using Narrow = uint16_t;
+
+Sheet<Wide> sorted_sheet(const TreeRows& rows, Crew& crew) {
+  Sheet<Wide> sheet(rows.n_rows, rows.n_columns, rows.is_weighted);
+  std::iota(sheet.rows.begin(), sheet.rows.end(), 0);
+  sheet.y = rows.y;
+  if (rows.is_weighted) sheet.weight = rows.weight;
+  crew.for_each_block(rows.n_columns, [&](size_t j) {
+    const double* x = rows.column(j);
+    std::vector<Key> keys(rows.n_rows);
+    for (size_t i = 0; i < rows.n_rows; ++i)  // missing values last
+      keys[i] = {std::isnan(x[i]) ? ~0ULL : ordered_bits(x[i]), static_cast<uint32_t>(i)};
+    radix_sort(keys);
+    Entry<Wide>* column = sheet.column(j);
+    Wide rank = 0;
+    for (size_t k = 0; k < keys.size(); ++k) {
+      if (k > 0 && keys[k].bits != keys[k - 1].bits) ++rank;
+      column[k] = {keys[k].row, keys[k].bits == ~0ULL ? Entry<Wide>::missing : rank};
+    }
+  });
+  return sheet;
+}
+
+// The rows of a node with numbers of their own. place: by row of `wide`, free for this node's rows.
+Sheet<Narrow> narrowed(Sheet<Wide>& wide, Range range, std::vector<Narrow>& place) {
+  Sheet<Narrow> sheet(range.size(), wide.n_columns, wide.is_weighted);
+  for (size_t k = 0; k < range.size(); ++k) {
+    const Wide row = wide.order[range.begin + k];
+    place[row] = static_cast<Narrow>(k);
+    sheet.rows[k] = row;
+    sheet.y[k] = wide.y[row];
+    if (wide.is_weighted) sheet.weight[k] = wide.weight[row];
+  }
+  for (size_t j = 0; j < wide.n_columns; ++j) {
+    const Entry<Wide>* from = wide.column(j) + range.begin;
+    Entry<Narrow>* to = sheet.column(j);
+    Narrow rank = 0;
+    for (size_t k = 0; k < range.size(); ++k) {
+      if (k > 0 && from[k].rank != from[k - 1].rank) ++rank;
+      to[k] = {place[from[k].row], from[k].rank == Entry<Wide>::missing ? Entry<Narrow>::missing : rank};
+    }
+  }
+  return sheet;
+}
+
+// All branches as one tree, level by level.
+Tree level_by_level(const std::vector<Branch>& branches, size_t width) {
+  struct At {
+    size_t branch, node;
+  };
+  Tree tree;
+  std::vector<At> level{{0, 0}};
+  while (!level.empty()) {
+    std::vector<At> next;
+    const size_t first = tree.nodes.size() + level.size();
+    for (At at : level) {
+      if (const int32_t rest = branches[at.branch].rest[at.node]; rest >= 0) at = {static_cast<size_t>(rest), 0};
+      const Branch& branch = branches[at.branch];
+      Node node = branch.nodes[at.node];
+      if (node.left != 0) {
+        const auto left = static_cast<size_t>(node.left);
+        node.left = static_cast<int32_t>(first + next.size());
+        next.push_back({at.branch, left});
+        next.push_back({at.branch, left + 1});
+      }
+      tree.nodes.push_back(node);
+      const double* values = branch.values.data() + at.node * width;
+      tree.values.insert(tree.values.end(), values, values + width);
+    }
+    level = std::move(next);
+  }
+  return tree;
+}
+
+}  // namespace
+
+Tree grow_exact(const TreeRows& rows, Criterion criterion, size_t n_classes, const Stops& stops, Crew& crew) {
+  double total = 0;
+  for (double w : rows.weight) total += w;
+  const Plan plan{rows, criterion, n_classes, stops, total};
+  Sheet<Wide> sheet = sorted_sheet(rows, crew);
+  std::vector<Branch> branches(1);
+  std::vector<Open> left_over;
+  const size_t most_rest = std::clamp(rows.n_rows / 8, least_narrow, most_narrow);
+  Grower<Wide>(plan, sheet, branches[0])
+      .grow(
+          {0, rows.n_rows}, 0, most_rest, [&](size_t n, auto work) { crew.for_each_block(n, work); },
+          [&](const Open& at) {
+            left_over.push_back(at);
+            return left_over.size();  // the branch of its number
+          });
+  branches.resize(1 + left_over.size());
+  std::vector<size_t> by_size(left_over.size());
+  std::iota(by_size.begin(), by_size.end(), 0);
+  std::stable_sort(by_size.begin(), by_size.end(),
+                   [&](size_t a, size_t b) { return left_over[a].range.size() > left_over[b].range.size(); });
+  std::vector<Narrow> place(rows.n_rows);
+  crew.for_each_block(by_size.size(), [&](size_t k) {
+    const Open& at = left_over[by_size[k]];
+    Sheet<Narrow> narrow = narrowed(sheet, at.range, place);
+    const auto each = [&](size_t n, auto work) {
+      if (!crew.keep_going()) throw Interrupted();
+      for (size_t i = 0; i < n; ++i) work(i);
+    };
+    Grower<Narrow>(plan, narrow, branches[by_size[k] + 1])
+        .grow({0, at.range.size()}, at.depth, 0, each, [](const Open&) { return size_t{0}; });
+  });
+  return level_by_level(branches, std::max<size_t>(n_classes, 1));
+}
+
+}  // namespace certifit

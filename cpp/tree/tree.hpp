@@ -1,0 +1,86 @@
+// Decision trees: what a node is, when a node stays a leaf, and the distinct rows that trees are grown on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "../parallel.hpp"
+#include "../tile.hpp"
+
+namespace certifit {
+
+enum class Criterion { gini, entropy, squared_error, poisson };
+
+// Distinct rows of positive weight: rows equal in every column and in y are one row with the sum of their weights.
+// They are in the order of a hash of their values, so a tree does not depend on the order of the rows.
+struct TreeRows {
+  size_t n_rows = 0, n_columns = 0;
+  std::vector<double> columns;  // column after column; NaN is a missing value
+  std::vector<double> y;        // a number, or the code of a class
+  std::vector<double> weight;
+  bool is_weighted = false;  // whether any weight is not 1
+  bool is_finite = true;     // no infinite value, and no y that is not finite
+  const double* column(size_t j) const { return columns.data() + j * n_rows; }
+};
+
+TreeRows merged_rows(const Rows& rows, const double* y, const double* weight, Crew& crew);
+
+struct Stops {
+  size_t max_depth, min_rows_split, min_rows_leaf;
+  double min_decrease;  // of the impurity, times the node's share of all weight
+};
+
+// Rows with x <= threshold go to `left`, the others to left + 1; missing ones to the side that is said. A node whose
+// left child is 0 is a leaf. decrease: of the weighted impurity, as a share of all weight.
+struct Node {
+  int32_t feature = -1, left = 0;
+  double threshold = 0;
+  bool is_missing_left = false;
+  uint32_t n_rows = 0;
+  double weight = 0, impurity = 0, decrease = 0;
+};
+
+// Nodes level by level, siblings side by side. values: per node the weight of every class, or the mean of y.
+struct Tree {
+  std::vector<Node> nodes;
+  std::vector<double> values;
+};
+
+Tree grow_exact(const TreeRows& rows, Criterion criterion, size_t n_classes, const Stops& stops, Crew& crew);
+
+// The part of a tree that leads a row to its leaf; children lie behind their parents.
+struct Paths {
+  size_t n_nodes;
+  const int64_t *feature, *left;
+  const double* threshold;
+  const uint8_t* is_missing_left;
+};
+
+// What a row meets on its way; a node as read there.
+struct Step {
+  double threshold;
+  int32_t left;
+  uint32_t feature : 31, is_missing_left : 1;
+
+  bool goes_left(double x) const { return x <= threshold || (is_missing_left && x != x); }
+};
+
+std::vector<Step> steps_of(const Paths& paths);
+
+inline int32_t leaf_of(const double* row, const Step* steps) {
+  int32_t node = 0;
+  while (steps[node].left != 0) node = steps[node].left + (steps[node].goes_left(row[steps[node].feature]) ? 0 : 1);
+  return node;
+}
+
+// The leaf of every row, and per node the largest value that went left and the smallest that went right.
+struct Walk {
+  std::vector<int64_t> leaves;
+  std::vector<double> below, above;
+  bool is_finite = true;  // no value of the rows is infinite
+};
+
+Walk walk_rows(const Rows& rows, const Paths& paths, bool with_ranges, Crew& crew);
+
+}  // namespace certifit

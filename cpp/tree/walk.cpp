@@ -1,0 +1,114 @@
+// Rows on their way to their leaves.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+#include "tree.hpp"
+
+namespace certifit {
+namespace {
+
+constexpr size_t block_rows = 4096, tile_rows = 64;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+struct Ranges {
+  std::vector<double> below, above;
+
+  void add(const Ranges& other) {
+    for (size_t k = 0; k < below.size(); ++k) {
+      below[k] = std::max(below[k], other.below[k]);
+      above[k] = std::min(above[k], other.above[k]);
+    }
+  }
+};
+
+int32_t leaf_with_ranges(const double* row, const Step* steps, Ranges& ranges) {
+  int32_t node = 0;
+  while (steps[node].left != 0) {
+    const double x = row[steps[node].feature];
+    const bool left = steps[node].goes_left(x);
+    if (!std::isnan(x)) {
+      double& end = left ? ranges.below[node] : ranges.above[node];
+      end = left ? std::max(end, x) : std::min(end, x);
+    }
+    node = steps[node].left + (left ? 0 : 1);
+  }
+  return node;
+}
+
+bool has_infinity(const double* row, size_t n_columns) {
+  bool found = false;
+  for (size_t j = 0; j < n_columns; ++j) found |= std::fabs(row[j]) == infinity;
+  return found;
+}
+
+// Rows of all columns, dense and thin ones in their places.
+class WholeRows {
+ public:
+  explicit WholeRows(const Rows& rows) : rows_(rows), is_whole_(rows.thin.empty()) {}
+
+  const double* row(const Tile& tile, size_t k, size_t i) {
+    if (is_whole_) return tile.row(k);
+    row_.assign(rows_.n_columns, 0.0);
+    for (size_t j = 0; j < rows_.n_dense; ++j) row_[rows_.dense_columns[j]] = tile.row(k)[j];
+    rows_.for_each_entry(i, [&](size_t column, double value) { row_[column] = value; });
+    return row_.data();
+  }
+
+ private:
+  const Rows& rows_;
+  bool is_whole_;
+  std::vector<double> row_;
+};
+
+}  // namespace
+
+std::vector<Step> steps_of(const Paths& paths) {
+  std::vector<Step> steps(paths.n_nodes);
+  for (size_t k = 0; k < paths.n_nodes; ++k) {
+    const bool is_leaf = paths.left[k] == 0;
+    steps[k] = {paths.threshold[k], static_cast<int32_t>(paths.left[k]),
+                is_leaf ? 0 : static_cast<uint32_t>(paths.feature[k]) & 0x7fffffffu, paths.is_missing_left[k] != 0};
+  }
+  return steps;
+}
+
+Walk walk_rows(const Rows& rows, const Paths& paths, bool with_ranges, Crew& crew) {
+  // Every block has ranges of its own: a few blocks are enough.
+  const size_t size = with_ranges ? std::max(block_rows, (rows.n_rows + 15) / 16) : block_rows;
+  const size_t n_blocks = (rows.n_rows + size - 1) / size, n_ranges = with_ranges ? paths.n_nodes : 0;
+  const std::vector<Step> steps = steps_of(paths);
+  Walk walk;
+  walk.leaves.resize(rows.n_rows);
+  const Ranges empty{std::vector<double>(n_ranges, -infinity), std::vector<double>(n_ranges, infinity)};
+  Ranges total = empty;
+  std::atomic<bool> is_finite{true};
+  std::mutex lock;  // the largest and the smallest of all blocks do not depend on their order
+  crew.for_each_block(n_blocks, [&](size_t block) {
+    Ranges ranges = empty;
+    WholeRows whole(rows);
+    bool is_infinite = false;
+    std::vector<double> scratch;
+    const size_t end = std::min(rows.n_rows, (block + 1) * size);
+    for (size_t first = block * size; first < end; first += tile_rows) {
+      const size_t count = std::min(tile_rows, end - first);
+      const Tile tile = read_tile(rows, first, count, scratch);
+      for (size_t k = 0; k < count; ++k) {
+        const double* row = whole.row(tile, k, first + k);
+        is_infinite |= has_infinity(row, rows.n_columns);
+        walk.leaves[first + k] = with_ranges ? leaf_with_ranges(row, steps.data(), ranges) : leaf_of(row, steps.data());
+      }
+    }
+    if (is_infinite) is_finite = false;
+    if (!with_ranges) return;
+    std::lock_guard<std::mutex> hold(lock);
+    total.add(ranges);
+  });
+  walk.is_finite = is_finite;
+  walk.below = std::move(total.below);
+  walk.above = std::move(total.above);
+  return walk;
+}
+
+}  // namespace certifit

@@ -1,0 +1,1 @@
+"""Decision trees: grown greedily, two leaves at a time."""

@@ -1,0 +1,69 @@
+"""Decision trees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from certifit.data.tasks import CLASSES
+from certifit.models.command import Command, Option
+from certifit.models.learner import Answer, Learner, Verb, always, choice, count, number
+from certifit.models.objectives import Told
+from certifit.models.words import DERIVED, Words
+
+_IMPURITIES = {
+    "gini": "1 - sum_k p_k^2",
+    "entropy": "-sum_k p_k log2 p_k",
+    "squared_error": "mean of (y - mean)^2",
+    "poisson": "mean of y log(y / mean)",
+}
+
+
+def _greedy(told: Told) -> str:
+    """What every split decreases."""
+    impurity = _IMPURITIES[str(told.params["criterion"])]
+    alpha = float(told.params["ccp_alpha"])
+    cost = f"; then minimised over subtrees: impurity + {alpha:g} leaves" if alpha else ""
+    return f"decreased by every split, greedily: sum over leaves of share x ({impurity}){cost}"
+
+
+_STOPS = {
+    "max_depth": replace(count(1), default=None, or_none=True),
+    "min_samples_split": count(2, least=2),
+    "min_samples_leaf": count(1),
+    "min_impurity_decrease": number(0.0),
+    "max_leaf_nodes": replace(count(2, least=2), default=None, or_none=True),
+    "ccp_alpha": number(0.0),
+}
+_DEPTH = Option("max_depth", "N", "tree, regression-tree: most splits between root and leaf.", "max_depth", int)
+_LEAF = Option("min_leaf", "N", "tree, regression-tree: fewest different rows of a leaf.", "min_samples_leaf", int)
+ROWS = (
+    Learner(
+        "decision_tree_classifier",
+        "models.trees.model:DecisionTreeClassifier",
+        _greedy,
+        Words("a decision tree ({criterion})", "impurity", goal=DERIVED),
+        {"criterion": choice("gini", "gini", "entropy"), **_STOPS},
+        ("encoder",),
+        always(Answer.CLASSES),
+        always(Verb.GATHER),
+        commands=(
+            Command(
+                "tree", "decision tree", "a tree of questions about columns", goal=CLASSES, options=(_DEPTH, _LEAF)
+            ),
+        ),
+        record="models.trees.record:CLASSIFIER",
+    ),
+    Learner(
+        "decision_tree_regressor",
+        "models.trees.model:DecisionTreeRegressor",
+        _greedy,
+        Words("a regression tree ({criterion})", "impurity", goal=DERIVED, is_squared=False),
+        {"criterion": choice("squared_error", "squared_error", "poisson"), **_STOPS},
+        ("encoder",),
+        verb=always(Verb.GATHER),
+        commands=(
+            Command("regression-tree", "regression tree", "a tree of questions about columns", options=(_DEPTH, _LEAF)),
+        ),
+        record="models.trees.record:REGRESSOR",
+    ),
+)

@@ -1,0 +1,186 @@
+"""The certificate of a tree: its numbers derived again from the rows, by code that knows nothing of the search.
+
+Rows are led to their leaves. Sums of a leaf are added over its rows, those of a node over its children; from these
+follow weights, values, impurities and decreases. A threshold must lie halfway between the nearest values of the rows on
+its two sides. The deviation is the largest one of a stored number from the derived one: of class shares, impurities and
+decreases relative to 1, or to the largest distance of y from its mean (its square, for squared errors). Sums of n
+numbers are off by some n units of rounding, which is what a deviation is measured in.
+
+Nothing is claimed about other trees: the search is greedy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from certifit.certificates.certificate import Certificate
+from certifit.data.columns import Array
+from certifit.models.trees.state import TreeState
+from certifit.models.trees.task import POWERS, TreeTask
+from certifit.statistics.residual import UNIT
+
+CLAIM = "largest deviation of a number of the tree from the one derived again, as a share of what rounding allows"
+THEOREM = "leaves, impurities and decreases are sums over rows; the search is greedy, and no other tree is excluded"
+
+
+@dataclass(frozen=True)
+class TreeCertificate(Certificate):
+    """The proof that goes with a tree. deviation: relative, of its worst number. fault: a split that is none."""
+
+    n_leaves: int = 1
+    depth: int = 0
+    deviation: float = 0.0
+    fault: str = ""
+
+    def sentences(self) -> list[str]:
+        """The certificate in words."""
+        if self.fault:
+            return [f"NOT certified: {self.fault}"]
+        if not self.holds:
+            return [
+                f"NOT certified: a number of the tree is off by {self.deviation:.1e} from what the rows give, more "
+                "than rounding allows. The tree was changed, or these are not its rows."
+            ]
+        leaves = "leaf" if self.n_leaves == 1 else "leaves"
+        return [
+            f"Derived again from the rows: every value, impurity and decrease of the tree ({self.n_leaves:,} {leaves}, "
+            f"depth {self.depth}) is right to {self.deviation:.1e}, within rounding.",
+            "The search is greedy: each split is chosen for its own node. Another tree of this size may fit better.",
+        ]
+
+
+def certify(task: TreeTask, state: TreeState) -> TreeCertificate:
+    """The numbers of a tree beside those that the rows give."""
+    walked = state.walk(task.block, with_ranges=True)
+    fault = _fault(state, walked.below, walked.above)
+    if fault:
+        return _certificate(state, np.inf, np.inf, fault)
+    derived = (_classes if task.n_classes else _numbers)(task, state, walked.leaves)
+    deviation = derived.deviation(task, state) + UNIT
+    allowed = 16 * (task.block.n_rows + 16) * UNIT * derived.size
+    return _certificate(state, deviation / allowed, deviation)
+
+
+def _certificate(state: TreeState, value: float, deviation: float, fault: str = "") -> TreeCertificate:
+    return TreeCertificate(
+        claim=CLAIM, theorem=THEOREM, value=float(value), tolerance=1.0, rounding=1.0, fault=fault,
+        n_leaves=state.n_leaves, depth=int(state.depths.max()), deviation=float(deviation),
+    )  # fmt: skip
+
+
+def _fault(state: TreeState, below: Array, above: Array) -> str:
+    """A threshold that is not halfway between the values on its sides."""
+    inner = state.left > 0
+    low, high, threshold = below[inner], above[inner], state.threshold[inner]
+    with np.errstate(invalid="ignore", over="ignore"):
+        halfway = low / 2 + high / 2
+        halfway = np.where((halfway >= low) & (halfway < high), halfway, low)
+    expected = np.where(np.isinf(high), np.inf, halfway)  # all known values go left, missing ones right
+    wrong = np.flatnonzero((threshold != expected) | np.isinf(low))
+    if not len(wrong):
+        return ""
+    node = int(np.flatnonzero(inner)[wrong[0]])
+    return (
+        f"the threshold of node {node} is not halfway between the values of the rows on its two sides. The tree was "
+        "changed, or these are not its rows."
+    )
+
+
+@dataclass(frozen=True)
+class _Derived:
+    """What rows give for every node. values: shares of the classes, or means less the mean of all rows, in units of y.
+
+    unit: the largest distance of y from its mean. size: of y against that distance; subtracting the mean costs digits.
+    """
+
+    weight: Array
+    values: Array
+    impurity: Array
+    unit: float = 1.0
+    centre: float = 0.0
+    size: float = 1.0
+
+    def deviation(self, task: TreeTask, state: TreeState) -> float:
+        """The largest deviation of a stored number."""
+        stored = state.weight / task.weight_unit
+        scale = task.impurity_unit * self.unit ** POWERS[task.criterion]
+        if task.n_classes:
+            values = state.values / state.weight[:, None] - self.values
+        else:
+            values = (state.values / task.y_unit - self.centre - self.values) / self.unit
+        wanted = self._decreases(state)
+        parts = (
+            (stored - self.weight) / self.weight,
+            values.ravel(),
+            state.impurity / scale - self.impurity,
+            state.decrease / scale - wanted,
+        )
+        return float(max(np.abs(part).max(initial=0.0) for part in parts))
+
+    def _decreases(self, state: TreeState) -> Array:
+        inner = np.flatnonzero(state.left)
+        mass = self.weight * self.impurity / self.weight[0]
+        decreases = np.zeros(state.n_nodes)
+        decreases[inner] = mass[inner] - mass[state.left[inner]] - mass[state.left[inner] + 1]
+        return decreases
+
+
+def _added_up(state: TreeState, of_leaves: Array) -> Array:
+    """Sums of every node from those of its leaves, level by level from below."""
+    sums = of_leaves.copy()
+    for depth in range(int(state.depths.max()), 0, -1):
+        level = np.flatnonzero(state.depths == depth)
+        np.add.at(sums, state.parents[level], sums[level])
+    return sums
+
+
+def _classes(task: TreeTask, state: TreeState, leaves: Array) -> _Derived:
+    codes, mass = task.scaled()
+    n, K = state.n_nodes, task.n_classes
+    places = leaves.astype(np.int64) * K + codes.astype(np.int64)
+    counts = np.bincount(places, weights=mass, minlength=n * K).reshape(n, K).astype(np.float64)
+    counts = _added_up(state, counts)
+    weight = counts.sum(axis=1)
+    shares = counts / weight[:, None]
+    if task.criterion == "gini":
+        impurity = (shares * (1 - shares)).sum(axis=1)
+    else:
+        impurity = -(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(axis=1)
+    return _Derived(weight, shares, impurity)
+
+
+def _numbers(task: TreeTask, state: TreeState, leaves: Array) -> _Derived:
+    """Means and squares of nodes are merged from those of their children: nothing cancels."""
+    y, mass = task.scaled()
+    mass = np.ones(len(y)) if mass is None else mass
+    centre = float(mass @ y / mass.sum())
+    apart = y - centre
+    unit = float(np.abs(apart).max(initial=0.0)) or 1.0
+    n = state.n_nodes
+    weight = _added_up(state, np.bincount(leaves, weights=mass, minlength=n))
+    means = _added_up(state, np.bincount(leaves, weights=mass * apart, minlength=n)) / weight
+    size = 1.0 + float(np.abs(y).max(initial=0.0)) / unit
+    if task.criterion == "poisson":
+        spread = _deviances(state, leaves, y, mass, weight, means + centre) / unit
+        return _Derived(weight, means, spread / weight, unit, centre, size + abs(np.log(unit)))
+    within = np.bincount(leaves, weights=mass * np.square((apart - means[leaves]) / unit), minlength=n)
+    inner = np.flatnonzero(state.left)
+    first, second = state.left[inner], state.left[inner] + 1
+    between = np.zeros(n)
+    between[inner] = np.square((means[first] - means[second]) / unit) * weight[first] * weight[second] / weight[inner]
+    spread = _added_up(state, within + between)
+    return _Derived(weight, means, spread / weight, unit, centre, size)
+
+
+def _deviances(state: TreeState, leaves: Array, y: Array, mass: Array, weight: Array, means: Array) -> Array:
+    """sum w y log(y / mean) of every node: within its leaves, and what the means of children add."""
+    positive = np.where(y > 0, y, 1.0)
+    logs = mass * y * np.log(positive / np.where(y > 0, means[leaves], 1.0))
+    within = np.bincount(leaves, weights=logs, minlength=state.n_nodes)
+    inner = np.flatnonzero(state.left)
+    between = np.zeros(state.n_nodes)
+    for child in (state.left[inner], state.left[inner] + 1):
+        between[inner] += weight[child] * means[child] * np.log(means[child] / means[inner])
+    return _added_up(state, within + between)

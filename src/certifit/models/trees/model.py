@@ -1,0 +1,322 @@
+"""Decision trees of classes and of numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.data.columns import Array
+from certifit.data.source import Block, Source
+from certifit.data.user_types import UserRows, UserTarget, UserWeights
+from certifit.maps import TableEncoder
+from certifit.models.classifier import Classifier
+from certifit.models.estimator import Regressor, TaskEstimator
+from certifit.models.trees.certificate import TreeCertificate, certify
+from certifit.models.trees.pruning import PruningPath, pruning_path
+from certifit.models.trees.solver import UNLIMITED, full_tree, grow
+from certifit.models.trees.state import SplitHistory, TreeState
+from certifit.models.trees.task import Stops, TreeTask, refuse_infinite
+from certifit.models.trees.words import path_in_words, rules
+from certifit.solvers.run import Run
+
+
+class TreeModel(TaskEstimator[TreeTask, TreeState]):
+    """What trees of classes and of numbers share."""
+
+    criterion: str
+    max_depth: int | None
+    min_samples_split: int
+    min_samples_leaf: int
+    min_impurity_decrease: float
+    max_leaf_nodes: int | None
+    ccp_alpha: float
+    certificate_: TreeCertificate
+    tree_: TreeState
+
+    @property
+    def feature_importances_(self) -> Array:
+        """The share of all decreases of the impurity that each column brought; zeros of a tree without splits."""
+        check_is_fitted(self)
+        inner = self.tree_.left > 0
+        gains = np.bincount(
+            self.tree_.feature[inner], weights=self.tree_.decrease[inner], minlength=len(self.column_names_)
+        )
+        total = gains.sum()
+        return np.asarray(gains / total) if total > 0 else np.zeros(len(gains))
+
+    def get_depth(self) -> int:
+        """The most splits between the root and a leaf."""
+        check_is_fitted(self)
+        return int(self.tree_.depths.max())
+
+    def get_n_leaves(self) -> int:
+        """The number of leaves."""
+        check_is_fitted(self)
+        return self.tree_.n_leaves
+
+    def apply(self, X: UserRows) -> Array:
+        """The number of the leaf of every row."""
+        parts = list(self._each(X, self.leaves))
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+    def decision_path(self, X: UserRows) -> sp.csr_array:
+        """Rows x nodes, 1 for every node on the way of a row from the root to its leaf."""
+        paths = [self.tree_.path_of(int(leaf)) for leaf in self.apply(X)]
+        ends = np.cumsum([0, *map(len, paths)])
+        nodes = np.concatenate([np.zeros(0, dtype=np.int64), *paths]).astype(np.int64)
+        return sp.csr_array((np.ones(len(nodes)), nodes, ends), shape=(len(paths), self.tree_.n_nodes))
+
+    def explain(self, X: UserRows) -> list[str]:
+        """The way of every row to its leaf, in words."""
+        names, labels = self._names(), self._answers()
+        return [path_in_words(self.tree_, int(leaf), names, labels) for leaf in self.apply(X)]
+
+    def rules(self, max_depth: int | None = None) -> str:
+        """The tree as text, a line for each condition and each leaf. max_depth: levels that are shown."""
+        check_is_fitted(self)
+        return rules(self.tree_, self._names(), self._answers(), max_depth)
+
+    def cost_complexity_pruning_path(
+        self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None
+    ) -> PruningPath:
+        """All alphas at which pruning takes another subtree of the tree that is grown to these rows."""
+        probe = self.reader() if hasattr(self, "column_names_") else self
+        probe._check_parameters()
+        source = probe._gate(X, y, sample_weight=sample_weight)
+        probe._begin(source)
+        task = probe._task(probe.fit_maps(source))
+        tree = full_tree(task, UNLIMITED if task.stops.max_depth is None else task.stops.max_depth)
+        most = task.stops.max_leaf_nodes
+        return pruning_path(tree if most is None else tree.best_first(most))
+
+    def leaves(self, block: Block) -> Array:
+        """The leaf of every row of a block of the source that the model was fitted to."""
+        if block.X.shape[0] == 0:
+            return np.zeros(0, dtype=np.int64)
+        columns = replace(block, X=self.columns_of(block), y=None, weight=None)
+        walked = self.tree_.walk(columns)
+        if not walked.is_finite:
+            refuse_infinite(columns, self.column_names_)
+        return walked.leaves
+
+    def _names(self) -> list[str]:
+        return self.column_names_
+
+    def _answers(self) -> list[str]:
+        """What each node would answer, in words."""
+        raise NotImplementedError
+
+    def _stops(self) -> Stops:
+        return Stops(
+            self.max_depth,
+            self.min_samples_split,
+            self.min_samples_leaf,
+            self.min_impurity_decrease,
+            self.max_leaf_nodes,
+            self.ccp_alpha,
+        )
+
+    def _solve(self, task: TreeTask) -> Run[TreeState]:
+        return grow(task)
+
+    def _keep(self, task: TreeTask, run: Run[TreeState]) -> None:
+        self.tree_ = run.state
+        self.history_ = SplitHistory(run.state, tuple(self.column_names_))
+
+    def _state(self) -> TreeState:
+        return self.tree_
+
+    def _certified(self, task: TreeTask, state: TreeState) -> TreeCertificate:
+        return certify(task, state)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class DecisionTreeClassifier(TreeModel, Classifier[TreeTask, TreeState]):
+    """A tree of questions x_j <= t that ends in the shares of the classes.
+
+    grown: every node takes the split (j, t) of the largest decrease of the weighted impurity of its two sides
+
+        gini     1 - sum_k p_k^2          entropy   - sum_k p_k log2 p_k          p_k: shares of the classes in the node
+
+    certificate:  values, impurities and decreases derived again from the rows; greedy, no claim about other trees
+
+    All thresholds are tried, halfway between neighbouring values of the node's rows. Decreases that differ by less than
+    1e-12 of the node's impurity are equal: the lowest column, then the lowest threshold is taken. An impure node is
+    split even where nothing decreases, as the root of XOR. The class of a leaf is the one of most weight, the first of
+    equal ones. Missing values (NaN) go to the side where they decrease more, the right one of equal sides; where a node
+    saw none, to the side of more rows. All rows are held in memory. The tree does not depend on the order of the rows,
+    and a monotone change of a column changes thresholds only.
+
+    Parameters
+    ----------
+    criterion : "gini" or "entropy", default "gini"
+    max_depth : int >= 1 or None, default None
+        Most splits between the root and a leaf.
+    min_samples_split, min_samples_leaf : int, default 2 and 1
+        Fewest rows of a node that is split, and of a leaf. Rows that are equal in every column and in y count once,
+        so that weight 2 is the row twice; scikit-learn counts them all.
+    min_impurity_decrease : float >= 0, default 0.0
+        Least decrease of a split, times the node's share of all weight.
+    max_leaf_nodes : int >= 2 or None, default None
+        Most leaves; the leaf of the largest decrease is split first.
+    ccp_alpha : float >= 0, default 0.0
+        Prune to the smallest subtree that minimises impurity + ccp_alpha x number of leaves.
+    encoder : as for LinearRegression
+
+    Attributes
+    ----------
+    classes_ : the labels, sorted
+    tree_ : the nodes as arrays (certifit.models.trees.state)
+    feature_importances_ : the share of all decreases that each column brought
+    history_ : every split with its decrease
+    certificate_ : see above
+
+    >>> import certifit as cf
+    >>> X = [[0, 0], [0, 1], [1, 0], [1, 1]]
+    >>> model = cf.DecisionTreeClassifier().fit(X, ["same", "other", "other", "same"])
+    >>> print(model.rules())
+    if x0 <= 0.5
+      if x1 <= 0.5: same (1 of 1)
+      else: other (1 of 1)
+    else
+      if x1 <= 0.5: other (1 of 1)
+      else: same (1 of 1)
+    """
+
+    def __init__(
+        self,
+        *,
+        criterion: str = "gini",
+        max_depth: int | None = None,
+        min_samples_split: int = 2,
+        min_samples_leaf: int = 1,
+        min_impurity_decrease: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        ccp_alpha: float = 0.0,
+        encoder: TableEncoder | None = None,
+    ) -> None:
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_impurity_decrease = min_impurity_decrease
+        self.max_leaf_nodes = max_leaf_nodes
+        self.ccp_alpha = ccp_alpha
+        self.encoder = encoder
+
+    def predict_proba(self, X: UserRows) -> Array:
+        """The shares of the classes in the leaf of every row, in the order of classes_."""
+        return self._whole(X, self._shares)
+
+    def predict_log_proba(self, X: UserRows) -> Array:
+        """log p(k | x); minus infinity of a class that the leaf has no row of."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def scores(self, block: Block) -> Array:
+        """log p(k | x) for the rows of a block of the source that the model was fitted to."""
+        with np.errstate(divide="ignore"):
+            return np.log(self._shares(block))
+
+    def _shares(self, block: Block) -> Array:
+        tree = self.tree_
+        leaves = self.leaves(block)
+        return np.asarray(tree.values[leaves] / tree.weight[leaves, None])
+
+    def _log_scores(self, columns: Block) -> Array:
+        leaves = self.tree_.walk(columns).leaves
+        with np.errstate(divide="ignore"):
+            return np.log(self.tree_.values[leaves] / self.tree_.weight[leaves, None])
+
+    def _log_posterior(self, block: Block) -> Array:
+        return self.scores(block)
+
+    def _task(self, source: Source, is_fitted: bool = False) -> TreeTask:
+        return TreeTask(source, self.criterion, self._stops(), len(self.classes_))
+
+    def _answers(self) -> list[str]:
+        tree = self.tree_
+        modes = tree.values.argmax(axis=1)
+        pairs = zip(self.classes_[modes], tree.values.max(axis=1), tree.weight, strict=True)
+        return [f"{label} ({most:.6g} of {total:.6g})" for label, most, total in pairs]
+
+
+class DecisionTreeRegressor(TreeModel, Regressor[TreeTask, TreeState]):
+    """A tree of questions x_j <= t that ends in the mean of the targets.
+
+    grown: every node takes the split (j, t) of the largest decrease of the weighted impurity of its two sides
+
+        squared_error   mean of (y - mean)^2            poisson   mean of y log(y / mean), for y >= 0
+
+    certificate:  values, impurities and decreases derived again from the rows; greedy, no claim about other trees
+
+    With poisson no leaf has mean 0. Everything else is as for DecisionTreeClassifier.
+
+    Parameters
+    ----------
+    criterion : "squared_error" or "poisson", default "squared_error"
+    max_depth, min_samples_split, min_samples_leaf, min_impurity_decrease, max_leaf_nodes, ccp_alpha, encoder :
+        as for DecisionTreeClassifier
+
+    Attributes
+    ----------
+    tree_, feature_importances_, history_, certificate_ : as for DecisionTreeClassifier
+
+    >>> import certifit as cf
+    >>> model = cf.DecisionTreeRegressor(max_depth=1).fit([[1], [2], [5], [6]], [3.0, 4.0, 10.0, 11.0])
+    >>> print(model.rules())
+    if x0 <= 3.5: 3.5 (of 2)
+    else: 10.5 (of 2)
+    """
+
+    def __init__(
+        self,
+        *,
+        criterion: str = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: int = 2,
+        min_samples_leaf: int = 1,
+        min_impurity_decrease: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        ccp_alpha: float = 0.0,
+        encoder: TableEncoder | None = None,
+    ) -> None:
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_impurity_decrease = min_impurity_decrease
+        self.max_leaf_nodes = max_leaf_nodes
+        self.ccp_alpha = ccp_alpha
+        self.encoder = encoder
+
+    def scores(self, block: Block) -> Array:
+        """The mean of the leaf of every row of a block of the source that the model was fitted to."""
+        return np.asarray(self.tree_.values[self.leaves(block)], dtype=np.float64)
+
+    def _task(self, source: Source, is_fitted: bool = False) -> TreeTask:
+        task = TreeTask(source, self.criterion, self._stops())
+        if self.criterion == "poisson":
+            _refuse_negative(task)
+        return task
+
+    def _answers(self) -> list[str]:
+        tree = self.tree_
+        return [f"{mean:.6g} (of {total:.6g})" for mean, total in zip(tree.values, tree.weight, strict=True)]
+
+
+def _refuse_negative(task: TreeTask) -> None:
+    negative = np.flatnonzero(task.y < 0)
+    if len(negative):
+        row = int(negative[0])
+        raise ValueError(f"criterion='poisson' needs y >= 0. Row {row} is {task.y[row]:g}.")
+    if not task.y.any():
+        raise ValueError("criterion='poisson' needs a y above 0. All are 0.")

@@ -1,0 +1,152 @@
+"""A tree in a file: its nodes as arrays. Numbers of a parent are those of its children added up.
+
+t   nodes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from certifit.models.state import (
+    COUNT,
+    COUNT_FROM_1,
+    MAGNITUDE,
+    TEXT,
+    Array,
+    Content,
+    Field,
+    Object,
+    Problems,
+    Record,
+    Shown,
+    fields_at,
+)
+from certifit.models.states.agreement import NEAR, Floats, agree
+from certifit.models.states.parts import CLAIM, LABELLED, ROWS, TARGET, TARGET_NAME, fault_problems
+from certifit.models.trees.state import SplitHistory, TreeState
+
+_CERTIFICATE = {**CLAIM, "depth": COUNT, "deviation": MAGNITUDE, "fault": TEXT, "n_leaves": COUNT_FROM_1}
+
+
+def _state(content: Content) -> TreeState:
+    arrays = content.arrays
+    return TreeState(
+        **{
+            name: arrays[f"tree.{name}"]
+            for name in ("feature", "left", "threshold", "is_missing_left", "weight", "values", "impurity", "decrease")
+        }
+    )
+
+
+def _shape_problems(content: Content) -> Iterator[Problems]:
+    """Nodes that are no tree: level by level, the children of nodes that split are 1, 2, then 3, 4, and so on."""
+    arrays = content.arrays
+    left, feature, p = arrays["tree.left"], arrays["tree.feature"], len(content.columns)
+    inner = left != 0
+    children = np.arange(1, len(left), 2)
+    yield {
+        "an even number of nodes": len(left) % 2 == 0,
+        "children that are not behind their parents, level by level": not (
+            len(children) == np.count_nonzero(inner)
+            and (left[inner] == children).all()
+            and (left[inner] > np.flatnonzero(inner)).all()
+        ),
+        "a split of a column that is not there": ((feature[inner] < 0) | (feature[inner] >= p)).any(),
+        "a leaf with a column, a threshold or a decrease": (feature[~inner] != -1).any()
+        or arrays["tree.threshold"][~inner].any()
+        or arrays["tree.decrease"][~inner].any()
+        or arrays["tree.is_missing_left"][~inner].any(),
+        "flags that are not 0 or 1": (arrays["tree.is_missing_left"] > 1).any(),
+        "a threshold of minus infinity": np.isneginf(arrays["tree.threshold"]).any(),
+    }
+
+
+def _sum_problems(content: Content) -> Iterator[Problems]:
+    """Nodes whose numbers are not those of their children together."""
+    tree = _state(content)
+    inner = np.flatnonzero(tree.left)
+    first, second = tree.left[inner], tree.left[inner] + 1
+    metadata = content.metadata
+    with np.errstate(over="ignore", invalid="ignore"):
+        together = tree.weight[first] + tree.weight[second]
+        worth = tree.weight / tree.weight[0] * tree.impurity
+        wanted = worth[inner] - worth[first] - worth[second]
+    yield {
+        "a node without weight": not (tree.weight > 0).all(),
+        "an impurity or a decrease below 0": (tree.impurity < 0).any() or (tree.decrease < 0).any(),
+        "weights of children that do not add up": not agree(tree.weight[inner], together),
+        "a root of another weight than the rows": not agree(tree.weight[0], metadata["data"]["sum_weight"]),
+        "decreases that are not those of the impurities": not _near(tree.decrease[inner], wanted, worth[inner]),
+        "another number of leaves than the certificate": metadata["certificate"]["n_leaves"] != tree.n_leaves,
+        "another depth than the certificate": metadata["certificate"]["depth"] != int(tree.depths.max()),
+        "neither a fault nor a proof": not metadata["certificate"]["fault"]
+        and not metadata["certificate"]["value"] <= 1,
+    }
+    yield from (_class_problems if tree.values.ndim == 2 else _mean_problems)(tree, together)
+
+
+def _near(stored: Floats, wanted: Floats, scale: Floats) -> bool:
+    return bool((np.abs(stored - wanted) <= NEAR * scale).all())
+
+
+def _class_problems(tree: TreeState, together: Floats) -> Iterator[Problems]:
+    inner = np.flatnonzero(tree.left)
+    of_children = tree.values[tree.left[inner]] + tree.values[tree.left[inner] + 1]
+    yield {
+        "a negative weight of a class": (tree.values < 0).any(),
+        "weights of classes that do not add up": not agree(tree.values.sum(axis=1), tree.weight)
+        or not np.allclose(of_children, tree.values[inner], rtol=NEAR, atol=NEAR * float(tree.weight.max())),
+    }
+
+
+def _mean_problems(tree: TreeState, together: Floats) -> Iterator[Problems]:
+    inner = np.flatnonzero(tree.left)
+    first, second = tree.left[inner], tree.left[inner] + 1
+    with np.errstate(over="ignore", invalid="ignore"):
+        shares = tree.weight[first] / together
+        mean = shares * tree.values[first] + (1 - shares) * tree.values[second]
+    size = np.abs(tree.values).max(initial=0.0)
+    yield {"a mean that is not that of the children": not _near(tree.values[inner], mean, np.full(len(inner), size))}
+
+
+def _show(content: Content) -> Shown:
+    facts = content.metadata["certificate"]
+    shown = {"n_nodes": content.metadata["n_nodes"], "n_leaves": facts["n_leaves"], "depth": facts["depth"]}
+    return {"model": {**shown, "has_standard_errors": False}}
+
+
+def _node_arrays(values: tuple[str, ...]) -> dict[str, Array]:
+    def array(name: str, shape: tuple[str, ...] = ("t",), dtype: str = "float64", infinite: bool = False) -> Array:
+        return Array(shape, dtype, may_be_infinite=infinite, at=f"tree_.{name}")
+
+    return {
+        "tree.feature": array("feature", dtype="int64"),
+        "tree.left": array("left", dtype="int64"),
+        "tree.threshold": array("threshold", infinite=True),
+        "tree.is_missing_left": array("is_missing_left", dtype="uint8"),
+        "tree.weight": array("weight"),
+        "tree.values": array("values", values),
+        "tree.impurity": array("impurity"),
+        "tree.decrease": array("decrease"),
+    }
+
+
+_TREE = Record(
+    fields={
+        "certificate": fields_at("certificate_.*", _CERTIFICATE),
+        "n_nodes": Field(COUNT_FROM_1, get=lambda model: model.tree_.n_nodes),
+        **TARGET_NAME,
+    },
+    objects={
+        "certificate_": Object("models.trees.certificate:TreeCertificate"),
+        "tree_": Object("models.trees.state:TreeState"),
+    },
+    derived={"history_": lambda content: SplitHistory(_state(content), tuple(content.columns))},
+    sizes=(lambda metadata: {"t": metadata["n_nodes"]},),
+    checks=(_shape_problems, _sum_problems, fault_problems),
+    shown=(_show,),
+)
+CLASSIFIER = LABELLED | _TREE | Record(fields={"data": ROWS}, arrays=_node_arrays(("t", "K")), counts="labelled")
+REGRESSOR = _TREE | Record(fields=TARGET, arrays=_node_arrays(("t",)), counts="weighted")

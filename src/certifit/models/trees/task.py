@@ -1,0 +1,119 @@
+"""What a tree is grown on: gathered rows, a criterion, and the rules by which a node stays a leaf.
+
+gini            1 - sum_k p_k^2                  p_k: shares of the classes in the node
+entropy         - sum_k p_k log2 p_k
+squared_error   mean of (y - mean)^2
+poisson         mean of y log(y / mean): half the mean deviance
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from certifit.data.columns import Array, Columns
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.source import Block, Memory, Source
+from certifit.runtime import check_memory
+
+POWERS = {"gini": 0, "entropy": 0, "squared_error": 2, "poisson": 1}  # of the unit of y in an impurity
+LEAST_UNIT = 2.0**-1000  # of an impurity
+FAR = 2.0**100  # of a weight from 1
+BYTES_PER_VALUE = 8 + 8 + 4  # of a column in float64, its sorted entries, and those of subtrees
+
+
+@dataclass(frozen=True)
+class Stops:
+    """Rules by which a node stays a leaf. Rows that are equal in every column and in y count once."""
+
+    max_depth: int | None = None
+    min_samples_split: int = 2
+    min_samples_leaf: int = 1
+    min_impurity_decrease: float = 0.0
+    max_leaf_nodes: int | None = None
+    ccp_alpha: float = 0.0
+
+
+class TreeTask:
+    """All rows in memory; rows of weight 0, or without a class, are no rows. n_classes: 0 where y is a number."""
+
+    def __init__(self, source: Source, criterion: str, stops: Stops, n_classes: int = 0) -> None:
+        self.source, self.criterion, self.stops, self.n_classes = source, criterion, stops, n_classes
+        rows = source.gather()
+        if rows.y is None:
+            raise ValueError("A tree needs a target.")
+        self.block = _counted(rows, n_classes)
+        if self.block.n_rows == 0:
+            raise ValueError("All weights are zero. A fit needs a row of positive weight.")
+        size = float(self.block.n_rows) * source.n_features * BYTES_PER_VALUE
+        check_memory(size, f"A tree on {self.block.n_rows:,} rows of {source.n_features:,} columns", "Sample rows.")
+
+    @cached_property
+    def y(self) -> Array:
+        """The target as float64: numbers, or codes of classes."""
+        return np.ascontiguousarray(self.block.y, dtype=np.float64)
+
+    @cached_property
+    def weight(self) -> Array | None:
+        """Weights as float64; None is 1 everywhere."""
+        return None if self.block.weight is None else np.ascontiguousarray(self.block.weight, dtype=np.float64)
+
+    @cached_property
+    def y_unit(self) -> float:
+        """A power of two near the largest |y|; 1 of classes: squares of y / unit neither overflow nor vanish."""
+        return 1.0 if self.n_classes else _unit(self.y)
+
+    @cached_property
+    def weight_unit(self) -> float:
+        """1, which leaves counts whole, or a power of two near the largest weight where that is far from 1."""
+        unit = 1.0 if self.weight is None else _unit(self.weight)
+        return 1.0 if 1 / FAR <= unit <= FAR else unit
+
+    @property
+    def impurity_unit(self) -> float:
+        """What an impurity of y / y_unit, of entropy in nats, is to be multiplied by; infinite beyond float64."""
+        if self.criterion == "entropy":
+            return 1 / math.log(2)
+        with np.errstate(over="ignore"):
+            unit = float(np.float64(self.y_unit) ** POWERS[self.criterion])
+        return unit if LEAST_UNIT <= unit <= 1 / LEAST_UNIT else math.inf
+
+    def scaled(self) -> tuple[Array, Array | None]:
+        """y and weights in their units: exact."""
+        return self.y / self.y_unit, None if self.weight is None else self.weight / self.weight_unit
+
+    def facts(self) -> dict[str, float]:
+        """Rows, their weight, and mean and standard deviation of a number."""
+        y, weight = self.scaled()
+        mass = np.ones(len(y)) if weight is None else weight
+        facts = {"n_rows": self.block.n_rows, "sum_weight": float(mass.sum()) * self.weight_unit}
+        if self.n_classes:
+            return facts
+        mean = float(mass @ y / mass.sum())
+        spread = float(np.sqrt(mass @ np.square(y - mean) / mass.sum()))
+        return facts | {"target_mean": mean * self.y_unit, "target_sd": spread * self.y_unit}
+
+
+def refuse_infinite(block: Block, names: list[str]) -> None:
+    """Raise for the first infinity in X; a missing value is none."""
+    X = block.X.toarray() if isinstance(block.X, Columns) else block.X
+    filled = X.copy()
+    values = filled if isinstance(filled, np.ndarray) else filled.data
+    values[np.isnan(values)] = 0
+    refuse_nonfinite(Memory.of(replace(block, X=filled), names=names))
+
+
+def _counted(rows: Block, n_classes: int) -> Block:
+    """Rows of positive weight that have a class."""
+    is_counted = np.ones(rows.n_rows, dtype=bool) if rows.weight is None else np.asarray(rows.weight) > 0
+    if n_classes:
+        is_counted &= np.asarray(rows.y) >= 0
+    return rows if is_counted.all() else rows.where(is_counted)
+
+
+def _unit(values: Array) -> float:
+    largest = float(np.abs(values).max(initial=0.0))
+    return float(np.ldexp(1.0, int(np.clip(np.frexp(largest)[1] - 1, -1000, 1000)))) if largest > 0 else 1.0

@@ -1,0 +1,44 @@
+"""A tree in words: its rules, and the way of a row."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from certifit.models.trees.state import TreeState
+
+
+def rules(tree: TreeState, names: list[str], answers: list[str], max_depth: int | None = None) -> str:
+    """A line for each condition; that of a leaf ends with its answer. max_depth: levels that are shown."""
+    lines: list[str] = []
+    most = math.inf if max_depth is None else max_depth
+    if not tree.left[0] or most < 1:
+        return answers[0] if not tree.left[0] else f"{answers[0]}, split further"
+    open_nodes = [(int(tree.left[0]) + side, 0) for side in (1, 0)]
+    while open_nodes:
+        node, depth = open_nodes.pop()
+        parent = int(tree.parents[node])
+        is_left = node == tree.left[parent]
+        condition = f"if {_condition(tree, parent, True, names)}" if is_left else "else"
+        if not tree.left[node]:
+            lines.append(f"{'  ' * depth}{condition}: {answers[node]}")
+        elif depth + 1 >= most:
+            lines.append(f"{'  ' * depth}{condition}: {answers[node]}, split further")
+        else:
+            lines.append(f"{'  ' * depth}{condition}")
+            open_nodes += [(int(tree.left[node]) + side, depth + 1) for side in (1, 0)]
+    return "\n".join(lines)
+
+
+def path_in_words(tree: TreeState, leaf: int, names: list[str], answers: list[str]) -> str:
+    """The conditions that lead to a leaf, and its answer."""
+    path = tree.path_of(leaf)
+    conditions = [_condition(tree, node, child == tree.left[node], names) for node, child in itertools.pairwise(path)]
+    return f"{' and '.join(conditions) or 'every row'}: {answers[leaf]}"
+
+
+def _condition(tree: TreeState, node: int, is_left: bool, names: list[str]) -> str:
+    name, threshold = names[tree.feature[node]], float(tree.threshold[node])
+    if math.isinf(threshold):
+        return f"{name} is {'known' if is_left else 'missing'}"
+    return f"{name} {'<=' if is_left else '>'} {threshold:.6g}"
