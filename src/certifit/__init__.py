@@ -13,7 +13,6 @@ __version__ = "0.1.0"
 
 # the module that holds them -> public names; those of the models are in their table. __init__.pyi has all: make stub
 _MODULES = {
-    "models.one_vs_rest": ("OneVsRestClassifier",),
     "models.penalties": ("alpha_from_C",),
     "solvers.stochastic": (
         "SGD",
@@ -143,10 +142,10 @@ _MODULES = {
 @cache
 def _public() -> dict[str, str]:
     """Every public name, and the module that holds it."""
-    from certifit.models.table import LEARNERS  # not before it is asked for: an import costs nothing
+    from certifit.models.table import STORED  # not before it is asked for: an import costs nothing
 
     names = {name: module for module, names in _MODULES.items() for name in names}
-    return names | {learner.name: learner.module for learner in LEARNERS.values()}
+    return names | {learner.name: learner.module for learner in STORED.values()}
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import certifit as cf
@@ -27,7 +28,7 @@ def test_json_is_one_object_with_everything(cli, saved):
     found = json.loads(result.stdout)
     assert found.keys() == {
         "file", "model", "target", "features", "encoder", "coefficients", "classes", "components",
-        "certificate", "data",
+        "certificate", "data", "estimators",
     }  # fmt: skip
     assert found["features"]["names"] == ["a", "b"] and found["data"]["n_rows"] == 120
     assert found["certificate"]["is_verified"] is False
@@ -117,3 +118,19 @@ def test_it_starts_without_what_is_heavy(cli, saved, shell):
     result = shell(saved / "lasso.certifit", code=code)
     assert result.returncode == 0, result.stderr
     assert "Lasso" in result.stdout
+
+
+def test_a_model_of_models_is_shown_verified_and_predicts(cli):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    labels = np.array(["low", "mid", "top"])[np.arange(60) % 3]
+    frame.assign(kind=labels).to_csv("d.csv", index=False)
+    scan = cf.scan_csv("d.csv", target="kind")
+    model = cf.OneVsRestClassifier(cf.LogisticRegression(0.1)).fit(scan)
+    cf.save(model, "m.certifit")
+    text = " ".join(cli("inspect", "m.certifit").stdout.split())
+    assert "OneVsRestClassifier" in text and "format 2" in text and "3 models, 3 certified" in text
+    result = cli("verify", "m.certifit", "d.csv")
+    assert result.exit_code == 0, result.output
+    assert cli("predict", "m.certifit", "d.csv", "--out", "p.csv").exit_code == 0
+    assert pd.read_csv("p.csv")["prediction"].tolist() == model.predict(scan).tolist()

@@ -12,7 +12,7 @@ from exact_fits import fits
 
 import certifit as cf
 from certifit.exact.kinds import kind_of_proof
-from certifit.exact.rows import rows_of, source_of
+from certifit.exact.rows import rows_of
 from certifit.exact.table import PROVERS, exact_proof
 from certifit.modelfile import inspect
 from certifit.modelfile.verification import _exact_proof
@@ -26,7 +26,12 @@ NAMES = list(fits())
 def proof_of(name: str, model: Any = None) -> Any:
     fitted, data, beside = fits()[name]
     model = fitted if model is None else model
-    return _exact_proof(model, fitted.certificate_, *data, beside)
+    return _exact_proof(model, fitted.certificate_, rows_again(model, data, beside))
+
+
+def rows_again(model: Any, data: tuple[Any, ...], beside: dict[str, Any]) -> Any:
+    X, y, weight = data
+    return model._gate_again(X, y, **(beside if weight is None else {"sample_weight": weight, **beside}))
 
 
 def test_every_model_of_the_table_is_tried():
@@ -117,7 +122,7 @@ def test_a_false_certificate_is_said_to_be_false(monkeypatch):
     false = dataclasses.replace(model.certificate_, value=1e-40)
     changed = copy.deepcopy(model)
     changed.certificate_ = false
-    monkeypatch.setattr(changed, "certify", lambda *args, **kwargs: false, raising=False)
+    monkeypatch.setattr(changed, "certify_source", lambda *args, **kwargs: false, raising=False)
     result = cf.verify(changed, *data, exact=True)
     assert not result.holds
     assert "The certificate in float64 is false: it claims 1e-40" in str(result)
@@ -129,7 +134,7 @@ def test_an_estimate_that_says_so_is_not_called_false(monkeypatch):
     estimate = dataclasses.replace(model.certificate_, value=least / 2, is_local=True)
     changed = copy.deepcopy(model)
     changed.certificate_ = estimate
-    monkeypatch.setattr(changed, "certify", lambda *args, **kwargs: estimate, raising=False)
+    monkeypatch.setattr(changed, "certify_source", lambda *args, **kwargs: estimate, raising=False)
     assert cf.verify(changed, *data, exact=True)
     changed.certificate_ = dataclasses.replace(estimate, value=least / 20)
     assert "was claimed: the coefficients were changed" in str(cf.verify(changed, *data, exact=True))
@@ -141,13 +146,13 @@ def test_digits_that_the_exact_minimum_does_not_have_are_said_to_be_false(monkey
     false = dataclasses.replace(model.certificate_, digits=digits)
     changed = copy.deepcopy(model)
     changed.certificate_ = false
-    monkeypatch.setattr(changed, "certify", lambda *args, **kwargs: false, raising=False)
+    monkeypatch.setattr(changed, "certify_source", lambda *args, **kwargs: false, raising=False)
     assert "Digits claimed in float64 are false: 'x2'" in str(cf.verify(changed, *data, exact=True))
 
 
 def test_exact_proof_is_what_verify_shows():
     model, data, beside = fits()["ridge"]
-    rows = rows_of(source_of(model, *data, **beside))
+    rows = rows_of(model.mapped_again(rows_again(model, data, beside)))
     assert exact_proof(model, rows, model.certificate_) == cf.verify(model, *data, exact=True).exact
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from certifit.modelfile import ModelFileError, container
+from certifit.modelfile import ModelFileError, container, nesting
 from certifit.modelfile.files import from_bytes
 
 MAX_HEADER = 1024**2
@@ -80,6 +81,16 @@ def with_number(data: bytes, name: str, place: Any, number: float) -> bytes:
     array = container.from_bytes(data)[1][name].copy()
     array[place] = number
     return with_array(data, name, array)
+
+
+def with_child(data: bytes, place: int, change: Callable[[bytes], bytes]) -> bytes:
+    """The file with another container of one of the models in it."""
+    said, arrays = container.from_bytes(data)
+    containers = nesting.containers(said["children"]["count"], arrays)
+    place %= len(containers)
+    containers[place] = change(containers[place])
+    ends, joined = np.cumsum([len(child) for child in containers]), b"".join(containers)
+    return container.to_bytes(said, arrays | {"child_ends": ends, "children": np.frombuffer(joined, dtype=np.uint8)})
 
 
 def refuse(data: bytes, reason: str = ".") -> None:

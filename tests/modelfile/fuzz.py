@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from forge import dumps, hexed, metadata, seal, split
+from forge import dumps, hexed, metadata, seal, split, with_child
 from samples import letters, samples, table
 
 from certifit.modelfile import ModelFileError
 from certifit.modelfile.files import from_bytes, to_bytes
-from certifit.models.table import LEARNERS
+from certifit.models.table import STORED
 
 HANG = 20.0  # seconds of the processor until a file counts as one that is never read; no measure of speed
 HOSTILE_FLOATS = [0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 5e-324, float("inf"), float("-inf"), float("nan")]
@@ -108,6 +108,11 @@ def sealed(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
     return seal(table, payload)
 
 
+def nested(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
+    """Another model inside a model, under right digests."""
+    return with_child(data, rng.randrange(1000), lambda child: sealed(child, rng, others))
+
+
 def change_number(payload: bytes, rng: random.Random) -> bytes:
     """Another float, integer or byte."""
     if rng.random() < 0.2:
@@ -178,7 +183,7 @@ def files() -> list[bytes]:
     """One file of every sample, and every kept file. Together they hold every kind of model that a file can."""
     kept = sorted((Path(__file__).parent / "files").glob("*.certifit"))
     every = [*(to_bytes(sample.model) for sample in samples().values()), *(path.read_bytes() for path in kept)]
-    missing = LEARNERS.keys() - {metadata(data)["estimator"] for data in every}
+    missing = STORED.keys() - {metadata(data)["estimator"] for data in every}
     assert kept and not missing, f"no file holds a model of {missing}"
     return every
 
@@ -192,7 +197,7 @@ def run(n_mutants: int, seed: int, name: str | None = None) -> Counter[str]:
     for i in range(n_mutants):
         rng = random.Random(f"{seed}/{i}")
         data = rng.choice(chosen)
-        mutate = rng.choice(kinds)
+        mutate = rng.choice([*kinds, nested] if "children" in metadata(data) else kinds)
         mutant = mutate(data, rng, originals)
         try:
             counts[f"{mutate.__name__} {outcome(originals, mutant, mutate is blind)}"] += 1

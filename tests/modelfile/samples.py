@@ -295,12 +295,25 @@ def samples() -> dict[str, Sample]:
         **component_cases(),
         **score_cases(),
         **perceptron_cases(),
+        **nested_cases(),
     }
     has_case = {type(model) for model, *_ in cases.values()}
     for key, row in LEARNERS.items():  # a newcomer
         if type(row.model) not in has_case:
             cases[key] = (clone(row.model), *row.rows())
     return {name: Sample(model.fit(*data), *data) for name, (model, *data) in cases.items()}
+
+
+def nested_cases() -> dict[str, tuple[Any, ...]]:
+    """Models that are made of models, of columns and of a table."""
+    rng = np.random.default_rng(8)
+    X, place, frame = rng.normal(size=(40, 3)), np.arange(40) % 3, table()
+    kind = pd.Series(np.array(["a", "bc", "é漢😀"], dtype=object)[place], name="kind")
+    of_table = cf.LogisticRegression(0.1, encoder=TableEncoder())
+    return {
+        "one against the rest": (cf.OneVsRestClassifier(cf.LogisticRegression(0.1)), X, place - 1),
+        "one against the rest of a table": (cf.OneVsRestClassifier(of_table, n_jobs=1), frame, kind),
+    }
 
 
 def few_rows(n_rows: int = 30) -> tuple[Any, Any, Any]:
@@ -322,7 +335,8 @@ def endless() -> Any:
     return quietly(cf.Perceptron().fit, [[0.0], [1.0], [2.0]], [0, 1, 0])
 
 
-EVERY = list(samples())
+NESTED = list(nested_cases())
+EVERY = [name for name in samples() if name not in NESTED]
 CLASSES = list(class_cases())
 COMPONENTS = list(component_cases())
 SCORES = list(score_cases())

@@ -17,14 +17,14 @@ from fuzz import content
 import certifit as cf
 from certifit.modelfile.codec import key_of
 from certifit.modelfile.files import from_bytes, to_bytes
-from certifit.models.table import LEARNERS
+from certifit.models.table import STORED
 
 FILES = Path(__file__).parent / "files"
 EXPECTED = json.loads((FILES / "expected.json").read_text())
 KEPT = sorted(path.stem for path in FILES.glob("*.certifit"))
-OTHERS = [  # see test_old_class_files and test_old_score_files
+OTHERS = [  # see test_old_class_files, test_old_score_files and test_nested_files
     name
-    for kind in ("classes", "scores")
+    for kind in ("classes", "scores", "nested")
     for name in json.loads((FILES / f"expected_{kind}.json").read_text())["models"]
 ]
 MODELS = [name for name in KEPT if name not in OTHERS]
@@ -38,7 +38,7 @@ def rows(model: Any) -> Any:
 
 
 def test_there_is_a_file_of_each_class():
-    assert {key_of(cf.load(FILES / f"{name}.certifit")) for name in KEPT} == set(LEARNERS)
+    assert {key_of(cf.load(FILES / f"{name}.certifit")) for name in KEPT} == set(STORED)
 
 
 def test_every_file_has_its_numbers():

@@ -10,7 +10,7 @@ model's objective, and claim is EXACT_FIT_CLAIM.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -81,6 +81,10 @@ class Certificate:
         """Inverse of `to_dict`."""
         plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         return cls(**plain)
+
+    @property
+    def _doubt(self) -> tuple[bool, float]:
+        return not self.holds, self.value / self.tolerance if self.tolerance else self.value
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())
@@ -176,6 +180,11 @@ class Certificate:
 def near_relation(relation: str, size: float) -> str:
     """A relation that holds only within a share of the column's size, in words that `Certificate.near` knows."""
     return f"{relation} within {size:.1e}{OF_ITS_SIZE}"
+
+
+def least_certain(certificates: Sequence[Certificate]) -> Certificate:
+    """The certificate that says least: one that does not hold, else the one nearest to its tolerance."""
+    return max(certificates, key=lambda certificate: certificate._doubt)
 
 
 def _listed(words: tuple[str, ...], most: int, between: str, more: str) -> str:

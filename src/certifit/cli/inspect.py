@@ -61,7 +61,8 @@ def _printed(found: Any, path: Path) -> Any:
         named = {"reference": dict.fromkeys(reference, NOT_SHOWN)} if isinstance(reference, dict) else {}
         encoder = encoder | {"parameters": encoder["parameters"] | named}
     shown = {"coefficients": found.coefficients, "certificate": found.certificate, "classes": classes}
-    return replace(found, **masked_deep(shown | {"encoder": encoder}))
+    estimators = found.estimators and [one | {"encoder": encoder} for one in found.estimators]
+    return replace(found, **masked_deep(shown | {"encoder": encoder, "estimators": estimators}))
 
 
 def _printed_labels(found: Any) -> list[Any]:
@@ -93,6 +94,7 @@ def _body(found: Any) -> list[str]:
         *_coefficients(found),
         *_classes(found.classes),
         *_components(found.components),
+        *_estimators(found.estimators),
         *[("residuals", f"scale {number(scale)}") for scale in [found.model.get("scale")] if scale is not None],
         ("data", _data(found.data)),
         *[("it claims", sentence) for sentence in found.certificate["sentences"]],
@@ -200,6 +202,15 @@ def _components(components: dict[str, Any] | None) -> list[tuple[str, str]]:
     share = f"{100 * components['explained']:.4g} % of {number(total)}"
     words = f"{count(len(kept))} of {plural(components['n_columns'], 'column')} explain {share}"
     return [("components", words), ("", f"variances {shown}{more}")]
+
+
+def _estimators(estimators: list[dict[str, Any]] | None) -> list[tuple[str, str]]:
+    """What the model is made of, and how many of them are proven."""
+    if estimators is None:
+        return []
+    proven = sum(found["certificate"]["holds"] for found in estimators)
+    name = f"{estimators[0]['model']['class']}, {estimators[0]['model']['objective']}"
+    return [("estimators", f"{plural(len(estimators), 'model')}, {count(proven)} certified"), ("", name)]
 
 
 def _weights(coefficients: dict[str, Any]) -> list[str]:

@@ -9,10 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from certifit.data.columns import Array
-from certifit.data.gate import fit_source, predict_source, unlabelled_source
 from certifit.data.source import Source
-from certifit.models.adapter import answer_of
-from certifit.models.learner import Answer
 
 
 @dataclass(frozen=True)
@@ -65,23 +62,8 @@ class ExactRows:
         return replace(self, X=self.X[known], y=self.y[known], weight=self.weight[known], offset=self.offset[known])
 
 
-def source_of(model: Any, X: Any, y: Any = None, sample_weight: Any = None, **beside: Any) -> Source:
-    """The mapped rows that a fitted model's certificate is about, with all that multiplies their weights."""
-    answer = answer_of(model)
-    if answer.is_class:
-        mapped: Source = model._weighted(model._mapped(model.labelled(X, y, sample_weight, **beside)))
-        return mapped
-    if answer is not Answer.NONE:
-        source = fit_source(model.reader(), X, y, sample_weight, **beside)
-    else:
-        source = unlabelled_source(model.reader(), X, sample_weight)
-    predict_source(model, source)
-    found: Source = model._mapped(source)
-    return found
-
-
 def rows_of(source: Source) -> ExactRows:
-    """All rows of a source that have a weight."""
+    """All rows of a source that have a weight, such as those of `mapped_again` of a fitted model."""
     block = source.gather()
     X = block.X.toarray() if hasattr(block.X, "toarray") and not sp.issparse(block.X) else block.X
     n_rows = block.n_rows

@@ -27,7 +27,7 @@ Prover = Callable[[Any, ExactRows, Asked], ExactProof]
 
 
 def exact_proof(model: Any, rows: ExactRows, certificate: Certificate) -> ExactProof:
-    """The certificate of a fitted model in ball arithmetic, on the rows of `rows_of(source_of(model, ...))`.
+    """The certificate of a fitted model in ball arithmetic, on the rows of `rows_of(model.mapped_again(source))`.
 
     certificate: the one in float64. Where it treats columns as exact combinations of others (`literal`), the value is
     proven without these columns, as it claims, and `literal` over all weights.

@@ -3,22 +3,23 @@
     dump    a fitted model -> metadata and arrays        check   metadata against the record
     read    checked metadata and arrays -> Parts         build   Parts -> the fitted model
 
-A model that is made of models has theirs in the list "children", and their arrays under "0/", "1/", ...
+The models of which a model is made are written, checked and read by the same record each (`modelfile/nesting.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certifit.certificates.certificate import Certificate
+from certifit.certificates.certificate import Certificate, least_certain
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.labels import LABELS, build_labels, dump_labels, label_arrays
-from certifit.modelfile.maps import Maps, close_maps, dump_maps, maps_spec, open_maps, set_maps
+from certifit.modelfile.maps import Maps, close_maps, dump_maps, maps_spec, no_maps, open_maps, set_maps
+from certifit.modelfile.nesting import CHILDREN, fold, is_nested, refuse_deep, refuse_many, unfold
 from certifit.modelfile.schema import brief, check, check_arrays, plain, refuse_any, stored_spec
 from certifit.models.learner import Learner
 from certifit.models.state import (
@@ -39,7 +40,7 @@ from certifit.models.state import (
     deep_merge,
 )
 from certifit.models.states.agreement import tolerance_problems
-from certifit.models.table import LEARNERS
+from certifit.models.table import STORED
 
 SWITCHED_ON = Check("true", lambda value: value is True)
 
@@ -53,13 +54,26 @@ class Parts:
     content: Content
     maps: Maps
     attributes: Mapping[str, object]
+    children: tuple[Parts, ...] = ()
 
     @property
     def certificate(self) -> Certificate:
-        """The certificate of the fit."""
+        """The certificate of the fit; of models, the one that says least."""
+        if self.children:
+            return least_certain([child.certificate for child in self.children])
         found = self.attributes["certificate_"]
         assert isinstance(found, Certificate)
         return found
+
+    @property
+    def n_models(self) -> int:
+        """Models that it is made of, on all levels, and itself."""
+        return 1 + sum(child.n_models for child in self.children)
+
+    @property
+    def n_bytes(self) -> int:
+        """What the arrays of all these models take."""
+        return sum(child.n_bytes for child in self.children) + sum(a.nbytes for a in self.content.arrays.values())
 
     @property
     def shown(self) -> dict[str, Metadata]:
@@ -76,45 +90,62 @@ class Parts:
 def key_of(model: Model) -> str:
     """The id of a model's class; a subclass is another class."""
     cls = type(model)
-    for key, learner in LEARNERS.items():
+    for key, learner in STORED.items():
         is_named = (cls.__module__, cls.__qualname__) == (f"certifit.{learner.module}", learner.name)
         if is_named and cls is learner.load():
             return key
     for inner in ("best_estimator_", "estimator_"):
         if inner in dir(model):
             raise ModelFileError(f"Save the model inside {cls.__name__}: save(model.{inner}, path).")
-    legal = ", ".join(learner.name for learner in LEARNERS.values())
-    raise ModelFileError(f"A model file holds one of {legal}. Got {brief(cls.__qualname__)}.")
+    legal = ", ".join(learner.name for learner in STORED.values())
+    library = cls.__module__.partition(".")[0]
+    origin = "" if library in ("certifit", "__main__") else f" of {brief(library)}"
+    raise ModelFileError(f"A model file holds one of {legal}. Got {brief(cls.__qualname__)}{origin}.")
+
+
+def record_of(model: Model) -> Record:
+    """What a file stores of a model."""
+    return STORED[key_of(model)].load_record()
+
+
+def children_of(model: Model) -> list[Model]:
+    """The models of which it is made; none of a plain one."""
+    attribute = record_of(model).children
+    return list(getattr(model, attribute)) if attribute else []
 
 
 def learner_named(key: Json) -> Learner:
     """The row of an id read from a file."""
     check(TEXT, key, "estimator")
-    if key not in LEARNERS:
+    if key not in STORED:
         raise ModelFileError(
-            f"it holds the estimator {brief(key)}, and this version knows {', '.join(LEARNERS)}. "
+            f"it holds the estimator {brief(key)}, and this version knows {', '.join(STORED)}. "
             "A newer certifit may read it."
         )
-    return LEARNERS[key]
+    return STORED[key]
 
 
 # Dump
 
 
-def dump(model: Model) -> tuple[Metadata, Arrays]:
-    """Metadata and arrays of a fitted model."""
+def dump(model: Model, level: int = 0) -> tuple[Metadata, Arrays]:
+    """Metadata and arrays of a fitted model. level: how many models it is inside of."""
+    refuse_deep(level)
     key = key_of(model)
-    learner = LEARNERS[key]
+    learner = STORED[key]
     record = learner.load_record()
-    if "certificate_" not in vars(model):
+    if (record.children or "certificate_") not in vars(model):
         raise ModelFileError(f"This {learner.name} is not fitted. Call fit, then save.")
-    maps, arrays = dump_maps(model, "basis" in learner.others)
+    maps, arrays = dump_maps(model, "basis" in learner.others) if has_maps(learner) else ({}, {})
     try:
         metadata = maps | _dump_fields(record.fields, model)
         metadata |= {"estimator": key, "parameters": _dump_parameters(learner, record, model)}
         if record.has_labels:
             metadata["labels"], labels = dump_labels(model.classes_)
             arrays |= labels
+        if record.children:
+            metadata["children"], nested = fold([*_dump_children(model, record.children, level)])
+            arrays |= nested
         specs = _arrays_in(record, metadata)
         stored = {name: _dump_array(spec, model) for name, spec in specs.items()}
         return metadata, arrays | {name: array for name, array in stored.items() if array is not None}
@@ -124,10 +155,23 @@ def dump(model: Model) -> tuple[Metadata, Arrays]:
         raise ModelFileError(str(error)) from None
 
 
+def _dump_children(model: Model, attribute: str, level: int) -> Iterator[tuple[Metadata, Arrays]]:
+    for place, child in enumerate(getattr(model, attribute)):
+        try:
+            yield dump(child, level + 1)
+        except ModelFileError as error:
+            raise ModelFileError(f"{attribute}[{place}] cannot be saved. {error}") from None
+
+
+def has_maps(learner: Learner) -> bool:
+    """Whether a model reads rows itself, through an encoder or a basis; a model of models leaves that to them."""
+    return "encoder" in learner.others
+
+
 def settings(model: Model) -> Metadata:
     """Parameters that are objects or arrays, in a form that compares."""
     try:
-        return {name: part.asked(model) for name, part in LEARNERS[key_of(model)].load_record().settings.items()}
+        return {name: part.asked(model) for name, part in record_of(model).settings.items()}
     except (TypeError, ValueError) as error:  # changed after the fit: the model says what is legal
         raise ModelFileError(str(error)) from None
 
@@ -188,11 +232,13 @@ def check_model(metadata: Metadata, head: Mapping[str, Spec]) -> None:
         "estimator": TEXT,
         "parameters": _parameters_spec(learner, record, metadata.get("parameters")),
         **_fields_spec(record.fields, metadata),
-        **maps_spec(metadata, "basis" in learner.others),
+        **(maps_spec(metadata, "basis" in learner.others) if has_maps(learner) else {}),
         **({"labels": LABELS} if record.has_labels else {}),
+        **({"children": CHILDREN} if record.children else {}),
     }
     check(spec, metadata, "metadata")
-    refuse_any(tolerance_problems(metadata))
+    if "certificate" in record.fields:
+        refuse_any(tolerance_problems(metadata))
 
 
 def _parameters_spec(learner: Learner, record: Record, found: Json) -> dict[str, Spec]:
@@ -217,11 +263,15 @@ def _spec(item: Field | Maybe | Fields, found: Json) -> Spec:
 # Read
 
 
-def read(metadata: Metadata, arrays: Arrays) -> Parts:
-    """The parts of checked metadata and arrays; what does not fit together is refused."""
-    learner = LEARNERS[metadata["estimator"]]
+def read(metadata: Metadata, arrays: Arrays, level: int = 0) -> Parts:
+    """The parts of checked metadata and arrays; what does not fit together is refused. level: as of `dump`."""
+    learner = STORED[metadata["estimator"]]
     record = learner.load_record()
-    opened = open_maps(metadata, arrays)
+    children: tuple[Parts, ...] = ()
+    if record.children:
+        children = _read_children(metadata["children"], arrays, level + 1)
+        arrays = {name: array for name, array in arrays.items() if not is_nested(name)}
+    opened = open_maps(metadata, arrays) if has_maps(learner) else no_maps(arrays)
     sizes = {"d": opened.d, "p": opened.p, "k": opened.p + metadata["parameters"].get("fit_intercept", False)}
     specs = {**_arrays_in(record, metadata), **opened.specs}
     if record.has_labels:
@@ -233,7 +283,7 @@ def read(metadata: Metadata, arrays: Arrays) -> Parts:
     labels = build_labels(metadata["labels"], opened.rest) if record.has_labels else None
     try:
         maps = close_maps(opened, metadata)
-        content = Content(metadata, opened.rest, maps.columns, labels)
+        content = Content(metadata, opened.rest, maps.columns, labels, tuple(child.content for child in children))
         attributes = _attributes(record, content)
         for problems in (problems for check in record.checks for problems in check(content)):
             refuse_any(problems)
@@ -241,7 +291,20 @@ def read(metadata: Metadata, arrays: Arrays) -> Parts:
         raise
     except ValueError as error:
         raise ModelFileError(f"its content does not fit together: {error}") from None
-    return Parts(learner, record, content, maps, attributes)
+    return Parts(learner, record, content, maps, attributes, children)
+
+
+def _read_children(children: Metadata, arrays: Arrays, level: int) -> tuple[Parts, ...]:
+    """The models inside, checked one after the other."""
+    refuse_deep(level)
+    found: list[Parts] = []
+    n_models = n_bytes = 0
+    for metadata, own in unfold(children, {name: array for name, array in arrays.items() if is_nested(name)}):
+        check_model(metadata, {})
+        found.append(read(metadata, own, level))
+        n_models, n_bytes = n_models + found[-1].n_models, n_bytes + found[-1].n_bytes
+        refuse_many(n_models, n_bytes)
+    return tuple(found)
 
 
 def _arrays_in(record: Record, metadata: Metadata) -> dict[str, Array]:
@@ -297,8 +360,16 @@ def build(parts: Parts) -> Model:
     maps = {"basis": parts.maps.basis, "encoder": parts.maps.encoder}
     objects = {name: maps[name] for name in maps if name in parts.learner.others}
     given = {name: part.given(content) for name, part in record.settings.items()}
+    children = [build(child) for child in parts.children]
+    if children and "estimator" in parts.learner.others:
+        from sklearn.base import clone
+
+        objects["estimator"] = clone(children[0])
     model = parts.learner.load()(**content.parameters, **given, **objects)
-    set_maps(model, content.metadata, parts.maps)
+    if children:
+        setattr(model, record.children, children)
+    if has_maps(parts.learner):
+        set_maps(model, content.metadata, parts.maps)
     if record.has_labels:
         model.classes_ = content.labels
     derived = {name: derive(content) for name, derive in record.derived.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from copy import copy
 from numbers import Real
 
 import numpy as np
@@ -17,6 +18,7 @@ from certifit.models.state import INTEGER, VERSION, Arrays, Json, Metadata, Mode
 
 ADVICE = {"inference_": "Fit again, or set inference_ = None to save it without standard errors."}
 FORMAT = 1  # raised when a file of an older certifit can no longer say all that a model is
+NESTED_FORMAT = 2  # of models that are made of models
 
 
 def save(model: Model, path: Path) -> None:
@@ -51,7 +53,7 @@ def load(path: Path, *, max_bytes: int = MAX_FILE) -> Model:
 def to_bytes(model: Model) -> bytes:
     """The bytes of a model file. They are read back and compared with the model before anybody gets them."""
     metadata, arrays = codec.dump(model)
-    metadata |= {"format": FORMAT, "library": certifit.__version__}
+    metadata |= {"format": _format_of(metadata), "library": certifit.__version__}
     try:
         check_metadata(metadata)
         data = container.to_bytes(metadata, arrays)
@@ -75,25 +77,45 @@ def parts_of(metadata: Metadata, arrays: Arrays) -> codec.Parts:
 
 def check_metadata(metadata: Metadata) -> None:
     """Refuse metadata that is not that of an estimator in the table; its arrays are not looked at."""
-    _check_format(metadata.get("format"))
+    _check_format(metadata.get("format"), _format_of(metadata))
     codec.check_model(metadata, {"format": INTEGER, "library": VERSION})
 
 
-def _check_format(found: Json) -> None:
+def _format_of(metadata: Metadata) -> int:
+    return NESTED_FORMAT if "children" in metadata else FORMAT
+
+
+def _check_format(found: Json, legal: int) -> None:
     check(INTEGER, found, "format")
-    if found != FORMAT:
-        advice = "Use a newer certifit." if found > FORMAT else "Fit and save the model again."
+    if found != legal:
+        advice = "Use a newer certifit." if found > NESTED_FORMAT else "Fit and save the model again."
         raise ModelFileError(
-            f"it has format {found}, and certifit {certifit.__version__} reads format {FORMAT}. {advice}"
+            f"it has format {found}, and certifit {certifit.__version__} reads such a model in format {legal}. {advice}"
         )
 
 
 def _settings(model: Model) -> Metadata:
     """All parameters, those of the basis under their own names."""
+    if children := codec.children_of(model):
+        return _composite_settings(model, children[0])
     parameters = model.get_params()
     single = {name: plain(parameters[name]) for name in parameters if not name.startswith("encoder")}
     single.pop("basis", None)
     return single | {"encoder": plain_parameters(model.encoder)} | codec.settings(model)
+
+
+def _composite_settings(model: Model, child: Model) -> Metadata:
+    """All parameters of a model of models; those of its estimator as a fitted one has them."""
+    parameters = {name: plain(value) for name, value in model.get_params(deep=False).items()}
+    prototype = parameters.pop("estimator", None)
+    if prototype is None:
+        return parameters
+    if type(prototype) is not type(child):
+        raise ModelFileError(
+            f"The estimator of this {type(model).__name__} is not that of its fit. Fit again, then save."
+        )
+    asked = copy(child).set_params(**prototype.get_params(deep=False))
+    return parameters | {"estimator": _settings(asked)}
 
 
 def _refuse_difference(model: Model, again: Model) -> None:
@@ -103,7 +125,9 @@ def _refuse_difference(model: Model, again: Model) -> None:
     if not _same(asked, _settings(again)):
         raise ModelFileError(f"The parameters of this {kind} are not those of its fit. Fit again, then save.")
     names = {name for m in (model, again) for name in vars(m) if not name.startswith("_")}
-    for name in sorted(names - asked.keys() - {"basis"}):
+    for children in zip(codec.children_of(model), codec.children_of(again), strict=True):
+        _refuse_difference(*children)
+    for name in sorted(names - asked.keys() - {"basis", codec.record_of(model).children}):
         if name not in vars(again):
             raise ModelFileError(f"A model file has no place for the attribute {brief(name)}. Delete it, then save.")
         if name not in vars(model) or not _same(vars(model)[name], vars(again)[name]):

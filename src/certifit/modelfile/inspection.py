@@ -23,8 +23,8 @@ from certifit.models.state import Json, Metadata
 class Inspection:
     """What a model file says, in plain Python types. See `to_dict` for JSON.
 
-    A model has coefficients, classes or components, whichever its kind has; the others are None. So is a target
-    that there is not.
+    A model has coefficients, classes, components or estimators that it is made of, whichever its kind has; the others
+    are None. So is a target that there is not.
     """
 
     file: Metadata
@@ -37,6 +37,7 @@ class Inspection:
     components: Metadata | None
     certificate: Metadata
     data: Metadata
+    estimators: list[Metadata] | None
 
     def to_dict(self) -> Metadata:
         """Plain JSON types; infinity, which JSON does not have, is the text 'infinity'."""
@@ -62,19 +63,31 @@ def inspect(path: Path, *, max_bytes: int = MAX_FILE) -> Inspection:
         parts = parts_of(*container.from_bytes(data))
     except ModelFileError as error:
         raise ModelFileError(f"{show(path)} is not a sound model file: {error}") from None
+    return Inspection(file=_file(data, parts.content.metadata), **_told(parts))
+
+
+def _told(parts: Parts) -> Metadata:
+    """All but the file; the estimators of a model of models have read the same columns and rows."""
     metadata, shown = parts.content.metadata, parts.shown
-    return Inspection(
-        file=_file(data, metadata),
-        model=_model(parts) | shown.get("model", {}),
-        target=metadata.get("target"),
-        features=_features(metadata),
-        encoder=_encoder(metadata, parts),
-        coefficients=shown.get("coefficients"),
-        classes=shown.get("classes"),
-        components=shown.get("components"),
-        certificate=_certificate(parts),
-        data={**metadata["data"], **{key: metadata[key] for key in ("n_iterations",) if key in metadata}},
-    )
+    estimators = [_told(child) for child in parts.children]
+    if estimators:
+        first = estimators[0]
+        rows = {**first, "data": {key: first["data"][key] for key in ("n_rows", "sum_weight")}}
+    else:
+        iterations = {key: metadata[key] for key in ("n_iterations",) if key in metadata}
+        rows = {
+            "features": _features(metadata),
+            "encoder": _encoder(metadata, parts),
+            "data": {**metadata["data"], **iterations},
+        }
+    return {
+        "model": _model(parts) | shown.get("model", {}),
+        "target": metadata.get("target"),
+        **{part: rows[part] for part in ("features", "encoder", "data")},
+        **{kind: shown.get(kind) for kind in ("coefficients", "classes", "components")},
+        "certificate": _certificate(parts),
+        "estimators": estimators or None,
+    }
 
 
 def _file(data: bytes, metadata: Metadata) -> Metadata:

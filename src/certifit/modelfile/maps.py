@@ -86,6 +86,11 @@ def open_maps(metadata: Metadata, arrays: Arrays) -> Opened:
     return Opened(encoder, fitted, names, d, n_columns(basis, d), rest, {} if basis is None else BASIS_ARRAYS)
 
 
+def no_maps(arrays: Arrays) -> Opened:
+    """Of a model that reads no rows itself."""
+    return Opened(None, None, None, 0, 0, arrays, {})
+
+
 def close_maps(opened: Opened, metadata: Metadata) -> Maps:
     """The basis and the names of the columns, once the arrays are checked; a ValueError for a basis that is none."""
     basis, fitted = build_basis(metadata.get("basis"), opened.rest, opened.names)

@@ -16,21 +16,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from certifit.certificates.certificate import Certificate
+from certifit.certificates.certificate import Certificate, least_certain
 from certifit.certificates.components import ComponentsCertificate
 from certifit.data.gate import takes
-from certifit.data.source import Block
+from certifit.data.source import Block, Source
 from certifit.exact.cost import MOST_MINUTES, refuse_long
 from certifit.exact.proof import ExactProof
-from certifit.modelfile.codec import key_of
+from certifit.modelfile.codec import children_of, record_of
 from certifit.modelfile.files import load
-from certifit.models.table import LEARNERS
+from certifit.models.state import Json, Model
 
 GROWTH = 10.0
 DIGITS_SLACK = 1e-6  # last bits of the sums on another processor
@@ -120,10 +121,18 @@ def verify(
         raise ValueError(f"{type(model).__name__} takes no {name}. Leave it out.")
     if exact:
         _refuse_exact(model, most_minutes)
-    certificate = model.certify(X, y, sample_weight, **beside)
-    stored = model.certificate_
-    reasons = [*_data_reasons(model, X, y, sample_weight)]
-    proof = _exact_proof(model, certificate, X, y, sample_weight, beside) if exact else None
+    check_is_fitted(model)
+    roles = beside if sample_weight is None else {"sample_weight": sample_weight, **beside}
+    return _verified(model, model._gate_again(X, y, **roles), exact)
+
+
+def _verified(model: Model, rows: Json, exact: bool) -> Verification:
+    """The claims of a model on checked rows; of models, those of each on its own rows."""
+    if children := children_of(model):
+        return _joint(model, [_verified(child, own, exact) for child, own in zip(children, rows, strict=True)])
+    certificate, stored = model.certify_source(rows), model.certificate_
+    reasons = [*_data_reasons(model, rows)]
+    proof = _exact_proof(model, certificate, rows) if exact else None
     if proof is None:
         reasons += _value_reasons(certificate, stored)
     else:
@@ -132,28 +141,38 @@ def verify(
     return Verification(not reasons, tuple(reasons), certificate, stored, proof)
 
 
+def _joint(model: Model, results: list[Verification]) -> Verification:
+    """All claims hold, or the reasons of those that do not; the certificate is the one that says least."""
+    attribute = record_of(model).children
+    reasons = [f"{attribute}[{k}]: {reason}" for k, result in enumerate(results) for reason in result.reasons]
+    least = least_certain([result.certificate for result in results])
+    weakest = next(result for result in results if result.certificate is least)
+    return replace(weakest, holds=not reasons, reasons=tuple(reasons))
+
+
 def _refuse_exact(model: Any, most_minutes: float) -> None:
     """Refuse what cannot be proven exactly, before any row is read."""
     from certifit.exact.balls import flint
     from certifit.exact.table import prover_of
 
-    prover_of(model)
-    flint()
-    refuse_long(model, most_minutes)
+    children = children_of(model)
+    for child in children:
+        _refuse_exact(child, most_minutes / len(children))
+    if not children:
+        prover_of(model)
+        flint()
+        refuse_long(model, most_minutes)
 
 
-def _exact_proof(
-    model: Any, certificate: Certificate, X: Any, y: Any, sample_weight: Any, beside: dict[str, Any]
-) -> ExactProof:
-    from certifit.exact.rows import rows_of, source_of
+def _exact_proof(model: Any, certificate: Certificate, source: Source) -> ExactProof:
+    from certifit.exact.rows import rows_of
     from certifit.exact.table import exact_proof
 
-    return exact_proof(model, rows_of(source_of(model, X, y, sample_weight, **beside)), certificate)
+    return exact_proof(model, rows_of(model.mapped_again(source)), certificate)
 
 
-def _data_reasons(model: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
-    source = model._gate_again(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
-    counted = _COUNTS[LEARNERS[key_of(model)].load_record().counts]
+def _data_reasons(model: Any, source: Source) -> Iterator[str]:
+    counted = _COUNTS[record_of(model).counts]
     n_rows, sum_weight = (sum(part) for part in zip(*source.map(counted), strict=True))
     seen = model.data_
     if n_rows != seen["n_rows"]:

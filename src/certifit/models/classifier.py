@@ -71,10 +71,6 @@ class ScoredClassifier(ClassifierMixin, TaskEstimator[TaskT, StateT]):
         self._learn(source)
         return self
 
-    def certify_codes(self, source: Source) -> Certificate:
-        """The certificate of this model on checked rows whose y are places among its classes."""
-        return self._certified(self._task(self._mapped(self._weighted(source)), is_fitted=True), self._state())
-
     def _gate(self, X: UserRows, y: UserTarget, classes: UserLabels = None, **roles: UserWeights) -> Source:
         known = None if classes is None else coded(np.asarray(read_labels(classes)))[0]
         source, self.classes_ = class_source(self, X, y, known=known, **roles)

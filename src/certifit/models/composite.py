@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sklearn
@@ -11,14 +12,16 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from certifit.certificates.certificate import Certificate
+from certifit.certificates.certificate import Certificate, least_certain
+from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.models.estimator import Estimator, RowsT
 
 
 class Composite(MetaEstimatorMixin, Estimator[RowsT]):
     """An estimator of estimators, ours or of any library: `estimator` is what is copied, `estimators_` are fitted.
 
-    Its certificate is the one of them that says least. A model writes `_gate` and `_learn`, which sets estimators_.
+    Its certificate is the one of them that says least. A model writes `_gate`, `_learn`, which sets estimators_, and
+    `_gate_again`: the checked rows of every estimator.
     """
 
     estimator: BaseEstimator
@@ -35,11 +38,26 @@ class Composite(MetaEstimatorMixin, Estimator[RowsT]):
         """The certificate that says least: one that does not hold, else the one nearest to its tolerance."""
         return self._joint(self.certificates_)
 
+    def certify(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Certificate:
+        """The certificate that says least of the estimators, recomputed on data; no solver takes part."""
+        check_is_fitted(self)
+        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self.certify_source(self._gate_again(X, y, **weight))
+
+    def certify_source(self, sources: Sequence[object]) -> Certificate:
+        """The certificate that says least of the estimators on checked rows, those of `_gate_again`."""
+        pairs = zip(self.estimators_, sources, strict=True)
+        return self._joint([model.certify_source(source) for model, source in pairs])
+
+    @abstractmethod
+    def _gate_again(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> Sequence[object]:
+        """Checked rows with a target for every estimator, of the form of those of the fit."""
+
     def _joint(self, certificates: list[Certificate | None]) -> Certificate:
         stated = [certificate for certificate in certificates if certificate is not None]
         if not stated:
             raise AttributeError(f"{type(self.estimator).__name__} has no certificates.")
-        return max(stated, key=_doubt)
+        return least_certain(stated)
 
     def _handed_on(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What of fit's own arguments the estimators' fit gets."""
@@ -49,11 +67,14 @@ class Composite(MetaEstimatorMixin, Estimator[RowsT]):
         return handed
 
     def _take_names(self) -> None:
-        """The columns of the rows, as the first estimator knows them."""
-        for name in ("n_features_in_", "feature_names_in_"):
+        """What the estimators keep of the rows and their columns, as the first one has it."""
+        first = self.estimators_[0]
+        for name in ("n_features_in_", "feature_names_in_", "column_names_", "encoder_"):
             self.__dict__.pop(name, None)
-            if hasattr(self.estimators_[0], name):
-                setattr(self, name, getattr(self.estimators_[0], name))
+            if hasattr(first, name):
+                setattr(self, name, getattr(first, name))
+        if hasattr(first, "data_"):
+            self.data_ = {name: first.data_[name] for name in ("n_rows", "sum_weight")}
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What fit hands on to the estimator."""
@@ -65,8 +86,3 @@ class Composite(MetaEstimatorMixin, Estimator[RowsT]):
         inner = get_tags(self.estimator).input_tags
         tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
         return tags
-
-
-def _doubt(certificate: Certificate) -> tuple[bool, float]:
-    value, tolerance = certificate.value, certificate.tolerance
-    return not certificate.holds, value / tolerance if tolerance else value

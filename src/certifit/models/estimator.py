@@ -161,11 +161,20 @@ class TaskEstimator(Estimator[Source], Generic[TaskT, StateT]):
     def _certify(self, X: UserRows, y: UserTarget = None, **roles: UserWeights) -> Certificate:
         """The certificate of this model on rows; no solver takes part."""
         check_is_fitted(self)
-        return self._certified(self._task_on(X, y, **roles), self._state())
+        return self.certify_source(self._gate_again(X, y, **roles))
+
+    @one_blas_thread
+    def certify_source(self, source: Source) -> Certificate:
+        """The certificate of this model on checked rows, those of `_gate_again`."""
+        return self._certified(self._task(self.mapped_again(source), is_fitted=True), self._state())
 
     def _task_on(self, X: UserRows, y: UserTarget = None, **roles: UserWeights) -> TaskT:
         """The task of rows, seen through the fitted maps."""
-        return self._task(self._mapped(self._weighted(self._gate_again(X, y, **roles))), is_fitted=True)
+        return self._task(self.mapped_again(self._gate_again(X, y, **roles)), is_fitted=True)
+
+    def mapped_again(self, source: Source) -> Source:
+        """Checked rows as the fitted maps make them, with the weights that the model gives them."""
+        return self._mapped(self._weighted(source))
 
     @one_blas_thread
     def _partial_fit(self, X: UserRows, y: UserTarget = None, **roles: UserWeights) -> Self:

@@ -11,7 +11,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from certifit.certificates.certificate import Certificate
 from certifit.data.changed import OneAgainstRest
 from certifit.data.columns import Array
 from certifit.data.gate import class_source, predict_source
@@ -22,6 +21,7 @@ from certifit.data.view import Target
 from certifit.models.adapter import learner_of
 from certifit.models.classifier import ScoredClassifier
 from certifit.models.composite import Composite
+from certifit.models.estimator import name_of_target
 
 
 def _has_probabilities(model: OneVsRestClassifier) -> bool:
@@ -82,20 +82,18 @@ class OneVsRestClassifier(ClassifierMixin, Composite[CodedRows]):
         """
         return self._fit(X, y, **params)
 
-    def certify(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Certificate:
-        """The certificate that says least of the estimators, recomputed on data; no solver takes part."""
-        check_is_fitted(self)
-        if not learner_of(self.estimator).is_ours:
+    def _gate_again(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> list[Source]:
+        if None in self.certificates_:
             raise AttributeError(f"{type(self.estimator).__name__} has no certificates.")
         pairs = list(zip(self._codes(), self.estimators_, strict=True))
         if isinstance(X, Source):
-            return self._joint([model.certify_codes(_against_rest(model, X, self.classes_, k)) for k, model in pairs])
+            return [_against_rest(model, X, self.classes_, code) for code, model in pairs]
         codes = coded(column_or_1d(np.asarray(read_labels(y))), known=self.classes_)[1]
-        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return self._joint([model.certify(X, (codes == k).astype(np.int64), **weight) for k, model in pairs])
+        return [model._gate_again(X, (codes == code).astype(np.int64), **roles) for code, model in pairs]
 
     def _gate(self, X: UserRows, y: UserTarget, **params: Any) -> CodedRows:
         handed = self._handed_on(params)
+        self.target_name_ = name_of_target(X, y)
         if isinstance(X, Source):
             self._refuse_beside_scan(y, handed)
             self.classes_ = class_source(clone(self.estimator), X, None, None)[1]

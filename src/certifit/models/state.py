@@ -130,12 +130,13 @@ class Array:
 
 @dataclass(frozen=True)
 class Content:
-    """What a file holds, each value and each shape checked. arrays: all but those of the encoder."""
+    """What a file holds, each value and each shape checked. arrays: all but those of the encoder and of children."""
 
     metadata: Metadata
     arrays: Arrays
     columns: list[str]
     labels: NDArray[Any] | None = None
+    children: tuple[Content, ...] = ()
 
     @property
     def parameters(self) -> Metadata:

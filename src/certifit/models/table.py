@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from certifit.models.about import discriminant, glm, huber, lasso, least_squares, naive_bayes, pca, perceptron
+from certifit.models.ensembles import about as ensembles
 from certifit.models.learner import Learner
 from certifit.models.quantile import about as quantile
 from certifit.models.trees import about as trees
@@ -20,3 +21,6 @@ FAMILIES: tuple[tuple[Learner, ...], ...] = (
     pca.ROWS,
 )
 LEARNERS = {row.key: row for family in FAMILIES for row in family}
+# Models that are made of models. Selection and reports see them as they see estimators of other libraries.
+COMPOSITES = {row.key: row for row in ensembles.ROWS}
+STORED = LEARNERS | COMPOSITES  # what a model file can hold
