@@ -26,8 +26,8 @@ import numpy as np
 from scipy import special
 
 import certifit as cf
-from certifit.evaluation.auc_intervals import PlacementSums
-from certifit.evaluation.scored_rows import scored_rows
+from certifit.evaluation.metrics.auc_intervals import PlacementSums
+from certifit.evaluation.metrics.scored_rows import scored_rows
 
 RUNS = 2000
 RESAMPLES = 199

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import certifit as cf
-from certifit.exact.cost import expected_seconds
+from certifit.exact.proof import expected_seconds
 
 DATA = Path(os.environ.get("CERTIFIT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 

@@ -19,7 +19,7 @@ from scipy.special import digamma
 from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
 
 from certifit.runtime import n_threads, threads
-from certifit.selection.information import MutualInformationFilter
+from certifit.selection.information.filter import MutualInformationFilter
 
 N_NEIGHBORS = 3
 

@@ -14,9 +14,9 @@ import numpy as np
 from sklearn.metrics import roc_auc_score as scikit_learn_auc
 from sklearn.utils import resample
 
-from certifit.evaluation.auc_intervals import replicates
-from certifit.evaluation.ranking import roc_auc_score
-from certifit.evaluation.scored_rows import scored_rows
+from certifit.evaluation.metrics.auc_intervals import replicates
+from certifit.evaluation.metrics.ranking import roc_auc_score
+from certifit.evaluation.metrics.scored_rows import scored_rows
 
 
 def rows(n: int) -> tuple[Any, Any]:

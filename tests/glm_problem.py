@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from certifit.data.source import Memory
-from certifit.losses.scores import GammaLog, Logistic, PoissonLog, Squared, TweedieLog
-from certifit.tasks.elastic import Strengths
-from certifit.tasks.generalised import GeneralisedLinear
+from certifit.mathematics.losses.scores import GammaLog, Logistic, PoissonLog, Squared, TweedieLog
+from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.lasso.task import Strengths
 
 LOSSES = {
     "logistic": Logistic(),

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from certifit.data.source import Memory
-from certifit.losses.scores import GammaLog, Logistic, PoissonLog, ScoreLoss, Squared, TweedieLog
-from certifit.tasks.elastic import Strengths
-from certifit.tasks.generalised import GeneralisedLinear
-from certifit.tasks.normal_equations import Weights
+from certifit.mathematics.losses.scores import GammaLog, Logistic, PoissonLog, ScoreLoss, Squared, TweedieLog
+from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.lasso.task import Strengths
+from certifit.models.least_squares.normal_equations import Weights
 
 LOSSES = [Logistic(), PoissonLog(), GammaLog(), Squared(), TweedieLog(1.5)]
 

@@ -13,13 +13,13 @@ __version__ = "0.1.0"
 
 # the module that holds them -> public names; those of the models are in their table. __init__.pyi has all: make stub
 _MODULES = {
-    "models.penalties": ("alpha_from_C",),
-    "solvers.stochastic": (
+    "models.penalty": ("alpha_from_C",),
+    "minimise.stochastic": (
         "SGD",
         "AveragedSGD",
         "MiniBatch",
     ),
-    "families": (
+    "mathematics.families": (
         "Gaussian",
         "families",
     ),
@@ -30,20 +30,20 @@ _MODULES = {
         "TableEncoder",
         "TextBinarizer",
     ),
-    "selection.splits": (
+    "selection.folds.splits": (
         "Folds",
         "Bootstrap",
         "HoldOut",
     ),
-    "selection.cross_validated": ("CrossValidated",),
-    "selection.intervals": ("jackknife_plus",),
-    "evaluation.intervals": (
+    "selection.compare.cross_validated": ("CrossValidated",),
+    "selection.compare.intervals": ("jackknife_plus",),
+    "evaluation.metrics.intervals": (
         "Estimate",
         "clopper_pearson",
         "bootstrap_interval",
     ),
-    "evaluation.confusion": ("ConfusionMatrix",),
-    "evaluation.class_scores": (
+    "evaluation.metrics.confusion": ("ConfusionMatrix",),
+    "evaluation.metrics.class_scores": (
         "confusion_matrix",
         "accuracy_score",
         "balanced_accuracy_score",
@@ -52,13 +52,13 @@ _MODULES = {
         "fbeta_score",
         "f1_score",
     ),
-    "evaluation.probabilities": (
+    "evaluation.metrics.probabilities": (
         "log_loss",
         "brier_score_loss",
         "Calibration",
         "calibration",
     ),
-    "evaluation.errors": (
+    "evaluation.metrics.errors": (
         "mean_squared_error",
         "root_mean_squared_error",
         "mean_absolute_error",
@@ -70,10 +70,10 @@ _MODULES = {
         "d2_tweedie_score",
     ),
     "evaluation.bounds": ("bounds",),
-    "evaluation.displays.boundary": ("BoundaryDisplay",),
-    "evaluation.displays.confusion": ("ConfusionMatrixDisplay",),
-    "evaluation.displays.calibration": ("CalibrationDisplay",),
-    "evaluation.displays.components": (
+    "evaluation.pictures.boundary": ("BoundaryDisplay",),
+    "evaluation.pictures.confusion": ("ConfusionMatrixDisplay",),
+    "evaluation.pictures.calibration": ("CalibrationDisplay",),
+    "evaluation.pictures.components": (
         "ScreeDisplay",
         "BiplotDisplay",
     ),
@@ -89,53 +89,59 @@ _MODULES = {
         "load",
         "verify",
     ),
-    "runtime": ("memory", "threads", "work"),
-    "evaluation.ranking": (
+    "runtime": (
+        "memory",
+        "threads",
+        "work",
+    ),
+    "evaluation.metrics.ranking": (
         "roc_auc_score",
         "roc_curve",
         "precision_recall_curve",
         "average_precision_score",
         "compare_auc",
     ),
-    "evaluation.displays.ranking": (
+    "evaluation.pictures.roc_and_precision": (
         "RocCurveDisplay",
         "PrecisionRecallDisplay",
     ),
-    "selection.information": ("MutualInformationFilter",),
-    "selection.information_display": ("MutualInformationDisplay",),
-    "selection.curves": (
+    "selection.information.filter": ("MutualInformationFilter",),
+    "selection.information.pictures": ("MutualInformationDisplay",),
+    "selection.compare.curves": (
         "cross_validate",
         "learning_curve",
         "validation_curve",
     ),
     "evaluation.bias_variance": ("bias_variance",),
-    "selection.displays_curves": (
+    "selection.compare.pictures": (
         "LearningCurveDisplay",
         "ValidationCurveDisplay",
     ),
-    "evaluation.displays.bias_variance": ("BiasVarianceDisplay",),
-    "selection.class_validation": ("class_validation",),
-    "selection.leaderboard": ("leaderboard",),
-    "selection.wrappers": (
+    "evaluation.pictures.bias_variance": ("BiasVarianceDisplay",),
+    "selection.folds.class_validation": ("class_validation",),
+    "selection.compare.leaderboard": ("leaderboard",),
+    "selection.features.wrappers": (
         "ForwardSelection",
         "BackwardSelection",
     ),
-    "selection.display_path": ("SelectionPathDisplay",),
-    "evaluation.displays.convergence": ("ConvergenceDisplay",),
-    "evaluation.displays.path": ("PathDisplay",),
-    "evaluation.displays.influence": ("InfluenceDisplay",),
-    "evaluation.displays.coefficients": ("CoefficientDisplay",),
-    "optimise.kkt": ("check_kkt",),
-    "optimise.minimise": ("minimize",),
-    "optimise.zero": ("find_zero",),
-    "solvers.conjugate_gradient": ("ConjugateGradient",),
-    "solvers.gradient_descent": ("GradientDescent",),
-    "solvers.newton": ("Newton",),
-    "solvers.quasi_newton": (
+    "selection.features.pictures": ("SelectionPathDisplay",),
+    "evaluation.pictures.convergence": ("ConvergenceDisplay",),
+    "evaluation.pictures.coefficients": (
+        "PathDisplay",
+        "CoefficientDisplay",
+    ),
+    "evaluation.pictures.influence": ("InfluenceDisplay",),
+    "minimise.kkt": ("check_kkt",),
+    "minimise.minimum": ("minimize",),
+    "minimise.zero": ("find_zero",),
+    "minimise.conjugate_gradient": ("ConjugateGradient",),
+    "minimise.gradient_descent": ("GradientDescent",),
+    "minimise.newton": ("Newton",),
+    "minimise.quasi_newton": (
         "BFGS",
         "LBFGS",
     ),
-    "losses.user": ("Loss",),
+    "mathematics.losses.user": ("Loss",),
 }
 
 

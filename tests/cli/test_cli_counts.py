@@ -11,7 +11,7 @@ from certifit.cli import models
 from certifit.cli.offsets import offset_roles, offsets_there
 from certifit.cli.request import Request
 from certifit.cli.task import settle
-from certifit.models.command import Command
+from certifit.models.learner import Command
 from certifit.models.table import LEARNERS
 
 N = 400

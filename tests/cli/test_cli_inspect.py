@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import certifit as cf
-from certifit.models.sparse import Lasso
+from certifit.models.lasso.model import Lasso
 
 
 def test_it_shows_the_fit_its_columns_its_certificate_and_digests(cli, saved):

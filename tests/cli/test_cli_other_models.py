@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 import certifit.modelfile
-from certifit.certificates.certificate import Certificate
 from certifit.cli import models
 from certifit.cli.fit import run
 from certifit.cli.model_options import own_options
@@ -20,13 +19,12 @@ from certifit.cli.predict import predict
 from certifit.cli.request import Request
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
+from certifit.minimise.problem import Run
 from certifit.models.adapter import learner_of
-from certifit.models.command import Command, Option
+from certifit.models.certificate import Certificate
 from certifit.models.estimator import Regressor
-from certifit.models.learner import Answer, Learner, number
+from certifit.models.learner import Answer, Command, Learner, Option, Words, number
 from certifit.models.table import LEARNERS
-from certifit.models.words import Words
-from certifit.solvers.run import Run
 
 N = 200
 

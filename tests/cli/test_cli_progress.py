@@ -11,7 +11,7 @@ from certifit.cli.progress import Display, rows_line, time_line
 from certifit.data.arrow import ArrowSource
 from certifit.data.changed import Picked
 from certifit.data.source import Memory
-from certifit.selection.engine import has_sums
+from certifit.selection.folds.engine import has_sums
 
 
 def table_source(n_rows=1000, place="line {}".format):

@@ -10,8 +10,8 @@ import pytest
 import certifit as cf
 from certifit.maps import TableEncoder
 from certifit.report import folder
-from certifit.selection.leaders import RMSE
-from certifit.selection.wrappers import BackwardSelection, ForwardSelection
+from certifit.selection.compare.leaders import RMSE
+from certifit.selection.features.wrappers import BackwardSelection, ForwardSelection
 
 FILES = {"model.certifit", "report.html", "report.json", "MODEL_CARD.md", "coefficients.csv", "selection.csv"}
 OURS = FILES | {"pictures"}

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import certifit as cf
-from certifit.selection.leaderboard import leaderboard
-from certifit.selection.leaders import RMSE
+from certifit.selection.compare.leaderboard import leaderboard
+from certifit.selection.compare.leaders import RMSE
 
 
 def context_of(folder="out"):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from certifit.data.source import Block
-from certifit.losses.negative_binomial import NegativeBinomialLog
-from certifit.losses.scores import GammaLog, Logistic, PoissonLog, Squared, TweedieLog
+from certifit.mathematics.losses.scores import GammaLog, Logistic, NegativeBinomialLog, PoissonLog, Squared, TweedieLog
 
 LOSSES = [Logistic(), PoissonLog(), GammaLog(), Squared(), TweedieLog(1.3), NegativeBinomialLog(0.2)]
 LOSSES += [NegativeBinomialLog(1e-6), NegativeBinomialLog(50.0)]

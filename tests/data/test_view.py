@@ -12,7 +12,7 @@ import certifit as cf
 from certifit.data.changed import Picked
 from certifit.data.source import Batches, Block, Memory
 from certifit.data.view import Target
-from certifit.solvers import chord
+from certifit.models.glm import chord
 
 dd = pytest.importorskip("dask.dataframe")
 da = pytest.importorskip("dask.array")

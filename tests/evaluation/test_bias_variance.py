@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 import certifit as cf
 from certifit.evaluation.bias_variance import bias_variance
-from certifit.selection.splits import Bootstrap
+from certifit.selection.folds.splits import Bootstrap
 
 SIGMA = 0.3
 N = 40

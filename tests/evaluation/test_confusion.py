@@ -19,7 +19,7 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeClassifier
 
-from certifit.evaluation.class_scores import (
+from certifit.evaluation.metrics.class_scores import (
     accuracy_score,
     balanced_accuracy_score,
     confusion_matrix,
@@ -28,7 +28,7 @@ from certifit.evaluation.class_scores import (
     precision_score,
     recall_score,
 )
-from certifit.evaluation.confusion import ConfusionMatrix
+from certifit.evaluation.metrics.confusion import ConfusionMatrix
 
 CLASSES = {
     "two numbers": [0, 1],

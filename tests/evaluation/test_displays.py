@@ -11,10 +11,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from certifit.evaluation import bounds
-from certifit.evaluation.confusion import ConfusionMatrix
-from certifit.evaluation.displays.calibration import CalibrationDisplay
-from certifit.evaluation.displays.confusion import ConfusionMatrixDisplay
-from certifit.evaluation.probabilities import calibration
+from certifit.evaluation.metrics.confusion import ConfusionMatrix
+from certifit.evaluation.metrics.probabilities import calibration
+from certifit.evaluation.pictures.calibration import CalibrationDisplay
+from certifit.evaluation.pictures.confusion import ConfusionMatrixDisplay
 
 
 @pytest.fixture(autouse=True)

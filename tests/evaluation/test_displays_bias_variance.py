@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import certifit as cf
 from certifit.evaluation.bias_variance import bias_variance
-from certifit.evaluation.displays.bias_variance import BiasVarianceDisplay, is_geometric
+from certifit.evaluation.pictures.bias_variance import BiasVarianceDisplay, is_geometric
 
 
 def f(x):

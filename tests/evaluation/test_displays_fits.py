@@ -13,11 +13,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression as PeerRegression
 
 import certifit as cf
-from certifit.evaluation.displays import spread, visible
-from certifit.evaluation.displays.coefficients import CoefficientDisplay
-from certifit.evaluation.displays.convergence import ConvergenceDisplay, explanation
-from certifit.evaluation.displays.influence import InfluenceDisplay
-from certifit.evaluation.displays.path import PathDisplay
+from certifit.evaluation.pictures import spread, visible
+from certifit.evaluation.pictures.coefficients import CoefficientDisplay, PathDisplay
+from certifit.evaluation.pictures.convergence import ConvergenceDisplay, explanation
+from certifit.evaluation.pictures.influence import InfluenceDisplay
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from sklearn import metrics
 
-from certifit.evaluation.errors import (
+from certifit.evaluation.metrics.errors import (
     MeanLoss,
     Spread,
     d2_tweedie_score,
@@ -27,7 +27,7 @@ from certifit.evaluation.errors import (
     root_mean_squared_error,
     unit_deviance,
 )
-from certifit.evaluation.intervals import bootstrap_interval, drawn_rows, generator
+from certifit.evaluation.metrics.intervals import bootstrap_interval, drawn_rows, generator
 
 SCORES = {
     "mse": (mean_squared_error, metrics.mean_squared_error, {}),

@@ -14,8 +14,15 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from certifit.evaluation.intervals import Estimate, bootstrap_interval, clopper_pearson, drawn_rows, generator, share
-from certifit.evaluation.rows import codes, column, numbers, row_weights
+from certifit.evaluation.metrics.intervals import (
+    Estimate,
+    bootstrap_interval,
+    clopper_pearson,
+    drawn_rows,
+    generator,
+    share,
+)
+from certifit.evaluation.metrics.rows import codes, column, numbers, row_weights
 
 LEVELS = (0.5, 0.9, 0.95, 0.999)
 

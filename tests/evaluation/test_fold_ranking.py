@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certifit.evaluation.displays.ranking import RocCurveDisplay
-from certifit.evaluation.fold_ranking import SHARED_ROWS, fold_effects, fold_pairs, fold_roc
-from certifit.evaluation.ranking import roc_auc_score
-from certifit.evaluation.scored_rows import scored_rows
+from certifit.evaluation.metrics.fold_ranking import SHARED_ROWS, fold_effects, fold_pairs, fold_roc
+from certifit.evaluation.metrics.ranking import roc_auc_score
+from certifit.evaluation.metrics.scored_rows import scored_rows
+from certifit.evaluation.pictures.roc_and_precision import RocCurveDisplay
 
 
 def sample(rng: np.random.Generator, n: int = 80, folds: int = 6) -> tuple[Any, Any, Any, Any]:

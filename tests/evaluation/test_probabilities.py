@@ -17,8 +17,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import cross_val_score
 
-from certifit.evaluation.errors import MeanLoss
-from certifit.evaluation.probabilities import (
+from certifit.evaluation.metrics.errors import MeanLoss
+from certifit.evaluation.metrics.probabilities import (
     Calibration,
     brier_score_loss,
     calibration,

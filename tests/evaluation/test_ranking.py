@@ -13,15 +13,15 @@ import pytest
 from scipy import special, stats
 from sklearn import metrics
 
-from certifit.evaluation.auc_intervals import PlacementSums, replicates
-from certifit.evaluation.ranking import (
+from certifit.evaluation.metrics.auc_intervals import PlacementSums, replicates
+from certifit.evaluation.metrics.ranking import (
     average_precision_score,
     compare_auc,
     precision_recall_curve,
     roc_auc_score,
     roc_curve,
 )
-from certifit.evaluation.scored_rows import scored_rows
+from certifit.evaluation.metrics.scored_rows import scored_rows
 from certifit.runtime import threads
 
 SCORES = {

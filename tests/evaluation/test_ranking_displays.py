@@ -11,8 +11,13 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
-from certifit.evaluation.displays.ranking import PrecisionRecallDisplay, RocCurveDisplay
-from certifit.evaluation.ranking import average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
+from certifit.evaluation.metrics.ranking import (
+    average_precision_score,
+    precision_recall_curve,
+    roc_auc_score,
+    roc_curve,
+)
+from certifit.evaluation.pictures.roc_and_precision import PrecisionRecallDisplay, RocCurveDisplay
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

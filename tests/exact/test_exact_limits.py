@@ -9,7 +9,7 @@ import pytest
 
 import certifit as cf
 from certifit.exact import balls
-from certifit.exact.cost import TooLarge, expected_seconds, in_words
+from certifit.exact.proof import TooLarge, expected_seconds, in_words
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from certifit.exact.losses import NoExactForm
 from certifit.exact.penalised import Penalty, ScoreFit
 from certifit.exact.proof import Bounds, refined
 from certifit.exact.rows import ExactRows
-from certifit.losses.scores import PoissonLog, Squared
+from certifit.mathematics.losses.scores import PoissonLog, Squared
 
 pytest.importorskip("flint")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import certifit as cf
-from certifit.certificates.certificate import EXACT_FIT_CLAIM
+from certifit.models.certificate import EXACT_FIT_CLAIM
 from certifit.models.table import LEARNERS
 from tests.hunt.estimators import ESTIMATORS, ROWS
 from tests.hunt.exact import examine_exact

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 import certifit as cf
-from certifit.maps.text.stop_words import ENGLISH
+from certifit.maps.text.terms import ENGLISH
 
 HOSTILE = [
     "",

@@ -11,7 +11,7 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
 import certifit as cf
-from certifit.maps.text.stop_words import ENGLISH
+from certifit.maps.text.terms import ENGLISH
 from tests.maps.test_text import HOSTILE
 
 

@@ -15,8 +15,8 @@ from sklearn.base import clone
 import certifit as cf
 from certifit.data.arrow import ArrowSource
 from certifit.maps import TableEncoder, TextBinarizer
-from certifit.models.robust import HuberRegressor
-from certifit.models.sparse import ElasticNet, Lasso
+from certifit.models.huber.model import HuberRegressor
+from certifit.models.lasso.model import ElasticNet, Lasso
 
 NASTY_NAMES = [
     "\x1b[31mred\x07",

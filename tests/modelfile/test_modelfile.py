@@ -224,7 +224,7 @@ EDITS: dict[str, tuple[str, str, Any, str]] = {
     "older format": ("ridge", "format", 0, "it has format 0, .* Fit and save the model again"),
     "format is true": ("ridge", "format", True, "format must be an integer"),
     "no such estimator": ("ridge", "estimator", "forest", "it holds the estimator 'forest'"),
-    "an import path": ("ridge", "estimator", "certifit.models.linear.Ridge", "it holds the estimator"),
+    "an import path": ("ridge", "estimator", "certifit.models.least_squares.model.Ridge", "it holds the estimator"),
     "a system call": ("ridge", "estimator", "os.system", "it holds the estimator"),
     "estimator is a list": ("ridge", "estimator", ["ridge"], "estimator must be a text"),
     "another estimator": ("ridge", "estimator", "linear_regression", "unknown key 'alpha'"),

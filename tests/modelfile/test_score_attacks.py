@@ -13,11 +13,11 @@ from fuzz import outcome, sealed
 from samples import endless, few_rows, quietly, samples
 
 import certifit as cf
-from certifit.families.links import Power
-from certifit.families.responses import Poisson
+from certifit.mathematics.families.links import Power
+from certifit.mathematics.families.responses import Poisson
 from certifit.modelfile import ModelFileError, container, inspect
 from certifit.modelfile.files import from_bytes, to_bytes
-from certifit.models.states import glm
+from certifit.models.glm import state as glm
 
 
 def fitted(name: str) -> Any:

@@ -11,12 +11,12 @@ import pytest
 from samples import PERCEPTRONS, SCORES, endless, few_rows, fit, quietly, samples
 
 import certifit as cf
-from certifit.families.links import LINKS, Log
-from certifit.families.responses import FAMILIES, Poisson
+from certifit.mathematics.families.links import LINKS, Log
+from certifit.mathematics.families.responses import FAMILIES, Poisson
+from certifit.minimise.table import SOLVERS
 from certifit.modelfile import inspect
 from certifit.modelfile.files import from_bytes, to_bytes
-from certifit.models.states import glm
-from certifit.solvers.table import SOLVERS
+from certifit.models.glm import state as glm
 
 CLASSIFIERS = [name for name in SCORES if name.startswith(("logistic", "softmax"))]
 

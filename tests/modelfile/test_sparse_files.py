@@ -14,7 +14,7 @@ from samples import NASTY_NAMES, SPARSE, samples
 import certifit as cf
 from certifit.modelfile import ModelFileError
 from certifit.modelfile.files import from_bytes, to_bytes
-from certifit.models.sparse import Lasso
+from certifit.models.lasso.model import Lasso
 
 
 def fitted(name: str) -> Any:

@@ -12,7 +12,7 @@ import pytest
 from samples import endless, quietly
 
 import certifit as cf
-from certifit.certificates.certificate import Certificate
+from certifit.models.certificate import Certificate
 from certifit.models.table import LEARNERS
 
 

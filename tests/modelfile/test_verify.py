@@ -113,7 +113,7 @@ def test_a_scan_is_verified(tmp_path):
 
 
 def test_no_solver_takes_part(monkeypatch):
-    from certifit.models import linear
+    from certifit.models.least_squares import model as linear
 
     def solve(task: Any) -> None:
         raise AssertionError("verify called a solver")

@@ -10,14 +10,14 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import certifit as cf
-from certifit.certificates.certificate import Certificate
 from certifit.data.source import Source
+from certifit.minimise.problem import Run
+from certifit.models.certificate import Certificate
 from certifit.models.classifier import Classifier, codes_of
 from certifit.report.context import build
 from certifit.report.page import render
 from certifit.report.validation import validation_facts
-from certifit.selection.leaderboard import leaderboard
-from certifit.solvers.run import Run
+from certifit.selection.compare.leaderboard import leaderboard
 
 FILES = {"data": "d.csv", "paths": ["d.csv"], "scan": "scan_csv", "bad_rows": 0, "weight": None, "model": "m.certifit"}
 FILES |= {"report": "r.html", "card": "c.md", "coefficients": None, "deciding": "deciding.csv", "selection": None}

@@ -17,7 +17,7 @@ import pytest
 import sklearn.linear_model as peers
 
 import certifit as cf
-from certifit.models.sparse import Lasso
+from certifit.models.lasso.model import Lasso
 
 
 def heard(fit: Any) -> tuple[Any, list[str]]:

@@ -11,7 +11,7 @@ from certifit.data.arrow import ArrowSource
 from certifit.data.source import Memory
 from certifit.report.context import build
 from certifit.report.validation import validation_facts
-from certifit.selection.leaderboard import leaderboard
+from certifit.selection.compare.leaderboard import leaderboard
 
 FILES = OF_A_QUANTITY | {"coefficients": None, "deciding": "deciding.csv", "selection": None}
 WORDS = {

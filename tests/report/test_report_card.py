@@ -14,12 +14,12 @@ from test_report_page import HOSTILE, Page
 
 import certifit as cf
 from certifit.data.source import Memory
-from certifit.report import card as cards
 from certifit.report import folder, svg, text
+from certifit.report import page as cards
 from certifit.report.context import build
 from certifit.report.gallery import PICTURES, drawings
 from certifit.report.page import render
-from certifit.report.style import picture_style
+from certifit.report.svg import picture_style
 
 NASTY = [
     *HOSTILE,

@@ -19,11 +19,10 @@ from certifit.data.privacy import Rule
 from certifit.data.source import Memory
 from certifit.report import context as report_context
 from certifit.report import svg
-from certifit.report.card import card
 from certifit.report.context import build
 from certifit.report.folder import DECIDING_HEAD, deciding_table
 from certifit.report.gallery import drawings
-from certifit.report.page import render
+from certifit.report.page import card, render
 
 ALWAYS = ["classes", "probabilities", "deciding", "data", "proof", "use", "words"]
 OF_A_QUANTITY = ("quality", "coefficients", "pictures", "path", "influence", "outliers", "history")
@@ -300,7 +299,7 @@ def test_a_leaderboard_of_classes_shows_every_rate_of_every_model():
     X, codes = clouds()
     source = Memory(X, codes.astype(float), names=["a", "b", "c"])
     from certifit.report.validation import validation_facts
-    from certifit.selection.leaderboard import leaderboard
+    from certifit.selection.compare.leaderboard import leaderboard
 
     board = leaderboard({"linear": cf.GaussianDiscriminant(), "naive": cf.GaussianNB()}, source, cv=5)
     context = build(board.chosen.model.fit(source), source, FILES, validation=validation_facts(board))

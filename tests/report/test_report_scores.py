@@ -12,11 +12,10 @@ from sklearn.metrics import mean_tweedie_deviance
 import certifit as cf
 from certifit.data.arrow import ArrowSource
 from certifit.data.source import Memory
-from certifit.report.card import card
 from certifit.report.context import build
-from certifit.report.page import render
+from certifit.report.page import card, render
 from certifit.report.validation import validation_facts
-from certifit.selection.leaderboard import leaderboard
+from certifit.selection.compare.leaderboard import leaderboard
 
 FILES = OF_A_QUANTITY | {"deciding": "deciding.csv"}
 N = 600

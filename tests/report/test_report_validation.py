@@ -18,11 +18,11 @@ from certifit.report.page import render
 from certifit.report.pictures import names
 from certifit.report.tables import step_rows, validation_rows
 from certifit.report.validation import chosen_entry, selection_facts, validation_facts
-from certifit.selection.decomposition import decompose
-from certifit.selection.engine import Rows
-from certifit.selection.leaderboard import leaderboard
-from certifit.selection.leaders import RMSE
-from certifit.selection.wrappers import BackwardSelection, ForwardSelection
+from certifit.selection.compare.decomposition import decompose
+from certifit.selection.compare.leaderboard import leaderboard
+from certifit.selection.compare.leaders import RMSE
+from certifit.selection.features.wrappers import BackwardSelection, ForwardSelection
+from certifit.selection.folds.engine import Rows
 
 MODELS = {"least squares": cf.LinearRegression(), "ridge": cf.Ridge()}
 NAMES = ["a", "b", "c"]

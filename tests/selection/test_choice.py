@@ -12,8 +12,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import certifit as cf
 from certifit.data.arrow import ArrowSource
-from certifit.selection import choice
-from certifit.selection.leaderboard import leaderboard
+from certifit.selection.compare import choice
+from certifit.selection.compare.leaderboard import leaderboard
 
 RMSE = "neg_root_mean_squared_error"
 

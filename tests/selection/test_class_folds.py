@@ -11,7 +11,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import LeaveOneOut, cross_val_score, cross_validate
 
 import certifit as cf
-from certifit.models.folds import closed_forms
+from certifit.models.discriminant import folds as closed_forms
 
 CASES = {
     "multinomial": (cf.MultinomialNB(), [{"alpha": 0.01}, {"alpha": 10.0}, {"alpha": 1.0, "fit_prior": False}]),

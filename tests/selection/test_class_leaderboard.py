@@ -12,9 +12,9 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import LinearSVC
 
 import certifit as cf
-from certifit.selection.fold_scores import NoFit
-from certifit.selection.leaderboard import TooManyRefits, folds_for, leaderboard
-from certifit.selection.leaders import CLASS_SCORE, SHARES
+from certifit.selection.compare.leaderboard import TooManyRefits, folds_for, leaderboard
+from certifit.selection.compare.leaders import CLASS_SCORE, SHARES
+from certifit.selection.folds.fold_scores import NoFit
 
 MODELS = {
     "shared": cf.CrossValidated(cf.GaussianDiscriminant(), {"shrinkage": [0.0, 0.1, 0.5]}),

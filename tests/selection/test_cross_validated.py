@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import certifit as cf
-from certifit.selection.rules import choose, simplicity
+from certifit.selection.compare.rules import choose, simplicity
 
 GRID = {"alpha": [1e-4, 1e-2, 1.0, 30.0]}
 

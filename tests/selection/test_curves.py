@@ -19,11 +19,12 @@ from sklearn.tree import DecisionTreeClassifier
 import certifit as cf
 from certifit.data.cells import ByRow, Splits
 from certifit.data.source import Batches, Block, Memory
-from certifit.selection import curves, stages
-from certifit.selection.curve_scores import CrossValidationScores
-from certifit.selection.curves import cross_validate, learning_curve, validation_curve
-from certifit.selection.splits import Bootstrap, Folds, rounds_of
-from certifit.selection.stages import growing
+from certifit.selection.compare import curves
+from certifit.selection.compare.curve_scores import CrossValidationScores
+from certifit.selection.compare.curves import cross_validate, learning_curve, validation_curve
+from certifit.selection.folds import stages
+from certifit.selection.folds.splits import Bootstrap, Folds, rounds_of
+from certifit.selection.folds.stages import growing
 
 REFITS = make_scorer(r2_score)  # R2 that only rows give
 SIZES = [0.05, 0.3, 1.0]

@@ -9,8 +9,8 @@ import pytest
 from sklearn.neighbors import KNeighborsRegressor
 
 import certifit as cf
-from certifit.selection.curves import learning_curve
-from certifit.selection.displays_curves import LearningCurveDisplay, ValidationCurveDisplay
+from certifit.selection.compare.curves import learning_curve
+from certifit.selection.compare.pictures import LearningCurveDisplay, ValidationCurveDisplay
 
 
 @pytest.fixture

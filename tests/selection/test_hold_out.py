@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import certifit as cf
 from certifit.cli import main
 from certifit.data.arrow import ArrowSource
-from certifit.selection.splits import rounds_of
+from certifit.selection.folds.splits import rounds_of
 
 
 @pytest.mark.parametrize("n_rows, share", [(10, 0.2), (101, 0.3), (7, 0.5)])

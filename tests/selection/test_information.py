@@ -18,7 +18,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
 from certifit.runtime import threads
-from certifit.selection.information import MutualInformationFilter
+from certifit.selection.information.filter import MutualInformationFilter
 
 
 def data(rng: np.random.Generator, n_rows: int = 300) -> tuple[Any, Any, Any]:

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from certifit.selection.information import MutualInformationFilter
-from certifit.selection.information_display import MutualInformationDisplay
+from certifit.selection.information.filter import MutualInformationFilter
+from certifit.selection.information.pictures import MutualInformationDisplay
 
 
 @pytest.fixture

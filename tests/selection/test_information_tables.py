@@ -18,8 +18,8 @@ from neighbours import of_counts, of_number_and_class, of_two_numbers
 
 import certifit as cf
 from certifit.data.source import Memory
-from certifit.selection import information_tables
-from certifit.selection.information import MutualInformationFilter
+from certifit.selection.information import tables as information_tables
+from certifit.selection.information.filter import MutualInformationFilter
 
 HANG = 600  # seconds until a process counts as hung; no measure of speed
 NAMES = ["x", "z", "codes", "flag", "text", "category"]
@@ -237,7 +237,7 @@ def test_control_c_ends_long_work_and_the_next_fit_works():
     code = """
         import os, signal, sys, threading
         import numpy as np
-        from certifit.selection.information import MutualInformationFilter
+        from certifit.selection.information.filter import MutualInformationFilter
 
         rng = np.random.default_rng(0)
         n = 400_000

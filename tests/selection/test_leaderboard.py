@@ -11,10 +11,10 @@ from sklearn.tree import DecisionTreeRegressor
 
 import certifit as cf
 from certifit.data.arrow import ArrowSource
-from certifit.selection.engine import Rows
-from certifit.selection.leaderboard import TooManyRefits, folds_for, leaderboard, mean_of_target
-from certifit.selection.leaders import BASELINE, RMSE, Entry, Leaderboard
-from certifit.selection.splits import rounds_of
+from certifit.selection.compare.leaderboard import TooManyRefits, folds_for, leaderboard, mean_of_target
+from certifit.selection.compare.leaders import BASELINE, RMSE, Entry, Leaderboard
+from certifit.selection.folds.engine import Rows
+from certifit.selection.folds.splits import rounds_of
 
 MODELS = {"least squares": cf.LinearRegression(), "ridge": cf.Ridge()}
 

@@ -10,8 +10,7 @@ from offset_models import DEVIANCE, MODELS, N, Odds, Rate, ScannedRate, drawn, f
 from sklearn.metrics import log_loss, mean_poisson_deviance, r2_score
 
 import certifit as cf
-from certifit.selection.offsets import WithOffset
-from certifit.selection.rows import Rows
+from certifit.selection.folds.rows import Rows, WithOffset
 
 
 @pytest.fixture

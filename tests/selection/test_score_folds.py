@@ -12,11 +12,11 @@ from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import StratifiedKFold
 
 import certifit as cf
-from certifit.selection.engine import _refitted, has_sums, offered_scores
-from certifit.selection.rows import Rows
-from certifit.selection.scoring import own_scoring
-from certifit.selection.splits import rounds_of
-from certifit.tasks.score_folds import FoldLosses
+from certifit.models.glm.fold_solver import FoldLosses
+from certifit.selection.folds.engine import _refitted, has_sums, offered_scores
+from certifit.selection.folds.metrics import own_scoring
+from certifit.selection.folds.rows import Rows
+from certifit.selection.folds.splits import rounds_of
 
 N, D = 500, 6
 ALPHAS = [{"alpha": alpha} for alpha in (1.0, 1e-5, 1e-2, 0.0)]

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
 import certifit as cf
-from certifit.selection.refits import RefitSearch
+from certifit.selection.features.search import RefitSearch
 
 N, D = 600, 9
 DIRECTIONS = {"forward": cf.ForwardSelection, "backward": cf.BackwardSelection}
@@ -42,7 +42,7 @@ MODELS = {
 def refitted(monkeypatch, selection, *given, **options):
     """The same selection with every subset refitted."""
     with monkeypatch.context() as patch:
-        patch.setattr("certifit.selection.wrappers.score_search", lambda *args: None)
+        patch.setattr("certifit.selection.features.wrappers.score_search", lambda *args: None)
         return selection.fit(*given, **options)
 
 

@@ -9,10 +9,10 @@ import pytest
 import certifit as cf
 from certifit.data.cells import ByRow, Splits
 from certifit.data.source import Memory
-from certifit.models.folds.hook import Candidates
-from certifit.selection import shared as store
-from certifit.selection.shared import Shared
-from certifit.tasks import fold_equations
+from certifit.models.folds import Candidates
+from certifit.models.least_squares import fold_equations
+from certifit.selection.folds import shared as store
+from certifit.selection.folds.shared import Shared
 
 THREE = {"least squares": cf.LinearRegression(), "ridge": cf.Ridge(), "lasso": cf.CrossValidated(cf.Lasso())}
 LABELS = np.array(["no", "yes"])

@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold, KFold, cross_val_score
 
 import certifit as cf
 from certifit.data.source import Block, Memory
-from certifit.selection.splits import rounds_of
+from certifit.selection.folds.splits import rounds_of
 
 
 def sets(splits, n_rows, group=None):

@@ -10,8 +10,8 @@ from sklearn.model_selection import KFold
 
 from certifit.data.cells import ByRow, Splits, group_cells, mixed
 from certifit.data.source import Block, Memory
-from certifit.selection.splits import Bootstrap, rounds_of
-from certifit.selection.stages import Staged, growing, shuffled
+from certifit.selection.folds.splits import Bootstrap, rounds_of
+from certifit.selection.folds.stages import Staged, growing, shuffled
 
 
 def row_sets(splits, source):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from certifit.selection.sweeps import REFACTOR, BackwardSweep, ForwardSweep, dependent_columns, parts_of
+from certifit.selection.features.sweeps import REFACTOR, BackwardSweep, ForwardSweep, dependent_columns, parts_of
 
 Array = np.ndarray[Any, Any]
 

@@ -26,9 +26,9 @@ from sklearn.preprocessing import StandardScaler
 from test_sweeps import rows
 
 import certifit as cf
-from certifit.selection.display_path import SelectionPathDisplay
-from certifit.selection.splits import Folds
-from certifit.selection.wrappers import BackwardSelection, ForwardSelection
+from certifit.selection.features.pictures import SelectionPathDisplay
+from certifit.selection.features.wrappers import BackwardSelection, ForwardSelection
+from certifit.selection.folds.splits import Folds
 
 BOTH = [ForwardSelection, BackwardSelection]
 DIRECTIONS = {ForwardSelection: "forward", BackwardSelection: "backward"}

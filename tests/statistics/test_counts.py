@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from neighbours import of_counts
 
-from certifit.statistics.counts import JointCounts, counted_pairs, pairs_information
+from certifit.statistics.cell_sums import JointCounts, counted_pairs, pairs_information
 
 LEVELS: dict[str, list[Any]] = {
     "text": ["a", "b", "", "long text"],

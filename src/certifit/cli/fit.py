@@ -13,7 +13,7 @@ from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
 from certifit.cli.task import refuse_constant, settle
 from certifit.cli.validation import decomposed, held_out, separation_of, validated
-from certifit.data.tasks import CLASSES
+from certifit.data.goals import CLASSES
 
 
 @click.command(short_help="Fit CSV or Parquet files; write the model and a report.")

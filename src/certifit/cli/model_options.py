@@ -6,9 +6,8 @@ from typing import Any
 import click
 
 from certifit.cli.models import AUTO, COMPARED, KINDS, dashed
-from certifit.data.tasks import TASKS
-from certifit.models.command import Option
-from certifit.models.learner import Learner, Param
+from certifit.data.goals import TASKS
+from certifit.models.learner import Learner, Option, Param
 
 
 class Legal(click.ParamType[Any]):

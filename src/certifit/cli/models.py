@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from certifit.cli.paths import listed_names
-from certifit.data.tasks import CLASSES, QUANTITY, TASKS
-from certifit.models.command import Command
-from certifit.models.learner import Learner
+from certifit.data.goals import CLASSES, QUANTITY, TASKS
+from certifit.models.learner import Command, Learner
 from certifit.models.table import LEARNERS
 
 AUTO = "auto"
@@ -58,7 +57,7 @@ class Candidate:
     @property
     def searched(self) -> Any:
         """The model that the folds tune."""
-        from certifit.selection.cross_validated import CrossValidated
+        from certifit.selection.compare.cross_validated import CrossValidated
 
         return self.estimator if self.rule is None else CrossValidated(self.estimator, rule=self.rule)
 

@@ -214,9 +214,9 @@ def _fold_intervals(fitted: Any, data: Data, level: float, display: Display) -> 
     """CV+: intervals from the errors of fits on rows that they did not see, with no law assumed."""
     from sklearn.base import clone
 
-    from certifit.selection.intervals import fold_intervals
-    from certifit.selection.rows import Rows
-    from certifit.selection.splits import counted_rows, rounds_of
+    from certifit.selection.compare.intervals import fold_intervals
+    from certifit.selection.folds.rows import Rows
+    from certifit.selection.folds.splits import counted_rows, rounds_of
 
     if fitted.data_["sum_weight"] != fitted.data_["n_rows"]:
         raise ValueError("--fitted-on is for a fit without row weights: intervals from held-out errors count rows.")

@@ -13,7 +13,7 @@ from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
 from certifit.cli.task import Setting, settle
 from certifit.cli.validation import validated
-from certifit.data.tasks import CLASSES, TASKS
+from certifit.data.goals import CLASSES, TASKS
 
 MODELS = tuple(name for name, kind in KINDS.items() if kind.command.selects)
 SELECTED = {goal: tuple(name for name in compared if name in MODELS) for goal, compared in COMPARED.items()}
@@ -100,9 +100,9 @@ def _select(
     display: Display,
 ) -> Done:
     from certifit.report.validation import SAME_FOLDS, chosen_entry, selection_facts, validation_facts
-    from certifit.selection.leaders import CLASS_SCORE, RMSE
-    from certifit.selection.scoring import own_scoring
-    from certifit.selection.wrappers import BackwardSelection, ForwardSelection
+    from certifit.selection.compare.leaders import CLASS_SCORE, RMSE
+    from certifit.selection.features.wrappers import BackwardSelection, ForwardSelection
+    from certifit.selection.folds.metrics import own_scoring
 
     setting = settle(request, choice, source, no_intercept=not request.model["fit_intercept"])
     rows, is_quantity = setting.rows, setting.classes is None
@@ -138,9 +138,9 @@ def _estimator(request: Request, choice: Choice, setting: Setting) -> Any:
 def _are_refits(estimator: Any, rows: Any) -> bool:
     """Whether sums over rows do not tell the errors of subsets; then it says so."""
     from certifit.models.adapter import learner_of
-    from certifit.models.folds.hook import Subsets
+    from certifit.models.folds import Subsets
     from certifit.models.learner import Answer
-    from certifit.selection.shared import Shared
+    from certifit.selection.folds.shared import Shared
 
     if estimator.folds(rows, [], Subsets(), Shared()) is not None:
         return False
@@ -153,6 +153,6 @@ def _new_rows(model: Any, rows: Any, folds: Any) -> Any:
     """What models of the chosen columns make of rows that they did not see."""
     from sklearn.base import clone
 
-    from certifit.selection.class_validation import class_validation
+    from certifit.selection.folds.class_validation import class_validation
 
     return class_validation(clone(model), rows, cv=folds)

@@ -8,8 +8,8 @@ import click
 
 from certifit.cli.models import AUTO, KINDS, OFFSETS, Choice
 from certifit.cli.request import Request
+from certifit.data.goals import CLASSES, QUANTITY, TASKS
 from certifit.data.privacy import printed_labels
-from certifit.data.tasks import CLASSES, QUANTITY, TASKS
 from certifit.report.text import joined, visible
 
 MANY_COPIES = 0.02  # share of the rows from which copies make figures on held-out rows too good
@@ -37,7 +37,7 @@ class Setting:
 
     def folds(self, n_splits: int) -> tuple[Any, str | None]:
         """The folds that the rows allow, stratified for classes; None where there are none. A sentence says why."""
-        from certifit.selection.leaderboard import folds_for
+        from certifit.selection.compare.leaderboard import folds_for
 
         return folds_for(self.rows, n_splits, is_classes=self.classes is not None, copies=self.copies)
 
@@ -52,7 +52,7 @@ def _copy_notes(request: Request, setting: Setting) -> list[str]:
     """How many rows repeat others, and what that means for figures on held-out rows. One pass, unless it is long."""
     from certifit.data.copies import copies
     from certifit.data.view import Target
-    from certifit.selection.splits import TOGETHER
+    from certifit.selection.folds.splits import TOGETHER
 
     rows = setting.rows if setting.classes is None else setting.rows.reading(Target.CODES, setting.classes)
     if request.copies != TOGETHER and (rows.n_rows or 0) * rows.n_features > MOST_HASHED:

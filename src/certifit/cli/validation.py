@@ -10,7 +10,7 @@ from certifit.cli.models import AUTO, Candidate, Choice, preferred
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request
 from certifit.cli.task import Setting
-from certifit.data.tasks import CLASSES
+from certifit.data.goals import CLASSES
 
 # Candidates of a model that is refitted for each of them.
 N_REFITTED = 10
@@ -33,7 +33,7 @@ def validated(
     if request.cv == 0:
         return None, notes
     display.step("cross-validating")
-    from certifit.selection.leaderboard import TooManyRefits, leaderboard
+    from certifit.selection.compare.leaderboard import TooManyRefits, leaderboard
 
     source = setting.rows
     folds, note = setting.folds(request.cv or FOLDS)
@@ -67,7 +67,7 @@ def validated(
 def _has_sums(model: Any, setting: Setting) -> bool:
     """Whether sums over rows tell its errors, so that nothing is refitted."""
     from certifit.data.view import Target
-    from certifit.selection.engine import has_sums
+    from certifit.selection.folds.engine import has_sums
 
     rows = setting.rows if setting.classes is None else setting.rows.reading(Target.CODES, setting.classes)
     return has_sums(model, rows, setting.classes)
@@ -88,7 +88,7 @@ def held_out(
     """`work` without a share of the rows, and the score of its model on them: nothing else has seen these."""
     from certifit.data.target import task_of
     from certifit.report.validation import holdout_facts, validation_facts
-    from certifit.selection.held_out_test import held_out_score, set_aside
+    from certifit.selection.compare.nested import held_out_score, set_aside
 
     display.step("setting rows aside")
     task = choice.recognised(task_of(source).name) if choice.task == AUTO else choice.task
@@ -104,8 +104,8 @@ def held_out(
 
 def decomposed(board: Any, n_columns: int, source: Any, display: Display) -> Any:
     """Values of alpha, and bias and variance along them; None where they are not known or cost too much."""
-    from certifit.selection.decomposition import decompose
-    from certifit.selection.rows import Rows
+    from certifit.selection.compare.decomposition import decompose
+    from certifit.selection.folds.rows import Rows
 
     tuned = next((entry for entry in board.entries if len(entry.candidates.get("params", [])) > N_ALPHAS), None)
     if tuned is None or tuned.route != "statistics" or n_columns > MOST_COLUMNS:

@@ -76,7 +76,7 @@ def verify(
 def _announce(fitted: Any, most_minutes: float, quiet: bool) -> None:
     """The expected time of an exact proof, or a refusal, before any row is read."""
     from certifit.exact.balls import flint
-    from certifit.exact.cost import expected_seconds, in_words, refuse_long
+    from certifit.exact.proof import expected_seconds, in_words, refuse_long
     from certifit.exact.table import prover_of
 
     prover_of(fitted)

@@ -18,9 +18,8 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_array, column_or_1d, has_fit_parameter, validate_data
 
 from certifit.data.arrow import ArrowSource
-from certifit.data.columns import Array, Columns, plain_numbers
+from certifit.data.columns import Array, Columns, plain_numbers, refuse_kinds
 from certifit.data.frames import frame_table, is_frame
-from certifit.data.kinds import refuse_kinds
 from certifit.data.labels import coded, read_labels, with_codes
 from certifit.data.offsets import checked_offset
 from certifit.data.privacy import cell

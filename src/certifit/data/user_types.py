@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any, Protocol, TypeAlias
 
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from certifit.data.columns import Array
@@ -48,3 +49,24 @@ Predictions: TypeAlias = Array | Any
 
 Parameters: TypeAlias = Mapping[str, Any]
 """Parameters of an estimator by name, as `set_params` takes them: of any type, checked by the table of models."""
+
+
+# Rows of whatever a user passes: arrays, sparse matrices, frames, lists.
+
+
+def taken(X: Any, numbers: Array) -> Any:
+    """Rows of an array, a sparse matrix, a frame or a list, by number."""
+    if hasattr(X, "iloc"):
+        return X.iloc[numbers]
+    if hasattr(X, "take") and hasattr(X, "schema"):  # pyarrow
+        return X.take(numbers)
+    if sp.issparse(X):
+        return X.tocsr()[numbers]
+    if hasattr(X, "shape") or hasattr(X, "__dataframe__"):
+        return X[numbers]
+    return [X[i] for i in numbers]
+
+
+def n_samples(X: Any) -> int:
+    """Number of rows of an array, frame or list."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)

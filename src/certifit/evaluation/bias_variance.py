@@ -24,9 +24,9 @@ from sklearn.utils import get_tags
 from certifit.data.columns import Array
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Memory, Source
-from certifit.data.user_rows import n_samples, taken
-from certifit.evaluation.intervals import drawn_rows, generator
-from certifit.evaluation.rows import numbers
+from certifit.data.user_types import n_samples, taken
+from certifit.evaluation.metrics.intervals import drawn_rows, generator
+from certifit.evaluation.metrics.rows import numbers
 from certifit.models.adapter import learner_of
 
 Sampler = Callable[[int], tuple[Any, Any]]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.evaluation.displays import new_axes
-from certifit.evaluation.intervals import HELD_OUT, check_level, clopper_pearson
+from certifit.evaluation.metrics.intervals import HELD_OUT, check_level, clopper_pearson
+from certifit.evaluation.pictures import new_axes
 
 NOT_MEASURED = "This is a promise under assumptions, not a measured error."
 

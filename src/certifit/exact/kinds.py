@@ -1,6 +1,6 @@
 """Which kind of proof a fit has, without the exact certificates themselves."""
 
-from certifit.certificates.certificate import Certificate
+from certifit.models.certificate import Certificate
 from certifit.models.table import LEARNERS
 
 

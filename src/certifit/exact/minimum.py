@@ -12,7 +12,7 @@ from typing import Protocol
 
 from certifit.exact import balls
 from certifit.exact.balls import Ball, Matrix, ball, flint
-from certifit.exact.scores import Evaluation
+from certifit.exact.losses import Evaluation
 
 MOST_STEPS = 100
 MOST_HALVINGS = 60

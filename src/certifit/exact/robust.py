@@ -18,12 +18,12 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.exact import balls
 from certifit.exact.balls import Ball, ball
+from certifit.exact.losses import Evaluation
 from certifit.exact.minimum import Minimum, NoMinimum, minimum
 from certifit.exact.penalised import Penalty
 from certifit.exact.proof import Bounds, ExactProof, refined, relative
 from certifit.exact.rows import PLAIN, Asked, ExactRows
-from certifit.exact.scores import Evaluation
-from certifit.tasks.robust import NORMAL, SMALLEST_SCALE
+from certifit.models.huber.task import NORMAL, SMALLEST_SCALE
 
 THEOREM = "a zero of the slope enclosed in balls (interval Newton), and convexity"
 FLAT = "no precision shows where the minimum lies: too few residuals are inside the band, or the best scale is 0."

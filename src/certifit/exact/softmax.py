@@ -16,11 +16,11 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.exact import balls
 from certifit.exact.balls import Ball, ball
+from certifit.exact.losses import Evaluation
 from certifit.exact.minimum import Minimum, NoMinimum, minimum
 from certifit.exact.penalised import FLAT, THEOREM, Penalty
 from certifit.exact.proof import Bounds, ExactProof, NoProof, refined, relative
 from certifit.exact.rows import PLAIN, Asked, ExactRows
-from certifit.exact.scores import Evaluation
 
 
 @dataclass

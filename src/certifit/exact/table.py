@@ -6,9 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from certifit.certificates.certificate import Certificate
-from certifit.certificates.components import ComponentsCertificate
-from certifit.certificates.likelihood import LikelihoodCertificate
 from certifit.exact.components import ComponentsFit
 from certifit.exact.counts import CountFit
 from certifit.exact.gaussian import GaussianFit
@@ -18,9 +15,12 @@ from certifit.exact.proof import ExactProof, nothing_proven
 from certifit.exact.robust import HuberFit
 from certifit.exact.rows import Asked, ExactRows
 from certifit.exact.softmax import SoftmaxFit
-from certifit.losses.scores import Squared
-from certifit.losses.user import Loss
+from certifit.mathematics.losses.scores import Squared
+from certifit.mathematics.losses.user import Loss
 from certifit.models.adapter import learner_of
+from certifit.models.certificate import Certificate
+from certifit.models.discriminant.likelihood import LikelihoodCertificate
+from certifit.models.pca.certificate import ComponentsCertificate
 from certifit.models.table import LEARNERS
 
 Prover = Callable[[Any, ExactRows, Asked], ExactProof]

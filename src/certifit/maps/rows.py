@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
-from certifit.data.columns import Columns
-from certifit.data.kinds import refuse_kinds
+from certifit.data.columns import Columns, refuse_kinds
 
 Array = NDArray[np.float64]
 

@@ -15,12 +15,13 @@ from importlib import import_module
 import numpy as np
 from numpy.typing import NDArray
 
-from certifit.certificates.certificate import Certificate, least_certain
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.labels import LABELS, build_labels, dump_labels, label_arrays
 from certifit.modelfile.maps import Maps, close_maps, dump_maps, maps_spec, no_maps, open_maps, set_maps
 from certifit.modelfile.nesting import CHILDREN, fold, is_nested, refuse_deep, refuse_many, unfold
 from certifit.modelfile.schema import brief, check, check_arrays, plain, refuse_any, stored_spec
+from certifit.models.agreement import tolerance_problems
+from certifit.models.certificate import Certificate, least_certain
 from certifit.models.learner import Learner
 from certifit.models.state import (
     TEXT,
@@ -39,7 +40,6 @@ from certifit.models.state import (
     Spec,
     deep_merge,
 )
-from certifit.models.states.agreement import tolerance_problems
 from certifit.models.table import STORED
 
 SWITCHED_ON = Check("true", lambda value: value is True)

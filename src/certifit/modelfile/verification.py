@@ -23,14 +23,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from certifit.certificates.certificate import Certificate, least_certain
-from certifit.certificates.components import ComponentsCertificate
 from certifit.data.gate import takes
 from certifit.data.source import Block, Source
-from certifit.exact.cost import MOST_MINUTES, refuse_long
-from certifit.exact.proof import ExactProof
+from certifit.exact.proof import MOST_MINUTES, ExactProof, refuse_long
 from certifit.modelfile.codec import children_of, record_of
 from certifit.modelfile.files import load
+from certifit.models.certificate import Certificate, least_certain
+from certifit.models.pca.certificate import ComponentsCertificate
 from certifit.models.state import Json, Model
 
 GROWTH = 10.0

@@ -8,10 +8,8 @@ from typing import ClassVar
 
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
-from certifit.models.learner import Answer, Learner, Param, Params
-from certifit.models.objectives import Told
+from certifit.models.learner import Answer, Learner, Param, Params, Told, Words
 from certifit.models.table import LEARNERS
-from certifit.models.words import Words
 
 TASK_ESTIMATOR = "certifit.models.estimator.TaskEstimator"  # by name: the table is read without the models
 

@@ -15,15 +15,15 @@ import pyarrow as pa
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from certifit.certificates.certificate import Certificate
 from certifit.data.columns import Array
 from certifit.data.gate import class_source, predict_rows, predict_source, refuse_nonfinite
 from certifit.data.labels import coded, one_type, read_labels
 from certifit.data.source import Block, Memory, Source
 from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
 from certifit.data.view import Target
+from certifit.models.certificate import Certificate
 from certifit.models.estimator import TaskEstimator, joined, name_of_target
-from certifit.models.folds.rows import log_posterior
+from certifit.models.fold_rows import log_posterior
 from certifit.models.task import StateT, TaskT
 from certifit.runtime import one_blas_thread
 

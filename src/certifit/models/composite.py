@@ -12,8 +12,8 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from certifit.certificates.certificate import Certificate, least_certain
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
+from certifit.models.certificate import Certificate, least_certain
 from certifit.models.estimator import Estimator, RowsT
 
 

@@ -23,7 +23,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from certifit.certificates.certificate import Certificate
 from certifit.data.columns import Array
 from certifit.data.files import write_predictions
 from certifit.data.gate import (
@@ -38,12 +37,13 @@ from certifit.data.source import Block, RowError, Source
 from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget, UserWeights
 from certifit.data.view import Target
 from certifit.maps import Basis, Polynomial, TableEncoder
+from certifit.minimise.problem import Run
 from certifit.models.adapter import learner_of
-from certifit.models.folds.hook import FoldStates, Grid, Rounds
-from certifit.models.objectives import Told
+from certifit.models.certificate import Certificate
+from certifit.models.folds import FoldStates, Grid, Rounds
+from certifit.models.learner import Told
 from certifit.models.task import StateT, TaskT
 from certifit.runtime import one_blas_thread
-from certifit.solvers.run import Run
 from certifit.statistics.gram import ColumnRange
 from certifit.statistics.store import Store
 
@@ -97,7 +97,7 @@ class Estimator(BaseEstimator, ABC, Generic[RowsT]):
     most_shared_columns: ClassVar[float] = inf  # beyond it folds that share passes cost as much as refits
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> FoldStates | None:
-        """Fits to the training rows of all splits at once (`models/folds/hook.py`); None: each is to be refitted.
+        """Fits to the training rows of all splits at once (`models/folds.py`); None: each is to be refitted.
 
         source: checked rows, of classes with codes for y.
         """

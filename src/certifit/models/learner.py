@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from importlib import import_module
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from certifit.models.command import Command
-from certifit.models.objectives import Objective
-from certifit.models.words import Words
+from certifit.data.goals import QUANTITY
 
 if TYPE_CHECKING:
     from certifit.models.state import Record
@@ -189,7 +187,7 @@ NO_SECTIONS: Callable[[Params], tuple[str, ...]] = always(())
 
 @dataclass(frozen=True)
 class Learner:
-    """A model. key: its name in files. place: "models.sparse:Lasso". objective: what it optimises, in one line.
+    """A model. key: its name in files. place: "models.lasso.model:Lasso". objective: what it optimises, in one line.
 
     params: the parameters that are one value each. others: those that are objects or arrays, which the model checks
     and a model file holds in parts of its own. answers, verb, sections: by the parameters of a model. sections: of a
@@ -210,7 +208,7 @@ class Learner:
     sections: Callable[[Params], tuple[str, ...]] = NO_SECTIONS
     commands: tuple[Command, ...] = ()
     exact: str | None = None
-    record: str = "models.states.linear:RECORD"
+    record: str = "models.least_squares.state:RECORD"
     is_ours: ClassVar[bool] = True
 
     @property
@@ -233,3 +231,166 @@ class Learner:
         module, _, name = self.record.partition(":")
         found: Record = getattr(import_module(f"certifit.{module}"), name)
         return found
+
+
+# How a report speaks of a model: plain words, a row of the table of models each.
+
+
+@dataclass(frozen=True)
+class Goal:
+    """How the proof speaks: what is chosen, which way is better, the unit of the bound, and a few words of its own."""
+
+    chosen: str
+    better: str
+    lower: str  # the verb of doing better
+    unit: str
+    done: str  # said of a fit that is proven
+    question: str
+    proven: str
+    failed: str
+    is_derived: bool = False  # its numbers are derived again from the rows; nothing is said of other fits
+
+
+SMALLEST = Goal(
+    "coefficients",
+    "smaller",
+    "lower",
+    "of its value",
+    "Converged",
+    "Did it converge?",
+    "It converged, and this is proven: no other",
+    "It did not converge",
+)
+LARGEST = Goal(
+    "parameters",
+    "larger",
+    "raise",
+    "nats per row",
+    "Best of its kind",
+    "Is it the best of its kind?",
+    "It is the best of its kind, and this is proven: no other",
+    "It is not proven to be the best of its kind",
+)
+DERIVED = Goal(
+    "splits",
+    "smaller",
+    "lower",
+    "of what rounding allows",
+    "Derived again",
+    "Is it what its rows give?",
+    "Its numbers were derived again from the rows, and agree within rounding; the search is greedy, so another of its "
+    "size may fit better.",
+    "Its numbers do not agree with its rows",
+    is_derived=True,
+)
+# parameter that folds may choose -> what a curve of errors over it is called
+STRENGTHS = {"alpha": "penalty alpha", "shrinkage": "shrinkage"}
+
+
+@dataclass(frozen=True)
+class Words:
+    """name: with parameters of the model in braces; minimised: the size that the proof speaks of."""
+
+    name: str
+    minimised: str = "objective"
+    why_no_inference: str | None = None
+    is_squared: bool = False  # its errors are squared: a small excess then means close predictions
+    is_sparse: bool = False  # it sets coefficients to zero; its rank counts the others
+    without_penalty: Words | None = None  # what it is at alpha = 0
+    with_penalty: Words | None = None  # what it is at alpha > 0
+    goal: Goal = SMALLEST
+    spelt: Mapping[str, str] = field(default_factory=dict)  # values of parameters that are words
+    strengths: Mapping[str, str] = field(default_factory=lambda: STRENGTHS)
+    link: str | None = None  # of the score and the prediction, where the model has one for all fits
+    robust: str = "HC3"  # standard errors that hold whatever the variance
+    remedy: str = "Leave out the columns that are named."  # where there is no best fit
+    weaker: str | None = None  # how to fit without the penalty
+    stores: tuple[str, ...] = ()  # values of the data that its file has beside coefficients
+
+    def of_fit(self, alpha: float | None, l1_ratio: float) -> Words:
+        """The words of a fit with this penalty, or without one."""
+        is_penalised = alpha is not None and alpha > 0
+        words = (self.with_penalty if is_penalised else self.without_penalty) or self
+        return replace(words, is_sparse=True) if is_penalised and l1_ratio > 0 else words
+
+
+# A model on the command line: its name there, what goes with it, and the options that it brings.
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option that some models have. parameter: what it sets; the table of models has its legal values.
+
+    parameter None: the option names columns, which the command line makes into parameters.
+    """
+
+    name: str
+    metavar: str
+    help: str
+    parameter: str | None = None
+    reads: Callable[[str], Any] = float
+
+
+@dataclass(frozen=True)
+class Command:
+    """name: after --model. label: in the leaderboard. help: what the model is, in a few words.
+
+    goal: what it predicts. compared_for: the goals that `auto` compares it for; "texts" is classes of free text.
+    fixed: parameters that the command line sets. roles: columns beside the target that it reads. tunes: the option
+    whose value the folds choose where it is not given. needs_folds: that value has no default. has_p_values: why it is
+    taken where it does nearly as well as the best. reads_counts: its columns are flags or counts, such as words;
+    counts_words: how often a word is there, not whether. selects: `certifit select` has it.
+    """
+
+    name: str
+    label: str
+    help: str
+    goal: str = QUANTITY
+    compared_for: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    roles: tuple[str, ...] = ()
+    tunes: str | None = None
+    needs_folds: bool = False
+    has_p_values: bool = False
+    reads_counts: bool = False
+    counts_words: bool = False
+    selects: bool = False
+
+
+# What the lines of objectives are made of. A fit, a model file and a report print the same text.
+
+
+@dataclass(frozen=True)
+class Told:
+    """What an objective says of a model: its parameters, and what the fit settled where it is known.
+
+    alpha: the strength that was used. scale: of the residuals. law: names of the family and the link.
+    """
+
+    params: Mapping[str, Any]
+    alpha: float | None = None
+    scale: float | None = None
+    n_classes: int = 2
+    has_factors: bool = False
+    has_bounds: bool = False
+    law: tuple[str, str] | None = None
+    loss: str = ""  # the name of a loss of the user's own
+
+    def factor(self, spread: str) -> str:
+        """What multiplies the weights in a penalty."""
+        names = {"factors": self.has_factors, spread: bool(self.params.get("standardize", False))}
+        return "".join(f"{name} * " for name, is_there in names.items() if is_there)
+
+    @property
+    def end(self) -> str:
+        """Under which restrictions."""
+        within = " within bounds" if self.has_bounds else ""
+        return within + ("" if self.params.get("fit_intercept", True) else " with b = 0")
+
+
+Objective = Callable[[Told], str]
+MEAN = "sum_i weight_i"
+RESIDUAL = "(y_i - b - x_i'w)"
+SQUARES = f"minimised: {MEAN} {RESIDUAL}^2 / (2 {MEAN})"
+LIKELIHOOD = f"maximised: {MEAN} log"

@@ -1,162 +1,205 @@
-"""Least squares and ridge regression."""
+"""What every linear model of a number shares: its parameters, its folds and its inference."""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
-from certifit.certificates.certificate import Certificate
-from certifit.certificates.inference import Inference
-from certifit.certificates.least_squares import certify, infer
+from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.source import Source
-from certifit.maps import Basis, TableEncoder
-from certifit.models.base import LinearRegressor
-from certifit.solvers.direct import solve
-from certifit.solvers.run import Run
-from certifit.tasks.dual_least_squares import DualLeastSquares, least_squares_task
-from certifit.tasks.least_squares import LeastSquares
-from certifit.tasks.normal_equations import Weights
-
-LeastSquaresTask: TypeAlias = LeastSquares | DualLeastSquares
-
-
-class LeastSquaresRegressor(LinearRegressor[LeastSquaresTask, Weights]):
-    """Least squares with or without a ridge penalty: one linear system."""
-
-    def _task_at(self, source: Source, alpha: float | None) -> LeastSquaresTask:
-        return least_squares_task(source, alpha, bool(self.fit_intercept), self._is_standardised())
-
-    def _solve(self, task: LeastSquaresTask) -> Run[Weights]:
-        return solve(task)
-
-    def _keep(self, task: LeastSquaresTask, run: Run[Weights]) -> None:
-        self.coef_, self.intercept_ = run.state.coef, run.state.intercept
-        self.alpha_, self.history_ = task.alpha, run.history
-        self.null_space_, self.null_intercept_ = task.null_space()
-
-    def _state(self) -> Weights:
-        return Weights(self.coef_, self.intercept_)
-
-    def _certified(self, task: LeastSquaresTask, state: Weights) -> Certificate:
-        return certify(task, state, float(self.tol))
-
-    def _inferred(self, task: LeastSquaresTask) -> Inference | None:
-        return infer(task, self._state())
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.source import Block, Memory, Source
+from certifit.inference.least_squares import Inference
+from certifit.maps import Polynomial, TableEncoder
+from certifit.minimise.problem import Run
+from certifit.models.estimator import fitted_basis
+from certifit.models.folds import EachRow, Grid, Rounds, Subsets, candidates_of, shared_work
+from certifit.models.least_squares.dual import has_fewer_rows
+from certifit.models.least_squares.dual_fold_path import dual_fold_path
+from certifit.models.least_squares.fold_equations import FoldEquations, Gaps
+from certifit.models.least_squares.folds import NumberFolds, NumberPart, RowPart, RowsLeftOut, least_squares_part
+from certifit.models.least_squares.inference import InferenceMethods, WeightsT
+from certifit.models.task import TaskT
+from certifit.runtime import core, n_threads
+from certifit.statistics.moments import ColumnMoments
+from certifit.statistics.store import Store
 
 
-class LinearRegression(LeastSquaresRegressor):
-    """Ordinary least squares.
+class LinearRegressor(InferenceMethods[TaskT, WeightsT]):
+    """A linear model y = b + x'w fitted by least squares, with or without a penalty."""
 
-    minimise over w, b:   sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)
+    fit_intercept: bool
+    tol: float
+    null_space_: Array | None
+    null_intercept_: Array
+    shares = ("alpha",)
 
-    Redundant columns are found, named in `certificate_`, and the solution of smallest norm is returned.
-    certificate:  relative excess of the objective; rank; correct digits of every coefficient
+    def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> NumberFolds | RowsLeftOut | None:
+        """Fits to all training sets from sums over rows, or from one matrix of products of rows.
 
-    Parameters
-    ----------
-    fit_intercept : bool, default True
-    basis : None, Polynomial(degree) or Functions([...]), default None
-        Fit in these functions of the features instead of the features.
-    encoder : None or TableEncoder(...), default None
-        How a table's columns become numbers (categories, gaps, dates). Scans of files use TableEncoder() by default; a
-        data frame with categories needs one.
-    tol : float >= 0, default 1e-8
-        Largest relative excess of the objective that counts as converged. The fit goes to its rounding floor anyway.
+        None where each training set has columns of its own: a basis sees the filled values, and a penalised polynomial
+        depends on the range of its own rows.
+        """
+        candidates = candidates_of(grid)
+        parts: list[NumberPart] = []
+        left_out: list[RowPart] = []
+        for others, places in shared_work(candidates, self.shares):
+            model = clone(self).set_params(**others)
+            alphas = [model.strength_of(candidates[place]) for place in places]
+            columns = model._fold_columns(source, shared)
+            if columns is None:
+                return None
+            if isinstance(rounds, EachRow):
+                if not model._leaves_out_rows(columns[1]):
+                    return None
+                left_out.append(RowPart(columns[0], places, alphas, bool(model.fit_intercept)))
+                continue
+            part = model._fold_part(columns, rounds, places, alphas, shared)
+            if part is None or (isinstance(grid, Subsets) and part.equations is None):
+                return None
+            parts.append(part)
+        return NumberFolds(source, parts) if parts else RowsLeftOut(left_out)
 
-    Attributes
-    ----------
-    coef_, intercept_ : the fit
-    rank_, condition_ : of the columns (centred with an intercept)
-    null_space_ : directions in which the coefficients are not determined; see `solutions`
-    certificate_ : how far from the optimum, redundant columns, correct digits
-    history_ : one row an iteration
+    def _leaves_out_rows(self, gaps: Gaps | None) -> bool:
+        """Whether the fit without a row follows from the one to all rows: spreads and fills change with every row."""
+        return gaps is None and not self._is_standardised()
 
-    >>> import numpy as np
-    >>> import certifit as cf
-    >>> X = np.array([[1.0], [2.0], [3.0], [4.0]])
-    >>> model = cf.LinearRegression().fit(X, [2.0, 4.1, 5.9, 8.0])
-    >>> model.coef_.round(12), round(model.intercept_, 12)
-    (array([1.98]), 0.05)
-    """
-
-    def __init__(
+    def _fold_part(
         self,
-        *,
-        fit_intercept: bool = True,
-        basis: Basis | None = None,
-        encoder: TableEncoder | None = None,
-        tol: float = 1e-8,
-    ) -> None:
-        self.fit_intercept = fit_intercept
-        self.basis = basis
-        self.encoder = encoder
-        self.tol = tol
+        columns: tuple[Source, Gaps | None],
+        rounds: Sequence[Splits],
+        places: list[int],
+        alphas: Sequence[float | None],
+        shared: Store,
+    ) -> NumberPart | None:
+        """Folds of candidates that differ in alpha alone; None where they are to be refitted."""
+        mapped, gaps = columns
+        fit_intercept, standardize = bool(self.fit_intercept), self._is_standardised()
+        is_polynomial = isinstance(self.basis, Polynomial)
+        if not has_fewer_rows(mapped):
+            folds = FoldEquations(mapped, rounds, fit_intercept, gaps, standardize, shared)
+            return least_squares_part(self, places, alphas, folds, is_polynomial)
+        if gaps is not None or is_polynomial:
+            return None
+        path = partial(dual_fold_path, mapped, rounds, alphas, fit_intercept, standardize)
+        return NumberPart(self, places, alphas, path)
 
-    def _penalty_strength(self) -> float | None:
-        return 0.0
+    def _fold_columns(self, source: Source, shared: Store) -> tuple[Source, Gaps | None] | None:
+        """The columns that sums are made of, with every gap marked; None where each training set has its own."""
+        self._check_parameters()
+        self.encoder_, self.basis_ = None, None
+        opened, gaps = None, None
+        if source.is_table:
+            made = partial(self._fitted_encoder, source)
+            key = None if self.encoder is None else repr(sorted(self.encoder.get_params().items()))
+            self.encoder_, opened, gaps = shared.once((source,), ("encoder", key), lambda: _open(made()))
+        is_scaled = isinstance(self.basis, Polynomial) and self._penalty_strength() != 0
+        if self.basis is not None and (is_scaled or gaps is not None):
+            return None
+        encoded = source
+        if opened is not None:
+            encoded = shared.once((source, opened), "encoded columns", partial(source.through, opened))
+        if self.basis is not None:
+            self.basis_ = fitted_basis(self.basis, encoded)
+            encoded = encoded.through(self.basis_)
+        return encoded, gaps
 
+    def candidates(self, source: Source) -> list[dict[str, Any]]:
+        """Values of the parameters worth trying where the user names none, from the spread of the first rows."""
+        if not self._is_tuned():
+            return [{}]
+        probe = clone(self)
+        return self._candidates(ColumnMoments.of(probe.fit_maps(source).first_block()).variance)
 
-class Ridge(LeastSquaresRegressor):
-    """Least squares with an L2 penalty.
-
-    minimise over w, b:   sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)  +  alpha/2 |w|^2
-
-    certificate:  relative excess of the objective, g' A^-1 g / 2 for d <= n; the duality gap for d > n
-
-    Parameters
-    ----------
-    alpha : float >= 0 or None, default None
-        Strength of the penalty, on the scale of a mean. None is 1 / sum of weights: the optimum of scikit-learn's
-        Ridge(alpha=1). scikit-learn's alpha is ours times the sum of weights.
-    fit_intercept : bool, default True
-        The intercept is never penalised.
-    standardize : bool, default False
-        Penalise s_j w_j instead of w_j, s_j the standard deviation of a column (without an intercept, the root mean
-        square): the fit of standardised columns, told in the units of the columns. Another unit then changes nothing.
-    basis, encoder : as for LinearRegression
-    tol : float >= 0, default 1e-8
-
-    Attributes
-    ----------
-    alpha_ : the alpha used
-    coef_, intercept_, certificate_, history_, rank_, condition_ : as for LinearRegression
-
-    >>> import numpy as np
-    >>> import certifit as cf
-    >>> X = np.array([[1.0], [2.0], [3.0], [4.0]])
-    >>> cf.Ridge(alpha=0.25).fit(X, [2.0, 4.0, 6.0, 8.0]).coef_.round(12)
-    array([1.66666667])
-    """
-
-    def __init__(
-        self,
-        alpha: float | None = None,
-        *,
-        fit_intercept: bool = True,
-        standardize: bool = False,
-        basis: Basis | None = None,
-        encoder: TableEncoder | None = None,
-        tol: float = 1e-8,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.basis = basis
-        self.encoder = encoder
-        self.tol = tol
-
-    def _penalty_strength(self) -> float | None:
-        return None if self.alpha is None else float(self.alpha)
-
-    def _is_standardised(self) -> bool:
-        return bool(self.standardize)
+    def _is_tuned(self) -> bool:
+        """Whether the model has a strength to choose."""
+        return "alpha" in self.get_params(deep=False)
 
     def _candidates(self, variances: Array) -> list[dict[str, Any]]:
-        """Fifty values of alpha, from what hardly changes the fit to what all but flattens it."""
-        spread = variances[np.isfinite(variances) & (variances > 0)]
-        spread = np.ones_like(spread) if self.standardize else spread
-        low, high = (spread.min(), spread.max()) if len(spread) else (1.0, 1.0)
-        exponents = np.linspace(np.log10(low) - 6, np.log10(high) + 2, 50)
-        return [{"alpha": float(10.0**exponent)} for exponent in exponents]
+        """Candidates for columns of these variances."""
+        raise NotImplementedError
+
+    def strength_of(self, candidate: Mapping[str, Any]) -> float | None:
+        """The penalty of this model with a candidate's parameters; None is 1 / sum of weights."""
+        model = copy(self)  # a clone of every candidate would cost more than its fit
+        for name, value in candidate.items():
+            setattr(model, name, value)
+        model._check_parameters()
+        strength: float | None = model._penalty_strength()
+        return strength
+
+    def solutions(self, v: ArrayLike) -> tuple[Array, float]:
+        """All minimisers: coef_ + null_space_ v with the intercept that goes with them, for any v."""
+        check_is_fitted(self)
+        if self.null_space_ is None:
+            raise ValueError(f"The null space of {len(self.coef_)} columns was not kept: it is too large.")
+        v = np.asarray(v, dtype=np.float64)
+        if v.shape != (self.null_space_.shape[1],):
+            raise ValueError(f"v must have {self.null_space_.shape[1]} entries, one a redundant column. Got {v.shape}.")
+        return self.coef_ + self.null_space_ @ v, float(self.intercept_ + self.null_intercept_ @ v)
+
+    def monomials(self) -> dict[str, float]:
+        """Coefficients in powers of the features, for a fit with basis=Polynomial(...)."""
+        check_is_fitted(self)
+        if not isinstance(self.basis_, Polynomial):
+            raise ValueError("monomials() needs basis=Polynomial(degree).")
+        return self.basis_.monomials(self.coef_, self.intercept_)
+
+    def _task(self, source: Source, is_fitted: bool = False) -> TaskT:
+        return self._task_at(source, self.alpha_ if is_fitted else self._penalty_strength())
+
+    @abstractmethod
+    def _task_at(self, source: Source, alpha: float | None) -> TaskT:
+        """What is minimised on mapped rows; alpha None is 1 / sum of weights."""
+
+    def scores(self, block: Block) -> Array:
+        """b + x'w for the rows of a block of the source that the model was fitted to."""
+        if block.X.shape[0] == 0:
+            return np.zeros(0)
+        columns = replace(block, X=self.columns_of(block), y=None, weight=None)
+        scores: Array = core.scores(columns.rows, self.coef_, self.intercept_, n_threads())
+        if not np.isfinite(scores).all():
+            refuse_nonfinite(Memory(columns.X, None, names=self.column_names_))
+        return scores
+
+    def _prove(self, task: TaskT, run: Run[WeightsT]) -> None:
+        super()._prove(task, run)
+        self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
+        self.inference_ = self._inferred(task)
+
+    def _inferred(self, task: TaskT) -> Inference | None:
+        """What standard errors come from; None where there are none."""
+        return None
+
+    def _penalty_strength(self) -> float | None:
+        raise NotImplementedError
+
+    def _is_standardised(self) -> bool:
+        """Whether the penalty is one of weights times the standard deviations of their columns."""
+        return False
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if isinstance(self.basis, Polynomial) and self.basis.form == "chebyshev" and not self.fit_intercept:
+            raise ValueError(
+                "fit_intercept=False needs basis=Polynomial(degree, form='powers'): Chebyshev columns T2, T4, ... "
+                "hold a constant, which would act as an intercept."
+            )
+
+
+def _open(encoder: TableEncoder) -> tuple[TableEncoder, TableEncoder, Gaps | None]:
+    """The encoder, the same with every gap marked, and its gaps."""
+    opened, gaps, kept = encoder.opened()
+    if not gaps:
+        return encoder, opened, None
+    columns, indicators, fills = (np.array(part) for part in zip(*gaps, strict=True))
+    return encoder, opened, Gaps(columns, indicators, fills, np.array(kept))

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from certifit.models.about import discriminant, glm, huber, lasso, least_squares, naive_bayes, pca, perceptron
+from certifit.models.discriminant import about as discriminant
 from certifit.models.ensembles import about as ensembles
+from certifit.models.glm import about as glm
+from certifit.models.huber import about as huber
+from certifit.models.lasso import about as lasso
 from certifit.models.learner import Learner
+from certifit.models.least_squares import about as least_squares
+from certifit.models.naive_bayes import about as naive_bayes
+from certifit.models.pca import about as pca
+from certifit.models.perceptron import about as perceptron
 from certifit.models.quantile import about as quantile
 from certifit.models.trees import about as trees
 

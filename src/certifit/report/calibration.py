@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from certifit.evaluation.probabilities import calibration
+from certifit.evaluation.metrics.probabilities import calibration
 from certifit.report import text
 from certifit.report.facts import Table
-from certifit.selection.class_validation import ClassValidation
+from certifit.selection.folds.class_validation import ClassValidation
 
 N_BINS = 10
 # Bins of equally many rows say little where nearly all probabilities are next to 0 or 1; then bins are equally wide.

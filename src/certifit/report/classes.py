@@ -10,14 +10,14 @@ import numpy as np
 from scipy import special
 
 from certifit.data.columns import Array
-from certifit.evaluation.intervals import Estimate
-from certifit.evaluation.ranking import average_precision_score, precision_recall_curve
+from certifit.evaluation.metrics.intervals import Estimate
+from certifit.evaluation.metrics.ranking import average_precision_score, precision_recall_curve
 from certifit.report import text
 from certifit.report.calibration import calibration_facts
 from certifit.report.class_tables import decimals
 from certifit.report.facts import Fit, Table
-from certifit.selection.class_metrics import class_auc, class_roc
-from certifit.selection.class_validation import ClassValidation, class_training
+from certifit.selection.folds.class_validation import ClassValidation, class_training
+from certifit.selection.folds.metrics import class_auc, class_roc
 
 # Classes in the matrix, with curves of their own, and in the table of one class against the rest.
 MOST_IN_MATRIX, MOST_CURVES, MOST_RANKED = 20, 6, 100

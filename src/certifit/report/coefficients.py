@@ -7,7 +7,7 @@ import numpy as np
 from scipy import linalg, special
 
 from certifit.data.privacy import FEWEST
-from certifit.maps.table.held import has_rare_zero
+from certifit.maps.table.gaps import has_rare_zero
 from certifit.report import text
 from certifit.report.facts import Fit, Table
 from certifit.report.passes import Seen

@@ -10,8 +10,7 @@ from certifit.data.columns import Array
 from certifit.data.privacy import Rule
 from certifit.data.source import Source
 from certifit.models.adapter import answer_of, learner_of, sections_of
-from certifit.models.learner import Answer, Params
-from certifit.models.words import Words
+from certifit.models.learner import Answer, Params, Words
 from certifit.report import class_passes, lift, passes
 from certifit.report.class_passes import ByClass
 from certifit.report.lift import Means

@@ -106,11 +106,9 @@ def _names(paths: list[str], has_selection: bool) -> dict[str, Any]:
 
 def _texts(context: dict[str, Any]) -> dict[str, str]:
     """Every file but the model, by name."""
-    from certifit.report.card import card
     from certifit.report.gallery import drawings
-    from certifit.report.page import render
-    from certifit.report.style import picture_style
-    from certifit.report.svg import standalone
+    from certifit.report.page import card, render
+    from certifit.report.svg import picture_style, standalone
 
     drawn = drawings(context)
     texts = {

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from certifit.certificates.influence import Influence
+from certifit.models.least_squares.influence import Influence
 from certifit.report import text
 from certifit.report.facts import Fit, Table
 from certifit.report.passes import Grid, Survey

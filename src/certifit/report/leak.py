@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from certifit.certificates.least_squares import combination
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block, Source
+from certifit.models.least_squares.certificate import combination
+from certifit.models.least_squares.solver import solve
+from certifit.models.least_squares.task import LeastSquares
 from certifit.report import text
 from certifit.report.facts import Fit, Table
-from certifit.solvers.direct import solve
-from certifit.tasks.least_squares import LeastSquares
 
 # A share of the target explained on new rows, or an area under the ROC curve, that models of real targets hardly reach.
 TOO_GOOD = 0.999

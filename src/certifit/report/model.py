@@ -1,13 +1,12 @@
 """The model and its data in plain facts."""
 
 from certifit.data.privacy import FEWEST
-from certifit.models.learner import Params
-from certifit.models.words import Words
+from certifit.models.learner import Params, Words
 from certifit.report import text
 from certifit.report.coefficients import why_no_intercept
 from certifit.report.columns import column_facts
 from certifit.report.facts import Fit, Table
-from certifit.report.holds import held_values
+from certifit.report.usage import held_values
 
 
 def model_facts(fit: Fit) -> Table:

@@ -6,8 +6,8 @@ from typing import Any
 from certifit.report import text
 from certifit.report.calibration import DIRECTIONS
 from certifit.report.checks import FEW_ROWS, suspects, told
-from certifit.report.deviance import SPREADS_MORE
 from certifit.report.leak import too_good
+from certifit.report.quality import SPREADS_MORE
 
 Table = dict[str, Any]
 Notice = dict[str, str]

@@ -7,7 +7,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.privacy import FEWEST, NOT_SHOWN, Mask, Rule, quoted_labels, rare_label
-from certifit.maps.table.held import reference_rows, rows_apart, told_names
+from certifit.maps.table.gaps import reference_rows, rows_apart, told_names
 from certifit.report import text
 
 

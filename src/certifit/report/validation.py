@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from certifit.evaluation.intervals import Estimate
+from certifit.evaluation.metrics.intervals import Estimate
 from certifit.models.adapter import learner_of
-from certifit.models.words import STRENGTHS
+from certifit.models.learner import STRENGTHS
 from certifit.report import text
-from certifit.selection.choice_words import RIGHT, choice_sentences
-from certifit.selection.curve_scores import CAUTION, standard_errors
-from certifit.selection.decomposition import Decomposition
-from certifit.selection.held_out_test import HeldOutScore
-from certifit.selection.leaders import RMSE, Entry, Leaderboard
-from certifit.selection.steps import Step
+from certifit.selection.compare.curve_scores import CAUTION, standard_errors
+from certifit.selection.compare.decomposition import Decomposition
+from certifit.selection.compare.leaders import RMSE, Entry, Leaderboard
+from certifit.selection.compare.nested import HeldOutScore
+from certifit.selection.compare.words import RIGHT, choice_sentences
+from certifit.selection.features.features import Step
 
 Table = dict[str, Any]
 

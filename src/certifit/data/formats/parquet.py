@@ -6,14 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from certifit.data.formats.parquet_check import Damaged, Footer, check_schema
 from certifit.data.formats.paths import Unchanged, refused_memory
 from certifit.data.roles import repeated_names
 
@@ -123,3 +124,211 @@ def _common(paths: list[str], schemas: list[pa.Schema]) -> pa.Schema:
                     f"Column {name!r} is {found} in {path!r} and {known} in {first!r}. Make them one type."
                 )
     return pa.schema([(name, types[name]) for name in names])
+
+
+# What page checksums leave open in a Parquet file: the footer and the heads of pages, which they do not cover.
+#
+# A file says most things twice. The names and types of the schema stand again in every row group; the values of the
+# pages of a column add up to the rows of its group; the Arrow schema, where there is one, repeats the types. One
+# changed bit makes two of them differ. Both are Thrift's compact form, read here: pyarrow's own view of a damaged
+# footer can end the process.
+
+_HEAD = 256
+Struct = dict[int, Any]
+
+
+class Damaged(ValueError):
+    """Two places of a file contradict each other."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The pages of one column in one row group."""
+
+    name: str
+    begin: int
+    size: int
+    n_values: int
+
+
+class Footer:
+    """The facts of a footer, checked against each other."""
+
+    def __init__(self, path: str) -> None:
+        with open(path, "rb") as file:
+            file.seek(-8, os.SEEK_END)
+            size = int.from_bytes(file.read(4), "little")
+            file.seek(-8 - size, os.SEEK_END)
+            data = file.read(size)
+        with _readable("its footer"):
+            self.facts = _struct(data, 0)[0]
+            self.leaves = list(_leaves(iter(self.facts[2])))
+            self.chunks = list(self._chunks())
+            if sum(group[3] for group in self.facts[4]) != self.facts[3]:
+                raise Damaged("its row groups do not add up to its rows")
+
+    def _chunks(self) -> Iterator[Chunk]:
+        for group in self.facts[4]:
+            if len(group[1]) != len(self.leaves):
+                raise Damaged("a row group lacks a column")
+            for column, (names, kind, is_flat) in zip(group[1], self.leaves, strict=True):
+                facts = column[3]
+                if tuple(facts[3]) != names or facts[1] != kind:
+                    raise Damaged(f"it gives column {names[-1].decode(errors='replace')!r} two names or types")
+                if is_flat and facts[5] != group[3]:
+                    raise Damaged(
+                        f"column {names[-1].decode(errors='replace')!r} has {facts[5]} values in {group[3]} rows"
+                    )
+                begin = min(at for at in (facts[9], facts.get(11)) if at)
+                yield Chunk(names[0].decode(errors="replace"), begin, facts[7], facts[5])
+
+    def has_checksums(self, path: str) -> bool:
+        """Whether the first page of every column of the first row group has one."""
+        with open(path, "rb") as file, _readable("the head of a page"):
+            return all(4 in _page(file.fileno(), chunk.begin)[0] for chunk in self.chunks[: len(self.leaves)])
+
+    def check_pages(self, path: str, columns: Collection[str]) -> bool:
+        """Count the values of all pages of these columns; whether every page has a checksum."""
+        has_checksums = True
+        with open(path, "rb") as file, _readable("the head of a page"):
+            for chunk in self.chunks:
+                if chunk.name not in columns:
+                    continue
+                at, n_values = chunk.begin, 0
+                while at < chunk.begin + chunk.size:
+                    page, length = _page(file.fileno(), at)
+                    values = page.get(5) or page.get(8)
+                    n_values += values[1] if values else 0
+                    has_checksums &= 4 in page
+                    at += length + abs(page[3])
+                if at != chunk.begin + chunk.size or n_values != chunk.n_values:
+                    raise Damaged(f"the pages of column {chunk.name!r} hold {n_values} values, not {chunk.n_values}")
+        return has_checksums
+
+
+@contextmanager
+def _readable(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, OverflowError, RuntimeError) as error:
+        raise Damaged(f"{what} cannot be read") from error
+
+
+def check_schema(schema: pa.Schema, metadata: Any) -> None:
+    """Compare the types of the schema with the Arrow schema that the writer stored beside it, if any."""
+    import base64
+
+    stored = (metadata.metadata or {}).get(b"ARROW:schema")
+    if stored is None:
+        return
+    try:
+        other = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored, validate=True)))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise Damaged("its Arrow schema cannot be read") from error
+    if other.names != schema.names:
+        raise Damaged("it gives its columns two names")
+    for field, written in zip(schema, other, strict=True):
+        if field.nullable != written.nullable or not _reads_as(written.type, field.type, metadata.format_version):
+            raise Damaged(f"it gives column {field.name!r} two types, {written.type} and {field.type}")
+
+
+def _reads_as(written: pa.DataType, found: pa.DataType, version: str) -> bool:
+    """Whether a column written as one type may be found as the other.
+
+    Seconds become milliseconds, old files round, and large text in a dictionary (a category of pandas) becomes text.
+    """
+    if pa.types.is_dictionary(written):  # numbers in a dictionary are found as numbers
+        values = found.value_type if pa.types.is_dictionary(found) else found
+        return bool(_short(written.value_type) == _short(values)) or _reads_as(written.value_type, values, version)
+    if written == found or pa.types.is_nested(written) or isinstance(written, pa.BaseExtensionType):
+        return True
+    if pa.types.is_temporal(written):
+        return bool(pa.types.is_temporal(found)) and (getattr(written, "unit", "s") == "s" or version in ("1.0", "2.4"))
+    return bool(pa.types.is_integer(written) and pa.types.is_integer(found) and version == "1.0")
+
+
+def _short(kind: pa.DataType) -> pa.DataType:
+    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(kind, kind)
+
+
+def _leaves(elements: Iterator[Struct]) -> Iterator[tuple[tuple[bytes, ...], int, bool]]:
+    """(path, physical type, whether one value is one row) of the columns; a schema is a tree in preorder."""
+
+    def under(
+        path: tuple[bytes, ...], repeated: bool, n_children: int
+    ) -> Iterator[tuple[tuple[bytes, ...], int, bool]]:
+        for _ in range(n_children):
+            element = next(elements)
+            here, again = (*path, element[4]), repeated or element.get(3) == 2
+            if element.get(5):
+                yield from under(here, again, element[5])
+            else:
+                yield here, element[1], not again
+
+    return under((), False, next(elements)[5])
+
+
+def _page(descriptor: int, at: int) -> tuple[Struct, int]:
+    """The head of a page and its length in bytes."""
+    data = os.pread(descriptor, _HEAD, at)
+    try:
+        return _struct(data, 0)
+    except IndexError:  # a head may hold long text: the least and largest value of the page
+        return _struct(os.pread(descriptor, 1 << 20, at), 0)
+
+
+def _struct(data: bytes, at: int) -> tuple[Struct, int]:
+    fields: Struct = {}
+    number = 0
+    while data[at]:
+        delta, kind = data[at] >> 4, data[at] & 15
+        at += 1
+        if delta:
+            number += delta
+        else:
+            number, at = _signed(data, at)
+        fields[number], at = _value(data, at, kind)
+    return fields, at + 1
+
+
+def _value(data: bytes, at: int, kind: int) -> tuple[Any, int]:
+    if kind in (1, 2):
+        return kind == 1, at
+    if kind in (4, 5, 6):
+        return _signed(data, at)
+    if kind == 12:
+        return _struct(data, at)
+    if kind == 8:
+        size, at = _varint(data, at)
+        if at + size > len(data):
+            raise IndexError("text beyond the end")
+        return data[at : at + size], at + size
+    if kind in (9, 10):
+        return _list(data, at)
+    return None, at + {3: 1, 7: 8}[kind]
+
+
+def _list(data: bytes, at: int) -> tuple[list[Any], int]:
+    size, kind = data[at] >> 4, data[at] & 15
+    at += 1
+    if size == 15:
+        size, at = _varint(data, at)
+    values = []
+    for _ in range(size):
+        value, at = (data[at] == 1, at + 1) if kind in (1, 2) else _value(data, at, kind)
+        values.append(value)
+    return values, at
+
+
+def _signed(data: bytes, at: int) -> tuple[int, int]:
+    value, at = _varint(data, at)
+    return (value >> 1) ^ -(value & 1), at
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while data[at] & 0x80:
+        value |= (data[at] & 0x7F) << shift
+        shift += 7
+        at += 1
+    return value | data[at] << shift, at + 1

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from certifit.data.columns import Array
+from certifit.data.privacy import FEWEST, NOT_SHOWN
 from certifit.data.source import RowError
-from certifit.maps.table.kinds import KINDS, SetAside, TableColumn, Text
+from certifit.maps.table.kinds import KINDS, Level, SetAside, TableColumn, Text
+from certifit.maps.table.moments import NumberMoments
 from certifit.maps.table.reading import missing_rows, plain
-from certifit.maps.table.survey import Survey
+from certifit.maps.table.survey import ColumnSurvey, Survey
 
 
 def sharing(kinds: list[TableColumn], survey: Survey) -> list[TableColumn]:
@@ -71,3 +74,96 @@ def refuse_lone_gaps(kinds: Sequence[TableColumn], table: pa.Table | pa.RecordBa
                     "unseen='reference' to read it as its mean or reference level."
                 )
                 raise RowError(f"Column {gap!r} is missing", row, advice)
+
+
+# How many rows hold the value that the name of an encoded column tells: "carrier=UA" tells a level, "x" tells none.
+
+
+def rows_held(encoder: Any) -> Array:
+    """One number per encoded column: rows of its level or texts with its term; infinite where the name tells no value.
+
+    0 of a level where the encoder was loaded from a file, which does not hold the rows of each.
+    """
+    survey = encoder.survey_
+    found = [
+        n_rows
+        for kind in encoder.columns_
+        for n_rows in _held(kind, None if survey is None else survey.columns[kind.name])
+    ]
+    return np.array(found, dtype=np.float64)
+
+
+def reference_rows(kind: Level, surveyed: ColumnSurvey | None) -> float:
+    """Rows of the level that the others of a category are compared with; 0 where that is not known."""
+    return _level_rows(kind, kind.reference, surveyed)
+
+
+def rows_apart(encoder: Any) -> Array:
+    """One number per encoded column: rows that alone decide its coefficient; infinite where that is not known.
+
+    Rows of its level or term, and where nearly all rows of a number, a flag, a date or of gaps are alike, the others.
+    """
+    found = [
+        n_rows
+        for kind in encoder.columns_
+        for n_rows in _apart(kind, None if encoder.survey_ is None else encoder.survey_.columns[kind.name])
+    ]
+    return np.minimum(rows_held(encoder), np.array(found, dtype=np.float64))
+
+
+def has_rare_zero(kind: TableColumn, surveyed: ColumnSurvey | None) -> bool:
+    """Whether so few rows are 0 in a number, a flag, a date or the mark of gaps that the intercept tells of them."""
+    if surveyed is None:
+        return False
+    zeros = [(part.rows_by_number or {}).get(0, 0) for part in surveyed.numbers.values()]
+    return any(0 < n < FEWEST for n in zeros) or (kind.has_indicator and surveyed.count < FEWEST)
+
+
+def told_names(encoder: Any) -> tuple[dict[str, str], list[str]]:
+    """(name: what is printed instead, of columns whose value fewer than FEWEST rows hold; names of all others)."""
+    names, owners = list(encoder.get_feature_names_out()), _owners(encoder)
+    is_rare = rows_held(encoder) < FEWEST
+    secrets = {name: owners[j] for j, name in enumerate(names) if is_rare[j]}
+    return secrets, [name for j, name in enumerate(names) if not is_rare[j]]
+
+
+def _owners(encoder: Any) -> list[str]:
+    """What is printed for an encoded column whose value is not."""
+    printed = {kind.name: f"{kind.name}{': ' if kind.kind == 'text' else '='}{NOT_SHOWN}" for kind in encoder.columns_}
+    return [printed[kind.name] for kind in encoder.columns_ for _ in kind.names_out("")]
+
+
+def _held(kind: TableColumn, surveyed: ColumnSurvey | None) -> Iterator[float]:
+    if isinstance(kind, Level):
+        shown = (level for level in (*kind.levels, kind.other) if level not in (kind.reference, None))
+        yield from (_level_rows(kind, level, surveyed) for level in shown)
+    elif isinstance(kind, Text) and kind.words.n_hash is None:
+        yield from kind.words.document_counts_.tolist()
+    else:
+        yield from [np.inf] * len(kind.own_names)
+    yield from [np.inf] * kind.has_indicator
+
+
+def _apart(kind: TableColumn, surveyed: ColumnSurvey | None) -> Iterator[float]:
+    if surveyed is None or not surveyed.numbers:
+        yield from [np.inf] * len(kind.own_names)
+    else:
+        yield from (_not_alike(surveyed.numbers[part]) for part in getattr(kind, "parts", [""] * len(kind.own_names)))
+    if kind.has_indicator:
+        yield np.inf if surveyed is None else min(surveyed.missing, surveyed.count)
+
+
+def _not_alike(numbers: NumberMoments) -> float:
+    """Rows that hold another number than most, where these are counted; at most the rows that hold one."""
+    rows = numbers.rows_by_number
+    return numbers.count if rows is None else numbers.count - max(rows.values(), default=0)
+
+
+def _level_rows(kind: Level, level: str | None, surveyed: ColumnSurvey | None) -> float:
+    """Rows of a level; of `other`, of all that it stands for."""
+    texts = None if surveyed is None else surveyed.texts
+    if texts is None or texts.counts is None or level is None:
+        return 0
+    if level == kind.other:
+        return sum(texts.rows_of(one) for one in texts.counts if one not in kind.levels)
+    return texts.rows_of(level)

@@ -17,10 +17,18 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.gate import unchanged_on_error
 from certifit.data.source import RowError, Source
-from certifit.maps.text.parameters import check_parameters
 from certifit.maps.text.reading import Texts, arrow_texts, n_texts, read_texts, refuse_invalid
-from certifit.maps.text.stop_words import stop_words, warn_of_idle
-from certifit.maps.text.terms import Limits, Reading, Terms, check_lengths, count_texts, found
+from certifit.maps.text.terms import (
+    Limits,
+    Reading,
+    Terms,
+    check_lengths,
+    check_parameters,
+    count_texts,
+    found,
+    stop_words,
+    warn_of_idle,
+)
 from certifit.runtime import core, n_threads
 
 _INT32 = np.iinfo(np.int32).max

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -158,3 +160,111 @@ def found(texts: Texts, reading: Reading, limits: Limits | None, *, with_matrix:
     )
     refuse_invalid(matrix[3], reading.invalid)
     return Terms(letters, ends, documents, times, n_texts(texts)), matrix
+
+
+# Legal parameters of the map from texts to columns.
+
+_RULES = {"invalid": ("error", "replace"), "missing": ("error", "empty")}
+_LARGEST = (1 << 31) - 1
+_INTEGERS = {"min_length": _LARGEST, "max_features": _LARGEST, "n_hash": _LARGEST + 1}  # largest legal
+
+
+def check_parameters(given: Mapping[str, Any]) -> None:
+    """Refuse what is not legal, by name."""
+    for name in ("binary", "lowercase", "signed"):
+        if not isinstance(given[name], bool | np.bool_):
+            raise TypeError(f"{name} must be True or False. Got {given[name]!r}.")
+    for name, legal in _RULES.items():
+        if given[name] not in legal:
+            raise ValueError(f"{name} must be {' or '.join(map(repr, legal))}. Got {given[name]!r}.")
+    for name, largest in _INTEGERS.items():
+        value = given[name]
+        is_legal = _is_integer(value) and 1 <= value <= largest
+        if not is_legal and not (value is None and name != "min_length"):
+            raise ValueError(f"{name} must be an integer from 1 to {largest:,}. Got {value!r}.")
+    _check_words(given["ngram_range"])
+    for name in ("min_df", "max_df"):
+        _check_limit(name, given[name])
+    _check_hashing(given)
+
+
+def _check_words(pair: Any) -> None:
+    if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(map(_is_integer, pair)):
+        raise TypeError(f"ngram_range must be two integers. Got {pair!r}.")
+    if not 1 <= pair[0] <= pair[1] < 1 << 16:
+        raise ValueError(f"ngram_range must be 1 <= least <= most. Got {pair!r}.")
+
+
+def _check_limit(name: str, value: Any) -> None:
+    is_share = isinstance(value, Real) and not isinstance(value, Integral) and 0 <= float(value) <= 1
+    if not is_share and not (_is_integer(value) and value >= 1):
+        raise ValueError(f"{name} must be an integer >= 1 or a float in [0, 1]. Got {value!r}.")
+
+
+def _check_hashing(given: Mapping[str, Any]) -> None:
+    if given["n_hash"] is None:
+        if given["signed"]:
+            raise ValueError("signed=True needs n_hash: the columns of a vocabulary hold one term each.")
+        return
+    if given["signed"] and given["binary"]:
+        raise ValueError("signed=True needs binary=False: whether a term occurs has no sign.")
+    limits = (given["min_df"], given["max_df"], given["max_features"])
+    if limits != (1, 1.0, None) or not _is_integer(given["min_df"]) or _is_integer(given["max_df"]):
+        raise ValueError("min_df, max_df and max_features need a vocabulary, and n_hash learns none. Leave them out.")
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+# Words that say little about what a text is about.
+#
+# The English list holds the closed classes of the grammar: articles, pronouns, prepositions, conjunctions, auxiliary
+# verbs, and the pieces that \w leaves of contractions ("they'll" is they, ll). Negations (no, not, nor, never, and
+# what is left of "don't" and "isn't") and modal verbs of doubt are not in it, because they decide what a sentence
+# claims.
+
+_SHOWN = 5
+
+_ENGLISH = """
+a an the this that these those
+i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she her hers
+herself it its itself they them their theirs themselves who whom whose which what
+about after against among around as at before behind between by during for from in into of off on onto out over
+since through to toward towards under until up upon via with within
+and but if or so than then though because while when where whether
+am is are was were be been being do does did doing done has have had having will would shall should
+also here how just such there too very
+ll re ve
+"""
+ENGLISH = frozenset(_ENGLISH.split())
+
+
+def stop_words(given: Any, lowercase: bool) -> list[str]:
+    """The words to leave out, sorted; "english" is the list above."""
+    if given is None:
+        return []
+    if isinstance(given, str):
+        if given != "english":
+            raise ValueError(f"stop_words must be None, 'english' or a list of words. Got {given!r}.")
+        return sorted(ENGLISH)
+    if not isinstance(given, Iterable) or isinstance(given, bytes):
+        raise TypeError(f"stop_words must be None, 'english' or a list of words. Got {given!r}.")
+    words = list(given)
+    if wrong := [word for word in words if not isinstance(word, str)]:
+        raise TypeError(f"stop_words must be texts. Got {wrong[0]!r}.")
+    return sorted({word.lower() if lowercase else word for word in words})
+
+
+def warn_of_idle(words: list[str]) -> None:
+    """A stop word that is no single run of word characters ("don't") is never met."""
+    read = core.words(words, (False, 1, 1, 1))
+    idle = [word for word, own in zip(words, read, strict=True) if own != [word]]
+    if idle:
+        shown = ", ".join(map(repr, idle[:_SHOWN])) + (", ..." if len(idle) > _SHOWN else "")
+        warnings.warn(
+            f"{len(idle)} of {len(words)} stop words are not one word and leave out nothing: {shown}. "
+            "Give the words that their texts are cut into.",
+            UserWarning,
+            stacklevel=4,
+        )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from certifit.models.learner import Answer, Learner, Param, always, is_whole
-from certifit.models.objectives import Told
-from certifit.models.words import Words
+from certifit.models.learner import Answer, Learner, Param, Told, Words, always, is_whole
 
 
 def _objective(told: Told) -> str:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from certifit.models.about.shared import ALPHA, INTERCEPT, MAPS, NO_INFERENCE, STANDARDIZE, TOL
-from certifit.models.command import Command, Option
-from certifit.models.learner import Learner, Param, Verb, always, as_float, count, is_number, number
-from certifit.models.objectives import MEAN, RESIDUAL, Told
-from certifit.models.words import Words
+from certifit.models.about import ALPHA, INTERCEPT, MAPS, NO_INFERENCE, STANDARDIZE, TOL
+from certifit.models.learner import (
+    MEAN,
+    RESIDUAL,
+    Command,
+    Learner,
+    Option,
+    Param,
+    Told,
+    Verb,
+    Words,
+    always,
+    as_float,
+    count,
+    is_number,
+    number,
+)
 
 
 def _pinball(told: Told) -> str:

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certifit.certificates.certificate import EXACT_FIT_CLAIM, Certificate
-from certifit.certificates.least_squares import relations
 from certifit.data.columns import Array
+from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate
+from certifit.models.least_squares.certificate import relations
+from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.quantile.program import Program, chosen_rows, interior_point
 from certifit.models.quantile.task import Point, QuantileTask
 from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import TINY, UNIT, is_exact_fit
-from certifit.tasks.normal_equations import Weights
 
 MOST_STEPS = 200  # of the interior point method
 SAFETY = 1e-12  # of a gap, for the last roundings

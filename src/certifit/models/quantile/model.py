@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from certifit.certificates.certificate import Certificate
-from certifit.certificates.sandwich import RowFacts
 from certifit.data.source import Source
 from certifit.maps import Basis, TableEncoder
-from certifit.models.base import LinearRegressor
-from certifit.models.folds.hook import Grid, Rounds
+from certifit.minimise.problem import Run
+from certifit.models.certificate import Certificate
+from certifit.models.folds import Grid, Rounds
+from certifit.models.least_squares.normal_equations import Weights
+from certifit.models.least_squares.robust_covariance import RowFacts
+from certifit.models.linear import LinearRegressor
 from certifit.models.quantile.certificate import certify
 from certifit.models.quantile.solver import solve
 from certifit.models.quantile.task import QuantileTask
-from certifit.solvers.run import Run
 from certifit.statistics.store import Store
-from certifit.tasks.normal_equations import Weights
 
 
 class QuantileRegressor(LinearRegressor[QuantileTask, Weights]):

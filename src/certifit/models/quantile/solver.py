@@ -15,11 +15,11 @@ import scipy.optimize
 import scipy.sparse as sp
 
 from certifit.data.columns import Array
+from certifit.minimise.problem import Run
+from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.quantile.program import Program, chosen_rows, interior_point
 from certifit.models.quantile.task import QuantileTask
 from certifit.runtime import one_blas_thread
-from certifit.solvers.run import Run
-from certifit.tasks.normal_equations import Weights
 
 MOST_PIVOTS = 20  # times the number of columns, and 200 more
 MET = 1e-11  # of a row's size: a residual below it is that of a row that the fit meets

@@ -17,14 +17,14 @@ import scipy.sparse as sp
 from certifit.data.columns import Array, Columns
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
+from certifit.models.least_squares.normal_equations import Weights, data_facts, refuse_overflow
+from certifit.models.least_squares.task import LeastSquares
 from certifit.models.quantile.program import Matrix, Program
 from certifit.runtime import check_memory, core, n_threads
 from certifit.statistics import twofold as tf
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
 from certifit.statistics.remainders import Remainders
 from certifit.statistics.residual import TINY, TWOFOLD_UNIT, UNIT, twofold_unit
-from certifit.tasks.least_squares import LeastSquares
-from certifit.tasks.normal_equations import Weights, data_facts, refuse_overflow
 
 COPIES = 4  # of the rows in float64 that a fit holds at a time
 NEGLIGIBLE = 1e-13  # of what the rows can pull a weight with: a weaker penalty is left to the certificate

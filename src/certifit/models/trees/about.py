@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from certifit.data.tasks import CLASSES
-from certifit.models.command import Command, Option
-from certifit.models.learner import Answer, Learner, Verb, always, choice, count, number
-from certifit.models.objectives import Told
-from certifit.models.words import DERIVED, Words
+from certifit.data.goals import CLASSES
+from certifit.models.learner import (
+    DERIVED,
+    Answer,
+    Command,
+    Learner,
+    Option,
+    Told,
+    Verb,
+    Words,
+    always,
+    choice,
+    count,
+    number,
+)
 
 _IMPURITIES = {
     "gini": "1 - sum_k p_k^2",

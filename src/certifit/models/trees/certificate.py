@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certifit.certificates.certificate import Certificate
 from certifit.data.columns import Array
+from certifit.models.certificate import Certificate
 from certifit.models.trees.state import TreeState
 from certifit.models.trees.task import POWERS, TreeTask
 from certifit.statistics.residual import UNIT

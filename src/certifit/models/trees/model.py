@@ -13,6 +13,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.maps import TableEncoder
+from certifit.minimise.problem import Run
 from certifit.models.classifier import Classifier
 from certifit.models.estimator import Regressor, TaskEstimator
 from certifit.models.trees.certificate import TreeCertificate, certify
@@ -21,7 +22,6 @@ from certifit.models.trees.solver import UNLIMITED, full_tree, grow
 from certifit.models.trees.state import SplitHistory, TreeState
 from certifit.models.trees.task import Stops, TreeTask, refuse_infinite
 from certifit.models.trees.words import path_in_words, rules
-from certifit.solvers.run import Run
 
 
 class TreeModel(TaskEstimator[TreeTask, TreeState]):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from certifit.models.agreement import NEAR, Floats, agree
 from certifit.models.state import (
     COUNT,
     COUNT_FROM_1,
@@ -23,8 +24,7 @@ from certifit.models.state import (
     Shown,
     fields_at,
 )
-from certifit.models.states.agreement import NEAR, Floats, agree
-from certifit.models.states.parts import CLAIM, LABELLED, ROWS, TARGET, TARGET_NAME, fault_problems
+from certifit.models.state_parts import CLAIM, LABELLED, ROWS, TARGET, TARGET_NAME, fault_problems
 from certifit.models.trees.state import SplitHistory, TreeState
 
 _CERTIFICATE = {**CLAIM, "depth": COUNT, "deviation": MAGNITUDE, "fault": TEXT, "n_leaves": COUNT_FROM_1}

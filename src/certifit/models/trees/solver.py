@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from certifit.minimise.problem import Run
 from certifit.models.trees.pruning import pruned
 from certifit.models.trees.state import TreeState
 from certifit.models.trees.task import TreeTask, refuse_infinite
 from certifit.runtime import core, n_threads
-from certifit.solvers.run import Run
 
 UNLIMITED = 2**40  # levels
 

@@ -1,0 +1,1 @@
+"""How good predictions are: numbers with their intervals."""

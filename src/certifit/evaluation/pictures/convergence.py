@@ -1,0 +1,208 @@
+"""How a fit came to its end: the gap, or the objective, step by step."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.evaluation.pictures import new_axes
+from certifit.models.adapter import learner_of
+from certifit.models.certificate import Certificate
+
+Across = Literal["iteration", "seconds"]
+Up = Literal["gap", "objective"]
+_ACROSS = {"iteration": "step", "seconds": "seconds"}
+_LOWEST = 1e-20  # relative gaps below are the rounding of the rounding, and are drawn here
+
+
+class ConvergenceDisplay:
+    """The relative gap against steps or seconds, with the tolerance as a line and the certificate as a mark.
+
+    The gap is what the solver reckoned on its way. The certificate is computed anew from the data at the end.
+
+    Parameters
+    ----------
+    iteration, seconds, objective : one number a step
+    gap : one number a step: how far the objective can be above its minimum, relative to the objective
+    certificate : of the fit
+    caption : what the certificate means, in words
+
+    Attributes after `plot`: `ax_`, `figure_`, `line_`, `tolerance_line_` and `mark_` (of a gap), `caption_`.
+    """
+
+    def __init__(
+        self, iteration: Any, seconds: Any, objective: Any, gap: Any, certificate: Certificate, caption: str = ""
+    ) -> None:
+        self.iteration = np.asarray(iteration)
+        self.seconds = np.asarray(seconds, dtype=np.float64)
+        self.objective = np.asarray(objective, dtype=np.float64)
+        self.gap = np.asarray(gap, dtype=np.float64)
+        self.certificate = certificate
+        self.caption = caption
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, x: Across = "iteration", y: Up = "gap", ax: Any = None
+    ) -> ConvergenceDisplay:
+        """Draw the steps of a fitted model, or of the best one of a fitted CrossValidated."""
+        model = getattr(estimator, "best_estimator_", estimator)
+        check_is_fitted(model)
+        if not learner_of(model).is_ours or not model.history_:
+            raise ValueError(
+                f"{type(model).__name__} keeps no steps (history_). A certifit model that was fitted does."
+            )
+        rows: Sequence[Mapping[str, float]] = model.history_
+        iteration, seconds, objective = ([row[key] for row in rows] for key in ("iteration", "seconds", "objective"))
+        shown = cls(
+            iteration, seconds, objective, _relative_gaps(model), model.certificate_, explanation(model.certificate_)
+        )
+        return shown.plot(ax, x=x, y=y)
+
+    @staticmethod
+    def from_runs(
+        runs: Mapping[str, Any], *, x: str = "iteration", y: str = "excess", best: float | None = None, ax: Any = None
+    ) -> RunsDisplay:
+        """Draw several runs side by side, by name: fitted models, results of `minimize`, or histories.
+
+        y: "excess" (the objective above `best`, or above the lowest of all), "objective", "gap" or "step".
+        """
+        return RunsDisplay.from_runs(runs, x=x, y=y, best=best, ax=ax)
+
+    def plot(self, ax: Any = None, *, x: Across = "iteration", y: Up = "gap") -> ConvergenceDisplay:
+        """Draw on `ax`, or on a new figure."""
+        if x not in _ACROSS:
+            raise ValueError(f"x must be 'iteration' or 'seconds'. Got {x!r}.")
+        if y not in DRAWN:
+            raise ValueError(f"y must be 'gap' or 'objective'. Got {y!r}.")
+        ax = new_axes(ax, "ConvergenceDisplay")
+        DRAWN[y](self, ax, getattr(self, x))
+        ax.set_xlabel(_ACROSS[x])
+        if len(self.iteration) == 1:
+            ax.set_xlim(0, 2 * getattr(self, x)[0])
+        if x == "iteration":
+            ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.legend(fontsize="small")
+        self.caption_ = ax.set_title("\n".join(textwrap.wrap(self.caption, 78)), fontsize="small", loc="left")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_gap(self, ax: Any, places: Any) -> None:
+        tol, value = self.certificate.tolerance, self.certificate.value
+        shown = np.maximum(self.gap, _LOWEST)
+        (self.line_,) = ax.plot(places, shown, "o-", color="C0", markersize=4, label="gap, as the solver went")
+        self.tolerance_line_ = ax.axhline(max(tol, _LOWEST), color="0.4", ls="--", lw=1, label=f"asked: tol = {tol:g}")
+        colour, words = ("C2", "proven at the end") if self.certificate.holds else ("C3", "NOT certified")
+        (self.mark_,) = ax.plot(
+            places[-1], max(value, _LOWEST), "*", color=colour, markersize=14, zorder=3, label=f"{words}: {value:.1e}"
+        )
+        ax.set(yscale="log", ylabel="objective above its minimum, relative")
+        low, high = min(shown.min(), value, tol), max(shown.max(), value, tol)
+        ax.set_ylim(max(low, _LOWEST) / 10, max(high * 10, _LOWEST))
+
+    def _draw_objective(self, ax: Any, places: Any) -> None:
+        (self.line_,) = ax.plot(places, self.objective, "o-", color="C0", markersize=4, label="objective")
+        least = self.objective[-1] * (1 - min(self.certificate.value, 1.0))
+        self.tolerance_line_ = ax.axhline(least, color="0.4", ls="--", lw=1, label="the minimum is proven to be above")
+        ax.set_ylabel("objective")
+
+
+DRAWN = {"gap": ConvergenceDisplay._draw_gap, "objective": ConvergenceDisplay._draw_objective}
+
+
+def explanation(certificate: Certificate) -> str:
+    """The first sentence of a certificate, and how far predictions can be from the best where it is known."""
+    words, change = certificate.sentences()[0], certificate.prediction_change
+    if not certificate.holds or change is None:  # a fit that is not certified says it in the sentence itself
+        return words
+    return f"{words} Predictions differ from the best by at most {change:.1e} (root mean square over the rows)."
+
+
+def _relative_gaps(model: Any) -> list[float]:
+    """Gaps of the steps relative to the objective."""
+    return [row["gap"] / row["objective"] if row["objective"] > 0 else 0.0 for row in model.history_]
+
+
+# Several runs side by side: how fast each solver came to its end.
+
+ACROSS = {"iteration": "iteration", "seconds": "seconds"}
+UP = {
+    "excess": "objective above the best seen",
+    "objective": "objective",
+    "gap": "gap",
+    "step": "length of the step",
+}
+LOGARITHMIC = {"excess", "gap", "step"}
+EPS = float(np.finfo(float).eps)
+
+
+class RunsDisplay:
+    """The histories of one or more runs: objective above the best of all, objective, gap or step length.
+
+    Parameters
+    ----------
+    runs : name -> history_, a list of rows with iteration, objective, gap, step, seconds
+    best : the minimum where it is known; without it the lowest objective of all runs stands for it
+
+    Attributes after `plot`: `ax_`, `figure_`, `lines_` (name -> line).
+    """
+
+    def __init__(self, runs: Mapping[str, Sequence[Mapping[str, float]]], best: float | None = None) -> None:
+        self.runs = {name: list(rows) for name, rows in runs.items()}
+        self.best = best if best is not None else _lowest(self.runs)
+
+    @classmethod
+    def from_runs(
+        cls,
+        runs: Mapping[str, Any],
+        *,
+        x: str = "iteration",
+        y: str = "excess",
+        best: float | None = None,
+        ax: Any = None,
+    ) -> RunsDisplay:
+        """Draw runs by name: fitted models, results of `minimize` or `find_zero`, or histories."""
+        return cls({name: _history(name, run) for name, run in runs.items()}, best).plot(ax, x=x, y=y)
+
+    def plot(self, ax: Any = None, *, x: str = "iteration", y: str = "excess") -> RunsDisplay:
+        """Draw on `ax`, or on a new figure."""
+        for name, given, legal in (("x", x, ACROSS), ("y", y, UP)):
+            if given not in legal:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, legal))}. Got {given!r}.")
+        ax = new_axes(ax, "RunsDisplay")
+        self.lines_ = {}
+        for name, rows in self.runs.items():
+            places, values = np.array([row[x] for row in rows]), self.values(rows, y)
+            style = "o-" if len(rows) <= 60 else "-"
+            (self.lines_[name],) = ax.plot(places, values, style, markersize=3.5, lw=1.3, label=name)
+        ax.set(xlabel=ACROSS[x], ylabel=UP[y])
+        if y in LOGARITHMIC:
+            ax.set_yscale("log")
+        ax.legend(fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def values(self, rows: Sequence[Mapping[str, float]], y: str) -> Any:
+        """The numbers drawn; what a log axis cannot show (0, below 0) is left out."""
+        drawn = np.array([row["objective" if y == "excess" else y] for row in rows], dtype=np.float64)
+        if y == "excess":
+            drawn = drawn - self.best
+            drawn[np.abs(drawn) <= EPS * abs(self.best)] = 0.0
+        return np.where(drawn > 0, drawn, np.nan) if y in LOGARITHMIC else drawn
+
+
+def _history(name: str, run: Any) -> Sequence[Mapping[str, float]]:
+    rows: Sequence[Mapping[str, float]] = ()
+    with suppress(AttributeError):  # what is no run has no steps
+        rows = run if isinstance(run, Sequence) else run.history_
+    if not isinstance(rows, Sequence) or not rows or not isinstance(rows[0], Mapping):
+        raise ValueError(f"Run {name!r} keeps no steps (history_). A fitted certifit model does.")
+    return rows
+
+
+def _lowest(runs: Mapping[str, Sequence[Mapping[str, float]]]) -> float:
+    return min((row["objective"] for rows in runs.values() for row in rows), default=0.0)

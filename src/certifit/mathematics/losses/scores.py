@@ -1,0 +1,395 @@
+"""Losses l(y, z) of a row's score z: half a deviance, so that the least over z is 0.
+
+Value, slope and curvature are l and its first two derivatives by z; the compiled core has the same formulas in
+cpp/losses.hpp, at the place `code`. mean(z) is E y of the model that the loss is the likelihood of.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, xlogy
+
+from certifit.data.columns import Array
+from certifit.data.privacy import cell
+from certifit.mathematics.families.deviances import exponential_excess, shares
+
+
+class ScoreLoss(ABC):
+    """A loss of a score. parameter: of the compiled formula, where it has one."""
+
+    name: str
+    code: int | None = None  # place among the compiled losses; None: a run at a time, in Python
+    is_convex: bool = True
+    concordance: float | None = None  # M with |l'''| <= M l'' everywhere; None: no such number is known
+    leaves_entropy: bool = False  # the compiled formula is the loss and the entropy of the target
+    has_curvature: bool = True
+    has_conjugate: bool = False
+    legal: str  # what a target may be, in words
+
+    @property
+    def parameter(self) -> float:
+        """Of the compiled formula."""
+        return 0.0
+
+    @abstractmethod
+    def value(self, y: Array, z: Array) -> Array:
+        """l(y, z)."""
+
+    @abstractmethod
+    def slope(self, y: Array, z: Array) -> Array:
+        """dl/dz."""
+
+    @abstractmethod
+    def curvature(self, y: Array, z: Array) -> Array:
+        """d^2 l/dz^2."""
+
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array, Array]:
+        """l, l' and l'' at once."""
+        return self.value(y, z), self.slope(y, z), self.curvature(y, z)
+
+    @abstractmethod
+    def mean(self, z: Array) -> Array:
+        """E y at a score."""
+
+    @abstractmethod
+    def score(self, mean: float) -> float:
+        """The score of a mean: where a fit starts."""
+
+    def cancelled(self, mean: float) -> float:
+        """The size of what cancels in slopes, for targets of this mean; rounding is relative to it."""
+        return 1 + abs(mean)
+
+    def expected(self, y: Array, z: Array) -> Array:
+        """A curvature >= 0 to step by: l'' itself where the loss is convex."""
+        return self.curvature(y, z)
+
+    def concordance_on(self, low: float, high: float) -> float | None:
+        """M with |l'''| <= M l'' for scores from low to high; inf where they are not legal, None: none is known."""
+        return self.concordance
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """sup over z of u z - l(y, z); infinite where there is none."""
+        raise NotImplementedError(f"{self.name} has no conjugate here.")
+
+    @abstractmethod
+    def is_legal(self, y: Array) -> Array:
+        """Which targets are."""
+
+    def check_target(self, y: Array, first_row: int = 0, name: str = "y") -> None:
+        """Refuse a target that the loss does not know, naming the row."""
+        bad = np.flatnonzero(~self.is_legal(y))
+        if len(bad):
+            row = int(bad[0])
+            raise ValueError(f"{name} must be {self.legal} for {self.name}. Row {row + first_row} is {cell(y[row])}.")
+
+
+@dataclass(frozen=True)
+class Logistic(ScoreLoss):
+    """l = log(1 + e^z) - y z, less what y alone decides: y is 0, 1 or a share between."""
+
+    name = "the logistic loss"
+    code = 0
+    leaves_entropy = True
+    concordance = 1.0  # l''' = l'' (1 - 2p)
+    has_conjugate = True
+    legal = "between 0 and 1"
+
+    def value(self, y: Array, z: Array) -> Array:
+        """max(z, 0) - y z without cancelling, and log(1 + e^-|z|); for shares relative to the entropy of y."""
+        line = np.where(z > 0, (1 - y) * z, -y * z)
+        plain = np.asarray(line + np.log1p(np.exp(-np.abs(z))))
+        between = (y > 0) & (y < 1)
+        if not np.any(between):
+            return plain
+        inside = np.where(between, y, 0.5)
+        return np.where(between, shares(inside, 1 - inside, z - (np.log(inside) - np.log1p(-inside))), plain)
+
+    def slope(self, y: Array, z: Array) -> Array:
+        """p - y."""
+        return np.asarray((1 - y) * expit(z) - y * expit(-z))
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """p (1 - p)."""
+        return np.asarray(expit(z) * expit(-z))
+
+    def mean(self, z: Array) -> Array:
+        """p = 1 / (1 + e^-z)."""
+        return np.asarray(expit(z))
+
+    def score(self, mean: float) -> float:
+        """log(p / (1 - p))."""
+        return float(np.log(mean) - np.log1p(-mean))
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """p log p + (1 - p) log(1 - p) at p = y + u, less the same of y; p must be in [0, 1]."""
+        p, q = y + u, (1 - y) - u
+        with np.errstate(invalid="ignore"):
+            inside = xlogy(p, p) + xlogy(q, q) - xlogy(y, y) - xlogy(1 - y, 1 - y)
+        return np.where((p >= 0) & (q >= 0), inside, np.inf)
+
+    def is_legal(self, y: Array) -> Array:
+        """0 <= y <= 1."""
+        return np.asarray((y >= 0) & (y <= 1))
+
+
+@dataclass(frozen=True)
+class PoissonLog(ScoreLoss):
+    """l = y (e^u - 1 - u), u = z - log y; e^z for y = 0."""
+
+    name = "the Poisson loss"
+    code = 1
+    concordance = 1.0  # l''' = l''
+    has_conjugate = True
+    legal = ">= 0"
+
+    def value(self, y: Array, z: Array) -> Array:
+        """y (e^u - 1 - u)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            counted = np.where(y > 0, y, 1.0)
+            return np.where(y > 0, counted * exponential_excess(z - np.log(counted)), np.exp(z))
+
+    def slope(self, y: Array, z: Array) -> Array:
+        """e^z - y."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(z) - y)
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """e^z."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(z) + 0.0 * y)
+
+    def mean(self, z: Array) -> Array:
+        """e^z."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(z))
+
+    def score(self, mean: float) -> float:
+        """log mu."""
+        return float(np.log(mean))
+
+    def cancelled(self, mean: float) -> float:
+        """e^z and y."""
+        return abs(mean)
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """m log m - y log y - u at m = y + u >= 0; infinite below."""
+        m = y + u
+        with np.errstate(invalid="ignore", divide="ignore"):
+            inside = xlogy(m, m) - xlogy(y, y) - u
+        return np.where(m >= 0, inside, np.inf)
+
+    def is_legal(self, y: Array) -> Array:
+        """y >= 0."""
+        return np.asarray(y >= 0)
+
+
+@dataclass(frozen=True)
+class GammaLog(ScoreLoss):
+    """l = e^u - 1 - u, u = log y - z."""
+
+    name = "the Gamma loss"
+    code = 2
+    concordance = 1.0  # l''' = -l''
+    has_conjugate = True
+    legal = "> 0"
+
+    def value(self, y: Array, z: Array) -> Array:
+        """y e^-z - 1 - log(y e^-z)."""
+        return exponential_excess(np.log(y) - z)
+
+    def slope(self, y: Array, z: Array) -> Array:
+        """1 - y e^-z."""
+        with np.errstate(over="ignore"):
+            return np.asarray(-np.expm1(np.log(y) - z))
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """y e^-z."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(np.log(y) - z))
+
+    def mean(self, z: Array) -> Array:
+        """e^z."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(z))
+
+    def score(self, mean: float) -> float:
+        """log mu."""
+        return float(np.log(mean))
+
+    def cancelled(self, mean: float) -> float:
+        """1 and y e^-z."""
+        return 1.0
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """sup at t = log y - z = log(1 - u), u < 1: u log y - u log(1 - u) - (e^t - 1 - t)."""
+        r = 1 - u
+        with np.errstate(invalid="ignore", divide="ignore"):
+            inside = u * np.log(y) - xlogy(u, r) - (r - 1 - np.log(r))
+        return np.where(r > 0, inside, np.inf)
+
+    def is_legal(self, y: Array) -> Array:
+        """y > 0."""
+        return np.asarray(y > 0)
+
+
+@dataclass(frozen=True)
+class Squared(ScoreLoss):
+    """l = (y - z)^2 / 2."""
+
+    name = "the squared loss"
+    code = 3
+    concordance = 0.0  # l''' = 0
+    has_conjugate = True
+    legal = "a finite number"
+
+    def value(self, y: Array, z: Array) -> Array:
+        """(z - y)^2 / 2."""
+        return np.asarray(np.square(z - y) / 2)
+
+    def slope(self, y: Array, z: Array) -> Array:
+        """z - y."""
+        return np.asarray(z - y)
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """1."""
+        return np.ones_like(z)
+
+    def mean(self, z: Array) -> Array:
+        """z."""
+        return np.asarray(z)
+
+    def score(self, mean: float) -> float:
+        """The mean."""
+        return float(mean)
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """u y + u^2 / 2."""
+        return np.asarray(u * y + np.square(u) / 2)
+
+    def is_legal(self, y: Array) -> Array:
+        """Any finite number."""
+        return np.isfinite(y)
+
+
+@dataclass(frozen=True)
+class TweedieLog(ScoreLoss):
+    """l = y^(2-p)/((1-p)(2-p)) - y e^((1-p)z)/(1-p) + e^((2-p)z)/(2-p), the power p between 1 and 2."""
+
+    power: float
+
+    name = "the Tweedie loss"
+    code = 4
+    concordance = 1.0  # l'' = a e^(az) + b y e^(-bz), a, b < 1; l''' has a^2 and -b^2
+    legal = ">= 0"
+
+    @property
+    def parameter(self) -> float:
+        """The power."""
+        return float(self.power)
+
+    def value(self, y: Array, z: Array) -> Array:
+        """y^a [(e^(au) - 1)/a + (e^(-bu) - 1)/b], u = z - log y, a = 2 - p, b = p - 1; e^(az)/a for y = 0."""
+        a, b = 2 - self.power, self.power - 1
+        with np.errstate(over="ignore", invalid="ignore"):
+            counted = np.where(y > 0, y, 1.0)
+            u = z - np.log(counted)
+            own = np.power(counted, a) * (np.expm1(a * u) / a + np.expm1(-b * u) / b)
+            return np.where(y > 0, np.maximum(own, 0.0), np.exp(a * z) / a)
+
+    def slope(self, y: Array, z: Array) -> Array:
+        """e^(az) - y e^(-bz)."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp((2 - self.power) * z) - y * np.exp((1 - self.power) * z))
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """a e^(az) + b y e^(-bz)."""
+        a, b = 2 - self.power, self.power - 1
+        with np.errstate(over="ignore"):
+            return np.asarray(a * np.exp(a * z) + b * y * np.exp(-b * z))
+
+    def mean(self, z: Array) -> Array:
+        """e^z."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(z))
+
+    def score(self, mean: float) -> float:
+        """log mu."""
+        return float(np.log(mean))
+
+    def is_legal(self, y: Array) -> Array:
+        """y >= 0."""
+        return np.asarray(y >= 0)
+
+
+# The negative binomial loss with the log link: the logistic loss of a share, at a shifted score.
+
+_LOGISTIC = Logistic()
+
+
+@dataclass(frozen=True)
+class NegativeBinomialLog(ScoreLoss):
+    """l = y log(q / s) + (1/alpha) log((1 - q) / (1 - s)), odds q / (1 - q) = alpha y, s / (1 - s) = alpha e^z.
+
+    It is m = y + 1/alpha times the logistic loss of the share q = y / m at the score z + log alpha.
+    """
+
+    alpha: float
+
+    name = "the negative binomial loss"
+    code = 5
+    concordance = 1.0  # a multiple of the logistic loss, which has 1
+    has_conjugate = True
+    legal = ">= 0"
+
+    @property
+    def parameter(self) -> float:
+        """alpha."""
+        return float(self.alpha)
+
+    def value(self, y: Array, z: Array) -> Array:
+        """m [q log(q / s) + (1 - q) log((1 - q) / (1 - s))]; log(1 + alpha e^z) / alpha for y = 0."""
+        m, q, t = self._as_share(y, z)
+        rest = 1 / (1 + self.alpha * y)
+        none = (np.maximum(t, 0.0) + np.log1p(np.exp(-np.abs(t)))) / self.alpha
+        u = z - np.log(np.where(y > 0, y, 1.0))
+        return np.where(y > 0, m * shares(q, rest, u), none)
+
+    def slope(self, y: Array, z: Array) -> Array:
+        """(mu - y) / (1 + alpha mu)."""
+        at = z + math.log(self.alpha)
+        return np.asarray(expit(at) / self.alpha - y * expit(-at))
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """m s (1 - s)."""
+        m, q, at = self._as_share(y, z)
+        return np.asarray(m * _LOGISTIC.curvature(q, at))
+
+    def expected(self, y: Array, z: Array) -> Array:
+        """mu / (1 + alpha mu)."""
+        return np.asarray(expit(z + math.log(self.alpha)) / self.alpha + 0.0 * y)
+
+    def mean(self, z: Array) -> Array:
+        """e^z."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(z))
+
+    def score(self, mean: float) -> float:
+        """log mu."""
+        return float(np.log(mean))
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """m times that of the logistic loss at u / m, less u log alpha."""
+        m, q, _ = self._as_share(y, u)
+        return np.asarray(m * _LOGISTIC.conjugate(q, u / m) - u * math.log(self.alpha))
+
+    def is_legal(self, y: Array) -> Array:
+        """0 <= y < inf."""
+        return np.asarray((y >= 0) & np.isfinite(y))
+
+    def _as_share(self, y: Array, z: Array) -> tuple[Array, Array, Array]:
+        m = y + 1 / self.alpha
+        return np.asarray(m), np.asarray(y / m), np.asarray(z + math.log(self.alpha))

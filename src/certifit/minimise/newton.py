@@ -1,0 +1,148 @@
+"""Newton-Raphson: x_(k+1) = x_k - t H^-1 g, t = 1 near the end, so the number of right digits doubles a step.
+
+Where the Hessian is not positive definite its eigenvalues are taken by their size, so the direction still points
+downhill and away from saddle points. Where the gradient vanishes and a curvature is negative, the next step is along
+that curvature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+
+from certifit.data.columns import Array
+from certifit.minimise.line_search import Found, search
+from certifit.minimise.problem import Minimised, Problem, Stop, norm
+from certifit.minimise.walk import EPS, LOWEST, NOISE, Point, Walk
+from certifit.runtime import one_blas_thread
+
+NEGATIVE = 1e-8  # a curvature below minus this share of the largest is more than rounding
+FLAT = 1e-4  # of the first gradient: a point so flat where a curvature is negative is near a saddle
+
+
+@dataclass(frozen=True)
+class Newton:
+    """Second-order steps with a line search: quadratic convergence, a d x d system a step. Needs a Hessian.
+
+    Where the problem knows no gap, the trace shows half the squared Newton decrement, g' H^-1 g / 2: an estimate. One
+    step more is then made after tol is met: it costs little and squares the error.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian"})
+
+    def minimise(self, problem: Problem, start: Array, stop: Stop) -> Minimised:
+        """Walk from `start` until `stop` says so."""
+        walk = Walk(problem, start, stop, trusts_model=True, in_a_row=2)
+        if walk.is_over and walk.knows_gap:
+            return walk.result()
+        model = _model(walk, walk.at)
+        walk.estimate_gap(model.decrement)
+        if walk.converged and model.downward is not None:
+            walk.end("", False)
+        while not walk.is_over:
+            if not np.isfinite(model.step).all():
+                walk.end("The Hessian is not finite at the last point.", False)
+            elif model.downward is not None and norm(walk.at.gradient) <= FLAT * walk.first_norm:
+                model = _moved(walk, _fallen(walk, model.downward), model.downward) or model
+            else:
+                model = _moved(walk, search(walk.evaluate, walk.at, model.step, 1.0), model.step) or model
+        return walk.result()
+
+
+@dataclass(frozen=True)
+class _Model:
+    """The quadratic at a point: the step to its minimum, what that gains, and a direction of negative curvature."""
+
+    step: Array
+    decrement: float
+    downward: Array | None = None
+
+
+def _moved(walk: Walk, found: Found, direction: Array) -> _Model | None:
+    """Go to what a search found, and give the model there; None where the walk is over before it is needed."""
+    if found.ended == "unbounded":
+        walk.fall(direction, found.t * norm(direction), found.point.value)
+    elif found.ended == "none":
+        walk.stand_still(walk.decrement)
+    elif walk.knows_gap:
+        walk.move(found.point, np.nan)
+        if not walk.is_over:
+            model = _model(walk, found.point)
+            walk.estimate_gap(model.decrement)
+            return model
+    else:
+        model = _model(walk, found.point)
+        walk.move(found.point, model.decrement, may_end=model.downward is None)
+        walk.estimate_gap(model.decrement)
+        return model
+    return None
+
+
+def _model(walk: Walk, at: Point) -> _Model:
+    try:
+        H = np.asarray(walk.problem.hessian(at.x), dtype=np.float64) / walk.unit
+    except NotImplementedError:
+        raise ValueError(
+            "Solver 'newton' needs a Hessian and this problem has none. Give one, or use solver 'bfgs' or 'lbfgs'."
+        ) from None
+    if not np.isfinite(H).all():
+        return _Model(np.full(len(at.x), np.nan), np.nan)
+    return _quadratic((H + H.T) / 2, at.gradient)
+
+
+@one_blas_thread
+def _quadratic(H: Array, g: Array) -> _Model:
+    try:
+        factor = cho_factor(H, lower=True)
+    except LinAlgError:
+        return _indefinite(H, g)
+    if (np.diag(factor[0]) ** 2 <= len(g) * EPS * np.diag(H)).any():  # singular to rounding
+        return _indefinite(H, g)
+    step = -cho_solve(factor, g)
+    return _Model(step, -float(g @ step) / 2)
+
+
+def _indefinite(H: Array, g: Array) -> _Model:
+    """-|H|^-1 g: the eigenvalues by their size, of the Hessian in units that make its diagonal 1.
+
+    No step along what neither curves nor slopes: of all minima of a flat valley the nearest.
+    """
+    rows = np.max(np.abs(H), axis=0)
+    diagonal = np.abs(np.diag(H))
+    size = np.where(diagonal > EPS * rows, diagonal, np.where(rows > 0, rows, 1.0))
+    unit = 1 / np.sqrt(size)
+    values, vectors = eigh(H * unit[:, None] * unit)
+    largest = float(np.max(np.abs(values)))
+    if largest == 0:
+        return _Model(-g, float(g @ g) / 2)
+    rounding = len(g) * EPS
+    along = vectors.T @ (unit * g)
+    along[(np.abs(values) <= rounding * largest) & (np.abs(along) <= 10 * rounding * norm(along))] = 0.0
+    step = -unit * (vectors @ (along / np.maximum(np.abs(values), rounding * largest)))
+    downward = None
+    if values[0] < -NEGATIVE * largest:
+        downward = unit * vectors[:, 0]
+        downward = downward / norm(downward) * (-1.0 if float(downward @ g) > 0 else 1.0)
+    return _Model(step, -float(g @ step) / 2, downward)
+
+
+def _fallen(walk: Walk, direction: Array) -> Found:
+    """A step along a negative curvature: shrunk until the value falls, then doubled while it falls on."""
+    at, t = walk.at, 0.1 * norm(walk.at.x) or 1.0
+    noise = NOISE * abs(at.value)
+    point = walk.evaluate(at.x + t * direction)
+    while not (point.is_inside and point.value < at.value - noise):
+        t /= 4
+        if not (at.x + t * direction != at.x).any() or t == 0:
+            return Found(0.0, at, "none")
+        point = walk.evaluate(at.x + t * direction)
+    while True:
+        further = walk.evaluate(at.x + 2 * t * direction)
+        if further.value < LOWEST * max(1.0, abs(at.value)):
+            return Found(t, point, "unbounded")
+        if not (further.is_inside and further.value < point.value):
+            return Found(t, point)
+        t, point = 2 * t, further

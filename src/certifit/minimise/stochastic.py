@@ -1,0 +1,240 @@
+"""Learning row by row: stochastic gradient descent on the rows of a source.
+
+A step:  w -= step_t (mean over a batch of l'(y, z) x  +  strength w),  b alike without the penalty, in the units of the
+columns as they are. For the squared loss and single rows it is the rule of Widrow and Hoff (LMS), w += step (y - z) x.
+An epoch visits every row once (row_order.py); rows are shuffled within a run of the source, and runs come in order.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar, Protocol, cast
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.source import Block, Source
+from certifit.mathematics.losses.scores import ScoreLoss
+from certifit.minimise.curvature import rounded_down
+from certifit.minimise.problem import Minimised, Problem, Stop, norm
+from certifit.minimise.row_pass import SCHEDULES, Pace, RowOrder, RowState, one_pass, row_facts, wide_runs
+
+ESTIMATED = 0.25  # a gap may be an estimate, off by a factor: go on to this share of tol
+FAR_ABOVE = 100.0  # times the first objective: a run that is there after an epoch diverges
+
+
+class RowProblem(Problem, Protocol):
+    """A problem over the rows of a source: mean loss of the scores plus 1/2 sum_j strengths_j w_j^2.
+
+    x: the weights of the source's columns, then the intercept where there is one, in the user's units.
+    """
+
+    source: Source
+    loss: ScoreLoss
+    strengths: Array
+    fit_intercept: bool
+
+
+@dataclass(frozen=True)
+class SGD:
+    """Stochastic gradient descent: a step after every batch of rows.
+
+    step : float > 0, or None
+        The learning rate. None is 1 / (largest |x|^2 of a row, 1 of the intercept in it, times the largest curvature of
+        the loss): no row's step goes beyond that row's own minimum. For batches of B rows that is 1 part of B, and the
+        mean |x|^2 the rest. A loss without a largest curvature (Poisson, Gamma) takes the larger of its curvatures and
+        slopes at the start.
+    schedule : "inverse-root", "inverse" or "constant"
+        The step after t steps: step / sqrt(1 + decay t), step / (1 + decay t), step.
+    decay : float >= 0, or None
+        None is 1 / (steps of an epoch).
+    batch_rows : int >= 1
+        Rows of a batch. The rows are split into batches anew in every epoch.
+    average : bool
+        Hand back the mean of all states after the first epoch (of all, where there is but one).
+    shuffle, random_state : order of the visits; the seed is an integer >= 0
+        shuffle=False visits rows as they stand.
+
+    An iteration of `max_iter` is an epoch. Needs the rows: it does not take a user's own function.
+    """
+
+    step: float | None = None
+    schedule: str = "inverse-root"
+    decay: float | None = None
+    batch_rows: int = 1
+    average: bool = False
+    shuffle: bool = True
+    random_state: int = 0
+    needs: ClassVar[frozenset[str]] = frozenset({"rows"})
+
+    def __post_init__(self) -> None:
+        if self.step is not None and not 0 < self.step < np.inf:
+            raise ValueError(f"step must be a number > 0, or None. Got {self.step!r}.")
+        if self.schedule not in SCHEDULES:
+            raise ValueError(f"schedule must be one of {', '.join(map(repr, SCHEDULES))}. Got {self.schedule!r}.")
+        if self.decay is not None and not 0 <= self.decay < np.inf:
+            raise ValueError(f"decay must be a number >= 0, or None. Got {self.decay!r}.")
+        for name, least in (("batch_rows", 1), ("random_state", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name} must be an integer >= {least}. Got {value!r}.")
+
+    def minimise(self, problem: Problem, start: Array, stop: Stop) -> Minimised:
+        """Epochs from `start` until `stop` says so; the best end of an epoch where it does not converge."""
+        if not hasattr(problem, "source"):
+            raise TypeError(f"{type(self).__name__} learns from rows, and this problem has none. Use another solver.")
+        return _Run(self, cast(RowProblem, problem), start, stop).result()
+
+    def start(self, source: Source, loss: ScoreLoss, fit_intercept: bool, weights: Array, intercept: float) -> RowState:
+        """The state before the first step, with step and decay settled: one pass where they are None."""
+        step, decay, rows = self.step, self.decay, int(self.batch_rows)
+        if step is None or (decay is None and self.schedule != "constant"):
+            facts = row_facts(source, loss, fit_intercept, weights, intercept)
+            steepest = facts.of_batch(rows)
+            # Six digits: a sum in another order of rows gives the same step.
+            step = step or (float(f"{1 / steepest:.6g}") if steepest > 0 else 1.0)
+            decay = rows / max(facts.n_visits, 1) if decay is None else decay
+        return RowState(weights, intercept, Pace(float(step), self.schedule, float(decay or 0.0), rows))
+
+
+@dataclass(frozen=True)
+class MiniBatch(SGD):
+    """SGD with batches of 64 rows: fewer steps, each of less noise."""
+
+    batch_rows: int = 64
+
+
+@dataclass(frozen=True)
+class AveragedSGD(SGD):
+    """SGD whose states are averaged: the noise of single rows cancels."""
+
+    average: bool = True
+
+
+@dataclass
+class _Run:
+    """The epochs of one fit."""
+
+    solver: SGD
+    problem: RowProblem
+    begin: Array
+    stop: Stop
+    trace: list[dict[str, float]] = field(default_factory=list)
+    reason: str = ""
+    converged: bool = False
+
+    def __post_init__(self) -> None:
+        self.started = time.perf_counter()
+        self.source = wide_runs(self.problem.source)
+        self.order = RowOrder(self.solver.shuffle, int(self.solver.random_state))
+        self.x = np.array(self.begin, dtype=np.float64)
+        weights, intercept = self._parts(self.x)
+        self.state = self.solver.start(
+            self.source, self.problem.loss, self.problem.fit_intercept, weights.copy(), intercept
+        )
+        if self.solver.average:
+            self.state = self.state.summing()
+        self.value, self.gradient = self.problem.value_gradient(self.x)
+        self.best = self.x, self.value, self.gradient
+        self._record(0.0)
+
+    def result(self) -> Minimised:
+        """Run, and what it came to: the last state where it converged, else the best end of an epoch."""
+        if self.stop.max_iter == 0:
+            self.reason = "No epoch was allowed (max_iter=0)."
+        for epoch in range(1, self.stop.max_iter + 1):
+            self._epoch(epoch)
+            if self.reason:
+                break
+        largest = None
+        if not self.converged:
+            largest = 2 / self._steepest() if self._steepest() > 0 else np.inf
+            self.reason = f"{self.reason} {self._judged(largest)}"
+        x, value, gradient = (self.x, self.value, self.gradient) if self.converged else self.best
+        return Minimised(x, value, gradient, self.trace, self.reason, self.converged, largest)
+
+    def _epoch(self, epoch: int) -> None:
+        if self.solver.average and epoch == 2:
+            self.state = self.state.summing()
+        self.state = self.source.visit(partial(self._step, epoch), self.state)
+        before, self.x = self.x, self._joined(*self.state.averaged())
+        if self.state.is_finite and np.isfinite(self.x).all():
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.value, self.gradient = self.problem.value_gradient(self.x)
+        else:
+            self.value = np.inf
+        self._judge(epoch, norm(self.x - before) if np.isfinite(self.x).all() else np.inf)
+
+    def _step(self, epoch: int, state: RowState, number: int, run: Block) -> RowState:
+        if not state.is_finite:
+            return state
+        visits = self.order.visits(run, epoch, number)
+        task = self.problem
+        return one_pass(run, task.loss, task.strengths, task.fit_intercept, state, visits)
+
+    def _judge(self, epoch: int, step: float) -> None:
+        first = max(abs(self.trace[0]["objective"]), self.stop.floor)
+        if not np.isfinite(self.value) or self.value > FAR_ABOVE * first:
+            grown = (
+                "left the numbers" if not np.isfinite(self.value) else f"is {self.value / first:.1e} times its first"
+            )
+            self.reason = f"Diverged in epoch {epoch} at step {self._size():.6g}: the objective {grown}."
+            return
+        if self.value < self.best[1]:
+            self.best = self.x, self.value, self.gradient
+        row = self._record(step)
+        scale = max(abs(self.value), self.stop.floor)
+        known = not np.isnan(row["gap"])
+        left = row["gap"] / scale if known and scale > 0 else norm(self.gradient) / max(self.first_norm, 1e-300)
+        of = "the gap is {:.1e} of the objective" if known else "the gradient's norm is {:.1e} of its first"
+        words = f"{of.format(left)}; asked was {self.stop.tol:g}"
+        if left <= (ESTIMATED * self.stop.tol if known else self.stop.tol):
+            self.reason, self.converged = f"Converged: {words}.", True
+        elif self.stop.step_tol > 0 and step <= self.stop.step_tol:
+            self.reason = f"The last epoch moved by {step:.2e}, within step_tol = {self.stop.step_tol:g}."
+            self.converged = True
+        elif epoch == self.stop.max_iter:
+            self.reason = f"Not converged after {epoch} epochs (max_iter): {words}."
+        elif self.stop.max_time is not None and row["seconds"] >= self.stop.max_time:
+            self.reason = f"Not converged after {row['seconds']:.3g} s (max_time): {words}."
+        if self.stop.callback is not None and self.stop.callback(row, self.x) is True and not self.reason:
+            self.reason = "The callback asked to stop."
+
+    def _record(self, step: float) -> dict[str, float]:
+        gap = self.problem.gap(self.x, self.value, self.gradient)
+        row = {
+            "iteration": len(self.trace),
+            "objective": float(self.value),
+            "gap": np.nan if gap is None else float(gap),
+            "step": step,
+            "seconds": time.perf_counter() - self.started,
+        }
+        if not self.trace:
+            self.first_norm = norm(self.gradient)
+        self.trace.append(row)
+        return row
+
+    def _steepest(self) -> float:
+        """The largest curvature of a single row's objective, at the best state."""
+        weights, intercept = self._parts(self.best[0])
+        facts = row_facts(self.source, self.problem.loss, self.problem.fit_intercept, weights, intercept)
+        return facts.curvature + float(np.max(self.problem.strengths, initial=0.0))
+
+    def _judged(self, largest: float) -> str:
+        size = self._size()
+        shown = rounded_down(largest, 6) if 0 < largest < np.inf else largest
+        limit = f"2 / (largest curvature of a row's loss) = {shown:.6g}"
+        if size >= largest:
+            return f"Steps must be below {limit} to be stable for every row. Take at most half of that, or step=None."
+        return f"The step, now {size:.6g}, is below the largest that is stable for every row, {limit}."
+
+    def _size(self) -> float:
+        return self.state.pace.at(self.state.n_steps)
+
+    def _parts(self, x: Array) -> tuple[Array, float]:
+        return (x[:-1], float(x[-1])) if self.problem.fit_intercept else (x, 0.0)
+
+    def _joined(self, weights: Array, intercept: float) -> Array:
+        return np.append(weights, intercept) if self.problem.fit_intercept else weights

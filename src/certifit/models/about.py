@@ -1,0 +1,23 @@
+"""Parameters, options and sentences that mean the same in several families."""
+
+from __future__ import annotations
+
+from certifit.models.learner import Option, flag, number
+
+MAPS = ("basis", "encoder")
+PENALTY = ("penalty_factors", "bounds")
+INTERCEPT, STANDARDIZE, TOL = flag(True), flag(False), number(1e-8)
+ALPHA = Option(
+    "alpha",
+    "A",
+    "Strength of the penalty, on standardised columns. Default: the folds choose; for huber and quantile 0.",
+    "alpha",
+)
+OFFSETS = ("offset", "exposure")
+NO_INFERENCE = "There are no p-values or intervals: "
+SHRUNK = (
+    f"{NO_INFERENCE}the penalty pulls coefficients towards zero on purpose, so the usual standard errors would be "
+    "wrong. Fit with "
+)
+CLASS_SUMS = ("sums of the columns per class, of rare classes too",)  # what its file stores
+LINEAR = "fit with --model linear"

@@ -1,1 +1,0 @@
-"""What is known of each family of models, a file per family: its rows in the table of models."""

@@ -1,0 +1,242 @@
+"""Newton's method for losses of scores, at the price of few Hessians.
+
+A fit to some rows gives a start; one Hessian of all rows there; then chord steps, whose passes need the gradient alone:
+
+    point -= H^-1 gradient,   H renewed when the decrement gradient' H^-1 gradient no longer shrinks fast
+
+What the passes tell of the curvature corrects H between renewals, as L-BFGS does.
+
+A step that does not lower the objective enough is halved (Armijo), so that the method descends from any start.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.source import Block, Memory, Source, join, rows_where
+from certifit.mathematics.quadratic import without_still
+from certifit.minimise.problem import Run
+from certifit.models.glm.task import Evaluated, GeneralisedLinear
+from certifit.models.least_squares.normal_equations import Weights
+from certifit.statistics.factor import Curvature
+from certifit.statistics.residual import EXACT_FIT
+
+SHARE = 20  # every so many-th row, at most, is in the sample that gives the start
+LEAST_SHARE = 4  # below it the sample is not worth its while
+FEWEST = 40  # rows a column that the sample must have
+SLOW = 0.05  # a decrement (a square) that shrinks by less renews the Hessian
+FLOOR = 1e-24  # relative to the objective: a decrement below it is rounding
+NOISE = 1e-18  # relative to the objective: a decrement that no longer shrinks is rounding
+SURE = 1e-12  # relative to the objective: a smaller change cannot be seen in its value
+ARMIJO = 1e-4
+SHORTEST = 2.0**-40  # of a step
+ROUGH = 1e-5  # relative decrement that ends the fit to the sample
+FAR = 1e-2  # relative to the objective at the start: a larger decrement is that of a start far off
+LOST = 0.1  # relative to the objective: a start with a larger decrement may be worse than none
+RUNAWAY = 12  # Newton steps, one after the other, that leave the decrement slow: weights grow without end
+
+
+class Descends(Protocol):
+    """A function to descend: where it starts, and its value, gradient and Hessian at a point."""
+
+    @property
+    def null_value(self) -> float:
+        """The value at the start."""
+
+    def start(self) -> Array:
+        """The point to fall back on."""
+
+    def evaluate(self, point: Array, hessian: bool = False) -> Evaluated:
+        """At a point; the Hessian where it is asked for."""
+
+
+class Chord:
+    """A curvature, corrected by the changes of the gradient seen since (the two loops of L-BFGS)."""
+
+    def __init__(self, curvature: Curvature) -> None:
+        self.curvature = curvature
+        self._seen: list[tuple[Array, Array, float]] = []
+
+    def learn(self, move: Array, change: Array) -> None:
+        """A move of the point and what it did to the gradient."""
+        product = float(move @ change)
+        if product > 0:
+            self._seen.append((move, change, product))
+
+    def solve(self, gradient: Array) -> Array:
+        """The step."""
+        rest, shares = gradient.copy(), []
+        for move, change, product in reversed(self._seen):
+            shares.append(float(move @ rest) / product)
+            rest -= shares[-1] * change
+        step = self.curvature.solve(rest)
+        for (move, change, product), share in zip(self._seen, reversed(shares), strict=True):
+            step += (share - float(change @ step) / product) * move
+        return step
+
+
+@dataclass
+class Trace:
+    """Rows of a history; row 0 is the start."""
+
+    started: float = field(default_factory=time.perf_counter)
+    rows: list[dict[str, float]] = field(default_factory=list)
+
+    def add(self, objective: float, gap: float, step: float) -> None:
+        """One more iteration."""
+        row = {"iteration": len(self.rows), "objective": objective, "gap": gap, "step": step}
+        self.rows.append(row | {"seconds": time.perf_counter() - self.started})
+
+
+def solve(task: GeneralisedLinear, max_iter: int, step_tol: float = 0.0) -> Run[Weights]:
+    """The minimiser of a smooth task, to the rounding floor."""
+    trace = Trace()
+    point = descend(task, sampled_start(task, max_iter), max_iter, trace, step_tol)
+    return Run(task.to_state(point), trace.rows)
+
+
+def descend(
+    task: Descends,
+    point: Array,
+    max_iter: int,
+    trace: Trace,
+    step_tol: float = 0.0,
+    enough: float = FLOOR,
+    runaway: int = RUNAWAY,
+) -> Array:
+    """Chord steps from a point until the decrement is rounding, or `enough` relative to the objective.
+
+    runaway: so many slow Newton steps, one after the other, end it.
+    """
+    at = task.evaluate(point, hessian=True)
+    if not np.isfinite(at.value):
+        point = task.start()
+        at = task.evaluate(point, hessian=True)
+        if not np.isfinite(at.value):
+            raise ValueError(
+                "The objective exceeds the largest float64 where the fit starts: the targets are too large. "
+                "Divide them by a power of ten."
+            )
+    last, first = np.inf, at.value  # the decrement of the step before; the objective at the start
+    slow, falls = 0, True
+    while len(trace.rows) < max_iter:
+        if at.hessian is not None:
+            chord = Chord(Curvature(_held(task, at.hessian)))
+        step = chord.solve(at.gradient)
+        decrement = max(float(at.gradient @ step), 0.0)
+        trace.add(at.value, decrement / 2, float(np.linalg.norm(step)))
+        rate = decrement / last if last > 0 else 1.0
+        is_slow = rate > SLOW
+        slow = slow + 1 if at.hessian is not None and is_slow and decrement <= FAR * first else 0
+        if last == np.inf and is_lost(task, point, at.value, decrement):
+            return descend(task, task.start(), max_iter, trace, step_tol, enough, runaway)
+        # Where neither the objective nor the decrement of a Newton step falls, both are rounding.
+        is_rounding = (is_slow and decrement <= NOISE * at.value) or (rate >= 1 and not falls)
+        if slow >= runaway or (is_rounding and at.hessian is not None):
+            return point
+        if decrement * (min(rate, 1.0) if last < np.inf else 1.0) <= enough * at.value:
+            return np.asarray(point - step)  # what is left after it is rounding
+        found = _lower(task, point, at, step, decrement, hessian=is_slow)
+        if found is None:
+            return point  # no step descends: the floor of the objective
+        length = float(np.linalg.norm(found[0] - point))
+        chord.learn(found[0] - point, found[1].gradient - at.gradient)
+        falls = found[1].value < at.value
+        point, at = found
+        last = decrement
+        if length < step_tol:
+            return point
+    return point
+
+
+def _held(task: Descends, hessian: Array) -> Array:
+    """A Hessian whose columns that do not vary, but for rounding, have a large entry: steps would follow that rounding.
+
+    A penalty too weak to hold them is all that they have else.
+    """
+    if not isinstance(task, GeneralisedLinear):
+        return hessian
+    without, shift = without_still(hessian - np.diag(task.l2), task.scaling.shift), task.scaling.shift
+    still = np.flatnonzero((np.diagonal(without)[:-1] == 0) & (task.l2[:-1] > 0))
+    if not len(still):
+        return hessian
+    hessian = hessian.copy()
+    hessian[still], hessian[:, still] = 0.0, 0.0
+    hessian[still, still] = np.maximum(hessian[-1, -1] * shift[still] ** 2, task.l2[still])
+    return hessian
+
+
+def is_lost(task: Descends, point: Array, value: float, decrement: float) -> bool:
+    """Whether a start is worse than none: a sample without an event in some category sends that weight far off."""
+    if decrement <= LOST * value or np.array_equal(point, task.start()):
+        return False
+    return value > task.null_value
+
+
+def _lower(
+    task: Descends, point: Array, at: Evaluated, step: Array, decrement: float, hessian: bool
+) -> tuple[Array, Evaluated] | None:
+    """The first of point - step, point - step/2, ... that lowers the objective enough; None where none does."""
+    length = 1.0
+    while length >= SHORTEST:
+        trial = point - length * step
+        if np.array_equal(trial, point):  # the step is below the rounding of the point
+            return None
+        found = task.evaluate(trial, hessian)
+        if found.value <= at.value - ARMIJO * length * decrement + SURE * abs(at.value):
+            return trial, found
+        # Near an exact fit values are roundings of the terms that cancel in them.
+        if decrement <= EXACT_FIT * task.null_value and found.value <= at.value + EXACT_FIT * task.null_value:
+            return trial, found
+        length /= 2
+    return None
+
+
+def sampled_start(task: GeneralisedLinear, max_iter: int) -> Array:
+    """The fit to every so many-th row, where rows are many; else no weights."""
+    sample = sampled(task)
+    if sample is None:
+        return task.start()
+    return descend(sample, sample.start(), max_iter, Trace(), enough=ROUGH)
+
+
+def sampled(task: GeneralisedLinear) -> GeneralisedLinear | None:
+    """The task on every so many-th row; None where rows are few, or those tell too little."""
+    stride = min(SHARE, task.targets.n_rows // (FEWEST * task.size))
+    if stride < LEAST_SHARE:
+        return None
+    rows = sampled_rows(task.source, stride)
+    sample = GeneralisedLinear(rows, task.loss, task.strengths, task.fit_intercept, task.standardize)
+    sample.scaling = task.scaling
+    return sample if sample.has_target() else None
+
+
+def sampled_rows(source: Source, stride: int) -> Memory:
+    """The rows whose numbers are multiples of the stride, in memory."""
+    return _joined(list(source.map(partial(_every, stride=stride))), source)
+
+
+def _every(run: Block, stride: int) -> Block:
+    """The rows whose numbers are multiples of the stride."""
+    first = -run.first_row % stride
+    if isinstance(run.X, np.ndarray):
+        X = run.X[first::stride]
+    else:
+        X = rows_where(run.X, np.arange(run.n_rows) % stride == first)
+    parts = (None if part is None else np.ascontiguousarray(part[first::stride]) for part in _beside(run))
+    y, weight, offset = parts
+    return replace(run, X=X, y=y, weight=weight, offset=offset, group=None)
+
+
+def _beside(run: Block) -> tuple[Array | None, ...]:
+    return run.y, run.weight, run.offset
+
+
+def _joined(parts: list[Block], source: Source) -> Memory:
+    return Memory.of(join(parts), source.names)

@@ -1,0 +1,418 @@
+"""What a fitted generalised linear model says beyond its coefficients: the summary and intervals of means.
+
+A fitted model holds no rows. What needs them takes them again, and refuses rows that are not those of the fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Real
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.data.columns import Array
+from certifit.data.gate import predict_rows, predict_source
+from certifit.data.source import Block, Source
+from certifit.data.user_types import UserRows, UserTarget, UserWeights
+from certifit.inference.glm import Dispersion, GlmInference, GlmSummary, Kind, Rules
+from certifit.inference.least_squares import WEIGHTS, Convention
+from certifit.inference.summary import Dropped
+from certifit.mathematics.families.response import Response
+from certifit.mathematics.families.responses import Tweedie
+from certifit.mathematics.losses.scores import ScoreLoss
+from certifit.models.estimator import TaskEstimator
+from certifit.models.glm.certificate import ScoreCertificate, certify
+from certifit.models.glm.softmax_task import SoftmaxRegression, SoftmaxWeights
+from certifit.models.glm.solver import solve
+from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.lasso.task import Strengths
+from certifit.models.least_squares.certificate import determined
+from certifit.models.least_squares.inference import (
+    NEEDS_ROWS,
+    REDUNDANT,
+    KeptColumns,
+    Redundant,
+    listed_relations,
+    refuse_other_facts,
+)
+from certifit.models.least_squares.normal_equations import Weights
+from certifit.models.parameters import check_choice
+from certifit.models.penalty import Bounds
+from certifit.runtime import one_blas_thread
+from certifit.statistics.factor import Curvature
+from certifit.statistics.fit_sums import Fit, fit_sums, likelihood_sum, null_score, sandwich_sums
+
+Covariance = Literal["nonrobust", "HC0", "HC1"]
+SAME_ROWS = 1e-6  # relative: beyond it the coefficients are not the best ones for the rows
+
+
+ScoreTask: TypeAlias = GeneralisedLinear | SoftmaxRegression
+ScoreState: TypeAlias = Weights | SoftmaxWeights
+
+
+class GlmInferenceMethods(TaskEstimator[ScoreTask, ScoreState]):
+    """Methods of a generalised linear model that explain its fit."""
+
+    fit_intercept: bool
+    bounds: Bounds
+    alpha_: float
+    target_name_: str
+    data_: dict[str, float]
+    certificate_: ScoreCertificate
+    inference_: GlmInference | None
+
+    def summary(
+        self,
+        X: UserRows | None = None,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        *,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
+        level: float = 0.95,
+        weights: Convention = "frequency",
+        convention: Rules = "R",
+        dispersion: Dispersion = None,
+        covariance: Covariance = "nonrobust",
+        redundant: Redundant = "mark",
+    ) -> GlmSummary:
+        """Coefficients with standard errors, tests, p-values and confidence intervals, deviances and AIC.
+
+        Parameters
+        ----------
+        X, y, sample_weight, offset, exposure : the rows of the fit, as given to `fit` (or the scan)
+            Needed for a robust covariance, where columns are redundant, and for the log-likelihood, AIC and BIC of a
+            Tweedie family and of weights="variance" with an estimated dispersion (by R's convention of a Gaussian one
+            alone).
+        level : of the confidence intervals
+        weights : "frequency" or "variance"
+            "frequency": weight 2 is the row twice, N is the sum of weights (statsmodels' freq_weights). "variance": N
+            is the number of rows (its var_weights, R's weights).
+        convention : "R" or "statsmodels"
+            Where the dispersion is estimated (Gaussian, Gamma, inverse Gaussian, Tweedie): R tests with Student's t and
+            counts the dispersion in AIC, statsmodels tests with z and does not. With weights="variance" the likelihood
+            of Gamma and inverse Gaussian targets is w log p(phi) in R, log p(phi / w) in statsmodels. Elsewhere they
+            agree.
+        dispersion : None, "pearson", "deviance" or a number > 0
+            None: 1 for Bernoulli, binomial, Poisson and negative binomial targets, else "pearson": Pearson's sum over
+            the residual degrees of freedom. For counts that spread more than Poisson's use "pearson" (quasi-Poisson).
+        covariance : "nonrobust", "HC0" or "HC1"
+            HC0 and HC1 hold whatever the variance of the targets, given their means; they test with z. HC1 is
+            N / (N - p) HC0; what statsmodels calls HC1 of a GLM is HC0.
+        redundant : "mark", "drop" or "refuse"
+            What to do where columns are combinations of others, so that their coefficients are not determined. "mark"
+            says so in their rows; all other coefficients have their one value and its standard error. "drop" leaves the
+            last column of each relation out, as R does: the table names it, and the others are those of a fit without
+            it. "refuse" raises.
+        """
+        check_is_fitted(self)
+        check_choice("weights", weights, tuple(WEIGHTS))
+        check_choice("convention", convention, get_args(Rules))
+        check_choice("covariance", covariance, get_args(Covariance))
+        check_choice("redundant", redundant, get_args(Redundant))
+        _check_dispersion(dispersion)
+        rules = (weights, convention, dispersion)
+        certificate = self.certificate_
+        dropped: tuple[Dropped, ...] = ()
+        undetermined: tuple[int, ...] = ()
+        if X is None:
+            given = [name for name, value in _named(y, sample_weight, offset, exposure) if value is not None]
+            fit = self._stored_fit(given, covariance, redundant).with_options(*rules)
+        else:
+            seen = self._fit_on(X, y, sample_weight, offset, exposure, redundant)
+            dropped, certificate = seen.dropped, certificate if redundant == "mark" else seen.certificate
+            undetermined = seen.undetermined if redundant == "mark" else ()
+            fit = with_likelihood(seen.task, seen.state, seen.fit.with_options(*rules))
+            if covariance != "nonrobust":
+                fit = robust(seen.task, seen.state, fit, covariance)
+        if fit.is_estimated and not fit.df_resid > 0:
+            raise ValueError(
+                f"No summary: {fit.n_obs:g} observations leave no residual degree of freedom to estimate the "
+                f"dispersion beside {len(fit.names)} coefficients. Use more rows or fewer columns, or dispersion=1."
+            )
+        notes = (*self._summary_notes(), *certificate.sentences())
+        return fit.summary(type(self).__name__, self.target_name_, level, notes, dropped, undetermined)
+
+    def predict_interval(
+        self,
+        X: UserRows,
+        level: float = 0.95,
+        *,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
+        convention: Rules = "R",
+    ) -> Array:
+        """Lower and upper end of E y for every row: the interval of its score, through the link.
+
+        convention: as for `summary`.
+        """
+        check_is_fitted(self)
+        check_choice("convention", convention, get_args(Rules))
+        if self.inference_ is None:
+            raise ValueError(f"No intervals: {self._why_no_inference()}")
+        fit = self.inference_.with_options("frequency", convention, None)
+        if isinstance(X, Source):
+            parts = [self._interval(run, fit, level) for run in predict_source(self, X, offset, exposure).runs()]
+            return np.concatenate(parts) if parts else np.zeros((0, 2))
+        return self._interval(predict_rows(self, X, offset, exposure), fit, level)
+
+    def _inferred(self, task: GeneralisedLinear, state: Weights) -> GlmInference | None:
+        """What is kept at a fit; None where single coefficients are not determined, or pulled by a penalty."""
+        family = self._family()
+        is_free = self.alpha_ == 0 and self.bounds is None
+        if family is None or not is_free or self.certificate_.dependent or self._is_faulty():
+            return None
+        return infer(task, state, *family)
+
+    def _stored_fit(self, given: list[str], covariance: str, redundant: str) -> GlmInference:
+        """The inference that needs no rows."""
+        if given:
+            raise ValueError(f"{given[0]} comes with X: summary(X, y, {given[-1]}=...).")
+        if redundant != "refuse" and self._is_free() and self.certificate_.dependent:
+            raise ValueError(NEEDS_ROWS.format(listed_relations(self.certificate_.dependent)))
+        if self.inference_ is None:
+            raise ValueError(f"No summary: {self._why_no_inference()}")
+        if covariance != "nonrobust":
+            raise ValueError(
+                f"covariance={covariance!r} needs the rows, and a fitted model holds none. Pass the rows of the fit: "
+                f"summary(X, y, covariance={covariance!r}), or the scan."
+            )
+        return self.inference_
+
+    @one_blas_thread
+    def _fit_on(
+        self,
+        X: UserRows,
+        y: UserTarget,
+        sample_weight: UserWeights,
+        offset: UserWeights,
+        exposure: UserWeights,
+        redundant: Redundant,
+    ) -> _SeenFit:
+        """The fit on rows that are its own, and its inference."""
+        may_drop = redundant != "refuse" and self._is_free() and bool(self.certificate_.dependent)
+        family = self._family()
+        if (self.inference_ is None and not may_drop) or family is None:
+            raise ValueError(f"No summary: {self._why_no_inference()}")
+        roles = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
+        task, state = self._task_on(X, y, **roles), self._weights()
+        assert isinstance(task, GeneralisedLinear)  # softmax has no family
+        refuse_other_facts(task.facts(), self.data_)
+        certificate = certify(task, state, self.certificate_.tolerance)
+        if not certificate.value <= max(SAME_ROWS, 2 * self.certificate_.value):
+            raise ValueError(
+                "These rows are not those of the fit: the coefficients are not the best ones for them (relative excess "
+                f"{certificate.value:.1e}). Pass the rows, target, weights and offset that were given to fit."
+            )
+        dropped: tuple[Dropped, ...] = ()
+        undetermined: tuple[int, ...] = ()
+        if may_drop:
+            dropped, undetermined = self._dropped(task), tuple(np.flatnonzero(~determined(task.columns)).tolist())
+            task = _without(task)
+            state = solve(task, "auto", self.certificate_.tolerance, MOST_STEPS, 0.0).state
+            certificate = certify(task, state, self.certificate_.tolerance)
+        fit = infer(task, state, *family)
+        if fit is None:
+            raise ValueError(f"No summary: {self._why_no_inference()}")
+        return _SeenFit(task, state, fit, certificate, dropped, undetermined)
+
+    def _dropped(self, task: GeneralisedLinear) -> tuple[Dropped, ...]:
+        """The redundant columns of a task: their places in its table, names and relations."""
+        names = ["intercept"] * int(self.fit_intercept) + list(task.source.names)
+        places = task.columns.factor.dependent.tolist()
+        relations = dict(zip(places, self.certificate_.dependent, strict=False))
+        return tuple(Dropped(at, names[at], relations.get(at, f"{names[at]} is redundant")) for at in places)
+
+    def _interval(self, block: Block, fit: GlmInference, level: float) -> Array:
+        columns = self.columns_of(block)
+        columns = np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns, dtype=np.float64)
+        if self.fit_intercept:
+            columns = np.column_stack([np.ones(len(columns)), columns])
+        ends = self._loss().mean(fit.interval(columns, self._row_scores(block), level))
+        return np.sort(ends, axis=1)  # a link may fall
+
+    def _is_free(self) -> bool:
+        """Whether the estimates are those of maximum likelihood."""
+        return self.alpha_ == 0 and self.bounds is None
+
+    def _is_faulty(self) -> bool:
+        """Whether there is no maximum of the likelihood that standard errors could be of, or none is proven."""
+        return bool(self.certificate_.fault) or not np.isfinite(self.certificate_.value)
+
+    def _why_no_inference(self) -> str:
+        """The reason, and the way out."""
+        if self.alpha_ > 0:
+            return _PENALISED.format(self._unpenalised())
+        if self.bounds is not None:
+            return _BOUNDED
+        if self._family() is None:
+            return _NO_FAMILY
+        if self.certificate_.dependent:
+            return REDUNDANT.format(listed_relations(self.certificate_.dependent))
+        if self._is_faulty():
+            return f"a maximum of the likelihood is not proven. {self.certificate_.sentences()[0]}"
+        return (
+            "the information matrix cannot be inverted in float64: columns are nearly combinations of others, or their "
+            "scales are extreme. Rescale or drop columns."
+        )
+
+    def _summary_notes(self) -> tuple[str, ...]:
+        """What a reader of the table has to know about this model."""
+        return ()
+
+    def _unpenalised(self) -> str:
+        """How to fit the same model without a penalty."""
+        return f"{type(self).__name__}(alpha=0)"
+
+    def _family(self) -> tuple[Response, str] | None:
+        """The family of the targets and the name of the link; None where the loss is not of a family."""
+        raise NotImplementedError
+
+    def _weights(self) -> Weights:
+        raise NotImplementedError
+
+    def _loss(self) -> ScoreLoss:
+        raise NotImplementedError
+
+    def _row_scores(self, block: Block) -> Array:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _SeenFit:
+    """A fit beside its rows: of all columns, or without the redundant ones."""
+
+    task: GeneralisedLinear
+    state: Weights
+    fit: GlmInference
+    certificate: ScoreCertificate
+    dropped: tuple[Dropped, ...]
+    undetermined: tuple[int, ...]  # rows of the table of all columns
+
+
+MOST_STEPS = 1000
+
+
+def _without(task: GeneralisedLinear) -> GeneralisedLinear:
+    """The task on the columns that the factor of its Gram matrix keeps, without a penalty."""
+    first = int(task.fit_intercept)
+    places = tuple(int(place) - first for place in task.columns.factor.kept if place >= first)
+    kept = KeptColumns(tuple(task.source.names[place] for place in places), places)
+    d = len(places)
+    free = Strengths(0.0, 0.0, np.ones(d), np.full(d, -np.inf), np.full(d, np.inf))
+    return GeneralisedLinear(task.source.through(kept), task.loss, free, task.fit_intercept)
+
+
+def _named(
+    y: UserTarget, sample_weight: UserWeights, offset: UserWeights, exposure: UserWeights
+) -> list[tuple[str, UserTarget]]:
+    return [("y", y), ("sample_weight", sample_weight), ("offset", offset), ("exposure", exposure)]
+
+
+def _check_dispersion(given: object) -> None:
+    if given is None or (isinstance(given, str) and given in ("pearson", "deviance")):
+        return
+    if isinstance(given, Real) and not isinstance(given, bool) and 0 < float(given) < np.inf:
+        return
+    raise ValueError(f"dispersion must be None, 'pearson', 'deviance' or a number > 0. Got {given!r}.")
+
+
+_PENALISED = (
+    "standard errors and p-values do not hold under a penalty: it pulls the estimates towards 0 on purpose, so they "
+    "are not centred on the truth. Use {0} for p-values, refits on Bootstrap rows for the spread of the weights."
+)
+_BOUNDED = "this model may hold weights at bounds, where standard errors do not exist. Fit without bounds."
+_NO_FAMILY = (
+    "a loss of your own has no likelihood, so there is neither a dispersion nor a test. Use a family, or refits on "
+    "Bootstrap rows for the spread of the weights."
+)
+
+
+# From a fitted task to inference: the passes over its rows.
+
+
+@one_blas_thread
+def infer(task: GeneralisedLinear, state: Weights, family: Response, link: str) -> GlmInference | None:
+    """The inference of a fit without a penalty; None where its columns do not determine single coefficients.
+
+    One pass over the rows; with offsets some more over the target alone, for the null deviance.
+    """
+    fit = _fit(task, state)
+    likelihood = None if isinstance(family, Tweedie) else partial(family.log_likelihood, dispersion=1.0)
+    sums = fit_sums(task.source, fit, _null(task), likelihood)
+    curvature = Curvature(_own(task, sums.information))
+    if curvature.n_flat or not np.isfinite(sums.half):
+        return None
+    inverse = _in_user_units(task, curvature.inverse)
+    if not (np.isfinite(inverse).all() and (np.diagonal(inverse) > 0).all()):
+        return None
+    first = int(task.fit_intercept)
+    return GlmInference(
+        names=(*["intercept"] * first, *task.source.names),
+        estimate=np.concatenate([[state.intercept] * first, state.coef]),
+        inverse=inverse,
+        family=family,
+        link=link,
+        deviance=2 * sums.half,
+        null_deviance=2 * sums.null_half,
+        pearson=sums.pearson,
+        saturated=sums.saturated,
+        n_rows=float(sums.n_rows),
+        sum_weight=float(task.targets.weight),
+        mean_information=float(sums.information[-1, -1]),
+        has_intercept=bool(task.fit_intercept),
+    )
+
+
+def with_likelihood(task: GeneralisedLinear, state: Weights, fit: GlmInference) -> GlmInference:
+    """The log-likelihood from the rows, where sums do not tell it: one pass."""
+    if not fit.needs_rows:
+        return fit
+    phi, weights = fit.likelihood_dispersion, fit.likelihood_weights
+    likelihood = partial(fit.family.log_likelihood, dispersion=phi, weights=weights)
+    return replace(fit, given_likelihood=likelihood_sum(task.source, _fit(task, state), likelihood))
+
+
+@one_blas_thread
+def robust(task: GeneralisedLinear, state: Weights, fit: GlmInference, kind: Kind) -> GlmInference:
+    """H^-1 (sum w l'^2 xx') H^-1, H the Hessian; HC1 times N / (N - p), as statsmodels has it: one pass."""
+    bread, meat = sandwich_sums(task.source, _fit(task, state), fit.weights == "frequency")
+    curvature = Curvature(_own(task, bread))
+    half = curvature.solve(_own(task, meat))
+    inner = curvature.solve(half.T)
+    factor = fit.n_obs / fit.df_resid if kind == "HC1" else 1.0
+    covariance = _in_user_units(task, (inner + inner.T) / 2 * factor)
+    return replace(fit, robust=covariance, kind=kind)
+
+
+def _fit(task: GeneralisedLinear, state: Weights) -> Fit:
+    point = task.to_point(state)
+    return Fit(task.loss, task.scaling, np.ascontiguousarray(point[:-1]), float(point[-1]))
+
+
+def _null(task: GeneralisedLinear) -> float:
+    """The score, but for the offset, of the model without columns."""
+    if not task.fit_intercept:
+        return 0.0
+    start = float(task.loss.score(task.targets.mean))
+    return null_score(task.source, task.loss, start) if task.largest_offset > 0 else start
+
+
+def _own(task: GeneralisedLinear, matrix: Array) -> Array:
+    """Without the row of an intercept that is not fitted."""
+    return matrix if task.fit_intercept else matrix[:-1, :-1]
+
+
+def _in_user_units(task: GeneralisedLinear, scaled: Array) -> Array:
+    """T V T': coefficients are scale w, the intercept b - shift'w, and it comes first."""
+    s, first = task.scaling, int(task.fit_intercept)
+    change = np.zeros((len(scaled), len(scaled)))
+    change[first:, : len(s.scale)] = np.diag(s.scale)
+    if first:
+        change[0] = np.append(-s.shift, 1.0)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        found = change @ scaled @ change.T
+    return np.asarray((found + found.T) / 2)

@@ -1,0 +1,278 @@
+"""Losses of scores with an L1 penalty or bounds: one alpha, or many with every answer the start of the next.
+
+Many columns: the loss is minimised on a working set of them, to which those come whose slope exceeds their penalty.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.mathematics.quadratic import Kinks, minimiser, without_still
+from certifit.minimise.problem import Run
+from certifit.models.glm.chord import (
+    ARMIJO,
+    FAR,
+    FLOOR,
+    NOISE,
+    ROUGH,
+    RUNAWAY,
+    SHORTEST,
+    SLOW,
+    SURE,
+    Trace,
+    is_lost,
+    sampled,
+)
+from certifit.models.glm.sparse_newton import SparseNewton
+from certifit.models.glm.task import Evaluated, GeneralisedLinear, SomeColumns
+from certifit.models.lasso.solver import INNER_SHARE, ElasticPath
+from certifit.models.least_squares.normal_equations import Weights
+from certifit.runtime import one_blas_thread
+from certifit.statistics.residual import TINY
+
+WIDE = 400  # columns above which a working set of them is fitted
+FEWEST = 100  # columns that a working set takes in at once, at least
+GROWTH = 4  # times the columns with a weight: most that enter at once
+MOST_GRAM = 500  # columns of a set whose Hessian is made; larger sets of sparse columns go by coordinate descent
+SHARP = 1e-11  # of a penalty: what coordinate descent may leave of a slope
+NEARLY = 1e-2  # slopes that exceed their penalty by less, relative: the next fit goes to the floor
+COARSE = 1e-6  # relative decrement that ends a fit to a working set before
+SLACK = 1e-13  # relative: slopes that exceed their penalty by less are rounding
+
+
+@one_blas_thread
+def solve(task: GeneralisedLinear, max_iter: int, step_tol: float = 0.0) -> Run[Weights]:
+    """The minimiser of a task with an L1 penalty or bounds, to the rounding floor."""
+    trace = Trace()
+    if is_wide(task):
+        point = WorkingSet(task, task.start()).descend(task, max_iter, trace, FLOOR)
+    else:
+        newton = ProxNewton(sampled_start(task, max_iter))
+        newton.descend(task, max_iter, trace, step_tol)
+        point = newton.point
+    return Run(to_state(task, point), trace.rows)
+
+
+@one_blas_thread
+def solve_path(task: GeneralisedLinear, alphas: Array, tol: float, max_iter: int) -> ElasticPath:
+    """Solutions along alphas, any order."""
+    order = np.argsort(-alphas, kind="stable")
+    enough = max(INNER_SHARE * tol, FLOOR)
+    wide = WorkingSet(task, task.start()) if is_wide(task) else None
+    newton = ProxNewton(task.start())
+    states, left, counts = [], [], []
+    for alpha in alphas[order]:
+        at, trace = task.at_strength(float(alpha)), Trace()
+        if wide is not None:
+            point = wide.descend(at, max_iter, trace, enough)
+            left.append(wide.left)
+        else:
+            newton.descend(at, max_iter, trace, enough=enough)
+            point = newton.point
+            left.append(newton.left)
+        states.append(to_state(at, point))
+        counts.append(len(trace.rows))
+    back = np.argsort(order)
+    coef = np.array([state.coef for state in states]).reshape(len(alphas), task.source.n_features)
+    intercept = np.array([state.intercept for state in states])
+    names = tuple(task.source.names)
+    return ElasticPath(alphas, coef[back], intercept[back], np.array(left)[back], names, np.array(counts)[back])
+
+
+def alpha_max(task: GeneralisedLinear) -> float:
+    """The least alpha at which every penalised weight is zero; infinite without an L1 penalty."""
+    s, free = task.strengths, np.flatnonzero(task.strengths.factors == 0)
+    point = task.start()
+    if len(free) or (task.fit_intercept and task.largest_offset > 0):
+        newton = ProxNewton(np.append(point[free], point[-1]))
+        newton.descend(SomeColumns(task).taken(free, 0.0), 100, Trace())
+        point[free], point[-1] = newton.point[:-1], newton.point[-1]
+    slopes = -task.at_strength(0.0).evaluate(point).gradient[:-1] / task.scaling.scale
+    can_move = np.where(slopes > 0, s.upper, s.lower) != 0
+    if not s.l1_ratio > 0:
+        return np.inf
+    with np.errstate(divide="ignore", invalid="ignore"):
+        needed = np.abs(slopes) / (s.l1_ratio * s.factors * task.spreads)
+    return float(np.max(needed, initial=0.0, where=can_move & (s.factors > 0)))
+
+
+def to_state(task: GeneralisedLinear, point: Array) -> Weights:
+    """In the user's units, within the bounds."""
+    return task.strengths.within(task.to_state(point))
+
+
+def is_wide(task: GeneralisedLinear) -> bool:
+    """Whether columns are many, and a penalty leaves most of them out."""
+    return task.size > WIDE and bool((task.penalty.l1 > 0).any())
+
+
+class WorkingSet:
+    """A point of all columns, and those that it is changed in."""
+
+    def __init__(self, task: GeneralisedLinear, point: Array) -> None:
+        self.point = point
+        self.left = np.inf
+        self._columns = SomeColumns(task)
+
+    def descend(self, task: GeneralisedLinear, max_iter: int, trace: Trace, enough: float) -> Array:
+        """Fits to growing sets of columns, until no slope of the others exceeds its penalty."""
+        kinks = Kinks.of(task.penalty)
+        chosen, nearly = None, False
+        while len(trace.rows) < max_iter:
+            outside = _excess(task.evaluate(self.point).gradient, self.point, kinks)[:-1]
+            if chosen is not None:
+                outside[chosen] = 0.0
+                if nearly and not outside.any():
+                    break
+                nearly = nearly or bool((outside <= NEARLY * kinks.l1[:-1]).all())
+            chosen = self._enlarged(outside, kinks) | (chosen if chosen is not None and nearly else False)
+            self._fit(task, np.flatnonzero(chosen), max_iter, trace, enough if nearly else max(enough, COARSE))
+        return self.point
+
+    def _enlarged(self, outside: Array, kinks: Kinks) -> Array:
+        """The columns with a weight or without an l1 penalty, and those whose slopes exceed it most."""
+        kept = (self.point[:-1] != 0) | (kinks.l1[:-1] == 0)
+        most = FEWEST if not kept.any() else max(FEWEST, GROWTH * int(kept.sum()))
+        entering = np.flatnonzero(outside)
+        if len(entering) > most:
+            entering = entering[np.argpartition(-outside[entering], most)[:most]]
+        kept[entering] = True
+        return np.asarray(kept)
+
+    def _fit(self, task: GeneralisedLinear, columns: Array, max_iter: int, trace: Trace, enough: float) -> None:
+        sparse = self._columns.sparse(columns, task.strengths.alpha) if len(columns) > MOST_GRAM else None
+        if sparse is not None:
+            found = SparseNewton(*sparse, np.append(self.point[columns], self.point[-1]))
+            found.descend(max_iter, trace, max(enough**0.5, SHARP))
+            self._put(columns, found.point)
+            return
+        small = self._columns.taken(columns, task.strengths.alpha)
+        newton = ProxNewton(np.append(self.point[columns], self.point[-1]))
+        newton.descend(small, max_iter, trace, enough=enough)
+        self.left = newton.left
+        self._put(columns, newton.point)
+
+    def _put(self, columns: Array, own: Array) -> None:
+        self.point = self.point.copy()
+        self.point[columns], self.point[-1] = own[:-1], own[-1]
+
+
+def _excess(gradient: Array, point: Array, kinks: Kinks) -> Array:
+    """How much the slope of a column without a weight exceeds its penalty, the way its bounds allow."""
+    end = np.where(gradient < 0, kinks.upper, kinks.lower)
+    excess = np.abs(gradient) - kinks.l1 * (1 + SLACK)
+    return np.where((point == 0) & (end != 0) & (excess > 0), excess, 0.0)
+
+
+# Losses of scores with an L1 penalty, bounds, or both: Newton's method with the penalty kept as it is.
+#
+# A step goes to where the quadratic model of the loss plus the penalty is least; that minimum is found on the active
+# columns by direct solves, so the method ends at its rounding floor. The Hessian is that of one point for many steps:
+# what the passes tell of the curvature corrects it (BFGS), and it is renewed when steps no longer shrink fast.
+
+LUCK = 1e-4  # decrements that shrink by more promise no more for the step to come
+LEARNT = 1e-14  # relative to the objective: changes of the gradient tell of the curvature while steps lower it by more
+
+
+class ProxNewton:
+    """A point, and what is known of the Hessian of the loss there; both serve the next task, with another alpha."""
+
+    def __init__(self, point: Array) -> None:
+        self.point = point
+        self.left = np.inf  # relative to the objective: what the last step was expected to leave
+        self._matrix: Array | None = None
+
+    def descend(
+        self, task: GeneralisedLinear, max_iter: int, trace: Trace, step_tol: float = 0.0, enough: float = FLOOR
+    ) -> None:
+        """Steps until what they lower the objective by is rounding, or `enough` relative to it."""
+        kinks = Kinks.of(task.penalty)
+        at = self._start(task)
+        last, first = np.inf, np.inf  # the decrement of the step before; the objective at the start
+        slow, falls = 0, True
+        while len(trace.rows) < max_iter:
+            matrix = self._model(task, at)
+            value = at.value + kinks.size(self.point)
+            target = minimiser(matrix, at.gradient, self.point, value, kinks)
+            step = target - self.point
+            decrement = max(float(step @ matrix @ step), 0.0)
+            trace.add(value, decrement / 2, float(np.linalg.norm(step)))
+            rate = decrement / last if last > 0 else 1.0
+            is_slow = rate > SLOW
+            self.left = decrement * (min(max(rate, LUCK), 1.0) if last < np.inf else 1.0) / max(value, TINY)
+            first = value if last == np.inf else first
+            slow = slow + 1 if at.hessian is not None and is_slow and decrement <= FAR * first else 0
+            if last == np.inf and is_lost(task, self.point, value, decrement):
+                self.point = task.start()
+                at = task.evaluate(self.point, hessian=True)
+                continue
+            last = decrement
+            # Where neither the objective nor the decrement of a Newton step falls, both are rounding.
+            is_rounding = (is_slow and decrement <= NOISE * value) or (rate >= 1 and not falls)
+            if slow >= RUNAWAY or (is_rounding and at.hessian is not None):
+                return
+            if self.left <= enough:
+                self.point = target  # what is left after it is rounding
+                return
+            found = _lower(task, kinks, self.point, at, target, hessian=is_slow)
+            if found is None:
+                return  # no step descends: the floor of the objective
+            move, change = found[0] - self.point, found[1].gradient - at.gradient
+            if found[1].hessian is None and decrement > LEARNT * value:
+                self._learn(matrix, move, change, task)
+            falls = found[1].value + kinks.size(found[0]) < value
+            self.point, at = found
+            if float(np.linalg.norm(move)) < step_tol:
+                return
+
+    def _start(self, task: GeneralisedLinear) -> Evaluated:
+        at = task.evaluate(self.point, hessian=self._matrix is None)
+        if np.isfinite(at.value):
+            return at
+        self.point = task.start()
+        return task.evaluate(self.point, hessian=True)
+
+    def _model(self, task: GeneralisedLinear, at: Evaluated) -> Array:
+        """The Hessian of the loss and the l2 penalty: a new one, or what is known of it."""
+        ridge = np.diag(task.l2)
+        if at.hessian is not None:
+            self._matrix = without_still(at.hessian, task.scaling.shift) - ridge
+        assert self._matrix is not None
+        return np.asarray(self._matrix + ridge)
+
+    def _learn(self, matrix: Array, move: Array, change: Array, task: GeneralisedLinear) -> None:
+        """The matrix that also explains what a move did to the gradient (BFGS)."""
+        before = matrix @ move
+        product, bent = float(move @ change), float(move @ before)
+        if product > 0 and bent > 0:
+            known = np.where(np.diagonal(matrix) > 0, change, 0.0)
+            learnt = matrix + np.outer(known, known) / product - np.outer(before, before) / bent
+            self._matrix = learnt - np.diag(task.l2)
+
+
+def sampled_start(task: GeneralisedLinear, max_iter: int) -> Array:
+    """The fit to some rows where there are many; else no weights."""
+    sample = sampled(task)
+    if sample is None:
+        return task.start()
+    newton = ProxNewton(sample.start())
+    newton.descend(sample, max_iter, Trace(), enough=ROUGH)
+    return newton.point
+
+
+def _lower(
+    task: GeneralisedLinear, kinks: Kinks, point: Array, at: Evaluated, target: Array, hessian: bool
+) -> tuple[Array, Evaluated] | None:
+    """The first of the target, half the way, a quarter, ... that lowers the objective enough; None where none does."""
+    length = 1.0
+    value, fall = at.value + kinks.size(point), kinks.fall(at.gradient, point, target)
+    while length >= SHORTEST:
+        trial = target if length == 1.0 else point + length * (target - point)
+        if np.array_equal(trial, point):  # the step is below the rounding of the point
+            return None
+        found = task.evaluate(trial, hessian)
+        if found.value + kinks.size(trial) <= value - ARMIJO * length * fall + SURE * abs(value):
+            return trial, found
+        length /= 2
+    return None

@@ -1,0 +1,388 @@
+"""Logistic regression: two classes by the logistic loss, more by softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.data.cells import ByLabel, Splits
+from certifit.data.columns import Array
+from certifit.data.labels import one_type, read_labels
+from certifit.data.source import Block, Source, tree_sum
+from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
+from certifit.maps import Basis, TableEncoder
+from certifit.mathematics.families.response import Response
+from certifit.mathematics.families.responses import Bernoulli
+from certifit.mathematics.losses.scores import Logistic, ScoreLoss
+from certifit.minimise.problem import Run, Solver
+from certifit.models.certificate import Certificate
+from certifit.models.classifier import Classifier, codes_of
+from certifit.models.discriminant.folds import present, trained_classes
+from certifit.models.fold_rows import ClassState, FoldWeights
+from certifit.models.folds import EachRow, FoldStates, Grid, Rounds
+from certifit.models.glm import softmax
+from certifit.models.glm.certificate import ScoreCertificate
+from certifit.models.glm.folds import default_alphas, ridge_alphas, score_folds
+from certifit.models.glm.inference import ScoreState, ScoreTask
+from certifit.models.glm.row_learning import learn, learns_by_rows
+from certifit.models.glm.scores import ScoreModel
+from certifit.models.glm.softmax_certificate import certify
+from certifit.models.glm.softmax_task import SoftmaxRegression, SoftmaxWeights
+from certifit.models.lasso.solver import ElasticPath
+from certifit.models.learner import Told
+from certifit.models.least_squares.normal_equations import Weights
+from certifit.models.parameters import check_number
+from certifit.models.penalty import Bounds, PenaltyFactors
+from certifit.statistics.fold_oracle import cell_targets
+from certifit.statistics.store import Store
+from certifit.statistics.targets import target_sums
+
+
+class LogisticRegression(ScoreModel, Classifier[ScoreTask, ScoreState]):
+    """p(second class | x) = 1 / (1 + e^-z), z = offset + b + x'w; for more classes softmax.
+
+    minimise over w, b:   sum_i weight_i [ log(1 + e^z_i) - y_i z_i ] / sum_i weight_i
+                          + alpha sum_j f_j ( l1_ratio |w_j| + (1 - l1_ratio)/2 w_j^2 ),   y_i 0 or 1
+
+    certificate:  self-concordance, relative to the objective; with an L1 penalty or bounds the duality gap
+
+    Parameters
+    ----------
+    alpha : float >= 0 or None, default None
+        Strength of the penalty; None is 1 / sum of weights, scikit-learn's C=1. 0 is maximum likelihood.
+    l1_ratio : float from 0 to 1, default 0.0
+        Share of the L1 penalty: 0 is ridge, 1 the lasso.
+    class_weight : dict {label: weight}, "balanced" or None, default None
+        Factors of the rows' weights by class; "balanced" gives every class the same sum.
+    fit_intercept, penalty_factors, bounds, standardize, solver, basis, encoder, tol, step_tol, max_iter :
+        as for PoissonRegressor
+
+    Attributes
+    ----------
+    classes_ : the labels, sorted
+    coef_, intercept_ : of shape (1, columns) and (1,) for two classes, (classes, columns) and (classes,) for more
+    alpha_, certificate_, history_, n_iter_, rank_, condition_ : as for Ridge
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> model = cf.LogisticRegression().fit(X, ["no", "no", "yes", "yes"])
+    >>> model.predict([[0.5], [2.5]])
+    array(['no', 'yes'], dtype='<U3')
+    """
+
+    def __init__(
+        self,
+        alpha: float | None = None,
+        l1_ratio: float = 0.0,
+        *,
+        fit_intercept: bool = True,
+        penalty_factors: PenaltyFactors = None,
+        bounds: Bounds = None,
+        standardize: bool = False,
+        class_weight: Mapping[Hashable, float] | Literal["balanced"] | None = None,
+        solver: Solver | str = "auto",
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
+        tol: float | None = None,
+        step_tol: float = 0.0,
+        max_iter: int = 1000,
+    ) -> None:
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.penalty_factors = penalty_factors
+        self.bounds = bounds
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.solver = solver
+        self.basis = basis
+        self.encoder = encoder
+        self.tol = tol
+        self.step_tol = step_tol
+        self.max_iter = max_iter
+
+    def fit(
+        self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None, offset: UserWeights = None
+    ) -> Self:
+        """Fit to rows X and labels y of any type, or to a scan that carries its target.
+
+        sample_weight: one number per row; weight 2 is the row twice. offset: one number per row, added to its score.
+        """
+        return self._fit(X, y, sample_weight=sample_weight, offset=offset)
+
+    @available_if(learns_by_rows)
+    def partial_fit(
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        classes: UserLabels = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+    ) -> Self:
+        """One pass over more rows; it goes on from the weights so far. Nothing is certified: `certify` does.
+
+        classes: both labels, in the first call.
+        """
+        return self._partial_fit(X, y, classes=classes, sample_weight=sample_weight, offset=offset)
+
+    def predict(self, X: UserRows, out: OutPath = None, *, offset: UserWeights = None) -> Predictions:
+        """The most probable class of every row of an array, a frame or a scan. offset: one number a row; none is 0.
+
+        out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
+        """
+        return self._predict(X, out, offset=offset)
+
+    def predict_proba(self, X: UserRows, *, offset: UserWeights = None) -> Array:
+        """p(k | x): rows x classes, in the order of classes_."""
+        return np.exp(self.predict_log_proba(X, offset=offset))
+
+    def predict_log_proba(self, X: UserRows, *, offset: UserWeights = None) -> Array:
+        """log p(k | x)."""
+        return self._whole(X, self._log_posterior, offset=offset)
+
+    def decision_function(self, X: UserRows, *, offset: UserWeights = None) -> Array:
+        """The score z of the second class for every row; for more than two classes, of every class."""
+        check_is_fitted(self)
+        if len(self.classes_) > 2:
+            return self._whole(X, self.scores, offset=offset)
+        return np.concatenate([*self._each(X, self._row_scores, offset=offset), np.zeros(0)])
+
+    def certify(
+        self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None, offset: UserWeights = None
+    ) -> Certificate:
+        """The certificate of this model recomputed on data; no solver takes part."""
+        return self._certify(X, y, sample_weight=sample_weight, offset=offset)
+
+    def score(
+        self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None, offset: UserWeights = None
+    ) -> float:
+        """The share of rows that are predicted right; of a scan with its own target too."""
+        if offset is None:
+            return super().score(X, y, sample_weight)
+        is_right = self.predict(X, offset=offset) == one_type(np.asarray(read_labels(y)))
+        return float(np.average(is_right, weights=None if sample_weight is None else np.asarray(sample_weight)))
+
+    def path(
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        *,
+        alphas: ArrayLike | None = None,
+        n_alphas: int = 100,
+    ) -> ElasticPath:
+        """For two classes, solutions along alphas: coef, intercept and the number of weights of each.
+
+        alphas: by default `n_alphas` of them, evenly spaced on a logarithmic scale, from the least that gives no weight
+        down to 1e-3 of it.
+        """
+        return self._path(X, y, alphas, n_alphas, sample_weight=sample_weight, offset=offset)
+
+    def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> ElasticPath:
+        if len(self.classes_) != 2:
+            raise ValueError(f"A path needs two classes. Got {len(self.classes_)}.")
+        return super()._path_of(source, alphas, n_alphas)
+
+    def _begin(self, source: Source) -> None:
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has one class only, {self.classes_.tolist()}. A classifier needs at least two.")
+        self.class_weight_ = self._class_weights(source)
+
+    def _learn(self, source: Source) -> None:
+        super()._learn(source)
+        if self.class_weight_ is not None:  # the rows' own weights are what a later look at the data compares
+            self.data_ = self.data_ | {"sum_weight": class_sums(source, len(self.classes_)).sum()}
+
+    def _add(self, source: Source) -> None:
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' needs all rows at once. Give the weights: {label: weight}.")
+        if len(self.classes_) != 2:
+            raise ValueError(
+                f"partial_fit learns two classes. Got {len(self.classes_)}: use OneVsRestClassifier or fit."
+            )
+        if hasattr(self, "coef_"):
+            self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+        learn(self, source)
+        self._keep_weights(Weights(self.coef_, self.intercept_))
+
+    def relative_to(self, label: Hashable) -> tuple[Array, Array]:
+        """Weights and intercepts that predict the same with 0 for one class: logarithms of odds against it.
+
+        Adding one vector to the weights of all classes changes no prediction, so k classes have k - 1 rows of weights.
+        """
+        check_is_fitted(self)
+        labels = self.classes_.tolist()
+        if label not in labels:
+            raise ValueError(f"There is no class {label!r}. The classes are {labels}.")
+        coef, intercept = self.coef_, self.intercept_
+        if len(labels) == 2:
+            coef, intercept = np.vstack([np.zeros_like(coef), coef]), np.append(0.0, intercept)
+        place = labels.index(label)
+        return coef - coef[place], intercept - intercept[place]
+
+    is_of_classes = True
+
+    def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> FoldStates | None:
+        """Fits of all candidates to the training rows of all splits, a path for all of them at once.
+
+        None where each is to be fitted by itself: more than two classes, and where `score_folds` says so.
+        """
+        if isinstance(rounds, EachRow) or grid.classes is None or len(grid.classes) != 2:
+            return None
+        for splits in rounds:
+            for split, sums in enumerate(trained_classes(source, 2, splits)):
+                present(sums, grid.classes, split)
+        probe = clone(self)
+        probe.classes_ = grid.classes
+        return score_folds(probe, source, rounds, grid)
+
+    def fold_state(self, weights: FoldWeights) -> ClassState:
+        """The fit to one training set."""
+        return ClassState(weights, np.arange(2), 2)
+
+    def training_splits(self, source: Source, splits: Splits) -> Splits:
+        """The splits with cells by class, each counted as often as the class's weight on the training set says."""
+        if self.class_weight is None:
+            return splits
+        cells = ByLabel(2, splits.cells)
+        sums = splits.train @ cell_targets(source, cells).weight.reshape(-1, 2)
+        factors = np.array([self._factors_of(weights) for weights in sums])
+        train = splits.train[:, :, None] * factors[:, None, :]
+        return Splits(cells, train.reshape(splits.n_splits, -1), np.repeat(splits.validation, 2, axis=1))
+
+    def candidates(self, source: Source) -> list[dict[str, Any]]:
+        """Fifty values of alpha where the user names none."""
+        if target_sums(source).high <= 1:
+            return default_alphas(self, source)
+        probe = clone(self)
+        probe._check_parameters()
+        # 1/4 is the most that a score of softmax curves
+        return ridge_alphas(probe.fit_maps(source).first_block(), 0.25, bool(probe.standardize))
+
+    def _weighted(self, source: Source) -> Source:
+        """The rows with their weights times those of their classes."""
+        factors = self.class_weight_
+        return source if factors is None else source.weighted(partial(_of_class, factors=factors))
+
+    def _class_weights(self, source: Source) -> Array | None:
+        """A factor a class; None where all are 1."""
+        return None if self.class_weight is None else self._factors_of(class_sums(source, len(self.classes_)))
+
+    def _factors_of(self, sums: Array) -> Array:
+        """A factor a class; sums: weights of the classes."""
+        given = self.class_weight
+        if given == "balanced":
+            return np.asarray(sums.sum() / (len(sums) * sums))
+        if not isinstance(given, Mapping):
+            raise ValueError(f"class_weight must be a dict {{label: weight}}, 'balanced' or None. Got {given!r}.")
+        labels = self.classes_.tolist()
+        for label, factor in given.items():
+            if label not in labels:
+                raise ValueError(f"class_weight names {label!r}, and the classes are {labels}.")
+            check_number(f"class_weight[{label!r}]", factor)
+        return np.array([float(given.get(label, 1.0)) for label in labels])
+
+    def _loss(self) -> ScoreLoss:
+        return Logistic()
+
+    def _told(self) -> Told:
+        return replace(super()._told(), n_classes=len(getattr(self, "classes_", (0, 1))))
+
+    def _family(self) -> tuple[Response, str] | None:
+        return (Bernoulli(), "logit") if len(self.classes_) == 2 and self.class_weight_ is None else None
+
+    def _why_no_inference(self) -> str:
+        if len(self.classes_) > 2:
+            return (
+                f"there is no table for {len(self.classes_)} classes at once. Fit one class against another: "
+                "LogisticRegression(alpha=0) on the rows of these two."
+            )
+        if self.alpha_ == 0 and self.class_weight_ is not None:
+            return "class_weight changes what is estimated, so that it is no maximum likelihood. Fit without it."
+        if self.alpha_ == 0 and len(self.classes_) > 2:
+            return "standard errors are given for two classes only. Fit two of the classes at a time."
+        return super()._why_no_inference()
+
+    def _task(self, source: Source, is_fitted: bool = False) -> ScoreTask:
+        if len(self.classes_) == 2:
+            return super()._task(source, is_fitted)
+        return softmax.softmax_task(self, source, self.alpha_ if is_fitted else self.alpha)
+
+    def _solve(self, task: ScoreTask) -> Run[ScoreState]:
+        if not isinstance(task, SoftmaxRegression):
+            return super()._solve(task)
+        stop = (self._tolerance(), int(self.max_iter), float(self.step_tol))
+        return softmax.solve_softmax(task, self.solver, *stop)
+
+    def _keep(self, task: ScoreTask, run: Run[ScoreState]) -> None:
+        if not isinstance(task, SoftmaxRegression):
+            super()._keep(task, run)
+            return
+        self.coef_, self.intercept_ = run.state.coef, run.state.intercept
+        self.alpha_, self.history_ = float(task.alpha), run.history
+
+    def _keep_weights(self, state: Weights) -> None:
+        self.coef_, self.intercept_ = state.coef[None, :], np.array([state.intercept])
+
+    def _prove(self, task: ScoreTask, run: Run[ScoreState]) -> None:
+        if not isinstance(task, SoftmaxRegression):
+            super()._prove(task, run)
+            return
+        self.certificate_ = self._certified(task, self._state())
+        self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
+        self.inference_ = None
+
+    def _state(self) -> ScoreState:
+        return SoftmaxWeights(self.coef_, self.intercept_) if len(self.classes_) > 2 else self._weights()
+
+    def _certified(self, task: ScoreTask, state: ScoreState) -> ScoreCertificate:
+        if isinstance(task, SoftmaxRegression) and isinstance(state, SoftmaxWeights):
+            return certify(task, state, self._tolerance())
+        return super()._certified(task, state)
+
+    def _log_scores(self, columns: Block) -> Array:
+        if len(self.classes_) > 2:
+            return softmax.class_scores(columns, self.coef_, self.intercept_)
+        z = self._column_scores(columns)
+        return np.column_stack([np.zeros(len(z)), z])
+
+    def _chosen(self, block: Block) -> Array:
+        """Of two classes the second where z >= 0, its boundary included."""
+        scores = self.scores(block)
+        return np.asarray(scores[:, 1] >= 0 if len(self.classes_) == 2 else scores.argmax(axis=1), dtype=np.intp)
+
+    def _summary_notes(self) -> tuple[str, ...]:
+        against, label = self.classes_.tolist()
+        return (f"Coefficients are of the log-odds of {self.target_name_} = {label!r} against {against!r}.",)
+
+    def _weights(self) -> Weights:
+        return Weights(np.ravel(self.coef_), float(np.ravel(self.intercept_)[0]))
+
+
+def class_sums(source: Source, n_classes: int) -> Array:
+    """Sum of the weights of every class, in the tree of all sums."""
+    return np.asarray(source.reduce(partial(_sums_of_run, n_classes=n_classes, block_rows=source.block_rows)))
+
+
+def _sums_of_run(run: Block, n_classes: int, block_rows: int) -> Array:
+    codes = codes_of(run)
+    weight = np.ones(len(codes)) if run.weight is None else run.weight
+    starts = range(0, max(len(codes), 1), block_rows)
+    parts = ((codes[begin : begin + block_rows], weight[begin : begin + block_rows]) for begin in starts)
+    return tree_sum(np.bincount(code[code >= 0], own[code >= 0], n_classes) for code, own in parts)
+
+
+def _of_class(run: Block, factors: Array) -> Array:
+    """The factor of every row; 0 for a row without a class."""
+    codes = codes_of(run)
+    return np.where(codes >= 0, factors[codes], 0.0)

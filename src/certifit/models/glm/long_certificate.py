@@ -1,0 +1,487 @@
+"""Certificates of losses of scores in long decimal numbers: for small data that float64 cannot tell enough of.
+
+X, y and weights are exactly the numbers given, and sums have as many digits as it takes. From the state Newton's method
+descends to a point where self-concordance (concordance.py) bounds the objective below; with P the objective,
+
+    P(state) - min P <= P(state) - [ P(point) - bound(point) ]
+
+which is the excess itself but for the bound, a small share of it. Columns that are exact combinations of others, in
+integers, are left out: they change no score. Products are rounded to `digits`, which are doubled until the pivots of
+the Hessian leave SPARE of them; exponentials and logarithms of the decimal module are rounded correctly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, DivisionByZero, InvalidOperation, Overflow, localcontext
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from certifit.data.columns import Array, Columns
+from certifit.data.source import Block, Source
+from certifit.mathematics.losses.scores import ScoreLoss
+from certifit.models.least_squares.literal import independent_columns
+from certifit.statistics.residual import EXACT_FIT
+
+MOST_WORK = 400_000  # rows x parameters^2
+FEWEST_DIGITS, MOST_DIGITS = 80, 640
+SPARE = 30  # digits that products keep beyond the smallest pivot
+MOST_STEPS = 40
+MOST_HALVINGS = 40
+MOST_EXPONENTIALS = 8_000  # in FEWEST_DIGITS; more digits count for more
+SMALL_SHARE = Decimal("1e-3")  # of the excess: a smaller bound ends the descent
+NOTHING = Decimal("1e-28")  # of the objective: and so does a bound below it
+SAFETY = Decimal(1) + Decimal("1e-12")
+ZERO, ONE = Decimal(0), Decimal(1)
+# y, z -> value, slope and curvature, and a bound on the terms that cancel in the value
+RowLoss = Callable[[Decimal, Decimal], tuple[Decimal, Decimal, Decimal, Decimal]]
+
+
+@dataclass(frozen=True)
+class LongRows:
+    """Rows with a weight: entries of the columns and 1 for the intercept, targets, shares of the weights, offsets."""
+
+    X: Array
+    y: Array
+    weight: Array
+    offset: Array
+
+    @staticmethod
+    def of(source: Source, fit_intercept: bool) -> LongRows:
+        """Exactly the numbers given."""
+        parts = list(source.map(_floats_of_run))
+        X, y, weight, offset = (np.concatenate(part) for part in zip(*parts, strict=True))
+        X = np.column_stack([X, np.ones(len(X))]) if fit_intercept else X
+        return LongRows(X, y, weight, offset)
+
+    @cached_property
+    def n_rows(self) -> int:
+        """Rows with a weight."""
+        return len(self.y)
+
+
+def _floats_of_run(run: Block) -> tuple[Array, Array, Array, Array]:
+    X = run.X.toarray() if isinstance(run.X, Columns) or hasattr(run.X, "toarray") else run.X
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(run.y, dtype=np.float64)
+    weight = np.ones(len(y)) if run.weight is None else np.asarray(run.weight, dtype=np.float64)
+    offset = np.zeros(len(y)) if run.offset is None else np.asarray(run.offset, dtype=np.float64)
+    counted = weight > 0
+    return X[counted], y[counted], weight[counted], offset[counted]
+
+
+@dataclass(frozen=True)
+class LongProblem:
+    """sum_i w_i l_i / W + sum l2/2 coef^2 over parameters: entries (column, class) of a matrix of coefficients.
+
+    loss: of a row, None for softmax, whose targets are codes; l2: one a column, the intercept's last.
+    """
+
+    rows: LongRows
+    loss: RowLoss | None
+    concordance: Decimal
+    l2: tuple[Decimal, ...]
+    n_classes: int
+    parameters: tuple[tuple[int, int], ...]
+
+    @cached_property
+    def X(self) -> Array:
+        """Entries, in the digits of the context that asks first."""
+        return _decimals(self.rows.X)
+
+    @cached_property
+    def y(self) -> Array:
+        """Targets."""
+        return _decimals(self.rows.y)
+
+    @cached_property
+    def shares(self) -> Array:
+        """w_i / W."""
+        weight = _decimals(self.rows.weight)
+        return np.asarray(weight / weight.sum())
+
+    def scores(self, at: Array) -> Array:
+        """Rows x classes."""
+        return np.asarray(_product(self.X, at) + _decimals(self.rows.offset)[:, None])
+
+    def value(self, at: Array) -> Decimal:
+        """The objective."""
+        return self._sums(at)[0]
+
+    def _sums(self, at: Array) -> tuple[Decimal, Array, Array]:
+        """The objective, slopes (rows x classes) and curvatures (rows) or chances (rows x classes), times shares."""
+        z = self.scores(at)
+        found = self._softmax(z) if self.loss is None else self._by_row(z)
+        penalty = sum((pull * (at[j] * at[j]).sum() for j, pull in enumerate(self.l2) if pull), ZERO) / 2
+        return found[0] + penalty, found[1], found[2]
+
+    def _by_row(self, z: Array) -> tuple[Decimal, Array, Array]:
+        assert self.loss is not None
+        found = [self.loss(y, own) for y, own in zip(self.y, z[:, 0], strict=True)]
+        values, slopes, curvatures, _ = (np.array(part, dtype=object) for part in zip(*found, strict=True))
+        return (self.shares * values).sum(), (self.shares * slopes)[:, None], self.shares * curvatures
+
+    def rounding(self, at: Array, digits: int) -> Decimal:
+        """What rounding may have moved the objective by: of the terms that cancel in losses and in scores."""
+        z, reach = self.scores(at), _product(abs(self.X), abs(at)) + abs(_decimals(self.rows.offset))[:, None]
+        sizes = reach.max(axis=1)
+        if self.loss is None:
+            terms = 2 * sizes + ONE
+        else:
+            found = [self.loss(y, own) for y, own in zip(self.y, z[:, 0], strict=True)]
+            terms = np.array(
+                [
+                    abs(value) + abs(slope) * size + own
+                    for (value, slope, _, own), size in zip(found, sizes, strict=True)
+                ]
+            )
+        return Decimal(10) ** (SPARE - digits) * Decimal((self.shares * terms).sum())
+
+    def _softmax(self, z: Array) -> tuple[Decimal, Array, Array]:
+        chances, value = np.empty_like(z), ZERO
+        for i, (row, code) in enumerate(zip(z, self.rows.y, strict=True)):
+            top = max(row)
+            powers = [(own - top).exp() for own in row]
+            rest = sum(sorted(powers)[:-1], ZERO)
+            chances[i] = [power / (1 + rest) for power in powers]
+            value += self.shares[i] * (top - row[int(code)] + log_of_one_plus(rest))
+        slopes = chances.copy()
+        for i, code in enumerate(self.rows.y):
+            slopes[i, int(code)] -= ONE
+        return value, self.shares[:, None] * slopes, chances
+
+    def evaluate(self, at: Array) -> tuple[Decimal, Array, Array]:
+        """The objective, its gradient and Hessian by the parameters."""
+        value, slopes, more = self._sums(at)
+        columns, classes = (np.array(index) for index in zip(*self.parameters, strict=True))
+        gradient = _product(self.X.T, slopes)[columns, classes] + np.array(
+            [self.l2[j] * at[j, k] for j, k in self.parameters], dtype=object
+        )
+        hessian = np.full((len(columns), len(columns)), ZERO, dtype=object)
+        for k in range(self.n_classes):
+            for m in range(k + 1):
+                own, other = np.flatnonzero(classes == k), np.flatnonzero(classes == m)
+                curvature = more if self.loss is not None else self._across(more, k, m)
+                part = _product((self.X[:, columns[own]] * curvature[:, None]).T, self.X[:, columns[other]])
+                hessian[np.ix_(own, other)], hessian[np.ix_(other, own)] = part, part.T
+        for place, (j, _) in enumerate(self.parameters):
+            hessian[place, place] += self.l2[j]
+        return value, gradient, hessian
+
+    def _across(self, chances: Array, k: int, m: int) -> Array:
+        """w p_k ([k = m] - p_m)."""
+        return np.asarray(self.shares * chances[:, k] * ((ONE if k == m else ZERO) - chances[:, m]))
+
+    def reach(self, factor: Factor) -> Decimal:
+        """R: M max_i |x_i|_{H^-1}, for softmax twice the largest of a class, which no difference of two exceeds."""
+        if not self.concordance:
+            return ZERO
+        most = ZERO
+        for k in range(self.n_classes):
+            own = [j if c == k else None for j, c in self.parameters]
+            for x in self.X:
+                most = max(most, factor.square([ZERO if j is None else x[j] for j in own]))
+        return self.concordance * most.sqrt() * SAFETY
+
+
+class Factor:
+    """H = L D L' of a matrix > 0, in decimals; `least`: the smallest pivot relative to its diagonal entry."""
+
+    def __init__(self, matrix: Array) -> None:
+        size = len(matrix)
+        self._L: list[list[Decimal]] = []
+        self._D: list[Decimal] = []
+        self.least = ONE
+        for i in range(size):
+            row: list[Decimal] = []
+            for j in range(i):
+                row.append(matrix[i, j] - sum((row[k] * self._L[j][k] for k in range(j)), ZERO))
+            pivot = matrix[i, i]
+            for j in range(i):
+                whole, row[j] = row[j], row[j] / self._D[j]
+                pivot -= whole * row[j]
+            self.least = min(self.least, pivot / matrix[i, i]) if matrix[i, i] > 0 else ZERO
+            if not pivot > 0 or not self.least > 0:
+                self.least = ZERO
+                return
+            self._L.append(row)
+            self._D.append(pivot)
+
+    def _forward(self, right: Any) -> list[Decimal]:
+        found: list[Decimal] = []
+        for i, row in enumerate(self._L):
+            found.append(right[i] - sum((row[k] * found[k] for k in range(i) if found[k]), ZERO))
+        return found
+
+    def square(self, right: Any) -> Decimal:
+        """right' H^-1 right."""
+        return sum((v * v / d for v, d in zip(self._forward(right), self._D, strict=True)), ZERO)
+
+    def solve(self, right: Any) -> list[Decimal]:
+        """H^-1 right."""
+        found = [v / d for v, d in zip(self._forward(right), self._D, strict=True)]
+        for i in reversed(range(len(found))):
+            found[i] -= sum((self._L[k][i] * found[k] for k in range(i + 1, len(found))), ZERO)
+        return found
+
+
+@dataclass(frozen=True)
+class LongExcess:
+    """How far the objective is above a proven lower bound of it, and the null model's objective."""
+
+    objective: Decimal
+    excess: Decimal
+    null: Decimal
+    is_zero: bool  # no coefficient and no offset: all scores are exactly 0
+
+    @property
+    def is_exact_fit(self) -> bool:
+        """Whether the value is relative to the null model's objective."""
+        return bool(self.null > 0 and self.objective < Decimal(EXACT_FIT) * self.null)
+
+    @property
+    def relative(self) -> float:
+        """The excess relative to the objective, or at an exact fit to the null model's; rounded up."""
+        base = self.null if self.is_exact_fit else self.objective
+        if not base > 0:
+            return 0.0 if self.is_zero else np.inf  # else an objective above 0 may have been lost to rounding
+        with _digits(40):
+            return float(self.excess / base) * (1 + 1e-9)
+
+
+def long_excess(problem: LongProblem, at: Array, null: Array | None, aim: float) -> LongExcess | None:
+    """The excess at a matrix of coefficients; None where no lower bound but 0 is found. aim: relative, ends the search.
+
+    null: the coefficients that a descent to the null model starts from, the intercepts being all that moves.
+    """
+    digits, budget = FEWEST_DIGITS, _Budget()
+    while digits <= MOST_DIGITS:
+        with _digits(digits):
+            own = replace(problem)  # its decimals are made anew
+            try:
+                low = _lower_bound(own, _decimals(at), Decimal(aim), digits, budget)
+                if low is not None:
+                    return _excess(own, at, low, null, digits)
+            except _TooLong:
+                return None
+            except _TooFewDigits:
+                independent = _without_copies(problem)
+                if len(independent.parameters) < len(problem.parameters):
+                    problem = independent
+                    continue
+                digits *= 2
+                continue
+            return None
+    return None
+
+
+def _excess(problem: LongProblem, at: Array, low: Decimal, null: Array | None, digits: int) -> LongExcess:
+    """The excess over a lower bound, its rounding included."""
+    objective, rounding = problem.value(_decimals(at)), problem.rounding(_decimals(at), digits)
+    is_zero = not at.any() and not problem.rows.offset.any()
+    found = LongExcess(objective, max(objective - low, ZERO) + rounding, _null(problem, null, digits), is_zero)
+    if not is_zero and not rounding <= NOTHING * (found.null if found.is_exact_fit else objective):
+        raise _TooFewDigits
+    return found if not is_zero else replace(found, excess=max(objective - low, ZERO))
+
+
+class _TooFewDigits(Exception):
+    """Pivots that leave too few digits."""
+
+
+class _TooLong(Exception):
+    """More exponentials than a proof is worth."""
+
+
+class _Budget:
+    """Exponentials that are left."""
+
+    def __init__(self) -> None:
+        self.left = float(MOST_EXPONENTIALS)
+
+    def spend(self, problem: LongProblem, digits: int) -> None:
+        """One evaluation of the objective."""
+        self.left -= problem.rows.n_rows * problem.n_classes * (digits / FEWEST_DIGITS) ** 1.5
+        if self.left < 0:
+            raise _TooLong
+
+
+def _lower_bound(problem: LongProblem, at: Array, aim: Decimal, digits: int, budget: _Budget) -> Decimal | None:
+    """A proven lower bound of the objective by descending from a point; None where none is found."""
+    start = None
+    for _ in range(MOST_STEPS):
+        budget.spend(problem, digits)
+        value, gradient, hessian = problem.evaluate(at)
+        if not value.is_finite():
+            return None
+        start = value if start is None else start
+        factor = Factor(hessian)
+        if factor.least < Decimal(10) ** (SPARE - digits):
+            raise _TooFewDigits
+        square = factor.square(gradient) * SAFETY
+        bound = _bound(square, problem.reach(factor))
+        above = start - value + bound if bound is not None else None
+        if bound is not None and above is not None and _is_enough(bound, above, start, aim):
+            return value - bound - Decimal(10) ** (SPARE - digits) * abs(start)
+        moved = _lower(problem, at, value, square, factor.solve(gradient), partial(budget.spend, problem, digits))
+        if moved is None:
+            return None
+        at = moved
+    return None
+
+
+def _is_enough(bound: Decimal, above: Decimal, start: Decimal, aim: Decimal) -> bool:
+    """Whether a bound settles the matter: it is rounding, a small share, or the excess is far within the aim."""
+    return bound <= SMALL_SHARE * above or bound <= NOTHING * start or above <= aim * start * SMALL_SHARE
+
+
+def _bound(square: Decimal, reach: Decimal) -> Decimal | None:
+    """[q + (1 - q) log(1 - q)] / R^2, q = R lambda < 1; None beyond."""
+    q = reach * square.sqrt()
+    if q < Decimal("0.5"):
+        return square / 2 * (1 + q)  # at least the series 1 + q/3 + q^2/6 + ...
+    return (q + (1 - q) * (1 - q).ln()) / (reach * reach) * SAFETY if q < 1 else None
+
+
+def _lower(
+    problem: LongProblem,
+    at: Array,
+    value: Decimal,
+    square: Decimal,
+    step: list[Decimal],
+    spend: Callable[[], None],
+) -> Array | None:
+    """The first of a step, its half, ... that lowers the objective enough; None where none does."""
+    length = ONE
+    for _ in range(MOST_HALVINGS):
+        spend()
+        trial = at.copy()
+        for (j, k), own in zip(problem.parameters, step, strict=True):
+            trial[j, k] -= length * own
+        found = problem.value(trial)
+        if found.is_finite() and found <= value - Decimal("1e-4") * length * square:
+            return trial
+        length /= 2
+    return None
+
+
+def _null(problem: LongProblem, start: Array | None, digits: int) -> Decimal:
+    """The null model's objective, from below; 0 where there is none."""
+    at = np.full((problem.X.shape[1], problem.n_classes), ZERO, dtype=object)
+    if start is None:
+        value = problem.value(at)
+        return value if value.is_finite() else ZERO
+    at[-1] = _decimals(np.asarray(start, dtype=np.float64))
+    intercepts = tuple((problem.X.shape[1] - 1, k) for k in range(max(problem.n_classes - 1, 1)))
+    constant = replace(problem, parameters=intercepts)
+    if not np.isfinite(np.asarray(start, dtype=np.float64)).all():
+        return ZERO
+    low = _lower_bound(constant, at, Decimal("1e-3"), digits, _Budget())
+    return ZERO if low is None else max(low, ZERO)
+
+
+def _without_copies(problem: LongProblem) -> LongProblem:
+    """Without unpenalised columns that are exact combinations of other such columns before them."""
+    free = [j for j, pull in enumerate(problem.l2) if not pull]
+    kept = {free[j] for j in independent_columns(problem.rows.X[:, free])}
+    dropped = set(free) - kept
+    return replace(problem, parameters=tuple(pair for pair in problem.parameters if pair[0] not in dropped))
+
+
+@contextmanager
+def _digits(count: int) -> Iterator[None]:
+    """Decimals of so many digits whose exponents have no end."""
+    with localcontext(Context(prec=count, Emax=MAX_EMAX, Emin=MIN_EMIN)) as context:
+        for signal in (Overflow, InvalidOperation, DivisionByZero):
+            context.traps[signal] = False
+        yield
+
+
+def _decimals(values: Any) -> Array:
+    """Floats as the decimals that they are."""
+    values = np.asarray(values)
+    if values.dtype == object:
+        return np.asarray(values)
+    flat = [Decimal(float(value)) for value in values.ravel()]
+    return np.array(flat, dtype=object).reshape(values.shape)
+
+
+def _product(a: Array, b: Array) -> Array:
+    return np.asarray(np.dot(a, b))
+
+
+def log_of_one_plus(e: Decimal) -> Decimal:
+    """log(1 + e), e >= 0."""
+    return e - e * e / 2 if e < Decimal("1e-30") else (1 + e).ln()
+
+
+def row_loss(loss: ScoreLoss) -> RowLoss | None:
+    """Value, slope and curvature of a loss in decimals; None where they are not written here."""
+    make = _ROW_LOSSES.get(type(loss).__name__)
+    return None if make is None else make(loss)
+
+
+def _logistic(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+    small = (-abs(z)).exp()
+    near, far = 1 / (1 + small), small / (1 + small)
+    p, rest = (near, far) if z > 0 else (far, near)
+    value = ((1 - y) * z if z > 0 else -y * z) + log_of_one_plus(small)
+    if 0 < y < 1:
+        value += y * y.ln() + (1 - y) * (1 - y).ln()
+    return value, (1 - y) * p - y * rest, near * far, ONE
+
+
+def _poisson(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+    mu, log = z.exp(), y.ln() if y > 0 else ZERO
+    return mu - y - y * (z - log), mu - y, mu, 2 * y * (1 + abs(z) + abs(log))
+
+
+def _gamma(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+    log = y.ln()
+    u = log - z
+    ratio = u.exp()
+    return ratio - 1 - u, 1 - ratio, ratio, (1 + ratio) * (1 + abs(log) + abs(z))
+
+
+def _squared(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+    return (z - y) * (z - y) / 2, z - y, ONE, abs(z - y) * (abs(z) + abs(y))
+
+
+def _tweedie(power: float) -> RowLoss:
+    a, b = 2 - Decimal(power), Decimal(power) - 1
+
+    def loss(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+        up, down = (a * z).exp(), y * (-b * z).exp()
+        own = (a * y.ln()).exp() / (a * b) if y > 0 else ZERO
+        return up / a + down / b - own, up - down, a * up + b * down, (up + down) * (1 + abs(z)) + 2 * own
+
+    return loss
+
+
+def _negative_binomial(alpha: float) -> RowLoss:
+    a = Decimal(alpha)
+
+    def loss(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+        k, shift = 1 / a, a.ln()
+        t = z + shift
+        value, _, curved, _ = _logistic(ZERO, t)  # log(1 + e^t) and s (1 - s)
+        s = 1 / (1 + (-t).exp())
+        own = y * (y / (y + k)).ln() if y > 0 else ZERO
+        whole = (y + k) * value - y * t + own - k * (1 + a * y).ln()
+        cancelled = (y + k) * value + y * (abs(z) + abs(shift)) + abs(own) + k * (1 + a * y).ln()
+        return whole, k * s - y * (1 - s), (y + k) * curved, cancelled + (y + k) * (abs(z) + abs(shift))
+
+    return loss
+
+
+_ROW_LOSSES: dict[str, Callable[[Any], RowLoss]] = {
+    "Logistic": lambda loss: _logistic,
+    "PoissonLog": lambda loss: _poisson,
+    "GammaLog": lambda loss: _gamma,
+    "Squared": lambda loss: _squared,
+    "TweedieLog": lambda loss: _tweedie(loss.power),
+    "NegativeBinomialLog": lambda loss: _negative_binomial(loss.alpha),
+}

@@ -1,0 +1,391 @@
+"""Generalised linear models of a quantity: Poisson, Gamma, and any family with any link."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.data.columns import Array
+from certifit.data.source import Block, Source
+from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget, UserWeights
+from certifit.maps import Basis, TableEncoder
+from certifit.mathematics.families.response import Response
+from certifit.mathematics.families.responses import Gamma, Poisson, family_of
+from certifit.mathematics.losses.families import loss_of
+from certifit.mathematics.losses.scores import GammaLog, PoissonLog, ScoreLoss
+from certifit.mathematics.losses.user import Loss
+from certifit.minimise.problem import Solver
+from certifit.models.certificate import Certificate
+from certifit.models.estimator import Regressor
+from certifit.models.glm.inference import ScoreState, ScoreTask
+from certifit.models.glm.row_learning import learn, learns_by_rows
+from certifit.models.glm.scores import ScoreModel
+from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.lasso.solver import ElasticPath
+from certifit.models.learner import Told
+from certifit.models.penalty import Bounds, PenaltyFactors
+from certifit.runtime import one_blas_thread
+from certifit.statistics.fit_sums import null_score
+from certifit.statistics.gram import counted
+from certifit.statistics.targets import target_sums
+
+DEVIANCES: dict[type[ScoreLoss], str] = {
+    PoissonLog: "neg_mean_poisson_deviance",
+    GammaLog: "neg_mean_gamma_deviance",
+}  # what a model is scored by where the user names nothing
+
+
+class GeneralisedRegressor(ScoreModel, Regressor[ScoreTask, ScoreState]):
+    """E y = mean(z), z = offset + b + x'w."""
+
+    @property
+    def default_scoring(self) -> str | None:
+        """What the model is scored by where the user names nothing; None is its own score."""
+        return DEVIANCES.get(type(self._loss()))
+
+    def fit(
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
+    ) -> Self:
+        """Fit to rows X and target y (arrays, sparse matrices, data frames), or to a scan that carries its target.
+
+        sample_weight: one number per row; weight 2 is the row twice.
+        offset: one number per row, added to its score. exposure: one number > 0 per row, whose log is added to the
+        offset; y stays a count.
+        """
+        return self._fit(X, y, sample_weight=sample_weight, offset=offset, exposure=exposure)
+
+    @available_if(learns_by_rows)
+    def partial_fit(
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
+    ) -> Self:
+        """One pass over more rows; it goes on from the weights so far. Nothing is certified: `certify` does."""
+        return self._partial_fit(X, y, sample_weight=sample_weight, offset=offset, exposure=exposure)
+
+    def predict(
+        self, X: UserRows, out: OutPath = None, *, offset: UserWeights = None, exposure: UserWeights = None
+    ) -> Predictions:
+        """E y for every row of an array, a frame or a scan. Without an offset or exposure they are 0 and 1: a rate.
+
+        out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
+        """
+        return self._predict(X, out, offset=offset, exposure=exposure)
+
+    def certify(
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
+    ) -> Certificate:
+        """The certificate of this model recomputed on data; no solver takes part."""
+        roles = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
+        return self._certify(X, y, **roles)
+
+    @one_blas_thread
+    def score(
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
+    ) -> float:
+        """The share of the deviance that is explained: 1 - deviance / deviance of the best constant (D2).
+
+        With an offset the constant is added to it. Of a scan that carries its target too.
+        """
+        check_is_fitted(self)
+        source = self._gate_again(X, y, sample_weight=sample_weight, offset=offset, exposure=exposure)
+        loss = self._loss()
+        with np.errstate(divide="ignore", invalid="ignore"):  # no event at all: the score of the mean 0
+            start = float(loss.score(target_sums(source).mean))
+            null = null_score(source, loss, start) if source.view.has_offset else start
+            own, other = source.reduce(partial(self._half_deviances, null=null))
+        return float(1 - own / other) if other > 0 else float(own == 0)
+
+    def _half_deviances(self, block: Block, null: float) -> Array:
+        """Of the model, and of the constant `null` in its place."""
+        weight = np.ones(block.n_rows) if block.weight is None else block.weight
+        constant = np.full(block.n_rows, null) if block.offset is None else null + block.offset
+        loss, y = self._loss(), np.asarray(block.y)
+        return np.array([weight @ loss.value(y, z) for z in (self._row_scores(block), constant)])
+
+    def path(
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
+        *,
+        alphas: ArrayLike | None = None,
+        n_alphas: int = 100,
+    ) -> ElasticPath:
+        """Solutions along alphas: coef, intercept and the number of weights of each.
+
+        alphas: by default `n_alphas` of them, evenly spaced on a logarithmic scale, from the least that gives no weight
+        down to 1e-3 of it.
+        """
+        roles = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
+        return self._path(X, y, alphas, n_alphas, **roles)
+
+    def scores(self, block: Block) -> Array:
+        """E y of the rows of a block of the source that the model was fitted to."""
+        return self.means(block)
+
+    def means(self, block: Block) -> Array:
+        """E y of the rows of a block of the source that the model was fitted to."""
+        return self._loss().mean(self._row_scores(block))
+
+    @abstractmethod
+    def _loss(self) -> ScoreLoss:
+        """The loss of a score."""
+
+    def _add(self, source: Source) -> None:
+        learn(self, source)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = not bool(self._loss().is_legal(np.array([-1.0]))[0])
+        return tags
+
+
+class PoissonRegressor(GeneralisedRegressor):
+    """Counts: E y = exp(offset + b + x'w), y of Poisson's law.
+
+    minimise over w, b:   sum_i weight_i [ e^z_i - y_i z_i ] / sum_i weight_i  (as half the deviance)
+                          + alpha sum_j f_j ( l1_ratio |w_j| + (1 - l1_ratio)/2 w_j^2 )
+
+    certificate:  self-concordance, relative to the objective; with an L1 penalty or bounds the duality gap
+
+    Parameters
+    ----------
+    alpha : float >= 0, default 1.0
+        Strength of the penalty. For p-values use GLM("poisson"), which has none.
+    l1_ratio : float from 0 to 1, default 0.0
+        Share of the L1 penalty: 0 is ridge, 1 the lasso.
+    fit_intercept : bool, default True
+        The intercept is never penalised.
+    penalty_factors, bounds : as for Lasso
+    standardize : bool, default False
+        Penalise s_j w_j instead of w_j, s_j the standard deviation of a column (without an intercept, the root mean
+        square): the fit of standardised columns, told in the units of the columns. Another unit then changes nothing.
+    solver : "auto" or the name of a solver
+    basis, encoder : as for LinearRegression
+    tol : float >= 0 or None, default None
+        Largest relative excess of the objective that counts as converged; None is 1e-8, or 1e-3 for a solver that
+        learns row by row.
+    step_tol : float >= 0, default 0
+        Stop also where a step is shorter than this.
+    max_iter : int >= 1, default 1000
+
+    Attributes
+    ----------
+    coef_, intercept_, alpha_, certificate_, history_, n_iter_, rank_, condition_ : as for Ridge
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> model = cf.PoissonRegressor(alpha=0.0).fit(X, [1.0, 2.0, 4.0, 8.0])
+    >>> np.exp(model.coef_).round(8)
+    array([2.])
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        l1_ratio: float = 0.0,
+        *,
+        fit_intercept: bool = True,
+        penalty_factors: PenaltyFactors = None,
+        bounds: Bounds = None,
+        standardize: bool = False,
+        solver: Solver | str = "auto",
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
+        tol: float | None = None,
+        step_tol: float = 0.0,
+        max_iter: int = 1000,
+    ) -> None:
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.penalty_factors = penalty_factors
+        self.bounds = bounds
+        self.standardize = standardize
+        self.solver = solver
+        self.basis = basis
+        self.encoder = encoder
+        self.tol = tol
+        self.step_tol = step_tol
+        self.max_iter = max_iter
+
+    def _loss(self) -> ScoreLoss:
+        return PoissonLog()
+
+    def _family(self) -> tuple[Response, str] | None:
+        return Poisson(), "log"
+
+
+class GammaRegressor(PoissonRegressor):
+    """Positive quantities whose spread grows with their mean: E y = exp(offset + b + x'w), y of a Gamma law.
+
+    minimise over w, b:   sum_i weight_i [ y_i e^-z_i + z_i ] / sum_i weight_i  (as half the deviance)
+                          + alpha sum_j f_j ( l1_ratio |w_j| + (1 - l1_ratio)/2 w_j^2 )
+
+    certificate:  self-concordance, relative to the objective; with an L1 penalty or bounds the duality gap
+
+    Parameters and attributes are those of PoissonRegressor.
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> model = cf.GammaRegressor(alpha=0.0).fit(X, [1.0, 2.0, 4.0, 8.0])
+    >>> np.exp(model.coef_).round(8)
+    array([2.])
+    """
+
+    def _loss(self) -> ScoreLoss:
+        return GammaLog()
+
+    def _family(self) -> tuple[Response, str] | None:
+        return Gamma(), "log"
+
+
+class GLM(GeneralisedRegressor):
+    """Any family of targets with any link, without a penalty unless one is asked for: the model of statisticians.
+
+    E y = h(z), z = offset + b + x'w, Var y = phi V(E y) / weight
+
+    minimise over w, b:   sum_i weight_i d(y_i, h(z_i)) / 2 / sum_i weight_i  (d: the family's deviance)
+                          + alpha sum_j f_j ( l1_ratio |w_j| + (1 - l1_ratio)/2 w_j^2 )
+
+    certificate:  self-concordance where the family and link have it; else the Newton decrement, a local estimate
+
+    Parameters
+    ----------
+    family : name, Response or Loss, default "gaussian"
+        "gaussian", "bernoulli" (y 0 or 1), "binomial" (y a share, weights the trials), "poisson", "gamma",
+        "exponential", "inverse-gaussian", "tweedie", "negative-binomial"; the last two with other parameters as
+        objects: cf.families.Tweedie(power=1.6), cf.families.NegativeBinomial(alpha=0.5). Or a loss of your own,
+        cf.Loss(value, slope, ...), whose derivatives are checked on the data; it has its own mean and takes no link.
+    link : name, Link or None, default None
+        None is the family's first: identity, logit, log. Others: "probit", "cloglog", "sqrt", "inverse", ...
+    alpha : float >= 0, default 0.0
+        Strength of the penalty. `summary` needs 0.
+    l1_ratio, fit_intercept, penalty_factors, bounds, standardize, solver, basis, encoder, tol, step_tol, max_iter :
+        as for PoissonRegressor
+
+    Attributes
+    ----------
+    coef_, intercept_, alpha_, certificate_, history_, n_iter_, rank_, condition_ : as for Ridge
+    inference_ : what `summary` prints; None under a penalty
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> counts = [18.0, 17.0, 15.0, 20.0, 10.0, 20.0, 25.0, 13.0, 12.0]  # Dobson (1990), the example of R's ?glm
+    >>> outcome, treatment = np.tile([1, 2, 3], 3), np.repeat([1, 2, 3], 3)
+    >>> X = np.column_stack([outcome == 2, outcome == 3, treatment == 2, treatment == 3]).astype(float)
+    >>> fit = cf.GLM("poisson").fit(X, counts).summary().inference
+    >>> round(fit.deviance, 4), round(fit.null_deviance, 4), round(fit.aic, 2)
+    (5.1291, 10.5814, 56.76)
+    """
+
+    def __init__(
+        self,
+        family: Any = "gaussian",
+        link: Any = None,
+        alpha: float = 0.0,
+        l1_ratio: float = 0.0,
+        *,
+        fit_intercept: bool = True,
+        penalty_factors: PenaltyFactors = None,
+        bounds: Bounds = None,
+        standardize: bool = False,
+        solver: Solver | str = "auto",
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
+        tol: float | None = None,
+        step_tol: float = 0.0,
+        max_iter: int = 1000,
+    ) -> None:
+        self.family = family
+        self.link = link
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.penalty_factors = penalty_factors
+        self.bounds = bounds
+        self.standardize = standardize
+        self.solver = solver
+        self.basis = basis
+        self.encoder = encoder
+        self.tol = tol
+        self.step_tol = step_tol
+        self.max_iter = max_iter
+
+    def candidates(self, source: Source) -> list[dict[str, Any]]:
+        """Nothing to choose: the model has no penalty unless one is asked for."""
+        return [{}]
+
+    def means(self, block: Block) -> Array:
+        """E y of the rows of a block of the source that the model was fitted to."""
+        z = self._row_scores(block)
+        with np.errstate(all="ignore"):
+            mu = self._loss().mean(z)
+        bad = np.flatnonzero(np.isnan(mu))
+        if len(bad):
+            row = int(bad[0])
+            raise ValueError(
+                f"Row {row + block.first_row} of X has the score {z[row]:.6g}, to which the link gives no mean. "
+                "Use a link that takes any score, as link='log'."
+            )
+        return mu
+
+    def _told(self) -> Told:
+        law = self._family()
+        if law is None:
+            return replace(super()._told(), loss=self._loss().name)
+        return replace(super()._told(), law=(law[0].name, law[1]))
+
+    def _loss(self) -> ScoreLoss:
+        if not isinstance(self.family, ScoreLoss):
+            return loss_of(self.family, self.link)
+        if self.link is not None:
+            raise ValueError(f"A loss of your own takes no link: it has its own mean. Got link={self.link!r}.")
+        return self.family
+
+    def _family(self) -> tuple[Response, str] | None:
+        if isinstance(self.family, ScoreLoss):
+            return None
+        family = family_of(self.family)
+        return family, family.link(self.link).name
+
+    def _score_task(self, source: Source, alpha: float | None) -> GeneralisedLinear:
+        task = super()._score_task(source, alpha)
+        if isinstance(task.loss, Loss):
+            task.loss = task.loss.checked(np.asarray(counted(source.first_block()).y))
+        return task
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._loss()

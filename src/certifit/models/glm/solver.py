@@ -1,0 +1,62 @@
+"""Which solver a generalised linear model is fitted by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from certifit.minimise.gradient_descent import GradientDescent
+from certifit.minimise.problem import Run, Solver, Stop
+from certifit.minimise.table import SOLVERS, solver_of
+from certifit.models.glm import chord, newton_cg
+from certifit.models.glm import l1_solver as score_path
+from certifit.models.glm.problem import ScoreProblem
+from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.least_squares.normal_equations import Weights
+
+AUTO = "auto"
+COORDINATE = "coordinate-descent"  # on the quadratic model of a Newton step: what an L1 penalty and bounds need
+MOST_COLUMNS = 3000  # that a Hessian is made of
+
+
+def check_solver(solver: Any) -> None:
+    """Refuse what is no solver."""
+    if isinstance(solver, str) and solver not in (AUTO, COORDINATE, *SOLVERS):
+        names = ", ".join(map(repr, (AUTO, *SOLVERS, COORDINATE)))
+        raise ValueError(f"solver must be one of {names}, or an instance of a solver. Got {solver!r}.")
+    if not is_own(solver):
+        solver_of(solver)
+
+
+def is_own(solver: Any) -> bool:
+    """Whether a solver is one that knows the model, not one of any function."""
+    return isinstance(solver, str) and solver in (AUTO, COORDINATE)
+
+
+def is_stochastic(solver: Any) -> bool:
+    """Whether a solver learns row by row."""
+    return not is_own(solver) and "rows" in solver_of(solver).needs
+
+
+@np.errstate(over="ignore", invalid="ignore")  # a step that overflows has no objective, and is not taken
+def solve(task: GeneralisedLinear, solver: Any, tol: float, max_iter: int, step_tol: float) -> Run[Weights]:
+    """The minimiser by a solver, or by the one that suits the task."""
+    if is_own(solver):
+        if not task.is_smooth or solver == COORDINATE:
+            return score_path.solve(task, max_iter, step_tol)
+        if task.size > MOST_COLUMNS:
+            return newton_cg.solve(task, tol, max_iter, step_tol)
+        return chord.solve(task, max_iter, step_tol)
+    if not task.is_smooth:
+        raise ValueError(
+            f"solver={solver!r} takes no L1 penalty and no bounds. Use solver='auto' or 'coordinate-descent'."
+        )
+    return _smooth(task, solver_of(solver), Stop(tol, step_tol, max_iter))
+
+
+def _smooth(task: GeneralisedLinear, solver: Solver, stop: Stop) -> Run[Weights]:
+    in_user_units = isinstance(solver, GradientDescent) or "rows" in solver.needs
+    problem = ScoreProblem(task, in_user_units)
+    found = solver.minimise(problem, problem.start(), stop)
+    return Run(task.to_state(problem.to_point(found.x)), found.trace, "" if found.converged else found.reason)

@@ -1,0 +1,431 @@
+"""Models of scores in a file: logistic and softmax regression and generalised linear models.
+
+    C   rows of weights: one per class with softmax, else 1    m   rows of the history
+
+A family and its link are stored by name. Estimates, names, rows and weights of an inference follow from the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from certifit.models.agreement import (
+    DEFAULT_TOLERANCES,
+    NEAR,
+    SAME,
+    UNIT,
+    Floats,
+    agree,
+    alpha_problems,
+    inverse_problems,
+)
+from certifit.models.state import (
+    COUNT,
+    FLAG,
+    MAGNITUDE,
+    NUMBER,
+    NUMBER_FROM_0,
+    TEXT,
+    TEXTS,
+    Array,
+    Check,
+    Content,
+    Field,
+    Maybe,
+    Metadata,
+    Model,
+    Object,
+    OrNull,
+    Problems,
+    Record,
+    Setting,
+    Shown,
+    Spec,
+    fields_at,
+    one_of,
+)
+from certifit.models.state_parts import (
+    CLAIM,
+    LABELLED,
+    LENGTH_OF_HISTORY,
+    LITERAL,
+    PENALISED,
+    PENALTY,
+    TARGET,
+    TARGET_NAME,
+    fault_problems,
+    history_array,
+    history_rows,
+    show_coefficients,
+)
+
+if TYPE_CHECKING:
+    from certifit.mathematics.families.links import Link
+    from certifit.mathematics.families.response import Response
+
+SOLVERS = (
+    "auto",
+    "gradient-descent",
+    "conjugate-gradient",
+    "bfgs",
+    "lbfgs",
+    "newton",
+    "sgd",
+    "mini-batch",
+    "averaged-sgd",
+    "coordinate-descent",
+)
+STOCHASTIC = ("sgd", "mini-batch", "averaged-sgd")  # the last objective of their history is not that of the weights
+NAMES = (
+    "gaussian",
+    "bernoulli",
+    "binomial",
+    "poisson",
+    "gamma",
+    "exponential",
+    "inverse-gaussian",
+    "tweedie",
+    "negative-binomial",
+)
+# Of models that have one law: by their default link.
+LAWS = {"logistic_regression": "bernoulli", "poisson_regressor": "poisson", "gamma_regressor": "gamma"}
+LIMIT = Check("a float, or infinity", lambda value: type(value) is float and not math.isnan(value), float)
+INFERENCE: Mapping[str, Spec] = {  # null: rows are needed, or there is no such number
+    "deviance": NUMBER,
+    "mean_information": MAGNITUDE,
+    "null_deviance": OrNull(LIMIT),
+    "pearson": MAGNITUDE,
+    "saturated": OrNull(NUMBER),
+}
+ROUNDINGS = 256  # units of the last place that a sum over rows may be off by, of its largest terms
+_PARAMETERS = {"tweedie": "power", "negative-binomial": "alpha"}
+_OWN = "code, which a model file never stores."
+
+
+# Family and link
+
+
+def _law_of(model: Model) -> Metadata:
+    """Family and link of a model that has them as parameters; None is the family's first link."""
+    from certifit.mathematics.families.responses import FAMILIES, family_of
+    from certifit.mathematics.losses.scores import ScoreLoss
+
+    if isinstance(model.family, ScoreLoss):
+        raise ValueError(
+            f"family=Loss(...) is a loss of your own: {_OWN} "
+            "Use a family by its name, or predict in the program that fits it."
+        )
+    law = family_of(model.family)
+    if type(law) is not type(FAMILIES.get(law.name)):
+        raise ValueError(
+            f"family={type(law).__qualname__!a:.60} is a family of your own: {_OWN} "
+            f"Use one of {', '.join(NAMES)}, or predict in the program that fits it."
+        )
+    key = _PARAMETERS.get(law.name)
+    parameter = None if key is None else float(getattr(law, key))
+    return {"link": _link_name(model.link), "name": law.name, "parameter": parameter}
+
+
+def _link_name(link: str | Link | None) -> str | None:
+    from certifit.mathematics.families.links import LINKS
+
+    if link is None or isinstance(link, str):
+        return link
+    for name, known in LINKS.items():
+        if type(link) is type(known) and link.name == name and vars(link) == vars(known):
+            return name
+    raise ValueError(
+        f"link={type(link).__qualname__!a:.60} is a link of your own: {_OWN} "
+        f"Use one of {', '.join(LINKS)}, or predict in the program that fits it."
+    )
+
+
+def read_law(metadata: Metadata) -> tuple[Response, Link]:
+    """The family of a file and its link; a ValueError where there is no such pair."""
+    from certifit.mathematics.families.responses import FAMILIES
+
+    law = metadata.get("law") or {"name": LAWS[metadata["estimator"]], "link": None, "parameter": None}
+    family: Any = FAMILIES[law["name"]]
+    key = _PARAMETERS.get(law["name"])
+    if (key is None) != (law["parameter"] is None):
+        raise ValueError(f"a parameter of the family {law['name']!r}")
+    family = family if key is None else replace(family, **{key: law["parameter"]})
+    return family, family.link(law["link"])
+
+
+def _given_family(content: Content) -> str | Response:
+    """A family with a parameter comes back as the object."""
+    law = content.metadata["law"]
+    name: str = law["name"]
+    return name if law["parameter"] is None else read_law(content.metadata)[0]
+
+
+def _law_problems(content: Content) -> Iterator[Problems]:
+    read_law(content.metadata)
+    yield {}
+
+
+def _told_law(metadata: Metadata) -> dict[str, object]:
+    return {"law": (metadata["law"]["name"], metadata["law"]["link"] or read_law(metadata)[1].name)}
+
+
+# Inference
+
+
+def _number_or_none(key: str) -> Field:
+    def get(model: Model) -> float | None:
+        number = float(getattr(model.inference_, key))
+        return None if math.isnan(number) else number
+
+    return Field(INFERENCE[key], f"inference_.{key}", get)
+
+
+def _inference(content: Content) -> dict[str, object]:
+    metadata, arrays = content.metadata, content.arrays
+    family, link = read_law(metadata)
+    has_intercept = bool(content.parameters["fit_intercept"])
+    return {
+        **{key: math.nan if value is None else value for key, value in metadata["inference"].items()},
+        "names": content.coefficients,
+        "estimate": np.concatenate([arrays["intercept"][: int(has_intercept)], arrays["coef"][0]]),
+        "family": family,
+        "link": link.name,
+        "n_rows": float(metadata["data"]["n_rows"]),
+        "sum_weight": float(metadata["data"]["sum_weight"]),
+        "has_intercept": has_intercept,
+    }
+
+
+def _inference_problems(content: Content) -> Iterator[Problems]:
+    """Standard errors of what is no maximum likelihood, or deviances that contradict the objective or each other."""
+    metadata = content.metadata
+    stored, n_classes = metadata["certificate"], metadata.get("labels", {"count": 2})["count"]
+    if metadata["inference"] is None:
+        return
+    problems = {
+        "under a penalty": metadata["solution"]["alpha"] > 0,
+        "within bounds": metadata["penalty"]["has_bounds"],
+        "of redundant columns": stored["rank"] < len(content.columns),
+        "of a fit with a fault": stored["fault"] != "",
+        "of weighted classes": metadata.get("class_weight") is not None,
+        f"of {n_classes} classes": n_classes != 2,
+    }
+    yield {f"standard errors {problem}": is_so for problem, is_so in problems.items()}
+    mass = metadata["inference"]["mean_information"] if content.parameters["fit_intercept"] else None
+    yield from inverse_problems(content.arrays["inference.inverse"], mass, stored["condition"])
+    yield _deviance_problems(content)
+
+
+def _deviance_problems(content: Content) -> Problems:
+    metadata, data, certificate = content.metadata, content.metadata["data"], content.metadata["certificate"]
+    weight, tolerance = data["sum_weight"], certificate["tolerance"]
+    deviance, null, pearson = (metadata["inference"][key] for key in ("deviance", "null_deviance", "pearson"))
+    objective = float(content.arrays["history"][-1, 0])
+    is_best = certificate["value"] <= tolerance and not certificate["is_local"]
+    # Scores that cancel a large intercept, or columns that nearly repeat others, have fewer digits than is asked here.
+    lost = UNIT * max(float(np.abs(content.arrays["intercept"]).max()), certificate["condition"])
+    is_last = content.parameters["solver"] not in STOCHASTIC and tolerance < DEFAULT_TOLERANCES[1] and lost < SAME
+    size = abs(deviance) + (0.0 if null is None else null)
+    terms = weight * (1 + abs(data["target_mean"]) + data["target_sd"])  # what a deviance is a small difference of
+    slack = (tolerance + NEAR) * size + (ROUNDINGS * UNIT * terms if math.isfinite(terms) else math.inf)
+    return {
+        "a deviance below 0": deviance < -slack,
+        "a deviance that is not that of the objective": is_best
+        and is_last
+        and abs(deviance - 2 * weight * objective) > slack,
+        "a deviance above that of the null model": is_best and null is not None and deviance > null + slack,
+        "a Pearson sum that is not the sum of squares": read_law(metadata)[0].name == "gaussian"
+        and not agree(pearson, deviance, NEAR),
+    }
+
+
+# Weights of classes
+
+
+def _word_of_weights(model: Model) -> str | None:
+    given: str | None = model.class_weight
+    return given if given is None or isinstance(given, str) else "given"
+
+
+def _asked_weight(model: Model) -> str | Floats | None:
+    """The parameter class_weight, a factor per class where factors are given."""
+    if isinstance(model.class_weight, str | None):
+        return model.class_weight
+    factors: Floats = model._factors_of(np.ones(len(model.classes_)))
+    return factors
+
+
+def _given_weight(content: Content) -> str | dict[Any, float] | None:
+    """The parameter class_weight: of factors that were given, all of them by label."""
+    word: str | None = content.metadata["class_weight"]
+    if word != "given" or content.labels is None:
+        return word
+    return dict(zip(content.labels.tolist(), content.arrays["class_weight"].tolist(), strict=True))
+
+
+def _class_problems(content: Content) -> Iterator[Problems]:
+    """Codes 0 to K - 1 of another spread than they can have, and factors that do not balance classes."""
+    metadata, n_classes = content.metadata, content.metadata["labels"]["count"]
+    factors = content.arrays.get("class_weight", np.ones(1))
+    yield {"fewer than two classes": n_classes < 2, "a class of negative weight": (factors < 0).any()}
+    mean, spread = metadata["data"]["target_mean"], min(metadata["data"]["target_sd"], float(n_classes))
+    with np.errstate(divide="ignore", over="ignore"):
+        balance = float((1.0 / factors).sum())  # of W / (K W_k): K times the classes' shares
+    largest = mean * (n_classes - 1 - mean)  # Bhatia and Davis; two codes reach it
+    yield {
+        "codes of classes with another spread": not 0 <= mean <= n_classes - 1
+        or spread**2 > largest * (1 + SAME) + SAME
+        or (n_classes == 2 and not abs(spread**2 - largest) <= SAME),
+        "factors that do not balance the classes": metadata["class_weight"] == "balanced"
+        and not agree(balance, n_classes),
+    }
+
+
+# What all of them have
+
+
+def _solver_name(model: Model) -> str:
+    if isinstance(model.solver, str):
+        return model.solver
+    from certifit.minimise.table import name_of
+
+    name = name_of(model.solver)
+    text = ascii(model.solver)
+    raise ValueError(
+        f"solver={text if len(text) <= 60 else text[:57] + '...'} is an object, and a model file has solvers by name. "
+        f"The weights are found: model.set_params(solver={(name if name in SOLVERS else 'auto')!r}), then save. "
+        "A later fit of the loaded model takes the steps of that name."
+    )
+
+
+def _certificate(content: Content) -> dict[str, object]:
+    return {"n_columns": len(content.columns), "names": content.coefficients}
+
+
+def _problems(content: Content) -> Iterator[Problems]:
+    metadata, arrays, p = content.metadata, content.arrays, len(content.columns)
+    stored, iterations = metadata["certificate"], arrays["history.iterations"]
+    yield {
+        f"rank {stored['rank']} of {p} columns": stored["rank"] > p,
+        "more dependent columns than the rank leaves": len(stored["dependent"]) > p - stored["rank"],
+        "an intercept without fit_intercept": not content.parameters["fit_intercept"] and arrays["intercept"].any(),
+        "iterations that do not follow each other": iterations[0] < 0 or (iterations[1:] <= iterations[:-1]).any(),
+    }
+    factors = arrays.get("class_weight", np.ones(1))
+    alpha = metadata["solution"]["alpha"]
+    yield alpha_problems(content.parameters["alpha"], alpha, metadata["data"]["sum_weight"], factors)
+
+
+def _show_roles(content: Content) -> Shown:
+    return {"model": {role: content.metadata.get(role) for role in ("offset", "exposure")}}
+
+
+def _sizes(metadata: Metadata) -> dict[str, int]:
+    n_classes = metadata["labels"]["count"] if "labels" in metadata else 2
+    return {"C": 1 if n_classes == 2 else n_classes, "m": metadata["n_iterations"]}
+
+
+SCORES = (
+    PENALISED
+    | Record(
+        fields={
+            "certificate": {
+                **fields_at(
+                    "certificate_.*",
+                    {
+                        **CLAIM,
+                        "condition": MAGNITUDE,
+                        "dependent": TEXTS,
+                        "fault": TEXT,
+                        "is_local": FLAG,
+                        "rank": COUNT,
+                    },
+                ),
+                **LITERAL,
+            },
+            **TARGET,
+            **TARGET_NAME,
+            "inference": Maybe("inference_", {key: _number_or_none(key) for key in INFERENCE}),
+            "n_iterations": LENGTH_OF_HISTORY,
+            "offset": Field(OrNull(TEXT), "offset_name_"),  # what it was called; null: there was none
+            "solution": fields_at("*_", {"alpha": NUMBER_FROM_0}),
+        },
+        arrays={
+            "coef": Array(("C", "p"), get=lambda model: np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))),
+            "intercept": Array(("C",), get=lambda model: np.atleast_1d(np.asarray(model.intercept_, dtype=np.float64))),
+            "history": Array(("m", "3"), may_be_infinite=True, get=history_array),
+            "history.iterations": Array(
+                ("m",), "int64", get=lambda model: [int(row["iteration"]) for row in model.history_]
+            ),
+            "inference.inverse": Array(
+                ("k", "k"), at="inference_.inverse", when=lambda metadata: metadata["inference"] is not None
+            ),
+        },
+        objects={
+            "certificate_": Object("models.glm.certificate:ScoreCertificate", _certificate),
+            "inference_": Object("inference.glm:GlmInference", _inference),
+        },
+        derived={
+            "rank_": lambda content: content.metadata["certificate"]["rank"],
+            "condition_": lambda content: content.metadata["certificate"]["condition"],
+            "exposure_name_": lambda content: content.metadata.get("exposure"),
+            "history_": lambda content: history_rows(
+                content.arrays["history"], content.arrays["history.iterations"].tolist()
+            ),
+        },
+        named={"solver": Field(one_of(*SOLVERS), get=_solver_name)},
+        switches=("standardize",),
+        sizes=(_sizes,),
+        checks=(_problems, fault_problems, _inference_problems),
+        shown=(_show_roles,),
+        counts="weighted",
+    )
+    | PENALTY
+    | Record(shown=(show_coefficients,))
+)
+MEAN = SCORES | Record(
+    fields={"exposure": Field(OrNull(TEXT), "exposure_name_")},
+    derived={
+        "coef_": lambda content: content.arrays["coef"][0],
+        "intercept_": lambda content: float(content.arrays["intercept"][0]),
+    },
+)
+LOGISTIC = (
+    SCORES
+    | LABELLED
+    | Record(
+        fields={"class_weight": Field(OrNull(one_of("balanced", "given")), get=_word_of_weights)},
+        arrays={
+            "class_weight": Array(
+                ("K",), at="class_weight_", when=lambda metadata: metadata["class_weight"] is not None
+            ),
+        },
+        settings={"class_weight": Setting(_asked_weight, _given_weight)},
+        derived={
+            "coef_": lambda content: content.arrays["coef"],
+            "intercept_": lambda content: content.arrays["intercept"],
+            "class_weight_": lambda content: content.arrays.get("class_weight"),
+        },
+        checks=(_class_problems,),
+    )
+)
+GLM = MEAN | Record(
+    fields={
+        "law": {
+            "link": Field(OrNull(TEXT), get=lambda model: _law_of(model)["link"]),
+            "name": Field(one_of(*NAMES), get=lambda model: _law_of(model)["name"]),
+            "parameter": Field(OrNull(NUMBER), get=lambda model: _law_of(model)["parameter"]),
+        }
+    },
+    settings={
+        "family": Setting(_law_of, _given_family),
+        "link": Setting(lambda model: _law_of(model)["link"], lambda content: content.metadata["law"]["link"]),
+    },
+    checks=(_law_problems,),
+    told=(_told_law,),
+)

@@ -1,0 +1,402 @@
+"""Generalised linear models: a loss of scores, a penalty on weights.
+
+minimise  sum_i w_i l(y_i, z_i) / sum_i w_i + sum_j l1_j |w_j| + l2_j/2 w_j^2,   z_i = offset_i + b + x_i'w
+l1_j = alpha l1_ratio f_j s_j,   l2_j = alpha (1 - l1_ratio) f_j s_j^2,   s_j 1 or the standard deviation of a column
+
+A point is (weights of scaled, shifted columns, their intercept last). Here the smooth part: loss and l2.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import entr
+
+from certifit.data.cells import Cells
+from certifit.data.columns import Array, Columns
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.source import Block, Memory, Source, join
+from certifit.mathematics.losses.scores import ScoreLoss
+from certifit.mathematics.penalties import ElasticPenalty
+from certifit.models.lasso.task import Strengths
+from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weights
+from certifit.models.least_squares.task import LeastSquares
+from certifit.statistics import row_losses
+from certifit.statistics import twofold as tf
+from certifit.statistics.cell_sums import column_spreads
+from certifit.statistics.factor import Curvature
+from certifit.statistics.fit_sums import null_score
+from certifit.statistics.gram import ColumnSizes, Scaling, refuse_no_weight
+from certifit.statistics.oracle import At, Oracle, oracle
+from certifit.statistics.row_losses import careful_loss
+from certifit.statistics.targets import TargetSums, target_sums
+
+LABELS = 1e-15  # share of the weights: targets whose squares differ less from them are 0 or 1
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The smooth part of the objective at a point: value, gradient and, where asked for, Hessian; loss: without l2."""
+
+    value: float
+    gradient: Array
+    hessian: Array | None
+    loss: float
+
+
+class GeneralisedLinear:
+    """What solver and certificate need of the rows. last_hessian: the last one made, of the loss, not divided."""
+
+    last_hessian: Array | None = None
+    standardize: bool = False
+    _last: tuple[Array, Oracle] | None = None
+
+    def __init__(
+        self, source: Source, loss: ScoreLoss, strengths: Strengths, fit_intercept: bool, standardize: bool = False
+    ) -> None:
+        self.source, self.loss, self.strengths, self.fit_intercept = source, loss, strengths, fit_intercept
+        self.standardize = standardize
+        self.scaling = Scaling.of(source, centred=fit_intercept, exact=False)
+        self.penalise(strengths)
+
+    def penalise(self, strengths: Strengths) -> None:
+        """Take a penalty, before any pass; columns are near 1, or smaller where it would be beyond LARGEST_PENALTY."""
+        s = self.strengths = strengths
+        with np.errstate(divide="ignore", over="ignore", under="ignore"):
+            square = np.sqrt(LARGEST_PENALTY / (s.alpha * (1 - s.l1_ratio) * s.factors))
+            kink = LARGEST_PENALTY / (s.alpha * s.l1_ratio * s.factors)
+            most = np.minimum(square, kink) / 2
+            self.scaling = self.scaling.within(most / self.spreads if s.alpha > 0 else most)
+
+    @cached_property
+    def spreads(self) -> Array:
+        """s_j, what a weight is multiplied by in the penalty; one pass where columns are standardised."""
+        if not self.standardize:
+            return np.ones(self.source.n_features)
+        return column_spreads(self.source, self.fit_intercept)
+
+    @property
+    def l1_strengths(self) -> Array:
+        """l1_j in the user's units."""
+        s = self.strengths
+        strengths = s.alpha * s.l1_ratio * s.factors
+        return strengths * self.spreads if strengths.any() else strengths
+
+    @property
+    def l2_strengths(self) -> Array:
+        """l2_j in the user's units."""
+        s = self.strengths
+        strengths = s.alpha * (1 - s.l1_ratio) * s.factors
+        return strengths * self.spreads**2 if strengths.any() else strengths
+
+    @cached_property
+    def targets(self) -> TargetSums:
+        """Sums of the target."""
+        sums = target_sums(self.source)
+        refuse_no_weight(sums.weight)
+        return sums
+
+    def has_target(self) -> bool:
+        """Whether an intercept alone has a finite best value on these rows."""
+        t = self.targets
+        return t.weight > 0 and np.isfinite(self.loss.score(t.mean)) if t.n_rows else False
+
+    @property
+    def size(self) -> int:
+        """Entries of a point."""
+        return len(self.scaling.scale) + 1
+
+    @cached_property
+    def sum_weight(self) -> float:
+        """Sum of weights, scaled."""
+        return self.targets.weight * self.scaling.weight_scale
+
+    @cached_property
+    def l2(self) -> Array:
+        """Strength of the squares of scaled weights, 0 for the intercept."""
+        with np.errstate(over="ignore", under="ignore"):
+            own = self.strengths.alpha * (1 - self.strengths.l1_ratio) * self.strengths.factors
+            units = self.scaling.scale * self.spreads if own.any() else self.scaling.scale
+            strength = np.minimum(own * units**2, LARGEST_PENALTY)
+        return np.append(np.where(own > 0, strength, 0.0), 0.0)
+
+    @cached_property
+    def penalty(self) -> ElasticPenalty:
+        """The penalty on scaled weights."""
+        s, scale = self.strengths, self.scaling.scale
+        with np.errstate(over="ignore", under="ignore"):
+            l1 = np.minimum(self.l1_strengths * scale, LARGEST_PENALTY)
+            return ElasticPenalty(l1, self.l2[:-1], s.lower / scale, s.upper / scale)
+
+    def at_strength(self, alpha: float) -> GeneralisedLinear:
+        """The same rows with another alpha."""
+        other = copy(self)
+        other.strengths = replace(self.strengths, alpha=alpha)
+        for name in ("l2", "penalty"):
+            other.__dict__.pop(name, None)
+        return other
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether there is neither an l1 penalty nor a bound."""
+        s = self.strengths
+        has_l1 = s.alpha * s.l1_ratio > 0 and bool(s.factors.any())
+        return not has_l1 and bool(np.isinf(s.lower).all() and np.isinf(s.upper).all())
+
+    def at(self, point: Array) -> At:
+        """Where to evaluate the loss."""
+        return At(self.loss, self.scaling, np.ascontiguousarray(point[:-1]), float(point[-1]))
+
+    def sums(self, point: Array, hessian: bool = False, cells: Cells | None = None) -> Oracle:
+        """Sums of the loss over the rows, not divided by the sum of weights. The last ones are remembered."""
+        is_plain = not hessian and cells is None
+        if is_plain and self._last is not None and np.array_equal(self._last[0], point):
+            return self._last[1]
+        found = oracle(self.source, self.at(point), hessian, cells)
+        if not np.isfinite(found.value).all() and not point[:-1].any():
+            self._rescale()
+            found = oracle(self.source, self.at(point), hessian, cells)
+        if found.largest is not None:
+            self.__dict__["largest"] = found.largest
+            self.last_hessian = None if found.hessian is None else found.hessian[0]
+        if is_plain:
+            self._last = (point.copy(), found)
+        return found
+
+    def evaluate(self, point: Array, hessian: bool = False) -> Evaluated:
+        """The smooth part of the objective at a point: one pass."""
+        return self.of_sums(self.sums(point, hessian), point)
+
+    def of_sums(self, sums: Oracle, point: Array) -> Evaluated:
+        """The smooth part of the objective from sums of the loss."""
+        total = self.sum_weight
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss = float(sums.value[0]) / total - self.own_part
+            pull = self.l2 * point
+            gradient = sums.gradient[0] / total + pull
+            matrix = None if sums.hessian is None else sums.hessian[0] / total
+        if matrix is not None:
+            matrix[np.diag_indices(self.size)] += self.l2
+        if not self.fit_intercept:
+            gradient[-1] = 0.0
+            if matrix is not None:
+                matrix[-1], matrix[:, -1] = 0.0, 0.0
+                matrix[-1, -1] = 1.0  # no direction is flat, and the gradient along this one is 0
+        return Evaluated(loss + float(pull @ point) / 2, gradient, matrix, loss)
+
+    @cached_property
+    def columns(self) -> LeastSquares:
+        """The columns as least squares sees them: which are combinations of others, and of which."""
+        return LeastSquares(self.source, 0.0, self.fit_intercept)
+
+    @property
+    def row_units(self) -> tuple[Array, Array, bool]:
+        """What makes a row of the system of a row of X: scale, shift, and whether 1 is appended."""
+        return self.scaling.scale, self.scaling.shift, self.fit_intercept
+
+    @cached_property
+    def null_value(self) -> float:
+        """The objective without weights."""
+        return self.evaluate(self.start()).value
+
+    @cached_property
+    def own_part(self) -> float:
+        """Mean of what the targets alone decide, which a compiled loss leaves in: the entropy of shares."""
+        t = self.targets
+        if not self.loss.leaves_entropy or not t.n_rows:
+            return 0.0
+        # y = y^2 for 0 and 1
+        if abs(t.first - t.second) <= LABELS * t.weight:
+            return 0.0
+        return float(self.source.reduce(_entropies)) / t.weight
+
+    @cached_property
+    def most_null(self) -> float:
+        """At least the null model's objective without offsets: a deviance is convex in y, so largest at an end of y."""
+        t = self.targets
+        z = self.loss.score(t.mean) if self.fit_intercept else 0.0
+        with np.errstate(all="ignore"):
+            ends = self.loss.value(np.array([t.low, t.high]), np.full(2, z))
+        return float(np.nanmax(np.append(ends, 1.0 if self.source.view.has_offset else 0.0)))
+
+    @cached_property
+    def null_objective(self) -> float:
+        """That of the best constant, 0 without an intercept; 0 where no constant is legal: then no fit is exact."""
+        point = np.zeros(self.size)
+        if self.fit_intercept:
+            start = float(self.loss.score(self.targets.mean)) - self.targets.mean_offset
+            if not np.isfinite(start):
+                return 0.0
+            point[-1] = null_score(self.source, self.loss, start) if self.source.view.has_offset else start
+        value = careful_loss(self.source, self.at(point), 0.0)[0] / self.sum_weight
+        return value if np.isfinite(value) else 0.0
+
+    @cached_property
+    def largest(self) -> Array:
+        """At least the largest entries of all rows, in size, of every scaled and shifted column, and 1."""
+        sizes: ColumnSizes = self.source.reduce(ColumnSizes.of)
+        return np.append(sizes.columns * self.scaling.scale + np.abs(self.scaling.shift), 1.0)
+
+    @cached_property
+    def largest_offset(self) -> float:
+        """Of all rows, in size."""
+        return max(self.source.map(_largest_offset), default=0.0)
+
+    def start(self) -> Array:
+        """No weights; the intercept that the mean of the target has."""
+        point, loss = np.zeros(self.size), self.loss
+        if self.fit_intercept:
+            point[-1] = loss.score(self.targets.mean) - self.targets.mean_offset
+        low, high = getattr(loss, "scores", (-np.inf, np.inf))
+        return point if np.isinf(low) and np.isinf(high) else self._legal_start(point)
+
+    def _legal_start(self, point: Array) -> Array:
+        """For links that do not take any score: the point, or weighted least squares of scores near the targets."""
+        if np.isfinite(self.evaluate(point).value):
+            return point
+        f = partial(_working_sums, loss=self.loss, scaling=self.scaling, block_rows=self.source.block_rows)
+        sums = self.source.reduce(f)
+        own = slice(self.size - int(not self.fit_intercept))
+        found = np.zeros(self.size)
+        found[own] = Curvature(sums[own, own]).solve(np.ascontiguousarray(sums[own, -1]))
+        if not np.isfinite(self.evaluate(found).value):
+            raise ValueError(
+                f"No start was found whose scores are all legal for {self.loss.name}. Use a link that takes any score, "
+                "as link='log', or fit an intercept."
+            )
+        return found
+
+    def to_state(self, point: Array) -> Weights:
+        """In the user's units."""
+        s = self.scaling
+        with np.errstate(over="ignore", under="ignore"):
+            coef = point[:-1] * s.scale
+        coef[self.l2[:-1] >= LARGEST_PENALTY] = 0.0
+        self._refuse_overflow(coef)
+        intercept = 0.0
+        if self.fit_intercept:  # b = b' - sum_j w_j shift_j: large terms that cancel, so in twofold precision
+            hi, lo = tf.dot(point[:-1], s.shift)
+            total, rest = tf.two_sum(np.float64(point[-1]), np.float64(-hi))
+            intercept = float(total + (rest - lo))
+        return Weights(coef, intercept)
+
+    def to_point(self, state: Weights) -> Array:
+        """Inverse of `to_state`."""
+        weights = state.coef / self.scaling.scale
+        hi, lo = tf.dot(weights, self.scaling.shift)
+        return np.append(weights, float(np.float64(state.intercept) + hi + lo))
+
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+        t = self.targets
+        return {"n_rows": t.n_rows, "sum_weight": t.weight, "target_mean": t.mean, "target_sd": t.deviation}
+
+    def _rescale(self) -> None:
+        """Scales from all rows, where those of block 0 overflowed."""
+        refuse_nonfinite(self.source)
+        self._last = None
+        largest = self.source.reduce(ColumnSizes.of)
+        self.scaling = Scaling.of(self.source, centred=self.fit_intercept, exact=False, largest=largest)
+        self.penalise(self.strengths)
+        for name in ("l2", "penalty", "largest"):
+            self.__dict__.pop(name, None)
+
+    def _refuse_overflow(self, coef: Array) -> None:
+        if np.isfinite(coef).all():
+            return
+        j = int(np.flatnonzero(~np.isfinite(coef))[0])
+        raise ValueError(
+            f"The coefficient of feature {self.source.names[j]!r} exceeds the largest float64: its values are about "
+            f"{1.0 / self.scaling.scale[j]:.0e}. Multiply the column by 1e200 or so, or leave it out."
+        )
+
+
+def _working_sums(run: Block, loss: Any, scaling: Scaling, block_rows: int) -> Array:
+    """Sums of w W (x, 1)(x, 1)' and, as a last column, of w W (x, 1) times the score of a mean near the target."""
+    y = np.asarray(run.y)
+    z = loss.start(y)
+    curvature = loss.expected(y, z)
+    slopes = curvature * (z if run.offset is None else z - run.offset)
+    right, matrix, _, _ = row_losses.sums_of(run, scaling, slopes, curvature, block_rows, (None, 1))
+    assert matrix is not None
+    return np.column_stack([matrix[0], right[0]])
+
+
+def _entropies(run: Block) -> float:
+    y = np.asarray(run.y)
+    weight = np.ones(run.n_rows) if run.weight is None else run.weight
+    return float(weight @ (entr(y) + entr(1 - y)))
+
+
+def _largest_offset(run: Block) -> float:
+    return 0.0 if run.offset is None else float(np.abs(run.offset).max(initial=0.0))
+
+
+# A generalised linear model on some of its columns, gathered in memory.
+
+
+class SomeColumns:
+    """Makes of a task the same with fewer columns."""
+
+    def __init__(self, task: GeneralisedLinear) -> None:
+        self.task = task
+
+    def taken(self, columns: Array, alpha: float) -> GeneralisedLinear:
+        """The task on some columns, in the units of the whole, with an alpha."""
+        block = self._block(columns)
+        names = [self.task.source.names[j] for j in columns]
+        return self._like(Memory(block.X, block.y, block.weight, names, block.offset), columns, alpha)
+
+    def sparse(self, columns: Array, alpha: float) -> tuple[GeneralisedLinear, Any, Block] | None:
+        """The units of `taken`, the columns by column and what is beside them; None where rows are not sparse."""
+        if self._by_column is None:
+            return None
+        X = self._by_column[:, columns]
+        return self._like(self.task.source, columns, alpha), X, self._only_run
+
+    def _like(self, source: Source, columns: Array, alpha: float) -> GeneralisedLinear:
+        task = self.task
+        small = GeneralisedLinear.__new__(GeneralisedLinear)
+        small.source, small.loss, small.fit_intercept = source, task.loss, task.fit_intercept
+        small.strengths = _strengths_of(task.strengths, columns, alpha)
+        small.standardize, small.__dict__["spreads"] = task.standardize, task.spreads[columns]
+        s = task.scaling
+        small.scaling = replace(s, scale=s.scale[columns], shift=s.shift[columns])
+        small.__dict__["targets"] = task.targets
+        return small
+
+    def _block(self, columns: Array) -> Block:
+        if self._by_column is not None:
+            X = sp.csr_array(self._by_column[:, columns])
+            return replace(self._only_run, X=X)
+        return join(list(self.task.source.map(partial(_taken, columns=columns))))
+
+    @cached_property
+    def _only_run(self) -> Block:
+        assert isinstance(self.task.source, Memory)
+        return self.task.source.block
+
+    @cached_property
+    def _by_column(self) -> Any:
+        """Sparse rows in memory by column; None for others."""
+        source = self.task.source
+        if isinstance(source, Memory) and sp.issparse(source.block.X):
+            return sp.csc_array(source.block.X)
+        return None
+
+
+def _taken(run: Block, columns: Array) -> Block:
+    X = run.X.toarray() if isinstance(run.X, Columns) else run.X
+    return replace(
+        run, X=np.ascontiguousarray(X[:, columns]) if isinstance(X, np.ndarray) else sp.csr_array(X[:, columns])
+    )
+
+
+def _strengths_of(strengths: Strengths, columns: Array, alpha: float) -> Strengths:
+    s = strengths
+    return Strengths(alpha, s.l1_ratio, s.factors[columns], s.lower[columns], s.upper[columns])

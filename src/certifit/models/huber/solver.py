@@ -1,0 +1,270 @@
+"""Huber regression by Newton's method on the rows inside the band |r| <= delta s.
+
+The objective is piecewise quadratic for a fixed scale, so a full step from the right band ends at the minimum. Steps
+are taken in the units of the least-squares factor, where the matrix of any band has eigenvalues in [0, 1]; a line
+search over a grid of steps makes every one a descent.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.source import Block
+from certifit.minimise.problem import Run
+from certifit.models.huber.absolute_values import can_solve, solve_absolute
+from certifit.models.huber.task import Direction, Point, RobustRegression, RobustSums, RobustWeights, Rows
+from certifit.models.least_squares.normal_equations import Weights
+from certifit.models.least_squares.solver import smallest_norm
+from certifit.models.least_squares.solver import solve as least_squares
+from certifit.runtime import one_blas_thread
+
+MAD_ROUNDS = 130
+MAD_TURNS = 50  # of scale and fit, before the scale is bracketed
+MAD_TOL = 1e-14  # relative change of the scale at which it is held
+NEAR = 0.01  # relative change of the scale up to which secants are trusted
+STEPS = 2.0 ** np.arange(6, -31, -1)  # of a line search
+GOOD_STEP = 0.5  # a full step that halves the slope is taken without a search
+NOISE = 1e-30  # one this small is
+PATIENCE = ((1e-20, 0), (1e-15, 4))  # decrements that may be rounding, and steps without a smaller one
+MOST_STUCK = 30
+EXACT = 2.0**-164  # times the smallest band: of a fit without residuals, far below a rounding of the target
+MOST_FALLS = 3  # steps cut short because the scale would fall too far
+FALLS = 60  # of a scale, at most, between two joint steps
+JOINT_TURNS = 10  # of joint steps and falls: more only tell roundings apart
+CLOSE = 1e-9  # to a scale known to be too small
+SHRINK = 0.25  # a scale falls to no less than this share of itself in one step
+FURTHEST = 8.0  # a fixed scale this much below the residuals' is approached from above
+
+
+@dataclass(frozen=True)
+class Line:
+    """Values and slopes of the objective, times W, at several steps along a direction."""
+
+    values: Array
+    slopes: Array
+
+    def __add__(self, other: Line) -> Line:
+        return Line(self.values + other.values, self.slopes + other.slopes)
+
+
+@one_blas_thread
+def solve(task: RobustRegression, max_iter: int) -> Run[RobustWeights]:
+    """The minimiser; of all that predict the same, the one of smallest norm."""
+    first = least_squares(task).state
+    at = task.residual_at(first)
+    spread = max(float(np.sqrt(at.squares / task.gram.sum_weight)), task.smallest_scale)
+    trace = Trace(task)
+    if task.is_joint:
+        state, scale = _jointly(task, first, spread, max_iter, trace)
+        scale = _least_scale(task, state, scale)
+    elif task.rule == "mad":
+        state, scale = _with_median_scale(task, first, max_iter, trace)
+    else:
+        scale = float(task.rule) * task.gram.scaling.y_scale
+        state = _approached(task, first, spread, scale, max_iter, trace)
+    if len(task.factor.dependent):
+        state = smallest_norm(task, state)
+    return Run(task.located(state, scale), trace.rows)
+
+
+class Trace:
+    """One row an iteration, in the user's units; what cannot be told there is infinite or 0."""
+
+    def __init__(self, task: RobustRegression) -> None:
+        self.started = time.perf_counter()
+        self.rows: list[dict[str, float]] = []
+        self._task = task
+
+    def add(self, objective: float, gap: float, step: float, scale: float) -> None:
+        """A row; objective and gap are of the scaled objective over the scale."""
+        y_scale = self._task.gram.scaling.y_scale
+        with np.errstate(over="ignore", under="ignore"):
+            unit = np.float64(1.0) / y_scale if self._task.is_joint else np.float64(scale) / y_scale / y_scale
+            self.rows.append(
+                {
+                    "iteration": len(self.rows) + 1,
+                    "objective": float(objective * unit),
+                    "gap": float(max(gap, 0.0) * unit),
+                    "step": float(step),
+                    "seconds": time.perf_counter() - self.started,
+                }
+            )
+
+
+def _with_median_scale(task: RobustRegression, state: Weights, max_iter: int, trace: Trace) -> tuple[Weights, float]:
+    """Scale and fit in turn, from least squares, until the scale stands still; the last fit is at the last scale.
+
+    While the same rows are in the band and at the median, the median of the next fit is linear in the scale: a secant
+    then ends the search.
+    """
+    scale, seen = task.median_scale(state), (np.inf, np.inf)
+    lowest = task.smallest_scale / 2  # no median is below the smallest scale, which Gram sums know to ten digits
+    low, high = lowest, np.inf
+    off = 0.0
+    for k in range(MAD_ROUNDS):
+        state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
+        off = task.median_scale(state) - scale
+        if abs(off) <= MAD_TOL * scale:
+            break
+        if k == MAD_TURNS or not low <= scale <= high:  # there may be several such scales: one is between these
+            low, high = lowest, np.inf
+        low, high = (scale, high) if off > 0 else (low, scale)
+        slope = (off - seen[1]) / (scale - seen[0]) if scale != seen[0] else np.inf
+        step = -off / slope if np.isfinite(slope) and slope < 0 else off
+        seen, scale = (scale, off), scale + float(step if abs(step) <= NEAR * scale else off)
+        if k >= MAD_TURNS and (k % 2 or not low < scale < high) and high < np.inf:
+            scale = float(np.sqrt(low) * np.sqrt(high))  # a cycle, or a crawl: the median is between these
+    # The fit changes with the scale by as much, and its excess by the square of that: the scale is the last to move.
+    return state, task.median_scale(state) if abs(off) <= NEAR * seen[0] else seen[0]
+
+
+def _approached(
+    task: RobustRegression, state: Weights, spread: float, scale: float, max_iter: int, trace: Trace
+) -> Weights:
+    """The fit at a fixed scale. Far below the residuals' it is near least absolute values: reached over larger ones."""
+    # A delta below 1 makes the band as narrow as a smaller scale does.
+    wide = min(task.loss.delta, 1.0)
+    stage = spread / FURTHEST / wide
+    while stage > FURTHEST * scale and stage * wide > task.smallest_scale:
+        state, *_ = _newton(task, state, stage, max_iter, trace, free=False)
+        stage /= FURTHEST
+    return _newton(task, state, scale, max_iter, trace, free=False)[0]
+
+
+def _jointly(
+    task: RobustRegression, state: Weights, scale: float, max_iter: int, trace: Trace
+) -> tuple[Weights, float]:
+    """Newton in weights and scale; where that would take the scale to 0, fits at smaller and smaller scales.
+
+    The objective's minimum over the weights is convex in the scale, so the sign of its slope there tells the side.
+    """
+    lowest = task.smallest_band
+    for _ in range(min(max_iter, JOINT_TURNS)):
+        state, scale, is_done = _newton(task, state, scale, max_iter, trace, free=True)
+        if is_done:
+            break
+        if can_solve(task) and lowest <= task.smallest_band:
+            corner = solve_absolute(task, state)
+            if corner.mean_square < 1:
+                return _newton(task, corner.state, lowest, max_iter, trace, free=False)[0], lowest
+        for _ in range(FALLS):
+            state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
+            if task.sums_at(_point(task, state, scale)).slopes.squares >= task.gram.sum_weight:
+                lowest = max(lowest, scale)
+                break
+            if scale <= lowest * (1 + CLOSE):
+                last = _newton(task, state, scale, max_iter, trace, free=True)
+                return last[:2] if last[2] else (state, scale)
+            scale = _smaller(scale, lowest, task.smallest_band)
+    return state, scale
+
+
+def _least_scale(task: RobustRegression, state: Weights, scale: float) -> float:
+    """The better of a scale that fell as far as bands go, and one below all rounding, as of an exact fit."""
+    if scale > 4 * task.smallest_band:
+        return scale
+    choices = [_point(task, state, s) for s in (scale, EXACT * task.smallest_band)]
+    return min(choices, key=lambda at: task.objective(at, task.sums_at(at), True)).scale
+
+
+def _smaller(scale: float, lowest: float, smallest: float) -> float:
+    """The next scale down: a share of it, or between it and one known to be too small."""
+    return max(SHRINK * scale, smallest) if lowest <= smallest else max(float(np.sqrt(scale * lowest)), SHRINK * scale)
+
+
+def _newton(
+    task: RobustRegression, state: Weights, scale: float, max_iter: int, trace: Trace, free: bool
+) -> tuple[Weights, float, bool]:
+    """Newton steps until the decrement is rounding: the best state; the first, and False, where the scale vanishes."""
+    best = first = (state, scale)
+    least, damping = np.inf, 0.0
+    stuck = falls = 0
+    for _ in range(max_iter):
+        at = _point(task, state, scale)
+        sums = task.sums_at(at)
+        objective = task.objective(at, sums, task.is_joint)
+        way = task.newton_step(at, sums, damping, free)
+        falls += int(free and -way.scale > (1 - SHRINK) * scale)
+        if falls > MOST_FALLS:
+            return *first, False
+        relative = way.decrement / max(task.gram.sum_weight * objective, np.finfo(float).tiny)
+        if relative < least:
+            best, least, stuck = (state, scale), relative, 0
+        else:
+            stuck += 1
+        if relative <= NOISE or stuck > _patience(least):
+            trace.add(objective, way.decrement / (2 * task.gram.sum_weight), 0.0, scale)
+            break
+        t = _searched(task, at, way, sums, free)
+        trace.add(objective, way.decrement / (2 * task.gram.sum_weight), t, scale)
+        damping = 0.1 * damping if t >= GOOD_STEP else max(1e-6, 10 * damping)
+        damping = damping if damping >= 1e-8 else 0.0
+        state = task.from_solution(task.to_solution(state), t * way.step[_own(task)])
+        scale = scale + t * way.scale if free else scale
+    else:
+        return state, scale, True  # out of steps, each of which was a descent
+    return *best, True
+
+
+def _point(task: RobustRegression, state: Weights, scale: float) -> Point:
+    return Point(*task.to_scaled(state), scale)
+
+
+def _patience(least: float) -> int:
+    """Steps without a smaller decrement that are borne: few near the rounding floor of the state."""
+    return next((steps for bound, steps in PATIENCE if least <= bound), MOST_STUCK)
+
+
+def _own(task: RobustRegression) -> slice:
+    """The system's unknowns among (intercept, weights)."""
+    return slice(1 - int(task.fit_intercept), None)
+
+
+def _searched(task: RobustRegression, at: Point, way: Direction, sums: RobustSums, free: bool) -> float:
+    """How far to go: all the way where that halves the slope, else the best of a grid. Slopes tell more than values."""
+    now = task.gram.sum_weight * task.objective(at, sums, free)
+    room, fall = (1 - SHRINK) * at.scale, max(-way.scale, 0.0)
+    furthest = room / fall if fall * STEPS[0] > room else STEPS[0]
+    if furthest >= 1:
+        one = _line(task, at, way, np.ones(1), free)
+        # Near the end values differ by rounding alone.
+        lower = one.values[0] <= now * (1 + 1e-14)
+        if lower and abs(one.slopes[0]) <= GOOD_STEP * way.decrement:
+            return 1.0
+    steps = np.minimum(STEPS, furthest)
+    line = _line(task, at, way, steps, free)
+    down = (line.slopes <= 0) | (line.values < now)
+    if not down.any():
+        return 0.0  # the way is longer than the grid: a more damped one is shorter
+    return float(steps[np.argmin(np.where(down, np.abs(line.slopes), np.inf))])
+
+
+def _line(task: RobustRegression, at: Point, way: Direction, steps: Array, free: bool) -> Line:
+    moved = partial(_line_of_run, rows=task.rows(), at=at, way=way, steps=steps)
+    line = task.source.reduce(moved)
+    pull, change, total = task.pull(at.scale), way.step[1:], task.gram.sum_weight
+    weights = at.weights + steps[:, None] * change
+    values = line.values + np.square(weights) @ pull / 2
+    slopes = line.slopes + weights @ (pull * change)
+    if free:
+        values = values + total * (at.scale + steps * way.scale) / 2
+        slopes = slopes + total * way.scale / 2
+    return Line(values, slopes)
+
+
+def _line_of_run(run: Block, rows: Rows, at: Point, way: Direction, steps: Array) -> Line:
+    loss, weight = rows.loss, rows.weights(run)
+    r, change = rows.residuals(run, at), rows.products(run, way.step)
+    values, slopes = np.zeros(len(steps)), np.zeros(len(steps))
+    for k, t in enumerate(steps):
+        scale = at.scale + t * way.scale
+        moved = r - t * change
+        u = loss.slope(moved, scale)
+        values[k] = weight @ loss.value(moved, scale)
+        slopes[k] = -(weight * u) @ change - way.scale * (weight @ np.square(u)) / 2
+    return Line(values, slopes)

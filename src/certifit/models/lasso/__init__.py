@@ -1,0 +1,1 @@
+"""Lasso and elastic net."""

@@ -1,0 +1,272 @@
+"""The duality gap of least squares with an L1 and L2 penalty and bounds, from the data and the weights alone.
+
+With r the residuals, W the sum of weights and any u with sum_i w_i u_i = 0, q = X'u / W, the objective exceeds its
+minimum by at most
+
+    |r - u|^2 / (2 W) + sum_j [ h_j(w_j) + h*_j(q_j) - q_j w_j ]
+
+and every bracket is >= 0, so nothing cancels. u is r made orthogonal to what must be (the intercept, unpenalised
+columns that no bound holds) and scaled into the domain of h*; or the same of the residuals after a Newton step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.mathematics.penalties import ElasticPenalty
+from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate, prediction_change
+from certifit.models.lasso.task import ElasticTask
+from certifit.models.least_squares.normal_equations import Weights
+from certifit.statistics.factor import System, plain_factor
+from certifit.statistics.residual import MATRIX_ERROR, TINY, is_exact_fit, is_lost
+
+SAFETY = 1e-14  # of a value, for the last roundings
+MOST_SETTLED = 3000  # columns with a weight up to which a second dual point is tried
+MOST_ROUNDS = 10  # of finding the columns that u must be orthogonal to
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far the objective can be above its minimum, what rounding may add, and what both are relative to."""
+
+    value: float
+    rounding: float
+    objective: float
+    scale: float
+    is_exact_fit: bool = False  # scale is then the null model's objective
+
+    @property
+    def relative(self) -> float:
+        """The proven excess, relative."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = float(np.float64(self.value + self.rounding) / self.scale) * (1 + SAFETY) + TINY
+        return found if np.isfinite(self.scale) and not np.isnan(found) else np.inf  # infinite where that overflows
+
+
+@dataclass(frozen=True)
+class _Dual:
+    """u by its products q = X'u / W with the columns, each known to `error`, and its distance |r - u|^2 / W."""
+
+    q: Array
+    error: Array
+    distance: float
+
+
+@np.errstate(over="ignore", invalid="ignore")  # far states: what is infinite or not a number proves nothing
+def duality_gap(task: ElasticTask, state: Weights, enough: float = 0.0, floor: float | None = None) -> Gap:
+    """The gap at a state, scaled. Further dual points are tried where those before prove less than `enough`, relative.
+
+    The first is off by the errors of q, the second by their squares, at the price of products of columns: it is tried
+    where the first proves less than `floor`, None meaning enough. The third is orthogonal to all columns: it proves
+    what least squares proves, less the penalty, however small that is.
+    """
+    penalty, (weights, intercept) = task.penalty, task.to_scaled(state)
+    gap, beyond = _nothing_proven(task, state), task.penalty_beyond(state)
+    within = ((weights >= penalty.lower) & (weights <= penalty.upper)).all()
+    null = task.null_floor()
+    if not within or not np.isfinite(gap.objective) or is_lost(gap.objective, null, weights, intercept):
+        return gap
+    if gap.objective == 0:
+        return replace(gap, value=0.0)
+    second = enough if floor is None else floor
+    for make, all_columns, aim in ((_residuals, False, 0.0), (_settled, False, second), (_residuals, True, enough)):
+        if gap.relative <= aim:
+            break
+        dual = _dual(task, state, make(task, state), all_columns)
+        if dual is not None:
+            brackets = brackets_of(penalty, weights, dual.q)
+            reach = np.abs(weights) + penalty.furthest(dual.q, dual.error)
+            rounding = float(dual.error @ reach) + 2.0**-50 * float(np.abs(dual.q) @ reach)
+            # With the largest strengths cut the minimum is smaller, the objective by no more than what was cut.
+            found = replace(gap, value=dual.distance / 2 + float(brackets.sum()) + beyond, rounding=rounding)
+            gap = found if found.relative < gap.relative else gap  # never a NaN
+    return gap
+
+
+def _nothing_proven(task: ElasticTask, state: Weights) -> Gap:
+    """The objective at a state, at most, and what an excess is relative to: at least, after all roundings."""
+    weights, intercept = task.to_scaled(state)
+    at, total = task.residual_at(state), task.sum_weight
+    at = at.settled(task.null_floor(), weights, intercept)
+    own = task.penalty.value(weights) + task.penalty_beyond(state)
+    root = float(np.sqrt(at.squares))
+    most, least = ((max(root + off, 0.0) ** 2 / (2 * total) + own) for off in (at.off, -at.off))
+    null = task.null_floor() / (2 * total)
+    is_exact = is_exact_fit(most, null) or most == null == 0
+    scale = null if is_exact else least
+    return Gap(np.inf, 0.0, most, max(scale, TINY) if np.isfinite(scale) else 1.0, is_exact)
+
+
+def _residuals(task: ElasticTask, state: Weights) -> _Dual:
+    """The residuals less their mean."""
+    at, total = task.residual_at(state), task.sum_weight
+    level, off = _level(task, state), _level_error(task, state)
+    error = (at.rounding[1:] + at.unit * np.sqrt(at.magnitude) * task.norms) / total
+    error = error + (abs(level) * MATRIX_ERROR + off) * task.norms_about / np.sqrt(total)
+    return _Dual(at.gradient[1:] / total - level * task.means, error, 0.0)
+
+
+def _settled(task: ElasticTask, state: Weights) -> _Dual:
+    """The residuals of a Newton step on the weights that are free to move: q_j = l1_j sign w_j + l2_j w_j there."""
+    start, penalty, total = _residuals(task, state), task.penalty, task.sum_weight
+    weights, _ = task.to_scaled(state)
+    places = np.flatnonzero((weights != 0) & (weights > penalty.lower) & (weights < penalty.upper))
+    if not 0 < len(places) <= MOST_SETTLED:
+        return start
+    across, w = task.across(places) / total, weights[places]
+    slope = start.q[places] - penalty.l1[places] * np.sign(w) - penalty.l2[places] * w
+    move = _newton(across[places], slope)
+    return _Dual(start.q - across @ move, start.error + _loss(task, places, move), _square(task, places, move, across))
+
+
+def _dual(task: ElasticTask, state: Weights, start: _Dual, all_columns: bool) -> _Dual | None:
+    """A feasible point made of one; None where none was found."""
+    at, total, level = task.residual_at(state), task.sum_weight, _level(task, state)
+    made = _orthogonal(task, start.q, start.error, all_columns)
+    if made is None:
+        return None
+    q, error, moved = made
+    share = finite_share(task.penalty, q, error)
+    squares = max(at.squares / total - level * level, 0.0)
+    # r - share (r - level - moves), the level orthogonal to the rest
+    moves = np.sqrt(start.distance) + np.sqrt(moved)
+    distance = ((1 - share) * np.sqrt(squares) + share * moves) ** 2 + (abs(level) + _level_error(task, state)) ** 2
+    return _Dual(share * q, share * error, float(distance))
+
+
+def _level(task: ElasticTask, state: Weights) -> float:
+    return float(task.residual_at(state).gradient[0] / task.sum_weight) if task.fit_intercept else 0.0
+
+
+def _level_error(task: ElasticTask, state: Weights) -> float:
+    """Bound on the error of the level."""
+    at, total = task.residual_at(state), task.sum_weight
+    sums = at.rounding[0] + at.unit * np.sqrt(at.magnitude * total)
+    return float(sums / total) if task.fit_intercept else 0.0
+
+
+def _loss(task: ElasticTask, places: Array, move: Array) -> Array:
+    """Rounding of (products of all columns with some) @ move."""
+    size = float(task.norms[places] @ np.abs(move)) / task.sum_weight
+    return (MATRIX_ERROR + len(places) * 2.0**-52) * size * task.norms
+
+
+def _square(task: ElasticTask, places: Array, move: Array, across: Array) -> float:
+    """|move|^2 / W of a combination of columns, with its rounding."""
+    rounding = float(_loss(task, places, move)[places] @ np.abs(move))
+    return max(float(move @ across[places] @ move), 0.0) + rounding
+
+
+def _orthogonal(task: ElasticTask, q: Array, error: Array, all_columns: bool) -> tuple[Array, Array, float] | None:
+    """q after the residuals are made orthogonal to the columns that demand it, its error, and |change|^2 / W.
+
+    An unpenalised column without an upper bound demands q <= 0, one without a lower bound q >= 0. None where that
+    cannot be proven: the columns that demand it depend on each other as far as float64 sums can tell.
+    """
+    penalty = task.penalty
+    if all_columns and len(q) > MOST_SETTLED:
+        return None
+    unpenalised = ((penalty.l1 == 0) & (penalty.l2 == 0)) | all_columns
+    above, below = unpenalised & np.isinf(penalty.upper), unpenalised & np.isinf(penalty.lower)
+    zeroed = above & below
+    made: tuple[Array, Array, float] | None = (q, error, 0.0)
+    for _ in range(MOST_ROUNDS):
+        if zeroed.any():
+            made = _projected(task, np.flatnonzero(zeroed), q, error)
+        if made is None:
+            return None
+        violating = ((above & (made[0] + made[1] > 0)) | (below & (made[0] - made[1] < 0))) & ~zeroed
+        if not violating.any():
+            return made
+        zeroed = zeroed | violating
+    return None
+
+
+def _projected(task: ElasticTask, places: Array, q: Array, error: Array) -> tuple[Array, Array, float] | None:
+    """The residuals orthogonal to some columns: all q, their errors, and |change|^2 / W; None where they depend.
+
+    A computed combination of the columns is taken off; what is left of their q, at most `rest`, is taken off exactly by
+    one of length at most |rest| / sqrt(least eigenvalue).
+    """
+    reach = task.norms / np.sqrt(task.sum_weight)
+    across = task.across(places) / task.sum_weight
+    units = np.sqrt(np.maximum(np.diagonal(across[places]), 0.0))
+    if not (units > 0).all():
+        return None
+    values, vectors = np.linalg.eigh(across[places] / units / units[:, None])
+    least = values[0] - MATRIX_ERROR * float(np.sum((reach[places] / units) ** 2))
+    if not least > values[0] / 2:
+        return None
+    move = vectors @ ((vectors.T @ (q[places] / units)) / values) / units
+    made, loss = q - across @ move, _loss(task, places, move)
+    rest = (np.abs(made[places]) + error[places] + loss[places]) / units
+    off = float(np.sqrt(rest @ rest / least))
+    loose = error + loss + off * reach
+    made[places], loose[places] = 0.0, 0.0
+    return made, loose, (np.sqrt(_square(task, places, move, across)) + off) ** 2
+
+
+def _newton(products: Array, slope: Array) -> Array:
+    """A solution of products move = slope, without directions that rounding cannot tell from zero."""
+    units = np.sqrt(np.maximum(np.diagonal(products), 0.0))
+    units[units == 0] = 1.0
+    inverse = np.linalg.pinv(products / units / units[:, None], rcond=1e-13, hermitian=True)
+    return np.asarray(inverse @ (slope / units) / units)
+
+
+def finite_share(penalty: ElasticPenalty, q: Array, error: Array) -> float:
+    """The largest multiple of q, at most 1, at which every conjugate is finite."""
+    above = np.where(np.isinf(penalty.upper), q + error, -np.inf)
+    below = np.where(np.isinf(penalty.lower), error - q, -np.inf)
+    size = np.maximum(above, below)
+    binding = (penalty.l2 == 0) & (penalty.l1 > 0) & (size > penalty.l1)
+    if not binding.any():
+        return 1.0
+    return float(np.min(penalty.l1[binding] / size[binding])) * (1 - 2.0**-50)  # roundings stay inside
+
+
+def brackets_of(penalty: ElasticPenalty, w: Array, q: Array) -> Array:
+    """h_j(w_j) + h*_j(q_j) - q_j w_j >= 0."""
+    own = penalty.l1 * np.abs(w) + (penalty.l2 / 2 * w) * w
+    return np.asarray(np.maximum(own + penalty.conjugate(q) - q * w, 0.0))
+
+
+# The certificate of lasso and elastic net: the duality gap, from the data and the weights alone.
+
+MOST_PROVEN = 400  # columns with a weight up to which a gap is brought to its floor, so that small nudges are seen
+FLOOR = 1e-14  # a relative gap that is its floor
+MOST_ACTIVE = 2000  # columns with a weight up to which their condition is told
+
+
+def certify(task: ElasticTask, state: Weights, tolerance: float) -> Certificate:
+    """How far the objective at the state can be above its minimum."""
+    is_cheap = np.count_nonzero(state.coef) <= MOST_PROVEN
+    gap = duality_gap(task, state, tolerance, FLOOR if is_cheap else tolerance)
+    rank, condition = _active_rank(task, state)
+    return Certificate(
+        claim=EXACT_FIT_CLAIM if gap.is_exact_fit else "relative excess of the objective",
+        theorem="weak duality: the dual objective at any feasible point is a lower bound",
+        value=gap.relative,
+        tolerance=tolerance,
+        rounding=gap.rounding / gap.scale + TINY,
+        rank=rank,
+        n_columns=len(state.coef),
+        condition=condition,
+        names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
+        prediction_change=prediction_change(2 * gap.relative * gap.scale, task.scaling.y_scale),
+    )
+
+
+def _active_rank(task: ElasticTask, state: Weights) -> tuple[int, float]:
+    """Number of columns with a weight, and the condition of those."""
+    active = np.flatnonzero(state.coef)
+    if not len(active) or len(active) > MOST_ACTIVE:
+        return len(active), 1.0 if not len(active) else np.inf
+    products = task.products(active)
+    norms = np.sqrt(np.maximum(np.diagonal(products), 0.0))
+    factor = plain_factor(System.of(products, None, np.zeros(len(active)), norms))
+    # An estimate by LAPACK, whose last bits depend on where the matrix lies in memory.
+    return len(active), np.inf if factor is None else float(f"{factor.condition:.6g}")

@@ -1,0 +1,255 @@
+"""Lasso and elastic net on the columns themselves: where rows are fewer, or columns too many to multiply."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from certifit.data.columns import Array, Columns
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.source import Block, Source
+from certifit.models.lasso.task import ElasticLeastSquares, ElasticTask, PenaltyUnits, Strengths, roots
+from certifit.models.least_squares.dual import has_fewer_rows
+from certifit.models.least_squares.normal_equations import Weights, data_facts
+from certifit.statistics import twofold as tf
+from certifit.statistics.gram import ColumnSizes, Scaling, counted, mean_shift, refuse_no_weight
+from certifit.statistics.residual import UNIT
+
+MODERATE = 2.0**100
+STILL = 1e-24  # of the square of a mean: a variance below it is rounding
+FULL = 0.5  # share of stored entries above which columns are faster, and centred more exactly, as dense ones
+PIECE = 256  # columns looked at together
+MOST_PRODUCTS = 5000  # columns up to which all their products are summed
+
+
+def elastic_task(source: Source, strengths: Strengths, fit_intercept: bool, standardize: bool) -> ElasticTask:
+    """The task on products of columns, or on the columns where rows are fewer or columns too many."""
+    # Without a penalty no column is left out, so there is no working set of columns.
+    is_by_column = works_on_columns(source) and (strengths.alpha > 0 or source.n_features > MOST_PRODUCTS)
+    task = ColumnElastic if is_by_column else ElasticLeastSquares
+    return task(source, strengths, fit_intercept, standardize)
+
+
+def works_on_columns(source: Source) -> bool:
+    """Whether a fit gathers the columns instead of their products."""
+    return source.n_features > MOST_PRODUCTS or has_fewer_rows(source)
+
+
+class ColumnElastic(ElasticTask):
+    """The task on columns; it gathers all rows."""
+
+    def __init__(self, source: Source, strengths: Strengths, fit_intercept: bool, standardize: bool) -> None:
+        self.source, self.strengths = source, strengths
+        self.fit_intercept, self.standardize = fit_intercept, standardize
+        self.all_rows = source.gather()
+        self.n_rows = self.all_rows.n_rows
+        self.block: Block = counted(self.all_rows)
+        if self.block.y is None:
+            raise ValueError("least squares needs a target")
+        self._sizes = ColumnSizes.of(self.block)
+        self._scaling = self._one_scale()
+        self._scaling = replace(self._scaling, shift=self._shifts())
+        self.y = np.ascontiguousarray(self.block.y * self._scaling.y_scale)
+        weight = np.ones(len(self.y)) if self.block.weight is None else self.block.weight
+        self.weight = np.ascontiguousarray(weight * self._scaling.weight_scale)
+        self._sum_weight = float(self.weight.sum())
+        refuse_no_weight(self._sum_weight)
+
+    @property
+    def scaling(self) -> Scaling:
+        """The units of all sums."""
+        return self._scaling
+
+    @property
+    def sum_weight(self) -> float:
+        """Sum of weights, scaled."""
+        return self._sum_weight
+
+    @cached_property
+    def means(self) -> Array:
+        """Means of the scaled columns."""
+        return np.asarray(self._scaled.T @ self.weight) / self._sum_weight
+
+    @property
+    def spreads(self) -> Array:
+        """Standard deviations of the columns, or ones, in the user's units."""
+        return self.units / self._scaling.scale if self.standardize else np.ones(len(self.units))
+
+    @property
+    def target_spread(self) -> float:
+        """Standard deviation of the target, or 1, in the user's units."""
+        return 1.0 / self.penalty_units.ridge if self.standardize else 1.0
+
+    @cached_property
+    def penalty_units(self) -> PenaltyUnits:
+        """The units of `columns` and `y`."""
+        s = self._scaling
+        if not self.standardize:
+            return PenaltyUnits.common(self.source.n_features, float(s.scale[0]), s.y_scale)
+        spread = float(roots(np.array([self.null_squares() / self._sum_weight]))[0])
+        return PenaltyUnits.standard(s.scale / self.units, s.y_scale, spread)
+
+    @cached_property
+    def columns(self) -> Any:
+        """X over its units, by columns: Fortran order, or CSC."""
+        X = self._scaled
+        if not self.standardize:
+            return X
+        if sp.issparse(X):
+            return sp.csc_array((X.data / np.repeat(self.units, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape)
+        return X / self.units
+
+    @cached_property
+    def units(self) -> Array:
+        """Standard deviations of the scaled columns, or ones."""
+        return self.spreads_of(self.weight) if self.standardize else np.ones(self.source.n_features)
+
+    def spreads_of(self, weight: Array) -> Array:
+        """Standard deviations of the scaled columns over rows of these weights, about 0 without an intercept."""
+        X, share = self._scaled, weight / weight.sum()
+        own = self._sizes.powers().columns / self._scaling.scale  # powers of two: squares stay in range
+        mean = np.asarray(X.T @ share) * own * self.fit_intercept
+        variance = _sparse_variance if sp.issparse(X) else _dense_variance
+        return roots(variance(X, own, mean, share)) / own
+
+    @cached_property
+    def _scaled(self) -> Any:
+        """X scaled, by columns; X itself where it lies so already."""
+        X, size = self.block.X, self._scaling.scale[0]
+        if isinstance(X, Columns) or (sp.issparse(X) and self._is_full(X)):
+            X = X.toarray()
+        if sp.issparse(X):
+            by_column = sp.csc_array(X, dtype=np.float64)
+            by_column = by_column if size == 1 else by_column * size
+            shift = self._scaling.shift
+            if not shift.any():
+                return by_column
+            moved = by_column.data - np.repeat(shift, np.diff(by_column.indptr))
+            return sp.csc_array((moved, by_column.indices, by_column.indptr), shape=by_column.shape)
+        by_column = np.asfortranarray(X, dtype=np.float64)
+        return by_column if size == 1 else by_column * size
+
+    @cached_property
+    def norms(self) -> Array:
+        """Norms of the scaled columns, or what their largest entries allow: they only bound roundings."""
+        X = self._scaled
+        if not sp.issparse(X):
+            return np.asarray(self._sizes.columns * self._scaling.scale * np.sqrt(self._sum_weight))
+        squared = sp.csc_array((X.data**2, X.indices, X.indptr), shape=X.shape)
+        return np.asarray(np.sqrt(squared.T @ self.weight) + np.abs(self._scaling.shift) * np.sqrt(self._sum_weight))
+
+    def null_squares(self) -> float:
+        """Squares of the model without weights, scaled."""
+        mean = self._mean(self.y) if self.fit_intercept else 0.0
+        return float(self.weight @ (self.y - mean) ** 2)
+
+    def null_floor(self) -> float:
+        """The same, at most, after all roundings."""
+        unit = (len(self.y) + 8) * UNIT
+        size = float(np.sqrt(self.weight @ self.y**2))
+        return max(float(np.sqrt(self.null_squares())) * (1 - unit) - 2 * unit * size, 0.0) ** 2
+
+    def across(self, columns: Array) -> Array:
+        """Products of all columns with some, centred with an intercept, scaled."""
+        return self._products(self._scaled, self.means, columns)
+
+    def products(self, columns: Array) -> Array:
+        """Products of some columns with each other."""
+        return self._products(self._scaled[:, columns], self.means[columns], columns)
+
+    def _products(self, left: Any, means: Array, columns: Array) -> Array:
+        """Products of all columns of `left`, of these means, with some of X; sparse ones are not expanded."""
+        right, mean = self._scaled[:, columns], self.means[columns]
+        if not sp.issparse(right):
+            # Products with a centred column are centred.
+            centred = right - mean if self.fit_intercept else right
+            return np.asarray(left.T @ (self.weight[:, None] * centred))
+        weighted = sp.csc_array((right.data * self.weight[right.indices], right.indices, right.indptr), right.shape)
+        found = np.asarray((left.T @ weighted).toarray())
+        return found - self._sum_weight * np.outer(means, mean) if self.fit_intercept else found
+
+    def to_scaled(self, state: Weights) -> tuple[Array, float]:
+        """Weights and intercept for scaled columns and target."""
+        s = self._scaling
+        return state.coef / s.scale * s.y_scale, state.intercept * s.y_scale
+
+    def from_scaled(self, weights: Array, intercept: float) -> Weights:
+        """The state with these scaled weights."""
+        s = self._scaling
+        with np.errstate(over="ignore"):
+            coef = weights * s.scale / s.y_scale
+        if not np.isfinite(coef).all():
+            name = self.source.names[int(np.flatnonzero(~np.isfinite(coef))[0])]
+            raise ValueError(
+                f"The coefficient of feature {name!r} exceeds the largest float64: its values are too small. "
+                "Multiply the column by 1e200 or so, or leave it out."
+            )
+        if s.shift.any():
+            hi, lo = tf.dot(weights, s.shift)
+            total, rest = tf.two_sum(float(intercept), -hi)
+            intercept = total + (rest - lo)
+        return self.strengths.within(Weights(coef, float(intercept) / s.y_scale))
+
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+        mean = self._mean(self.y)
+        about = float(self.weight @ (self.y - mean) ** 2)
+        return data_facts(self.n_rows, self._sum_weight, self._scaling, mean, about)
+
+    def _mean(self, values: Array) -> float:
+        return float(self.weight @ values) / self._sum_weight
+
+    def _one_scale(self) -> Scaling:
+        """One power of two for all columns, so that a penalty keeps its meaning."""
+        if not np.isfinite(self._sizes.columns).all():
+            refuse_nonfinite(self.source)
+        one, d = self._sizes.powers(), self.source.n_features
+        size = float(np.min(one.columns, initial=np.inf))
+        if 1 / MODERATE < size < MODERATE:  # squares are far from the ends of float64: no copy is needed
+            size = 1.0
+        return Scaling(np.full(d, size), np.zeros(d), float(one.target), 0.0, float(one.weight))
+
+    def _shifts(self) -> Array:
+        """Means of sparse columns without a zero, where subtracting them is exact; else 0: zeros stay unstored."""
+        X, shift = self.block.X, np.zeros(self.source.n_features)
+        if not (self.fit_intercept and sp.issparse(X)) or self._is_full(X):
+            return shift
+        by_column = sp.csc_array(X, dtype=np.float64)
+        size = self._scaling.scale[0]
+        for j in np.flatnonzero(np.diff(by_column.indptr) == X.shape[0]):
+            entries = by_column.data[by_column.indptr[j] : by_column.indptr[j + 1]] * size
+            shift[j] = mean_shift(entries[:, None], exact=True)[0]
+        return shift
+
+    @staticmethod
+    def _is_full(X: Any) -> bool:
+        return bool(X.nnz > FULL * X.shape[0] * X.shape[1])
+
+
+def _dense_variance(X: Array, own: Array, mean: Array, share: Array) -> Array:
+    """Mean of (own x - mean)^2 of every column; 0 for one that is constant where rows count."""
+    out = np.empty(X.shape[1])
+    seen = share > 0
+    for begin in range(0, X.shape[1], PIECE):
+        at = slice(begin, begin + PIECE)
+        part = X[seen, at] * own[at]
+        out[at] = share[seen] @ (part - mean[at]) ** 2
+        out[at][(part == part[:1]).all(axis=0) & (mean[at] != 0)] = 0.0
+    return out
+
+
+def _sparse_variance(X: Any, own: Array, mean: Array, share: Array) -> Array:
+    """The same of sparse columns; what is rounding beside the mean is 0."""
+    per_entry = np.diff(X.indptr)
+    weight = share[X.indices]
+    apart = weight * (X.data * np.repeat(own, per_entry) - np.repeat(mean, per_entry)) ** 2
+    stored, squares = (
+        np.bincount(np.repeat(np.arange(X.shape[1]), per_entry), values, X.shape[1]) for values in (weight, apart)
+    )
+    absent = np.where(per_entry < X.shape[0], np.maximum(1.0 - stored, 0.0), 0.0)
+    variance = squares + absent * mean**2
+    return np.where(variance > STILL * mean**2, variance, 0.0)

@@ -1,0 +1,287 @@
+"""Lasso and elastic net: least squares whose penalty sets weights to zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.data.cells import Splits
+from certifit.data.columns import Array
+from certifit.data.source import Source
+from certifit.data.user_types import UserRows, UserTarget, UserWeights
+from certifit.maps import Basis, Polynomial, TableEncoder
+from certifit.minimise.problem import Run
+from certifit.models.certificate import Certificate
+from certifit.models.lasso import certificate as elastic
+from certifit.models.lasso import solver as coordinate
+from certifit.models.lasso.columns import ColumnElastic, elastic_task, works_on_columns
+from certifit.models.lasso.folds import column_fold_path, gram_fold_path
+from certifit.models.lasso.solver import ElasticPath, alpha_max, elastic_path
+from certifit.models.lasso.task import ElasticTask
+from certifit.models.least_squares import certificate as least_squares
+from certifit.models.least_squares import solver as direct
+from certifit.models.least_squares.dual import least_squares_task
+from certifit.models.least_squares.fold_equations import FoldEquations, Gaps
+from certifit.models.least_squares.fold_path import FoldPath
+from certifit.models.least_squares.folds import NumberPart
+from certifit.models.least_squares.model import LeastSquaresTask
+from certifit.models.least_squares.normal_equations import Weights
+from certifit.models.linear import LinearRegressor
+from certifit.models.penalty import Bounds, PenaltyFactors, PenaltyParameters, alpha_count
+from certifit.statistics.store import Store
+
+LEAST_SHARE = {False: 1e-3, True: 1e-2}  # of the largest alpha; fewer rows than columns are fitted exactly sooner
+
+
+SparseTask: TypeAlias = ElasticTask | LeastSquaresTask
+
+
+class SparseRegressor(PenaltyParameters[SparseTask, Weights], LinearRegressor[SparseTask, Weights]):
+    """Least squares with an L1 and L2 penalty, factors of single columns and bounds."""
+
+    alpha: float
+    standardize: bool
+    max_iter: int
+
+    @property
+    def n_iter_(self) -> int:
+        """Passes over the columns."""
+        check_is_fitted(self)
+        return max(int(self.history_[-1]["iteration"]), 1)
+
+    def path(
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        *,
+        alphas: ArrayLike | None = None,
+        n_alphas: int = 100,
+    ) -> ElasticPath:
+        """Solutions along alphas.
+
+        alphas: by default `n_alphas` of them, evenly spaced on a logarithmic scale, from the least that gives no weight
+        down to 1e-3 of it (1e-2 where columns outnumber rows).
+        """
+        return self._path(X, y, alphas, n_alphas, sample_weight=sample_weight)
+
+    def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> ElasticPath:
+        task = self._elastic_task(source)
+        chosen = _grid(task, alpha_count(n_alphas)) if alphas is None else alphas
+        return elastic_path(task, chosen, float(self.tol), int(self.max_iter))
+
+    def candidates(self, source: Source) -> list[dict[str, Any]]:
+        """The hundred values of alpha of `path`: one pass."""
+        model = clone(self)
+        model._check_parameters()
+        task = model._elastic_task(model.fit_maps(source))
+        return [{"alpha": float(alpha)} for alpha in _grid(task, 100)]
+
+    def _leaves_out_rows(self, gaps: Gaps | None) -> bool:
+        return False  # the fit is not linear in the target
+
+    def _fold_part(
+        self,
+        columns: tuple[Source, Gaps | None],
+        rounds: Sequence[Splits],
+        places: list[int],
+        alphas: Sequence[float | None],
+        shared: Store,
+    ) -> NumberPart | None:
+        mapped, gaps = columns
+        strengths = [float(alpha or 0.0) for alpha in alphas]
+        fit_intercept, standardize = bool(self.fit_intercept), bool(self.standardize)
+        stop = (float(self.tol), int(self.max_iter))
+        if not works_on_columns(mapped):
+            folds = FoldEquations(mapped, rounds, fit_intercept, gaps, shared=shared)
+            path = partial(gram_fold_path, folds, self._strengths(folds.names, 1.0), standardize, strengths, stop)
+            return NumberPart(self, places, alphas, path)
+        # An l2 penalty of columns standardised anew for every training set is no factor of an l1 penalty.
+        is_mixed = standardize and self._l1_ratio() < 1
+        if gaps is not None or isinstance(self.basis, Polynomial) or not all(strengths) or is_mixed:
+            return None
+        task = partial(ColumnElastic, mapped, self._strengths(mapped.names, 1.0), fit_intercept, standardize)
+        return NumberPart(self, places, alphas, partial(_column_path, task, rounds, strengths, stop))
+
+    def _task_at(self, source: Source, alpha: float | None) -> SparseTask:
+        strengths = self._strengths(source.names, 1.0 if alpha is None else alpha)
+        if strengths.alpha == 0 and self.bounds is None:
+            # Sums of least squares bear any condition.
+            return least_squares_task(source, 0.0, bool(self.fit_intercept))
+        return elastic_task(source, strengths, bool(self.fit_intercept), bool(self.standardize))
+
+    def _elastic_task(self, source: Source) -> ElasticTask:
+        """The task of a path, at an alpha of 1."""
+        strengths = self._strengths(source.names, 1.0)
+        return elastic_task(source, strengths, bool(self.fit_intercept), bool(self.standardize))
+
+    def _solve(self, task: SparseTask) -> Run[Weights]:
+        if isinstance(task, ElasticTask):
+            return coordinate.solve(task, float(self.tol), int(self.max_iter))
+        return direct.solve(task)
+
+    def _certified(self, task: SparseTask, state: Weights) -> Certificate:
+        prove: Callable[..., Certificate] = elastic.certify if isinstance(task, ElasticTask) else least_squares.certify
+        return prove(task, state, float(self.tol))
+
+    def _keep(self, task: SparseTask, run: Run[Weights]) -> None:
+        self.coef_, self.intercept_, self.history_ = run.state.coef, run.state.intercept, run.history
+        if isinstance(task, ElasticTask):
+            self.alpha_ = float(task.strengths.alpha)
+            self.null_space_, self.null_intercept_ = np.zeros((len(run.state.coef), 0)), np.zeros(0)
+        else:
+            self.alpha_ = task.alpha
+            self.null_space_, self.null_intercept_ = task.null_space()
+
+    def _state(self) -> Weights:
+        return Weights(self.coef_, self.intercept_)
+
+    def _l1_ratio(self) -> float:
+        return 1.0
+
+    def _penalty_strength(self) -> float | None:
+        return float(self.alpha)
+
+
+class Lasso(SparseRegressor):
+    """Least squares with an L1 penalty: many weights are exactly zero.
+
+    minimise over w, b:   sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)  +  alpha sum_j f_j |w_j|
+
+    certificate:  the duality gap, relative to the objective
+
+    Parameters
+    ----------
+    alpha : float >= 0, default 1.0
+        Strength of the penalty. At alpha >= max_j |x_j'(y - mean y)| / n every weight is zero.
+    fit_intercept : bool, default True
+        The intercept is never penalised.
+    penalty_factors : dict {column: factor}, array or None, default None
+        Factors f_j >= 0 of single columns, 1 where none is named; 0 leaves a column unpenalised.
+    bounds : dict {column: (low, high), "increasing" or "decreasing"}, pair of arrays or None, default None
+        Bounds on weights, with 0 between them; in a dict None is no bound.
+    standardize : bool, default False
+        Penalise s_j w_j instead of w_j, s_j the standard deviation of a column (without an intercept, the root mean
+        square): the fit of standardised columns, told in the units of the columns.
+    basis, encoder : as for LinearRegression
+    tol : float >= 0, default 1e-8
+        Largest relative gap that counts as converged.
+    max_iter : int >= 1, default 10000
+        Passes over the columns.
+
+    Attributes
+    ----------
+    coef_, intercept_, alpha_, certificate_, history_ : as for Ridge
+    rank_, condition_ : number of columns with a weight, and their condition
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
+    >>> cf.Lasso(alpha=0.5).fit(X, [2.0, 4.0, 6.0, 8.0]).coef_.round(12)
+    array([1.6, 0. ])
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        penalty_factors: PenaltyFactors = None,
+        bounds: Bounds = None,
+        standardize: bool = False,
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
+        tol: float = 1e-8,
+        max_iter: int = 10_000,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.penalty_factors = penalty_factors
+        self.bounds = bounds
+        self.standardize = standardize
+        self.basis = basis
+        self.encoder = encoder
+        self.tol = tol
+        self.max_iter = max_iter
+
+
+class ElasticNet(SparseRegressor):
+    """Least squares with a mix of an L1 and an L2 penalty.
+
+    minimise over w, b:   sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)
+                          + alpha sum_j f_j ( l1_ratio |w_j| + (1 - l1_ratio)/2 w_j^2 )
+
+    certificate:  the duality gap, relative to the objective
+
+    Parameters
+    ----------
+    alpha : float >= 0, default 1.0
+    l1_ratio : float in (0, 1], default 0.5
+        Share of the L1 penalty; 1 is the lasso. For 0 use Ridge.
+    standardize : bool, default False
+        Penalise s_j |w_j| and s_j^2 w_j^2 / s_y, s the standard deviations of a column and of y: the fit of
+        standardised columns and target, told in their units; alpha then has the unit of y.
+    fit_intercept, penalty_factors, bounds, basis, encoder, tol, max_iter : as for Lasso
+
+    Attributes
+    ----------
+    coef_, intercept_, alpha_, certificate_, history_, rank_, condition_ : as for Lasso
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
+    >>> cf.ElasticNet(alpha=0.5).fit(X, [2.0, 4.0, 6.0, 8.0]).coef_.round(12)
+    array([1.5, 0. ])
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        l1_ratio: float = 0.5,
+        *,
+        fit_intercept: bool = True,
+        penalty_factors: PenaltyFactors = None,
+        bounds: Bounds = None,
+        standardize: bool = False,
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
+        tol: float = 1e-8,
+        max_iter: int = 10_000,
+    ) -> None:
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.penalty_factors = penalty_factors
+        self.bounds = bounds
+        self.standardize = standardize
+        self.basis = basis
+        self.encoder = encoder
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _l1_ratio(self) -> float:
+        return float(self.l1_ratio)
+
+
+def _column_path(
+    make: Callable[[], ColumnElastic],
+    rounds: Sequence[Splits],
+    alphas: Sequence[float],
+    stop: tuple[float, int],
+    with_rows: bool,
+) -> FoldPath:
+    """Errors from the columns, which are gathered when they are wanted."""
+    return column_fold_path(make(), rounds, alphas, stop, with_rows)
+
+
+def _grid(task: ElasticTask, n_alphas: int) -> Array:
+    largest = alpha_max(task)
+    if not largest > 0:
+        largest = 1.0  # the target tells nothing about the columns: any penalty gives no weights
+    return largest * np.geomspace(1.0, LEAST_SHARE[isinstance(task, ColumnElastic)], n_alphas)

@@ -1,0 +1,170 @@
+"""Lasso and elastic net by coordinate descent and direct solves on the active columns, in the compiled core."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from certifit.data.columns import Array
+from certifit.minimise.problem import Run
+from certifit.models.lasso.certificate import duality_gap
+from certifit.models.lasso.columns import ColumnElastic
+from certifit.models.lasso.task import CommonUnits, ElasticLeastSquares, ElasticTask
+from certifit.models.least_squares.normal_equations import Weights
+from certifit.runtime import core, n_threads, one_blas_thread
+
+INNER_SHARE = 1e-4  # of the tolerance: direct solves make the last digits cheap
+LEAST_TOL = 1e-15
+LEAST_STRENGTH = 1e-200  # of a penalty: a smaller one gives the same weights to rounding
+MOST_SWEEPS = 2**31 - 1  # what the compiled core counts to
+
+
+@dataclass(frozen=True)
+class ElasticPath:
+    """Solutions along alphas, in the user's units."""
+
+    alphas: Array
+    coef: Array  # alphas x columns
+    intercept: Array
+    gaps: Array  # relative, as the solver's sums tell
+    names: tuple[str, ...]
+    sweeps: Array
+
+    @property
+    def n_nonzero(self) -> Array:
+        """Number of columns with a weight, an alpha."""
+        return np.asarray(np.count_nonzero(self.coef, axis=1))
+
+
+@one_blas_thread
+def solve(task: ElasticTask, tol: float, max_iter: int) -> Run[Weights]:
+    """The minimiser at the task's alpha. Its trace has the model without weights, and the end."""
+    started = time.perf_counter()
+    path = elastic_path(task, np.array([task.strengths.alpha]), tol, max_iter)
+    state = Weights(path.coef[0], float(path.intercept[0]))
+    gap = duality_gap(task, state, tol)
+    null = task.null_squares() / (2 * task.sum_weight)
+    excess = gap.relative * gap.scale
+    start = max(null - gap.objective + excess, 0.0)
+    rows = [(0, null, start), (max(int(path.sweeps[0]), 1), gap.objective, excess)]
+    seconds = (0.0, time.perf_counter() - started)
+    return Run(state, [_row(task, *row, second) for row, second in zip(rows, seconds, strict=True)])
+
+
+def elastic_path(task: ElasticTask, alphas: Array, tol: float, max_iter: int) -> ElasticPath:
+    """Solutions along alphas, any order."""
+    order = np.argsort(-alphas, kind="stable")
+    states, gaps, sweeps = _core_of(task).path(alphas[order], inner_tolerance(tol), min(max_iter, MOST_SWEEPS))
+    back = np.argsort(order)
+    coef = np.array([state.coef for state in states]).reshape(len(alphas), task.source.n_features)
+    intercept = np.array([state.intercept for state in states])
+    return ElasticPath(alphas, coef[back], intercept[back], gaps[back], tuple(task.source.names), sweeps[back])
+
+
+def alpha_max(task: ElasticTask) -> float:
+    """The least alpha at which every penalised weight is zero."""
+    return _core_of(task).alpha_max()
+
+
+def inner_tolerance(tol: float) -> float:
+    """The relative gap at which the compiled solver stops."""
+    return max(INNER_SHARE * tol, LEAST_TOL)
+
+
+class GramCore:
+    """The compiled solver on products of columns."""
+
+    def __init__(self, task: ElasticLeastSquares) -> None:
+        self.task = task
+
+    def path(self, alphas: Array, tol: float, max_iter: int) -> tuple[list[Weights], Array, Array]:
+        """States, relative gaps and sweeps along decreasing alphas."""
+        arguments = self.task.common.path_arguments(self.task.strengths, alphas)
+        found = core.gram_lasso_path(*stacked([self.task.common]), *arguments, tol, max_iter, n_threads())
+        weights, gaps, _, sweeps, _ = found
+        states = [self.task.from_common(row) for row in weights[0]]
+        return states, np.asarray(gaps[0]), np.asarray(sweeps[0])
+
+    def alpha_max(self) -> float:
+        """The least alpha at which every penalised weight is zero."""
+        strengths = self.task.strengths
+        _, ratio, factors, lower, upper = self.task.common.path_arguments(strengths, np.ones(1))
+        arguments = (*stacked([self.task.common]), ratio, factors, lower, upper)
+        found = float(np.asarray(core.gram_alpha_max(*arguments, MOST_SWEEPS, n_threads()))[0])
+        return strengths.unscaled(found, self.task.common.units)
+
+
+class ColumnCore:
+    """The compiled solver on columns, by working sets.
+
+    weight: of the rows, scaled; those of the task where None. factors: what the penalties of columns are multiplied by.
+    """
+
+    def __init__(self, task: ColumnElastic, weight: Array | None = None, factors: Array | None = None) -> None:
+        self.task = task
+        self.weight = task.weight if weight is None else weight
+        self.factors = np.ones(task.source.n_features) if factors is None else factors
+
+    def path(self, alphas: Array, tol: float, max_iter: int) -> tuple[list[Weights], Array, Array]:
+        """States, relative gaps and sweeps along decreasing alphas."""
+        found = self.found(alphas, tol, max_iter)
+        states, d = [], self.task.source.n_features
+        for begin, end, intercept in zip(found["offsets"], found["offsets"][1:], found["intercepts"], strict=False):
+            weights = np.zeros(d)
+            weights[found["columns"][begin:end]] = found["weights"][begin:end]
+            states.append(self.task.from_scaled(weights / self.task.units, float(intercept)))
+        return states, np.asarray(found["relative_gaps"]), np.asarray(found["iterations"])
+
+    def found(self, alphas: Array, tol: float, max_iter: int) -> dict[str, Any]:
+        """The compiled solver's answer, in scaled units."""
+        if not (alphas > 0).all():
+            raise ValueError(
+                f"alpha must be above 0 for as many as {self.task.source.n_features} columns and {self.task.n_rows} "
+                "rows. Got 0. Without a penalty use LinearRegression."
+            )
+        strengths, *penalty = self._penalty(alphas)
+        scaled = np.maximum(strengths, LEAST_STRENGTH)
+        found = core.wide_lasso_path(*self._rows, scaled, *penalty, tol, max_iter, n_threads())
+        return dict(found)
+
+    def alpha_max(self) -> float:
+        """The least alpha at which every penalised weight is zero."""
+        _, *penalty = self._penalty(np.ones(1))
+        found = float(core.wide_alpha_max(*self._rows, *penalty, n_threads()))
+        return self.task.strengths.unscaled(found, self.task.penalty_units)
+
+    @property
+    def _rows(self) -> tuple[Any, ...]:
+        X = self.task.columns
+        columns = ("csc", X.data, X.indices, X.indptr, X.shape[0]) if sp.issparse(X) else ("dense", X)
+        return columns, self.task.y, self.weight, self.task.fit_intercept
+
+    def _penalty(self, alphas: Array) -> tuple[Array, float, Array, Array, Array]:
+        strengths, ratio, factors, lower, upper = self.task.strengths.scaled(alphas, self.task.penalty_units)
+        return strengths, ratio, factors * self.factors, lower, upper
+
+
+def stacked(systems: Sequence[CommonUnits]) -> tuple[Array, Array, Array]:
+    """Systems as the compiled solver takes them."""
+    matrices = np.ascontiguousarray(np.stack([system.matrix for system in systems]))
+    moments = np.ascontiguousarray(np.stack([system.moment for system in systems]))
+    return matrices, moments, np.array([system.square for system in systems])
+
+
+def _core_of(task: ElasticTask) -> GramCore | ColumnCore:
+    if isinstance(task, ElasticLeastSquares):
+        return GramCore(task)
+    assert isinstance(task, ColumnElastic)
+    return ColumnCore(task)
+
+
+def _row(task: ElasticTask, iteration: int, objective: float, gap: float, seconds: float) -> dict[str, float]:
+    y_scale = np.float64(task.scaling.y_scale)
+    with np.errstate(over="ignore"):
+        objective, gap = float(objective / y_scale / y_scale), float(gap / y_scale / y_scale)
+    return {"iteration": iteration, "objective": objective, "gap": gap, "step": 0.0, "seconds": seconds}

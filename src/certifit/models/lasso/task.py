@@ -1,0 +1,318 @@
+"""Least squares with an L1 and L2 penalty and bounds on the weights.
+
+minimise  sum_i w_i (y_i - b - x_i'w)^2 / (2 sum_i w_i) + h(w),   h = sum_j l1_j |w_j| + l2_j/2 w_j^2 on a box
+
+Here on the Gram matrix of the columns; models/lasso/columns.py works on the columns themselves.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.source import Source
+from certifit.mathematics.penalties import ElasticPenalty
+from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, GramUnits, Weights
+from certifit.statistics.gram import NO_SPREAD, Gram, Scaling, centred_gram, gram
+from certifit.statistics.residual import MATRIX_ERROR, Residual, residual
+
+NORM_ERROR = 2.0**-40  # of a norm about 0: the root of what twofold sums of squares lose, and more
+
+
+@dataclass(frozen=True)
+class PenaltyUnits:
+    """Columns are the user's times `columns`, the target is the user's times `y_scale`.
+
+    An l1 strength is the user's times size y_scale, an l2 strength times size ridge. Columns all scaled alike: size is
+    their scale, and so is ridge. Standardised columns: size is 1, ridge 1 over the spread of the target.
+    """
+
+    columns: Array
+    y_scale: float
+    size: float
+    ridge: float
+
+    @staticmethod
+    def common(d: int, size: float, y_scale: float) -> PenaltyUnits:
+        """One scale for all columns."""
+        return PenaltyUnits(np.full(d, size), y_scale, size, size)
+
+    @staticmethod
+    def standard(columns: Array, y_scale: float, spread: float) -> PenaltyUnits:
+        """Standardised columns; spread: of the target, in scaled units."""
+        return PenaltyUnits(columns, y_scale, 1.0, y_scale / spread)
+
+
+@dataclass(frozen=True)
+class Strengths:
+    """alpha, the share of L1 in it, factors of single columns, and bounds, in the user's units."""
+
+    alpha: float
+    l1_ratio: float
+    factors: Array
+    lower: Array
+    upper: Array
+
+    def penalty(self, spreads: Array, target: float) -> ElasticPenalty:
+        """As strengths of single columns: l1 those of weights times spreads, l2 of their squares over the target's."""
+        with np.errstate(over="ignore", under="ignore"):
+            l1 = self.alpha * self.l1_ratio * self.factors * spreads
+            l2 = self.alpha * (1 - self.l1_ratio) * self.factors * spreads * (spreads / target)
+        return ElasticPenalty(l1, l2, self.lower, self.upper)
+
+    def scaled(self, alphas: Array, units: PenaltyUnits) -> tuple[Array, float, Array, Array, Array]:
+        """(alphas, ratio, factors, lower, upper) for the columns and the target of some units.
+
+        An l1 and an l2 strength scale differently, so their ratio changes.
+        """
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            move = units.y_scale / units.columns  # 0 or infinite where weights of scaled columns are: no bound is moved
+            is_same = (self.lower == 0) | np.isinf(self.lower), (self.upper == 0) | np.isinf(self.upper)
+            bounds = zip(is_same, (self.lower, self.upper), strict=True)
+            lower, upper = (np.ascontiguousarray(np.where(same, bound, bound * move)) for same, bound in bounds)
+            strengths = np.minimum(alphas * units.size * self._mixed(units), LARGEST_PENALTY)
+        ratio = self.l1_ratio * units.y_scale / self._mixed(units)
+        if self.l1_ratio > 0:  # so small an l1 part changes no weight, but must not vanish
+            ratio = max(ratio, float(np.finfo(np.float64).tiny))
+        return np.ascontiguousarray(strengths), ratio, np.ascontiguousarray(self.factors), lower, upper
+
+    def within(self, state: Weights) -> Weights:
+        """The state without what rounding may have put beyond a bound."""
+        return Weights(np.clip(state.coef, self.lower, self.upper), state.intercept)
+
+    def unscaled(self, alpha: float, units: PenaltyUnits) -> float:
+        """The user's alpha of a scaled one."""
+        return alpha / units.size / self._mixed(units)
+
+    def _mixed(self, units: PenaltyUnits) -> float:
+        return self.l1_ratio * units.y_scale + (1 - self.l1_ratio) * units.ridge
+
+
+class ElasticTask(ABC):
+    """What solver and certificate need of the rows, in scaled units; columns are centred with an intercept."""
+
+    source: Source
+    strengths: Strengths
+    fit_intercept: bool
+    standardize: bool
+    _last: tuple[Weights, Residual] | None = None
+
+    @property
+    @abstractmethod
+    def scaling(self) -> Scaling:
+        """The units of all sums."""
+
+    @property
+    @abstractmethod
+    def sum_weight(self) -> float:
+        """Sum of weights."""
+
+    @property
+    @abstractmethod
+    def norms(self) -> Array:
+        """At least the norms of the centred columns."""
+
+    @property
+    def norms_about(self) -> Array:
+        """At least the norms of the columns about their shifts, which the roundings of `means` are relative to."""
+        return self.norms
+
+    @property
+    @abstractmethod
+    def means(self) -> Array:
+        """Means of the columns, shifted and scaled."""
+
+    @property
+    @abstractmethod
+    def spreads(self) -> Array:
+        """What a weight is multiplied by in the penalty, in the user's units."""
+
+    @property
+    @abstractmethod
+    def target_spread(self) -> float:
+        """What the squares of weights are divided by in the penalty: the spread of the target, or 1."""
+
+    @abstractmethod
+    def null_squares(self) -> float:
+        """Squares of the model without weights."""
+
+    @abstractmethod
+    def null_floor(self) -> float:
+        """The same, at most, after all roundings: 0 for a target that may be constant."""
+
+    @abstractmethod
+    def across(self, columns: Array) -> Array:
+        """Products of all columns with some."""
+
+    def products(self, columns: Array) -> Array:
+        """Products of some columns with each other."""
+        return self.across(columns)[columns]
+
+    @abstractmethod
+    def to_scaled(self, state: Weights) -> tuple[Array, float]:
+        """Weights and intercept for scaled columns and target."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+
+    def residual_at(self, state: Weights) -> Residual:
+        """The residual statistic at a state: one pass over the rows, remembered."""
+        if self._last is None or not self._last[0].is_same(state):
+            weights, intercept = self.to_scaled(state)
+            none = np.zeros(len(weights))
+            at = residual(self.source, self.scaling, weights, intercept, self.scaling.shift, none)
+            self._last = (state, at)
+        return self._last[1]
+
+    def penalty_beyond(self, state: Weights) -> float:
+        """At most what the penalty at a state is above `penalty`, of columns where a strength was kept finite."""
+        cut = (self.penalty.l1 >= LARGEST_PENALTY) | (self.penalty.l2 >= LARGEST_PENALTY)
+        places = np.flatnonzero(cut & (state.coef != 0))
+        if not len(places):
+            return 0.0
+        own = self.strengths.penalty(self.spreads, self.target_spread)
+        with np.errstate(over="ignore", under="ignore"):
+            w = np.abs(state.coef[places] * self.scaling.y_scale)
+            beyond = own.l1[places] @ (w * self.scaling.y_scale) + np.sum((np.sqrt(own.l2[places]) * w) ** 2) / 2
+        return float(min(beyond, LARGEST_PENALTY))
+
+    @cached_property
+    def penalty(self) -> ElasticPenalty:
+        """The penalty on scaled weights, of the objective times y_scale^2."""
+        p, s = self.strengths.penalty(self.spreads, self.target_spread), self.scaling
+        with np.errstate(over="ignore", under="ignore"):
+            lower, upper = (bound * s.y_scale / s.scale for bound in (p.lower, p.upper))
+            l1, l2 = p.l1 * s.scale * s.y_scale, p.l2 * s.scale * s.scale
+            return ElasticPenalty(np.minimum(l1, LARGEST_PENALTY), np.minimum(l2, LARGEST_PENALTY), lower, upper)
+
+
+@dataclass(frozen=True)
+class CommonUnits:
+    """A Gram statistic centred, divided by the sum of weights, in units that all columns share.
+
+    matrix = X'X / W, moment = X'y / W, square = y'y / W. Columns are all scaled alike, or all standardised, so that
+    penalties compare. Columns far smaller than the others may underflow to 0: no penalty of float64 size leaves them a
+    weight.
+    """
+
+    matrix: Array
+    moment: Array
+    square: float
+    units: PenaltyUnits
+    shares: Array  # weights of scaled columns are those of these units times this
+
+    @staticmethod
+    def of(statistic: Gram, fit_intercept: bool, standardize: bool) -> CommonUnits:
+        """From the sums of all rows."""
+        d, s, total = statistic.n_columns, statistic.scaling, statistic.sum_weight
+        mean = statistic.sums[d, [*range(d), d + 1]] / total if fit_intercept else np.zeros(d + 1)
+        at = np.concatenate([np.arange(d), [d + 1]])
+        about = statistic.sums[np.ix_(at, at)] / total - np.outer(mean, mean)
+        variance = np.diagonal(about) * (np.diagonal(about) > NO_SPREAD * np.diagonal(statistic.sums)[at] / total)
+        is_still = variance[:d] == 0  # what is left of a column that does not vary is rounding
+        about[:d][is_still], about[:, :d][:, is_still] = 0.0, 0.0
+        square = float(variance[d])
+        # Rounding may leave a product above what Cauchy and Schwarz allow, as beside a target that does not vary.
+        most = np.sqrt(np.maximum(variance[:d], 0.0) * square)
+        about[:d, d] = np.clip(about[:d, d], -most, most)
+        if standardize:
+            shares = 1.0 / roots(variance[:d])
+            units = PenaltyUnits.standard(s.scale * shares, s.y_scale, float(roots(variance[d:])[0]))
+        else:
+            units = PenaltyUnits.common(d, float(np.min(s.scale, initial=np.inf)), s.y_scale)
+            shares = units.size / s.scale  # at most 1
+        with np.errstate(under="ignore"):
+            matrix = np.ascontiguousarray(about[:d, :d] * shares * shares[:, None])
+            moment = np.ascontiguousarray(about[:d, d] * shares)
+        return CommonUnits(matrix, moment, square, units, shares)
+
+    def path_arguments(self, strengths: Strengths, alphas: Array) -> tuple[Array, float, Array, Array, Array]:
+        """(alphas, ratio, factors, lower, upper) for the compiled solver."""
+        return strengths.scaled(alphas, self.units)
+
+
+def roots(variances: Array) -> Array:
+    """Standard deviations; 1 for what does not vary."""
+    return np.sqrt(np.where(variances > 0, variances, 1.0))
+
+
+class ElasticLeastSquares(GramUnits, ElasticTask):
+    """The task on the Gram matrix of its columns."""
+
+    def __init__(self, source: Source, strengths: Strengths, fit_intercept: bool, standardize: bool) -> None:
+        statistic = centred_gram(source) if fit_intercept else gram(source, centred=False)
+        super().__init__(statistic, fit_intercept, source.names)
+        self.source, self.strengths, self.standardize = source, strengths, standardize
+
+    @property
+    def scaling(self) -> Scaling:
+        """The units of all sums."""
+        return self.gram.scaling
+
+    @property
+    def sum_weight(self) -> float:
+        """Sum of weights, scaled."""
+        return self.gram.sum_weight
+
+    @property
+    def norms(self) -> Array:
+        """Norms of the scaled columns."""
+        return self.gram.norms
+
+    @property
+    def norms_about(self) -> Array:
+        """Norms about the shifts, raised by what twofold sums about other shifts may have hidden."""
+        return np.asarray(np.sqrt(np.maximum(np.diagonal(self.gram.sums)[:-2], 0.0)) + NORM_ERROR * self.norms)
+
+    @property
+    def means(self) -> Array:
+        """Means of the columns, shifted and scaled."""
+        d = self.gram.n_columns
+        return np.asarray(self.gram.sums[d, :d]) / self.sum_weight
+
+    @cached_property
+    def common(self) -> CommonUnits:
+        """The sums in units that penalties compare in."""
+        return CommonUnits.of(self.gram, self.fit_intercept, self.standardize)
+
+    @property
+    def spreads(self) -> Array:
+        """Standard deviations of the columns, or ones, in the user's units."""
+        return 1.0 / self.common.units.columns if self.standardize else np.ones(self.gram.n_columns)
+
+    @property
+    def target_spread(self) -> float:
+        """Standard deviation of the target, or 1, in the user's units."""
+        return 1.0 / self.common.units.ridge if self.standardize else 1.0
+
+    def null_squares(self) -> float:
+        """Squares of the model without weights, scaled."""
+        mean, about = self.gram.target_moments()
+        return about if self.fit_intercept else about + mean**2 * self.sum_weight
+
+    def null_floor(self) -> float:
+        """The same, at most, after all roundings."""
+        d = self.gram.n_columns
+        return max(self.null_squares() - 4 * MATRIX_ERROR * float(self.gram.sums[d + 1, d + 1]), 0.0)
+
+    def across(self, columns: Array) -> Array:
+        """Products of all columns with some, centred with an intercept, scaled."""
+        d = self.gram.n_columns
+        matrix = np.asarray(self.gram.sums[:d, columns])
+        if not self.fit_intercept:
+            return matrix
+        sums = self.gram.sums[d, :d]
+        return matrix - np.outer(sums, sums[columns]) / self.sum_weight
+
+    def from_common(self, weights: Array) -> Weights:
+        """The state of weights in common units, with the intercept that makes the residuals' mean zero."""
+        d, scaled = self.gram.n_columns, weights * self.common.shares
+        if not self.fit_intercept:
+            return self.strengths.within(self.from_solution(scaled))
+        level = (self.gram.sums[d, d + 1] - self.gram.sums[d, :d] @ scaled) / self.sum_weight
+        return self.strengths.within(self.from_solution(np.concatenate([[level], scaled])))

@@ -1,0 +1,313 @@
+"""Least squares and ridge on the matrix of the rows, for fewer rows than columns.
+
+K_ij = z_i'z_j with z_i = sqrt(w_i) (x_i - mean). The weights are w = sum_i a_i z_i with (K + sum_w alpha I) a = the
+centred target; with alpha = 0 that is the solution of smallest norm. Standardised: z_ij is divided by the spread s_j of
+its column, and s_j w_j stands in place of w_j.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Self
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from certifit.data.columns import Array
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.source import Block, Memory, Source, block_rows
+from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weights, data_facts, refuse_overflow
+from certifit.models.least_squares.task import LeastSquares
+from certifit.runtime import core, n_threads
+from certifit.statistics import twofold as tf
+from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
+from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
+from certifit.statistics.remainders import column_remainders
+from certifit.statistics.residual import Residual, residual
+
+PIECE = 2048  # columns centred at a time
+LARGEST_NULL_SPACE = 4_000_000  # entries
+COUNT_ABOVE = 256  # with fewer columns the d x d matrix is cheap, and a stream is not read just to count its rows
+
+
+def least_squares_task(
+    source: Source, alpha: float | None, fit_intercept: bool, standardize: bool = False
+) -> LeastSquares | DualLeastSquares:
+    """The task on columns, or on rows where they are fewer. alpha None means 1 / sum of weights."""
+    if has_fewer_rows(source):
+        return DualLeastSquares(source, alpha, fit_intercept, standardize)
+    return LeastSquares(source, alpha, fit_intercept, standardize)
+
+
+def has_fewer_rows(source: Source) -> bool:
+    """Whether rows are fewer than columns."""
+    counted = source.n_features > COUNT_ABOVE or isinstance(source, Memory)
+    return counted and sum(run.n_rows for run in source.runs()) < source.n_features
+
+
+class RowKernel:
+    """All rows gathered, centred and scaled, and the matrix K of their products.
+
+    units: spreads of the scaled columns where the penalty is one of standardised columns, else None.
+    """
+
+    units: Array | None = None
+
+    def __init__(self, source: Source, fit_intercept: bool, standardize: bool = False) -> None:
+        self.source = source
+        self.fit_intercept, self.standardize = fit_intercept, standardize
+        rows = self.all_rows = source.gather()
+        self.n_rows = rows.n_rows
+        self.block: Block = counted(rows)
+        if self.block.y is None:
+            raise ValueError("least squares needs a target")
+        self.y: Array = self.block.y
+        self.scaling = self._scaling()
+        weight = np.ones(len(self.y)) if self.block.weight is None else self.block.weight
+        self.weight: Array = weight * self.scaling.weight_scale
+        self.sum_weight = float(self.weight.sum())
+        refuse_no_weight(self.sum_weight)
+        self.mean = self._mean()
+        y_mean = float(self.weight @ self.y) * self.scaling.y_scale / self.sum_weight
+        self.y_mean = y_mean if fit_intercept else 0.0
+        if standardize:
+            self.units = self.spreads_of(self.weight)
+        self.kernel = self._summed_kernel(twofold=False)
+
+    @property
+    def roots(self) -> Array:
+        """Square roots of the weights."""
+        return np.sqrt(self.weight)
+
+    def target(self) -> Array:
+        """The centred target times the roots of the weights, scaled."""
+        return np.asarray(self.roots * (self.y * self.scaling.y_scale - self.y_mean))
+
+    def null_objective(self) -> float:
+        """Squares about the best constant, or about 0 without an intercept, scaled: at most, after all roundings."""
+        target, roots = self.target(), self.roots
+        size = float(np.linalg.norm(roots * self.y * self.scaling.y_scale))
+        off = float(roots @ target) / np.sqrt(self.sum_weight) if self.fit_intercept else 0.0  # of the rounded mean
+        unit = (len(target) + 8) * 2.0**-53
+        length = float(np.linalg.norm(target)) * (1 - unit) - unit * size
+        return float(max(max(length, 0.0) ** 2 - (abs(off) + unit * size) ** 2, 0.0))
+
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+        y = self.y * self.scaling.y_scale
+        mean = float(self.weight @ y) / self.sum_weight
+        about = float(self.weight @ (y - mean) ** 2)
+        return data_facts(self.n_rows, self.sum_weight, self.scaling, mean, about)
+
+    def _scaling(self) -> Scaling:
+        """One power of two for all columns: the smallest norm is meant in the user's units. One each to standardise."""
+        sizes = ColumnSizes.of(self.block)
+        if not np.isfinite(sizes.columns).all():
+            refuse_nonfinite(self.source)
+        one = sizes.powers()
+        d = self.source.n_features
+        scale = one.columns if self.standardize else np.full(d, one.columns.min())
+        return Scaling(scale, np.zeros(d), float(one.target), 0.0, float(one.weight))
+
+    def _mean(self) -> Array:
+        if not self.fit_intercept:
+            return np.zeros(self.source.n_features)
+        if self.standardize:
+            pieces = [self._scaled(at) @ self.weight for at in self._pieces()]
+            return np.concatenate(pieces) / self.sum_weight
+        X, scaled = self.block.X, self.weight * self.scaling.scale[0]
+        pieces = []
+        for begin in range(0, self.source.n_features, PIECE):  # other types are converted a piece at a time
+            part = X[:, begin : begin + PIECE]
+            # C order: the order of BLAS's sums depends on the layout.
+            pieces.append(part.T @ scaled if sp.issparse(X) else scaled @ np.ascontiguousarray(part, dtype=np.float64))
+        return np.concatenate(pieces) / self.sum_weight
+
+    def spreads_of(self, weight: Array) -> Array:
+        """Standard deviations of the scaled columns over rows of these weights; 1 for what does not vary."""
+        seen, total = weight > 0, float(weight.sum())
+        found = []
+        for at in self._pieces():
+            z = self._scaled(at) - self.mean[at, None]
+            if self.fit_intercept:
+                z -= (z @ weight / total)[:, None]
+            varies = (z[:, seen] != z[:, seen][:, :1]).any(axis=1) if self.fit_intercept else z[:, seen].any(axis=1)
+            found.append(np.where(varies, np.sqrt(np.square(z) @ weight / total), 1.0))
+        return np.concatenate(found)
+
+    def standardised_by(self, weight: Array) -> Self:
+        """The same rows with columns standardised by those of these weights."""
+        other = copy(self)
+        other.units = self.spreads_of(weight)
+        other.kernel = other._summed_kernel(twofold=False)
+        return other
+
+    def products(self) -> Array:
+        """K without the weights of the rows."""
+        return np.asarray(self.kernel[0] / np.outer(self.roots, self.roots))
+
+    def _pieces(self) -> list[slice]:
+        return [slice(begin, begin + PIECE) for begin in range(0, self.source.n_features, PIECE)]
+
+    def _scaled(self, at: slice) -> Array:
+        """A range of scaled columns: one row per column."""
+        part = self.block.X[:, at]
+        dense = part.toarray() if sp.issparse(part) else part
+        z = np.array(dense.T, dtype=np.float64, order="C")
+        z *= self.scaling.scale[at, None]
+        return z
+
+    def _centred(self, at: slice) -> Array:
+        """z' for a range of columns: a row of it is a column of z."""
+        z = self._scaled(at)
+        z -= self.mean[at, None]
+        if self.units is not None:
+            z /= self.units[at, None]
+        if self.block.weight is not None:
+            z *= self.roots
+        return z
+
+    def _summed_kernel(self, twofold: bool) -> tuple[Array, Array | None]:
+        """K, summed over ranges of columns: the Gram matrix of the transposed, centred rows."""
+        n, d = self.block.n_rows, self.source.n_features
+        ones, zeros, size = np.ones(n), np.zeros(n), block_rows(n)
+        total: tuple[Array, Array] = (np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1)))
+        for begin in range(0, d, 2 * size):
+            z = self._centred(slice(begin, begin + 2 * size))
+            sums, low = core.gram([("dense", z)], None, None, ones, zeros, 1.0, 0.0, 1.0, size, twofold, n_threads())
+            total = tf.add(total, (sums, low)) if twofold else (total[0] + sums, total[1])
+        if not np.isfinite(total[0]).all():
+            refuse_nonfinite(self.source)
+        return total[0][:n, :n], total[1][:n, :n] if twofold else None
+
+
+class DualLeastSquares(RowKernel):
+    """The task of fewer rows than columns; it gathers all rows."""
+
+    def __init__(self, source: Source, alpha: float | None, fit_intercept: bool, standardize: bool = False) -> None:
+        super().__init__(source, fit_intercept, standardize)
+        self._alpha = alpha
+        self.factor: Factor = self._factored()
+
+    @property
+    def alpha(self) -> float:
+        """Strength of the penalty on the mean scale."""
+        return self._alpha if self._alpha is not None else self.scaling.weight_scale / self.sum_weight
+
+    @property
+    def strength(self) -> float:
+        """sum_w alpha in scaled units: what the penalty adds to the diagonal of K."""
+        with np.errstate(over="ignore", under="ignore"):
+            alpha = self.alpha
+            unit = 1.0 if self.standardize else self.scaling.scale[0]
+            strength = alpha * self.sum_weight * unit**2 if alpha > 0 else 0.0
+            return float(min(strength, LARGEST_PENALTY))
+
+    @property
+    def penalty_units(self) -> Array:
+        """What makes a scaled weight one that `strength` counts."""
+        return np.ones(self.source.n_features) if self.units is None else self.units
+
+    @property
+    def penalty(self) -> Array:
+        """The strength of the square of every scaled weight."""
+        with np.errstate(under="ignore"):
+            return np.asarray(self.strength * self.penalty_units**2)
+
+    def penalty_beyond(self, state: Weights) -> float:
+        """At most what the penalty at a state is above that of `strength`, where that was kept finite."""
+        if self.strength < LARGEST_PENALTY:
+            return 0.0
+        with np.errstate(over="ignore"):
+            root = np.sqrt(self.alpha) * np.sqrt(self.sum_weight) * self.scaling.y_scale
+            counted = state.coef if self.units is None else state.coef * (self.units / self.scaling.scale)
+            return float(min(np.sum((root * counted) ** 2), LARGEST_PENALTY))
+
+    @property
+    def rank(self) -> int:
+        """Dimension of the span of the (centred) rows; under a penalty the number of rows, which bounds it."""
+        return len(self.factor.kept)
+
+    def residuals(self, state: Weights) -> Array:
+        """r_i = y_i - b - x_i'w, scaled, evaluated in twofold precision."""
+        weights, intercept = self.to_scaled(state)
+        s = self.scaling
+        rows = self.block.rows
+        return np.asarray(core.residual_rows(rows, self.y, s.scale, s.y_scale, weights, intercept, n_threads()))
+
+    def residual_at(self, state: Weights) -> Residual:
+        """The residual statistic at a state: one pass."""
+        weights, intercept = self.to_scaled(state)
+        return residual(self.source, self.scaling, weights, intercept, self.mean, self.penalty)
+
+    def row_relations(self) -> Array:
+        """Vectors n with n'X = 0 to the last bit, and n'1 = 0 with an intercept: what no fit can change.
+
+        A relation among rows is one among the columns of the transposed rows.
+        """
+        X = self.block.X
+        turned = X.T.tocsr() if sp.issparse(X) else X.T
+        if self.fit_intercept:
+            ones = np.ones((1, X.shape[0]))
+            turned = sp.csr_array(sp.vstack([turned, ones])) if sp.issparse(X) else np.vstack([turned, ones])
+        turned = turned.astype(np.float64, copy=False)
+        found = column_remainders(Memory(turned, np.zeros(turned.shape[0])), False)
+        if found is None:
+            return np.zeros((0, X.shape[0]))
+        exact = found.is_exact
+        out = -found.times[0][exact] * found.scale[None, :]
+        out[np.arange(len(out)), found.columns[exact]] = found.scale[found.columns[exact]]
+        return np.asarray(out / np.abs(out).max(axis=1, initial=0.0)[:, None])
+
+    def combine(self, multipliers: Array) -> Array:
+        """sum_i a_i z_i: the weights that multipliers of the rows stand for, scaled, times `penalty_units`."""
+        d = self.source.n_features
+        pieces = [self._centred(slice(begin, begin + PIECE)) @ multipliers for begin in range(0, d, PIECE)]
+        return np.concatenate(pieces)
+
+    def to_scaled(self, state: Weights) -> tuple[Array, float]:
+        """Weights and intercept for scaled columns and target."""
+        s = self.scaling
+        return state.coef / s.scale * s.y_scale, state.intercept * s.y_scale
+
+    def from_scaled(self, weights: Array) -> Weights:
+        """The state of weights as `combine` gives them, with the intercept that makes the residuals' mean zero."""
+        s = self.scaling
+        weights = weights if self.units is None else weights / self.units
+        with np.errstate(over="ignore"):
+            coef = weights * s.scale / s.y_scale if self.strength < LARGEST_PENALTY else np.zeros_like(weights)
+        refuse_overflow(coef, s.scale, self.source.names)
+        if not self.fit_intercept:
+            return Weights(coef, 0.0)
+        # The residuals themselves tell the intercept better than means of rows far from zero.
+        first = Weights(coef, (self.y_mean - float(self.mean @ weights)) / s.y_scale)
+        left = float(self.weight @ self.residuals(first)) / self.sum_weight
+        return Weights(coef, first.intercept + left / s.y_scale)
+
+    def null_space(self) -> tuple[Array | None, Array]:
+        """A basis of the directions that no row sees, while it is small enough to keep."""
+        d = self.source.n_features
+        if self.strength > 0:
+            return np.zeros((d, 0)), np.zeros(0)
+        if d * (d - self.rank) > LARGEST_NULL_SPACE:
+            return None, np.zeros(0)
+        columns = self._centred(slice(0, d))[:, self.factor.kept]
+        full, _, _ = scipy.linalg.qr(columns, mode="full", pivoting=True)
+        directions = full[:, self.rank :]
+        if self.units is not None:
+            directions = directions * (self.scaling.scale / self.units)[:, None]
+        return directions, -(self.mean / self.scaling.scale) @ directions
+
+    def _factored(self) -> Factor:
+        plain = plain_factor(self._system())
+        if plain is not None:
+            return plain
+        self.kernel = self._summed_kernel(twofold=True)
+        return twofold_factor(self._system())
+
+    def _system(self) -> System:
+        matrix, low = self.kernel
+        mean = self.mean / self.penalty_units
+        norms = np.sqrt(np.maximum(np.diagonal(matrix), 0.0) + self.weight * float(mean @ mean))
+        return System.of(matrix, low, np.full(len(matrix), self.strength), norms)

@@ -1,0 +1,162 @@
+"""Least squares and ridge regression."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.source import Source
+from certifit.inference.least_squares import Inference
+from certifit.maps import Basis, TableEncoder
+from certifit.minimise.problem import Run
+from certifit.models.certificate import Certificate
+from certifit.models.least_squares.certificate import certify, infer
+from certifit.models.least_squares.dual import DualLeastSquares, least_squares_task
+from certifit.models.least_squares.normal_equations import Weights
+from certifit.models.least_squares.solver import solve
+from certifit.models.least_squares.task import LeastSquares
+from certifit.models.linear import LinearRegressor
+
+LeastSquaresTask: TypeAlias = LeastSquares | DualLeastSquares
+
+
+class LeastSquaresRegressor(LinearRegressor[LeastSquaresTask, Weights]):
+    """Least squares with or without a ridge penalty: one linear system."""
+
+    def _task_at(self, source: Source, alpha: float | None) -> LeastSquaresTask:
+        return least_squares_task(source, alpha, bool(self.fit_intercept), self._is_standardised())
+
+    def _solve(self, task: LeastSquaresTask) -> Run[Weights]:
+        return solve(task)
+
+    def _keep(self, task: LeastSquaresTask, run: Run[Weights]) -> None:
+        self.coef_, self.intercept_ = run.state.coef, run.state.intercept
+        self.alpha_, self.history_ = task.alpha, run.history
+        self.null_space_, self.null_intercept_ = task.null_space()
+
+    def _state(self) -> Weights:
+        return Weights(self.coef_, self.intercept_)
+
+    def _certified(self, task: LeastSquaresTask, state: Weights) -> Certificate:
+        return certify(task, state, float(self.tol))
+
+    def _inferred(self, task: LeastSquaresTask) -> Inference | None:
+        return infer(task, self._state())
+
+
+class LinearRegression(LeastSquaresRegressor):
+    """Ordinary least squares.
+
+    minimise over w, b:   sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)
+
+    Redundant columns are found, named in `certificate_`, and the solution of smallest norm is returned.
+    certificate:  relative excess of the objective; rank; correct digits of every coefficient
+
+    Parameters
+    ----------
+    fit_intercept : bool, default True
+    basis : None, Polynomial(degree) or Functions([...]), default None
+        Fit in these functions of the features instead of the features.
+    encoder : None or TableEncoder(...), default None
+        How a table's columns become numbers (categories, gaps, dates). Scans of files use TableEncoder() by default; a
+        data frame with categories needs one.
+    tol : float >= 0, default 1e-8
+        Largest relative excess of the objective that counts as converged. The fit goes to its rounding floor anyway.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the fit
+    rank_, condition_ : of the columns (centred with an intercept)
+    null_space_ : directions in which the coefficients are not determined; see `solutions`
+    certificate_ : how far from the optimum, redundant columns, correct digits
+    history_ : one row an iteration
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[1.0], [2.0], [3.0], [4.0]])
+    >>> model = cf.LinearRegression().fit(X, [2.0, 4.1, 5.9, 8.0])
+    >>> model.coef_.round(12), round(model.intercept_, 12)
+    (array([1.98]), 0.05)
+    """
+
+    def __init__(
+        self,
+        *,
+        fit_intercept: bool = True,
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
+        tol: float = 1e-8,
+    ) -> None:
+        self.fit_intercept = fit_intercept
+        self.basis = basis
+        self.encoder = encoder
+        self.tol = tol
+
+    def _penalty_strength(self) -> float | None:
+        return 0.0
+
+
+class Ridge(LeastSquaresRegressor):
+    """Least squares with an L2 penalty.
+
+    minimise over w, b:   sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)  +  alpha/2 |w|^2
+
+    certificate:  relative excess of the objective, g' A^-1 g / 2 for d <= n; the duality gap for d > n
+
+    Parameters
+    ----------
+    alpha : float >= 0 or None, default None
+        Strength of the penalty, on the scale of a mean. None is 1 / sum of weights: the optimum of scikit-learn's
+        Ridge(alpha=1). scikit-learn's alpha is ours times the sum of weights.
+    fit_intercept : bool, default True
+        The intercept is never penalised.
+    standardize : bool, default False
+        Penalise s_j w_j instead of w_j, s_j the standard deviation of a column (without an intercept, the root mean
+        square): the fit of standardised columns, told in the units of the columns. Another unit then changes nothing.
+    basis, encoder : as for LinearRegression
+    tol : float >= 0, default 1e-8
+
+    Attributes
+    ----------
+    alpha_ : the alpha used
+    coef_, intercept_, certificate_, history_, rank_, condition_ : as for LinearRegression
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[1.0], [2.0], [3.0], [4.0]])
+    >>> cf.Ridge(alpha=0.25).fit(X, [2.0, 4.0, 6.0, 8.0]).coef_.round(12)
+    array([1.66666667])
+    """
+
+    def __init__(
+        self,
+        alpha: float | None = None,
+        *,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        basis: Basis | None = None,
+        encoder: TableEncoder | None = None,
+        tol: float = 1e-8,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.basis = basis
+        self.encoder = encoder
+        self.tol = tol
+
+    def _penalty_strength(self) -> float | None:
+        return None if self.alpha is None else float(self.alpha)
+
+    def _is_standardised(self) -> bool:
+        return bool(self.standardize)
+
+    def _candidates(self, variances: Array) -> list[dict[str, Any]]:
+        """Fifty values of alpha, from what hardly changes the fit to what all but flattens it."""
+        spread = variances[np.isfinite(variances) & (variances > 0)]
+        spread = np.ones_like(spread) if self.standardize else spread
+        low, high = (spread.min(), spread.max()) if len(spread) else (1.0, 1.0)
+        exponents = np.linspace(np.log10(low) - 6, np.log10(high) + 2, 50)
+        return [{"alpha": float(10.0**exponent)} for exponent in exponents]

@@ -1,0 +1,162 @@
+"""Direct solution of least squares by a Cholesky factor, then refined to the rounding floor of the state.
+
+Refinement: w += A^-1 (X'(y - X w) - penalty w) with residuals in twofold precision. One step multiplies the error by
+about (condition^2) 2^-53 (float64 factor) or (condition^2) 2^-104 (twofold factor), so one or two are enough.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.minimise.problem import Run
+from certifit.models.least_squares.dual import DualLeastSquares
+from certifit.models.least_squares.normal_equations import NormalEquations, Weights
+from certifit.models.least_squares.task import LeastSquares
+from certifit.runtime import one_blas_thread
+from certifit.statistics.remainders import Remainders
+from certifit.statistics.residual import is_exact_fit
+
+MAX_REFINEMENTS = 6
+MAX_LITERAL_STEPS = 4
+HELD = 1e-9  # of the objective: a state that is so near the minimum over all weights holds it
+FLOOR = 2.0**-54  # relative size of a step that no longer changes a float64
+
+
+def solve(task: LeastSquares | DualLeastSquares) -> Run[Weights]:
+    """The minimiser; of all minimisers the one of smallest norm."""
+    if isinstance(task, DualLeastSquares):
+        return _solve_rows(task)
+    run = _solve_columns(task)
+    return run if task.remainders is None else replace(run, state=_over_all_weights(task, task.remainders, run.state))
+
+
+def _over_all_weights(task: LeastSquares, found: Remainders, state: Weights) -> Weights:
+    """From the minimum over the kept columns to that over all weights, where float64 weights hold it.
+
+    Near-copies can ask for weights of 1e14 whose rounding is larger than what they gain: then the state stays.
+    """
+    is_apart = bool(found.is_apart.any())
+    if not (is_apart or task.alpha > 0):
+        return state
+    system = task.literal if is_apart else task.restricted
+    if system is None:
+        return state
+    best, least, now = state, np.inf, state
+    for _ in range(MAX_LITERAL_STEPS):
+        at = system.at(now)
+        objective, left = system.objective(at.at, now), float(at.gradient @ at.step)
+        is_exact = is_exact_fit(task.in_own_units(objective, system), task.null_objective())
+        is_held = not is_apart or left <= HELD * objective or is_exact
+        if is_held and not objective < least:
+            break
+        if is_held:
+            best, least = now, objective
+        now = system.moved(now, at.step)
+    return best
+
+
+def _solve_columns(task: LeastSquares) -> Run[Weights]:
+    started = time.perf_counter()
+    factor = task.factor
+    solution = factor.solve(task.right_hand_side())
+    state = task.from_solution(solution)
+    if len(factor.dependent):
+        state = smallest_norm(task, state)
+        solution = task.to_solution(state)
+    history: list[dict[str, float]] = []
+    previous = np.inf
+    for iteration in range(1, MAX_REFINEMENTS + 1):
+        at = task.residual_at(state)
+        gradient = task.gradient(at)
+        step = factor.solve(gradient)
+        decrement = float(gradient @ step)  # = step' A step = twice the excess of the objective
+        # solution' right hand side = solution' A solution, unless the first solve had no digit: then the step is large.
+        explained = max(float(solution @ task.right_hand_side()), FLOOR * decrement, np.finfo(float).tiny)
+        size = np.sqrt(max(decrement, 0.0) / explained)
+        history.append(
+            _row(
+                iteration,
+                at.squares,
+                decrement,
+                size,
+                task.gram.sum_weight,
+                task.gram.scaling.y_scale,
+                started,
+            )
+        )
+        if not size < previous:
+            break  # at the floor: a further step is rounding noise
+        state = task.from_solution(solution, step)
+        solution = task.to_solution(state)
+        # The error shrinks by the same factor each time, so the next step would be about size^2.
+        if size * min(size, size / previous) < FLOOR:
+            break
+        previous = size
+    return Run(state, history)
+
+
+def _row(
+    iteration: int, squares: float, gap: float, step: float, sum_weight: float, y_scale: float, started: float
+) -> dict[str, float]:
+    """A row of the trace: mean half squares and the gap of the data term, in the user's units."""
+    unit = 2 * sum_weight
+    return {
+        "iteration": iteration,
+        "objective": float(squares / unit / y_scale / y_scale),
+        "gap": float(max(gap, 0.0) / unit / y_scale / y_scale),
+        "step": float(step),
+        "seconds": time.perf_counter() - started,
+    }
+
+
+@one_blas_thread
+def smallest_norm(task: NormalEquations, state: Weights) -> Weights:
+    """Among w + null_space v, and the intercept that goes with it, the w of smallest norm."""
+    directions = task.directions()
+    offset = int(task.fit_intercept)
+    # Rows in the units of the norm, relative to the largest: what underflows does not matter to it.
+    scale = task.penalty_units / task.penalty_units.max()
+    solution = task.to_solution(state)
+    move, *_ = np.linalg.lstsq(directions[offset:] * scale[:, None], -solution[offset:] * scale, rcond=None)
+    return task.from_solution(solution + directions @ move)
+
+
+def _reachable(task: DualLeastSquares, target: Array) -> Array:
+    """The nearest fitted values that follow the relations R among rows: (u, Ru) with (I + R'R) u = t + R't'."""
+    factor = task.factor
+    if not len(factor.dependent):
+        return target
+    R, out = factor.relations, np.zeros_like(target)
+    right = target[factor.kept] + R.T @ target[factor.dependent]
+    out[factor.kept] = np.linalg.solve(np.eye(len(factor.kept)) + R.T @ R, right)
+    out[factor.dependent] = R @ out[factor.kept]
+    return out
+
+
+def _solve_rows(task: DualLeastSquares) -> Run[Weights]:
+    started = time.perf_counter()
+    factor, target = task.factor, task.target()
+    multipliers = factor.solve(_reachable(task, target))
+    weights = task.combine(multipliers)
+    state = best = task.from_scaled(weights)
+    history: list[dict[str, float]] = []
+    smallest = np.inf
+    for iteration in range(1, MAX_REFINEMENTS + 1):
+        r = task.roots * task.residuals(state)
+        left = _reachable(task, r - task.strength * multipliers)
+        size = float(np.linalg.norm(left) / max(np.linalg.norm(target), np.finfo(float).tiny))
+        history.append(
+            _row(iteration, float(r @ r), float(left @ left), size, task.sum_weight, task.scaling.y_scale, started)
+        )
+        if not size < smallest:
+            break
+        smallest, best = size, state
+        # The weights are moved, not formed anew: their error is then that of the step.
+        step = factor.solve(left)
+        multipliers, weights = multipliers + step, weights + task.combine(step)
+        state = task.from_scaled(weights)
+    return Run(best, history)

@@ -1,0 +1,276 @@
+"""Principal components from the matrix of products of rows, for fewer rows than columns; all rows are gathered.
+
+K = Z Z' / sum of weights, Z with rows sqrt(w_i) (x_i - mean) / scale. While the mean is no larger than some ten
+standard deviations, rows are centred in the sums: K from products of the rows as they are, less what the mean adds,
+and Z V = X V - 1 mean'V. Nothing is copied and sparse rows stay sparse. Else, and for twofold sums, ranges of columns
+are centred one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from certifit.data.columns import Array
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.source import Block, Source, block_rows
+from certifit.models.pca.task import ENTRY, VarianceTask, twofold_root
+from certifit.runtime import core, in_order, n_threads
+from certifit.statistics import twofold as tf
+from certifit.statistics.factor import DEPENDENT
+from certifit.statistics.gram import ColumnSizes, counted, refuse_no_weight
+from certifit.statistics.residual import MATRIX_ERROR, UNIT
+
+PIECE = 2048  # columns at a time
+FAR = 100.0  # squares about zero by squares about the mean: beyond it rows are centred first
+MOST_UNEVEN = 2.0**400  # units of dense columns that are read in place
+
+
+class RowVariance(VarianceTask):
+    """K, and directions Z'q for its eigenvectors q."""
+
+    def __init__(self, source: Source, center: bool, standardize: bool, ddof: float) -> None:
+        self.source, self.center, self.standardize, self.ddof = source, center, standardize, ddof
+        rows = source.gather()
+        self.n_rows = rows.n_rows
+        self.block: Block = counted(rows)
+        weight = np.ones(self.block.n_rows) if self.block.weight is None else self.block.weight
+        weight = np.ldexp(weight, 1 - int(np.frexp(weight.max())[1]))
+        self._sum = float(weight.sum())
+        refuse_no_weight(self._sum)
+        self.sum_weight = float(np.sum(np.ones(len(weight)) if self.block.weight is None else self.block.weight))
+        self._check_weight()
+        self._weight, self._roots = weight, np.sqrt(weight)
+        self._set_columns()
+        self._is_near = not self._is_uneven()
+        if self._is_near:
+            self._set_kernel(self._raw_kernel(), None)
+        if not self._is_near or self._about_zero > FAR * self.total:
+            self._leave_zero()
+            self._set_kernel(*self._summed(twofold=False))
+        self._refuse_range()
+
+    @property
+    def held(self) -> Array:
+        """The matrix: K."""
+        return self.kernel
+
+    @property
+    def is_refined(self) -> bool:
+        """Whether sums are twofold."""
+        return self.kernel_low is not None
+
+    def refine(self) -> None:
+        """The same from twofold sums of centred rows."""
+        self._leave_zero()
+        self._set_kernel(*self._summed(twofold=True))
+
+    def product(self, directions: Array) -> Array:
+        """A V = Z'(Z V) / sum of weights, from the rows: K takes no part."""
+        if self.total == 0:  # rows that do not vary but for rounding
+            return np.zeros(directions.shape)
+        scores = np.zeros((self.block.n_rows, directions.shape[1]))
+        for part in in_order(lambda at: self._scores(at, directions[at]), self._places()):
+            scores += part
+        return self._combined(scores) / self._sum
+
+    def lifted(self, vectors: Array) -> Array:
+        """Directions Z'q / |Z'q| for eigenvectors q over the rows, made orthonormal in their order."""
+        columns = self._combined(vectors)
+        if columns.shape[1] == 0:
+            return columns
+        if self.is_refined:
+            return np.asarray(scipy.linalg.qr(columns, mode="economic")[0])
+        # Orthogonal to many digits already: a Cholesky factor of their products makes them so to all.
+        columns /= np.linalg.norm(columns, axis=0)
+        upper = scipy.linalg.cholesky(columns.T @ columns)
+        return np.asarray(scipy.linalg.solve_triangular(upper, columns.T, trans="T").T)
+
+    def root(self) -> Array:
+        """R with R'R = K, from twofold sums."""
+        if self.kernel_low is None:
+            raise ValueError("a root needs twofold sums")
+        norms = np.sqrt(np.maximum(np.diagonal(self.kernel), 0.0) + self._about_zero / len(self.kernel))
+        return twofold_root(self.kernel, self.kernel_low, norms)
+
+    def _set_columns(self) -> None:
+        """Means and scales of the columns, a range at a time; scaled columns are at most 2 in size."""
+        found = in_order(lambda at: ColumnSizes.of(Block(self.block.X[:, at], None, None)).powers(), self._places())
+        powers = np.concatenate([part.columns for part in found])
+        constant = self._constant_columns()
+        varying = np.delete(powers, constant)  # a constant column is 0 about its mean, and sets no unit
+        one = float(varying.min(initial=np.inf)) if len(varying) else 1.0
+        self._power = powers if self.standardize else np.full(len(powers), one)
+        self._power[constant] = 0.0
+        moments = list(in_order(self._moments, self._places()))
+        mean, sd, lost = (np.concatenate(part) for part in zip(*moments, strict=True))
+        self._scale_error = float(lost.max(initial=0.0))
+        if not np.isfinite(mean).all():
+            refuse_nonfinite(self.source)
+        left = self._constant_times(powers) if self.standardize else np.ones(len(sd))
+        self._times = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), left)
+        self.unit = 1.0 if self.standardize else 1.0 / one
+        self.scale = np.ones(len(powers))
+        if self.standardize:
+            with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+                self.scale = np.where(sd > 0, sd / self._power, 1.0)
+        self._shift = mean if self.center else np.zeros(len(mean))
+        self.mean = self._shift / np.where(self._power > 0, self._power, 1.0)
+        self.mean[constant] = _row(self.block.X, 0)[constant]
+        self._step = np.zeros(len(mean))
+        self._about_zero = float(((self._shift * self._times) ** 2).sum())
+
+    def _constant_columns(self) -> Array:
+        """Columns that are one number other than 0 in every row, where rows are centred."""
+        X = self.block.X
+        if not self.center:
+            return np.zeros(0, dtype=np.intp)
+        first = _row(X, 0)
+        alike = np.flatnonzero((first != 0) & (first == _row(X, self.block.n_rows - 1)))
+        part = X[:, alike].toarray() if sp.issparse(X) else X[:, alike]
+        return np.asarray(alike[(part == first[alike]).all(axis=0)])
+
+    def _is_uneven(self) -> bool:
+        """Whether dense columns cannot be read in place in one unit: squares would overflow, or count constant ones."""
+        least, most = float(self._power.min()), float(self._power.max())
+        return not sp.issparse(self.block.X) and not 0 < most <= MOST_UNEVEN * least
+
+    def _leave_zero(self) -> None:
+        """Rows are centred before they are multiplied, by the mean in float64 and by what it lacks of the rows' own."""
+        self._is_near = False
+        if self.center and not self._step.any():
+            parts = in_order(lambda at: self._centred(at) @ self._roots / self._sum, self._places())
+            self._step = np.concatenate(list(parts)) / self._times
+
+    def _moments(self, at: slice) -> tuple[Array, Array, Array]:
+        """Means of a range of columns, and standard deviations where they are asked for; scaled. Errors of variances.
+
+        A column that varies by less than sums of its squares tell has an infinite one.
+        """
+        part, power = self.block.X[:, at], self._power[at]
+        if not self.standardize:
+            # C order: the order of BLAS's sums depends on the layout.
+            dense = part if sp.issparse(part) else np.ascontiguousarray(part, dtype=np.float64)
+            with np.errstate(over="ignore", invalid="ignore"):
+                mean = ((self._weight * power.max()) @ dense) / self._sum
+            return np.where(power > 0, mean, 0.0), np.ones(len(power)), np.zeros(len(power))
+        z = self._transposed(at) * power[:, None]
+        mean = z @ self._weight / self._sum
+        z -= mean[:, None]
+        step = z @ self._weight / self._sum  # what rounding left of the mean
+        mean += step
+        squares, varies = (z**2) @ self._weight / self._sum, np.ptp(z, axis=1) > 0
+        sd = np.where(varies, np.sqrt(np.maximum(squares - step**2, 0.0)), 0.0)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            lost = np.where(varies, MATRIX_ERROR * squares / sd**2, 0.0)
+        return mean, sd, np.where(np.isnan(lost), np.inf, lost)
+
+    def _places(self) -> list[slice]:
+        return [slice(begin, begin + PIECE) for begin in range(0, self.source.n_features, PIECE)]
+
+    def _scores(self, at: slice, directions: Array) -> Array:
+        """What a range of columns adds to Z V."""
+        if not self._is_near:
+            return np.asarray(self._centred(at).T @ directions)
+        right = directions * self._times[at, None]
+        raw = self._rows(at) @ (right * self._power[at, None])
+        return np.asarray((raw - self._shift[at] @ right) * self._roots[:, None])
+
+    def _combined(self, vectors: Array) -> Array:
+        """Z'q for vectors q over the rows, in columns."""
+        if not self._is_near:
+            return np.concatenate(list(in_order(lambda at: self._centred(at) @ vectors, self._places())))
+        q = vectors * self._roots[:, None]
+        total = q.sum(axis=0)
+
+        def part(at: slice) -> Array:
+            raw = np.asarray(self._rows(at).T @ q) * self._power[at, None]
+            return np.asarray((raw - self._shift[at, None] * total) * self._times[at, None])
+
+        return np.concatenate(list(in_order(part, self._places())))
+
+    def _rows(self, at: slice) -> Any:
+        """A range of columns as BLAS takes them: in C order, because the order of its sums depends on the layout."""
+        part = self.block.X[:, at]
+        if sp.issparse(part):
+            return part
+        is_ready = self.block.X.flags.c_contiguous and part.dtype == np.float64
+        return part if is_ready else np.array(part, dtype=np.float64, order="C")
+
+    def _transposed(self, at: slice) -> Array:
+        part = self.block.X[:, at]
+        dense = part.toarray() if sp.issparse(part) else part
+        return np.array(dense.T, dtype=np.float64, order="C")
+
+    def _centred(self, at: slice) -> Array:
+        """z' sqrt(w) for a range of columns: a row of it is a column of Z."""
+        z = self._transposed(at)
+        z *= self._power[at, None]
+        z -= self._shift[at, None]
+        z -= self._step[at, None]
+        if self.standardize:
+            z *= self._times[at, None]
+        if self.block.weight is not None:
+            z *= self._roots
+        return z
+
+    def _raw_kernel(self) -> Array:
+        """sum of weights times K, from products of rows about zero: S - a 1' - 1 a' + c, a = S's own with the mean."""
+        X, times, m = self.block.X, self._times * self._power, self._shift * self._times
+        if sp.issparse(X):
+            z = sp.csr_array((X.data * times[X.indices], X.indices, X.indptr), shape=X.shape)
+            S, a = (z @ z.T).toarray(), z @ m
+        else:
+            S = self._summed_rows()
+            parts = in_order(lambda at: self._rows(at) @ (times[at] * m[at]), self._places())
+            a = sum(parts, np.zeros(len(S)))
+        S = S - a[:, None] - a[None, :] + float(m @ m)
+        return np.asarray((S + S.T) / 2 * self._roots[:, None] * self._roots[None, :])
+
+    def _summed_rows(self) -> Array:
+        """Products of the rows about zero, as the Gram matrix of the columns read in place."""
+        n, power = self.block.n_rows, float(self._power.min())
+        weight = (self._times * (self._power / power)) ** 2 if self.standardize else None
+        X = self.block.X.T
+        size = min(block_rows(n), PIECE)
+        sums, _ = core.gram(
+            [("dense", X)], None, weight, np.full(n, power), np.zeros(n), 1.0, 0.0, 1.0, size, False, n_threads()
+        )
+        return np.asarray(sums[:n, :n])
+
+    def _summed(self, twofold: bool) -> tuple[Array, Array | None]:
+        """sum of weights times K as the Gram matrix of centred, transposed rows, summed over ranges of columns."""
+        n = self.block.n_rows
+        arguments = (None, None, np.ones(n), np.zeros(n), 1.0, 0.0, 1.0, min(block_rows(n), PIECE), twofold)
+        total: tf.Pair = (np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1)))
+        for z in in_order(self._centred, self._places()):
+            sums, low = core.gram([("dense", z)], *arguments, n_threads())
+            total = tf.add(total, (sums, low)) if twofold else (total[0] + sums, total[1])
+        return total[0][:n, :n], total[1][:n, :n] if twofold else None
+
+    def _set_kernel(self, sums: Array, low: Array | None) -> None:
+        if not np.isfinite(sums).all():
+            refuse_nonfinite(self.source)
+        self.kernel = sums / self._sum
+        self.kernel_low = None
+        if low is not None:  # the quotient of a pair, in two steps
+            product, rest = tf.two_product(self.kernel, np.full_like(self.kernel, self._sum))
+            self.kernel_low = ((sums - product) - rest + low) / self._sum
+        self.total = float(np.trace(self.kernel))
+        about = self.total + (self._about_zero if self._is_near else 0.0)
+        self.error = (MATRIX_ERROR if low is None else 16 * UNIT) * about
+        self.error += self._scale_error * self.total
+        # Rows are centred before they are multiplied: their roundings stay whatever the sums.
+        share = max(16 * UNIT * np.sqrt(self.block.n_rows), DEPENDENT)
+        self.noise = float(share * np.sqrt(max(self.total, 0.0)) + ENTRY * np.sqrt(self._about_zero))
+        if self.total <= (self.block.n_rows * UNIT * ENTRY) ** 2 * self._about_zero:  # rows that do not vary
+            self.kernel, self.total, self.error = np.zeros_like(self.kernel), 0.0, 0.0
+            self.kernel_low = None if low is None else np.zeros_like(low)
+
+
+def _row(X: Any, i: int) -> Array:
+    """One row in float64."""
+    return np.asarray(X[[i]].toarray()[0] if sp.issparse(X) else X[i], dtype=np.float64)

@@ -1,0 +1,104 @@
+"""Epochs of the perceptron, until one makes no mistake, the weights repeat, or they are proven to have no end."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.source import Block
+from certifit.minimise.problem import Run
+from certifit.minimise.row_pass import RowOrder, wide_runs
+from certifit.models.least_squares.normal_equations import Weights
+from certifit.models.perceptron.task import PerceptronTask, signs_of
+from certifit.runtime import core
+
+ASKED_AFTER = 100  # epochs with mistakes, after which it is asked whether the classes can be parted at all
+
+
+@dataclass(frozen=True)
+class PerceptronRun(Run[Weights]):
+    """What the epochs came to. cycle: the epochs (first, last) whose ends have the same weights; None: none seen.
+
+    separation: whether the classes can be parted, where that was asked.
+    """
+
+    n_updates: int = 0
+    cycle: tuple[int, int] | None = None
+    separation: Any = None
+
+
+@dataclass
+class Epochs:
+    """A run. order: "given", "shuffled", or the numbers of the rows of an epoch."""
+
+    task: PerceptronTask
+    order: Any
+    random_state: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+
+    def run(self, max_iter: int, is_hopeless: Callable[[], bool]) -> PerceptronRun:
+        """At most max_iter epochs; is_hopeless tells whether no weights can part the rows."""
+        state, n_updates, cycle = self.task.start, 0, None
+        started = time.perf_counter()
+        ends = {_digest(state): 0}
+        is_shuffled = isinstance(self.order, str) and self.order == "shuffled"
+        rows = RowOrder(True, self.random_state, by_content=False) if is_shuffled else None
+        for epoch in range(1, max_iter + 1):
+            state, mistakes = self._epoch(state, epoch, rows)
+            n_updates += mistakes
+            self.history.append({"iteration": epoch, "mistakes": mistakes, "seconds": time.perf_counter() - started})
+            if mistakes == 0:
+                break
+            if rows is None:  # the same order every time: the same weights are an endless cycle
+                first = ends.setdefault(_digest(state), epoch)
+                if first < epoch:
+                    cycle = (first, epoch)
+                    break
+            if epoch == ASKED_AFTER and epoch < max_iter and is_hopeless():
+                break
+        return PerceptronRun(state, self.history, n_updates=n_updates, cycle=cycle)
+
+    def _epoch(self, state: Weights, epoch: int, rows: RowOrder | None) -> tuple[Weights, int]:
+        source = self.task.source if rows is None else wide_runs(self.task.source)
+        return source.visit(partial(self._step, epoch, rows), (state, 0))
+
+    def _step(
+        self, epoch: int, rows: RowOrder | None, seen: tuple[Weights, int], number: int, run: Block
+    ) -> tuple[Weights, int]:
+        visits = self._given(run) if rows is None else rows.visits(run, epoch, number)
+        return one_pass(run, self.task.delta, self.task.fit_intercept, seen, visits)
+
+    def _given(self, run: Block) -> Array | None:
+        if isinstance(self.order, str):
+            return None
+        if run.n_rows <= int(self.order.max(initial=0)):
+            raise ValueError(
+                f"order names row {int(self.order.max())}, and there are {run.n_rows} rows in memory at a time. Give "
+                "row numbers for rows in memory only, or order='given' or 'shuffled'."
+            )
+        return np.asarray(self.order)
+
+
+def one_pass(
+    run: Block, delta: float, fit_intercept: bool, seen: tuple[Weights, int], visits: Array | None
+) -> tuple[Weights, int]:
+    """(weights, number of mistakes) after one pass over the rows of a run; seen: those before it."""
+    state, n_mistakes = seen
+    coef, intercept, mistakes, is_finite = core.perceptron_pass(
+        run.rows, signs_of(run), visits, delta, 1.0, fit_intercept, state.coef, state.intercept
+    )
+    if not is_finite:
+        raise OverflowError("The weights leave the range of float64. Divide the columns by their largest sizes.")
+    return Weights(coef, intercept), n_mistakes + int(mistakes)
+
+
+def _digest(state: Weights) -> bytes:
+    numbers = np.append(state.coef, state.intercept) + 0.0  # -0.0 is 0.0
+    return hashlib.blake2b(numbers.tobytes(), digest_size=16).digest()

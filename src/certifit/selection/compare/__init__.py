@@ -1,0 +1,1 @@
+"""Candidates and models side by side, and which of them wins."""

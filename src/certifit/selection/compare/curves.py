@@ -1,0 +1,285 @@
+"""Scores over folds: of one model, against the number of training rows, against a parameter.
+
+For LinearRegression and Ridge all fits of a curve come from sums over one pass; other estimators are refitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.model_selection import LeaveOneOut
+
+from certifit.data.cells import Splits
+from certifit.data.columns import Array
+from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
+from certifit.models.adapter import learner_of
+from certifit.models.folds import Candidates
+from certifit.selection.compare.curve_scores import CrossValidationScores, LearningCurve, ValidationCurve
+from certifit.selection.folds.engine import evaluate
+from certifit.selection.folds.fold_scores import FoldScores
+from certifit.selection.folds.metrics import Scoring, own_scoring, sufficient
+from certifit.selection.folds.rows import Rows
+from certifit.selection.folds.splits import UserSplits, counted_rows, rounds_of
+from certifit.selection.folds.stages import Growth, growing
+
+TRAIN_SIZES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+
+def cross_validate(
+    estimator: BaseEstimator,
+    X: UserRows,
+    y: UserTarget = None,
+    *,
+    cv: UserSplits = 10,
+    scoring: Scoring = None,
+    sample_weight: UserWeights = None,
+    groups: UserLabels = None,
+    offset: UserWeights = None,
+    exposure: UserWeights = None,
+    n_jobs: int | None = None,
+) -> CrossValidationScores:
+    """Scores of an estimator on rows that its fits have not seen, split by split.
+
+    Parameters
+    ----------
+    estimator : a certifit or scikit-learn estimator
+    X, y : arrays, sparse matrices or data frames; for LinearRegression and Ridge also a scan that carries its target
+    cv : int, Folds, Bootstrap, a scikit-learn splitter or a list of (training, validation) rows, default 10
+    scoring : None, a name or a callable, default None
+        None is the estimator's own score. Sums suffice for None, "r2", "neg_mean_squared_error" and
+        "neg_root_mean_squared_error" of LinearRegression and Ridge; others need refits.
+    sample_weight : one number a row, in fits and in scores; weight 2 is the row twice
+    groups : one label a row; rows of a group stay in one fold. A scan names its group itself.
+    offset, exposure : one number a row, for an estimator whose fit takes them. A scan names their columns itself.
+    n_jobs : int or None, default None
+        Refits at the same time. Sums need none.
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3))
+    >>> y = X @ [1.0, 2.0, 0.0] + rng.normal(size=200)
+    >>> cross_validate(cf.LinearRegression(), X, y)
+    CrossValidationScores(R2 0.774 +- 0.034 over 10 splits, statistics)
+    """
+    rows, rounds = _prepared(estimator, X, y, cv, scoring, sample_weight, groups, offset, exposure)
+    scores = evaluate(estimator, rows, rounds, [{}], scoring, n_jobs=n_jobs, with_training=True)
+    _refuse_lone_rows(estimator, rows, scoring, scores)
+    name = score_name(estimator, scoring)
+    return CrossValidationScores(scores.validation[0], scores.training[0], scores.weight, scores.route, name)
+
+
+def validation_curve(
+    estimator: BaseEstimator,
+    X: UserRows,
+    y: UserTarget = None,
+    *,
+    param_name: str,
+    param_range: Iterable[object],
+    cv: UserSplits = 10,
+    scoring: Scoring = None,
+    sample_weight: UserWeights = None,
+    groups: UserLabels = None,
+    offset: UserWeights = None,
+    exposure: UserWeights = None,
+    n_jobs: int | None = None,
+) -> ValidationCurve:
+    """Scores against the values of one parameter: training scores show the fit, validation scores what it is worth.
+
+    param_name : a name of `estimator.get_params()`, such as "alpha" or "basis__degree"
+    param_range : its values. Values of alpha share one pass over the rows, others take one each.
+    The rest as for `cross_validate`.
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> x = np.linspace(0, 1, 60)[:, None]
+    >>> y = np.sin(5 * x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=60)
+    >>> model = cf.LinearRegression(basis=cf.Polynomial(1))
+    >>> validation_curve(model, x, y, param_name="basis__degree", param_range=range(1, 7))
+    ValidationCurve(basis__degree best 5, within one standard error 4, R2 0.9833 +- 0.0025 over 10 splits, statistics)
+    """
+    values = _checked_range(estimator, param_name, param_range)
+    candidates = [{param_name: value} for value in values]
+    rows, rounds = _prepared(estimator, X, y, cv, scoring, sample_weight, groups, offset, exposure)
+    scores = evaluate(
+        estimator, rows, rounds, candidates, scoring, n_jobs=n_jobs, label="validation curve", with_training=True
+    )
+    _refuse_lone_rows(estimator, rows, scoring, scores)
+    name = score_name(estimator, scoring)
+    return ValidationCurve(scores.training, scores.validation, scores.route, name, param_name, values)
+
+
+def learning_curve(
+    estimator: BaseEstimator,
+    X: UserRows,
+    y: UserTarget = None,
+    *,
+    train_sizes: ArrayLike = TRAIN_SIZES,
+    cv: UserSplits = 10,
+    scoring: Scoring = None,
+    sample_weight: UserWeights = None,
+    groups: UserLabels = None,
+    offset: UserWeights = None,
+    exposure: UserWeights = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+) -> LearningCurve:
+    """Scores against the number of training rows: whether more rows would help.
+
+    Within the training rows of every split, sets of growing size are drawn at random, each inside the next. Which
+    rows follows from their numbers and `random_state`, so arrays, files and clusters give the same curve. All splits
+    of a size validate on the same rows as those of all other sizes. For LinearRegression and Ridge all sizes and
+    splits come from one pass over the rows (several where their sums would take more than 256 MB). Levels of a
+    category are those of all rows, also where a small set does not hold them.
+
+    train_sizes : increasing shares of the training rows in (0, 1], or numbers of rows, default 0.1, 0.2, ..., 1.0
+        Numbers are met to within a row by Folds without groups, else on average. `sizes` are those drawn.
+    random_state : int >= 0, default 0
+    The rest as for `cross_validate`.
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3))
+    >>> y = X @ [1.0, 2.0, 0.0] + rng.normal(size=1000)
+    >>> learning_curve(cf.LinearRegression(), X, y, train_sizes=[0.01, 0.1, 1.0])
+    LearningCurve(9 to 900 rows, R2 0.37 to 0.82, statistics)
+    """
+    if not isinstance(random_state, Integral) or isinstance(random_state, bool) or random_state < 0:
+        raise ValueError(f"random_state must be a whole number >= 0. Got {random_state!r}.")
+    given = _checked_sizes(train_sizes)
+    rows, rounds = _prepared(estimator, X, y, cv, scoring, sample_weight, groups, offset, exposure)
+    n_rows = counted_rows(rows.source)
+    n_columns = _summed_columns(estimator, rows, scoring)
+    growths = [_growths(splits, given, rows, n_rows, n_columns, int(random_state)) for splits in rounds]
+    passes = [growth for own in growths for growth in own]
+    counts = _joined(growths, [growth.n_rows(rows.source, n_rows).ravel() for growth in passes])
+    _refuse_empty(given, counts)
+    every = [growth.splits for growth in passes]
+    scores = evaluate(estimator, rows, every, [{}], scoring, n_jobs=n_jobs, label="learning curve", with_training=True)
+    _refuse_lone_rows(estimator, rows, scoring, scores)
+    ends = np.cumsum([splits.n_splits for splits in every])[:-1]
+    train, validation = (_joined(growths, np.split(part[0], ends)) for part in (scores.training, scores.validation))
+    return LearningCurve(train, validation, scores.route, score_name(estimator, scoring), counts)
+
+
+def score_name(estimator: BaseEstimator, scoring: Scoring) -> str:
+    """What a score is called in a table or beside an axis."""
+    scoring = own_scoring(estimator, scoring)
+    if scoring is not None:
+        return scoring if isinstance(scoring, str) else str(getattr(scoring, "__name__", scoring))
+    return "accuracy" if is_classifier(estimator) else "R2" if is_regressor(estimator) else "score"
+
+
+def _prepared(
+    estimator: BaseEstimator,
+    X: UserRows,
+    y: UserTarget,
+    cv: UserSplits,
+    scoring: Scoring,
+    sample_weight: UserWeights,
+    groups: UserLabels,
+    offset: UserWeights,
+    exposure: UserWeights,
+) -> tuple[Rows, list[Splits]]:
+    """Checked rows and their splits."""
+    if not hasattr(estimator, "fit"):
+        raise TypeError(f"estimator must have a method fit. Got {estimator!r}.")
+    if scoring is not None and not isinstance(scoring, str) and not callable(scoring):
+        raise TypeError(f"scoring must be None, the name of one score or a callable. Got {scoring!r}.")
+    if isinstance(cv, LeaveOneOut) or (isinstance(cv, str) and cv == "loo"):
+        raise ValueError(
+            "Curves and scores by fold need more than one row a fold. For leave-one-out use CrossValidated."
+        )
+    rows = Rows.of(estimator, X, y, sample_weight, groups, offset, exposure)
+    return rows, rounds_of(cv, rows.source, rows.labels, rows.groups)
+
+
+def _refuse_lone_rows(estimator: BaseEstimator, rows: Rows, scoring: Scoring, scores: FoldScores) -> None:
+    """R2 divides by the spread of the validation rows, which one row has not."""
+    scoring = own_scoring(estimator, scoring)
+    is_r2 = scoring == "r2" or (scoring is None and is_regressor(estimator))
+    is_weighted = rows.weight is not None or rows.source.first_block().weight is not None
+    if is_r2 and not is_weighted and (scores.weight < 2).any():
+        split = int(np.flatnonzero(scores.weight < 2)[0])
+        raise ValueError(
+            f"Split {split + 1} has one validation row, and R2 needs two. Use fewer folds, or "
+            "scoring='neg_mean_squared_error'."
+        )
+
+
+def _checked_range(estimator: BaseEstimator, param_name: str, param_range: Iterable[object]) -> list[object]:
+    if not hasattr(estimator, "get_params"):
+        raise TypeError(f"estimator must have get_params, as scikit-learn's have. Got {estimator!r}.")
+    legal = estimator.get_params()
+    if param_name not in legal:
+        raise ValueError(
+            f"{type(estimator).__name__} has no parameter {param_name!r}. It has {', '.join(sorted(legal))}."
+        )
+    if isinstance(param_range, str) or not isinstance(param_range, Iterable):
+        raise TypeError(f"param_range must be a list of values. Got {param_range!r}.")
+    values = param_range.tolist() if isinstance(param_range, np.ndarray) else list(param_range)
+    if not values:
+        raise ValueError("param_range is empty. Give one value at least.")
+    return values
+
+
+def _checked_sizes(train_sizes: ArrayLike) -> Array:
+    """Increasing shares (float) or numbers of rows (int)."""
+    sizes = np.asarray(train_sizes)
+    if sizes.ndim != 1 or not len(sizes) or sizes.dtype.kind not in "fiu":
+        raise ValueError(f"{_LEGAL_SIZES} Got {train_sizes!r}.")
+    is_share = sizes.dtype.kind == "f"
+    wrong = ~((sizes > 0) & (sizes <= 1)) if is_share else sizes < 1
+    if wrong.any():
+        raise ValueError(f"{_LEGAL_SIZES} Got {sizes[wrong][0]:g}.")
+    if (np.diff(sizes.astype(np.float64)) <= 0).any():
+        raise ValueError(f"train_sizes must increase. Got {train_sizes!r}.")
+    return sizes
+
+
+_LEGAL_SIZES = "train_sizes must be a list of shares in (0, 1], or of whole numbers >= 1."
+
+
+def _growths(splits: Splits, given: Array, rows: Rows, n_rows: int, n_columns: int, seed: int) -> list[Growth]:
+    """The splits of one round with training sets of all sizes."""
+    shares = given
+    if given.dtype.kind != "f":
+        (whole,) = growing(splits, [1.0], n_rows, 1, seed)
+        available = whole.n_rows(rows.source, n_rows)
+        if given[-1] > available.min():
+            raise ValueError(
+                f"train_sizes has {given[-1]:,}, and the training rows of a split are only {available.min():,.10g}."
+            )
+        shares = given / available.mean()
+    return growing(splits, [min(1.0, float(share)) for share in shares], n_rows, n_columns, seed)
+
+
+def _summed_columns(estimator: BaseEstimator, rows: Rows, scoring: Scoring) -> int:
+    """Columns whose products are summed: those of the encoded rows in their basis; 0 for refits."""
+    if sufficient(scoring) is None or not learner_of(estimator).is_ours:
+        return 0
+    states = estimator.folds(rows.source, [], Candidates([{}], rows.classes), rows.shared)
+    return 0 if states is None else states.n_summed
+
+
+def _joined(growths: Sequence[Sequence[Growth]], parts: Sequence[Array]) -> Array:
+    """Values of all passes, in their order, as sizes x splits."""
+    left = iter(parts)
+    columns = [
+        np.concatenate([next(left).reshape(len(growth.sizes), growth.n_base) for growth in own]) for own in growths
+    ]
+    return np.concatenate(columns, axis=1)
+
+
+def _refuse_empty(given: Array, counts: Array) -> None:
+    empty = np.argwhere(counts == 0)
+    if len(empty):
+        size, split = empty[0]
+        raise ValueError(
+            f"train_sizes has {given[size]:g}, which leaves split {split + 1} without a training row. Use larger sizes."
+        )

@@ -1,0 +1,423 @@
+"""Models side by side: each tuned and scored on the same splits, beside the mean of y or the shares of the classes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.dummy import DummyRegressor
+from sklearn.model_selection import ParameterGrid
+
+from certifit.data.cells import GroupSizes, Splits
+from certifit.data.labels import with_codes
+from certifit.data.privacy import printed_labels, rule
+from certifit.data.source import Source
+from certifit.data.target import label_counts
+from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
+from certifit.models.adapter import learner_of
+from certifit.models.folds import Candidate
+from certifit.models.least_squares.fold_path import FoldPath
+from certifit.selection.compare.baseline import MeanOfTarget, MeanRate, class_shares, without_columns
+from certifit.selection.compare.choice import TOO_MANY, Choosing, Evidence, evidence_of, row_scores_are_few
+from certifit.selection.compare.cross_validated import CrossValidated, results_table
+from certifit.selection.compare.leaders import BASELINE, CLASS_SCORE, RATE, RMSE, SHARES, Entry, Leaderboard
+from certifit.selection.compare.nested import Nested
+from certifit.selection.compare.nested import nested as nested_choice
+from certifit.selection.compare.rules import RULES, choose
+from certifit.selection.folds.class_validation import ClassValidation, validated
+from certifit.selection.folds.engine import evaluate, has_sums, offered_scores
+from certifit.selection.folds.fold_scores import FoldScores, NoFit, path_scores
+from certifit.selection.folds.mean_path import mean_path
+from certifit.selection.folds.metrics import Scoring, UserGrid, own_scoring, sufficient
+from certifit.selection.folds.rows import Rows, refuse_given
+from certifit.selection.folds.splits import ANYWHERE, Folds, UserSplits, counted_rows, rounds_of
+
+FEWEST_ROWS = 4  # two folds of two rows
+FEWEST_CANDIDATES = 5  # fewer do not show where the best lies
+
+
+def leaderboard(
+    models: Mapping[str, BaseEstimator],
+    X: UserRows,
+    y: UserTarget = None,
+    *,
+    cv: UserSplits = 10,
+    scoring: Scoring = None,
+    rule: str = "min",
+    sample_weight: UserWeights = None,
+    groups: UserLabels = None,
+    offset: UserWeights = None,
+    exposure: UserWeights = None,
+    prefer: str | None = None,
+    because: str = "it is preferred",
+    most_refits: int | None = None,
+    nested: bool = False,
+) -> Leaderboard:
+    """Tune and score models on the same splits of the rows, beside the mean of y or the shares of the classes.
+
+    Parameters
+    ----------
+    models : dict {name: model}, all regressors or all classifiers
+        A Ridge whose alpha is None is tuned over its own candidates, as in CrossValidated; one with an alpha is scored
+        as it is. CrossValidated(model, param_grid, rule=...) brings its candidates and its rule; its cv and scoring
+        give way to those here.
+    X, y, sample_weight, groups, offset, exposure : as for CrossValidated: arrays, frames, or a scan that carries them
+    cv : as for CrossValidated, but no "loo", default 10
+        A number of folds keeps the shares of the classes in each, unless there are groups.
+    scoring : name, callable or None, default None
+        None is "neg_root_mean_squared_error" for regressors, "neg_log_loss" for classifiers; the negative mean deviance
+        where all models are of one family of counts or positive quantities.
+    rule : {"min", "1se"}, default "min"
+        Which candidate of a model is taken.
+    prefer, because : name of the model that is chosen where it is within one standard error of the best; and why
+    most_refits : int or None, default None
+        A model that sums over rows do not determine is tried on fewer candidates, evenly taken, until it needs at most
+        so many refits; it is left out where fewer than 5 would remain. `notes` says so. A model without a fit on the
+        training rows of some split is left out too.
+    nested : bool, default False
+        Repeat the whole choice on the training rows of every fold, which takes k - 1 times the work of the folds: fits
+        from sums take no further pass over the rows, others are refitted.
+
+    Returns
+    -------
+    Leaderboard: entries, best, chosen, baseline, corrected, nested_score, to_frame(), sentences()
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 3))
+    >>> y = X @ [1.0, 2.0, 0.0] + rng.normal(size=60)
+    >>> board = leaderboard({"least squares": cf.LinearRegression(), "ridge": cf.Ridge()}, X, y)
+    >>> [entry.name for entry in board.entries][-1], sorted(board.best.params)
+    ('mean of y', ['alpha'])
+    """
+    jobs = _jobs(models, rule, prefer)
+    is_of_classes = is_classifier(jobs[0].estimator)
+    scoring = (CLASS_SCORE if is_of_classes else _error_of(jobs)) if scoring is None else scoring
+    if isinstance(cv, str):
+        raise ValueError(f"A leaderboard needs splits: a number of folds, Folds(...) or a splitter. Got cv={cv!r}.")
+    beside = {"sample_weight": sample_weight, "groups": groups, "offset": offset, "exposure": exposure}
+    first = Rows.of(jobs[0].estimator, X, y, **beside)
+    known = {_form(jobs[0].estimator): first}
+    rounds = rounds_of(cv, first.source, first.labels, first.groups)
+    entries: list[Entry] = []
+    notes: list[str] = []
+    path = None
+    tried: list[_Tried] = []
+    with_rows = True
+    for job in jobs:
+        started = time.perf_counter()
+        refuse_given(job.estimator, offset=offset, exposure=exposure)
+        form = _form(jobs[0].estimator if isinstance(X, Source) else job.estimator)
+        if form not in known:
+            known[form] = Rows.of(job.estimator, X, y, **beside)
+        rows = known[form]
+        candidates = _candidates(job, rows)
+        with_rows = with_rows and _are_few(rounds, rows, [*(one.candidates for one in tried), candidates])
+        found = _scored(job, rows, rounds, candidates, scoring, most_refits, notes, with_rows)
+        if found is None:
+            continue
+        candidates, scores = found
+        tried.append(_Tried(job, rows, candidates, scores))
+        if path is None and job.estimator.get_params(deep=False).get("fit_intercept", False):
+            path = scores.path
+        entries.append(_entry(job, rows, rounds, candidates, scores, started))
+    if not entries:
+        raise (TooManyRefits if most_refits is not None else NoFit)(" ".join(notes))
+    entries.append(_shares(first, rounds, scoring) if is_of_classes else _baseline(first, rounds, scoring, path))
+    evidence = _evidence(tried, first, scoring, "" if with_rows else TOO_MANY)
+    repeated = _nested(tried, evidence.preferring(prefer), rounds, scoring) if nested else None
+    facts: dict[str, object] = {
+        "scoring": scoring,
+        "rule": rule,
+        "weight": evidence.weight,
+        "prefer": prefer,
+        "because": because,
+    }
+    return Leaderboard.of(entries, **facts, notes=notes, evidence=evidence, nested=repeated)
+
+
+class TooManyRefits(ValueError):
+    """Every model was left out: needs more refits than were allowed, or has no fit on some training rows."""
+
+
+def folds_for(
+    source: Source, n_splits: int = 10, *, is_classes: bool = False, copies: str = ANYWHERE
+) -> tuple[Folds | None, str | None]:
+    """Folds that the rows (or groups) of a scan allow, and a sentence where they are not `n_splits`.
+
+    Fewer rows than folds: half as many folds as rows, so that a fold has two rows. None below 4 rows or 2 groups.
+    is_classes: every fold has the same share of each class, unless there are groups; None where only one class has
+    more than one row.
+    """
+    source = with_codes(source)[0] if is_classes else source
+    folds, sentence = _folds_for(source, n_splits)
+    if folds is not None:
+        folds = Folds(folds.n_splits, copies=copies)
+    if not is_classes or folds is None:
+        return folds, sentence
+    counts = label_counts(source)
+    alone = [label for label, rows in counts.items() if rows < 2]
+    if len(counts) - len(alone) < 2:
+        printed = zip(printed_labels(counts).values(), counts.values(), strict=True)
+        shown = ", ".join(f"{label} has {rows}" for label, rows in list(printed)[:5])
+        return None, f"Folds need two classes of 2 rows at least. Of the rows, {shown}."
+    if alone:
+        shown = ", ".join(map(repr, alone[:5])) + (", ..." if len(alone) > 5 else "")
+        words = f"Class {shown} has 1 row" if len(alone) == 1 else f"Classes {shown} have 1 row each"
+        if not rule().shows:
+            words = "One class has 1 row" if len(alone) == 1 else f"{len(alone)} classes have 1 row each"
+        rare = f"{words}: the model that predicts it has not seen its class, so it counts as wrong."
+        sentence = rare if sentence is None else f"{sentence} {rare}"
+    is_grouped = source.first_block().group is not None
+    return (folds if is_grouped else Folds(folds.n_splits, stratify=True, copies=copies)), sentence
+
+
+def _folds_for(source: Source, n_splits: int) -> tuple[Folds | None, str | None]:
+    if source.first_block().group is not None:
+        n_groups = len(source.reduce(GroupSizes.of).keys)
+        if n_groups >= n_splits:
+            return Folds(n_splits), None
+        if n_groups < 2:
+            return None, "All rows are of one group, and a group stays in one fold."
+        return Folds(n_groups), f"{n_groups} folds instead of {n_splits}: there are only {n_groups} groups."
+    n_rows = counted_rows(source)
+    if n_rows >= n_splits:
+        return Folds(n_splits), None
+    if n_rows < FEWEST_ROWS:
+        return None, f"Folds need {FEWEST_ROWS} rows at least. The data has {n_rows}."
+    return Folds(n_rows // 2), f"{n_rows // 2} folds instead of {n_splits}: there are only {n_rows} rows."
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A model to tune. grid None: its own candidates, where it is tuned or has a parameter to choose."""
+
+    name: str
+    estimator: BaseEstimator
+    grid: UserGrid
+    rule: str
+    n_jobs: int | None = None
+    is_tuned: bool = False
+
+
+def _jobs(models: Mapping[str, BaseEstimator], rule: str, prefer: str | None) -> list[_Job]:
+    if not isinstance(models, Mapping) or not models:
+        raise TypeError(f"models must be a dict {{name: model}} with at least one model. Got {models!r}.")
+    for taken in (BASELINE, RATE, SHARES):
+        if taken in models:
+            raise ValueError(f"The name {taken!r} is that of the baseline. Choose another.")
+    if prefer is not None and prefer not in models:
+        raise ValueError(f"prefer={prefer!r} is none of the models: {list(models)}.")
+    jobs: list[_Job] = []
+    for name, model in models.items():
+        job = _Job(name, model, None, rule)
+        if isinstance(model, CrossValidated):
+            job = _Job(name, model.estimator, model.param_grid, model.rule, model.n_jobs, True)
+        if job.rule not in RULES:
+            raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}. Got {job.rule!r}.")
+        if jobs and is_classifier(job.estimator) != is_classifier(jobs[0].estimator):
+            names = (name, jobs[0].name) if is_classifier(job.estimator) else (jobs[0].name, name)
+            raise TypeError(f"{names[0]!r} is a classifier and {names[1]!r} is none. Compare models of one kind.")
+        jobs.append(job)
+    return jobs
+
+
+def _form(estimator: BaseEstimator) -> tuple[object, ...]:
+    """What checked rows depend on: models of one form share them, and the statistics made of them."""
+    if not learner_of(estimator).is_ours:
+        return (id(estimator),)
+    params = estimator.get_params()
+    encoder = sorted((name, value) for name, value in params.items() if name.startswith("encoder__"))
+    return repr(encoder), params.get("encoder") is None, params.get("basis") is None
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A model that was scored, its rows, its candidates and what they scored."""
+
+    job: _Job
+    rows: Rows
+    candidates: Sequence[Candidate]
+    scores: FoldScores
+
+
+def _are_few(rounds: Sequence[Splits], rows: Rows, candidates: Sequence[Sequence[Candidate]]) -> bool:
+    """Whether the row scores of all candidates are few enough to be kept, whatever memory there is."""
+    return row_scores_are_few(rounds, counted_rows(rows.source), sum(map(len, candidates)))
+
+
+def _evidence(tried: Sequence[_Tried], rows: Rows, scoring: Scoring, why_not: str) -> Evidence:
+    names = [one.job.name for one in tried]
+    choosing = Choosing.of(names, [one.candidates for one in tried], [one.job.rule for one in tried])
+    return evidence_of(choosing, scoring, [one.scores for one in tried], rows.source, why_not)
+
+
+def _nested(tried: Sequence[_Tried], evidence: Evidence, rounds: Sequence[Splits], scoring: Scoring) -> Nested:
+    """The choice repeated within the training rows of every split."""
+
+    def scored(one: _Tried, inner: Sequence[Splits]) -> FoldScores | None:
+        how: dict[str, Any] = {"n_jobs": one.job.n_jobs, "label": f"{one.job.name}, nested"}
+        try:
+            return evaluate(one.job.estimator, one.rows, inner, one.candidates, scoring, **how)
+        except NoFit:
+            return None
+
+    return nested_choice(evidence, rounds, [partial(scored, one) for one in tried])
+
+
+def _error_of(jobs: Sequence[_Job]) -> str:
+    """The deviance that all models are scored by, or the root of the mean square where they differ."""
+    own = {own_scoring(job.estimator, None) for job in jobs}
+    deviance = own.pop() if len(own) == 1 else None
+    return RMSE if deviance is None else str(deviance)
+
+
+def _candidates(job: _Job, rows: Rows) -> Sequence[Candidate]:
+    if job.grid is not None:
+        return list(ParameterGrid(job.grid))
+    candidates = list(job.estimator.candidates(rows.source)) if learner_of(job.estimator).is_ours else [{}]
+    given = job.estimator.get_params(deep=False)
+    # What the user has set is not chosen again, unless asked.
+    is_open = job.is_tuned or all(given.get(name) is None for candidate in candidates for name in candidate)
+    return candidates if is_open else [{}]
+
+
+def _scored(
+    job: _Job,
+    rows: Rows,
+    rounds: Sequence[Splits],
+    candidates: Sequence[Candidate],
+    scoring: Scoring,
+    most_refits: int | None,
+    notes: list[str],
+    with_rows: bool,
+) -> tuple[Sequence[Candidate], FoldScores] | None:
+    """Candidates and their scores; None where they would need too many refits."""
+    if most_refits is not None:
+        if _needs_refits(job.estimator, rows, rounds, most_refits):
+            notes.append(_note_on_refits(job.name, 0, 1, sum(splits.n_splits for splits in rounds)))
+            return None
+        try:
+            scores = None
+            if not learner_of(job.estimator).is_ours or rows.source.n_features <= job.estimator.most_shared_columns:
+                scores = offered_scores(job.estimator, rows, rounds, candidates, scoring, with_rows=with_rows)
+        except NoFit as error:
+            notes.append(_note_on_no_fit(job.name, error))
+            return None
+        if scores is not None:
+            return candidates, scores
+        n_splits = sum(splits.n_splits for splits in rounds)
+        thinned = _thinned(candidates, most_refits // n_splits)
+        if len(thinned) < len(candidates):
+            notes.append(_note_on_refits(job.name, len(thinned), len(candidates), n_splits))
+        if not thinned:
+            return None
+        candidates = thinned
+    try:
+        how: dict[str, Any] = {"n_jobs": job.n_jobs, "label": job.name, "with_rows": with_rows}
+        scores = evaluate(job.estimator, rows, rounds, candidates, scoring, **how)
+    except NoFit as error:
+        notes.append(_note_on_no_fit(job.name, error))
+        return None
+    return candidates, scores
+
+
+def _needs_refits(estimator: BaseEstimator, rows: Rows, rounds: Sequence[Splits], most: int) -> bool:
+    """Whether a classifier needs more passes over training rows than `most`; all its candidates share them."""
+    is_many = rows.classes is not None and sum(splits.n_splits for splits in rounds) > most
+    return is_many and learner_of(estimator).is_ours and not has_sums(estimator, rows.source, rows.classes)
+
+
+def _thinned(candidates: Sequence[Candidate], most: int) -> Sequence[Candidate]:
+    """At most so many, evenly taken, both ends among them."""
+    if len(candidates) <= most:
+        return candidates
+    if most < FEWEST_CANDIDATES:
+        return []
+    places = np.rint(np.linspace(0, len(candidates) - 1, most)).astype(int)
+    return [candidates[place] for place in places]
+
+
+def _note_on_refits(name: str, n_tried: int, n_candidates: int, n_splits: int) -> str:
+    n_refits = f"{n_candidates * n_splits:,} refits"
+    each = "candidate and fold" if n_candidates > 1 else "fold"
+    why = f"{name[:1].upper()}{name[1:]} needs a refit for every {each} here ({n_refits})"
+    return f"{why}: left out." if not n_tried else f"{why}: {n_tried} of {n_candidates} candidates were tried."
+
+
+def _note_on_no_fit(name: str, error: Exception) -> str:
+    return f"{name[:1].upper()}{name[1:]} is left out. {error}"
+
+
+def _entry(
+    job: _Job,
+    rows: Rows,
+    rounds: Sequence[Splits],
+    candidates: Sequence[Candidate],
+    scores: FoldScores,
+    started: float,
+) -> Entry:
+    table = results_table(candidates, scores.validation, scores.train)
+    best = choose(table["mean_test_score"], table["standard_error"], candidates, job.rule)
+    params = dict(candidates[best])
+    model = clone(job.estimator).set_params(**params)
+    train = None if scores.train is None else scores.train[best]
+    classes = _classes(model, rows, rounds, scores, best) if is_classifier(model) else None
+    seconds = time.perf_counter() - started
+    return Entry(job.name, model, params, scores.validation[best], train, scores.route, seconds, table, classes)
+
+
+def _classes(
+    model: BaseEstimator, rows: Rows, rounds: Sequence[Splits], scores: FoldScores, best: int
+) -> ClassValidation | None:
+    """Every row predicted out of fold; None for a model that tells no probabilities."""
+    if not hasattr(model, "predict_proba"):
+        return None
+    return validated(model, rows, rounds, None if scores.states is None else scores.states.of_candidate(best))
+
+
+def _shares(rows: Rows, rounds: Sequence[Splits], scoring: Scoring) -> Entry:
+    """The shares of the classes among the training rows, for every row."""
+    started = time.perf_counter()
+    scores, classes = class_shares(rows, rounds, scoring)
+    seconds = time.perf_counter() - started
+    return Entry(SHARES, None, {}, scores.validation[0], None, scores.route, seconds, classes=classes)
+
+
+def mean_of_target(rows: Rows, rounds: Sequence[Splits], scoring: Scoring, path: FoldPath | None = None) -> FoldScores:
+    """Scores of the training mean. path: of a model with an intercept on the same splits, where there is one."""
+    score = sufficient(scoring)
+    if path is None and score is not None and rows.X is None and not rows.source.view.has_offset:
+        path = mean_path(rows.source, rounds)
+    if path is not None and score is not None:
+        return path_scores(path, path.train_total[None, :], path.validation_null[None, :], score)
+    if rows.source.view.has_offset:
+        lean = replace(rows, source=without_columns(rows.source), X=None)
+        return evaluate(MeanRate(), lean, rounds, [{}], scoring, label=BASELINE)
+    model = MeanOfTarget() if rows.X is None else DummyRegressor()
+    return evaluate(model, rows, rounds, [{}], scoring, label=BASELINE)
+
+
+def _baseline(rows: Rows, rounds: Sequence[Splits], scoring: Scoring, path: FoldPath | None) -> Entry:
+    """The mean of y: from the sums of a model with an intercept where there are some, else from the targets.
+
+    Where rows have an offset it is the mean of y for each unit of exposure, exp(offset).
+    """
+    started = time.perf_counter()
+    scores = mean_of_target(rows, rounds, scoring, path)
+    seconds = time.perf_counter() - started
+    return Entry(
+        RATE if rows.source.view.has_offset else BASELINE,
+        None,
+        {},
+        scores.validation[0],
+        scores.training[0],
+        scores.route,
+        seconds,
+    )

@@ -1,0 +1,315 @@
+"""The table of a leaderboard: models and their baseline by their scores on the same splits.
+
+Scores are scikit-learn's: higher is better, and errors are negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from certifit.data.columns import Array
+from certifit.evaluation.metrics.intervals import Estimate
+from certifit.selection.compare.choice import Correction, Evidence, corrected
+from certifit.selection.compare.curve_scores import CAUTION
+from certifit.selection.compare.nested import Nested
+from certifit.selection.compare.words import choice_sentences
+from certifit.selection.folds.class_validation import ClassValidation
+from certifit.selection.folds.metrics import METRICS as CLASS_METRICS
+from certifit.selection.folds.metrics import Scoring
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+BASELINE = "mean of y"
+SHARES = "class shares"
+RATE = "constant rate"
+RMSE = "neg_root_mean_squared_error"
+CLASS_SCORE = "neg_log_loss"
+METRICS = {
+    "accuracy": "accuracy",
+    "log_loss": "log loss",
+    "auc": "AUC",
+    "f1": "F1",
+}  # shown of classes, and their titles
+
+# scoring -> mean loss of a row from a score, so that the share explained of all validation rows together can be told
+_LOSSES = {
+    RMSE: np.square,
+    "neg_mean_squared_error": np.negative,
+    "neg_mean_poisson_deviance": np.negative,
+    "neg_mean_gamma_deviance": np.negative,
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the table.
+
+    model : the estimator with its best parameters, not fitted; None for the baseline
+    params : the parameters that were chosen
+    fold_scores, fold_train_scores : one a split, on the validation and on the training rows; of classifiers from sums
+        the latter is None, for it would cost a pass over every row for every split
+    route : "statistics" or "refits"
+    seconds : what tuning and scoring took
+    candidates : the table of all candidates, as `cv_results_` of CrossValidated
+    classes : of a classifier, every row predicted by a model that did not see it; None for regressors
+    """
+
+    name: str
+    model: BaseEstimator
+    params: dict[str, Any]
+    fold_scores: Array
+    fold_train_scores: Array | None
+    route: str
+    seconds: float = 0.0
+    candidates: Mapping[str, Any] = field(default_factory=dict)
+    classes: ClassValidation | None = None
+
+    @cached_property
+    def metrics(self) -> dict[str, Estimate]:
+        """Of a classifier: accuracy, log_loss, auc, f1, balanced_accuracy with their 95 % intervals; else none."""
+        return {} if self.classes is None else self.classes.metrics()
+
+    @property
+    def score(self) -> float:
+        """Mean over the splits."""
+        return float(self.fold_scores.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """sd over the splits / sqrt(number of splits)."""
+        return _standard_error(self.fold_scores)
+
+    @property
+    def train_score(self) -> float | None:
+        """Mean over the splits of the scores on training rows."""
+        return None if self.fold_train_scores is None else float(self.fold_train_scores.mean())
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Models and their baseline, best first.
+
+    entries : list of Entry
+    best : the model with the best mean score
+    chosen : `best`; or the preferred model, where it is within one standard error of the best; or the one named by
+        `joined(..., is_chosen=True)`
+    baseline : the mean of y, or the shares of the classes
+    weight : of the validation rows of every split
+    notes : sentences on what was left out
+    evidence : what every candidate scored, which `corrected` is made from; nested : the choice repeated in every fold
+    """
+
+    entries: list[Entry]
+    scoring: Scoring
+    rule: str
+    weight: Array
+    prefer: str | None = None
+    because: str = "it is preferred"
+    notes: list[str] = field(default_factory=list)
+    named: str | None = None
+    evidence: Evidence | None = None
+    nested: Nested | None = None
+
+    @staticmethod
+    def of(entries: Sequence[Entry], **facts: Any) -> Leaderboard:
+        """Entries sorted by their scores."""
+        return Leaderboard(sorted(entries, key=lambda entry: -entry.score), **facts)
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits."""
+        return len(self.weight)
+
+    @cached_property
+    def best(self) -> Entry:
+        """The model with the best mean score; the baseline is no model."""
+        return next(entry for entry in self.entries if entry.model is not None)
+
+    @cached_property
+    def chosen(self) -> Entry:
+        """The one that was named; else the best, unless the preferred one is within one standard error of it."""
+        if self.named is not None:
+            return self[self.named]
+        if self.prefer is None or self.prefer not in [entry.name for entry in self.entries]:
+            return self.best
+        wanted = self[self.prefer]
+        return wanted if wanted.score >= self.best.score - self.best.standard_error else self.best
+
+    @property
+    def baseline(self) -> Entry:
+        """The mean of y, or the shares of the classes."""
+        return next(entry for entry in self.entries if entry.model is None)
+
+    @cached_property
+    def correction(self) -> Correction | None:
+        """The winner's score with the choice among all candidates accounted for; None where the choice was not ours."""
+        if self.evidence is None or self.named is not None:
+            return None
+        params = list(self.chosen.candidates["params"])
+        place = self.evidence.choosing.first(self.chosen.name) + params.index(self.chosen.params)
+        return corrected(self.evidence.preferring(self.prefer), place)
+
+    @property
+    def corrected(self) -> Estimate | None:
+        """The score of the chosen model, corrected for the choice among all models and parameters, with an interval.
+
+        Of all rows together, in the units of `scoring`. Its sentence says how it was found.
+        """
+        return None if self.correction is None else self.correction.score
+
+    @property
+    def nested_score(self) -> Estimate | None:
+        """The score of the choice, repeated on the training rows of every fold; None unless nested=True."""
+        return None if self.nested is None else self.nested.score
+
+    @property
+    def is_of_classes(self) -> bool:
+        """Whether the models are classifiers."""
+        return self.baseline.name == SHARES
+
+    def __getitem__(self, name: str) -> Entry:
+        for entry in self.entries:
+            if entry.name == name:
+                return entry
+        raise KeyError(f"no entry {name!r}. There are {[entry.name for entry in self.entries]}.")
+
+    def joined(self, entry: Entry, is_chosen: bool = False) -> Leaderboard:
+        """The same with one entry more, scored on the same splits; chosen whatever the others score, if wanted."""
+        entries = sorted([*self.entries, entry], key=lambda one: -one.score)
+        evidence = None if is_chosen else self.evidence
+        return replace(self, entries=entries, named=entry.name if is_chosen else self.named, evidence=evidence)
+
+    def difference(self, entry: Entry) -> tuple[float, float]:
+        """Mean over the splits of score - score of the best, and its standard error: folds are compared in pairs."""
+        steps = entry.fold_scores - self.best.fold_scores
+        return float(steps.mean()), 0.0 if entry is self.best else _standard_error(steps)
+
+    def r2(self, entry: Entry) -> float | None:
+        """1 - squares / squares of the mean of y, of all validation rows together; None where scores do not tell.
+
+        Of deviances, those in place of squares.
+        """
+        losses = _LOSSES.get(self.scoring) if isinstance(self.scoring, str) else None
+        if losses is None:
+            return None
+        own, null = (float(self.weight @ losses(one.fold_scores)) for one in (entry, self.baseline))
+        return 1.0 - own / null if null > 0 else None
+
+    def to_frame(self) -> DataFrame:
+        """The table as a pandas frame, one row an entry."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install 'certifit[pandas]'.") from error
+        rows = []
+        for entry in self.entries:
+            difference, error_of_it = self.difference(entry)
+            row = {"name": entry.name, "params": entry.params, "score": entry.score}
+            row["standard_error"] = entry.standard_error
+            if self.is_of_classes:
+                row |= {name: _value(entry.metrics.get(name)) for name in CLASS_METRICS}
+            else:
+                row |= {"train_score": entry.train_score, "r2": self.r2(entry)}
+            row |= {"difference": difference, "difference_error": error_of_it}
+            rows.append(row | {"route": entry.route, "seconds": entry.seconds, "chosen": entry is self.chosen})
+        return pd.DataFrame(rows)
+
+    def sentences(self) -> list[str]:
+        """What the table says, in words."""
+        said = [self._how_good(), *self._why_chosen(), *choice_sentences(self.correction, self.nested, self.scoring)]
+        return [*said, *self._against_baseline(), *self.notes, CAUTION]
+
+    def _how_good(self) -> str:
+        size, error = abs(self.chosen.score), self.chosen.standard_error
+        if self.chosen.metrics:
+            return self._how_good_at_classes()
+        if self.scoring == RMSE:
+            return (
+                f"On rows it did not see, predictions of {self.chosen.name!r} are off by {size:.4g} on average "
+                f"(root mean squared error; +- {error:.2g})."
+            )
+        return f"On rows it did not see, {self.chosen.name!r} scores {self.chosen.score:.4g} (+- {error:.2g})."
+
+    def _how_good_at_classes(self) -> str:
+        own, null = self.chosen.metrics["accuracy"], self.baseline.metrics["accuracy"]
+        between = "" if own.low is None else f" (95 % interval {100 * own.low:.1f} to {100 * (own.high or 0):.1f} %)"
+        return (
+            f"On rows it did not see, {self.chosen.name!r} has {100 * own:.1f} % right{between}; "
+            f"the most frequent class for every row has {100 * null:.1f} %."
+        )
+
+    def _why_chosen(self) -> list[str]:
+        models = [entry for entry in self.entries if entry.model is not None]
+        if len(models) < 2:
+            return []
+        if self.chosen is self.best:
+            return [f"{self.chosen.name!r} is chosen: it has the best mean score of {len(models)}."]
+        return [
+            f"{self.chosen.name!r} is chosen: it is within one standard error of the best, {self.best.name!r}, "
+            f"and {self.because}."
+        ]
+
+    def _against_baseline(self) -> list[str]:
+        if self.chosen.score > self.baseline.score:
+            return []
+        null = self.baseline.name
+        return [f"No better than the {null}: the columns say nothing about y that these models can use."]
+
+    def __str__(self) -> str:
+        last = list(METRICS.values()) if self.is_of_classes else ["R2"]
+        train = [] if self.is_of_classes else ["train"]
+        head = ["", "score", "+-", *train, "difference", "+-", *last, "parameters"]
+        cells = [head, *(self._cells(entry) for entry in self.entries)]
+        widths = [max(len(row[j]) for row in cells) for j in range(len(head))]
+        lines = [
+            "  ".join(
+                [
+                    row[0].ljust(widths[0]),
+                    *(cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:-1], strict=True)),
+                ]
+            )
+            + f"  {row[-1]}"
+            for row in cells
+        ]
+        return "\n".join([*(line.rstrip() for line in lines), "", *self.sentences()])
+
+    def _cells(self, entry: Entry) -> list[str]:
+        mark = "* " if entry is self.chosen else "  "
+        difference, error = self.difference(entry)
+        if self.is_of_classes:
+            train, last = [], [_shown(entry.metrics.get(name), ".4f") for name in METRICS]
+        else:
+            train, last = [_shown(entry.train_score, ".5g")], [_shown(self.r2(entry), ".4f")]
+        params = ", ".join(f"{name}={_short(value)}" for name, value in entry.params.items())
+        numbers = [
+            f"{entry.score:.5g}",
+            f"{entry.standard_error:.2g}",
+            *train,
+            f"{difference:.3g}",
+            f"{error:.2g}",
+            *last,
+        ]
+        return [mark + entry.name, *numbers, params]
+
+
+def _shown(value: float | None, form: str) -> str:
+    return "" if value is None else format(float(value), form)
+
+
+def _value(estimate: Estimate | None) -> float | None:
+    return None if estimate is None else float(estimate)
+
+
+def _standard_error(values: Array) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+
+def _short(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,211 @@
+"""Nested cross-validation: the whole choice repeated on the training rows of every split.
+
+The inner folds of a split are its other folds, so inner training sets are sums of the same cells: models whose folds
+come from sums take no further pass for them. With k folds the inner choice has k - 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from certifit.data.cells import Cells, Splits
+from certifit.data.changed import Picked
+from certifit.data.columns import Array
+from certifit.data.labels import with_codes
+from certifit.data.source import Block, Source
+from certifit.data.view import Target
+from certifit.evaluation.metrics import errors
+from certifit.evaluation.metrics.intervals import WEIGHTED, Estimate, share
+from certifit.models.adapter import learner_of
+from certifit.models.fold_rows import ClassState
+from certifit.selection.compare.choice import Evidence
+from certifit.selection.folds.fold_scores import FoldScores
+from certifit.selection.folds.metrics import Scoring, log_scores, of_mean
+from certifit.selection.folds.splits import HoldOut, targets
+
+
+@dataclass(frozen=True)
+class Nested:
+    """What the choice scores on rows that had no part in it.
+
+    score : of all rows together
+    fold_scores : one per split
+    picks : of every split, (place of the model, place of its candidate)
+    accuracy : the share of right classes; None for numbers, or where single rows were too many to keep
+    n_refits : fits that were made for the inner choices
+    """
+
+    score: Estimate
+    fold_scores: Array
+    picks: list[tuple[int, int]]
+    accuracy: Estimate | None = None
+    n_refits: int = 0
+
+    @property
+    def standard_error(self) -> float:
+        """sd over the splits / sqrt(number of splits)."""
+        return float(self.fold_scores.std(ddof=1) / np.sqrt(len(self.fold_scores)))
+
+
+def inner_rounds(rounds: Sequence[Splits]) -> list[Splits]:
+    """Of every round of folds the splits that validate each other fold t of the training rows of fold s, s-major."""
+    found = []
+    for splits in rounds:
+        n = splits.n_splits
+        is_folds = n >= 3 and splits.train.shape[1] == n and np.array_equal(splits.validation, np.eye(n))
+        if not is_folds or not np.array_equal(splits.train, 1.0 - np.eye(n)):
+            raise ValueError(
+                "Nested cross-validation needs 3 folds or more in which every row validates once: a number of folds, "
+                "Folds(k) or a splitter of that kind."
+            )
+        one = np.eye(n)
+        pairs = [(s, t) for s in range(n) for t in range(n) if t != s]
+        train = np.array([1.0 - one[s] - one[t] for s, t in pairs])
+        found.append(Splits(splits.cells, train, np.array([one[t] for _, t in pairs])))
+    return found
+
+
+def nested(
+    evidence: Evidence, rounds: Sequence[Splits], scored: Sequence[Callable[[Sequence[Splits]], FoldScores | None]]
+) -> Nested:
+    """scored: of every model, FoldScores of its candidates on other splits (None where it has no fit there)."""
+    inner = inner_rounds(rounds)
+    n_inner = sum(splits.n_splits for splits in inner)
+    tables, n_refits = [], 0
+    for size, of_model in zip(evidence.choosing.sizes, scored, strict=True):
+        found = of_model(inner)
+        tables.append(np.full((size, n_inner), np.nan) if found is None else found.validation)
+        n_refits += size * n_inner if found is not None and found.route == "refits" else 0
+    picks = evidence.choosing.chosen(_by_split(np.concatenate(tables), rounds))
+    if (picks < 0).any():
+        raise ValueError("No model has a fit to the training rows of every inner fold. Use fewer folds.")
+    at = np.arange(len(picks))
+    fold_scores = evidence.fold_scores[picks, at]
+    accuracies = _fold_accuracies(evidence, picks)
+    return Nested(
+        _together(fold_scores, evidence.weight, evidence.scoring),
+        fold_scores,
+        [evidence.choosing.place(int(pick)) for pick in picks],
+        None if accuracies is None else _together(accuracies, evidence.weight, "accuracy"),
+        n_refits,
+    )
+
+
+def _by_split(table: Array, rounds: Sequence[Splits]) -> Array:
+    """Inner scores of every split: splits x candidates x inner folds, NaN where a round has fewer."""
+    most = max(splits.n_splits for splits in rounds) - 1
+    found, at = [], 0
+    for splits in rounds:
+        n = splits.n_splits
+        for _ in range(n):
+            own = np.full((len(table), most), np.nan)
+            own[:, : n - 1] = table[:, at : at + n - 1]
+            found.append(own)
+            at += n - 1
+    return np.array(found)
+
+
+def _fold_accuracies(evidence: Evidence, picks: Array) -> Array | None:
+    if evidence.held_out is None or "accuracy" not in evidence.held_out[0].values:
+        return None
+    pairs = zip(picks, evidence.held_out, strict=True)
+    return np.array([np.average(split.values["accuracy"][pick], weights=split.weight) for pick, split in pairs])
+
+
+def _together(fold_scores: Array, weight: Array, scoring: Scoring) -> Estimate:
+    """The score of all rows together; no interval, for the fits share training rows."""
+    is_root = of_mean(scoring, -4.0) != -4.0
+    means = -(fold_scores**2) if is_root else fold_scores
+    value = float(of_mean(scoring, np.average(means, weights=weight)))
+    error = float(fold_scores.std(ddof=1) / np.sqrt(len(fold_scores)))
+    sentence = f"Nested: every split was scored by what the others chose. Standard error over splits {error:.2g}."
+    return Estimate(value, method="nested cross-validation", sentence=sentence)
+
+
+# Rows that are set aside before anything is looked at, and the one score of the final model on them.
+
+N_RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class HeldOutScore:
+    """What a fitted model scores on rows that nothing before had seen.
+
+    name : of the figure; value : with its interval; baseline : the same without any column
+    n_rows : of them; others : further figures, by name
+    """
+
+    name: str
+    value: Estimate
+    baseline: float
+    n_rows: int
+    others: dict[str, float]
+
+
+def set_aside(source: Source, test_size: float, *, is_classes: bool, random_state: int = 0) -> tuple[Picked, Picked]:
+    """(rows to work with, rows set aside). Classes keep their shares, unless there are groups, which stay whole."""
+    lean = source.reading(Target.RAW)
+    is_grouped = lean.first_block().group is not None
+    labels = targets(with_codes(source)[0].narrow()) if is_classes and not is_grouped else None
+    holdout = HoldOut(test_size, stratify=labels is not None, random_state=random_state)
+    (splits,) = holdout.rounds(lean, labels)
+    flags = np.concatenate(list(lean.map(partial(_is_out, splits.cells))))
+    return Picked(source, ~flags), Picked(source, flags)
+
+
+def held_out_score(model: BaseEstimator, source: Source, level: float = 0.95) -> HeldOutScore:
+    """The score of a fitted model on rows that were set aside; a level that the fit did not see is the reference."""
+    encoder = model.encoder_ if learner_of(model).is_ours else None
+    if encoder is not None:
+        model = copy(model)
+        model.encoder_ = copy(encoder)
+        model.encoder_.columns_ = [replace(kind, is_lenient=True) for kind in encoder.columns_]
+    return _of_classes(model, source, level) if hasattr(model, "classes_") else _of_numbers(model, source, level)
+
+
+def _of_classes(model: BaseEstimator, source: Source, level: float) -> HeldOutScore:
+    n_classes = len(model.classes_)
+    fitted = ClassState(model, np.arange(n_classes), n_classes, model)
+    parts = list(source.reading(Target.CODES, model.classes_).map(partial(_posteriors, fitted)))
+    codes, log_proba = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    weight = _joined([part[2] for part in parts], len(codes))
+    is_right = log_proba.argmax(axis=1) == codes
+    reason = "" if weight is None else WEIGHTED
+    own = np.ones(len(codes)) if weight is None else weight
+    value = share(float(own @ is_right), float(own.sum()), level, reason=reason)
+    shares = np.bincount(codes[codes >= 0], own[codes >= 0], n_classes) / own.sum()
+    loss = -float(np.average(log_scores(codes, log_proba), weights=own))
+    return HeldOutScore("share of right classes", value, float(shares.max()), len(codes), {"log loss": loss})
+
+
+def _of_numbers(model: BaseEstimator, source: Source, level: float) -> HeldOutScore:
+    y = targets(source)
+    weight = _joined([run.weight for run in source.runs()], len(y))
+    predicted = np.asarray(model.predict(source))
+    seen = np.ones(len(y), dtype=bool) if weight is None else weight > 0
+    y, predicted, weight = y[seen], predicted[seen], None if weight is None else weight[seen]
+    value = errors.root_mean_squared_error(y, predicted, sample_weight=weight, level=level, n_resamples=N_RESAMPLES)
+    centre = float(np.average(y, weights=weight))
+    baseline = float(np.sqrt(np.average((y - centre) ** 2, weights=weight)))
+    return HeldOutScore("root mean squared error", value, baseline, len(y), {})
+
+
+def _posteriors(fitted: ClassState, run: Block) -> tuple[Array, Array, Array | None]:
+    if run.y is None:
+        raise ValueError("The rows carry no labels.")
+    return run.y.astype(np.int64), fitted.predicted(run), run.weight
+
+
+def _joined(parts: Sequence[Array | None], n_rows: int) -> Array | None:
+    found = [part for part in parts if part is not None]
+    return np.concatenate(found) if found and n_rows else None
+
+
+def _is_out(cells: Cells, run: Block) -> Array:
+    return np.asarray(cells.of(run) == 1)

@@ -1,0 +1,142 @@
+"""Learning and validation curves as pictures: means over the splits in bands of one standard error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from certifit.data.columns import Array
+from certifit.data.user_types import UserRows, UserTarget
+from certifit.evaluation.pictures import new_axes
+from certifit.evaluation.pictures.bias_variance import axis_places, is_geometric
+from certifit.selection.compare.curve_scores import LearningCurve, ValidationCurve
+from certifit.selection.compare.curves import learning_curve, validation_curve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_WORST_R2 = -1.0  # what lies below is as good as no fit, and would flatten the rest of the picture
+_MANY_SIZES = 1e3
+
+
+class LearningCurveDisplay:
+    """Scores against the number of training rows.
+
+    Parameters
+    ----------
+    curve : what `learning_curve` returns
+
+    Attributes after `plot`: `ax_`, `figure_`, `lines_` and `bands_` ("train", "validation").
+    """
+
+    def __init__(self, curve: LearningCurve) -> None:
+        if not isinstance(curve, LearningCurve):
+            raise TypeError(f"Pass the result of learning_curve(...). Got {type(curve).__name__}.")
+        self.curve = curve
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: BaseEstimator, X: UserRows, y: UserTarget = None, *, ax: Axes | None = None, **options: Any
+    ) -> LearningCurveDisplay:
+        """Score and draw. options are those of `learning_curve`."""
+        return cls(learning_curve(estimator, X, y, **options)).plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> LearningCurveDisplay:
+        """Draw on `ax`, or on a new figure."""
+        ax = new_axes(ax, "LearningCurveDisplay")
+        self.lines_, self.bands_ = _draw(ax, self.curve.sizes, self.curve)
+        if is_geometric(self.curve.sizes):
+            ax.set_xscale("log")
+        ax.set_xlabel("training rows")
+        ax.legend(fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class ValidationCurveDisplay:
+    """Scores against the values of a parameter, on a logarithmic axis where these go up by equal ratios.
+
+    The best mean score is marked, and the simplest model within one standard error of it where that is known.
+
+    Parameters
+    ----------
+    curve : what `validation_curve` returns
+
+    Attributes after `plot`: `ax_`, `figure_`, `lines_` ("train", "validation", and "best", "one_standard_error" for
+    the marks) and `bands_` ("train", "validation").
+    """
+
+    def __init__(self, curve: ValidationCurve) -> None:
+        if not isinstance(curve, ValidationCurve):
+            raise TypeError(f"Pass the result of validation_curve(...). Got {type(curve).__name__}.")
+        self.curve = curve
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: BaseEstimator, X: UserRows, y: UserTarget = None, *, ax: Axes | None = None, **options: Any
+    ) -> ValidationCurveDisplay:
+        """Score and draw. options are those of `validation_curve`."""
+        return cls(validation_curve(estimator, X, y, **options)).plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> ValidationCurveDisplay:
+        """Draw on `ax`, or on a new figure."""
+        ax = new_axes(ax, "ValidationCurveDisplay")
+        places = axis_places(ax, self.curve.param_range)
+        self.lines_, self.bands_ = _draw(ax, places, self.curve)
+        self._mark(ax, places)
+        ax.set_xlabel(self.curve.param_name)
+        ax.legend(fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _mark(self, ax: Axes, places: Array) -> None:
+        """A line at the best value, a dashed one at the simplest within one standard error."""
+        best, simplest = self.curve.best_index, self.curve.one_standard_error_index
+        named = [("best", best, "-", "best"), ("one_standard_error", simplest, "--", "within one standard error")]
+        for name, at, style, words in named:
+            if at is not None and (name == "best" or at != best):
+                label = f"{words}: {_text(self.curve.param_range[at])}"
+                self.lines_[name] = ax.axvline(places[at], linestyle=style, color="0.4", lw=1, zorder=0, label=label)
+
+
+def _draw(ax: Axes, places: Array, curve: LearningCurve | ValidationCurve) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Both curves with their bands. A negated error is drawn as the error that it is."""
+    is_error = curve.score_name.startswith("neg_")
+    sign = -1.0 if is_error else 1.0
+    lines, bands = {}, {}
+    parts = {
+        "train": (curve.train_mean, curve.train_standard_error, "C1", "training rows"),
+        "validation": (curve.validation_mean, curve.validation_standard_error, "C0", "validation rows"),
+    }
+    for name, (mean, error, colour, label) in parts.items():
+        (lines[name],) = ax.plot(places, sign * mean, "o-", color=colour, markersize=4, label=label)
+        if curve.n_splits > 1:
+            bands[name] = ax.fill_between(
+                places, sign * mean - error, sign * mean + error, color=colour, alpha=0.2, lw=0
+            )
+    _fit_axis(ax, curve)
+    words = curve.score_name.removeprefix("neg_").replace("_", " ")
+    ax.set_ylabel(f"{words} (lower is better)" if is_error else words)
+    n = curve.n_splits
+    ax.set_title(f"mean of {n} splits ± one standard error" if n > 1 else "one split", fontsize="medium")
+    return lines, bands
+
+
+def _fit_axis(ax: Axes, curve: LearningCurve | ValidationCurve) -> None:
+    """An axis that a few very bad scores do not flatten: R2 from -1 on, errors of many sizes on a logarithmic one."""
+    scores = np.concatenate([curve.train_mean, curve.validation_mean])
+    errors = -curve.validation_mean
+    if curve.score_name.lower() == "r2" and (scores < _WORST_R2).any():
+        beyond = int((scores < _WORST_R2).sum())
+        ax.set_ylim(_WORST_R2, 1.05)
+        words = f"{beyond} {'point' if beyond == 1 else 'points'} below"
+        ax.text(0.99, 0.01, words, ha="right", va="bottom", transform=ax.transAxes, fontsize="small", color="0.4")
+    elif curve.score_name.startswith("neg_") and errors.min() > 0 and errors.max() > _MANY_SIZES * errors.min():
+        ax.set_yscale("log")
+        ax.set_ylim(bottom=errors.min() / _MANY_SIZES)  # a fit through its training rows has an error of rounding
+
+
+def _text(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,179 @@
+"""What is added or dropped as one: a column, or a group of columns that go together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.roles import refuse_unknown
+from certifit.data.user_types import UserLabels
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Columns of X that go together. columns: their places in X."""
+
+    name: str
+    columns: tuple[int, ...]
+
+
+def features_of(names: Sequence[str], groups: UserLabels) -> list[Feature]:
+    """One feature a group, one a column that is in no group, in the order of their first columns."""
+    found = []
+    owner: dict[int, str] = {}
+    for name, given in _groups(names, groups):
+        columns = sorted({place_of(one, names) for one in given})
+        if not columns:
+            raise ValueError(f"Group {name!r} has no columns.")
+        for column in columns:
+            if column in owner:
+                raise ValueError(f"Column {names[column]!r} is in two groups, {owner[column]!r} and {name!r}.")
+            owner[column] = name
+        found.append(Feature(name, tuple(columns)))
+    found += [Feature(name, (column,)) for column, name in enumerate(names) if column not in owner]
+    found.sort(key=lambda feature: feature.columns)
+    if repeated := sorted(name for name, count in Counter(one.name for one in found).items() if count > 1):
+        raise ValueError(f"Groups and columns need names of their own. {repeated} stand for more than one.")
+    return found
+
+
+def fixed_of(features: Sequence[Feature], names: Sequence[str], fixed: Any) -> list[int]:
+    """Places among the features of those that are always in; a column of a group stands for the group."""
+    if isinstance(fixed, str) or not isinstance(fixed, Sequence | set | frozenset | np.ndarray):
+        raise TypeError(f"fixed must be a list of names or places of columns. Got {fixed!r}.")
+    by_name = {feature.name: at for at, feature in enumerate(features)}
+    by_column = {column: at for at, feature in enumerate(features) for column in feature.columns}
+    return sorted({by_name[one] if one in by_name else by_column[place_of(one, names)] for one in fixed})
+
+
+def place_of(one: Any, names: Sequence[str]) -> int:
+    """The place of a column given by its name or by its place."""
+    if isinstance(one, Integral) and not isinstance(one, bool):
+        if not 0 <= int(one) < len(names):
+            raise ValueError(f"X has columns 0 to {len(names) - 1}. Got {one}.")
+        return int(one)
+    if not isinstance(one, str):
+        raise TypeError(f"A column is given by its name or its place, a whole number. Got {one!r}.")
+    refuse_unknown(one, list(names), "X")
+    return list(names).index(one)
+
+
+def _groups(names: Sequence[str], groups: UserLabels) -> list[tuple[str, list[Any]]]:
+    """(name, columns as given); a group without a name is called by its columns."""
+    if groups is None:
+        return []
+    if isinstance(groups, Mapping):
+        return [(str(name), _members(given)) for name, given in groups.items()]
+    if isinstance(groups, str) or not isinstance(groups, Sequence):
+        raise TypeError(
+            f"groups must be a dict {{name: columns}} or a list of lists of columns. Got {type(groups).__name__}."
+        )
+    members = [_members(given) for given in groups]
+    return [(" + ".join(names[place_of(one, names)] for one in given), given) for given in members]
+
+
+def _members(given: Any) -> list[Any]:
+    return [given] if isinstance(given, str | Integral) else list(given)
+
+
+# The table of a selection, one row a subset that was visited, and which row is chosen.
+
+_TIE = 1e-9  # scores closer than this share count as equal: the smaller subset is better
+
+
+@dataclass(frozen=True)
+class Step:
+    """A subset of features and how well it did.
+
+    change : the feature added or dropped to come here; None for the subset at the start
+    mean_score, standard_error : of the scores on the validation rows of the folds; sd / sqrt(folds)
+    train_score : mean over the folds of the score on the training rows
+    """
+
+    n_features: int
+    change: str | None
+    features: tuple[str, ...]
+    mean_score: float
+    standard_error: float
+    fold_scores: Array
+    train_score: float
+
+    @staticmethod
+    def of(change: str | None, features: Sequence[str], train: Array, validation: Array) -> Step:
+        """From the scores of the folds."""
+        error = float(validation.std(ddof=1) / np.sqrt(len(validation)))
+        return Step(
+            len(features), change, tuple(features), float(validation.mean()), error, validation, float(train.mean())
+        )
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How many features are wanted: fewest, most, and whether one standard error is given away for fewer."""
+
+    fewest: int
+    most: int
+    is_parsimonious: bool = False
+
+    @staticmethod
+    def of(given: Any, n_features: int, n_fixed: int) -> Wish:
+        """From `n_features_to_select`."""
+        if isinstance(given, str):
+            if given not in ("best", "parsimonious"):
+                raise ValueError(f"{_LEGAL} Got {given!r}.")
+            return Wish(max(1, n_fixed), n_features, given == "parsimonious")
+        both = (given, given) if _is_count(given) else given
+        if not isinstance(both, tuple | list) or len(both) != 2 or not all(map(_is_count, both)):
+            raise TypeError(f"{_LEGAL} Got {given!r}.")
+        fewest, most = int(both[0]), int(both[1])
+        if not 1 <= fewest <= most:
+            raise ValueError(f"{_LEGAL} Got {given!r}.")
+        if most > n_features:
+            raise ValueError(f"n_features_to_select={given!r}, but there are {n_features} features to choose from.")
+        if most < n_fixed:
+            raise ValueError(f"n_features_to_select={given!r}, but {n_fixed} features are fixed.")
+        return Wish(max(fewest, n_fixed), most)
+
+    def choose(self, steps: Sequence[Step]) -> Step:
+        """The best mean score; the fewest features among equals, or among those within one standard error of it."""
+        open_steps = [step for step in steps if self.fewest <= step.n_features <= self.most]
+        best = max(open_steps, key=lambda step: step.mean_score)
+        spare = _TIE * (abs(best.mean_score) + best.standard_error)
+        if self.is_parsimonious:
+            spare = max(spare, best.standard_error)
+        good = [step for step in open_steps if step.mean_score >= best.mean_score - spare]
+        return min(good, key=lambda step: (step.n_features, -step.mean_score))
+
+
+_LEGAL = "n_features_to_select must be an integer >= 1, a pair (fewest, most), 'best' or 'parsimonious'."
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def frame_of(steps: Sequence[Step], change: str) -> DataFrame:
+    """The table as a pandas frame; `change` names the column of the feature added or dropped."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("steps_frame needs pandas: pip install 'certifit[pandas]'.") from error
+    columns = {
+        "n_features": [step.n_features for step in steps],
+        change: [step.change for step in steps],
+        "mean_score": [step.mean_score for step in steps],
+        "standard_error": [step.standard_error for step in steps],
+        "train_score": [step.train_score for step in steps],
+        "features": [list(step.features) for step in steps],
+    }
+    folds = np.array([step.fold_scores for step in steps])
+    return pd.DataFrame(columns | {f"fold {k}": folds[:, k] for k in range(folds.shape[1])})

@@ -1,0 +1,184 @@
+"""Scores of every candidate on every split, from what a model offers: sums of squares, or predicted rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import get_scorer
+
+from certifit.data.columns import Array
+from certifit.data.user_types import UserRows
+from certifit.models.fold_rows import RowFolds
+from certifit.models.least_squares.fold_path import FoldPath
+from certifit.selection.folds.mean_path import mean_path
+from certifit.selection.folds.metrics import (
+    CLASS_SCORES,
+    OF_SQUARES,
+    ROW_ERRORS,
+    Score,
+    Scorer,
+    Scoring,
+    row_metric,
+    row_scores,
+    sufficient,
+)
+from certifit.statistics.fold_oracle import HeldOut
+
+
+@dataclass(frozen=True)
+class FoldScores:
+    """validation, train: candidates x splits; weight: of the validation rows of a split; route: how they were found.
+
+    train: None where training scores were not asked for and cost more. A candidate that has no fit on some training
+    rows has NaN there; faults: why, by candidate.
+    """
+
+    train: Array | None
+    validation: Array
+    weight: Array
+    route: str
+    faults: Mapping[int, str] = field(default_factory=dict)
+    held_out: Sequence[HeldOut] = ()  # of every split "score" of its rows, of classes "accuracy" too; () where not kept
+    path: FoldPath | None = None  # where squares came from sums
+    states: RowFolds | None = None  # where rows were predicted by states of all candidates
+
+    @property
+    def training(self) -> Array:
+        """The training scores, which must have been asked for."""
+        if self.train is None:
+            raise ValueError("Training scores were not asked for.")
+        return self.train
+
+
+class NoFit(ValueError):
+    """No candidate has a fit to the training rows of every split."""
+
+
+def refuse_faulty(faults: Mapping[int, str], n_candidates: int) -> None:
+    """Raise where no candidate is left."""
+    if len(faults) == n_candidates:
+        raise NoFit(next(iter(faults.values())))
+
+
+def path_scores(path: FoldPath, train: Array, validation: Array, score: Score) -> FoldScores:
+    """Scores of squared errors, candidates x splits, whose totals and weights are those of a path."""
+    return FoldScores(
+        score(train, path.train_total, path.train_weight),
+        score(validation, path.validation_total, path.validation_weight),
+        path.validation_weight,
+        "statistics",
+        path=path,
+    )
+
+
+def state_scores(
+    states: RowFolds, classes: Array | None, n_candidates: int, scoring: Scoring, with_training: bool = False
+) -> FoldScores:
+    """Scores of states of every candidate and split. classes: None for numbers."""
+    refuse_faulty(states.faults, n_candidates)
+    metric = row_metric(scoring, classes is not None)
+    train: Array | None = None
+    if metric is None:
+        validation, weight = _scored(states, classes, n_candidates, scoring)
+    else:
+        train, validation, weight = states.row_means(metric, with_training)
+        if classes is None:
+            train, validation = _of_errors(states, scoring, train, validation, weight)
+    return FoldScores(train, validation, weight, states.route, states.faults, states=states)
+
+
+def _of_errors(
+    states: RowFolds, scoring: Scoring, train: Array | None, validation: Array, weight: Array
+) -> tuple[Array | None, Array]:
+    """Scores of mean errors; totals of R2 and of the root of the mean square come from the targets alone."""
+    if scoring not in OF_SQUARES:
+        return None if train is None else -train, -validation
+    score = sufficient(scoring)
+    if score is None:
+        raise ValueError(f"{scoring!r} is no function of squares.")
+    totals = mean_path(states.source, states.rounds)
+    if train is not None:
+        train = score(train * totals.train_weight, totals.train_total, totals.train_weight)
+    return train, score(validation * weight, totals.validation_total, weight)
+
+
+def held_out_scores(states: RowFolds, is_classes: bool, scoring: Scoring) -> list[HeldOut]:
+    """Row scores of the validation rows of every split; of classes the accuracies too."""
+    metric = row_metric(scoring, is_classes)
+    if metric is None:
+        return []
+    if is_classes:
+        return states.held_out({"score": metric, "accuracy": CLASS_SCORES["accuracy"]})
+    return [_scored_errors(split, scoring) for split in states.held_out({"error": metric})]
+
+
+def _scored_errors(split: HeldOut, scoring: Scoring) -> HeldOut:
+    errors = split.values["error"]
+    scores = -errors if scoring in ROW_ERRORS else row_scores(scoring, errors, split.y, split.weight)
+    return replace(split, values={"score": scores})
+
+
+def _scored(states: RowFolds, classes: Array | None, n_candidates: int, scoring: Scoring) -> tuple[Array, Array]:
+    """Scores of any kind on the validation rows of every split, and the weight of those."""
+    scorer: Scorer = scoring if callable(scoring) else get_scorer(scoring)
+    table, weights = [], []
+    for c in range(n_candidates):
+        if c in states.faults:
+            table.append([np.nan] * sum(splits.n_splits for splits in states.rounds))
+            continue
+        splits = list(states.validated(c))
+        table.append([score_of(scorer, classes, *split) for split in splits])
+        weights = [float(len(y) if weight is None else weight.sum()) for y, _, weight in splits]
+    return np.array(table), np.array(weights)
+
+
+def score_of(scorer: Scorer, classes: Array | None, y: Array, predicted: Array, weight: Array | None) -> float:
+    """A scorer of scikit-learn on predictions that are there already: E y, or log p(k | x) of codes y."""
+    options = {} if weight is None else {"sample_weight": weight}
+    model = Predicted(predicted) if classes is None else PredictedClasses(classes, predicted)
+    truth = y if classes is None else classes[y]
+    return float(scorer(model, np.zeros((len(y), 1)), truth, **options))
+
+
+class Predicted(RegressorMixin, BaseEstimator):
+    """Predictions that are there already, for a scorer."""
+
+    def __init__(self, predictions: Array) -> None:
+        self.predictions = predictions
+
+    def predict(self, X: UserRows) -> Array:
+        """The predictions."""
+        return self.predictions
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class PredictedMargins(ClassifierMixin, BaseEstimator):
+    """Classes and their scores that are there already, for a scorer."""
+
+    def __init__(self, classes: Array, log_proba: Array) -> None:
+        self.classes, self.log_proba = classes, log_proba
+        self.classes_ = classes
+
+    def predict(self, X: UserRows) -> Array:
+        """The most probable class."""
+        return np.asarray(self.classes[self.log_proba.argmax(axis=1)])
+
+    def decision_function(self, X: UserRows) -> Array:
+        """Log-odds of two classes, log p(k | x) of more: they rank rows that probabilities round to one."""
+        return self.log_proba[:, 1] - self.log_proba[:, 0] if len(self.classes) == 2 else self.log_proba
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class PredictedClasses(PredictedMargins):
+    """The same of a model that has probabilities."""
+
+    def predict_proba(self, X: UserRows) -> Array:
+        """The probabilities."""
+        return np.exp(self.log_proba)

@@ -1,0 +1,1 @@
+"""The mutual-information filter."""

@@ -1,1 +1,0 @@
-"""From a task to a state."""

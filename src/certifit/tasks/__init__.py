@@ -1,1 +1,0 @@
-"""Data and mathematics together: what a solver minimises and a certificate judges."""

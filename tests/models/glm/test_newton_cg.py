@@ -1,0 +1,100 @@
+"""Claims about Newton's method by conjugate gradients, for models of very many columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+
+from certifit.data.source import Memory
+from certifit.mathematics.losses.scores import GammaLog, Logistic, PoissonLog
+from certifit.models.glm import chord, newton_cg
+from certifit.models.glm.certificate import certify
+from certifit.models.glm.newton_cg import WideProblem
+from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.lasso.task import Strengths
+from certifit.runtime import threads
+from certifit.statistics.row_curvature import row_reach
+
+
+def strengths(alpha, d):
+    return Strengths(alpha, 0.0, np.ones(d), np.full(d, -np.inf), np.full(d, np.inf))
+
+
+def text(rng, n, d):
+    """Rows of few entries, of columns that are less and less frequent."""
+    share = np.minimum(1.0, 20.0 / np.arange(1, d + 1))
+    return sp.csr_array(rng.random((n, d)) * (rng.random((n, d)) < share))
+
+
+def targets(loss, z, rng):
+    mu = np.exp(z / 2)
+    drawn = {
+        "Logistic": lambda: (rng.random(len(z)) < 1 / (1 + np.exp(-z))).astype(float),
+        "PoissonLog": lambda: rng.poisson(mu).astype(float),
+        "GammaLog": lambda: rng.gamma(2.0, mu / 2) + 1e-3,
+    }
+    return drawn[type(loss).__name__]()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("is_sparse", [True, False], ids=["sparse", "dense"])
+@pytest.mark.parametrize("loss", [Logistic(), PoissonLog(), GammaLog()], ids=lambda loss: type(loss).__name__)
+def test_it_ends_where_newtons_method_with_a_hessian_does(rng, loss, is_sparse, fit_intercept):
+    X = text(rng, 400, 60)
+    y = targets(loss, X @ rng.normal(size=60), rng)
+    weight, X = rng.integers(0, 3, 400).astype(float), X if is_sparse else X.toarray()
+    task = GeneralisedLinear(Memory(X, y, weight), loss, strengths(0.01, 60), fit_intercept)
+    state, other = newton_cg.solve(task, 1e-12, 100).state, chord.solve(task, 100).state
+    np.testing.assert_allclose(state.coef, other.coef, rtol=1e-4, atol=1e-6)
+    assert certify(task, state, 1e-8).holds
+
+
+def test_products_and_diagonal_are_those_of_the_hessian(rng):
+    X, y = text(rng, 300, 50), rng.integers(0, 2, 300).astype(float)
+    for rows in (X, X.toarray()):
+        task = GeneralisedLinear(Memory(rows, y), Logistic(), strengths(0.01, 50), True)
+        problem, point = WideProblem(task), rng.normal(size=51) / 5
+        at, whole = problem.evaluate(point), task.evaluate(point, hessian=True)
+        way = rng.normal(size=51)
+        np.testing.assert_allclose(at.value, whole.value, rtol=1e-12)
+        np.testing.assert_allclose(at.gradient, whole.gradient, rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(problem.product(at, way), whole.hessian @ way, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(problem.diagonal(at), np.diagonal(whole.hessian), rtol=1e-11)
+
+
+def test_wide_sparse_rows_are_certified_and_agree_with_scikit_learn(rng):
+    X = text(rng, 1500, 4000)
+    y = targets(Logistic(), X @ rng.normal(size=4000), rng)
+    task = GeneralisedLinear(Memory(X, y), Logistic(), strengths(0.01, 4000), True)
+    state = newton_cg.solve(task, 1e-8, 100).state
+    assert certify(task, state, 1e-8).holds
+    theirs = LogisticRegression(C=1 / (0.01 * 1500), tol=1e-9, max_iter=5000).fit(sp.csr_matrix(X), y)
+    np.testing.assert_allclose(state.coef, theirs.coef_[0], rtol=1e-3, atol=1e-5)
+
+
+def test_threads_and_runs_do_not_change_a_bit(rng):
+    X, y = text(rng, 40_000, 40), rng.integers(0, 2, 40_000).astype(float)
+    found = set()
+    for n, run_rows in ((1, None), (2, None), (2, 16384)):
+        source = Memory(X, y)
+        source.run_rows = run_rows
+        with threads(n):
+            task = GeneralisedLinear(source, Logistic(), strengths(0.1, 40), True)
+            state = newton_cg.solve(task, 1e-8, 50).state
+        found.add((state.coef.tobytes(), state.intercept))
+    assert len(found) == 1
+
+
+def test_a_rows_reach_bounds_its_scores_whatever_the_signs(rng):
+    X, y, weight = text(rng, 200, 50), np.zeros(200), np.ones(200)
+    weight[3] = 0.0
+    X.data[X.indptr[3] : X.indptr[4]] = 1e9  # of a row that does not count
+    source, w = Memory(X, y, weight), rng.normal(size=50)
+    task = GeneralisedLinear(source, Logistic(), strengths(0.1, 50), True)
+    reach = row_reach(source, task.scaling, w)
+    sizes = np.abs(X.toarray() * task.scaling.scale) @ np.abs(w)
+    np.testing.assert_allclose(reach.size, sizes[weight > 0].max(), rtol=1e-12)
+    assert reach.n_entries == np.diff(X.indptr).max()
+    assert row_reach(Memory(X.toarray(), y), task.scaling, w).size == np.inf
