@@ -172,6 +172,11 @@ LEARNERS = {
         "reg",
         checked=(cf.DecisionTreeRegressor(), cf.DecisionTreeRegressor(min_samples_split=5, ccp_alpha=0.01)),
     ),
+    "ada_boost_classifier": Row(
+        cf.AdaBoostClassifier(10),
+        "clf",
+        checked=(cf.AdaBoostClassifier(20, learning_rate=0.5),),
+    ),
     "pca": Row(
         cf.PCA(),
         "tr",

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "../tree/boost.hpp"
 #include "check.hpp"
 
 namespace certifit {
@@ -103,6 +104,68 @@ nb::object walk_tree_py(nb::list x, Places feature, Places left, Vector threshol
                         to_numpy(std::move(walk.above)), walk.is_finite);
 }
 
+template <class T, class Get>
+nb::object of_stumps(const std::vector<Stump>& stumps, Get get) {
+  std::vector<T> values(stumps.size());
+  for (size_t k = 0; k < values.size(); ++k) values[k] = static_cast<T>(get(stumps[k]));
+  return array_of(std::move(values));
+}
+
+nb::object boost_stumps_py(nb::list x, Vector y, std::optional<Vector> weight, size_t n_classes, size_t n_rounds,
+                           double rate, int threads) {
+  HeldRows held(x);
+  const Rows& rows = held.rows;
+  check_size("y", y.shape(0), rows.n_rows);
+  if (weight) check_size("weight", weight->shape(0), rows.n_rows);
+  check(rows.n_rows < size_t{1} << 31, "stumps need fewer than 2^31 rows");
+  check(rows.n_columns > 0, "stumps need a column");
+  check(n_classes > 1 && n_classes < size_t{1} << 20, "boosting needs 2 to 2^20 - 1 classes");
+  check(n_rounds < size_t{1} << 31 && rate > 0 && rate < 0x1p100, "n_rounds or rate is out of range");
+  check_target(y, weight, Criterion::gini, n_classes);
+  std::vector<Stump> stumps;
+  const bool is_boosted = run(threads, [&](Crew& crew) {
+    const TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
+    if (!merged.is_finite || merged.has_missing() || merged.n_rows == 0) return false;
+    stumps = boost_stumps(merged, n_classes, n_rounds, rate, crew);
+    return true;
+  });
+  if (!is_boosted) return nb::none();
+  nb::dict out;
+  out["feature"] = of_stumps<int64_t>(stumps, [](const Stump& stump) { return stump.feature; });
+  out["threshold"] = of_stumps<double>(stumps, [](const Stump& stump) { return stump.threshold; });
+  out["left"] = of_stumps<int64_t>(stumps, [](const Stump& stump) { return stump.left; });
+  out["right"] = of_stumps<int64_t>(stumps, [](const Stump& stump) { return stump.right; });
+  out["error"] = of_stumps<double>(stumps, [](const Stump& stump) { return stump.error; });
+  out["alpha"] = of_stumps<double>(stumps, [](const Stump& stump) { return stump.alpha; });
+  out["training_error"] = of_stumps<double>(stumps, [](const Stump& stump) { return stump.training_error; });
+  return out;
+}
+
+nb::object vote_stumps_py(nb::list x, Places feature, Vector threshold, Places left, Places right, Vector alpha,
+                          size_t n_classes, int threads) {
+  HeldRows held(x);
+  const size_t n = feature.shape(0);
+  check_size("threshold", threshold.shape(0), n);
+  check_size("left", left.shape(0), n);
+  check_size("right", right.shape(0), n);
+  check_size("alpha", alpha.shape(0), n);
+  check(n_classes < size_t{1} << 20, "n_classes is out of range");
+  std::vector<Stump> stumps(n);
+  for (size_t k = 0; k < n; ++k) {
+    Stump& stump = stumps[k];
+    stump.feature = static_cast<size_t>(feature.data()[k]);
+    stump.left = static_cast<size_t>(left.data()[k]);
+    stump.right = static_cast<size_t>(right.data()[k]);
+    check(stump.feature < held.rows.n_columns, "a stump asks for a column that is not there");
+    check(stump.left < n_classes && stump.right < n_classes, "a stump calls a class that is not there");
+    stump.threshold = threshold.data()[k];
+    stump.alpha = alpha.data()[k];
+  }
+  Votes votes = run(threads, [&](Crew& crew) { return vote(held.rows, stumps, n_classes, crew); });
+  const size_t shape[2] = {held.rows.n_rows, n_classes};
+  return nb::make_tuple(to_numpy<2>(std::move(votes.scores), shape), votes.is_finite);
+}
+
 }  // namespace
 
 void bind_tree(nb::module_& m) {
@@ -110,6 +173,10 @@ void bind_tree(nb::module_& m) {
         "n_classes"_a, "max_depth"_a, "min_rows_split"_a, "min_rows_leaf"_a, "min_decrease"_a, "threads"_a);
   m.def("walk_tree", walk_tree_py, "x"_a, "feature"_a.noconvert(), "left"_a.noconvert(), "threshold"_a.noconvert(),
         "is_missing_left"_a.noconvert(), "with_ranges"_a, "threads"_a);
+  m.def("boost_stumps", boost_stumps_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "n_classes"_a,
+        "n_rounds"_a, "rate"_a, "threads"_a);
+  m.def("vote_stumps", vote_stumps_py, "x"_a, "feature"_a.noconvert(), "threshold"_a.noconvert(), "left"_a.noconvert(),
+        "right"_a.noconvert(), "alpha"_a.noconvert(), "n_classes"_a, "threads"_a);
 }
 
 }  // namespace certifit

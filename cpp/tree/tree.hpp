@@ -1,6 +1,7 @@
 // Decision trees: what a node is, when a node stays a leaf, and the distinct rows that trees are grown on.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -22,6 +23,9 @@ struct TreeRows {
   bool is_weighted = false;  // whether any weight is not 1
   bool is_finite = true;     // no infinite value, and no y that is not finite
   const double* column(size_t j) const { return columns.data() + j * n_rows; }
+  bool has_missing() const {
+    return std::any_of(columns.begin(), columns.end(), [](double x) { return x != x; });
+  }
 };
 
 TreeRows merged_rows(const Rows& rows, const double* y, const double* weight, Crew& crew);
@@ -55,6 +59,25 @@ struct Paths {
   const int64_t *feature, *left;
   const double* threshold;
   const uint8_t* is_missing_left;
+};
+
+// Rows of all columns, dense and thin ones in their places.
+class WholeRows {
+ public:
+  explicit WholeRows(const Rows& rows) : rows_(rows), is_whole_(rows.thin.empty()) {}
+
+  const double* row(const Tile& tile, size_t k, size_t i) {
+    if (is_whole_) return tile.row(k);
+    row_.assign(rows_.n_columns, 0.0);
+    for (size_t j = 0; j < rows_.n_dense; ++j) row_[rows_.dense_columns[j]] = tile.row(k)[j];
+    rows_.for_each_entry(i, [&](size_t column, double value) { row_[column] = value; });
+    return row_.data();
+  }
+
+ private:
+  const Rows& rows_;
+  bool is_whole_;
+  std::vector<double> row_;
 };
 
 // What a row meets on its way; a node as read there.

@@ -43,25 +43,6 @@ bool has_infinity(const double* row, size_t n_columns) {
   return found;
 }
 
-// Rows of all columns, dense and thin ones in their places.
-class WholeRows {
- public:
-  explicit WholeRows(const Rows& rows) : rows_(rows), is_whole_(rows.thin.empty()) {}
-
-  const double* row(const Tile& tile, size_t k, size_t i) {
-    if (is_whole_) return tile.row(k);
-    row_.assign(rows_.n_columns, 0.0);
-    for (size_t j = 0; j < rows_.n_dense; ++j) row_[rows_.dense_columns[j]] = tile.row(k)[j];
-    rows_.for_each_entry(i, [&](size_t column, double value) { row_[column] = value; });
-    return row_.data();
-  }
-
- private:
-  const Rows& rows_;
-  bool is_whole_;
-  std::vector<double> row_;
-};
-
 }  // namespace
 
 std::vector<Step> steps_of(const Paths& paths) {

@@ -72,6 +72,7 @@ from certifit.minimise.zero import find_zero as find_zero
 from certifit.modelfile import load as load
 from certifit.modelfile import save as save
 from certifit.modelfile import verify as verify
+from certifit.models.adaboost.model import AdaBoostClassifier as AdaBoostClassifier
 from certifit.models.discriminant.model import GaussianDiscriminant as GaussianDiscriminant
 from certifit.models.glm.logistic import LogisticRegression as LogisticRegression
 from certifit.models.glm.model import GLM as GLM

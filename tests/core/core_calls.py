@@ -541,3 +541,21 @@ def _(rng: Rng) -> Arguments:
     feature, left = (np.array([0, -1, -1]), np.array([1, 0, 0])) if d else (np.array([-1]), np.array([0]))
     nodes = {"threshold": vector(rng, len(left)), "is_missing_left": np.zeros(len(left), np.uint8)}
     return {"x": x, "feature": feature, "left": left, **nodes, "with_ranges": bool(d % 2), "threads": threads(rng)}
+
+
+@call("boost_stumps")
+def _(rng: Rng) -> Arguments:
+    x, n, d = rows(rng)
+    x, n, d = (x, n, d) if d else ([("dense", rng.normal(size=(5, 2)))], 5, 2)
+    y = rng.integers(0, 3, size=n).astype(float)
+    weight = maybe(rng, rng.integers(0, 3, size=n).astype(float))
+    return {"x": x, "y": y, "weight": weight, "n_classes": 3, "n_rounds": 4, "rate": 0.5, "threads": threads(rng)}
+
+
+@call("vote_stumps")
+def _(rng: Rng) -> Arguments:
+    x, _, d = rows(rng)
+    n = 3 if d else 0
+    sides = {name: rng.integers(0, 2, size=n) for name in ("left", "right")}
+    asked = {"feature": rng.integers(0, max(d, 1), size=n), "threshold": vector(rng, n), "alpha": vector(rng, n)}
+    return {"x": x, **asked, **sides, "n_classes": 2, "threads": threads(rng)}

@@ -58,3 +58,22 @@ def test_numbers_that_are_not_those_of_the_children_are_refused(kind, array):
         tree = getattr(from_bytes(file_of(kind)).tree_, array.removeprefix("tree."))
         place = (0,) * tree.ndim
         refuse(with_number(file_of(kind), array, place, float(tree[place]) * factor))
+
+
+STUMPS = {
+    "a column beyond the last": ("stumps.feature", 3),
+    "a negative column": ("stumps.feature", -1),
+    "a class beyond the last": ("stumps.left", 2),
+    "a negative class": ("stumps.right", -(2**62)),
+    "another error": ("stumps.error", 0.1),
+    "another weight": ("stumps.alpha", 0.7),
+    "a training error above 1": ("stumps.training_error", 1.5),
+}
+
+
+@pytest.mark.parametrize("array, number", STUMPS.values(), ids=STUMPS)
+def test_stumps_that_are_none_are_refused(array, number):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 3))
+    data = to_bytes(cf.AdaBoostClassifier(6).fit(X, X[:, 0] * X[:, 1] + X[:, 2] > 0))
+    refuse(with_number(data, array, 0, number))

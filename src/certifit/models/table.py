@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from certifit.models.adaboost import about as adaboost
 from certifit.models.discriminant import about as discriminant
 from certifit.models.ensembles import about as ensembles
 from certifit.models.glm import about as glm
@@ -25,6 +26,7 @@ FAMILIES: tuple[tuple[Learner, ...], ...] = (
     glm.ROWS,
     perceptron.ROWS,
     trees.ROWS,
+    adaboost.ROWS,
     pca.ROWS,
 )
 LEARNERS = {row.key: row for family in FAMILIES for row in family}

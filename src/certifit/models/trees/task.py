@@ -37,11 +37,11 @@ class Stops:
     ccp_alpha: float = 0.0
 
 
-class TreeTask:
+class GatheredRows:
     """All rows in memory; rows of weight 0, or without a class, are no rows. n_classes: 0 where y is a number."""
 
-    def __init__(self, source: Source, criterion: str, stops: Stops, n_classes: int = 0) -> None:
-        self.source, self.criterion, self.stops, self.n_classes = source, criterion, stops, n_classes
+    def __init__(self, source: Source, n_classes: int) -> None:
+        self.source, self.n_classes = source, n_classes
         rows = source.gather()
         if rows.y is None:
             raise ValueError("A tree needs a target.")
@@ -72,15 +72,6 @@ class TreeTask:
         unit = 1.0 if self.weight is None else _unit(self.weight)
         return 1.0 if 1 / FAR <= unit <= FAR else unit
 
-    @property
-    def impurity_unit(self) -> float:
-        """What an impurity of y / y_unit, of entropy in nats, is to be multiplied by; infinite beyond float64."""
-        if self.criterion == "entropy":
-            return 1 / math.log(2)
-        with np.errstate(over="ignore"):
-            unit = float(np.float64(self.y_unit) ** POWERS[self.criterion])
-        return unit if LEAST_UNIT <= unit <= 1 / LEAST_UNIT else math.inf
-
     def scaled(self) -> tuple[Array, Array | None]:
         """y and weights in their units: exact."""
         return self.y / self.y_unit, None if self.weight is None else self.weight / self.weight_unit
@@ -95,6 +86,23 @@ class TreeTask:
         mean = float(mass @ y / mass.sum())
         spread = float(np.sqrt(mass @ np.square(y - mean) / mass.sum()))
         return facts | {"target_mean": mean * self.y_unit, "target_sd": spread * self.y_unit}
+
+
+class TreeTask(GatheredRows):
+    """Rows and how a tree is grown on them."""
+
+    def __init__(self, source: Source, criterion: str, stops: Stops, n_classes: int = 0) -> None:
+        super().__init__(source, n_classes)
+        self.criterion, self.stops = criterion, stops
+
+    @property
+    def impurity_unit(self) -> float:
+        """What an impurity of y / y_unit, of entropy in nats, is to be multiplied by; infinite beyond float64."""
+        if self.criterion == "entropy":
+            return 1 / math.log(2)
+        with np.errstate(over="ignore"):
+            unit = float(np.float64(self.y_unit) ** POWERS[self.criterion])
+        return unit if LEAST_UNIT <= unit <= 1 / LEAST_UNIT else math.inf
 
 
 def refuse_infinite(block: Block, names: list[str]) -> None:

@@ -1,0 +1,30 @@
+"""AdaBoost of stumps."""
+
+from __future__ import annotations
+
+from certifit.data.goals import CLASSES
+from certifit.models.learner import DERIVED, Answer, Command, Learner, Option, Told, Verb, Words, always, count, number
+
+
+def _exponential(told: Told) -> str:
+    """What boosting descends, one stump at a time."""
+    if told.n_classes > 2:
+        return "decreased stump by stump: sum_i weight_i exp(-(vote for y_i) / K), of votes that add up to 0 (SAMME)"
+    return "decreased stump by stump: sum_i weight_i exp(-y_i F(x_i)), F = sum_j (alpha_j / 2) f_j, y_i = -1 or 1"
+
+
+_ROUNDS = Option("rounds", "N", "adaboost: most rounds. Default: 50.", "n_estimators", int)
+ROWS = (
+    Learner(
+        "ada_boost_classifier",
+        "models.adaboost.model:AdaBoostClassifier",
+        _exponential,
+        Words("AdaBoost of stumps", "exponential loss", goal=DERIVED),
+        {"n_estimators": count(50, most=1_000_000), "learning_rate": number(1.0, most=1e6, is_above=True)},
+        ("encoder",),
+        always(Answer.CLASSES),
+        always(Verb.GATHER),
+        commands=(Command("adaboost", "AdaBoost", "a weighted vote of stumps", goal=CLASSES, options=(_ROUNDS,)),),
+        record="models.adaboost.record:RECORD",
+    ),
+)

@@ -1,0 +1,195 @@
+"""The certificate of AdaBoost: every round derived again, the training error under its bound, and the margin game.
+
+Rounds are played again from the first weights with the stored stumps. For two classes, y = -1 or 1 and
+F = sum_j (alpha_j / 2) f_j, errors weighted by the first weights and a vote of 0 counted as an error:
+
+    training error <= mean exp(-y F) = prod_j Z_j,    Z_j = (1 - error_j) e^(-alpha_j/2) + error_j e^(alpha_j/2),
+
+which is prod_j 2 sqrt(error_j (1 - error_j)) where alpha_j = log((1 - error_j) / error_j). The margin of a row is
+y F / sum_j alpha_j/2. For any weights w of the rows, no vote over stumps has a smallest margin above the largest edge
+|sum_i w_i y_i f(x_i)| of any stump f. It is searched over all stumps for three w: those of the round of the least edge,
+their mean over all rounds, and over the rounds since the last power of two.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from certifit.data.columns import Array, Columns
+from certifit.models.adaboost.state import BoostTask, StumpVote
+from certifit.models.certificate import Certificate
+from certifit.statistics.residual import TINY, UNIT
+
+CLAIM = "training error as a share of its bound"
+CLAIM_OF_ROUNDS = "largest deviation of a round from the one derived again, as a share of what rounding allows"
+THEOREM = (
+    "the training error of AdaBoost is at most the mean exponential loss, the product of the factors of its rounds"
+)
+NO_THEOREM = "errors and weights of stumps are sums over rows; SAMME, of more than two classes, has no such bound"
+
+
+@dataclass(frozen=True)
+class BoostingCertificate(Certificate):
+    """The proof that goes with boosted stumps. error: of the vote on its rows; bound: on it, by the theorem.
+
+    margin: the smallest of a row; best_margin: none is above it, whatever the vote. Both only of two classes.
+    """
+
+    n_rounds: int = 0
+    error: float = 1.0
+    bound: float | None = None
+    margin: float | None = None
+    best_margin: float | None = None
+    fault: str = ""
+
+    def sentences(self) -> list[str]:
+        """The certificate in words."""
+        if self.fault:
+            return [f"NOT certified: {self.fault}"]
+        rounds = "round" if self.n_rounds == 1 else "rounds"
+        derived = f"The {self.n_rounds:,} {rounds} were derived again from the rows."
+        if self.bound is None or self.margin is None or self.best_margin is None:
+            return [derived, f"Training error {self.error:.4g}; for more than two classes no bound on it is known."]
+        return [
+            f"{derived} Training error {self.error:.4g} of at most {self.bound:.4g}, the product over the rounds.",
+            f"Smallest margin of a row {self.margin:.4f}; no vote over stumps has one above {self.best_margin:.4f}.",
+        ]
+
+
+@dataclass(frozen=True)
+class _Replay:
+    """The rounds played again. value: the largest deviation as a share of what rounding allows. means: of weights."""
+
+    fault: str
+    value: float
+    weights: list[Array]
+
+
+def certify(task: BoostTask, state: StumpVote) -> BoostingCertificate:
+    """The proof of a vote on the rows of a task."""
+    columns = _DenseColumns(task)
+    replay = _replay(task, state, columns)
+    if replay.fault:
+        return _certificate(task, state, math.inf, 1.0, fault=replay.fault)
+    codes, mass = task.scaled()
+    first = np.ones(len(codes)) if mass is None else mass
+    votes = state.votes(task.block, task.n_classes)[0]
+    own = votes[np.arange(len(codes)), codes.astype(np.int64)]
+    others = votes.copy()
+    others[np.arange(len(codes)), codes.astype(np.int64)] = -np.inf
+    lead = own - others.max(axis=1)
+    error = float(first[lead <= 0].sum() / first.sum())
+    if task.n_classes > 2:
+        return _certificate(task, state, replay.value, error)
+    log_bound = float(state.log_factors(2).sum())
+    # The error is a mean of n weights, the product one of as many factors as there are rounds.
+    slack = 16 * (len(codes) + state.n_rounds) * UNIT * (1 + abs(log_bound) if math.isfinite(log_bound) else 1)
+    value = 0.0 if error == 0 else error * math.exp(-max(log_bound, -700.0))
+    total = float(state.alpha.sum())
+    margin = float(lead.min()) / total if total > 0 else 0.0
+    best = min((columns.largest_edge(weights, 2 * codes - 1) for weights in replay.weights), default=1.0)
+    best = min(best + 8 * len(codes) * UNIT, 1.0)
+    return _certificate(task, state, value * (1 - slack) + TINY, error, math.exp(log_bound), margin, best)
+
+
+def _certificate(
+    task: BoostTask,
+    state: StumpVote,
+    value: float,
+    error: float,
+    bound: float | None = None,
+    margin: float | None = None,
+    best_margin: float | None = None,
+    fault: str = "",
+) -> BoostingCertificate:
+    is_bounded = task.n_classes == 2
+    return BoostingCertificate(
+        claim=CLAIM if is_bounded else CLAIM_OF_ROUNDS, theorem=THEOREM if is_bounded else NO_THEOREM,
+        value=float(value), tolerance=1.0, rounding=1.0, n_rounds=state.n_rounds, error=error, bound=bound,
+        margin=margin, best_margin=best_margin, fault=fault,
+    )  # fmt: skip
+
+
+def _replay(task: BoostTask, state: StumpVote, columns: _DenseColumns) -> _Replay:
+    codes, mass = task.scaled()
+    weight = np.ones(len(codes)) if mass is None else mass.copy()
+    weight /= weight.sum()
+    worst, mean, since = 0.0, np.zeros(len(codes)), np.zeros(len(codes))
+    hardest, hardest_error = weight, -1.0
+    for j in range(state.n_rounds):
+        is_left = columns.of(int(state.feature[j])) <= state.threshold[j]
+        if not columns.is_halfway(int(state.feature[j]), is_left, float(state.threshold[j])):
+            return _Replay(_changed(j, "threshold is not halfway between values of rows"), math.inf, [])
+        is_wrong = np.where(is_left, state.left[j], state.right[j]) != codes
+        error = float(weight[is_wrong].sum())
+        allowed = 16 * (len(codes) + 16) * (j + 1) * UNIT
+        off = max(abs(state.error[j] - error) / (error or 1.0), abs(state.alpha[j] - _alpha(task, error, j)) / 4)
+        worst = max(worst, off / allowed)
+        if worst > 1:
+            return _Replay(_changed(j, "error or weight is not that of the rows"), math.inf, [])
+        since = weight if (j + 1) & j == 0 else since + weight  # since the last power of two
+        mean = mean + weight
+        if error > hardest_error:
+            hardest, hardest_error = weight, error
+        weight = np.where(is_wrong, weight * math.exp(state.alpha[j]), weight)
+        weight /= weight.sum()
+    weights = [hardest, mean / mean.sum(), since / since.sum()]
+    return _Replay("", worst + TINY, weights if task.n_classes == 2 else [])
+
+
+def _changed(round_number: int, what: str) -> str:
+    return f"round {round_number + 1}: its {what}. The model was changed, or these are not its rows."
+
+
+def _alpha(task: BoostTask, error: float, round_number: int) -> float:
+    """rate (log((1 - error) / error) + log(K - 1)); of a first stump without error the rate, of one like chance 0."""
+    chance = 1 - 1 / task.n_classes
+    if round_number == 0 and (error == 0 or error >= chance * (1 - 1e-12)):
+        return task.learning_rate if error == 0 else 0.0
+    if not 0 < error < 1:
+        return math.inf
+    return task.learning_rate * (math.log((1 - error) / error) + math.log(task.n_classes - 1))
+
+
+class _DenseColumns:
+    """Columns of the rows as float64, each made once."""
+
+    def __init__(self, task: BoostTask) -> None:
+        X = task.block.X
+        self.X = X if isinstance(X, np.ndarray) else X.toarray() if isinstance(X, Columns) else np.asarray(X.toarray())
+        self.made: dict[int, Array] = {}
+
+    def of(self, j: int) -> Array:
+        """Column j."""
+        if j not in self.made:
+            self.made[j] = np.ascontiguousarray(self.X[:, j], dtype=np.float64)
+        return self.made[j]
+
+    def is_halfway(self, j: int, is_left: Array, threshold: float) -> bool:
+        """Whether a threshold is where the search puts it: halfway between two values, or infinite behind all."""
+        x = self.of(j)
+        low, high = float(x[is_left].max(initial=-np.inf)), float(x[~is_left].min(initial=np.inf))
+        if math.isinf(high) or math.isinf(low):
+            return threshold == math.inf and math.isinf(high)
+        middle = low / 2 + high / 2
+        return threshold == (middle if low <= middle < high else low)
+
+    def largest_edge(self, weights: Array, signs: Array) -> float:
+        """max |sum_i w_i y_i f(x_i)| over all stumps f of all columns, constants among them."""
+        signed = weights * signs
+        total = float(signed.sum())
+        best = abs(total)
+        for j in range(self.X.shape[1]):
+            order = self._order(j)
+            x = self.of(j)[order]
+            sums = np.cumsum(signed[order])[:-1][x[:-1] < x[1:]]
+            best = max(best, float(np.abs(total - 2 * sums).max(initial=0.0)))
+        return best
+
+    def _order(self, j: int) -> Array:
+        if -j - 1 not in self.made:
+            self.made[-j - 1] = np.argsort(self.of(j), kind="stable")
+        return self.made[-j - 1]

@@ -1,0 +1,20 @@
+"""Rounds of boosting: the stump of the least weighted error, then more weight for the rows that it calls wrong."""
+
+from __future__ import annotations
+
+from certifit.data.gate import refuse_nonfinite
+from certifit.minimise.problem import Run
+from certifit.models.adaboost.state import BoostTask, StumpVote
+from certifit.runtime import core, n_threads
+
+
+def boost(task: BoostTask) -> Run[StumpVote]:
+    """The vote of a task. Rounds end early at a stump without error, or where none is better than chance."""
+    codes, weight = task.scaled()
+    found = core.boost_stumps(
+        task.block.rows, codes, weight, task.n_classes, task.n_estimators, task.learning_rate, n_threads()
+    )
+    if found is None:
+        refuse_nonfinite(task.source)
+        raise ValueError("X must be finite numbers.")
+    return Run(StumpVote(**found))

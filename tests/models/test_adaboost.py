@@ -1,0 +1,139 @@
+"""AdaBoost: its stumps beside brute force, its bound, its margins, and its certificate beside changed votes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import certifit as cf
+
+
+def problem(n_classes: int = 2, n: int = 60, seed: int = 0) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=n), rng.integers(0, 4, n), rng.normal(size=n).round(1)])
+    score = X[:, 0] + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=n)
+    y = np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+    return X, y, rng.integers(1, 4, n).astype(float)
+
+
+def stumps(X: Any) -> list[Any]:
+    """Whether each row is on the left, for every stump; the last one has all rows there."""
+    return [column <= t for column in X.T for t in np.unique(column)]
+
+
+def least_error(X: Any, y: Any, weight: Any) -> float:
+    """Of all stumps, each side called as is best for it."""
+    labels = np.unique(y)
+    found = []
+    for left in stumps(X):
+        sides = [[weight[side & (y == label)].sum() for label in labels] for side in (left, ~left)]
+        found.append(1 - sum(max(side) for side in sides))
+    return min(found)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("rate", [1.0, 0.3])
+def test_every_stump_has_the_least_weighted_error(n_classes, rate):
+    X, y, weight = problem(n_classes)
+    model = cf.AdaBoostClassifier(12, learning_rate=rate).fit(X, y, weight)
+    vote, w = model.vote_, weight / weight.sum()
+    for j in range(vote.n_rounds):
+        called = np.where(X[:, vote.feature[j]] <= vote.threshold[j], vote.left[j], vote.right[j])
+        assert np.isclose(vote.error[j], w[called != y].sum(), rtol=1e-9)
+        assert np.isclose(vote.error[j], least_error(X, y, w), rtol=1e-9)
+        odds = np.log((1 - vote.error[j]) / vote.error[j]) + np.log(n_classes - 1)
+        assert np.isclose(vote.alpha[j], rate * odds)
+        w = np.where(called != y, w * np.exp(vote.alpha[j]), w)
+        w /= w.sum()
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.5, 1.7])
+def test_the_training_error_is_below_its_bound_in_every_round(rate):
+    for seed in range(3):
+        X, y, weight = problem(seed=seed)
+        model = cf.AdaBoostClassifier(30, learning_rate=rate).fit(X, y, weight)
+        for row, predicted in zip(model.history_, model.staged_predict(X), strict=True):
+            assert np.isclose(row["training_error"], weight[predicted != y].sum() / weight.sum(), atol=1e-12)
+            assert row["training_error"] <= row["bound"] * (1 + 1e-12)
+        if rate == 1:
+            errors = model.estimator_errors_
+            assert np.isclose(model.certificate_.bound, np.prod(2 * np.sqrt(errors * (1 - errors))))
+        assert model.certificate_.holds
+
+
+def best_margin(X: Any, y: Any) -> float:
+    """The value of the margin game, by linear programming over all stumps, both signs and constants."""
+    columns = np.array([np.where(left, 1.0, -1.0) for left in stumps(X)]).T
+    games = (2 * y - 1)[:, None] * np.column_stack([columns, -columns])
+    n, m = games.shape
+    found = linprog(
+        np.append(np.zeros(m), -1.0),
+        A_ub=np.column_stack([-games, np.ones(n)]),
+        b_ub=np.zeros(n),
+        A_eq=[np.append(np.ones(m), 0.0)],
+        b_eq=[1.0],
+        bounds=[(0, None)] * m + [(None, None)],
+    )
+    return float(-found.fun)
+
+
+def test_margins_are_around_the_value_of_the_game():
+    for seed in range(2):
+        X, y, _ = problem(n=30, seed=seed)
+        model = cf.AdaBoostClassifier(200).fit(X, y)
+        value, stated = best_margin(X, y), model.certificate_
+        assert np.isclose(model.margins(X, y).min(), stated.margin)
+        assert stated.margin - 1e-9 <= value <= stated.best_margin + 1e-9
+        assert stated.best_margin - stated.margin < 0.2
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_weight_two_is_the_row_twice_and_the_order_of_rows_is_nothing(n_classes, rng):
+    X, y, weight = problem(n_classes)
+    rows = rng.permutation(np.repeat(np.arange(len(y)), weight.astype(int)))
+    first, second = (cf.AdaBoostClassifier(15).fit(*rows) for rows in ((X, y, weight), (X[rows], y[rows])))
+    assert all(
+        np.array_equal(a, b) for a, b in zip(vars(first.vote_).values(), vars(second.vote_).values(), strict=True)
+    )
+
+
+def test_a_stump_without_error_votes_alone_and_chance_ends_the_rounds():
+    perfect = cf.AdaBoostClassifier().fit([[1.0], [2.0], [3.0]], ["a", "a", "b"])
+    assert perfect.vote_.n_rounds == 1 and perfect.predict([[2.4], [2.6]]).tolist() == ["a", "b"]
+    assert perfect.certificate_.holds and perfect.certificate_.best_margin == perfect.certificate_.margin == 1
+    chance = cf.AdaBoostClassifier().fit([[1.0], [1.0]], ["a", "b"])
+    assert chance.vote_.alpha.tolist() == [0.0] and chance.predict([[1.0]]).tolist() == ["a"]
+    assert chance.certificate_.holds and chance.certificate_.bound == 1
+
+
+def test_probabilities_are_logistic_in_the_vote():
+    X, y, _ = problem()
+    model = cf.AdaBoostClassifier(9).fit(X, y)
+    assert np.allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-model.decision_function(X))))
+    assert np.array_equal(model.predict(X), (model.decision_function(X) > 0).astype(int))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_changed_numbers_and_other_rows_are_refused(n_classes):
+    X, y, weight = problem(n_classes)
+    model = cf.AdaBoostClassifier(8).fit(X, y, weight)
+    assert cf.verify(model, X, y, weight)
+    vote = model.vote_
+    for name in ("threshold", "error", "alpha"):
+        for place in np.flatnonzero(np.isfinite(getattr(vote, name))):
+            changed = getattr(vote, name).copy()
+            changed[place] = changed[place] * (1 + 1e-4) + (changed[place] == 0)
+            model.vote_ = replace(vote, **{name: changed})
+            assert not cf.verify(model, X, y, weight), (name, place)
+    model.vote_ = replace(vote, left=vote.left[::-1].copy(), right=vote.right[::-1].copy())
+    if not np.array_equal(vote.left, vote.left[::-1]):
+        assert not cf.verify(model, X, y, weight)
+
+
+def test_missing_values_are_refused_in_words():
+    with pytest.raises(ValueError, match="NaN: row 1"):
+        cf.AdaBoostClassifier().fit([[1.0], [np.nan]], ["a", "b"])
