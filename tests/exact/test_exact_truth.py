@@ -12,7 +12,7 @@ import pytest
 
 import certifit as cf
 from certifit.exact import balls
-from certifit.exact.losses import NoExactForm
+from certifit.exact.losses import NoExactForm, ScoreProblem, _cloglog_mean
 from certifit.exact.penalised import Penalty, ScoreFit
 from certifit.exact.proof import Bounds, refined
 from certifit.exact.rows import ExactRows
@@ -183,3 +183,29 @@ def test_precision_doubles_until_both_ends_agree():
     assert seen == [192, 384, 768] and proof.bits == 768
     assert proof.lower < 1 / 3 < proof.upper
     assert refined(lambda: None, "", "never", most_bits=384).fault == "never"
+
+
+def test_chances_near_1_are_known_where_the_exponential_is_beyond_all_balls():
+    """log(1 - exp(-exp(z))) and its slope are tiny numbers for z = 60: exp(exp(60)) is not needed."""
+    with balls.precision(192):
+        value, slope, curvature = _cloglog_mean(balls.ball(60.0))
+        assert balls.is_finite([value, slope, curvature])
+        assert abs(value) < balls.ball(1e-300) and abs(slope) < balls.ball(1e-300)
+        near = _cloglog_mean(balls.ball(-3.0))
+    t = math.exp(-3.0)
+    expected = (math.log(-math.expm1(-t)), t / math.expm1(t))
+    assert [float(part.mid()) for part in near[:2]] == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore:.*NOT certified")
+def test_a_state_far_from_every_minimum_is_given_up_after_few_evaluations(monkeypatch):
+    """Targets of 1e-100 beside weights of 0: a Newton step is 1e98 too long, and no bits shorten it."""
+    counted = []
+    evaluate = ScoreProblem.at
+    monkeypatch.setattr(ScoreProblem, "at", lambda *args, **options: counted.append(1) or evaluate(*args, **options))
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10, 2))
+    X, y = np.c_[X, X[:, 0]], 10.0 ** -rng.uniform(97, 104, size=10)
+    model = cf.GammaRegressor(alpha=0.1, l1_ratio=1.0, fit_intercept=False).fit(X, y)
+    assert not model.certificate_.holds and not cf.verify(model, X, y, exact=True)
+    assert len(counted) < 2000

@@ -134,10 +134,11 @@ def _probit_rest(z: Ball) -> Derivatives:
 
 
 def _cloglog_mean(z: Ball) -> Derivatives:
-    """log(1 - e^-t), r = t / (e^t - 1), r (1 - t - r), t = e^z."""
+    """log(1 - e^-t), r = t / (e^t - 1), r (1 - t - r), t = e^z; e^t itself may be beyond all balls."""
     t = z.exp()
-    r = t / t.expm1()
-    return (-(-t).expm1()).log(), r, r * (1 - t - r)
+    rest, chance = (-t).exp(), -(-t).expm1()
+    r = t * rest / chance
+    return (-rest).log1p() if t > 1 else chance.log(), r, r * (1 - t - r)
 
 
 def _cloglog_rest(z: Ball) -> Derivatives:

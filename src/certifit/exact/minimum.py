@@ -16,6 +16,8 @@ from certifit.exact.losses import Evaluation
 
 MOST_STEPS = 100
 MOST_HALVINGS = 60
+MOST_POLISHING = 12
+SEEN = 64  # roundings of the objective: a promised fall that a full step near the minimum shows
 WIDER = (2, 16, 1024)  # boxes that are tried, in units of the moves seen so far
 
 
@@ -70,11 +72,31 @@ def descended(problem: Smooth, theta: list[Ball]) -> tuple[list[Ball], Evaluatio
         promised = balls.dot(at.slope, step)
         if not abs(promised) > tiny * (abs(at.value) + tiny):
             return theta, at, step
+        if not abs(promised) > SEEN * _rounding(at.value):
+            return _polished(problem, theta, at, step)
         moved = _moved(problem, theta, step, at.value, promised)
-        if moved is None:  # no further: the value's own rounding
-            return theta, at, step
+        if moved is None:
+            return NoMinimum("far", theta)
         theta, at = moved
     return NoMinimum("far", theta)
+
+
+def _polished(
+    problem: Smooth, theta: list[Ball], at: Evaluation, step: list[Ball]
+) -> tuple[list[Ball], Evaluation, list[Ball]]:
+    """Full steps while what they promise shrinks: slopes tell twice as many digits of the place as values do."""
+    promised = abs(balls.dot(at.slope, step)).mid()
+    for _ in range(MOST_POLISHING):
+        tried = [(t - s).mid() for t, s in zip(theta, step, strict=True)]
+        there = problem.at(tried, hessian=True)
+        way = None if there is None else newton_step(there)
+        if there is None or way is None:
+            break
+        left = abs(balls.dot(there.slope, way)).mid()
+        if not 4 * left < promised:
+            break
+        theta, at, step, promised = tried, there, way, left
+    return theta, at, step
 
 
 def newton_step(at: Evaluation) -> list[Ball] | None:
@@ -88,10 +110,15 @@ def _matrix(at: Evaluation) -> Matrix:
     return at.hessian
 
 
+def _rounding(value: Ball) -> Ball:
+    """What the objective's own roundings may be: no smaller fall is seen."""
+    return (abs(value) * ball(2) ** (-flint().ctx.prec + 8)).mid().max(value.rad())
+
+
 def _moved(
     problem: Smooth, theta: list[Ball], step: list[Ball], value: Ball, promised: Ball
 ) -> tuple[list[Ball], Evaluation] | None:
-    """The first of the steps 1, 1/2, 1/4, ... after which the objective is lower."""
+    """The first of the steps 1, 1/2, 1/4, ... after which the objective is lower; None where there is none."""
     share = ball(1)
     for _ in range(MOST_HALVINGS):
         tried = [(t - share * s).mid() for t, s in zip(theta, step, strict=True)]
@@ -99,8 +126,6 @@ def _moved(
         if at is not None and at.value.mid() < (value - share * promised / 10).mid():
             return tried, at
         share = share / 2
-        if not (share * promised).mid() > abs(value).mid() * ball(2) ** (-flint().ctx.prec + 8):
-            return None
     return None
 
 

@@ -193,3 +193,12 @@ def test_squares_below_the_range_of_float64_are_not_zero():
     assert model.coef_[0] == 0 or not model.certificate_.holds
     model.coef_ = np.array([5.28604691e-174])
     assert not model.certify(X, y, weight).holds
+
+
+@pytest.mark.filterwarnings("ignore:.*NOT certified")
+def test_a_share_of_columns_set_aside_whose_square_overflows_is_no_error(rng):
+    """Scores are 1 / mu^2 = 1e200 and more."""
+    X = rng.integers(-5, 6, size=(10, 3)).astype(float)
+    X = np.c_[X, X[:, 0] / 3 - X[:, 2]]
+    model = cf.GLM("inverse-gaussian", "inverse-squared").fit(X, 10.0 ** -rng.uniform(100, 107, size=10))
+    assert np.isfinite(model.coef_).all()

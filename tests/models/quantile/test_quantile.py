@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from fractions import Fraction
 from itertools import combinations
 
@@ -212,3 +213,18 @@ def test_a_value_is_never_negative():
                   [0.4936110319942107, 0.493611031994192]])  # fmt: skip
     model = cf.QuantileRegressor(0.25).fit(X, [-0.457536506859, 1.249962942474, -0.792426435618], [3.0, 2.0, 2.0])
     assert model.certificate_.value > 0
+
+
+def test_roundings_alone_are_allowed_for_where_a_nudge_is_smaller_than_the_tolerance():
+    """One target of 1e6 makes the objective so large that an excess of a nudge is below the tolerance."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(18, 2))
+    y = X @ [1.0, -2.0] + rng.normal(size=18) + 1e6 * (np.arange(18) == 5)
+    model = cf.QuantileRegressor(0.25).fit(X, y)
+    for j in range(2):
+        other = copy(model)
+        other.coef_ = model.coef_ * (1 + 1e-4 * (np.arange(2) == j))
+        certificate = other.certify(X, y)
+        assert certificate.rounding < 1e-14 < certificate.value < certificate.tolerance
+        assert not cf.verify(other, X, y)
+    assert cf.verify(model, X, y)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,6 +52,13 @@ class Dual:
     pulls: Array
 
 
+class Gap(NamedTuple):
+    """At most the excess of a state, and the part of it that roundings may make."""
+
+    value: float
+    rounding: float
+
+
 @np.errstate(all="ignore")  # far states: what is infinite or not a number proves nothing
 @one_blas_thread
 def certify(task: QuantileTask, state: Weights, tolerance: float) -> Certificate:
@@ -59,7 +67,7 @@ def certify(task: QuantileTask, state: Weights, tolerance: float) -> Certificate
     loss, penalty = task.loss(at.r), task.penalty(at.weights)
     most = (loss + float(task.weight @ at.error) + penalty) * (1 + SAFETY)
     least = max(loss - float(task.weight @ at.error) + penalty, 0.0) * (1 - SAFETY)
-    gap, literal = _gap(task, at, most)
+    (gap, rounding), literal = _gap(task, at, most)
     scale, is_exact = _relative_to(task, least, most)
     value = max(gap, 0.0) * (1 + SAFETY) / scale + TINY  # below 0: what is left out of the columns helped the state
     return Certificate(
@@ -67,7 +75,7 @@ def certify(task: QuantileTask, state: Weights, tolerance: float) -> Certificate
         theorem="weak duality: the dual objective at any feasible point is a lower bound",
         value=value,
         tolerance=tolerance,
-        rounding=value,
+        rounding=min(rounding * (1 + SAFETY) / scale + TINY, value),
         rank=task.rank,
         n_columns=len(state.coef),
         condition=np.inf if task.columns is None else task.columns.factor.condition,
@@ -96,19 +104,20 @@ def _null_loss(task: QuantileTask) -> float:
     return task.loss(task.y - level)
 
 
-def _gap(task: QuantileTask, at: Point, most: float) -> tuple[float, float | None]:
+def _gap(task: QuantileTask, at: Point, most: float) -> tuple[Gap, float | None]:
     """The least gap of a few dual points; and over all weights, where that is one without redundant columns."""
-    best = most  # u = 0
+    nothing = Gap(most, 0.0)  # u = 0
+    best = nothing
     if np.isfinite(most) and len(task.kept) + int(task.fit_intercept):
         for dual in _duals(task, at):
             found = _gap_at(task, at, dual, most)
-            best = found if found < best else best
-            if best <= ENOUGH * most:
+            best = found if found.value < best.value else best
+            if best.value <= ENOUGH * most:
                 break
     left = task.remainders
     if len(task.kept) == task.source.n_features or (left is not None and left.is_exact.all()):
         return best, None
-    return (best, most) if best < most and left is not None else (most, None)
+    return (best, most) if best.value < most and left is not None else (nothing, None)
 
 
 def _duals(task: QuantileTask, at: Point) -> Iterator[Dual]:
@@ -181,12 +190,12 @@ def _dual(task: QuantileTask, program: Program, u: Array, rows: Array, pulls: Ar
     return dual
 
 
-def _gap_at(task: QuantileTask, at: Point, dual: Dual, most: float) -> float:
+def _gap_at(task: QuantileTask, at: Point, dual: Dual, most: float) -> Gap:
     """The gap with an exact dual point beside `dual`; infinite where none is proven to be there."""
     moments, errors = task.moments(dual.u)
     off = _distance(task, dual, np.abs(moments[dual.exact] - dual.pulls) * (1 + 4 * UNIT) + errors[dual.exact])
     if off is None or not np.isfinite(off).all():
-        return np.inf
+        return Gap(np.inf, 0.0)
     d, q, a = task.source.n_features, task.quantile, task.weight
     others = np.setdiff1d(np.arange(d), dual.exact)
     moved = np.asarray(abs(task.dense(dual.rows)[:, others]).T @ off)
@@ -200,10 +209,12 @@ def _gap_at(task: QuantileTask, at: Point, dual: Dual, most: float) -> float:
         share = min(share, float(np.min(task.pull[others] / np.maximum(reached, TINY))))
     brackets = a * (np.where(at.r > 0, q, q - 1) - dual.u) * at.r
     is_sure = (brackets == 0) & (np.abs(at.r) > at.error)
-    total = float(brackets.sum()) + float((a * at.error)[~is_sure].sum())
-    total += float(off @ (np.abs(at.r) + at.error)[dual.rows])
+    rounding = float((a * at.error)[~is_sure].sum())
+    rounding += float(off @ (np.abs(at.r) + at.error)[dual.rows])
+    total = float(brackets.sum()) + rounding
     total += _penalty_brackets(task, at, dual, moments, others, errors[others] + moved)
-    return max(share, 0.0) * total + (1 - max(share, 0.0)) * most + 4 * UNIT * most
+    gap = max(share, 0.0) * total + (1 - max(share, 0.0)) * most + 4 * UNIT * most
+    return Gap(gap, rounding + (BOX + 4 * UNIT) * most)
 
 
 def _penalty_brackets(task: QuantileTask, at: Point, dual: Dual, moments: Array, others: Array, off: Array) -> float:
