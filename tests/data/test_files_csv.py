@@ -148,7 +148,16 @@ REFUSED: dict[str, tuple[str | bytes, dict[str, Any], str]] = {
     "text in the target": (f"a,b,y\n{BODY}5,1,hi\n", {"target": "y"}, f"line {MANY + 2}: column 'y' is 'hi', not a"),
     "bytes that are no text": (b"a,b\n1,x\n2,\xe9\n", {}, "line 3: column 'b' has bytes that are not utf8.*latin1"),
     "a header that is no text": (b"a,\xe9\n1,2\n", {}, "header is not utf8"),
-    "UTF-16": (b"\xff\xfea\x00,\x00b\x00\n\x00", {}, "UTF-16"),
+    "UTF-16": (b"\xff\xfea\x00,\x00b\x00\n\x00", {}, "is UTF-16 text. Pass encoding='utf-16', or save it as UTF-8"),
+    "UTF-32": ("a,b\n1,2\n".encode("utf-32"), {}, "is UTF-32 text"),
+    "no UTF-16": (GOOD, {"encoding": "utf-16"}, "does not begin with the byte order mark of utf-16.*'utf-16-le'"),
+    "no UTF-32": (GOOD, {"encoding": "utf_32"}, "does not begin with the byte order mark of utf-32"),
+    "odd bytes as UTF-16": ("a,b\n1,23\n", {"encoding": "utf-16-le"}, "is not utf-16-le text. Pass another encoding="),
+    "cut UTF-16": (GOOD.encode("utf-16")[:-1], {"encoding": "utf-16"}, "not utf-16 text"),
+    "cut UTF-16 far down": (f"a,b,y\n{BODY}".encode("utf-16")[:-1], {"encoding": "utf-16"}, "that are not utf-16 text"),
+    "a byte that Windows lacks": (
+        b"a,b\n" + b"1,x\n" * 5000 + b"2,\x81\n", {"encoding": "cp1252"}, "line 5002, has bytes that are not cp1252"
+    ),
     "a Parquet file": (b"PAR1....PAR1", {}, "Parquet file. Use scan_parquet"),
     "a workbook": (b"PK\x03\x04\x14\x00", {}, "Excel workbook, not CSV. Unpack it, or save the sheet as CSV"),
     "an old workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1", {}, "old Excel workbook, not CSV"),
@@ -163,6 +172,21 @@ def test_an_error_names_the_line_and_the_column(scan, case):
     text, options, words = REFUSED[case]
     with pytest.raises(ValueError, match=words):
         scan(text, **options)
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"])
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_text_of_any_encoding_is_read_with_its_mark_and_without(scan, codec, end):
+    text = f"\u00e9,y\n1,2\n3,4{end}"
+    names = {"utf-8": ("utf8", "UTF-8", "utf-8-sig", "U8"), "utf-8-sig": ("utf8", "utf_8", "utf-8-sig")}
+    for name in names.get(codec, (codec, codec.upper())):
+        source = scan(text.encode(codec), target="y", encoding=name)
+        assert source.names == ["\u00e9"] and source.n_rows == 2
+        assert bool(source.notes) == (end == "")  # that the last row may be cut
+    if codec.endswith("e"):
+        marked = ("\ufeff" + text).encode(codec)
+        for name in ("utf-16", codec):
+            assert scan(marked, target="y", encoding=name).names == ["\u00e9"]
 
 
 TARGETS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import warnings
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,14 @@ EDITS: dict[str, tuple[str, str, Any, str]] = {
 def test_illegal_content_under_right_digests_is_refused(case):
     name, path, value, reason = EDITS[case]
     refuse(edited(to_bytes(fitted(name)), path, value), reason)
+
+
+def test_an_infinite_sum_of_weights_is_legal_and_warns_of_nothing():
+    """Weights of 1e308 add up to infinity; without a penalty 0 times that is no number."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = from_bytes(edited(to_bytes(fitted("glm exposed")), "data.sum_weight", hexed(np.inf)))
+    assert model.data_["sum_weight"] == np.inf
 
 
 NUMBERS: dict[str, tuple[str, str, Any, float, str]] = {

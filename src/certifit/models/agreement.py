@@ -45,7 +45,7 @@ def tolerance_problems(metadata: Metadata) -> Problems:
 
 def alpha_problems(asked: float | None, used: float, sum_weight: float, factors: Floats) -> Problems:
     """A strength of penalty that is not the one asked for: None is 1 / sum of weights times factors of rows."""
-    with np.errstate(divide="ignore", over="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # 0 times an infinite sum of weights
         ratio = float(np.float64(1.0) / (np.float64(used) * sum_weight))
     is_default = factors.min() * (1 - SAME) <= ratio <= factors.max() * (1 + SAME)
     return {

@@ -10,7 +10,16 @@ import pyarrow as pa
 
 from certifit.data import privacy
 from certifit.data.formats import csv_types
-from certifit.data.formats.csv_reader import BadRow, Reader, Skipped, Text, last_number, line_of, short
+from certifit.data.formats.csv_reader import (
+    BadRow,
+    Reader,
+    Skipped,
+    Text,
+    last_number,
+    line_of,
+    short,
+    undecodable_line,
+)
 from certifit.data.formats.paths import Unchanged, refused_memory
 from certifit.data.roles import refuse_unknown
 
@@ -108,6 +117,8 @@ class CsvFiles:
         try:
             with Reader(path, self.text, known, [*known, *unknown], Skipped(1 << 62)) as reader:
                 found = {name: reader.schema.field(name).type for name in unknown}
+        except UnicodeError as error:
+            raise self._undecodable(path) from error
         except (pa.ArrowException, OSError) as error:
             raise self._explained(error, path, known, Skipped(0)) from error
         return {name: csv_types.inferred(kind) for name, kind in found.items()}
@@ -156,7 +167,9 @@ class CsvFiles:
                 if not reader.complete and path not in self.cut:
                     self.cut.append(path)
                 self.unchanged.check(path, reader.file.digest)
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        except UnicodeError as error:
+            raise self._undecodable(path) from error
+        except (pa.ArrowException, OSError) as error:
             raise self._explained(error, path, types, bad) from error
 
     def _kept(self, batch: pa.RecordBatch, path: str, read: int, bad: Skipped) -> pa.RecordBatch:
@@ -198,11 +211,17 @@ class CsvFiles:
             )
         return ValueError(f"{path!r} is cut or not a readable CSV file: {said.strip()}")
 
+    def _undecodable(self, path: str) -> ValueError:
+        line = undecodable_line(path, self.text)
+        where = f"{path!r}" if line is None else f"{path!r}, line {line},"
+        return ValueError(f"{where} has bytes that are not {self.text.encoding} text. {SAVE_AS_UTF8}")
+
     def _bad_cell(self, path: str, types: Mapping[str, Any], column: int, number: int, said: str) -> ValueError:
         name, where = self.text.header[column], f"{path!r}, {line_of(path, number, self.text)}"
         if "UTF8" in said:
-            advice = "Save the file as UTF-8, or pass encoding=, such as 'latin1'."
-            return ValueError(f"{where}: column {name!r} has bytes that are not {self.text.encoding} text. {advice}")
+            return ValueError(
+                f"{where}: column {name!r} has bytes that are not {self.text.encoding} text. {SAVE_AS_UTF8}"
+            )
         wrong = privacy.cell(said.removeprefix("invalid value "))
         what = f"column {name!r} is {wrong}, not {csv_types.article(types.get(name))}"
         advice = f"Mend the file, name a sign for no value in missing=, or pass types={{{name!r}: 'text'}}."
@@ -220,6 +239,7 @@ class CsvFiles:
         return f"{self._where(bad)}: {bad.what}.{more} {limit}{advice}"
 
 
+SAVE_AS_UTF8 = "Save the file as UTF-8, or pass encoding=, such as 'latin1'."
 _CELL_ERROR = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to [^:]+: (.*)", re.S)
 
 

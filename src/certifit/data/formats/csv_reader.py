@@ -7,6 +7,7 @@ inside a quoted cell, which the parser accepts.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -41,6 +42,15 @@ _NO_TEXT = {
 }
 
 
+# Marks of wide text, the longer first: its encoding, and that of text behind the mark.
+_MARKS = {
+    b"\xff\xfe\0\0": ("utf-32", "utf-32-le"),
+    b"\0\0\xfe\xff": ("utf-32", "utf-32-be"),
+    b"\xff\xfe": ("utf-16", "utf-16-le"),
+    b"\xfe\xff": ("utf-16", "utf-16-be"),
+}
+
+
 @dataclass(frozen=True)
 class Text:
     """How the text is written: delimiter, encoding, what a missing value looks like, and the header."""
@@ -61,8 +71,7 @@ class Text:
         """Read from the first line of a file."""
         start = _start(path)
         _check_encoding(encoding)
-        if start[:2] in (b"\xff\xfe", b"\xfe\xff") and encoding == "utf8":
-            raise ValueError(f"{path!r} is UTF-16 text. Save it as UTF-8.")
+        encoding = _known_encoding(path, encoding, start)
         for signature, advice in _NO_TEXT.items():
             if start.startswith(signature):
                 raise ValueError(f"{path!r} is {advice}")
@@ -72,6 +81,8 @@ class Text:
             found = delimiter or _sniffed(path, encoding)
             rows = (row for row in csv.reader(_lines(path, encoding), delimiter=found) if row)
             header = next(rows, None)
+        except UnicodeError as error:
+            raise ValueError(f"{path!r} is not {encoding} text. Pass another encoding=, such as 'utf8'.") from error
         except (csv.Error, EOFError, OSError) as error:
             raise ValueError(f"{path!r} is not a readable CSV file: {error}.") from error
         if header is None:
@@ -108,6 +119,22 @@ def _check_encoding(encoding: str) -> None:
         raise ValueError(refusal) from error
     if not twice.startswith(coded) or coded.count(b"\n") != 50:  # 'punycode', 'unicode_escape'
         raise ValueError(refusal)
+
+
+def _known_encoding(path: str, encoding: str, start: bytes) -> str:
+    """The one name of UTF-8 with or without a mark, and of text whose mark tells the order of its bytes."""
+    name = codecs.lookup(encoding).name
+    marked = next((wide for mark, (wide, _) in _MARKS.items() if start.startswith(mark)), None)
+    if name in ("utf-8", "utf-8-sig"):
+        if marked is not None:
+            raise ValueError(f"{path!r} is {marked.upper()} text. Pass encoding='{marked}', or save it as UTF-8.")
+        return "utf8"
+    if marked is not None and name.startswith(marked):
+        return marked
+    if name in ("utf-16", "utf-32"):
+        advice = f"Pass encoding='{name}-le' or '{name}-be' if it is such text without a mark, or another one."
+        raise ValueError(f"{path!r} does not begin with the byte order mark of {name} text. {advice}")
+    return encoding
 
 
 def _are_names(header: Sequence[str], rows: Iterator[Sequence[str]]) -> bool:
@@ -177,7 +204,7 @@ class Reader:
     @property
     def complete(self) -> bool:
         """Whether the last line ends with a line break."""
-        return self.file.last in b"\r\n"
+        return self.file.is_complete
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows."""
@@ -227,6 +254,19 @@ def _records(path: str, text: Text, number: int | None) -> tuple[int, int | None
     return count, None if number is not None else line
 
 
+def undecodable_line(path: str, text: Text) -> int | None:
+    """The first line that the encoding does not know; None where its lines are not told apart by a byte."""
+    if text.encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32")):
+        return None
+    with io.BufferedReader(_WithEnd(path, "", text.encoding)) as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                line.decode(text.encoding)
+            except UnicodeError:
+                return number
+    return None
+
+
 def short(text: str) -> str:
     """Text of a file as an error shows it, where it may."""
     text = text.strip("\r\n")
@@ -239,25 +279,35 @@ class _WithEnd(io.RawIOBase):
     def __init__(self, path: str, end: str, encoding: str) -> None:
         super().__init__()
         self.inner = _opened(path)
-        self.end = end.encode(encoding)
-        self.last = b"\n"
+        self.end = end
+        self.encoding = encoding  # of what is behind a mark
+        self.is_begun, self.last = False, b""
         self.digest = 0  # of what was read so far
 
     def readable(self) -> bool:
         """Yes."""
         return True
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether what was read ends with a line break, or is nothing."""
+        return not self.last or any(self.last.endswith(end.encode(self.encoding)) for end in "\r\n")
+
     def readinto(self, buffer: Any) -> int:
         """The next bytes."""
         if self.inner is None:
             return 0
         data = self.inner.read(len(buffer))
+        if not self.is_begun:
+            self.is_begun = True
+            marked = (own for mark, (wide, own) in _MARKS.items() if wide == self.encoding and data.startswith(mark))
+            self.encoding = next(marked, self.encoding)
         if data:
-            self.last = data[-1:]
+            self.last = (self.last + data[-4:])[-4:]
             self.digest = digested(data, self.digest)
         else:
             self.inner.close()
-            self.inner, data = None, self.end
+            self.inner, data = None, self.end.encode(self.encoding)
         buffer[: len(data)] = data
         return len(data)
 
