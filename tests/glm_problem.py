@@ -9,7 +9,7 @@ import numpy as np
 
 from certifit.data.source import Memory
 from certifit.mathematics.losses.scores import GammaLog, Logistic, PoissonLog, Squared, TweedieLog
-from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
 
 LOSSES = {
@@ -47,9 +47,9 @@ def drawn(name: str, rng: np.random.Generator, n: int = 400, d: int = 4) -> Rows
     return Rows(X, targets[name](), rng.integers(1, 4, n).astype(float), offset)
 
 
-def task_of(name: str, rows: Rows, alpha: float = 0.0, fit_intercept: bool = True) -> GeneralisedLinear:
+def task_of(name: str, rows: Rows, alpha: float = 0.0, fit_intercept: bool = True) -> GlmTask:
     """The task of these rows with a ridge penalty."""
     d = rows.X.shape[1]
     strengths = Strengths(alpha, 0.0, np.ones(d), np.full(d, -np.inf), np.full(d, np.inf))
     source = Memory(rows.X, rows.y, rows.weight, offset=rows.offset)
-    return GeneralisedLinear(source, LOSSES[name], strengths, fit_intercept)
+    return GlmTask(source, LOSSES[name], strengths, fit_intercept)

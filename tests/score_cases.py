@@ -8,7 +8,7 @@ import numpy as np
 
 from certifit.data.source import Memory
 from certifit.mathematics.losses.scores import GammaLog, Logistic, PoissonLog, ScoreLoss, Squared, TweedieLog
-from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.normal_equations import Weights
 
@@ -25,9 +25,9 @@ class Case:
     strengths: Strengths
     fit_intercept: bool
 
-    def task(self) -> GeneralisedLinear:
+    def task(self) -> GlmTask:
         source = Memory(self.X, self.y, self.weight, None, self.offset)
-        return GeneralisedLinear(source, self.loss, self.strengths, self.fit_intercept)
+        return GlmTask(source, self.loss, self.strengths, self.fit_intercept)
 
     def scores(self, state: Weights) -> np.ndarray:
         return self.offset + state.intercept + self.X @ state.coef

@@ -25,7 +25,7 @@ def test_rows_are_counted_and_the_source_is_the_same():
     assert not display.is_on
     source = Memory(np.ones((7, 2)), np.ones(7), names=["a", "b"])
     watched = display.watch(source)
-    assert [run.n_rows for run in watched.runs()] == [7]
+    assert [run.n_rows for run in watched.stretches()] == [7]
     assert display._rows == 7
     assert watched.names == ["a", "b"] and watched.named and watched.block_rows == source.block_rows
 
@@ -40,8 +40,8 @@ def test_a_watched_table_gives_the_same_bits_and_keeps_its_facts():
     chosen = watched.select(["x"])
     assert chosen.names == ["x"] and type(chosen).__name__ == "Watched"
     in_memory = Display().watch(Memory(np.arange(14.0).reshape(7, 2), None)).select(["x1"])
-    assert in_memory.names == ["x1"] and np.array_equal(next(in_memory.runs()).X, np.arange(1.0, 14.0, 2)[:, None])
-    assert sum(run.n_rows == 128 for run in watched.resized(64, 128).runs()) == 7
+    assert in_memory.names == ["x1"] and np.array_equal(next(in_memory.stretches()).X, np.arange(1.0, 14.0, 2)[:, None])
+    assert sum(run.n_rows == 128 for run in watched.resized(64, 128).stretches()) == 7
 
 
 def test_a_pass_over_targets_reads_few_columns_under_the_display_too():
@@ -50,8 +50,8 @@ def test_a_pass_over_targets_reads_few_columns_under_the_display_too():
     for rows in (source, weighted, Picked(weighted, np.arange(1000) % 2 == 0)):
         narrow = Display().watch(rows).narrow()
         assert type(narrow).__name__ == "Watched" and narrow.names == ["x"]
-        assert all(run.X.column_names == ["x"] for run in narrow.runs())
-        targets = [np.concatenate([run.y for run in each.runs()]) for each in (rows, narrow)]
+        assert all(run.X.column_names == ["x"] for run in narrow.stretches())
+        targets = [np.concatenate([run.y for run in each.stretches()]) for each in (rows, narrow)]
         assert np.array_equal(*targets)
 
 
@@ -100,7 +100,7 @@ def test_a_terminal_sees_rows_a_second_and_the_time_left(monkeypatch):
     with Display() as display:
         display._timer.join()
         display.step("fitting")
-        for _ in display.watch(table_source()).resized(64, 64).runs():
+        for _ in display.watch(table_source()).resized(64, 64).stretches():
             display._bar.refresh()
     shown = terminal.getvalue()
     assert "fitting" in shown and "of 1,000 rows" in shown and "rows/s" in shown and "left" in shown

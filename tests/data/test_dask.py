@@ -84,7 +84,7 @@ def _first_row_and_length(run: Block) -> tuple[int, int]:
 def test_runs_and_map_cut_the_same_rows():
     with dask.config.set(scheduler="synchronous"):
         source = from_dask(frame(CUTS["unequal"]), "y").resized(4096, 8192)
-        local = [(run.first_row, run.n_rows) for run in source.runs()]
+        local = [(run.first_row, run.n_rows) for run in source.stretches()]
         assert list(source.map(_first_row_and_length)) == local
         assert [first for first, _ in local] == list(range(0, len(TABLE), 8192))
 
@@ -122,7 +122,7 @@ def test_text_categories_and_gaps_come_as_one_schema():
     )
     with dask.config.set(scheduler="synchronous"):
         source = from_dask(dd.from_pandas(rows, npartitions=2), "y")
-        (run,) = source.runs()
+        (run,) = source.stretches()
     assert pa.types.is_dictionary(run.X.schema.field("c").type)
     assert run.X.to_pydict() == {"t": ["u", None, "v", "w"], "c": ["k", "l", "k", "m"], "n": [None, None, 1.0, 2.0]}
 

@@ -37,7 +37,7 @@ def scan(tmp_path):
 
 
 def rows(source: FileSource) -> pa.Table:
-    return pa.concat_tables([run.X for run in source.runs()])
+    return pa.concat_tables([run.X for run in source.stretches()])
 
 
 def types(source: FileSource) -> dict[str, str]:
@@ -201,7 +201,7 @@ TARGETS = {
 def test_a_bad_target_or_weight_names_its_line(scan, case):
     text, options, words = TARGETS[case]
     with pytest.raises(ValueError, match=words):
-        list(scan(text, target="y", **options).runs())
+        list(scan(text, target="y", **options).stretches())
 
 
 def test_bad_rows_are_skipped_up_to_the_limit_and_counted(scan):
@@ -209,7 +209,7 @@ def test_bad_rows_are_skipped_up_to_the_limit_and_counted(scan):
     source = scan(text, target="y", bad_rows=3)
     assert (source.skipped, source.n_rows) == (3, MANY + 2)
     with pytest.raises(ValueError, match=f"'y' is empty at line {MANY + 6} of"):
-        list(source.runs())
+        list(source.stretches())
     assert "3 bad rows were skipped" in source.notes[0] and "line 3: 1 cell" in source.notes[0]
     with pytest.raises(ValueError, match="bad_rows=2 are used up"):
         scan(text, target="y", bad_rows=2)
@@ -303,7 +303,7 @@ def test_a_file_that_changes_between_passes_is_refused(tmp_path):
     source = scan_csv(path, "y")
     path.write_text(GOOD + "7,7,7\n")
     with pytest.raises(ValueError, match="changed since it was scanned"):
-        list(source.runs())
+        list(source.stretches())
 
 
 def test_missing_files_are_named(tmp_path):
@@ -339,16 +339,16 @@ def test_a_file_rewritten_with_its_size_and_time_restored_is_noticed(tmp_path, k
     text = {"csv": "x,y\n1,2\n2,3\n4,9\n", "svm": "2 1:1\n3 1:2\n9 1:4\n"}[kind]
     path.write_text(text)
     source = cf.scan_csv(path, target="y") if kind == "csv" else cf.scan_svmlight(path)
-    list(source.runs())
+    list(source.stretches())
     rewritten(path, text.replace("9", "8"))
     with pytest.raises(ValueError, match="changed since it was scanned"):
-        list(source.runs())
+        list(source.stretches())
     monkeypatch.setattr("certifit.data.formats.paths._stamp", lambda path: ())  # a disk whose times tell nothing
     source = cf.scan_csv(path, target="y") if kind == "csv" else cf.scan_svmlight(path)
-    list(source.runs())
+    list(source.stretches())
     rewritten(path, text)
     with pytest.raises(ValueError, match="changed since it was scanned"):
-        list(source.runs())
+        list(source.stretches())
 
 
 def test_a_file_that_changes_during_a_pass_is_noticed(tmp_path):
@@ -382,7 +382,7 @@ def test_out_of_memory_is_no_corrupt_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr("certifit.data.formats.csv_reader.Reader.batches", batches)
     with pytest.raises(MemoryError, match="could not be read: malloc of size 64 failed"):
-        list(source.runs())
+        list(source.stretches())
 
 
 def test_whole_numbers_beyond_int64_are_numbers(tmp_path):

@@ -52,7 +52,7 @@ def test_many_files_give_the_bits_of_one(tmp_path, how):
 def test_only_the_columns_that_are_asked_for_are_read(tmp_path):
     pq.write_table(TABLE, tmp_path / "t.parquet")
     source = scan_parquet(tmp_path / "t.parquet", "y").select(["c", "a"])
-    assert next(source.runs()).X.column_names == ["c", "a"]
+    assert next(source.stretches()).X.column_names == ["c", "a"]
     assert next(source._tables(1000)).column_names == ["c", "a", "y"]
 
 
@@ -201,7 +201,7 @@ def test_a_file_that_changes_between_passes_is_refused(tmp_path):
     source = scan_parquet(path, "y")
     pq.write_table(TABLE.slice(0, 10), path)
     with pytest.raises(ValueError, match="changed since it was scanned"):
-        list(source.runs())
+        list(source.stretches())
 
 
 def test_reading_ahead_passes_errors_on_and_stops_with_its_reader():
@@ -238,7 +238,7 @@ def test_categories_are_read_whatever_text_they_are_made_of(tmp_path, kind):
 def test_numbers_in_a_dictionary_are_read(tmp_path):
     column = pa.array([1, 2, 2, 5], pa.int64()).dictionary_encode()
     pq.write_table(pa.table({"x": column, "y": [1.0, 2.0, 2.0, 5.0]}), tmp_path / "data.parquet")
-    (run,) = cf.scan_parquet(tmp_path / "data.parquet", target="y").runs()
+    (run,) = cf.scan_parquet(tmp_path / "data.parquet", target="y").stretches()
     assert run.X.column("x").cast(pa.int64()).to_pylist() == [1, 2, 2, 5]
 
 
@@ -251,7 +251,7 @@ def test_out_of_memory_is_no_corrupt_parquet_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr("certifit.data.formats.parquet.pq.ParquetFile", no_memory)
     with pytest.raises(MemoryError, match="could not be read: malloc of size 64 failed"):
-        list(source.runs())
+        list(source.stretches())
 
 
 @pytest.mark.parametrize("kind", [pa.decimal256(60, 2), pa.uint64()])

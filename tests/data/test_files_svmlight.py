@@ -32,14 +32,14 @@ def scan(tmp_path):
 
 def test_a_file_gives_its_rows(scan):
     source = scan(GOOD)
-    (run,) = source.runs()
+    (run,) = source.stretches()
     assert (source.n_features, source.names, source.named) == (3, ["x0", "x1", "x2"], False)
     assert np.array_equal(run.X.toarray(), [[0.5, 0, 2], [0, 1e-3, 0], [0, 0, 7]])
     assert np.array_equal(run.y, [1, -1, 2])
 
 
 def test_the_first_column_may_be_0_and_there_may_be_more_than_the_file_shows(scan):
-    (run,) = scan("1 0:5\n", zero_based=True, n_features=4).runs()
+    (run,) = scan("1 0:5\n", zero_based=True, n_features=4).stretches()
     assert np.array_equal(run.X.toarray(), [[5, 0, 0, 0]])
 
 
@@ -78,7 +78,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
 def test_an_error_names_the_line(scan, case):
     text, options, words = REFUSED[case]
     with pytest.raises(ValueError, match=words):
-        list(scan(text, **options).runs())
+        list(scan(text, **options).stretches())
 
 
 def test_the_line_is_right_far_down_a_file(scan, monkeypatch):
@@ -89,7 +89,7 @@ def test_the_line_is_right_far_down_a_file(scan, monkeypatch):
 
 def test_qid_is_ignored_and_noted(scan):
     source = scan("1 qid:3 1:2\n")
-    assert np.array_equal(next(source.runs()).X.toarray(), [[2]])
+    assert np.array_equal(next(source.stretches()).X.toarray(), [[2]])
     assert "qid" in source.notes[0]
 
 

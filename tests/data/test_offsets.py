@@ -115,7 +115,7 @@ def test_batches_of_any_size_give_the_same_bits_with_an_offset(rng):
         return (MEMORY.block.part(begin, end) for begin, end in pairwise([0, *ends]))
 
     with pytest.raises(ValueError, match="an offset that is not declared"):
-        next(Batches(open_batches, list("abc")).runs())
+        next(Batches(open_batches, list("abc")).stretches())
     source = Batches(open_batches, list("abc"), Roles("y", "w", offset="o"))
     assert source.view.has_offset
     assert offset_bits(source) == BITS
@@ -141,7 +141,7 @@ CHANGED.remove(("one column", "dask frame"))
 def test_a_changed_source_keeps_its_offset(change, engine, tmp_path):
     source = CHANGES[change](SOURCES[engine](tmp_path))
     assert source.view.has_offset
-    np.testing.assert_array_equal(np.concatenate([run.offset for run in source.runs()]), OFFSET)
+    np.testing.assert_array_equal(np.concatenate([run.offset for run in source.stretches()]), OFFSET)
 
 
 def test_an_array_read_as_codes_keeps_its_offset():
@@ -155,7 +155,7 @@ def test_an_array_read_as_codes_keeps_its_offset():
 def test_the_target_alone_is_read_without_the_offset(engine, tmp_path):
     column = SOURCES[engine](tmp_path).reading(Target.RAW)
     assert not column.view.has_offset
-    assert all(run.offset is None for run in column.runs())
+    assert all(run.offset is None for run in column.stretches())
 
 
 def test_parts_and_rows_of_a_block_take_their_offsets_along():
@@ -287,7 +287,7 @@ def test_a_wrong_exposure_in_a_file_names_its_line(case, tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("e,x,y\n" + "".join(f"{cell},1,2\n" for cell in cells.split()))
     with pytest.raises(ValueError, match=words):
-        list(cf.scan_csv(path, "y", exposure="e").runs())
+        list(cf.scan_csv(path, "y", exposure="e").stretches())
 
 
 ROLE_FAULTS = {
@@ -326,7 +326,7 @@ def test_a_column_of_text_is_no_exposure():
 def test_a_wrong_exposure_of_a_dask_array_is_refused():
     rows = da.from_array(X, chunks=(2, 2))
     with pytest.raises(ValueError, match=r"exposure must be > 0\. It is 0 at row 1"):
-        list(cf.from_dask(rows, da.from_array(Y, 2), exposure=da.from_array(other(3, 0.0), 2)).runs())
+        list(cf.from_dask(rows, da.from_array(Y, 2), exposure=da.from_array(other(3, 0.0), 2)).stretches())
     with pytest.raises(ValueError, match="offset has 4 rows but X has 5"):
         cf.from_dask(rows, da.from_array(Y, 2), offset=da.from_array(np.ones(4), 2))
 

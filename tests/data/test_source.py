@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from chunks import batches, random_cuts
 
-from certifit.data.source import Batches, Block, Memory, RowError, block_rows, run_blocks
+from certifit.data.source import Batches, Block, Memory, RowError, block_rows, stretch_blocks
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def test_a_block_is_a_power_of_two_of_rows_between_the_limits(n_columns):
 @pytest.mark.parametrize("n_runs, order", [(1, "0"), (2, "(01)"), (3, "((01)2)"), (5, "(((01)(23))4)")])
 def test_runs_are_added_in_a_binary_tree_by_number(n_runs, order):
     source = batches(np.zeros((n_runs, 1)), block_rows=1, cuts=range(1, n_runs))
-    source.runs = lambda: (Block(np.zeros((1, 1)), None, None, i) for i in range(n_runs))
+    source.stretches = lambda: (Block(np.zeros((1, 1)), None, None, i) for i in range(n_runs))
     assert source.reduce(lambda run: Order(str(run.first_row))).text == order
 
 
@@ -42,8 +42,8 @@ def test_runs_are_added_in_a_binary_tree_by_number(n_runs, order):
 def test_runs_hold_all_rows_once_and_in_order(rng, n_rows):
     X, y, weight = rng.normal(size=(n_rows, 2)), rng.normal(size=n_rows), rng.random(n_rows)
     source = batches(X, y, weight, block_rows=4, cuts=random_cuts(rng, n_rows))
-    runs = list(source.runs())
-    size = 4 * run_blocks(3)
+    runs = list(source.stretches())
+    size = 4 * stretch_blocks(3)
     assert [run.first_row for run in runs] == list(range(0, n_rows, size))
     assert [run.n_rows for run in runs] == [min(size, n_rows - begin) for begin in range(0, n_rows, size)]
     assert np.array_equal(np.concatenate([run.X for run in runs]), X)
@@ -53,14 +53,14 @@ def test_runs_hold_all_rows_once_and_in_order(rng, n_rows):
 
 def test_a_source_can_be_read_again(rng):
     source = batches(rng.normal(size=(100, 2)), block_rows=2, cuts=[7, 50])
-    first, second = (np.concatenate([run.X for run in source.runs()]) for _ in range(2))
+    first, second = (np.concatenate([run.X for run in source.stretches()]) for _ in range(2))
     assert np.array_equal(first, second)
 
 
-def test_sparse_batches_are_joined_to_sparse_runs(rng):
+def test_sparse_batches_are_joined_to_sparse_stretches(rng):
     X = sp.csr_array(rng.integers(0, 2, size=(50, 3)).astype(float))
     source = batches(X, block_rows=4, cuts=[3, 11, 40])
-    assert sp.issparse(next(source.runs()).X)
+    assert sp.issparse(next(source.stretches()).X)
     assert np.array_equal(source.gather().X.toarray(), X.toarray())
 
 
@@ -72,7 +72,7 @@ def test_gather_refuses_more_than_its_limit(rng):
 
 def test_memory_makes_no_copy(rng):
     X = rng.normal(size=(30, 2))
-    (run,) = Memory(X, None).runs()
+    (run,) = Memory(X, None).stretches()
     assert np.shares_memory(run.X, X)
 
 
@@ -103,7 +103,7 @@ class Double:
 def test_a_map_sees_every_row_once_and_never_all_at_once(rng):
     X = rng.normal(size=(5000, 300))
     source = Memory(X, None).through(Double())
-    runs = list(source.runs())
+    runs = list(source.stretches())
     assert np.array_equal(np.concatenate([run.X for run in runs]), 2 * X)
     assert source.names[:2] == ["2 x0", "2 x1"]
     assert len(Memory(rng.normal(size=(40_000, 300)), None).through(Double()).first_block().X) < 40_000
@@ -126,6 +126,6 @@ def test_an_error_of_a_map_counts_rows_from_the_start_of_the_source():
     source = batches(X, block_rows=2, cuts=[7, 500]).through(Refusing())
     source.block_rows = 2
     with pytest.raises(ValueError, match=r"Column 'a' is 150 at row 150, which"):
-        list(source.runs())
+        list(source.stretches())
     error = pickle.loads(pickle.dumps(RowError("x", 3, ".")))
     assert (str(error), str(error.moved(4))) == ("x at row 3.", "x at row 7.")

@@ -80,9 +80,9 @@ class Once:
 
 def test_a_stream_that_ends_early_the_second_time_is_refused():
     source = from_arrow(Once(), **ROLES)
-    assert sum(run.n_rows for run in source.runs()) == len(TABLE)
+    assert sum(run.n_rows for run in source.stretches()) == len(TABLE)
     with pytest.raises(ValueError, match="100,003 rows the first time and 0 now"):
-        list(source.runs())
+        list(source.stretches())
 
 
 REFUSED = {
@@ -117,4 +117,4 @@ FAULTS = {
 def test_a_target_that_is_no_number_names_its_row(case):
     values, words = FAULTS[case]
     with pytest.raises(ValueError, match=words):
-        list(from_arrow(pa.table({"a": [1.0, 2.0, 3.0], "y": values}), "y").runs())
+        list(from_arrow(pa.table({"a": [1.0, 2.0, 3.0], "y": values}), "y").stretches())

@@ -47,7 +47,7 @@ WRAPPERS = {
 
 
 def column(source, part):
-    values = [getattr(run, part) for run in source.runs()]
+    values = [getattr(run, part) for run in source.stretches()]
     return None if values[0] is None else np.concatenate(values)
 
 
@@ -63,7 +63,7 @@ def test_every_source_reads_the_target_that_its_view_says(source, wrapper, tmp_p
     bare = rows.reading(Target.NONE)
     assert column(bare, "y") is None and bare.n_features == rows.n_features
     raw = rows.reading(Target.RAW)
-    first = next(raw.runs())
+    first = next(raw.stretches())
     is_column = isinstance(first.X, pa.Table)
     np.testing.assert_array_equal(first.X.column(0).to_numpy() if is_column else first.y, numbers)
     for other in (codes, bare) if wrapper == "mapped" else (codes, bare, raw):

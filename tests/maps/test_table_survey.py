@@ -124,7 +124,7 @@ def surveys_equal(a: Survey, b: Survey, exact: bool) -> None:
                     other = right["numbers"][part].pop(key)
                     assert numbers.pop(key) == pytest.approx(other, rel=1e-12, abs=1e-9)
             if left["texts"]:
-                left["texts"].pop("distinct_in_runs"), right["texts"].pop("distinct_in_runs")
+                left["texts"].pop("distinct_in_stretches"), right["texts"].pop("distinct_in_stretches")
         left.pop("type"), right.pop("type")
         assert left == right
 
@@ -164,7 +164,7 @@ def test_any_cut_gives_the_same_survey_and_the_same_bits(seed: int, sizes: list[
     surveys_equal(encoder.survey_, again.survey_, exact=True)
     surveys_equal(encoder.survey_, whole.survey_, exact=False)
     assert encoder.columns_ == again.columns_
-    run = next(iter(other.runs()))
+    run = next(iter(other.stretches()))
     assert encoder.apply(run.X).toarray().tobytes() == again.apply(table.slice(0, run.n_rows)).toarray().tobytes()
 
 
@@ -221,5 +221,5 @@ def test_a_source_through_the_encoder_gives_all_rows(rng: np.random.Generator) -
     encoder = TableEncoder().fit(table)
     mapped = source(cut(table, [777, 4])).through(encoder)
     assert mapped.names == list(encoder.get_feature_names_out())
-    rows = np.concatenate([run.X.toarray() for run in mapped.runs()])
+    rows = np.concatenate([run.X.toarray() for run in mapped.stretches()])
     np.testing.assert_array_equal(rows, encoder.apply(table).toarray())

@@ -71,7 +71,7 @@ class _Slopes:
                 codes_of(run),
                 np.ones(run.n_rows) if run.weight is None else run.weight,
             )
-            for run in source.runs()
+            for run in source.stretches()
         ]
         X, codes, weight = (np.concatenate(part) for part in zip(*runs, strict=True))
         seen = (codes >= 0) & (weight > 0)

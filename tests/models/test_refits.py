@@ -76,18 +76,18 @@ def test_a_pass_that_fails_leaves_the_old_fit(name, monkeypatch):
     model = fitted(clone(model), X, y)
     before, said = dict(vars(model)), answers(model, X)
     wide = np.column_stack([rows(row, 1)[0], np.arange(40.0)])
-    read = Memory.runs
+    read = Memory.stretches
     for last in PASSES:
         left = [last]
 
-        def runs(self: Memory, left: list[int] = left) -> Iterator[Any]:
+        def stretches(self: Memory, left: list[int] = left) -> Iterator[Any]:
             if not left[0]:
                 raise BrokenRead
             left[0] -= 1
             return read(self)
 
         with monkeypatch.context() as patched:
-            patched.setattr(Memory, "runs", runs)
+            patched.setattr(Memory, "stretches", stretches)
             try:
                 fitted(model, wide, rows(row, 1)[1])
             except BrokenRead:

@@ -41,7 +41,7 @@ def test_the_table_is_that_of_the_summary():
 @pytest.mark.parametrize("name", ["plain", "ridge", "dependent", "heavy_tails", "polynomial"])
 def test_r_squared_is_that_of_score(name):
     model, source, context = context_of(name)
-    block = next(source.runs())
+    block = next(source.stretches())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert context["quality"]["r2"] == pytest.approx(model.score(block.X, block.y), rel=1e-9)
@@ -49,7 +49,7 @@ def test_r_squared_is_that_of_score(name):
 
 def test_errors_are_those_of_numpy():
     model, source, context = context_of("plain")
-    residual = next(source.runs()).y - model.predict(source)
+    residual = next(source.stretches()).y - model.predict(source)
     quality = context["quality"]
     assert quality["rmse"] == pytest.approx(np.sqrt(np.mean(residual**2)))
     assert quality["mean_error"] == pytest.approx(np.mean(np.abs(residual)))
@@ -134,7 +134,7 @@ def test_the_curve_of_one_column_is_the_prediction_with_its_intervals():
 def test_no_row_of_the_data_is_in_the_context():
     _, source, context = context_of("heavy_tails")
     text = json.dumps(context)
-    block = next(source.runs())
+    block = next(source.stretches())
     # Extremes are facts of the report; other rows must not be found digit by digit.
     middle = np.argsort(block.y)[100:-100]
     assert not any(repr(float(value)) in text for value in block.y[middle])

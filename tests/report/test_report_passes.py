@@ -78,11 +78,11 @@ def test_every_row_is_counted_in_every_picture():
 
 def test_blocks_of_a_stream_give_the_same_counts_as_memory():
     source, model = problem()
-    block = next(source.runs())
+    block = next(source.stretches())
     parts = [block.part(k, k + 700) for k in range(0, 3000, 700)]
 
     class Stream(Batches):
-        def runs(self):
+        def stretches(self):
             yield from parts
 
     stream = Stream(lambda: parts, source.names)
@@ -116,7 +116,7 @@ def test_column_moments_are_those_of_numpy_dense_and_sparse():
 def test_running_quantiles_are_those_of_the_rows_in_each_bin():
     source, model = problem()
     _, shapes = both(model, source)
-    block = next(source.runs())
+    block = next(source.stretches())
     prediction = model.predict(source)
     residual = block.y - prediction
     place = np.searchsorted(shapes.bands.cuts, prediction, side="right")
@@ -129,17 +129,17 @@ def test_running_quantiles_are_those_of_the_rows_in_each_bin():
 
 def test_a_source_without_a_target_is_refused():
     source, model = problem(50)
-    bare = Memory(next(source.runs()).X, None, names=source.names)
+    bare = Memory(next(source.stretches()).X, None, names=source.names)
     with pytest.raises(ValueError, match="needs the target"):
         passes.survey(model, bare, 1.0, 0.0)
 
 
 def test_empty_blocks_are_skipped():
     source, model = problem(50)
-    block = next(source.runs())
+    block = next(source.stretches())
 
     class Gappy(Batches):
-        def runs(self):
+        def stretches(self):
             yield Block(block.X[:0], block.y[:0], None)
             yield block
 

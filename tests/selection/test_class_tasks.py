@@ -48,21 +48,21 @@ def test_other_numbers_are_a_quantity(name):
 
 def test_numbers_below_zero_are_a_quantity_without_a_pass_over_all_rows(tmp_path):
     class Counted:
-        """A target column that counts the runs that are read."""
+        """A target column that counts the stretches that are read."""
 
         def __init__(self, inner):
             self.inner, self.view, self.read = inner, inner.view, 0
 
         def reading(self, target):
             column = self.inner.reading(target).resized(1024, 1024)
-            runs = column.runs
+            stretches = column.stretches
 
             def counted():
-                for run in runs():
+                for stretch in stretches():
                     self.read += 1
-                    yield run
+                    yield stretch
 
-            column.runs = counted
+            column.stretches = counted
             return column
 
     wide = Counted(scan(np.arange(-3, 49_997) / 7))

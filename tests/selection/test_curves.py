@@ -204,7 +204,7 @@ def test_all_sizes_and_folds_come_from_one_pass(rows):
         finished.append(1)
 
     source = Batches(batches, [f"x{j}" for j in range(5)])
-    source.n_rows, source.block_rows, source.run_rows = 300, 64, 64  # a look at block 0 is no pass
+    source.n_rows, source.block_rows, source.stretch_rows = 300, 64, 64  # a look at block 0 is no pass
     curve = learning_curve(cf.LinearRegression(), source)
     assert curve.validation.shape == (10, 10)
     assert len(finished) == 1

@@ -155,18 +155,18 @@ def _watched(source: Any, display: Display) -> Any:
             """A fact about all rows, known to the inner source."""
             return self.inner.remembered(key, make)
 
-        def runs(self) -> Iterator[Block]:
+        def stretches(self) -> Iterator[Block]:
             """The runs of the inner source."""
             display.step(display._label, getattr(self.inner, "n_rows", None))
             display.place = functools.partial(_place, self.inner)
-            for run in self._cut().runs():
-                yield run
-                display.read(run.n_rows)
+            for stretch in self._cut().stretches():
+                yield stretch
+                display.read(stretch.n_rows)
 
         def map(self, f: Callable[[Block], Any]) -> Iterator[Any]:
-            """f of every run."""
+            """f of every stretch."""
             before, display._label = display._label, _pass_of(f) or display._label
-            yield from map(f, self.runs())
+            yield from map(f, self.stretches())
             display._label = before
 
     return Watched(source)

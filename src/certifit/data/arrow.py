@@ -1,6 +1,6 @@
 """Arrow tables as sources of rows: tables in memory, re-openable streams, files.
 
-Rows come as record batches of any size and leave as runs of blocks by global row number. A table source still needs
+Rows come as record batches of any size and leave as stretches of blocks by global row number. A table source needs
 a map to numbers: `TableEncoder` turns its columns into segments the compiled core reads in place.
 """
 
@@ -72,7 +72,7 @@ class ArrowSource(Source):
             other.set_names([self.target])
         return other
 
-    def runs(self) -> Iterator[Block]:
+    def stretches(self) -> Iterator[Block]:
         """Runs of rows as Arrow tables of the feature columns."""
         first_row = 0
         for table in self._tables(self.rows_of_run()):

@@ -1,4 +1,4 @@
-"""Sources whose runs are changed as they are read: other columns, other weights, labels as codes."""
+"""Sources whose stretches are changed as they are read: other columns, other weights, labels as codes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from certifit.data.view import Target, code_places
 
 
 class Mapped(Source):
-    """A source seen through a map, run by run; an array in memory is cut so that no mapped copy of all rows exists."""
+    """A source seen through a map, stretch by stretch: no mapped copy of all rows exists, not even of an array."""
 
     def __init__(self, inner: Source, row_map: RowMap) -> None:
         self.inner = inner
@@ -38,21 +38,21 @@ class Mapped(Source):
         inner = self.inner.reading(target, classes)
         return inner if target is Target.RAW else Mapped(inner, self.row_map)
 
-    def runs(self) -> Iterator[Block]:
-        """Mapped runs."""
-        return map(_Through(self.row_map, itself), self._cut().runs())
+    def stretches(self) -> Iterator[Block]:
+        """Mapped stretches."""
+        return map(_Through(self.row_map, itself), self._cut().stretches())
 
     def map(self, f: Callable[[Block], Result]) -> Iterable[Result]:
-        """f of every mapped run, where the engine of the inner source has its rows."""
+        """f of every mapped stretch, where the engine of the inner source has its rows."""
         return self._cut().map(_Through(self.row_map, f))
 
     def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
-        """Sum of f over the mapped runs, summed where the engine of the inner source sums."""
+        """Sum of f over the mapped stretches, summed where the engine of the inner source sums."""
         total: Statistic = self._cut().reduce(_Through(self.row_map, f))
         return total
 
     def _cut(self) -> Source:
-        """The inner source in runs that suit the mapped columns: no mapped copy of all rows exists."""
+        """The inner source in stretches that suit the mapped columns: no mapped copy of all rows exists."""
         rows = min(self.rows_of_run(), self.inner.rows_of_run())  # a wide table mapped to few columns is held too
         return self.inner.resized(self.block_rows, max(self.block_rows, rows))
 
@@ -63,7 +63,7 @@ class Wrapped(Source):
     def __init__(self, inner: Source) -> None:
         self.inner = inner
         self.names, self.named, self.target, self.view = inner.names, inner.named, inner.target, inner.view
-        self.n_features, self.block_rows, self.run_rows = inner.n_features, inner.block_rows, inner.run_rows
+        self.n_features, self.block_rows, self.stretch_rows = inner.n_features, inner.block_rows, inner.stretch_rows
         self.is_table = inner.is_table
 
     def __getattr__(self, name: str) -> Any:
@@ -95,30 +95,30 @@ class Wrapped(Source):
         return self.over(self.inner.held(most_bytes))
 
     def rows_of_run(self) -> int:
-        """Rows of a run that is not the last."""
+        """Rows of a stretch that is not the last."""
         return self._cut().rows_of_run()
 
     def _cut(self) -> Source:
-        return self.inner if self.run_rows is None else self.inner.resized(self.block_rows, self.run_rows)
+        return self.inner if self.stretch_rows is None else self.inner.resized(self.block_rows, self.stretch_rows)
 
 
 class Changed(Wrapped):
-    """A source with every run changed as it is read; the rows are the same."""
+    """A source with every stretch changed as it is read; the rows are the same."""
 
     def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
-        """f of the changed run, as a function that can be sent to a worker."""
+        """f of the changed stretch, as a function that can be sent to a worker."""
         raise NotImplementedError
 
-    def runs(self) -> Iterator[Block]:
-        """Changed runs."""
-        return map(self.then(itself), self._cut().runs())
+    def stretches(self) -> Iterator[Block]:
+        """Changed stretches."""
+        return map(self.then(itself), self._cut().stretches())
 
     def map(self, f: Callable[[Block], Result]) -> Iterable[Result]:
-        """f of every run, where the engine of the inner source has its rows."""
+        """f of every stretch, where the engine of the inner source has its rows."""
         return self._cut().map(self.then(f))
 
     def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
-        """Sum of f over the runs, summed where the engine of the inner source sums."""
+        """Sum of f over the stretches, summed where the engine of the inner source sums."""
         total: Statistic = self._cut().reduce(self.then(f))
         return total
 
@@ -131,7 +131,7 @@ class Weighted(Changed):
         self.times = times
 
     def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
-        """f of the run with the other weights."""
+        """f of the stretch with the other weights."""
         return _Reweighted(self.times, f)
 
 
@@ -143,15 +143,15 @@ class Picked(Wrapped):
 
     def __init__(self, inner: Source, flags: Array) -> None:
         super().__init__(inner)
-        self.flags, self.run_rows = np.asarray(flags, dtype=bool), None
+        self.flags, self.stretch_rows = np.asarray(flags, dtype=bool), None
         self.n_rows = int(self.flags.sum())
 
-    def runs(self) -> Iterator[Block]:
-        """The rows in runs of their own numbers."""
+    def stretches(self) -> Iterator[Block]:
+        """The rows in stretches of their own numbers."""
         return recut(self._parts(), self.rows_of_run())
 
     def rows_of_run(self) -> int:
-        """Rows of a run that is not the last."""
+        """Rows of a stretch that is not the last."""
         return Source.rows_of_run(self)
 
     def place(self, row: int) -> str:
@@ -159,16 +159,16 @@ class Picked(Wrapped):
         return str(self.inner.place(int(np.flatnonzero(self.flags)[row])))  # type: ignore[attr-defined]
 
     def over(self, inner: Source) -> Self:
-        """The same rows of another source, in runs of its default size."""
+        """The same rows of another source, in stretches of its default size."""
         other = super().over(inner)
-        other.run_rows = None
+        other.stretch_rows = None
         return other
 
     def _parts(self) -> Iterator[Block]:
-        for run in self.inner.runs():
-            seen = self.flags[run.first_row : run.first_row + run.n_rows]
+        for stretch in self.inner.stretches():
+            seen = self.flags[stretch.first_row : stretch.first_row + stretch.n_rows]
             if seen.any():
-                yield run.where(seen)
+                yield stretch.where(seen)
 
 
 class FewerClasses(Changed):
@@ -179,46 +179,46 @@ class FewerClasses(Changed):
         self.codes = codes
 
     def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
-        """f of the run with the codes of the classes that are left."""
+        """f of the stretch with the codes of the classes that are left."""
         return _Recoded(self.codes, f)
 
 
 @dataclass(frozen=True)
 class _Through:
-    """f of the mapped run: a function that can be sent to a worker."""
+    """f of the mapped stretch: a function that can be sent to a worker."""
 
     row_map: RowMap
     f: Callable[[Block], Any]
 
-    def __call__(self, run: Block) -> Any:
+    def __call__(self, stretch: Block) -> Any:
         try:
-            rows = self.row_map.apply(run.X)
+            rows = self.row_map.apply(stretch.X)
         except RowError as error:
-            raise error.moved(run.first_row) from None
-        return self.f(replace(run, X=rows))
+            raise error.moved(stretch.first_row) from None
+        return self.f(replace(stretch, X=rows))
 
 
 @dataclass(frozen=True)
 class _Recoded:
-    """f of the run with y as places among some codes: a function that can be sent to a worker."""
+    """f of the stretch with y as places among some codes: a function that can be sent to a worker."""
 
     codes: Array
     f: Callable[[Block], Any]
 
-    def __call__(self, run: Block) -> Any:
-        return self.f(run if run.y is None else replace(run, y=code_places(run.y, self.codes)))
+    def __call__(self, stretch: Block) -> Any:
+        return self.f(stretch if stretch.y is None else replace(stretch, y=code_places(stretch.y, self.codes)))
 
 
 @dataclass(frozen=True)
 class _Reweighted:
-    """f of the run with other weights: a function that can be sent to a worker."""
+    """f of the stretch with other weights: a function that can be sent to a worker."""
 
     times: Callable[[Block], Array]
     f: Callable[[Block], Any]
 
-    def __call__(self, run: Block) -> Any:
-        times = np.asarray(self.times(run), dtype=np.float64)
-        return self.f(replace(run, weight=times if run.weight is None else times * run.weight))
+    def __call__(self, stretch: Block) -> Any:
+        times = np.asarray(self.times(stretch), dtype=np.float64)
+        return self.f(replace(stretch, weight=times if stretch.weight is None else times * stretch.weight))
 
 
 class OneAgainstRest(Changed):
@@ -229,19 +229,19 @@ class OneAgainstRest(Changed):
         self.code = code
 
     def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
-        """f of the run with the one class against the rest."""
+        """f of the stretch with the one class against the rest."""
         return _OfOne(self.code, f)
 
 
 @dataclass(frozen=True)
 class _OfOne:
-    """f of the run with y 1 for one code, else 0: a function that can be sent to a worker."""
+    """f of the stretch with y 1 for one code, else 0: a function that can be sent to a worker."""
 
     code: int
     f: Callable[[Block], Any]
 
-    def __call__(self, run: Block) -> Any:
-        return self.f(run if run.y is None else replace(run, y=(run.y == self.code).astype(np.float64)))
+    def __call__(self, stretch: Block) -> Any:
+        return self.f(stretch if stretch.y is None else replace(stretch, y=(stretch.y == self.code).astype(np.float64)))
 
 
 @dataclass(frozen=True)

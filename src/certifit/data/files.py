@@ -142,7 +142,7 @@ class Files(Protocol):
 
 
 class FileSource(ArrowSource):
-    """Rows of files. Another thread reads the next run while this one is used.
+    """Rows of files. Another thread reads the next stretch while this one is used.
 
     skipped: bad rows left out. checksummed: whether damage to the files is noticed. notes: sentences for a report.
     """

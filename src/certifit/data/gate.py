@@ -276,9 +276,9 @@ def _refuse_missing_columns(model: Any, names: list[str]) -> None:
 
 def refuse_nonfinite(source: Source) -> None:
     """Raise for the first NaN or infinity in X, naming its row and column; return if there is none."""
-    for run in source.runs():
-        for begin in range(0, run.n_rows, _SEARCH_ROWS):
-            _refuse_nonfinite_part(run.part(begin, begin + _SEARCH_ROWS), source.names)
+    for stretch in source.stretches():
+        for begin in range(0, stretch.n_rows, _SEARCH_ROWS):
+            _refuse_nonfinite_part(stretch.part(begin, begin + _SEARCH_ROWS), source.names)
 
 
 def _refuse_nonfinite_part(part: Block, names: list[str]) -> None:

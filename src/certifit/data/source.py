@@ -1,8 +1,8 @@
 """Blocks of rows and the sources that hand them out.
 
 Rows are numbered globally from 0. Block k is rows [k B, (k + 1) B) with B fixed by the number of columns, whatever
-chunks the data comes in. A *run* is a power of two of blocks; the compiled core sums the blocks of a run in a
-binary tree by block number, `reduce` continues that tree over runs, so any chunking gives the same bits.
+chunks the data comes in. A *stretch* is a power of two of blocks; the compiled core sums the blocks of a stretch in a
+binary tree by block number, `reduce` continues that tree over stretches, so any chunking gives the same bits.
 """
 
 from __future__ import annotations
@@ -132,18 +132,18 @@ def block_rows(n_columns: int) -> int:
     return 1 << min(16, max(10, 18 - bits, min(2 * bits - 8, 24 - bits)))
 
 
-def run_blocks(n_columns: int) -> int:
-    """Blocks of a run: sixteen, fewer for wide rows (a run is held in memory)."""
+def stretch_blocks(n_columns: int) -> int:
+    """Blocks of a stretch: sixteen, fewer for wide rows (a stretch is held in memory)."""
     fitting = (1 << 24) // (block_rows(n_columns) * max(n_columns, 1))  # 128 MB of float64
     return 1 << (min(16, max(1, fitting)).bit_length() - 1)
 
 
 class Source:
-    """Rows that can be read again and again. A subclass implements `runs` (an engine: `map`); the rest follows.
+    """Rows that can be read again and again. A subclass implements `stretches` (an engine: `map`); the rest follows.
 
     is_table: rows are Arrow columns that need an encoder before a model can take them.
     view: which target is read, and which columns have a role.
-    run_rows: rows of a run, a power of two of blocks; None is the default for the number of columns.
+    stretch_rows: rows of a stretch, a power of two of blocks; None is the default for the number of columns.
     """
 
     is_table: bool = False
@@ -153,35 +153,35 @@ class Source:
     view: View
     n_features: int
     block_rows: int
-    run_rows: int | None = None
+    stretch_rows: int | None = None
 
-    def runs(self) -> Iterator[Block]:
-        """All rows in order, in runs of blocks (or one run of all rows)."""
+    def stretches(self) -> Iterator[Block]:
+        """All rows in order, in stretches of blocks (or one stretch of all rows)."""
         raise NotImplementedError
 
     def set_names(self, names: Sequence[str]) -> None:
         """Name the feature columns; blocks and runs take the sizes that suit their number."""
         self.names, self.n_features = list(names), len(names)
-        self.block_rows, self.run_rows = block_rows(self.n_features), None
+        self.block_rows, self.stretch_rows = block_rows(self.n_features), None
 
     def map(self, f: Callable[[Block], Result]) -> Iterable[Result]:
-        """f of every run, in the order of the runs."""
-        return (f(run) for run in self.runs())
+        """f of every stretch, in the order of the stretches."""
+        return (f(stretch) for stretch in self.stretches())
 
     def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
-        """Sum of f over the runs, in a binary tree by run number."""
+        """Sum of f over the stretches, in a binary tree by stretch number."""
         return tree_sum(self.map(f))
 
     def visit(self, step: Callable[[State, int, Block], State], state: State) -> State:
-        """The state after step(state, number of the run, run) of every run in order: learning row by row."""
-        for number, run in enumerate(self.runs()):
-            state = step(state, number, run)
+        """The state after step(state, number, stretch) of every stretch in order: learning row by row."""
+        for number, stretch in enumerate(self.stretches()):
+            state = step(state, number, stretch)
         return state
 
-    def resized(self, block_rows: int, run_rows: int) -> Self:
+    def resized(self, block_rows: int, stretch_rows: int) -> Self:
         """The same rows in blocks and runs of other sizes."""
         other = copy(self)
-        other.block_rows, other.run_rows = block_rows, run_rows
+        other.block_rows, other.stretch_rows = block_rows, stretch_rows
         return other
 
     def blocked(self, block_rows: int) -> Self:
@@ -198,18 +198,18 @@ class Source:
         return fact
 
     def rows_of_run(self) -> int:
-        """Rows of a run that is not the last."""
-        return self.run_rows or self.block_rows * run_blocks(self.n_features)
+        """Rows of a stretch that is not the last."""
+        return self.stretch_rows or self.block_rows * stretch_blocks(self.n_features)
 
     def first_block(self) -> Block:
         """Rows of block 0."""
-        run = next(self.runs(), None)
-        if run is None or run.n_rows == 0:
+        stretch = next(self.stretches(), None)
+        if stretch is None or stretch.n_rows == 0:
             raise ValueError("Found 0 rows. A fit needs at least one.")
-        return run.part(0, self.block_rows)
+        return stretch.part(0, self.block_rows)
 
     def through(self, row_map: RowMap) -> Source:
-        """This source with every run mapped when it is read."""
+        """This source with every stretch mapped when it is read."""
         from certifit.data.changed import Mapped
 
         return Mapped(self, row_map)
@@ -243,17 +243,17 @@ class Source:
     def gather(self, limit_bytes: int | None = None) -> Block:
         """All rows as one block, or a refusal; no limit is that of `memory`."""
         limit_bytes = memory_limit() if limit_bytes is None else limit_bytes
-        runs = []
+        stretches = []
         size = 0
-        for run in self.runs():
-            runs.append(run)
-            size += run.X.data.nbytes if hasattr(run.X, "data") else 8 * run.n_rows * self.n_features
+        for stretch in self.stretches():
+            stretches.append(stretch)
+            size += stretch.X.data.nbytes if hasattr(stretch.X, "data") else 8 * stretch.n_rows * self.n_features
             if size > limit_bytes:
                 raise MemoryError(
                     f"This fit needs all rows in memory and they exceed the limit of {limit_bytes / 2**30:.3g} GiB. "
                     "Use fewer columns than rows, sample rows, or allow more with certifit.memory(bytes)."
                 )
-        return join(runs)
+        return join(stretches)
 
 
 @lru_cache(maxsize=8)
@@ -290,18 +290,18 @@ class Memory(Source):
         self.block = block
         self.view = View.of(Roles(**{role: role for role, values in parts.items() if values is not None}))
 
-    def runs(self) -> Iterator[Block]:
-        """One run of all rows; runs of `run_rows` where that is set."""
+    def stretches(self) -> Iterator[Block]:
+        """One stretch of all rows; stretches of `stretch_rows` where that is set."""
         block = viewed(self.block, self.view)
-        if self.run_rows is None:
+        if self.stretch_rows is None:
             yield block
             return
-        for begin in range(0, block.n_rows, self.run_rows):
-            yield block.part(begin, begin + self.run_rows)
+        for begin in range(0, block.n_rows, self.stretch_rows):
+            yield block.part(begin, begin + self.stretch_rows)
 
     def blocked(self, block_rows: int) -> Self:
-        """Blocks of another size; all rows stay one run where they are."""
-        if self.run_rows is not None:
+        """Blocks of another size; all rows stay one stretch where they are."""
+        if self.stretch_rows is not None:
             return super().blocked(block_rows)
         other = copy(self)
         other.block_rows = block_rows
@@ -325,8 +325,8 @@ class Batches(Source):
         self.named, self.target, self.view = named, roles.target or "y", View.of(roles)
         self.set_names(names)
 
-    def runs(self) -> Iterator[Block]:
-        """The batches cut and joined to runs of blocks."""
+    def stretches(self) -> Iterator[Block]:
+        """The batches cut and joined to stretches of blocks."""
         return recut((viewed(batch, self.view) for batch in self.open_batches()), self.rows_of_run())
 
 
@@ -364,9 +364,9 @@ def viewed(block: Block, view: View) -> Block:
     return replace(block, y=y)
 
 
-def itself(run: Block) -> Block:
-    """The run."""
-    return run
+def itself(stretch: Block) -> Block:
+    """The stretch."""
+    return stretch
 
 
 def join(blocks: list[Block], first_row: int = 0) -> Block:

@@ -56,8 +56,8 @@ def task_of(source: Source) -> Task:
     column = source.reading(Target.RAW)
     values: set[Any] = set()
     kind, shapes, n_missing = "number", [], 0
-    for run in column.runs():
-        target = _column_of(run)
+    for stretch in column.stretches():
+        target = _column_of(stretch)
         n_missing += target.null_count
         found = target.drop_null()
         kind = "text" if _is_text(found.type) else "flag" if pa.types.is_boolean(found.type) else kind

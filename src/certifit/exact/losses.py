@@ -239,7 +239,7 @@ class Evaluation:
 
 
 @dataclass
-class ScoreProblem:
+class GlmProblem:
     """A convex objective of weights in balls. scores: the open interval that the loss takes."""
 
     columns: Matrix

@@ -21,7 +21,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.exact import balls
 from certifit.exact.balls import Ball, ball, flint
-from certifit.exact.losses import ScoreProblem, legal_scores, loss_in_balls
+from certifit.exact.losses import GlmProblem, legal_scores, loss_in_balls
 from certifit.exact.minimum import Minimum, NoMinimum, descended, minimum
 from certifit.exact.proof import Bounds, ExactProof, NoProof, nothing_proven, refined, relative
 from certifit.exact.rows import PLAIN, Asked, ExactRows
@@ -143,10 +143,10 @@ class ScoreFit:
         ones = np.ones((self.rows.n_rows, int(self.fit_intercept)))
         return np.hstack([self.rows.X[:, list(places)], ones])
 
-    def _problem(self, places: Sequence[int], pull: list[Ball], fixed: dict[int, float]) -> ScoreProblem:
+    def _problem(self, places: Sequence[int], pull: list[Ball], fixed: dict[int, float]) -> GlmProblem:
         """The objective of some weights and the intercept; the others are fixed."""
         extra = [ball(0)] * int(self.fit_intercept)
-        return ScoreProblem(
+        return GlmProblem(
             columns=self._matrix(places),
             y=self.rows.y.tolist(),
             shares=self.shares,
@@ -268,7 +268,7 @@ class Face:
     def _has_kink(self, j: int) -> bool:
         return not self.fit.l1[j].is_zero()
 
-    def problem(self) -> ScoreProblem:
+    def problem(self) -> GlmProblem:
         """The objective of the free weights, its kinks replaced by their signs."""
         pull = [self.signs[j] * self.fit.l1[j] for j in self.free]
         return self.fit._problem(self.free, pull, self.fixed)
@@ -345,7 +345,7 @@ class Face:
         self.theta.pop(place)
         self.fixed[j] = value
 
-    def _release(self, problem: ScoreProblem) -> bool:
+    def _release(self, problem: GlmProblem) -> bool:
         """Free the fixed weight whose slope asks most for it; whether there was one."""
         tiny = ball(2) ** (-flint().ctx.prec // 2)
         slopes = self._slopes(problem, self.theta)
@@ -364,7 +364,7 @@ class Face:
         self.theta.insert(0, ball(value))
         return True
 
-    def _slopes(self, problem: ScoreProblem, theta: list[Ball]) -> dict[int, Ball]:
+    def _slopes(self, problem: GlmProblem, theta: list[Ball]) -> dict[int, Ball]:
         """Slopes of the loss and of l2 by the fixed weights."""
         if not self.fixed:
             return {}

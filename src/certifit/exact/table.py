@@ -20,7 +20,7 @@ from certifit.mathematics.losses.user import Loss
 from certifit.models.adapter import learner_of
 from certifit.models.certificate import Certificate
 from certifit.models.discriminant.likelihood import LikelihoodCertificate
-from certifit.models.pca.certificate import ComponentsCertificate
+from certifit.models.pca.certificate import PCACertificate
 from certifit.models.table import LEARNERS
 
 Prover = Callable[[Any, ExactRows, Asked], ExactProof]
@@ -36,7 +36,7 @@ def exact_proof(model: Any, rows: ExactRows, certificate: Certificate) -> ExactP
     if isinstance(certificate, LikelihoodCertificate) and certificate.fault:
         return nothing_proven(certificate.theorem, certificate.fault)
     is_mended = "a millionth" in getattr(certificate, "kind", "")
-    is_still = isinstance(certificate, ComponentsCertificate) and not certificate.rank
+    is_still = isinstance(certificate, PCACertificate) and not certificate.rank
     asked = Asked(claims_exact_fit=certificate.is_exact_fit, is_mended=is_mended, is_still=is_still)
     proof = prove(model, rows, asked)
     if certificate.literal is None:

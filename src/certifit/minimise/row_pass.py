@@ -177,7 +177,7 @@ KEPT_ROWS = 1 << 25  # rows whose order by hash is kept from one pass to the nex
 _SHUFFLED_NUMBERS = 1 << 24  # of a run: 128 MB
 
 
-def wide_runs(source: Source) -> Source:
+def wide_stretches(source: Source) -> Source:
     """The same rows in runs as large as may be held: rows are shuffled within a run, and runs come in order."""
     fitting = max(_SHUFFLED_NUMBERS // max(source.n_features, 1), 1)
     rows = max(source.rows_of_run(), 1 << (fitting.bit_length() - 1))

@@ -19,7 +19,7 @@ from certifit.data.source import Block, Source
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.minimise.curvature import rounded_down
 from certifit.minimise.problem import Minimised, Problem, Stop, norm
-from certifit.minimise.row_pass import SCHEDULES, Pace, RowOrder, RowState, one_pass, row_facts, wide_runs
+from certifit.minimise.row_pass import SCHEDULES, Pace, RowOrder, RowState, one_pass, row_facts, wide_stretches
 
 ESTIMATED = 0.25  # a gap may be an estimate, off by a factor: go on to this share of tol
 FAR_ABOVE = 100.0  # times the first objective: a run that is there after an epoch diverges
@@ -127,7 +127,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.started = time.perf_counter()
-        self.source = wide_runs(self.problem.source)
+        self.source = wide_stretches(self.problem.source)
         self.order = RowOrder(self.solver.shuffle, int(self.solver.random_state))
         self.x = np.array(self.begin, dtype=np.float64)
         weights, intercept = self._parts(self.x)

@@ -29,7 +29,7 @@ from certifit.exact.proof import MOST_MINUTES, ExactProof, refuse_long
 from certifit.modelfile.codec import children_of, record_of
 from certifit.modelfile.files import load
 from certifit.models.certificate import Certificate, least_certain
-from certifit.models.pca.certificate import ComponentsCertificate
+from certifit.models.pca.certificate import PCACertificate
 from certifit.models.state import Json, Model
 
 GROWTH = 10.0
@@ -295,7 +295,7 @@ def _digit_reasons(certificate: Certificate, stored: Certificate) -> Iterator[st
     if not stored.digits:
         return
     found = certificate.digits or (0.0,) * len(stored.digits)
-    slack = DIRECTIONS_SLACK if isinstance(stored, ComponentsCertificate) else DIGITS_SLACK
+    slack = DIRECTIONS_SLACK if isinstance(stored, PCACertificate) else DIGITS_SLACK
     short = [
         f"{name!a} {now:.1f} of {claimed:.1f}"
         for name, now, claimed in zip(stored.names, found, stored.digits, strict=True)

@@ -16,7 +16,7 @@ from certifit.data.roles import refuse_unknown
 from certifit.data.source import Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.models.estimator import TaskEstimator
-from certifit.models.lasso.solver import ElasticPath
+from certifit.models.lasso.solver import LassoPath
 from certifit.models.lasso.task import Strengths
 from certifit.models.learner import Told
 from certifit.models.parameters import check_number
@@ -38,18 +38,18 @@ class PenaltyParameters(TaskEstimator[TaskT, StateT]):
     @one_blas_thread
     def _path(
         self, X: UserRows, y: UserTarget, alphas: ArrayLike | None, n_alphas: int, **roles: UserWeights
-    ) -> ElasticPath:
+    ) -> LassoPath:
         """Solutions along alphas of a copy of this model, which is not kept."""
         model = clone(self)
         model._check_parameters()
         source = model._gate(X, y, **roles)
         model._begin(source)
         chosen = None if alphas is None else checked_alphas(alphas)
-        path: ElasticPath = model._path_of(model.fit_maps(model._weighted(source)), chosen, n_alphas)
+        path: LassoPath = model._path_of(model.fit_maps(model._weighted(source)), chosen, n_alphas)
         return path
 
     @abstractmethod
-    def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> ElasticPath:
+    def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> LassoPath:
         """Solutions on mapped rows along alphas; None is as many as are asked for, from the least without a weight."""
 
     def _told(self) -> Told:

@@ -82,7 +82,7 @@ def _fraction(value: float) -> float:
 def _largest_difference(rows: Source, coef: Array, intercept: float) -> tuple[float, bool]:
     """Of target and relation in any row, and whether all of them are rounding."""
     places, largest, is_exact = np.flatnonzero(coef), 0.0, True
-    for block in rows.runs():
+    for block in rows.stretches():
         for part in _pieces(block):
             X = part.X.toarray() if isinstance(part.X, Columns) or hasattr(part.X, "toarray") else np.asarray(part.X)
             terms, y = X[:, places].astype(np.float64) * coef[places], np.asarray(part.y, dtype=np.float64)

@@ -27,7 +27,7 @@ HIDES = Rule()
 
 def predicted(model: Any, source: Source) -> Iterator[tuple[Block, Array, Array]]:
     """(block, prediction, weight) for every block that has rows of positive weight."""
-    for block in source.runs():
+    for block in source.stretches():
         if block.X.shape[0] == 0:
             continue
         weight = np.ones(block.X.shape[0]) if block.weight is None else block.weight

@@ -52,20 +52,20 @@ def fold_oracle(source: Source, at: FoldsAt) -> FoldSums:
     return total
 
 
-def _of_run(run: Block, at: FoldsAt, block_rows: int) -> FoldSums:
+def _of_run(stretch: Block, at: FoldsAt, block_rows: int) -> FoldSums:
     s, splits = at.scaling, at.splits
     return FoldSums(
         *core.fold_oracle(
-            run.rows,
-            run.y,
-            run.weight,
-            run.offset,
+            stretch.rows,
+            stretch.y,
+            stretch.weight,
+            stretch.offset,
             s.scale,
             s.shift,
             s.weight_scale,
             np.ascontiguousarray(at.points[:, :-1].T),
             np.ascontiguousarray(at.points[:, -1]),
-            splits.cells.of(run),
+            splits.cells.of(stretch),
             np.ascontiguousarray(splits.train),
             np.ascontiguousarray(splits.validation),
             at.loss.code,
@@ -94,16 +94,16 @@ def cell_targets(source: Source, cells: Cells) -> CellTargets:
     return total
 
 
-def _targets_of_run(run: Block, cells: Cells, block_rows: int) -> CellTargets:
-    if run.y is None:
+def _targets_of_run(stretch: Block, cells: Cells, block_rows: int) -> CellTargets:
+    if stretch.y is None:
         raise ValueError("The rows carry no target.")
-    own = cells.of(run)
-    weight = np.ones(run.n_rows) if run.weight is None else run.weight
+    own = cells.of(stretch)
+    weight = np.ones(stretch.n_rows) if stretch.weight is None else stretch.weight
     counts = (own >= 0) & (weight > 0)
-    first = np.where(counts, run.y, 0.0) * np.where(counts, weight, 0.0)
+    first = np.where(counts, stretch.y, 0.0) * np.where(counts, weight, 0.0)
     return tree_sum(
         _targets_of_block(own[part][counts[part]], weight[part][counts[part]], first[part][counts[part]], cells.n_cells)
-        for part in (slice(begin, begin + block_rows) for begin in range(0, max(run.n_rows, 1), block_rows))
+        for part in (slice(begin, begin + block_rows) for begin in range(0, max(stretch.n_rows, 1), block_rows))
     )
 
 
@@ -131,7 +131,7 @@ class HeldOut:
 
     @staticmethod
     def joined(parts: Sequence[HeldOut]) -> HeldOut:
-        """The rows of consecutive runs."""
+        """The rows of consecutive stretches."""
         numbers, weight, y = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("numbers", "weight", "y")
         )
@@ -139,16 +139,16 @@ class HeldOut:
         return HeldOut(numbers, weight, y, values)
 
 
-def validating(run: Block, splits: Splits, split: int) -> tuple[Array, Array]:
-    """(flags of the rows of a run that validate a split, their weights times how often they do)."""
-    times = splits.validated(run, split)
-    weight = times if run.weight is None else times * run.weight
+def validating(stretch: Block, splits: Splits, split: int) -> tuple[Array, Array]:
+    """(flags of the rows of a stretch that validate a split, their weights times how often they do)."""
+    times = splits.validated(stretch, split)
+    weight = times if stretch.weight is None else times * stretch.weight
     return weight > 0, weight[weight > 0]
 
 
-def numbers_where(run: Block, seen: Array) -> Array:
-    """Global numbers of the flagged rows of a run."""
-    return run.first_row + np.flatnonzero(seen)
+def numbers_where(stretch: Block, seen: Array) -> Array:
+    """Global numbers of the flagged rows of a stretch."""
+    return stretch.first_row + np.flatnonzero(seen)
 
 
 def joined_candidates(parts: Sequence[HeldOut], order: Array) -> HeldOut:
@@ -158,5 +158,5 @@ def joined_candidates(parts: Sequence[HeldOut], order: Array) -> HeldOut:
 
 
 def joined_by_split(parts: Sequence[Sequence[HeldOut]]) -> list[HeldOut]:
-    """One entry per split, from lists of them run by run."""
+    """One entry per split, from lists of them stretch by stretch."""
     return [HeldOut.joined(of_split) for of_split in zip(*parts, strict=True)]

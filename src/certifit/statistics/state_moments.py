@@ -136,7 +136,7 @@ def remainders(source: Source, columns: Array, others: Array, times: Array) -> A
     the numbers `times`, explains 2u of the magnitudes.
     0: the column is such a combination to the last bit; up to 1: to the rounding of its entries.
     """
-    first = next(block for block in source.runs() if (_own_rows(block)).any())
+    first = next(block for block in source.stretches() if (_own_rows(block)).any())
     start = dense_rows(first.where(_own_rows(first)).part(0, 1).X)[0]
     of_run = partial(_remainders, columns=columns, others=others, times=times, start=start)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):

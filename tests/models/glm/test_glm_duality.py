@@ -14,7 +14,7 @@ from certifit.models.glm.certificate import certify
 from certifit.models.glm.l1_certificate import prove
 from certifit.models.glm.l1_solver import solve
 from certifit.models.lasso.certificate import certify as certify_squares
-from certifit.models.lasso.task import ElasticLeastSquares
+from certifit.models.lasso.task import GramLasso
 from certifit.models.least_squares.normal_equations import Weights
 
 KINDS = {
@@ -94,7 +94,7 @@ def test_the_squared_loss_is_certified_as_the_lasso_is(seed):
     task = problem.task()
     best = solve(task, 1000).state
     nudged = Weights(best.coef * (1 + 1e-3), best.intercept)
-    squares = ElasticLeastSquares(Memory(problem.X, problem.y, problem.weight), problem.strengths, True, False)
+    squares = GramLasso(Memory(problem.X, problem.y, problem.weight), problem.strengths, True, False)
     own, other = certify(task, nudged, 1e-8), certify_squares(squares, nudged, 1e-8)
     assert own.value == pytest.approx(other.value, rel=0.05)
 

@@ -9,9 +9,9 @@ from sklearn.base import clone
 import certifit as cf
 from certifit.data.source import Memory
 from certifit.minimise.table import SOLVERS
-from certifit.models.glm.problem import ScoreProblem
+from certifit.models.glm.problem import GlmProblem
 from certifit.models.glm.softmax_solver import SoftmaxProblem
-from certifit.models.glm.softmax_task import SoftmaxRegression
+from certifit.models.glm.softmax_task import SoftmaxTask
 from tests.glm_problem import drawn, task_of
 
 SMOOTH = [name for name, solver in SOLVERS.items() if "rows" not in solver.needs]
@@ -26,7 +26,7 @@ def differences(f, x, h=1e-5):
 @pytest.mark.parametrize("in_user_units", [True, False])
 def test_derivatives_are_those_of_the_objective_in_any_units(in_user_units, fit_intercept, rng):
     rows = drawn("poisson", rng, n=80)
-    problem = ScoreProblem(task_of("poisson", rows, 0.1, fit_intercept), in_user_units)
+    problem = GlmProblem(task_of("poisson", rows, 0.1, fit_intercept), in_user_units)
     x = problem.start() + rng.normal(size=problem.size) / 30
     np.testing.assert_allclose(problem.from_point(problem.to_point(x)), x, rtol=1e-12, atol=1e-13)
     gradient = problem.value_gradient(x)[1]
@@ -38,7 +38,7 @@ def test_derivatives_are_those_of_the_objective_in_any_units(in_user_units, fit_
 def test_in_the_users_units_x_is_the_weights_and_the_intercept(rng):
     rows = drawn("gamma", rng, n=80)
     task = task_of("gamma", rows, 0.1)
-    problem = ScoreProblem(task, in_user_units=True)
+    problem = GlmProblem(task, in_user_units=True)
     x = rng.normal(size=5) / 10
     state = task.to_state(problem.to_point(x))
     np.testing.assert_allclose(np.append(state.coef, state.intercept), x, rtol=1e-10, atol=1e-12)
@@ -46,7 +46,7 @@ def test_in_the_users_units_x_is_the_weights_and_the_intercept(rng):
 
 def test_softmax_derivatives_are_those_of_the_objective(rng):
     X = rng.normal(size=(60, 2)) + 3
-    task = SoftmaxRegression(Memory(X, rng.integers(0, 3, 60).astype(float)), 3, 0.1, True)
+    task = SoftmaxTask(Memory(X, rng.integers(0, 3, 60).astype(float)), 3, 0.1, True)
     for in_user_units in (True, False):
         problem = SoftmaxProblem(task, in_user_units)
         x = problem.start() + rng.normal(size=problem.size) / 10

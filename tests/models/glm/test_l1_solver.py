@@ -15,9 +15,9 @@ from certifit.mathematics.losses.scores import Logistic, PoissonLog, Squared
 from certifit.models.glm import l1_solver as score_path
 from certifit.models.glm.l1_certificate import prove
 from certifit.models.glm.l1_solver import alpha_max, solve, solve_path
-from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.solver import solve as solve_squares
-from certifit.models.lasso.task import ElasticLeastSquares
+from certifit.models.lasso.task import GramLasso
 
 FLOOR = 1e-12  # of a condition: squares of it are rounding of the objective
 
@@ -56,7 +56,7 @@ def test_the_squared_loss_gives_the_lasso(kind, seed):
     problem.offset[:] = 0.0
     own = solve(problem.task(), 1000).state
     source = Memory(problem.X, problem.y, problem.weight)
-    other = solve_squares(ElasticLeastSquares(source, problem.strengths, True, False), 1e-12, 10_000).state
+    other = solve_squares(GramLasso(source, problem.strengths, True, False), 1e-12, 10_000).state
     assert np.abs(own.coef - other.coef).max() <= 1e-12
     assert abs(own.intercept - other.intercept) <= 1e-12
 
@@ -73,7 +73,7 @@ def test_a_working_set_of_many_columns_ends_at_the_same_floor(is_sparse, seed):
     task = problem.task()
     if is_sparse:
         source = Memory(sp.csr_array(problem.X), problem.y, problem.weight, None, problem.offset)
-        task = GeneralisedLinear(source, problem.loss, problem.strengths, True)
+        task = GlmTask(source, problem.loss, problem.strengths, True)
     assert score_path.is_wide(task)
     state = solve(task, 1000).state
     assert problem.broken(state) <= FLOOR
@@ -133,7 +133,7 @@ def test_large_sets_of_sparse_columns_go_by_coordinate_descent_to_the_same_floor
         problem = case(loss, seed, n=400, d=score_path.WIDE + 100, alpha=0.03, l1_ratio=l1_ratio, bounds=bounds, free=2)
         problem = replace(problem, X=np.where(rng.random(problem.X.shape) < 0.1, problem.X, 0.0))
         source = Memory(sp.csr_array(problem.X), problem.y, problem.weight, None, problem.offset)
-        state = solve(GeneralisedLinear(source, problem.loss, problem.strengths, True), 1000).state
+        state = solve(GlmTask(source, problem.loss, problem.strengths, True), 1000).state
         assert 0 < np.count_nonzero(state.coef) < 400
         assert problem.broken(state) <= 1e-11
         alone = solve(problem.task(), 1000).state
@@ -147,7 +147,7 @@ def test_rows_in_batches_give_the_same_bits(seed):
         memory(problem.X, problem.y, problem.weight, block_rows=256),
         batches(problem.X, problem.y, problem.weight, block_rows=256, cuts=[700, 701, 2000]),
     )
-    tasks = [GeneralisedLinear(source, problem.loss, problem.strengths, True) for source in sources]
+    tasks = [GlmTask(source, problem.loss, problem.strengths, True) for source in sources]
     states = [solve(task, 1000).state for task in tasks]
     assert states[0].intercept == states[1].intercept
     assert (states[0].coef == states[1].coef).all()

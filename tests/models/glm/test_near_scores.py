@@ -13,7 +13,7 @@ from certifit.mathematics.losses.families import loss_of
 from certifit.mathematics.losses.user import Loss
 from certifit.models.glm.certificate import Decrement
 from certifit.models.glm.concordance import NearScores, near_scores
-from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.normal_equations import Weights
 
@@ -45,7 +45,7 @@ def problem(family, link, rng):
     }
     free = Strengths(0.0, 0.0, np.ones(D), np.full(D, -np.inf), np.full(D, np.inf))
     y = drawn[family]()
-    task = GeneralisedLinear(Memory(X, y, None), loss_of(family, link), free, True)
+    task = GlmTask(Memory(X, y, None), loss_of(family, link), free, True)
     return np.column_stack([X, np.ones(N)]), y, np.append(np.zeros(D), middle), task
 
 

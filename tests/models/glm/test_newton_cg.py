@@ -12,7 +12,7 @@ from certifit.mathematics.losses.scores import GammaLog, Logistic, PoissonLog
 from certifit.models.glm import chord, newton_cg
 from certifit.models.glm.certificate import certify
 from certifit.models.glm.newton_cg import WideProblem
-from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
 from certifit.runtime import threads
 from certifit.statistics.row_curvature import row_reach
@@ -45,7 +45,7 @@ def test_it_ends_where_newtons_method_with_a_hessian_does(rng, loss, is_sparse, 
     X = text(rng, 400, 60)
     y = targets(loss, X @ rng.normal(size=60), rng)
     weight, X = rng.integers(0, 3, 400).astype(float), X if is_sparse else X.toarray()
-    task = GeneralisedLinear(Memory(X, y, weight), loss, strengths(0.01, 60), fit_intercept)
+    task = GlmTask(Memory(X, y, weight), loss, strengths(0.01, 60), fit_intercept)
     state, other = newton_cg.solve(task, 1e-12, 100).state, chord.solve(task, 100).state
     np.testing.assert_allclose(state.coef, other.coef, rtol=1e-4, atol=1e-6)
     assert certify(task, state, 1e-8).holds
@@ -54,7 +54,7 @@ def test_it_ends_where_newtons_method_with_a_hessian_does(rng, loss, is_sparse, 
 def test_products_and_diagonal_are_those_of_the_hessian(rng):
     X, y = text(rng, 300, 50), rng.integers(0, 2, 300).astype(float)
     for rows in (X, X.toarray()):
-        task = GeneralisedLinear(Memory(rows, y), Logistic(), strengths(0.01, 50), True)
+        task = GlmTask(Memory(rows, y), Logistic(), strengths(0.01, 50), True)
         problem, point = WideProblem(task), rng.normal(size=51) / 5
         at, whole = problem.evaluate(point), task.evaluate(point, hessian=True)
         way = rng.normal(size=51)
@@ -67,7 +67,7 @@ def test_products_and_diagonal_are_those_of_the_hessian(rng):
 def test_wide_sparse_rows_are_certified_and_agree_with_scikit_learn(rng):
     X = text(rng, 1500, 4000)
     y = targets(Logistic(), X @ rng.normal(size=4000), rng)
-    task = GeneralisedLinear(Memory(X, y), Logistic(), strengths(0.01, 4000), True)
+    task = GlmTask(Memory(X, y), Logistic(), strengths(0.01, 4000), True)
     state = newton_cg.solve(task, 1e-8, 100).state
     assert certify(task, state, 1e-8).holds
     theirs = LogisticRegression(C=1 / (0.01 * 1500), tol=1e-9, max_iter=5000).fit(sp.csr_matrix(X), y)
@@ -77,11 +77,11 @@ def test_wide_sparse_rows_are_certified_and_agree_with_scikit_learn(rng):
 def test_threads_and_runs_do_not_change_a_bit(rng):
     X, y = text(rng, 40_000, 40), rng.integers(0, 2, 40_000).astype(float)
     found = set()
-    for n, run_rows in ((1, None), (2, None), (2, 16384)):
+    for n, stretch_rows in ((1, None), (2, None), (2, 16384)):
         source = Memory(X, y)
-        source.run_rows = run_rows
+        source.stretch_rows = stretch_rows
         with threads(n):
-            task = GeneralisedLinear(source, Logistic(), strengths(0.1, 40), True)
+            task = GlmTask(source, Logistic(), strengths(0.1, 40), True)
             state = newton_cg.solve(task, 1e-8, 50).state
         found.add((state.coef.tobytes(), state.intercept))
     assert len(found) == 1
@@ -92,7 +92,7 @@ def test_a_rows_reach_bounds_its_scores_whatever_the_signs(rng):
     weight[3] = 0.0
     X.data[X.indptr[3] : X.indptr[4]] = 1e9  # of a row that does not count
     source, w = Memory(X, y, weight), rng.normal(size=50)
-    task = GeneralisedLinear(source, Logistic(), strengths(0.1, 50), True)
+    task = GlmTask(source, Logistic(), strengths(0.1, 50), True)
     reach = row_reach(source, task.scaling, w)
     sizes = np.abs(X.toarray() * task.scaling.scale) @ np.abs(w)
     np.testing.assert_allclose(reach.size, sizes[weight > 0].max(), rtol=1e-12)

@@ -14,7 +14,7 @@ import certifit as cf
 from certifit.data.source import Memory
 from certifit.models.glm.softmax_certificate import _duality_gap, certify
 from certifit.models.glm.softmax_solver import solve
-from certifit.models.glm.softmax_task import SoftmaxRegression, SoftmaxWeights
+from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.runtime import one_blas_thread, threads
 
 TOL = 1e-8
@@ -39,7 +39,7 @@ def problem(rng):
 
 
 def fitted(X, y, alpha, fit_intercept=True, weight=None, tol=TOL):
-    task = SoftmaxRegression(Memory(X, y, weight), int(y.max()) + 1, alpha, fit_intercept)
+    task = SoftmaxTask(Memory(X, y, weight), int(y.max()) + 1, alpha, fit_intercept)
     return task, solve(task, tol, 1000).state
 
 
@@ -47,7 +47,7 @@ def fitted(X, y, alpha, fit_intercept=True, weight=None, tol=TOL):
 @pytest.mark.parametrize("alpha", [0.0, 0.05])
 def test_gradient_hessian_and_product_are_those_of_the_objective(problem, rng, alpha, fit_intercept):
     X, y, weight = problem
-    task = SoftmaxRegression(Memory(X, y, weight), 3, alpha, fit_intercept)
+    task = SoftmaxTask(Memory(X, y, weight), 3, alpha, fit_intercept)
     point = rng.normal(size=task.shape)
     point[:, 0] -= point.sum(axis=1)  # of the kind that states are
     if not fit_intercept:
@@ -123,11 +123,11 @@ def test_sparse_rows_give_the_fit_of_dense_ones(rng):
 def test_threads_and_runs_do_not_change_a_bit(rng, d):
     X, y = rng.normal(size=(3000, d)), rng.integers(0, 6, 3000).astype(float)
     found = []
-    for n, run_rows in ((1, None), (2, None), (2, 1024)):
+    for n, stretch_rows in ((1, None), (2, None), (2, 1024)):
         source = Memory(X, y)
-        source.block_rows, source.run_rows = 512, run_rows
+        source.block_rows, source.stretch_rows = 512, stretch_rows
         with threads(n):
-            task = SoftmaxRegression(source, 6, 0.1, True)
+            task = SoftmaxTask(source, 6, 0.1, True)
             state = solve(task, 1e-6, 100).state
             found.append((state.coef.tobytes(), state.intercept.tobytes(), certify(task, state, 1e-6).value))
     assert found[0] == found[1] == found[2]
@@ -224,7 +224,7 @@ def test_many_columns_are_certified_by_duality(rng):
 def test_a_class_without_rows_and_offsets_are_refused(problem):
     X, y, weight = problem
     with pytest.raises(ValueError, match="Class 3 of 4 has no row with a weight"):
-        solve(SoftmaxRegression(Memory(X, y, weight), 4, 0.1, True), TOL, 10)
+        solve(SoftmaxTask(Memory(X, y, weight), 4, 0.1, True), TOL, 10)
 
 
 def test_real_digits_have_the_objective_of_scikit_learn(shared_data):

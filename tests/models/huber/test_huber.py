@@ -14,7 +14,7 @@ from certifit.data.source import Batches, Block, Memory
 from certifit.mathematics.losses import Huber
 from certifit.models.huber.certificate import certify
 from certifit.models.huber.model import HuberRegressor
-from certifit.models.huber.task import RobustRegression, RobustWeights, median_scale
+from certifit.models.huber.task import HuberTask, HuberWeights, median_scale
 
 RULES = ["joint", "mad", 1.0, 0.05, 50.0]
 
@@ -51,7 +51,7 @@ def test_the_certificate_is_never_below_the_true_excess(rng, scale, alpha, fit_i
     weight = rng.integers(1, 4, size=40).astype(float)
     model = HuberRegressor(alpha=alpha, scale=scale, fit_intercept=fit_intercept).fit(X, y, weight)
     best = own_huber_objective(model, X, y, weight)
-    task = RobustRegression(Memory(X, y, weight), Huber(1.35), alpha, scale, fit_intercept)
+    task = HuberTask(Memory(X, y, weight), Huber(1.35), alpha, scale, fit_intercept)
     ratios = []
     for _ in range(150):
         size = 10.0 ** rng.uniform(-7, 0.5)
@@ -59,7 +59,7 @@ def test_the_certificate_is_never_below_the_true_excess(rng, scale, alpha, fit_i
         intercept = model.intercept_ + size * rng.normal() * fit_intercept
         s = model.scale_ * float(np.exp(size * rng.normal())) if scale == "joint" else model.scale_
         at = huber_objective(model, X, y, coef, intercept, s, weight)
-        claimed = certify(task, RobustWeights(coef, intercept, s), 1e-8).value * at
+        claimed = certify(task, HuberWeights(coef, intercept, s), 1e-8).value * at
         assert claimed >= (at - best) * (1 - 1e-9) - 1e-14 * best
         if at - best > 1e-10 * best:
             ratios.append(claimed / (at - best))
@@ -321,14 +321,14 @@ def test_the_certificate_is_never_below_the_true_excess_where_the_scale_falls_to
     X, y = rng.normal(size=(24, 20)), rng.standard_t(1.5, size=24)
     model = HuberRegressor(alpha=alpha).fit(X, y)
     assert model.certificate_.holds and model.scale_ < 1e-9
-    task = RobustRegression(Memory(X, y, None), Huber(1.35), alpha, "joint", True)
+    task = HuberTask(Memory(X, y, None), Huber(1.35), alpha, "joint", True)
     best = own_huber_objective(model, X, y)
     for _ in range(50):
         size = 10.0 ** rng.uniform(-12, 0)
         coef, intercept = model.coef_ + size * rng.normal(size=20), model.intercept_ + size * rng.normal()
         s = 10.0 ** rng.uniform(-16, 0)
         at = huber_objective(model, X, y, coef, intercept, s)
-        claimed = certify(task, RobustWeights(coef, intercept, s), 1e-8).value * at
+        claimed = certify(task, HuberWeights(coef, intercept, s), 1e-8).value * at
         assert claimed >= (at - best) * (1 - 1e-9) - 1e-12 * best
 
 

@@ -1,6 +1,6 @@
 """Dask data frames and arrays as sources of rows.
 
-The rows of every partition are counted once. A run of global rows is then one task that is given the partitions it
+The rows of every partition are counted once. A stretch of global rows is then one task that is given the partitions it
 crosses, so block borders, and with them every bit, are those of the same rows in memory; the partial sums are added
 on the workers in the tree of `Source.reduce`. Dask's scheduler is whatever it is set to: threads, processes, cluster.
 """
@@ -76,8 +76,8 @@ class DaskSource(Source):
             self.is_table, self.schema, self.target = True, table.schema, table.target
         self.set_names(names)
 
-    def runs(self) -> Iterator[Block]:
-        """The partitions cut and joined to runs of blocks."""
+    def stretches(self) -> Iterator[Block]:
+        """The partitions cut and joined to stretches of blocks."""
         return recut((_computed([part], self.parts)[0] for part in self.parts), self.rows_of_run())
 
     def reading(self, target: Target, classes: Array | None = None) -> DaskSource:
@@ -90,13 +90,13 @@ class DaskSource(Source):
         return other
 
     def map(self, f: Callable[[Block], Result]) -> Iterator[Result]:
-        """f of every run, computed by the workers, some runs at a time."""
+        """f of every stretch, computed by the workers, some stretches at a time."""
         tasks = self._tasks(f)
         for begin in range(0, len(tasks), _TASKS_AT_ONCE):
             yield from _computed(tasks[begin : begin + _TASKS_AT_ONCE], self.parts)
 
     def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
-        """Sum of f over the runs, added by the workers in the same tree."""
+        """Sum of f over the stretches, added by the workers in the same tree."""
         total: Statistic = _computed([tree_sum(self._tasks(f))], self.parts)[0]
         return total
 
@@ -114,7 +114,7 @@ class DaskSource(Source):
 
 
 def _of_run(f: Callable[[Block], Result], begin: int, cuts: list[tuple[int, int]], *parts: Block) -> Result:
-    """f of one run, cut from the partitions it crosses."""
+    """f of one stretch, cut from the partitions it crosses."""
     pieces = [part.part(start, min(end, part.n_rows)) for part, (start, end) in zip(parts, cuts, strict=True)]
     with threads(1):  # the workers are what runs in parallel
         return f(join([piece for piece in pieces if piece.n_rows], begin))

@@ -176,7 +176,7 @@ def _no_information(column: ColumnSurvey, is_constant: bool, value: str) -> str 
 
 def _is_prose(texts: Levels) -> bool:
     """Most values hold a space, and they are long or seldom come twice."""
-    distinct = texts.distinct_in_runs if texts.distinct is None else texts.distinct
+    distinct = texts.distinct_in_stretches if texts.distinct is None else texts.distinct
     if texts.count <= FEW_ROWS or distinct <= FEW_ROWS or 2 * texts.spaced <= texts.count:
         return False
     return texts.length > _LONG_TEXT * texts.count or 2 * distinct > texts.count
@@ -184,7 +184,7 @@ def _is_prose(texts: Levels) -> bool:
 
 def _not_levels(texts: Levels) -> str | None:
     """Why a text column is no category: every row has its own text, or the texts are prose."""
-    distinct = texts.distinct_in_runs if texts.distinct is None else texts.distinct
+    distinct = texts.distinct_in_stretches if texts.distinct is None else texts.distinct
     if texts.count <= FEW_ROWS or distinct <= FEW_ROWS:
         return None
     if texts.length > _LONG_TEXT * texts.count and 2 * texts.spaced > texts.count:

@@ -170,7 +170,7 @@ class Levels:
     count: int = 0
     counts: dict[str, float] | None = None  # None: more distinct texts than the cap
     distinct: int | None = 0  # None: more than the cap
-    distinct_in_runs: int = 0  # summed over runs, so at least the number of distinct texts
+    distinct_in_stretches: int = 0  # summed over runs, so at least the number of distinct texts
     length: int = 0  # characters of all rows
     spaced: int = 0  # rows with a space inside
     fingerprint: int | None = 0  # None: too many distinct texts to tell
@@ -189,7 +189,7 @@ class Levels:
             count=self.count + other.count,
             counts=counts,
             distinct=None if counts is None else len(counts),
-            distinct_in_runs=self.distinct_in_runs + other.distinct_in_runs,
+            distinct_in_stretches=self.distinct_in_stretches + other.distinct_in_stretches,
             length=self.length + other.length,
             spaced=self.spaced + other.spaced,
             fingerprint=None if None in hashes else sum(h for h in hashes if h is not None) % WORD,
@@ -221,7 +221,7 @@ def levels(column: pa.Array, keys: Array, weight: Array | None, cap: int) -> Lev
         count=len(codes),
         counts=counts,
         distinct=None if counts is None else len(counts),
-        distinct_in_runs=len(used),
+        distinct_in_stretches=len(used),
         length=int(rows_of @ lengths),
         spaced=int(rows_of @ spaced),
         fingerprint=_text_fingerprint(texts, used, codes, len(rows), keys) if len(used) <= _HASHED_LEVELS else None,

@@ -23,7 +23,7 @@ from certifit.models.glm.l1_certificate import MOST_COLUMNS, estimate, prove
 from certifit.models.glm.long_certificate import MOST_WORK, LongExcess, LongProblem, LongRows, long_excess, row_loss
 from certifit.models.glm.recession import sides_of
 from certifit.models.glm.separation_certificate import Separation, separation
-from certifit.models.glm.task import Evaluated, GeneralisedLinear
+from certifit.models.glm.task import Evaluated, GlmTask
 from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.certificate import certify as certify_squares
 from certifit.models.least_squares.normal_equations import Weights
@@ -44,7 +44,7 @@ FLAT = 1e6  # a condition number of scaled columns from which on "flat" is said
 
 
 @dataclass(frozen=True)
-class ScoreCertificate(Certificate):
+class GlmCertificate(Certificate):
     """The proof that goes with a loss of scores. fault: why there is none; is_local: an estimate near the state.
 
     separation: the direction that shows that there is no minimum, where one was found; not kept in a file.
@@ -75,7 +75,7 @@ class ScoreCertificate(Certificate):
 
 @np.errstate(over="ignore", invalid="ignore")  # what overflows is infinite, and proves nothing
 @one_blas_thread
-def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreCertificate:
+def certify(task: GlmTask, state: Weights, tolerance: float) -> GlmCertificate:
     """How far the objective at the state can be above its minimum."""
     if not task.is_smooth or len(state.coef) > MOST_COLUMNS:
         return _certify_gap(task, state, tolerance)
@@ -107,7 +107,7 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
         value, literal = max(value, bound.most), None  # the minimum is 0, and what there is of an objective is rounding
     is_apart = near is not None and near.is_apart
     dependent = _relations(task, state) if near is not None and not is_apart else ()
-    return ScoreCertificate(
+    return GlmCertificate(
         claim=claim_of(is_exact_fit),
         theorem=(ESTIMATE if task.loss.is_convex else LOCAL) if bound.is_local else THEOREM,
         value=float(value) + TINY,
@@ -125,7 +125,7 @@ def certify(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreC
     )
 
 
-def _is_rough(task: GeneralisedLinear, value: float, bound: CurvatureBound) -> bool:
+def _is_rough(task: GlmTask, value: float, bound: CurvatureBound) -> bool:
     """Whether rounding, or columns left out, are most of a bound that would hide a changed coefficient.
 
     Only for rows so few that the sharp one takes a fraction of a second.
@@ -163,7 +163,7 @@ class CurvatureBound:
         return relative_to(self.excess, self.base.scale)
 
 
-def bound_at(task: GeneralisedLinear, point: Array, tolerance: float) -> CurvatureBound:
+def bound_at(task: GlmTask, point: Array, tolerance: float) -> CurvatureBound:
     """By the Hessian at the point."""
     sums = task.sums(point, hessian=True)
     whole = task.of_sums(sums, point)
@@ -208,7 +208,7 @@ def _moved_by(near: Related, at: ScorePoint) -> float:
     return float(at.slope * moved + at.curved * moved * moved * np.exp(min(moved, 1.0)))
 
 
-def _literal(task: GeneralisedLinear, state: Weights, near: Related, bound: CurvatureBound) -> float:
+def _literal(task: GlmTask, state: Weights, near: Related, bound: CurvatureBound) -> float:
     """How far the objective can be above its minimum over all weights, relative; inf where that is not known.
 
     In columns of exactly the same span: those kept and the remainders. Weak penalties only are on the way.
@@ -220,20 +220,18 @@ def _literal(task: GeneralisedLinear, state: Weights, near: Related, bound: Curv
         return np.inf
     found = rows.basis.converted(state.coef, state.intercept)
     size, free = len(found.coef), np.full(len(found.coef), np.inf)
-    other = GeneralisedLinear(
-        rows.source, task.loss, Strengths(0.0, 0.0, np.ones(size), -free, free), task.fit_intercept
-    )
+    other = GlmTask(rows.source, task.loss, Strengths(0.0, 0.0, np.ones(size), -free, free), task.fit_intercept)
     there = bound_at(other, other.to_point(Weights(found.coef, found.intercept)), 0.0)
     if there.related is not None or there.is_local:
         return np.inf
     return relative_to(there.excess + _weak_price(task, state), bound.base.scale)
 
 
-def _weak_price(task: GeneralisedLinear, state: Weights) -> float:
+def _weak_price(task: GlmTask, state: Weights) -> float:
     return float(task.l2 @ np.square(task.to_point(state))) / 2
 
 
-def long_proof(task: GeneralisedLinear, state: Weights, tolerance: float) -> LongExcess | None:
+def long_proof(task: GlmTask, state: Weights, tolerance: float) -> LongExcess | None:
     """The same in long decimal numbers, where the data are few and the loss is written in them; else None."""
     loss = row_loss(task.loss)
     if loss is None or task.targets.n_rows * task.size**2 > MOST_WORK or task.loss.concordance is None:
@@ -251,9 +249,7 @@ def long_proof(task: GeneralisedLinear, state: Weights, tolerance: float) -> Lon
     return long_excess(problem, at[:, None], null, tolerance)
 
 
-def _fault(
-    task: GeneralisedLinear, value: float, near: Related | None, found: Separation | None, bound: CurvatureBound
-) -> str:
+def _fault(task: GlmTask, value: float, near: Related | None, found: Separation | None, bound: CurvatureBound) -> str:
     """Why there is no proof; empty where it is that the value is too large."""
     if _is_constant(task):
         return (
@@ -265,7 +261,7 @@ def _fault(
     return "" if np.isfinite(value) else fault_of(found, bound.condition, bound.n_flat)
 
 
-def _is_constant(task: GeneralisedLinear) -> bool:
+def _is_constant(task: GlmTask) -> bool:
     """Whether a constant is the best fit, for a target that does not vary."""
     return task.targets.low == task.targets.high and not task.source.view.has_offset and task.fit_intercept
 
@@ -275,14 +271,14 @@ def claim_of(is_exact_fit: bool) -> str:
     return EXACT_FIT_CLAIM if is_exact_fit else CLAIM
 
 
-def _certify_gap(task: GeneralisedLinear, state: Weights, tolerance: float) -> ScoreCertificate:
+def _certify_gap(task: GlmTask, state: Weights, tolerance: float) -> GlmCertificate:
     """With an L1 penalty or bounds, and where columns are too many for a Hessian."""
     point = task.to_point(state)
     # That a loss of the user's own is convex was not refuted; it is not proven.
     is_local = not task.loss.is_convex or isinstance(task.loss, Loss)
     proof = estimate(task, point) if is_local else prove(task, point, tolerance)
     gap = proof.gap
-    return ScoreCertificate(
+    return GlmCertificate(
         claim=claim_of(proof.is_exact_fit),
         theorem=LOCAL if is_local else GAP,
         value=gap.relative,
@@ -314,7 +310,7 @@ def _decrement(here: ScorePoint, at: Evaluated, curvature: Curvature, concordanc
     return Decrement(float(value), float(error @ inverse) * loose, reach * loose)
 
 
-def _without(task: GeneralisedLinear, at: Evaluated, point: Array, weak: Array) -> tuple[Evaluated, float]:
+def _without(task: GlmTask, at: Evaluated, point: Array, weak: Array) -> tuple[Evaluated, float]:
     """The objective without weak penalties, and what those cost at the point (models/glm/concordance.py)."""
     if not weak.any():
         return at, 0.0
@@ -324,7 +320,7 @@ def _without(task: GeneralisedLinear, at: Evaluated, point: Array, weak: Array) 
     return Evaluated(at.value - price, at.gradient - pull * point, at.hessian - np.diag(pull), at.loss), price
 
 
-def _exact_reach(task: GeneralisedLinear, curvature: Curvature, places: Array) -> float:
+def _exact_reach(task: GlmTask, curvature: Curvature, places: Array) -> float:
     """max_i |(x_i, 1)|_{H^-1} over the entries that may move: one pass."""
     inverse = np.zeros((task.size, task.size))
     inverse[np.ix_(places, places)] = curvature.inverse
@@ -346,12 +342,12 @@ def _reach_of_run(run: Block, inverse: Array, task: tuple[Array, Array, bool]) -
     return float(np.sqrt(most))
 
 
-def _relations(task: GeneralisedLinear, state: Weights) -> tuple[str, ...]:
+def _relations(task: GlmTask, state: Weights) -> tuple[str, ...]:
     """One sentence a redundant column: they are those of least squares."""
     return certify_squares(task.columns, state, 1.0).dependent if len(task.columns.factor.dependent) else ()
 
 
-def _separation(task: GeneralisedLinear, state: Weights) -> Separation | None:
+def _separation(task: GlmTask, state: Weights) -> Separation | None:
     """What is known of a direction in which the loss falls for ever; None where a penalty or the loss forbids one."""
     sides = sides_of(task.loss)
     if sides is None or task.l2.any():

@@ -22,7 +22,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, join, rows_where
 from certifit.mathematics.quadratic import without_still
 from certifit.minimise.problem import Run
-from certifit.models.glm.task import Evaluated, GeneralisedLinear
+from certifit.models.glm.task import Evaluated, GlmTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.statistics.factor import Curvature
 from certifit.statistics.residual import EXACT_FIT
@@ -94,7 +94,7 @@ class Trace:
         self.rows.append(row | {"seconds": time.perf_counter() - self.started})
 
 
-def solve(task: GeneralisedLinear, max_iter: int, step_tol: float = 0.0) -> Run[Weights]:
+def solve(task: GlmTask, max_iter: int, step_tol: float = 0.0) -> Run[Weights]:
     """The minimiser of a smooth task, to the rounding floor."""
     trace = Trace()
     point = descend(task, sampled_start(task, max_iter), max_iter, trace, step_tol)
@@ -160,7 +160,7 @@ def _held(task: Descends, hessian: Array) -> Array:
 
     A penalty too weak to hold them is all that they have else.
     """
-    if not isinstance(task, GeneralisedLinear):
+    if not isinstance(task, GlmTask):
         return hessian
     without, shift = without_still(hessian - np.diag(task.l2), task.scaling.shift), task.scaling.shift
     still = np.flatnonzero((np.diagonal(without)[:-1] == 0) & (task.l2[:-1] > 0))
@@ -198,7 +198,7 @@ def _lower(
     return None
 
 
-def sampled_start(task: GeneralisedLinear, max_iter: int) -> Array:
+def sampled_start(task: GlmTask, max_iter: int) -> Array:
     """The fit to every so many-th row, where rows are many; else no weights."""
     sample = sampled(task)
     if sample is None:
@@ -206,13 +206,13 @@ def sampled_start(task: GeneralisedLinear, max_iter: int) -> Array:
     return descend(sample, sample.start(), max_iter, Trace(), enough=ROUGH)
 
 
-def sampled(task: GeneralisedLinear) -> GeneralisedLinear | None:
+def sampled(task: GlmTask) -> GlmTask | None:
     """The task on every so many-th row; None where rows are few, or those tell too little."""
     stride = min(SHARE, task.targets.n_rows // (FEWEST * task.size))
     if stride < LEAST_SHARE:
         return None
     rows = sampled_rows(task.source, stride)
-    sample = GeneralisedLinear(rows, task.loss, task.strengths, task.fit_intercept, task.standardize)
+    sample = GlmTask(rows, task.loss, task.strengths, task.fit_intercept, task.standardize)
     sample.scaling = task.scaling
     return sample if sample.has_target() else None
 

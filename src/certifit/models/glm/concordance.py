@@ -18,7 +18,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.glm.task import GlmTask
 from certifit.statistics.oracle import At
 from certifit.statistics.remainders import Remainders, SomeColumns, column_remainders
 from certifit.statistics.residual import TINY
@@ -96,7 +96,7 @@ class NearScores:
         return bool(0 <= q < 1) and is_near
 
 
-def near_scores(task: GeneralisedLinear, point: Array) -> NearScores | None:
+def near_scores(task: GlmTask, point: Array) -> NearScores | None:
     """M near the rows at a point: one pass over the scores. None where the loss has none, or is not convex."""
     loss = task.loss
     if not loss.is_convex:

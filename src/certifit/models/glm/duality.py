@@ -24,7 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.models.glm.task import Evaluated, GeneralisedLinear
+from certifit.models.glm.task import Evaluated, GlmTask
 from certifit.models.lasso.certificate import Gap, brackets_of, finite_share
 from certifit.statistics.oracle import Oracle
 from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT, is_exact_fit
@@ -48,14 +48,14 @@ class Base:
 class ScorePoint:
     """The sums at a point; reach: bounds on the entries of the columns that rounding is relative to."""
 
-    task: GeneralisedLinear
+    task: GlmTask
     point: Array
     sums: Oracle
     at: Evaluated
     reach: Array
 
     @staticmethod
-    def of(task: GeneralisedLinear, point: Array, hessian: bool) -> ScorePoint:
+    def of(task: GlmTask, point: Array, hessian: bool) -> ScorePoint:
         """One pass. A loss that is not compiled tells its curvature only with a Hessian."""
         sums = task.sums(point, hessian or task.loss.code is None)
         reach = task.largest if sums.largest is None else sums.largest

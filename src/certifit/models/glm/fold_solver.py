@@ -20,7 +20,7 @@ from certifit.data.source import Source
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.models.glm import chord
 from certifit.models.glm.chord import ARMIJO, SURE, Chord, Trace
-from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weights
 from certifit.runtime import one_blas_thread
@@ -44,7 +44,7 @@ class FoldsNear:
 class FoldLosses:
     """Smooth parts of the objectives of all splits; points are those of the task of all rows."""
 
-    def __init__(self, task: GeneralisedLinear, splits: Splits) -> None:
+    def __init__(self, task: GlmTask, splits: Splits) -> None:
         self.task, self.splits = task, splits
 
     @property
@@ -133,16 +133,16 @@ class FoldLosses:
         by_cell = cell_moments(self.task.source, self.splits.cells)
         return by_cell.combined(self.splits.train).spreads(self.task.fit_intercept)
 
-    def alone(self, split: int, alpha: float) -> GeneralisedLinear:
+    def alone(self, split: int, alpha: float) -> GlmTask:
         """The same training set as a task of its own."""
         return task_of(self.task, self.splits.trained(self.task.source, split), alpha)
 
 
-def task_of(task: GeneralisedLinear, source: Source, alpha: float) -> GeneralisedLinear:
+def task_of(task: GlmTask, source: Source, alpha: float) -> GlmTask:
     """The same model on other rows with another alpha."""
     s = task.strengths
     strengths = Strengths(alpha, s.l1_ratio, s.factors, s.lower, s.upper)
-    return GeneralisedLinear(source, task.loss, strengths, task.fit_intercept, task.standardize)
+    return GlmTask(source, task.loss, strengths, task.fit_intercept, task.standardize)
 
 
 def fits_in_memory(loss: ScoreLoss, n_columns: int, splits: Splits) -> bool:
@@ -268,7 +268,7 @@ class _Fit:
 
 
 @one_blas_thread
-def common_start(task: GeneralisedLinear, alphas: Array, max_iter: int) -> Array:
+def common_start(task: GlmTask, alphas: Array, max_iter: int) -> Array:
     """A rough fit of the largest alpha to all rows, where the paths of all rounds start."""
     whole = task_of(task, task.source, float(alphas.mean(axis=1).max()))
     whole.scaling = task.scaling
@@ -293,7 +293,7 @@ def fold_fits(folds: FoldLosses, alphas: Array, start: Array, max_iter: int) -> 
     return found
 
 
-def _alone(task: GeneralisedLinear, state: Weights, max_iter: int) -> Weights:
+def _alone(task: GlmTask, state: Weights, max_iter: int) -> Weights:
     """The fit of one training set by itself, from where the common steps left it.
 
     Without a penalty there may be no minimum: then it ends where a model's own fit does.

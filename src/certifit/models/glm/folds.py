@@ -21,19 +21,19 @@ from certifit.models.discriminant.folds import map_parameters
 from certifit.models.fold_rows import FoldWeights, RowFolds
 from certifit.models.folds import Candidate, Candidates, FoldStates, Grid, candidates_of, shared_work
 from certifit.models.glm.fold_solver import FoldLosses, common_start, fits_in_memory, fold_fits
-from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.glm.task import GlmTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.statistics.moments import ColumnMoments
 
 if TYPE_CHECKING:
-    from certifit.models.glm.scores import ScoreModel
+    from certifit.models.glm.scores import GlmModel
 
 N_ALPHAS = 50
 LEAST_SHARE = 1e-4  # of the alpha that gives no weights, where the penalty has an L1 part
 
 
 def score_folds(
-    model: ScoreModel, source: Source, rounds: Sequence[Splits], grid: Grid
+    model: GlmModel, source: Source, rounds: Sequence[Splits], grid: Grid
 ) -> RowFolds | ScoreSubsets | None:
     """Fits of a grid; None where each is to be fitted by itself. Without rounds: whether there would be any.
 
@@ -55,7 +55,7 @@ def score_folds(
 
 
 def _candidate_folds(
-    probe: ScoreModel, source: Source, mapped: Source, rounds: Sequence[Splits], candidates: Sequence[Candidate]
+    probe: GlmModel, source: Source, mapped: Source, rounds: Sequence[Splits], candidates: Sequence[Candidate]
 ) -> RowFolds | None:
     states: list[list[Any]] = [[[] for _ in candidates] for _ in rounds]
     for others, places in shared_work(candidates, probe.shares):
@@ -85,9 +85,9 @@ class SubsetLosses:
 class ScoreSubsets(FoldStates):
     """Losses of all training sets, to fit subsets of the columns. groups: columns made of each column of a table."""
 
-    def __init__(self, model: ScoreModel, splits: Sequence[Splits], rounds: list[SubsetLosses]) -> None:
+    def __init__(self, model: GlmModel, splits: Sequence[Splits], rounds: list[SubsetLosses]) -> None:
         self._model, self._splits, self.rounds = model, splits, rounds
-        self.task: GeneralisedLinear = rounds[0].folds.task
+        self.task: GlmTask = rounds[0].folds.task
         self.groups: dict[str, list[str]] | None = None if model.encoder_ is None else dict(model.encoder_.groups_)
 
     def states_at(self, subsets: Sequence[Sequence[Array]]) -> RowFolds:
@@ -99,7 +99,7 @@ class ScoreSubsets(FoldStates):
         return RowFolds(self.task.source, self._splits, states, {}, self._model.is_of_classes)
 
 
-def _subset_folds(probe: ScoreModel, source: Source, mapped: Source, rounds: Sequence[Splits]) -> ScoreSubsets | None:
+def _subset_folds(probe: GlmModel, source: Source, mapped: Source, rounds: Sequence[Splits]) -> ScoreSubsets | None:
     task, alpha = _task(probe, mapped), _alpha(probe, {})
     if not _is_path(probe, task, [alpha]) or not all(fits_in_memory(task.loss, task.size, s) for s in rounds):
         return None
@@ -111,7 +111,7 @@ def _subset_folds(probe: ScoreModel, source: Source, mapped: Source, rounds: Seq
     return ScoreSubsets(probe, rounds, losses)
 
 
-def fold_columns(model: ScoreModel, source: Source) -> Source | None:
+def fold_columns(model: GlmModel, source: Source) -> Source | None:
     """The columns that all training sets share; None where each has its own. The maps of the model are fitted."""
     model._check_parameters()
     mapped = model.fit_maps(source)
@@ -120,7 +120,7 @@ def fold_columns(model: ScoreModel, source: Source) -> Source | None:
     return None if has_gaps or is_scaled else mapped
 
 
-def default_alphas(model: ScoreModel, source: Source) -> list[dict[str, Any]]:
+def default_alphas(model: GlmModel, source: Source) -> list[dict[str, Any]]:
     """Fifty values of alpha worth trying.
 
     Ridge: from a millionth of the least curvature of a single weight to a hundred times the greatest, both at no
@@ -149,7 +149,7 @@ def ridge_alphas(first: Block, curvature: float, standardize: bool) -> list[dict
     return [{"alpha": float(alpha)} for alpha in np.geomspace(low * 1e-6, high * 1e2, N_ALPHAS)]
 
 
-def _largest(task: GeneralisedLinear) -> float:
+def _largest(task: GlmTask) -> float:
     """The least alpha at which all penalised weights are 0."""
     slopes = np.abs(task.evaluate(task.start()).gradient[:-1]) / task.scaling.scale
     factors = task.strengths.factors * task.spreads
@@ -157,27 +157,27 @@ def _largest(task: GeneralisedLinear) -> float:
     return largest / task.strengths.l1_ratio if largest > 0 else 1.0
 
 
-def _task(model: ScoreModel, mapped: Source) -> GeneralisedLinear:
+def _task(model: GlmModel, mapped: Source) -> GlmTask:
     task = model._score_task(mapped, 0.0)
     model._check_target(task)
     return task
 
 
-def _is_path(model: ScoreModel, task: GeneralisedLinear, alphas: Sequence[float | None]) -> bool:
+def _is_path(model: GlmModel, task: GlmTask, alphas: Sequence[float | None]) -> bool:
     """Whether the fits are minima of a smooth objective, as the model's own solver finds them."""
     is_smooth = task.is_smooth and (float(model.l1_ratio) == 0 or all(alpha == 0 for alpha in alphas))
     return is_smooth and isinstance(model.solver, str) and model.solver == "auto" and float(model.step_tol) == 0
 
 
-def _alpha(model: ScoreModel, candidate: Candidate) -> float | None:
+def _alpha(model: GlmModel, candidate: Candidate) -> float | None:
     tuned = _like(model, candidate)
     tuned._check_parameters()
     return None if tuned.alpha is None else float(tuned.alpha)
 
 
-def _like(model: ScoreModel, parameters: Candidate) -> ScoreModel:
+def _like(model: GlmModel, parameters: Candidate) -> GlmModel:
     """A copy with other parameters and the same fitted maps."""
-    tuned: ScoreModel = clone(model).set_params(**parameters)
+    tuned: GlmModel = clone(model).set_params(**parameters)
     for name in ("encoder_", "basis_", "target_name_", "classes_"):
         if hasattr(model, name):
             setattr(tuned, name, getattr(model, name))

@@ -24,10 +24,10 @@ from certifit.mathematics.families.response import Response
 from certifit.mathematics.families.responses import Tweedie
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.models.estimator import TaskEstimator
-from certifit.models.glm.certificate import ScoreCertificate, certify
-from certifit.models.glm.softmax_task import SoftmaxRegression, SoftmaxWeights
+from certifit.models.glm.certificate import GlmCertificate, certify
+from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.solver import solve
-from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.certificate import determined
 from certifit.models.least_squares.inference import (
@@ -49,11 +49,11 @@ Covariance = Literal["nonrobust", "HC0", "HC1"]
 SAME_ROWS = 1e-6  # relative: beyond it the coefficients are not the best ones for the rows
 
 
-ScoreTask: TypeAlias = GeneralisedLinear | SoftmaxRegression
-ScoreState: TypeAlias = Weights | SoftmaxWeights
+GlmOrSoftmaxTask: TypeAlias = GlmTask | SoftmaxTask
+GlmState: TypeAlias = Weights | SoftmaxWeights
 
 
-class GlmInferenceMethods(TaskEstimator[ScoreTask, ScoreState]):
+class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
     """Methods of a generalised linear model that explain its fit."""
 
     fit_intercept: bool
@@ -61,7 +61,7 @@ class GlmInferenceMethods(TaskEstimator[ScoreTask, ScoreState]):
     alpha_: float
     target_name_: str
     data_: dict[str, float]
-    certificate_: ScoreCertificate
+    certificate_: GlmCertificate
     inference_: GlmInference | None
 
     def summary(
@@ -155,11 +155,13 @@ class GlmInferenceMethods(TaskEstimator[ScoreTask, ScoreState]):
             raise ValueError(f"No intervals: {self._why_no_inference()}")
         fit = self.inference_.with_options("frequency", convention, None)
         if isinstance(X, Source):
-            parts = [self._interval(run, fit, level) for run in predict_source(self, X, offset, exposure).runs()]
+            parts = [
+                self._interval(stretch, fit, level) for stretch in predict_source(self, X, offset, exposure).stretches()
+            ]
             return np.concatenate(parts) if parts else np.zeros((0, 2))
         return self._interval(predict_rows(self, X, offset, exposure), fit, level)
 
-    def _inferred(self, task: GeneralisedLinear, state: Weights) -> GlmInference | None:
+    def _inferred(self, task: GlmTask, state: Weights) -> GlmInference | None:
         """What is kept at a fit; None where single coefficients are not determined, or pulled by a penalty."""
         family = self._family()
         is_free = self.alpha_ == 0 and self.bounds is None
@@ -199,7 +201,7 @@ class GlmInferenceMethods(TaskEstimator[ScoreTask, ScoreState]):
             raise ValueError(f"No summary: {self._why_no_inference()}")
         roles = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
         task, state = self._task_on(X, y, **roles), self._weights()
-        assert isinstance(task, GeneralisedLinear)  # softmax has no family
+        assert isinstance(task, GlmTask)  # softmax has no family
         refuse_other_facts(task.facts(), self.data_)
         certificate = certify(task, state, self.certificate_.tolerance)
         if not certificate.value <= max(SAME_ROWS, 2 * self.certificate_.value):
@@ -219,7 +221,7 @@ class GlmInferenceMethods(TaskEstimator[ScoreTask, ScoreState]):
             raise ValueError(f"No summary: {self._why_no_inference()}")
         return _SeenFit(task, state, fit, certificate, dropped, undetermined)
 
-    def _dropped(self, task: GeneralisedLinear) -> tuple[Dropped, ...]:
+    def _dropped(self, task: GlmTask) -> tuple[Dropped, ...]:
         """The redundant columns of a task: their places in its table, names and relations."""
         names = ["intercept"] * int(self.fit_intercept) + list(task.source.names)
         places = task.columns.factor.dependent.tolist()
@@ -285,10 +287,10 @@ class GlmInferenceMethods(TaskEstimator[ScoreTask, ScoreState]):
 class _SeenFit:
     """A fit beside its rows: of all columns, or without the redundant ones."""
 
-    task: GeneralisedLinear
+    task: GlmTask
     state: Weights
     fit: GlmInference
-    certificate: ScoreCertificate
+    certificate: GlmCertificate
     dropped: tuple[Dropped, ...]
     undetermined: tuple[int, ...]  # rows of the table of all columns
 
@@ -296,14 +298,14 @@ class _SeenFit:
 MOST_STEPS = 1000
 
 
-def _without(task: GeneralisedLinear) -> GeneralisedLinear:
+def _without(task: GlmTask) -> GlmTask:
     """The task on the columns that the factor of its Gram matrix keeps, without a penalty."""
     first = int(task.fit_intercept)
     places = tuple(int(place) - first for place in task.columns.factor.kept if place >= first)
     kept = KeptColumns(tuple(task.source.names[place] for place in places), places)
     d = len(places)
     free = Strengths(0.0, 0.0, np.ones(d), np.full(d, -np.inf), np.full(d, np.inf))
-    return GeneralisedLinear(task.source.through(kept), task.loss, free, task.fit_intercept)
+    return GlmTask(task.source.through(kept), task.loss, free, task.fit_intercept)
 
 
 def _named(
@@ -335,7 +337,7 @@ _NO_FAMILY = (
 
 
 @one_blas_thread
-def infer(task: GeneralisedLinear, state: Weights, family: Response, link: str) -> GlmInference | None:
+def infer(task: GlmTask, state: Weights, family: Response, link: str) -> GlmInference | None:
     """The inference of a fit without a penalty; None where its columns do not determine single coefficients.
 
     One pass over the rows; with offsets some more over the target alone, for the null deviance.
@@ -367,7 +369,7 @@ def infer(task: GeneralisedLinear, state: Weights, family: Response, link: str) 
     )
 
 
-def with_likelihood(task: GeneralisedLinear, state: Weights, fit: GlmInference) -> GlmInference:
+def with_likelihood(task: GlmTask, state: Weights, fit: GlmInference) -> GlmInference:
     """The log-likelihood from the rows, where sums do not tell it: one pass."""
     if not fit.needs_rows:
         return fit
@@ -377,7 +379,7 @@ def with_likelihood(task: GeneralisedLinear, state: Weights, fit: GlmInference) 
 
 
 @one_blas_thread
-def robust(task: GeneralisedLinear, state: Weights, fit: GlmInference, kind: Kind) -> GlmInference:
+def robust(task: GlmTask, state: Weights, fit: GlmInference, kind: Kind) -> GlmInference:
     """H^-1 (sum w l'^2 xx') H^-1, H the Hessian; HC1 times N / (N - p), as statsmodels has it: one pass."""
     bread, meat = sandwich_sums(task.source, _fit(task, state), fit.weights == "frequency")
     curvature = Curvature(_own(task, bread))
@@ -388,12 +390,12 @@ def robust(task: GeneralisedLinear, state: Weights, fit: GlmInference, kind: Kin
     return replace(fit, robust=covariance, kind=kind)
 
 
-def _fit(task: GeneralisedLinear, state: Weights) -> Fit:
+def _fit(task: GlmTask, state: Weights) -> Fit:
     point = task.to_point(state)
     return Fit(task.loss, task.scaling, np.ascontiguousarray(point[:-1]), float(point[-1]))
 
 
-def _null(task: GeneralisedLinear) -> float:
+def _null(task: GlmTask) -> float:
     """The score, but for the offset, of the model without columns."""
     if not task.fit_intercept:
         return 0.0
@@ -401,12 +403,12 @@ def _null(task: GeneralisedLinear) -> float:
     return null_score(task.source, task.loss, start) if task.largest_offset > 0 else start
 
 
-def _own(task: GeneralisedLinear, matrix: Array) -> Array:
+def _own(task: GlmTask, matrix: Array) -> Array:
     """Without the row of an intercept that is not fitted."""
     return matrix if task.fit_intercept else matrix[:-1, :-1]
 
 
-def _in_user_units(task: GeneralisedLinear, scaled: Array) -> Array:
+def _in_user_units(task: GlmTask, scaled: Array) -> Array:
     """T V T': coefficients are scale w, the intercept b - shift'w, and it comes first."""
     s, first = task.scaling, int(task.fit_intercept)
     change = np.zeros((len(scaled), len(scaled)))

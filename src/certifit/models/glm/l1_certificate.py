@@ -30,7 +30,7 @@ from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.mathematics.quadratic import Kinks, minimiser, without_still
 from certifit.models.glm.concordance import Decrement
 from certifit.models.glm.duality import ScorePoint, better, score_gap
-from certifit.models.glm.task import GeneralisedLinear, SomeColumns
+from certifit.models.glm.task import GlmTask, SomeColumns
 from certifit.models.lasso.certificate import Gap
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import core, n_threads
@@ -63,7 +63,7 @@ class _Face:
     least: float  # of w_i l''_i / W
 
 
-def prove(task: GeneralisedLinear, point: Array, tolerance: float) -> Proof:
+def prove(task: GlmTask, point: Array, tolerance: float) -> Proof:
     """How far the objective can be above its minimum. Later proofs are tried where earlier ones miss the tolerance."""
     at = ScorePoint.of(task, point, hessian=False)
     gap = score_gap(at)
@@ -82,7 +82,7 @@ def prove(task: GeneralisedLinear, point: Array, tolerance: float) -> Proof:
     return Proof(gap, Curvature(face.matrix).condition, is_exact)
 
 
-def estimate(task: GeneralisedLinear, point: Array) -> Proof:
+def estimate(task: GlmTask, point: Array) -> Proof:
     """What the curvature at the point tells, for losses that nothing is proven of."""
     at = ScorePoint.of(task, point, hessian=False)
     face = _face(at) if at.is_feasible else None
@@ -94,7 +94,7 @@ def estimate(task: GeneralisedLinear, point: Array) -> Proof:
     return Proof(Gap(value, rounding, at.objective, at.scale), Curvature(face.matrix).condition, at.base.is_exact_fit)
 
 
-def _condition(task: GeneralisedLinear, point: Array) -> float:
+def _condition(task: GlmTask, point: Array) -> float:
     """Of the Hessian of the columns with a weight, at the last point that one was made at."""
     active = np.flatnonzero(point[:-1])
     if not len(active):

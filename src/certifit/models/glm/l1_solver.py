@@ -25,8 +25,8 @@ from certifit.models.glm.chord import (
     sampled,
 )
 from certifit.models.glm.sparse_newton import SparseNewton
-from certifit.models.glm.task import Evaluated, GeneralisedLinear, SomeColumns
-from certifit.models.lasso.solver import INNER_SHARE, ElasticPath
+from certifit.models.glm.task import Evaluated, GlmTask, SomeColumns
+from certifit.models.lasso.solver import INNER_SHARE, LassoPath
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import TINY
@@ -42,7 +42,7 @@ SLACK = 1e-13  # relative: slopes that exceed their penalty by less are rounding
 
 
 @one_blas_thread
-def solve(task: GeneralisedLinear, max_iter: int, step_tol: float = 0.0) -> Run[Weights]:
+def solve(task: GlmTask, max_iter: int, step_tol: float = 0.0) -> Run[Weights]:
     """The minimiser of a task with an L1 penalty or bounds, to the rounding floor."""
     trace = Trace()
     if is_wide(task):
@@ -55,7 +55,7 @@ def solve(task: GeneralisedLinear, max_iter: int, step_tol: float = 0.0) -> Run[
 
 
 @one_blas_thread
-def solve_path(task: GeneralisedLinear, alphas: Array, tol: float, max_iter: int) -> ElasticPath:
+def solve_path(task: GlmTask, alphas: Array, tol: float, max_iter: int) -> LassoPath:
     """Solutions along alphas, any order."""
     order = np.argsort(-alphas, kind="stable")
     enough = max(INNER_SHARE * tol, FLOOR)
@@ -77,10 +77,10 @@ def solve_path(task: GeneralisedLinear, alphas: Array, tol: float, max_iter: int
     coef = np.array([state.coef for state in states]).reshape(len(alphas), task.source.n_features)
     intercept = np.array([state.intercept for state in states])
     names = tuple(task.source.names)
-    return ElasticPath(alphas, coef[back], intercept[back], np.array(left)[back], names, np.array(counts)[back])
+    return LassoPath(alphas, coef[back], intercept[back], np.array(left)[back], names, np.array(counts)[back])
 
 
-def alpha_max(task: GeneralisedLinear) -> float:
+def alpha_max(task: GlmTask) -> float:
     """The least alpha at which every penalised weight is zero; infinite without an L1 penalty."""
     s, free = task.strengths, np.flatnonzero(task.strengths.factors == 0)
     point = task.start()
@@ -97,12 +97,12 @@ def alpha_max(task: GeneralisedLinear) -> float:
     return float(np.max(needed, initial=0.0, where=can_move & (s.factors > 0)))
 
 
-def to_state(task: GeneralisedLinear, point: Array) -> Weights:
+def to_state(task: GlmTask, point: Array) -> Weights:
     """In the user's units, within the bounds."""
     return task.strengths.within(task.to_state(point))
 
 
-def is_wide(task: GeneralisedLinear) -> bool:
+def is_wide(task: GlmTask) -> bool:
     """Whether columns are many, and a penalty leaves most of them out."""
     return task.size > WIDE and bool((task.penalty.l1 > 0).any())
 
@@ -110,12 +110,12 @@ def is_wide(task: GeneralisedLinear) -> bool:
 class WorkingSet:
     """A point of all columns, and those that it is changed in."""
 
-    def __init__(self, task: GeneralisedLinear, point: Array) -> None:
+    def __init__(self, task: GlmTask, point: Array) -> None:
         self.point = point
         self.left = np.inf
         self._columns = SomeColumns(task)
 
-    def descend(self, task: GeneralisedLinear, max_iter: int, trace: Trace, enough: float) -> Array:
+    def descend(self, task: GlmTask, max_iter: int, trace: Trace, enough: float) -> Array:
         """Fits to growing sets of columns, until no slope of the others exceeds its penalty."""
         kinks = Kinks.of(task.penalty)
         chosen, nearly = None, False
@@ -140,7 +140,7 @@ class WorkingSet:
         kept[entering] = True
         return np.asarray(kept)
 
-    def _fit(self, task: GeneralisedLinear, columns: Array, max_iter: int, trace: Trace, enough: float) -> None:
+    def _fit(self, task: GlmTask, columns: Array, max_iter: int, trace: Trace, enough: float) -> None:
         sparse = self._columns.sparse(columns, task.strengths.alpha) if len(columns) > MOST_GRAM else None
         if sparse is not None:
             found = SparseNewton(*sparse, np.append(self.point[columns], self.point[-1]))
@@ -183,9 +183,7 @@ class ProxNewton:
         self.left = np.inf  # relative to the objective: what the last step was expected to leave
         self._matrix: Array | None = None
 
-    def descend(
-        self, task: GeneralisedLinear, max_iter: int, trace: Trace, step_tol: float = 0.0, enough: float = FLOOR
-    ) -> None:
+    def descend(self, task: GlmTask, max_iter: int, trace: Trace, step_tol: float = 0.0, enough: float = FLOOR) -> None:
         """Steps until what they lower the objective by is rounding, or `enough` relative to it."""
         kinks = Kinks.of(task.penalty)
         at = self._start(task)
@@ -226,14 +224,14 @@ class ProxNewton:
             if float(np.linalg.norm(move)) < step_tol:
                 return
 
-    def _start(self, task: GeneralisedLinear) -> Evaluated:
+    def _start(self, task: GlmTask) -> Evaluated:
         at = task.evaluate(self.point, hessian=self._matrix is None)
         if np.isfinite(at.value):
             return at
         self.point = task.start()
         return task.evaluate(self.point, hessian=True)
 
-    def _model(self, task: GeneralisedLinear, at: Evaluated) -> Array:
+    def _model(self, task: GlmTask, at: Evaluated) -> Array:
         """The Hessian of the loss and the l2 penalty: a new one, or what is known of it."""
         ridge = np.diag(task.l2)
         if at.hessian is not None:
@@ -241,7 +239,7 @@ class ProxNewton:
         assert self._matrix is not None
         return np.asarray(self._matrix + ridge)
 
-    def _learn(self, matrix: Array, move: Array, change: Array, task: GeneralisedLinear) -> None:
+    def _learn(self, matrix: Array, move: Array, change: Array, task: GlmTask) -> None:
         """The matrix that also explains what a move did to the gradient (BFGS)."""
         before = matrix @ move
         product, bent = float(move @ change), float(move @ before)
@@ -251,7 +249,7 @@ class ProxNewton:
             self._matrix = learnt - np.diag(task.l2)
 
 
-def sampled_start(task: GeneralisedLinear, max_iter: int) -> Array:
+def sampled_start(task: GlmTask, max_iter: int) -> Array:
     """The fit to some rows where there are many; else no weights."""
     sample = sampled(task)
     if sample is None:
@@ -262,7 +260,7 @@ def sampled_start(task: GeneralisedLinear, max_iter: int) -> Array:
 
 
 def _lower(
-    task: GeneralisedLinear, kinks: Kinks, point: Array, at: Evaluated, target: Array, hessian: bool
+    task: GlmTask, kinks: Kinks, point: Array, at: Evaluated, target: Array, hessian: bool
 ) -> tuple[Array, Evaluated] | None:
     """The first of the target, half the way, a quarter, ... that lowers the objective enough; None where none does."""
     length = 1.0

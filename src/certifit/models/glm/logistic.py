@@ -29,14 +29,14 @@ from certifit.models.discriminant.folds import present, trained_classes
 from certifit.models.fold_rows import ClassState, FoldWeights
 from certifit.models.folds import EachRow, FoldStates, Grid, Rounds
 from certifit.models.glm import softmax
-from certifit.models.glm.certificate import ScoreCertificate
+from certifit.models.glm.certificate import GlmCertificate
 from certifit.models.glm.folds import default_alphas, ridge_alphas, score_folds
-from certifit.models.glm.inference import ScoreState, ScoreTask
+from certifit.models.glm.inference import GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.row_learning import learn, learns_by_rows
-from certifit.models.glm.scores import ScoreModel
+from certifit.models.glm.scores import GlmModel
 from certifit.models.glm.softmax_certificate import certify
-from certifit.models.glm.softmax_task import SoftmaxRegression, SoftmaxWeights
-from certifit.models.lasso.solver import ElasticPath
+from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
+from certifit.models.lasso.solver import LassoPath
 from certifit.models.learner import Told
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.parameters import check_number
@@ -46,7 +46,7 @@ from certifit.statistics.store import Store
 from certifit.statistics.targets import target_sums
 
 
-class LogisticRegression(ScoreModel, Classifier[ScoreTask, ScoreState]):
+class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
     """p(second class | x) = 1 / (1 + e^-z), z = offset + b + x'w; for more classes softmax.
 
     minimise over w, b:   sum_i weight_i [ log(1 + e^z_i) - y_i z_i ] / sum_i weight_i
@@ -180,7 +180,7 @@ class LogisticRegression(ScoreModel, Classifier[ScoreTask, ScoreState]):
         *,
         alphas: ArrayLike | None = None,
         n_alphas: int = 100,
-    ) -> ElasticPath:
+    ) -> LassoPath:
         """For two classes, solutions along alphas: coef, intercept and the number of weights of each.
 
         alphas: by default `n_alphas` of them, evenly spaced on a logarithmic scale, from the least that gives no weight
@@ -188,7 +188,7 @@ class LogisticRegression(ScoreModel, Classifier[ScoreTask, ScoreState]):
         """
         return self._path(X, y, alphas, n_alphas, sample_weight=sample_weight, offset=offset)
 
-    def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> ElasticPath:
+    def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> LassoPath:
         if len(self.classes_) != 2:
             raise ValueError(f"A path needs two classes. Got {len(self.classes_)}.")
         return super()._path_of(source, alphas, n_alphas)
@@ -313,19 +313,19 @@ class LogisticRegression(ScoreModel, Classifier[ScoreTask, ScoreState]):
             return "standard errors are given for two classes only. Fit two of the classes at a time."
         return super()._why_no_inference()
 
-    def _task(self, source: Source, is_fitted: bool = False) -> ScoreTask:
+    def _task(self, source: Source, is_fitted: bool = False) -> GlmOrSoftmaxTask:
         if len(self.classes_) == 2:
             return super()._task(source, is_fitted)
         return softmax.softmax_task(self, source, self.alpha_ if is_fitted else self.alpha)
 
-    def _solve(self, task: ScoreTask) -> Run[ScoreState]:
-        if not isinstance(task, SoftmaxRegression):
+    def _solve(self, task: GlmOrSoftmaxTask) -> Run[GlmState]:
+        if not isinstance(task, SoftmaxTask):
             return super()._solve(task)
         stop = (self._tolerance(), int(self.max_iter), float(self.step_tol))
         return softmax.solve_softmax(task, self.solver, *stop)
 
-    def _keep(self, task: ScoreTask, run: Run[ScoreState]) -> None:
-        if not isinstance(task, SoftmaxRegression):
+    def _keep(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
+        if not isinstance(task, SoftmaxTask):
             super()._keep(task, run)
             return
         self.coef_, self.intercept_ = run.state.coef, run.state.intercept
@@ -334,19 +334,19 @@ class LogisticRegression(ScoreModel, Classifier[ScoreTask, ScoreState]):
     def _keep_weights(self, state: Weights) -> None:
         self.coef_, self.intercept_ = state.coef[None, :], np.array([state.intercept])
 
-    def _prove(self, task: ScoreTask, run: Run[ScoreState]) -> None:
-        if not isinstance(task, SoftmaxRegression):
+    def _prove(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
+        if not isinstance(task, SoftmaxTask):
             super()._prove(task, run)
             return
         self.certificate_ = self._certified(task, self._state())
         self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
         self.inference_ = None
 
-    def _state(self) -> ScoreState:
+    def _state(self) -> GlmState:
         return SoftmaxWeights(self.coef_, self.intercept_) if len(self.classes_) > 2 else self._weights()
 
-    def _certified(self, task: ScoreTask, state: ScoreState) -> ScoreCertificate:
-        if isinstance(task, SoftmaxRegression) and isinstance(state, SoftmaxWeights):
+    def _certified(self, task: GlmOrSoftmaxTask, state: GlmState) -> GlmCertificate:
+        if isinstance(task, SoftmaxTask) and isinstance(state, SoftmaxWeights):
             return certify(task, state, self._tolerance())
         return super()._certified(task, state)
 

@@ -25,11 +25,11 @@ from certifit.mathematics.losses.user import Loss
 from certifit.minimise.problem import Solver
 from certifit.models.certificate import Certificate
 from certifit.models.estimator import Regressor
-from certifit.models.glm.inference import ScoreState, ScoreTask
+from certifit.models.glm.inference import GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.row_learning import learn, learns_by_rows
-from certifit.models.glm.scores import ScoreModel
-from certifit.models.glm.task import GeneralisedLinear
-from certifit.models.lasso.solver import ElasticPath
+from certifit.models.glm.scores import GlmModel
+from certifit.models.glm.task import GlmTask
+from certifit.models.lasso.solver import LassoPath
 from certifit.models.learner import Told
 from certifit.models.penalty import Bounds, PenaltyFactors
 from certifit.runtime import one_blas_thread
@@ -43,7 +43,7 @@ DEVIANCES: dict[type[ScoreLoss], str] = {
 }  # what a model is scored by where the user names nothing
 
 
-class GeneralisedRegressor(ScoreModel, Regressor[ScoreTask, ScoreState]):
+class GlmRegressor(GlmModel, Regressor[GlmOrSoftmaxTask, GlmState]):
     """E y = mean(z), z = offset + b + x'w."""
 
     @property
@@ -139,7 +139,7 @@ class GeneralisedRegressor(ScoreModel, Regressor[ScoreTask, ScoreState]):
         *,
         alphas: ArrayLike | None = None,
         n_alphas: int = 100,
-    ) -> ElasticPath:
+    ) -> LassoPath:
         """Solutions along alphas: coef, intercept and the number of weights of each.
 
         alphas: by default `n_alphas` of them, evenly spaced on a logarithmic scale, from the least that gives no weight
@@ -169,7 +169,7 @@ class GeneralisedRegressor(ScoreModel, Regressor[ScoreTask, ScoreState]):
         return tags
 
 
-class PoissonRegressor(GeneralisedRegressor):
+class PoissonRegressor(GlmRegressor):
     """Counts: E y = exp(offset + b + x'w), y of Poisson's law.
 
     minimise over w, b:   sum_i weight_i [ e^z_i - y_i z_i ] / sum_i weight_i  (as half the deviance)
@@ -271,7 +271,7 @@ class GammaRegressor(PoissonRegressor):
         return Gamma(), "log"
 
 
-class GLM(GeneralisedRegressor):
+class GLM(GlmRegressor):
     """Any family of targets with any link, without a penalty unless one is asked for: the model of statisticians.
 
     E y = h(z), z = offset + b + x'w, Var y = phi V(E y) / weight
@@ -380,7 +380,7 @@ class GLM(GeneralisedRegressor):
         family = family_of(self.family)
         return family, family.link(self.link).name
 
-    def _score_task(self, source: Source, alpha: float | None) -> GeneralisedLinear:
+    def _score_task(self, source: Source, alpha: float | None) -> GlmTask:
         task = super()._score_task(source, alpha)
         if isinstance(task.loss, Loss):
             task.loss = task.loss.checked(np.asarray(counted(source.first_block()).y))

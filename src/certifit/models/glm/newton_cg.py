@@ -14,7 +14,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.minimise.problem import Run
 from certifit.models.glm.chord import ARMIJO, NOISE, SHORTEST, SURE, Trace
-from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.glm.task import GlmTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import one_blas_thread
 from certifit.statistics.row_curvature import LossAt, diagonal, product, row_sums
@@ -39,7 +39,7 @@ class Curved:
 class WideProblem:
     """A smooth generalised linear model of very many columns: value, gradient, products with the Hessian."""
 
-    def __init__(self, task: GeneralisedLinear) -> None:
+    def __init__(self, task: GlmTask) -> None:
         self.task = task
         self.free = np.ones(task.size)  # 0 where nothing moves
         self.free[-1] = float(task.fit_intercept)
@@ -74,7 +74,7 @@ class WideProblem:
 
 
 @one_blas_thread
-def solve(task: GeneralisedLinear, tol: float, max_iter: int, step_tol: float = 0.0) -> Run[Weights]:
+def solve(task: GlmTask, tol: float, max_iter: int, step_tol: float = 0.0) -> Run[Weights]:
     """The minimiser of a smooth task, until the gap is within the tolerance."""
     problem, trace = WideProblem(task), Trace()
     point = task.start()

@@ -11,17 +11,17 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.minimise.problem import Problem
-from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.glm.task import GlmTask
 from certifit.statistics.factor import Curvature
 
 MOST_COLUMNS = 3000  # that a Hessian is made of
 STALE = 0.1  # an estimate of the gap that fell by this factor asks for a new Hessian
 
 
-class ScoreProblem(Problem):
+class GlmProblem(Problem):
     """The smooth part of a task. strengths: of the squares of the weights, in the user's units."""
 
-    def __init__(self, task: GeneralisedLinear, in_user_units: bool) -> None:
+    def __init__(self, task: GlmTask, in_user_units: bool) -> None:
         self.task = task
         self.source, self.loss, self.fit_intercept = task.source, task.loss, task.fit_intercept
         self.size = task.size if task.fit_intercept else task.size - 1

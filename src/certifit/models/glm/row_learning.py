@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from certifit.data.source import Block, Source
-from certifit.minimise.row_pass import RowOrder, RowState, one_pass, wide_runs
+from certifit.minimise.row_pass import RowOrder, RowState, one_pass, wide_stretches
 from certifit.minimise.stochastic import SGD
 from certifit.minimise.table import solver_of
-from certifit.models.glm.certificate import CLAIM, ScoreCertificate
+from certifit.models.glm.certificate import CLAIM, GlmCertificate
 from certifit.models.glm.solver import is_stochastic
-from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.glm.task import GlmTask
 from certifit.models.least_squares.normal_equations import Weights
 
 SEEN_ONCE = "rows were seen once, part by part. certify(X, y) looks at all of them."
@@ -39,7 +39,7 @@ def learn(model: Any, source: Source) -> None:
             "standardize=True needs the standard deviations of all rows, which rows in parts do not tell. Use fit, or "
             "divide the columns by numbers that you know and set standardize=False."
         )
-    task: GeneralisedLinear = model._score_task(source, model.alpha)
+    task: GlmTask = model._score_task(source, model.alpha)
     if not task.is_smooth:
         raise ValueError("partial_fit takes no L1 penalty and no bounds.")
     model._check_target(task)
@@ -69,30 +69,30 @@ def learn(model: Any, source: Source) -> None:
     model.data_ = facts | {key: seen[key] + facts[key] for key in ("n_rows", "sum_weight")}
 
 
-def _begun(model: Any, task: GeneralisedLinear, solver: SGD) -> RowState:
+def _begun(model: Any, task: GlmTask, solver: SGD) -> RowState:
     """The state of the last pass; of a model without one, its weights with the pace of a start."""
     kept: RowState | None = getattr(model, "_row_state", None)
     if kept is not None:
         return kept
     weights = np.array(getattr(model, "coef_", np.zeros(task.size - 1)), dtype=np.float64)
     begun: RowState = solver.start(
-        wide_runs(task.source), task.loss, task.fit_intercept, weights, float(getattr(model, "intercept_", 0.0))
+        wide_stretches(task.source), task.loss, task.fit_intercept, weights, float(getattr(model, "intercept_", 0.0))
     )
     return begun.summing() if solver.average else begun
 
 
-def _pass(task: GeneralisedLinear, solver: SGD, state: RowState, n_pass: int) -> RowState:
+def _pass(task: GlmTask, solver: SGD, state: RowState, n_pass: int) -> RowState:
     order, strengths = RowOrder(solver.shuffle, int(solver.random_state)), task.l2_strengths
 
     def step(state: RowState, number: int, run: Block) -> RowState:
         visits = order.visits(run, n_pass + 1, number)
         return one_pass(run, task.loss, strengths, task.fit_intercept, state, visits)
 
-    return wide_runs(task.source).visit(step, state)
+    return wide_stretches(task.source).visit(step, state)
 
 
-def _seen_once(model: Any, task: GeneralisedLinear) -> ScoreCertificate:
-    return ScoreCertificate(
+def _seen_once(model: Any, task: GlmTask) -> GlmCertificate:
+    return GlmCertificate(
         claim=CLAIM,
         theorem="none",
         value=np.inf,

@@ -16,13 +16,13 @@ from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.minimise.problem import Run, Solver
 from certifit.models.fold_rows import FoldWeights, MeanState, RowState
 from certifit.models.folds import EachRow, FoldStates, Grid, Rounds
-from certifit.models.glm.certificate import ScoreCertificate, certify
+from certifit.models.glm.certificate import GlmCertificate, certify
 from certifit.models.glm.folds import default_alphas, score_folds
-from certifit.models.glm.inference import GlmInferenceMethods, ScoreState, ScoreTask
+from certifit.models.glm.inference import GlmInferenceMethods, GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.l1_solver import alpha_max, solve_path
 from certifit.models.glm.solver import check_solver, is_stochastic, solve
-from certifit.models.glm.task import GeneralisedLinear
-from certifit.models.lasso.solver import ElasticPath
+from certifit.models.glm.task import GlmTask
+from certifit.models.lasso.solver import LassoPath
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.solver import smallest_norm
 from certifit.models.penalty import PenaltyParameters, alpha_count
@@ -34,7 +34,7 @@ LEAST_SHARE = 1e-3  # of the largest alpha of a path
 STOCHASTIC_TOL = 1e-3  # steps after single rows end near the minimum, not at it
 
 
-class ScoreModel(PenaltyParameters[ScoreTask, ScoreState], GlmInferenceMethods):
+class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethods):
     """Parameters and the fit of a loss of scores."""
 
     alpha: float | None
@@ -47,7 +47,7 @@ class ScoreModel(PenaltyParameters[ScoreTask, ScoreState], GlmInferenceMethods):
     max_iter: int
     coef_: Array
     intercept_: Any  # a number; an array in a classifier
-    certificate_: ScoreCertificate
+    certificate_: GlmCertificate
 
     @abstractmethod
     def _loss(self) -> ScoreLoss:
@@ -79,26 +79,26 @@ class ScoreModel(PenaltyParameters[ScoreTask, ScoreState], GlmInferenceMethods):
         check_is_fitted(self)
         return max(int(self.history_[-1]["iteration"]), 1)
 
-    def _solve(self, task: ScoreTask) -> Run[ScoreState]:
-        assert isinstance(task, GeneralisedLinear)
+    def _solve(self, task: GlmOrSoftmaxTask) -> Run[GlmState]:
+        assert isinstance(task, GlmTask)
         self.__dict__.pop("_row_state", None)  # a fit begins anew
         self._check_target(task)
         return solve(task, self.solver, self._tolerance(), int(self.max_iter), float(self.step_tol))
 
-    def _keep(self, task: ScoreTask, run: Run[ScoreState]) -> None:
-        assert isinstance(task, GeneralisedLinear) and isinstance(run.state, Weights)
+    def _keep(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
+        assert isinstance(task, GlmTask) and isinstance(run.state, Weights)
         self._keep_weights(run.state)
         self.alpha_, self.history_ = float(task.strengths.alpha), run.history
 
     def _keep_weights(self, state: Weights) -> None:
         self.coef_, self.intercept_ = state.coef, state.intercept
 
-    def _certified(self, task: ScoreTask, state: ScoreState) -> ScoreCertificate:
-        assert isinstance(task, GeneralisedLinear) and isinstance(state, Weights)
+    def _certified(self, task: GlmOrSoftmaxTask, state: GlmState) -> GlmCertificate:
+        assert isinstance(task, GlmTask) and isinstance(state, Weights)
         return certify(task, state, self._tolerance())
 
-    def _prove(self, task: ScoreTask, run: Run[ScoreState]) -> None:
-        assert isinstance(task, GeneralisedLinear)
+    def _prove(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
+        assert isinstance(task, GlmTask)
         super()._prove(task, run)
         if self.certificate_.dependent and task.strengths.alpha == 0:  # many weights are best: the smallest are taken
             self._keep_weights(smallest_norm(task.columns, self._weights()))
@@ -112,18 +112,18 @@ class ScoreModel(PenaltyParameters[ScoreTask, ScoreState], GlmInferenceMethods):
             return float(self.tol)
         return STOCHASTIC_TOL if is_stochastic(self.solver) else TOL
 
-    def _task(self, source: Source, is_fitted: bool = False) -> ScoreTask:
+    def _task(self, source: Source, is_fitted: bool = False) -> GlmOrSoftmaxTask:
         return self._score_task(source, self.alpha_ if is_fitted else self.alpha)
 
-    def _score_task(self, source: Source, alpha: float | None) -> GeneralisedLinear:
+    def _score_task(self, source: Source, alpha: float | None) -> GlmTask:
         """What is minimised on mapped rows; alpha None is 1 / sum of weights."""
         free = self._strengths(source.names, 0.0)
-        task = GeneralisedLinear(source, self._loss(), free, bool(self.fit_intercept), bool(self.standardize))
+        task = GlmTask(source, self._loss(), free, bool(self.fit_intercept), bool(self.standardize))
         strength = 1.0 / task.targets.weight if alpha is None else float(alpha)
         task.penalise(self._strengths(source.names, strength))
         return task
 
-    def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> ElasticPath:
+    def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> LassoPath:
         task = self._score_task(source, 1.0)
         self._check_target(task)
         if alphas is None:
@@ -133,13 +133,13 @@ class ScoreModel(PenaltyParameters[ScoreTask, ScoreState], GlmInferenceMethods):
             alphas = (largest or 1.0) * np.geomspace(1.0, LEAST_SHARE, alpha_count(n_alphas))
         return solve_path(task, alphas, self._tolerance(), int(self.max_iter))
 
-    def _check_target(self, task: GeneralisedLinear) -> None:
+    def _check_target(self, task: GlmTask) -> None:
         ends = np.array([task.targets.low, task.targets.high])
         if not task.loss.is_legal(ends).all():
-            for run in task.source.runs():
-                y = np.asarray(run.y)
-                own = y if run.weight is None else np.where(run.weight > 0, y, task.targets.high)
-                task.loss.check_target(own, run.first_row, self.target_name_)
+            for stretch in task.source.stretches():
+                y = np.asarray(stretch.y)
+                own = y if stretch.weight is None else np.where(stretch.weight > 0, y, task.targets.high)
+                task.loss.check_target(own, stretch.first_row, self.target_name_)
         if not np.isfinite(task.targets.first):
             raise ValueError(
                 f"The sum of {self.target_name_} times the weights exceeds the largest float64. Divide the weights, or "
@@ -153,7 +153,7 @@ class ScoreModel(PenaltyParameters[ScoreTask, ScoreState], GlmInferenceMethods):
                 "best is infinite. Use rows with other targets too, or fit_intercept=False."
             )
 
-    def _state(self) -> ScoreState:
+    def _state(self) -> GlmState:
         return self._weights()
 
     def _weights(self) -> Weights:

@@ -10,12 +10,12 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.minimise.problem import Run, Solver
 from certifit.models.glm.softmax_solver import minimise, solve
-from certifit.models.glm.softmax_task import SoftmaxRegression, SoftmaxWeights
+from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.solver import AUTO, COORDINATE, is_stochastic
 from certifit.runtime import core, n_threads
 
 
-def softmax_task(model: Any, source: Source, alpha: float | None) -> SoftmaxRegression:
+def softmax_task(model: Any, source: Source, alpha: float | None) -> SoftmaxTask:
     """What is minimised on mapped rows of more than two classes."""
     refused = {"l1_ratio": model.l1_ratio != 0, "penalty_factors": model.penalty_factors is not None}
     for name, is_given in (refused | {"bounds": model.bounds is not None}).items():
@@ -25,11 +25,11 @@ def softmax_task(model: Any, source: Source, alpha: float | None) -> SoftmaxRegr
                 "OneVsRestClassifier(LogisticRegression(...))."
             )
     given = None if alpha is None else float(alpha)
-    return SoftmaxRegression(source, len(model.classes_), given, bool(model.fit_intercept), bool(model.standardize))
+    return SoftmaxTask(source, len(model.classes_), given, bool(model.fit_intercept), bool(model.standardize))
 
 
 def solve_softmax(
-    task: SoftmaxRegression, solver: Solver | str, tol: float, max_iter: int, step_tol: float
+    task: SoftmaxTask, solver: Solver | str, tol: float, max_iter: int, step_tol: float
 ) -> Run[SoftmaxWeights]:
     """The minimiser by a solver, or by the one that suits the task."""
     if solver == AUTO and step_tol == 0:

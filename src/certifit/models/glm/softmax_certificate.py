@@ -23,12 +23,12 @@ import numpy as np
 
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block
-from certifit.models.glm.certificate import PIECE_ROWS, THEOREM, ScoreCertificate, claim_of, fault_of
+from certifit.models.glm.certificate import PIECE_ROWS, THEOREM, GlmCertificate, claim_of, fault_of
 from certifit.models.glm.concordance import Decrement, Related, is_weak, related, relative_to
 from certifit.models.glm.duality import Base
 from certifit.models.glm.long_certificate import MOST_WORK, LongExcess, LongProblem, LongRows, long_excess
 from certifit.models.glm.separation_certificate import Separation, softmax_separation
-from certifit.models.glm.softmax_task import SoftmaxRegression, SoftmaxWeights
+from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.task import Evaluated
 from certifit.models.least_squares.certificate import certify as certify_squares
 from certifit.models.least_squares.normal_equations import Weights
@@ -49,7 +49,7 @@ SHARE_OF_TOL = 1e-3  # of the tolerance that may go to class sums that are not r
 
 @np.errstate(over="ignore", invalid="ignore")  # what overflows is infinite, and proves nothing
 @one_blas_thread
-def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) -> ScoreCertificate:
+def certify(task: SoftmaxTask, state: SoftmaxWeights, tolerance: float) -> GlmCertificate:
     """How far the objective at the state can be above its minimum."""
     point, common = _parted(task, state)
     at = task.evaluate(point)
@@ -76,7 +76,7 @@ def certify(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) ->
     dependent = _relations(task, state) if near is not None and not near.is_apart else ()
     if near is not None and near.is_apart:
         fault = near.fault()
-    return ScoreCertificate(
+    return GlmCertificate(
         claim=claim_of(proof.is_exact_fit),
         theorem=theorem,
         value=proof.value + TINY,
@@ -115,9 +115,7 @@ class Relative:
     is_long: bool = False  # proven in more bits, where no rounding is left
 
 
-def _in_more_bits(
-    task: SoftmaxRegression, state: SoftmaxWeights, bound: Bound, base: Base, tolerance: float
-) -> Relative:
+def _in_more_bits(task: SoftmaxTask, state: SoftmaxWeights, bound: Bound, base: Base, tolerance: float) -> Relative:
     """The bound relative to its base; proven for all weights, in more bits, where columns were left out or it fails."""
     excess = bound.excess
     if base.is_exact_fit and not bound.is_far:
@@ -138,7 +136,7 @@ def _in_more_bits(
     return Relative(long.relative, long.is_exact_fit, is_long=True)
 
 
-def _by_curvature(task: SoftmaxRegression, point: Array, at: Evaluated, aim: float) -> Bound:
+def _by_curvature(task: SoftmaxTask, point: Array, at: Evaluated, aim: float) -> Bound:
     """Self-concordance at a point; columns that are combinations of others are left out."""
     rest, price, hessian = _without_weak_penalties(task, point)
     curvature, kept, near = Curvature(hessian), np.arange(task.shape[0]), None
@@ -157,7 +155,7 @@ def _by_curvature(task: SoftmaxRegression, point: Array, at: Evaluated, aim: flo
     return Bound(found.excess() + price, rounding, curvature.condition, curvature.n_flat, is_far, near)
 
 
-def _literal(task: SoftmaxRegression, state: SoftmaxWeights, near: Related, base: Base) -> float:
+def _literal(task: SoftmaxTask, state: SoftmaxWeights, near: Related, base: Base) -> float:
     """How far the objective can be above its minimum over all weights, relative; inf where that is not known."""
     if near.found.n_columns < state.coef.shape[1]:
         return np.inf
@@ -165,7 +163,7 @@ def _literal(task: SoftmaxRegression, state: SoftmaxWeights, near: Related, base
     if rows is None:
         return np.inf
     found = [rows.basis.converted(*pair) for pair in zip(state.coef, state.intercept, strict=True)]
-    other = SoftmaxRegression(rows.source, task.n_classes, 0.0, task.fit_intercept)
+    other = SoftmaxTask(rows.source, task.n_classes, 0.0, task.fit_intercept)
     there = SoftmaxWeights(np.array([one.coef for one in found]), np.array([one.intercept for one in found]))
     point, _ = _parted(other, there)
     bound = _by_curvature(other, point, other.evaluate(point), 0.0)
@@ -175,7 +173,7 @@ def _literal(task: SoftmaxRegression, state: SoftmaxWeights, near: Related, base
     return relative_to(bound.excess + price, base.scale)
 
 
-def long_proof(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float) -> LongExcess | None:
+def long_proof(task: SoftmaxTask, state: SoftmaxWeights, tolerance: float) -> LongExcess | None:
     """The same in long decimal numbers, where the data are few; else None."""
     if task.labels[1] * task.size**2 > MOST_WORK:
         return None
@@ -192,14 +190,14 @@ def long_proof(task: SoftmaxRegression, state: SoftmaxWeights, tolerance: float)
     return long_excess(problem, at, null, tolerance)
 
 
-def _parted(task: SoftmaxRegression, state: SoftmaxWeights) -> tuple[Array, float]:
+def _parted(task: SoftmaxTask, state: SoftmaxWeights) -> tuple[Array, float]:
     """The point about the mean of the classes, and what that mean costs: it changes no chance, only the penalty."""
     at = task.to_point(state).reshape(task.shape)
     mean = at.mean(axis=1, keepdims=True)
     return (at - mean).ravel(), float(task.n_classes / 2 * (task.l2 @ np.square(mean[:, 0]))) * (1 + 8 * UNIT)
 
 
-def _base(task: SoftmaxRegression, point: Array, objective: float) -> Base:
+def _base(task: SoftmaxTask, point: Array, objective: float) -> Base:
     """What an excess is relative to: no more than the objective, or at an exact fit to rounding the null model's."""
     # A row's loss is a sum of terms >= 0 that do not cancel; scores that are off change it by twice as much at most,
     # and by no more than that relative to it where the row's own chance is near 1.
@@ -209,13 +207,13 @@ def _base(task: SoftmaxRegression, point: Array, objective: float) -> Base:
     return Base(max(objective - error, TINY), False)
 
 
-def _moved(task: SoftmaxRegression, point: Array) -> float:
+def _moved(task: SoftmaxTask, point: Array) -> float:
     """By how much a score can be off: products and their sum are rounded."""
     weights = np.abs(point.reshape(task.shape)).max(axis=1)
     return (len(weights) + 4) * UNIT * float(task.largest @ weights)
 
 
-def _duality_gap(task: SoftmaxRegression, point: Array, at: Evaluated, aim: float) -> tuple[float, float]:
+def _duality_gap(task: SoftmaxTask, point: Array, at: Evaluated, aim: float) -> tuple[float, float]:
     """The gap, roundings included, and those alone."""
     total, classes, state = task.sum_weight, task.shares, point.reshape(task.shape)
     lift, off = _best_lift(task, state, at, aim)
@@ -241,7 +239,7 @@ def _duality_gap(task: SoftmaxRegression, point: Array, at: Evaluated, aim: floa
     return (float(gap + rounding), float(rounding)) if np.isfinite(gap + rounding) else (np.inf, 0.0)
 
 
-def _best_lift(task: SoftmaxRegression, state: Array, at: Evaluated, aim: float) -> tuple[Array, Array]:
+def _best_lift(task: SoftmaxTask, state: Array, at: Evaluated, aim: float) -> tuple[Array, Array]:
     """What to add to the intercepts so that the chances sum to the classes' weights, and by what they still do not."""
     n_classes, total = task.n_classes, task.sum_weight
     lift = np.zeros(n_classes)
@@ -268,7 +266,7 @@ def _best_lift(task: SoftmaxRegression, state: Array, at: Evaluated, aim: float)
 
 
 def _decrement(
-    task: SoftmaxRegression, point: Array, at: Evaluated, curvature: Curvature, aim: float, kept: Array
+    task: SoftmaxTask, point: Array, at: Evaluated, curvature: Curvature, aim: float, kept: Array
 ) -> Decrement:
     """lambda and R, both at least what they are, with what rounding may have hidden; kept: columns that may move."""
     moved, n_rows, own = _moved(task, point), task.shape[0], (len(kept), task.n_classes)
@@ -296,7 +294,7 @@ def _decrement(
     return Decrement(float(value), rounding, min(most * loose * (1 + 1e-6), found.reach))
 
 
-def _without_weak_penalties(task: SoftmaxRegression, point: Array) -> tuple[SoftmaxRegression, float, Array]:
+def _without_weak_penalties(task: SoftmaxTask, point: Array) -> tuple[SoftmaxTask, float, Array]:
     """The task without weak penalties, what those cost at the point, and its Hessian (models/glm/concordance.py)."""
     hessian = task.hessian(point)
     weak = is_weak(task.l2, np.diagonal(hessian).reshape(task.shape).min(axis=1))
@@ -308,7 +306,7 @@ def _without_weak_penalties(task: SoftmaxRegression, point: Array) -> tuple[Soft
     return rest, price, rest.hessian(point)
 
 
-def _relations(task: SoftmaxRegression, state: SoftmaxWeights) -> tuple[str, ...]:
+def _relations(task: SoftmaxTask, state: SoftmaxWeights) -> tuple[str, ...]:
     """One sentence a redundant column: they are those of least squares."""
     if not len(task.columns.factor.dependent):
         return ()
@@ -332,7 +330,7 @@ def _reach_of_run(run: Block, inverse: Array, units: tuple[Array, Array, bool]) 
     return float(np.sqrt(most))
 
 
-def _separation(task: SoftmaxRegression, state: SoftmaxWeights) -> Separation | None:
+def _separation(task: SoftmaxTask, state: SoftmaxWeights) -> Separation | None:
     """What is known of a direction in which the loss falls for ever; None where a penalty forbids one."""
     if task.alpha > 0:
         return None

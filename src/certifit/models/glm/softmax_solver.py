@@ -18,7 +18,7 @@ from certifit.minimise.gradient_descent import GradientDescent
 from certifit.minimise.problem import Problem, Run, Stop
 from certifit.minimise.table import solver_of
 from certifit.models.glm.chord import ARMIJO, NOISE, RUNAWAY, SHORTEST, SURE, Trace, descend, sampled_rows
-from certifit.models.glm.softmax_task import SoftmaxRegression, SoftmaxWeights
+from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.task import Evaluated
 from certifit.runtime import one_blas_thread
 from certifit.statistics.factor import Curvature
@@ -71,7 +71,7 @@ class Changes:
 
 @np.errstate(over="ignore", invalid="ignore")  # a step that overflows has no objective, and is not taken
 @one_blas_thread
-def solve(task: SoftmaxRegression, tol: float, max_iter: int) -> Run[SoftmaxWeights]:
+def solve(task: SoftmaxTask, tol: float, max_iter: int) -> Run[SoftmaxWeights]:
     """The minimiser: small problems to the rounding floor, others until the gap is within the tolerance."""
     trace = Trace()
     if task.size > SMALL:
@@ -83,9 +83,7 @@ def solve(task: SoftmaxRegression, tol: float, max_iter: int) -> Run[SoftmaxWeig
     return Run(task.to_state(point), trace.rows)
 
 
-def _descend(
-    task: SoftmaxRegression, point: Array, tol: float, max_iter: int, trace: Trace, rough: float = 0.0
-) -> Array:
+def _descend(task: SoftmaxTask, point: Array, tol: float, max_iter: int, trace: Trace, rough: float = 0.0) -> Array:
     """L-BFGS steps until the gap is within the tolerance, or the decrement is rough relative to the objective."""
     changes = Changes(_first_inverse(task), task.shape)
     at = task.evaluate(point)
@@ -105,7 +103,7 @@ def _descend(
     return point
 
 
-def gap_estimate(task: SoftmaxRegression, at: Evaluated, decrement: float) -> float:
+def gap_estimate(task: SoftmaxTask, at: Evaluated, decrement: float) -> float:
     """|gradient|^2 / (2 alpha), what the duality gap is once the intercepts are best; half the decrement without.
 
     In the units of large columns a penalty may be 0 to float64: it counts as none.
@@ -118,7 +116,7 @@ def gap_estimate(task: SoftmaxRegression, at: Evaluated, decrement: float) -> fl
     return columns + SURER * float(np.sum(squares[-1] / (task.shares * (1 - task.shares)))) / 2
 
 
-def _first_inverse(task: SoftmaxRegression) -> Array:
+def _first_inverse(task: SoftmaxTask) -> Array:
     """M^-1, or where there are many columns the inverse of its diagonal."""
     n_classes = task.n_classes
     often = (1 - 1 / n_classes) / n_classes
@@ -133,7 +131,7 @@ def _first_inverse(task: SoftmaxRegression) -> Array:
     return Curvature(matrix).inverse
 
 
-def _columns_matrix(task: SoftmaxRegression) -> Array:
+def _columns_matrix(task: SoftmaxTask) -> Array:
     """From every so many-th row where rows are many: a few times as many rows as columns tell it well enough."""
     stride = task.labels[1] // (ROWS_A_COLUMN * task.shape[0])
     matrix = columns_matrix(sampled_rows(task.source, stride) if stride > 1 else task.source, task.scaling)
@@ -146,7 +144,7 @@ def _columns_matrix(task: SoftmaxRegression) -> Array:
 
 
 def _lower(
-    task: SoftmaxRegression, point: Array, at: Evaluated, step: Array, decrement: float
+    task: SoftmaxTask, point: Array, at: Evaluated, step: Array, decrement: float
 ) -> tuple[Array, Evaluated] | None:
     """The first of point - step, point - step/2, ... that lowers the objective enough; None where none does."""
     length = 1.0
@@ -167,7 +165,7 @@ MOST_ENTRIES = 1500  # of a point for which a Hessian is taken
 class SoftmaxProblem(Problem):
     """The objective in the user's units, or in those of the task; x is (columns + 1) x classes as one vector."""
 
-    def __init__(self, task: SoftmaxRegression, in_user_units: bool) -> None:
+    def __init__(self, task: SoftmaxTask, in_user_units: bool) -> None:
         self.task, self.size = task, task.size
         scale, shift = task.scaling.scale, task.scaling.shift
         self._least, self._n_flat = np.inf, self.size  # the least value so far, the fewest flat directions
@@ -210,7 +208,7 @@ class SoftmaxProblem(Problem):
         return max(float(gradient @ curvature.solve(gradient)) / 2, value - self._least)
 
 
-def minimise(task: SoftmaxRegression, solver: Any, tol: float, max_iter: int, step_tol: float) -> Run[SoftmaxWeights]:
+def minimise(task: SoftmaxTask, solver: Any, tol: float, max_iter: int, step_tol: float) -> Run[SoftmaxWeights]:
     """The minimiser by a solver of any function."""
     chosen = solver_of(solver)
     problem = SoftmaxProblem(task, isinstance(chosen, GradientDescent))

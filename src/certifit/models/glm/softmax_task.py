@@ -40,7 +40,7 @@ class SoftmaxWeights:
         return SoftmaxWeights(self.coef - self.coef[reference], self.intercept - self.intercept[reference])
 
 
-class SoftmaxRegression:
+class SoftmaxTask:
     """What solver and certificate need of the rows. Targets are codes of classes; alpha None: 1 / sum of weights."""
 
     def __init__(

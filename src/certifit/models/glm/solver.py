@@ -11,8 +11,8 @@ from certifit.minimise.problem import Run, Solver, Stop
 from certifit.minimise.table import SOLVERS, solver_of
 from certifit.models.glm import chord, newton_cg
 from certifit.models.glm import l1_solver as score_path
-from certifit.models.glm.problem import ScoreProblem
-from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.glm.problem import GlmProblem
+from certifit.models.glm.task import GlmTask
 from certifit.models.least_squares.normal_equations import Weights
 
 AUTO = "auto"
@@ -40,7 +40,7 @@ def is_stochastic(solver: Any) -> bool:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a step that overflows has no objective, and is not taken
-def solve(task: GeneralisedLinear, solver: Any, tol: float, max_iter: int, step_tol: float) -> Run[Weights]:
+def solve(task: GlmTask, solver: Any, tol: float, max_iter: int, step_tol: float) -> Run[Weights]:
     """The minimiser by a solver, or by the one that suits the task."""
     if is_own(solver):
         if not task.is_smooth or solver == COORDINATE:
@@ -55,8 +55,8 @@ def solve(task: GeneralisedLinear, solver: Any, tol: float, max_iter: int, step_
     return _smooth(task, solver_of(solver), Stop(tol, step_tol, max_iter))
 
 
-def _smooth(task: GeneralisedLinear, solver: Solver, stop: Stop) -> Run[Weights]:
+def _smooth(task: GlmTask, solver: Solver, stop: Stop) -> Run[Weights]:
     in_user_units = isinstance(solver, GradientDescent) or "rows" in solver.needs
-    problem = ScoreProblem(task, in_user_units)
+    problem = GlmProblem(task, in_user_units)
     found = solver.minimise(problem, problem.start(), stop)
     return Run(task.to_state(problem.to_point(found.x)), found.trace, "" if found.converged else found.reason)

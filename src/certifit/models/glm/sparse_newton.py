@@ -15,7 +15,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.mathematics.quadratic import Kinks
 from certifit.models.glm.chord import ARMIJO, SHORTEST, SURE, Trace
-from certifit.models.glm.task import GeneralisedLinear
+from certifit.models.glm.task import GlmTask
 from certifit.runtime import core, n_threads
 
 INNER = 0.05  # share of the violation that coordinate descent leaves
@@ -26,7 +26,7 @@ IDLE = 3  # steps that do not lower the violation: what is left is rounding
 class SparseNewton:
     """A task's rows, some columns of them by column, and the scores at a point of those."""
 
-    def __init__(self, task: GeneralisedLinear, columns: Any, rows: Block, point: Array) -> None:
+    def __init__(self, task: GlmTask, columns: Any, rows: Block, point: Array) -> None:
         self.task, self.point = task, point
         X = sp.csc_array(columns, dtype=np.float64)
         scaled = X.data * np.repeat(task.scaling.scale, np.diff(X.indptr))

@@ -367,7 +367,7 @@ SCORES = (
             ),
         },
         objects={
-            "certificate_": Object("models.glm.certificate:ScoreCertificate", _certificate),
+            "certificate_": Object("models.glm.certificate:GlmCertificate", _certificate),
             "inference_": Object("inference.glm:GlmInference", _inference),
         },
         derived={

@@ -49,7 +49,7 @@ class Evaluated:
     loss: float
 
 
-class GeneralisedLinear:
+class GlmTask:
     """What solver and certificate need of the rows. last_hessian: the last one made, of the loss, not divided."""
 
     last_hessian: Array | None = None
@@ -133,7 +133,7 @@ class GeneralisedLinear:
             l1 = np.minimum(self.l1_strengths * scale, LARGEST_PENALTY)
             return ElasticPenalty(l1, self.l2[:-1], s.lower / scale, s.upper / scale)
 
-    def at_strength(self, alpha: float) -> GeneralisedLinear:
+    def at_strength(self, alpha: float) -> GlmTask:
         """The same rows with another alpha."""
         other = copy(self)
         other.strengths = replace(self.strengths, alpha=alpha)
@@ -343,25 +343,25 @@ def _largest_offset(run: Block) -> float:
 class SomeColumns:
     """Makes of a task the same with fewer columns."""
 
-    def __init__(self, task: GeneralisedLinear) -> None:
+    def __init__(self, task: GlmTask) -> None:
         self.task = task
 
-    def taken(self, columns: Array, alpha: float) -> GeneralisedLinear:
+    def taken(self, columns: Array, alpha: float) -> GlmTask:
         """The task on some columns, in the units of the whole, with an alpha."""
         block = self._block(columns)
         names = [self.task.source.names[j] for j in columns]
         return self._like(Memory(block.X, block.y, block.weight, names, block.offset), columns, alpha)
 
-    def sparse(self, columns: Array, alpha: float) -> tuple[GeneralisedLinear, Any, Block] | None:
+    def sparse(self, columns: Array, alpha: float) -> tuple[GlmTask, Any, Block] | None:
         """The units of `taken`, the columns by column and what is beside them; None where rows are not sparse."""
         if self._by_column is None:
             return None
         X = self._by_column[:, columns]
         return self._like(self.task.source, columns, alpha), X, self._only_run
 
-    def _like(self, source: Source, columns: Array, alpha: float) -> GeneralisedLinear:
+    def _like(self, source: Source, columns: Array, alpha: float) -> GlmTask:
         task = self.task
-        small = GeneralisedLinear.__new__(GeneralisedLinear)
+        small = GlmTask.__new__(GlmTask)
         small.source, small.loss, small.fit_intercept = source, task.loss, task.fit_intercept
         small.strengths = _strengths_of(task.strengths, columns, alpha)
         small.standardize, small.__dict__["spreads"] = task.standardize, task.spreads[columns]

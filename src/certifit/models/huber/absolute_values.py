@@ -16,7 +16,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from certifit.data.columns import Array, Columns
-from certifit.models.huber.task import RobustRegression
+from certifit.models.huber.task import HuberTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.statistics.gram import counted
 
@@ -62,7 +62,7 @@ class _Point:
 
 
 class _Problem:
-    def __init__(self, task: RobustRegression) -> None:
+    def __init__(self, task: HuberTask) -> None:
         block, s = counted(task.source.gather()), task.gram.scaling
         X = block.X.toarray() if isinstance(block.X, Columns) or sp.issparse(block.X) else np.asarray(block.X)
         self.x = X * s.scale - s.shift
@@ -112,13 +112,13 @@ class _Problem:
         return factor
 
 
-def can_solve(task: RobustRegression) -> bool:
+def can_solve(task: HuberTask) -> bool:
     """Whether there is a penalty to speak of, and the matrix of products of rows may be held in memory."""
     n, d = task.gram.n_rows, task.gram.n_columns
     return n <= MOST_ROWS and n * d <= MOST_ENTRIES and bool(task.pull(1.0).max(initial=0.0) > FELT)
 
 
-def solve_absolute(task: RobustRegression, start: Weights) -> Corner:
+def solve_absolute(task: HuberTask, start: Weights) -> Corner:
     """The solution from a start, of a task that `can_solve`."""
     problem = _Problem(task)
     solution = task.to_solution(start)

@@ -24,7 +24,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate
-from certifit.models.huber.task import Point, RobustRegression, RobustSums, RobustWeights, Rows, Slopes
+from certifit.models.huber.task import HuberSums, HuberTask, HuberWeights, Point, Rows, Slopes
 from certifit.models.least_squares.certificate import relations
 from certifit.runtime import one_blas_thread
 from certifit.statistics.factor import Factor, System, plain_factor
@@ -93,7 +93,7 @@ class Largest:
 
 @np.errstate(over="ignore", invalid="ignore")  # far states: what is infinite or not a number proves nothing
 @one_blas_thread
-def certify(task: RobustRegression, state: RobustWeights, tolerance: float) -> Certificate:
+def certify(task: HuberTask, state: HuberWeights, tolerance: float) -> Certificate:
     """How far the objective at the state can be above its minimum."""
     at = task.point(state)
     sums = task.sums_at(at)
@@ -125,7 +125,7 @@ def certify(task: RobustRegression, state: RobustWeights, tolerance: float) -> C
 
 
 def _bounds(
-    task: RobustRegression, state: RobustWeights, at: Point, sums: RobustSums, objective: float
+    task: HuberTask, state: HuberWeights, at: Point, sums: HuberSums, objective: float
 ) -> tuple[float, float, float | None]:
     """Gap, what rounding may add, and the gap over all weights where the first is over the kept columns alone."""
     found = task.remainders if _is_free(task) else None  # else the penalty's brackets are those of all columns
@@ -146,7 +146,7 @@ def _bounds(
 
 
 def duality_gap(
-    task: RobustRegression, at: Point, sums: RobustSums, objective: float, choices: Iterator[Demands]
+    task: HuberTask, at: Point, sums: HuberSums, objective: float, choices: Iterator[Demands]
 ) -> tuple[float, float]:
     """Gap and what rounding may add, scaled, over the scale where that is held: the best of a few dual points."""
     best = (objective, 0.0)  # the dual point 0
@@ -163,7 +163,7 @@ def duality_gap(
     return best
 
 
-def _objective_after(task: RobustRegression, at: Point, dual: Dual) -> float:
+def _objective_after(task: HuberTask, at: Point, dual: Dual) -> float:
     """The objective after the step to a dual point."""
     there = replace(at, scale=dual.scale if task.is_joint else at.scale)
     sums = task.sums_at(there, dual.step)
@@ -192,7 +192,7 @@ class Demands:
         return out
 
 
-def _demands(task: RobustRegression, scale: float, outside: tuple[int, ...] = ()) -> Iterator[Demands]:
+def _demands(task: HuberTask, scale: float, outside: tuple[int, ...] = ()) -> Iterator[Demands]:
     """All kept columns without a penalty, or with one that the matrix of all rows does not show; else weak demands."""
     d = task.gram.n_columns
     if _is_free(task):
@@ -201,7 +201,7 @@ def _demands(task: RobustRegression, scale: float, outside: tuple[int, ...] = ()
     yield from _weak_demands(task, scale)
 
 
-def _weak_demands(task: RobustRegression, scale: float) -> Iterator[Demands]:
+def _weak_demands(task: HuberTask, scale: float) -> Iterator[Demands]:
     """The intercept alone, and with it the columns that a penalty holds but weakly: brackets divide by their pull."""
     offset, d, pull = int(task.fit_intercept), task.gram.n_columns, task.pull(scale)
     if task.strength == 0:
@@ -217,7 +217,7 @@ def _weak_demands(task: RobustRegression, scale: float) -> Iterator[Demands]:
             yield Demands(columns, factor, places, lifted)
 
 
-def _independent(task: RobustRegression, columns: Array) -> tuple[Array, Factor | None]:
+def _independent(task: HuberTask, columns: Array) -> tuple[Array, Factor | None]:
     """Those of some columns that no others before them make redundant, and their factor, beside the intercept.
 
     It is without a penalty; None where float64 sums do not bear it.
@@ -238,7 +238,7 @@ def _independent(task: RobustRegression, columns: Array) -> tuple[Array, Factor 
     return columns, plain_factor(System.of(sums.sums[np.ix_(order, order)], None, np.zeros(len(order)), norms))
 
 
-def _duals(task: RobustRegression, at: Point, sums: RobustSums) -> Iterator[Dual]:
+def _duals(task: HuberTask, at: Point, sums: HuberSums) -> Iterator[Dual]:
     """The slopes some Newton steps on, in weights and scale, then in the weights alone; and from scales with a band.
 
     A joint scale that falls to 0 has hardly a band to step in.
@@ -251,7 +251,7 @@ def _duals(task: RobustRegression, at: Point, sums: RobustSums) -> Iterator[Dual
             yield from _newton_duals(task, at, scale, task.sums_at(replace(at, scale=scale)), False)
 
 
-def _newton_duals(task: RobustRegression, at: Point, scale: float, sums: RobustSums, free: bool) -> Iterator[Dual]:
+def _newton_duals(task: HuberTask, at: Point, scale: float, sums: HuberSums, free: bool) -> Iterator[Dual]:
     """The slopes after every one of a few Newton steps from the state: steps that its float64 weights need not hold."""
     step = nothing = np.zeros(len(at.weights) + 1)
     for k in range(MOST_STEPS):
@@ -264,7 +264,7 @@ def _newton_duals(task: RobustRegression, at: Point, scale: float, sums: RobustS
         yield Dual(at, step, scale, nothing)
 
 
-def _gap_at(task: RobustRegression, at: Point, dual: Dual, demands: Demands) -> tuple[float, float]:
+def _gap_at(task: HuberTask, at: Point, dual: Dual, demands: Demands) -> tuple[float, float]:
     total, pull = task.gram.sum_weight, task.pull(at.scale)
     dual, slopes = _made_feasible(task, dual, demands, pull * at.weights)
     moments = task.moments(slopes)
@@ -294,7 +294,7 @@ def _gap_at(task: RobustRegression, at: Point, dual: Dual, demands: Demands) -> 
 
 
 def _used_outside(
-    task: RobustRegression, at: Point, outside: Array, moments: Array, off: float, slopes: Slopes
+    task: HuberTask, at: Point, outside: Array, moments: Array, off: float, slopes: Slopes
 ) -> tuple[float, float]:
     """sum_j w_j x_j'u of the columns that the fits compared with do not use, and what its rounding may be."""
     lengths = np.sqrt(np.diagonal(task.gram.sums)[outside])
@@ -303,7 +303,7 @@ def _used_outside(
     return float(used.sum()), float(np.abs(at.weights[outside]) @ error + UNIT * np.abs(used).sum())
 
 
-def _made_feasible(task: RobustRegression, dual: Dual, demands: Demands, goal: Array) -> tuple[Dual, Slopes]:
+def _made_feasible(task: HuberTask, dual: Dual, demands: Demands, goal: Array) -> tuple[Dual, Slopes]:
     """The dual with what is demanded taken off u, and brought to a goal of the other moments where they are lifted."""
     slopes = _slopes(task, dual)
     wanted = np.append(0.0, np.where(demands.columns, 0.0, goal))
@@ -325,7 +325,7 @@ def _made_feasible(task: RobustRegression, dual: Dual, demands: Demands, goal: A
     return dual, slopes
 
 
-def _infeasibility(task: RobustRegression, moments: Array, slopes: Slopes, demands: Demands) -> tuple[float, float]:
+def _infeasibility(task: HuberTask, moments: Array, slopes: Slopes, demands: Demands) -> tuple[float, float]:
     """How far an exactly feasible point lies from u: in the norm of the rows, and at most in any row."""
     if not len(demands.places):
         return 0.0, 0.0
@@ -343,7 +343,7 @@ def _infeasibility(task: RobustRegression, moments: Array, slopes: Slopes, deman
     return float(off + more), float(reach + min(4 * step.sum(), more * lightest))
 
 
-def _slopes(task: RobustRegression, dual: Dual) -> Slopes:
+def _slopes(task: HuberTask, dual: Dual) -> Slopes:
     return task.source.reduce(partial(_slopes_of_run, rows=task.rows(), dual=dual))
 
 
@@ -375,7 +375,7 @@ def _excess_of_run(run: Block, rows: Rows, dual: Dual) -> Excess:
     )
 
 
-def _is_free(task: RobustRegression) -> bool:
+def _is_free(task: HuberTask) -> bool:
     """Whether there is no penalty, or one so small that the matrix of all rows does not show it."""
     offset = int(task.fit_intercept)
     kept = task.factor.kept[task.factor.kept >= offset] - offset
@@ -385,7 +385,7 @@ def _is_free(task: RobustRegression) -> bool:
     return share * max(task.factor.condition, 1.0) ** 2 <= NEGLIGIBLE
 
 
-def _share(task: RobustRegression, slopes: Slopes, off: float, reach: float) -> float:
+def _share(task: HuberTask, slopes: Slopes, off: float, reach: float) -> float:
     """The largest multiple of u, at most 1, in the box and, with a joint scale, of mean square at most 1."""
     largest, delta = slopes.largest + reach, task.loss.delta
     share = delta / largest if largest > delta else 1.0
@@ -402,7 +402,7 @@ def _penalty_bracket(pull: Array, weights: Array, moments: Array) -> float:
         return float(np.sum(np.where(pull > 0, apart * (apart / pull) / 2, 0.0)))
 
 
-def _drift(task: RobustRegression, state: RobustWeights, at: Point, objective: float) -> float:
+def _drift(task: HuberTask, state: HuberWeights, at: Point, objective: float) -> float:
     """How much the objective at the state changes from its scale to the median one, over the scale; else 0."""
     if task.rule != "mad":
         return 0.0
@@ -410,12 +410,12 @@ def _drift(task: RobustRegression, state: RobustWeights, at: Point, objective: f
     return abs(task.objective(other, task.sums_at(other), False) * (other.scale / at.scale) - objective)
 
 
-def _is_without_residual(at: Point, sums: RobustSums) -> bool:
+def _is_without_residual(at: Point, sums: HuberSums) -> bool:
     """A target that does not vary: the null model itself, without a residual."""
     return bool(sums.loss == 0 and not at.weights.any())
 
 
-def _relative_to(task: RobustRegression, at: Point, sums: RobustSums, objective: float) -> tuple[float, bool]:
+def _relative_to(task: HuberTask, at: Point, sums: HuberSums, objective: float) -> tuple[float, bool]:
     """What an excess is relative to: the objective, or the null model's where this is an exact fit to rounding."""
     if _is_without_residual(at, sums):
         # Of a held scale nothing is left: the objective is 0. A joint one has none that is best: it can always be less.
@@ -429,7 +429,7 @@ def _relative_to(task: RobustRegression, at: Point, sums: RobustSums, objective:
     return (null, True) if is_exact_fit(objective, null) else (max(objective, TINY), False)
 
 
-def _null_objective(task: RobustRegression, at: Point) -> float:
+def _null_objective(task: HuberTask, at: Point) -> float:
     """A lower bound of the best constant's objective: the dual at the slopes of residuals about the target's mean.
 
     mean u r - s/2 mean u^2 for u of mean 0 in the box; with a joint scale mean u r for u of mean square at most 1.

@@ -13,7 +13,7 @@ from certifit.models.certificate import Certificate
 from certifit.models.folds import Grid, Rounds
 from certifit.models.huber.certificate import certify
 from certifit.models.huber.solver import solve
-from certifit.models.huber.task import RobustRegression, RobustWeights, Rule
+from certifit.models.huber.task import HuberTask, HuberWeights, Rule
 from certifit.models.learner import Told
 from certifit.models.least_squares.robust_covariance import RowFacts
 from certifit.models.linear import LinearRegressor
@@ -24,7 +24,7 @@ SCALES = (1e-300, 1e300)
 LEAST_DELTA = 1e-6
 
 
-class HuberRegressor(LinearRegressor[RobustRegression, RobustWeights]):
+class HuberRegressor(LinearRegressor[HuberTask, HuberWeights]):
     """Linear regression with Huber's loss: squares for small residuals, absolute values for large ones.
 
     h(z) = z^2/2 if |z| <= delta else delta |z| - delta^2/2,   r_i = y_i - b - x_i'w,   W = sum_i weight_i
@@ -105,24 +105,24 @@ class HuberRegressor(LinearRegressor[RobustRegression, RobustWeights]):
     def _is_tuned(self) -> bool:
         return False
 
-    def _task_at(self, source: Source, alpha: float | None) -> RobustRegression:
+    def _task_at(self, source: Source, alpha: float | None) -> HuberTask:
         rule: Rule = self.scale if isinstance(self.scale, str) else float(self.scale)
         loss, strength = Huber(float(self.delta)), float(alpha or 0.0)
-        return RobustRegression(source, loss, strength, rule, bool(self.fit_intercept), self._is_standardised())
+        return HuberTask(source, loss, strength, rule, bool(self.fit_intercept), self._is_standardised())
 
-    def _solve(self, task: RobustRegression) -> Run[RobustWeights]:
+    def _solve(self, task: HuberTask) -> Run[HuberWeights]:
         return solve(task, int(self.max_iter))
 
     def _told(self) -> Told:
         return replace(super()._told(), scale=getattr(self, "scale_", None))
 
-    def _state(self) -> RobustWeights:
-        return RobustWeights(self.coef_, self.intercept_, self.scale_)
+    def _state(self) -> HuberWeights:
+        return HuberWeights(self.coef_, self.intercept_, self.scale_)
 
-    def _certified(self, task: RobustRegression, state: RobustWeights) -> Certificate:
+    def _certified(self, task: HuberTask, state: HuberWeights) -> Certificate:
         return certify(task, state, float(self.tol))
 
-    def _keep(self, task: RobustRegression, run: Run[RobustWeights]) -> None:
+    def _keep(self, task: HuberTask, run: Run[HuberWeights]) -> None:
         self.coef_, self.intercept_, self.scale_ = run.state.coef, run.state.intercept, run.state.scale
         self.alpha_ = float(task.strength)
         self.null_space_, self.null_intercept_ = task.null_space()

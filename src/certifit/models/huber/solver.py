@@ -17,7 +17,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.minimise.problem import Run
 from certifit.models.huber.absolute_values import can_solve, solve_absolute
-from certifit.models.huber.task import Direction, Point, RobustRegression, RobustSums, RobustWeights, Rows
+from certifit.models.huber.task import Direction, HuberSums, HuberTask, HuberWeights, Point, Rows
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.solver import smallest_norm
 from certifit.models.least_squares.solver import solve as least_squares
@@ -53,7 +53,7 @@ class Line:
 
 
 @one_blas_thread
-def solve(task: RobustRegression, max_iter: int) -> Run[RobustWeights]:
+def solve(task: HuberTask, max_iter: int) -> Run[HuberWeights]:
     """The minimiser; of all that predict the same, the one of smallest norm."""
     first = least_squares(task).state
     at = task.residual_at(first)
@@ -75,7 +75,7 @@ def solve(task: RobustRegression, max_iter: int) -> Run[RobustWeights]:
 class Trace:
     """One row an iteration, in the user's units; what cannot be told there is infinite or 0."""
 
-    def __init__(self, task: RobustRegression) -> None:
+    def __init__(self, task: HuberTask) -> None:
         self.started = time.perf_counter()
         self.rows: list[dict[str, float]] = []
         self._task = task
@@ -96,7 +96,7 @@ class Trace:
             )
 
 
-def _with_median_scale(task: RobustRegression, state: Weights, max_iter: int, trace: Trace) -> tuple[Weights, float]:
+def _with_median_scale(task: HuberTask, state: Weights, max_iter: int, trace: Trace) -> tuple[Weights, float]:
     """Scale and fit in turn, from least squares, until the scale stands still; the last fit is at the last scale.
 
     While the same rows are in the band and at the median, the median of the next fit is linear in the scale: a secant
@@ -123,9 +123,7 @@ def _with_median_scale(task: RobustRegression, state: Weights, max_iter: int, tr
     return state, task.median_scale(state) if abs(off) <= NEAR * seen[0] else seen[0]
 
 
-def _approached(
-    task: RobustRegression, state: Weights, spread: float, scale: float, max_iter: int, trace: Trace
-) -> Weights:
+def _approached(task: HuberTask, state: Weights, spread: float, scale: float, max_iter: int, trace: Trace) -> Weights:
     """The fit at a fixed scale. Far below the residuals' it is near least absolute values: reached over larger ones."""
     # A delta below 1 makes the band as narrow as a smaller scale does.
     wide = min(task.loss.delta, 1.0)
@@ -136,9 +134,7 @@ def _approached(
     return _newton(task, state, scale, max_iter, trace, free=False)[0]
 
 
-def _jointly(
-    task: RobustRegression, state: Weights, scale: float, max_iter: int, trace: Trace
-) -> tuple[Weights, float]:
+def _jointly(task: HuberTask, state: Weights, scale: float, max_iter: int, trace: Trace) -> tuple[Weights, float]:
     """Newton in weights and scale; where that would take the scale to 0, fits at smaller and smaller scales.
 
     The objective's minimum over the weights is convex in the scale, so the sign of its slope there tells the side.
@@ -164,7 +160,7 @@ def _jointly(
     return state, scale
 
 
-def _least_scale(task: RobustRegression, state: Weights, scale: float) -> float:
+def _least_scale(task: HuberTask, state: Weights, scale: float) -> float:
     """The better of a scale that fell as far as bands go, and one below all rounding, as of an exact fit."""
     if scale > 4 * task.smallest_band:
         return scale
@@ -178,7 +174,7 @@ def _smaller(scale: float, lowest: float, smallest: float) -> float:
 
 
 def _newton(
-    task: RobustRegression, state: Weights, scale: float, max_iter: int, trace: Trace, free: bool
+    task: HuberTask, state: Weights, scale: float, max_iter: int, trace: Trace, free: bool
 ) -> tuple[Weights, float, bool]:
     """Newton steps until the decrement is rounding: the best state; the first, and False, where the scale vanishes."""
     best = first = (state, scale)
@@ -211,7 +207,7 @@ def _newton(
     return *best, True
 
 
-def _point(task: RobustRegression, state: Weights, scale: float) -> Point:
+def _point(task: HuberTask, state: Weights, scale: float) -> Point:
     return Point(*task.to_scaled(state), scale)
 
 
@@ -220,12 +216,12 @@ def _patience(least: float) -> int:
     return next((steps for bound, steps in PATIENCE if least <= bound), MOST_STUCK)
 
 
-def _own(task: RobustRegression) -> slice:
+def _own(task: HuberTask) -> slice:
     """The system's unknowns among (intercept, weights)."""
     return slice(1 - int(task.fit_intercept), None)
 
 
-def _searched(task: RobustRegression, at: Point, way: Direction, sums: RobustSums, free: bool) -> float:
+def _searched(task: HuberTask, at: Point, way: Direction, sums: HuberSums, free: bool) -> float:
     """How far to go: all the way where that halves the slope, else the best of a grid. Slopes tell more than values."""
     now = task.gram.sum_weight * task.objective(at, sums, free)
     room, fall = (1 - SHRINK) * at.scale, max(-way.scale, 0.0)
@@ -244,7 +240,7 @@ def _searched(task: RobustRegression, at: Point, way: Direction, sums: RobustSum
     return float(steps[np.argmin(np.where(down, np.abs(line.slopes), np.inf))])
 
 
-def _line(task: RobustRegression, at: Point, way: Direction, steps: Array, free: bool) -> Line:
+def _line(task: HuberTask, at: Point, way: Direction, steps: Array, free: bool) -> Line:
     moved = partial(_line_of_run, rows=task.rows(), at=at, way=way, steps=steps)
     line = task.source.reduce(moved)
     pull, change, total = task.pull(at.scale), way.step[1:], task.gram.sum_weight

@@ -42,7 +42,7 @@ MOST_COLUMNS = 4000  # of a system with fewer rows than columns
 
 
 @dataclass(frozen=True)
-class RobustWeights(Weights):
+class HuberWeights(Weights):
     """A state: weights, intercept, and the scale of the residuals, in the user's units."""
 
     scale: float
@@ -80,7 +80,7 @@ class Slopes:
 
 
 @dataclass(frozen=True)
-class RobustSums:
+class HuberSums:
     """At a state: sums of the loss, slopes, and near = sum over rows inside the band of w (x, 1, r/s)(x, 1, r/s)'."""
 
     loss: float
@@ -88,8 +88,8 @@ class RobustSums:
     slopes: Slopes
     near: tf.Pair
 
-    def __add__(self, other: RobustSums) -> RobustSums:
-        return RobustSums(
+    def __add__(self, other: HuberSums) -> HuberSums:
+        return HuberSums(
             self.loss + other.loss,
             self.residual_squares + other.residual_squares,
             self.slopes + other.slopes,
@@ -143,7 +143,7 @@ class Rows:
         return np.asarray(sums), np.zeros_like(sums) if low is None else np.asarray(low)
 
 
-class RobustRegression(LeastSquares):
+class HuberTask(LeastSquares):
     """The task; it is also the least-squares task of the same rows, where the solver starts."""
 
     def __init__(
@@ -165,7 +165,7 @@ class RobustRegression(LeastSquares):
         self._column_error = np.zeros(len(self.gram.norms))
 
     @cached_property
-    def over_all_weights(self) -> RobustRegression | None:
+    def over_all_weights(self) -> HuberTask | None:
         """This task without a penalty, on rows of all columns and of what is left of the redundant ones.
 
         Its factor is of the kept columns and of what is left of the others: together they span what all columns span.
@@ -191,7 +191,7 @@ class RobustRegression(LeastSquares):
         other._column_error = np.concatenate([np.zeros(d), error])
         return other
 
-    def wider(self, state: RobustWeights) -> RobustWeights:
+    def wider(self, state: HuberWeights) -> HuberWeights:
         """A state of the columns as given as one of the columns of this task, where these are more."""
         return replace(state, coef=np.append(state.coef, np.zeros(self.gram.n_columns - len(state.coef))))
 
@@ -244,7 +244,7 @@ class RobustRegression(LeastSquares):
             pulls = np.ldexp(strengths, 2 * (unit_powers - 1) - power)
             return np.asarray(np.minimum(pulls, LARGEST_PENALTY))
 
-    def beyond_pull(self, state: RobustWeights, scale: float) -> float:
+    def beyond_pull(self, state: HuberWeights, scale: float) -> float:
         """At most what the penalty adds to the objective above that of `pull`, where that was kept finite."""
         root = np.sqrt(self.strength) * np.sqrt(self.gram.sum_weight) / np.sqrt(self._penalty_unit(scale))
         return self._beyond(float(root), state) / (2 * self.gram.sum_weight)
@@ -253,20 +253,20 @@ class RobustRegression(LeastSquares):
         """What the strength is divided by: the penalty of a joint scale is not relative to it."""
         return self.gram.scaling.y_scale if self.is_joint else scale
 
-    def point(self, state: RobustWeights) -> Point:
+    def point(self, state: HuberWeights) -> Point:
         """The state in scaled units."""
         weights, intercept = self.to_scaled(state)
         return Point(weights, intercept, state.scale * self.gram.scaling.y_scale)
 
-    def located(self, state: Weights, scale: float) -> RobustWeights:
+    def located(self, state: Weights, scale: float) -> HuberWeights:
         """A state with a scale given in scaled units."""
-        return RobustWeights(state.coef, state.intercept, max(float(scale / self.gram.scaling.y_scale), TINY))
+        return HuberWeights(state.coef, state.intercept, max(float(scale / self.gram.scaling.y_scale), TINY))
 
     def rows(self) -> Rows:
         """How the passes read a run."""
         return Rows(self.gram.scaling, self.loss, self.source.block_rows)
 
-    def sums_at(self, at: Point, step: Array | None = None) -> RobustSums:
+    def sums_at(self, at: Point, step: Array | None = None) -> HuberSums:
         """The sums at a state, or a step from it that float64 weights need not hold: one pass."""
         twofold = self.is_faint(at.scale) or self.is_hard
         return self.source.reduce(partial(_sums_of_run, rows=self.rows(), at=at, twofold=twofold, step=step))
@@ -279,12 +279,12 @@ class RobustRegression(LeastSquares):
         columns = tf.add((hi[:-1], lo[:-1]), tf.multiply((-shift, np.zeros_like(shift)), total))
         return np.concatenate([hi[-1:] if self.fit_intercept else [0.0], columns[0]])
 
-    def objective(self, at: Point, sums: RobustSums, free: bool) -> float:
+    def objective(self, at: Point, sums: HuberSums, free: bool) -> float:
         """What is minimised, over the scale where that is held; free: the scale is an unknown."""
         penalty = float(self.pull(at.scale) @ np.square(at.weights)) / 2
         return (sums.loss + penalty) / self.gram.sum_weight + (at.scale / 2 if free else 0.0)
 
-    def newton_step(self, at: Point, sums: RobustSums, damping: float, free: bool) -> Direction:
+    def newton_step(self, at: Point, sums: HuberSums, damping: float, free: bool) -> Direction:
         """(M + damping A)^-1 of minus the gradient, where A is the matrix of all rows and of the penalty.
 
         M = sum over the band of w a a' + s pull, with a = (1, x - shift, r/s), is s times the matrix of second
@@ -314,7 +314,7 @@ class RobustRegression(LeastSquares):
         """Whether the columns are so near each other that float64 sums of a band would lose their differences."""
         return self.gram.low is not None and self.factor.condition > PLAIN_CONDITION
 
-    def _plain_step(self, at: Point, sums: RobustSums, damping: float, slope: Array, is_held: bool) -> Array:
+    def _plain_step(self, at: Point, sums: HuberSums, damping: float, slope: Array, is_held: bool) -> Array:
         """In units where A is the identity the matrix of any band has eigenvalues in [0, 1]."""
         matrix = self._band(sums)[0]
         places = np.arange(self.gram.n_columns) + int(self.fit_intercept)
@@ -328,7 +328,7 @@ class RobustRegression(LeastSquares):
         lengths = along / np.maximum(values + damping, min(SMALLEST_CURVATURE, self._faintness(at.scale) / 2))
         return np.asarray(units @ (vectors @ lengths))
 
-    def _hard_step(self, at: Point, sums: RobustSums, damping: float, slope: Array, is_held: bool) -> Array:
+    def _hard_step(self, at: Point, sums: HuberSums, damping: float, slope: Array, is_held: bool) -> Array:
         """By a twofold factor on the kept columns, beside a share of the matrix of all rows."""
         band, all_rows = self._band(sums), self._all_rows()
         share = damping + min(SMALLEST_CURVATURE, self._faintness(at.scale) / 2)
@@ -353,7 +353,7 @@ class RobustRegression(LeastSquares):
         extra = np.append(self.diagonal(self.alpha), self.gram.sum_weight)
         return tf.add((hi, lo), (np.diag(extra), np.zeros((size, size))))
 
-    def _twofold_step(self, at: Point, sums: RobustSums, damping: float, slope: Array, is_held: bool) -> Array:
+    def _twofold_step(self, at: Point, sums: HuberSums, damping: float, slope: Array, is_held: bool) -> Array:
         """By a twofold factor: s pull may be 1e-20 of the band's entries."""
         matrix, low = self._band(sums)
         beside = np.append(self.unpenalised().diagonal() + self.diagonal(self.alpha), self.gram.sum_weight)
@@ -363,7 +363,7 @@ class RobustRegression(LeastSquares):
         system = System.of(matrix[:size, :size], low[:size, :size], extra[:size], np.zeros(size))
         return np.append(twofold_factor(system).solve(slope[:size]), np.zeros(int(is_held)))
 
-    def _band(self, sums: RobustSums) -> tf.Pair:
+    def _band(self, sums: HuberSums) -> tf.Pair:
         """sums.near in the order of the system's unknowns, the scale last."""
         d = self.gram.n_columns
         order = [*[d] * int(self.fit_intercept), *range(d), d + 1]
@@ -431,12 +431,12 @@ def _lead(weight: Array, k: int) -> float:
     return math.fsum(np.concatenate([weight[: k + 1], -weight[k + 1 :]]))
 
 
-def _sums_of_run(run: Block, rows: Rows, at: Point, twofold: bool, step: Array | None) -> RobustSums:
+def _sums_of_run(run: Block, rows: Rows, at: Point, twofold: bool, step: Array | None) -> HuberSums:
     loss, weight = rows.loss, rows.weights(run)
     r = rows.residuals(run, at)
     r = r if step is None else r - rows.products(run, step)
     u, is_near = loss.slope(r, at.scale), loss.is_near(r, at.scale)
-    return RobustSums(
+    return HuberSums(
         float(weight @ loss.value(r, at.scale)),
         float(weight @ np.square(r)),
         rows.slopes(run, u),

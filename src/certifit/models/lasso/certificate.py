@@ -18,7 +18,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.mathematics.penalties import ElasticPenalty
 from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate, prediction_change
-from certifit.models.lasso.task import ElasticTask
+from certifit.models.lasso.task import LassoTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.statistics.factor import System, plain_factor
 from certifit.statistics.residual import MATRIX_ERROR, TINY, is_exact_fit, is_lost
@@ -56,7 +56,7 @@ class _Dual:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # far states: what is infinite or not a number proves nothing
-def duality_gap(task: ElasticTask, state: Weights, enough: float = 0.0, floor: float | None = None) -> Gap:
+def duality_gap(task: LassoTask, state: Weights, enough: float = 0.0, floor: float | None = None) -> Gap:
     """The gap at a state, scaled. Further dual points are tried where those before prove less than `enough`, relative.
 
     The first is off by the errors of q, the second by their squares, at the price of products of columns: it is tried
@@ -86,7 +86,7 @@ def duality_gap(task: ElasticTask, state: Weights, enough: float = 0.0, floor: f
     return gap
 
 
-def _nothing_proven(task: ElasticTask, state: Weights) -> Gap:
+def _nothing_proven(task: LassoTask, state: Weights) -> Gap:
     """The objective at a state, at most, and what an excess is relative to: at least, after all roundings."""
     weights, intercept = task.to_scaled(state)
     at, total = task.residual_at(state), task.sum_weight
@@ -100,7 +100,7 @@ def _nothing_proven(task: ElasticTask, state: Weights) -> Gap:
     return Gap(np.inf, 0.0, most, max(scale, TINY) if np.isfinite(scale) else 1.0, is_exact)
 
 
-def _residuals(task: ElasticTask, state: Weights) -> _Dual:
+def _residuals(task: LassoTask, state: Weights) -> _Dual:
     """The residuals less their mean."""
     at, total = task.residual_at(state), task.sum_weight
     level, off = _level(task, state), _level_error(task, state)
@@ -109,7 +109,7 @@ def _residuals(task: ElasticTask, state: Weights) -> _Dual:
     return _Dual(at.gradient[1:] / total - level * task.means, error, 0.0)
 
 
-def _settled(task: ElasticTask, state: Weights) -> _Dual:
+def _settled(task: LassoTask, state: Weights) -> _Dual:
     """The residuals of a Newton step on the weights that are free to move: q_j = l1_j sign w_j + l2_j w_j there."""
     start, penalty, total = _residuals(task, state), task.penalty, task.sum_weight
     weights, _ = task.to_scaled(state)
@@ -122,7 +122,7 @@ def _settled(task: ElasticTask, state: Weights) -> _Dual:
     return _Dual(start.q - across @ move, start.error + _loss(task, places, move), _square(task, places, move, across))
 
 
-def _dual(task: ElasticTask, state: Weights, start: _Dual, all_columns: bool) -> _Dual | None:
+def _dual(task: LassoTask, state: Weights, start: _Dual, all_columns: bool) -> _Dual | None:
     """A feasible point made of one; None where none was found."""
     at, total, level = task.residual_at(state), task.sum_weight, _level(task, state)
     made = _orthogonal(task, start.q, start.error, all_columns)
@@ -137,30 +137,30 @@ def _dual(task: ElasticTask, state: Weights, start: _Dual, all_columns: bool) ->
     return _Dual(share * q, share * error, float(distance))
 
 
-def _level(task: ElasticTask, state: Weights) -> float:
+def _level(task: LassoTask, state: Weights) -> float:
     return float(task.residual_at(state).gradient[0] / task.sum_weight) if task.fit_intercept else 0.0
 
 
-def _level_error(task: ElasticTask, state: Weights) -> float:
+def _level_error(task: LassoTask, state: Weights) -> float:
     """Bound on the error of the level."""
     at, total = task.residual_at(state), task.sum_weight
     sums = at.rounding[0] + at.unit * np.sqrt(at.magnitude * total)
     return float(sums / total) if task.fit_intercept else 0.0
 
 
-def _loss(task: ElasticTask, places: Array, move: Array) -> Array:
+def _loss(task: LassoTask, places: Array, move: Array) -> Array:
     """Rounding of (products of all columns with some) @ move."""
     size = float(task.norms[places] @ np.abs(move)) / task.sum_weight
     return (MATRIX_ERROR + len(places) * 2.0**-52) * size * task.norms
 
 
-def _square(task: ElasticTask, places: Array, move: Array, across: Array) -> float:
+def _square(task: LassoTask, places: Array, move: Array, across: Array) -> float:
     """|move|^2 / W of a combination of columns, with its rounding."""
     rounding = float(_loss(task, places, move)[places] @ np.abs(move))
     return max(float(move @ across[places] @ move), 0.0) + rounding
 
 
-def _orthogonal(task: ElasticTask, q: Array, error: Array, all_columns: bool) -> tuple[Array, Array, float] | None:
+def _orthogonal(task: LassoTask, q: Array, error: Array, all_columns: bool) -> tuple[Array, Array, float] | None:
     """q after the residuals are made orthogonal to the columns that demand it, its error, and |change|^2 / W.
 
     An unpenalised column without an upper bound demands q <= 0, one without a lower bound q >= 0. None where that
@@ -185,7 +185,7 @@ def _orthogonal(task: ElasticTask, q: Array, error: Array, all_columns: bool) ->
     return None
 
 
-def _projected(task: ElasticTask, places: Array, q: Array, error: Array) -> tuple[Array, Array, float] | None:
+def _projected(task: LassoTask, places: Array, q: Array, error: Array) -> tuple[Array, Array, float] | None:
     """The residuals orthogonal to some columns: all q, their errors, and |change|^2 / W; None where they depend.
 
     A computed combination of the columns is taken off; what is left of their q, at most `rest`, is taken off exactly by
@@ -241,7 +241,7 @@ FLOOR = 1e-14  # a relative gap that is its floor
 MOST_ACTIVE = 2000  # columns with a weight up to which their condition is told
 
 
-def certify(task: ElasticTask, state: Weights, tolerance: float) -> Certificate:
+def certify(task: LassoTask, state: Weights, tolerance: float) -> Certificate:
     """How far the objective at the state can be above its minimum."""
     is_cheap = np.count_nonzero(state.coef) <= MOST_PROVEN
     gap = duality_gap(task, state, tolerance, FLOOR if is_cheap else tolerance)
@@ -260,7 +260,7 @@ def certify(task: ElasticTask, state: Weights, tolerance: float) -> Certificate:
     )
 
 
-def _active_rank(task: ElasticTask, state: Weights) -> tuple[int, float]:
+def _active_rank(task: LassoTask, state: Weights) -> tuple[int, float]:
     """Number of columns with a weight, and the condition of those."""
     active = np.flatnonzero(state.coef)
     if not len(active) or len(active) > MOST_ACTIVE:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from certifit.data.columns import Array, Columns
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
-from certifit.models.lasso.task import ElasticLeastSquares, ElasticTask, PenaltyUnits, Strengths, roots
+from certifit.models.lasso.task import GramLasso, LassoTask, PenaltyUnits, Strengths, roots
 from certifit.models.least_squares.dual import has_fewer_rows
 from certifit.models.least_squares.normal_equations import Weights, data_facts
 from certifit.statistics import twofold as tf
@@ -26,11 +26,11 @@ PIECE = 256  # columns looked at together
 MOST_PRODUCTS = 5000  # columns up to which all their products are summed
 
 
-def elastic_task(source: Source, strengths: Strengths, fit_intercept: bool, standardize: bool) -> ElasticTask:
+def elastic_task(source: Source, strengths: Strengths, fit_intercept: bool, standardize: bool) -> LassoTask:
     """The task on products of columns, or on the columns where rows are fewer or columns too many."""
     # Without a penalty no column is left out, so there is no working set of columns.
     is_by_column = works_on_columns(source) and (strengths.alpha > 0 or source.n_features > MOST_PRODUCTS)
-    task = ColumnElastic if is_by_column else ElasticLeastSquares
+    task = ColumnLasso if is_by_column else GramLasso
     return task(source, strengths, fit_intercept, standardize)
 
 
@@ -39,7 +39,7 @@ def works_on_columns(source: Source) -> bool:
     return source.n_features > MOST_PRODUCTS or has_fewer_rows(source)
 
 
-class ColumnElastic(ElasticTask):
+class ColumnLasso(LassoTask):
     """The task on columns; it gathers all rows."""
 
     def __init__(self, source: Source, strengths: Strengths, fit_intercept: bool, standardize: bool) -> None:

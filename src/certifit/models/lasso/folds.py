@@ -8,7 +8,7 @@ import numpy as np
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.models.lasso.columns import ColumnElastic
+from certifit.models.lasso.columns import ColumnLasso
 from certifit.models.lasso.solver import MOST_SWEEPS, ColumnCore, inner_tolerance, stacked
 from certifit.models.lasso.task import CommonUnits, Strengths
 from certifit.models.least_squares.fold_equations import FoldEquations
@@ -62,7 +62,7 @@ def gram_fold_path(
 
 @one_blas_thread
 def column_fold_path(
-    task: ColumnElastic,
+    task: ColumnLasso,
     rounds: Sequence[Splits],
     alphas: Sequence[float],
     stop: tuple[float, int],
@@ -155,7 +155,7 @@ def _vectors(train: Gram, weights: Array, fit_intercept: bool) -> Array:
     return np.column_stack([-weights, -level, np.ones(len(weights))]).T
 
 
-def _residuals(task: ColumnElastic, weight: Array, alphas: Array, stop: tuple[float, int]) -> Array:
+def _residuals(task: ColumnLasso, weight: Array, alphas: Array, stop: tuple[float, int]) -> Array:
     """y - b - Xw of all rows for every alpha, fitted to rows of these weights.
 
     Columns are standardised over all rows; the l1 penalty is meant for those standardised over the rows of the fit.

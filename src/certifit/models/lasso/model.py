@@ -20,10 +20,10 @@ from certifit.minimise.problem import Run
 from certifit.models.certificate import Certificate
 from certifit.models.lasso import certificate as elastic
 from certifit.models.lasso import solver as coordinate
-from certifit.models.lasso.columns import ColumnElastic, elastic_task, works_on_columns
+from certifit.models.lasso.columns import ColumnLasso, elastic_task, works_on_columns
 from certifit.models.lasso.folds import column_fold_path, gram_fold_path
-from certifit.models.lasso.solver import ElasticPath, alpha_max, elastic_path
-from certifit.models.lasso.task import ElasticTask
+from certifit.models.lasso.solver import LassoPath, alpha_max, elastic_path
+from certifit.models.lasso.task import LassoTask
 from certifit.models.least_squares import certificate as least_squares
 from certifit.models.least_squares import solver as direct
 from certifit.models.least_squares.dual import least_squares_task
@@ -39,10 +39,10 @@ from certifit.statistics.store import Store
 LEAST_SHARE = {False: 1e-3, True: 1e-2}  # of the largest alpha; fewer rows than columns are fitted exactly sooner
 
 
-SparseTask: TypeAlias = ElasticTask | LeastSquaresTask
+LassoOrLeastSquares: TypeAlias = LassoTask | LeastSquaresTask
 
 
-class SparseRegressor(PenaltyParameters[SparseTask, Weights], LinearRegressor[SparseTask, Weights]):
+class LassoModel(PenaltyParameters[LassoOrLeastSquares, Weights], LinearRegressor[LassoOrLeastSquares, Weights]):
     """Least squares with an L1 and L2 penalty, factors of single columns and bounds."""
 
     alpha: float
@@ -63,7 +63,7 @@ class SparseRegressor(PenaltyParameters[SparseTask, Weights], LinearRegressor[Sp
         *,
         alphas: ArrayLike | None = None,
         n_alphas: int = 100,
-    ) -> ElasticPath:
+    ) -> LassoPath:
         """Solutions along alphas.
 
         alphas: by default `n_alphas` of them, evenly spaced on a logarithmic scale, from the least that gives no weight
@@ -71,7 +71,7 @@ class SparseRegressor(PenaltyParameters[SparseTask, Weights], LinearRegressor[Sp
         """
         return self._path(X, y, alphas, n_alphas, sample_weight=sample_weight)
 
-    def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> ElasticPath:
+    def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> LassoPath:
         task = self._elastic_task(source)
         chosen = _grid(task, alpha_count(n_alphas)) if alphas is None else alphas
         return elastic_path(task, chosen, float(self.tol), int(self.max_iter))
@@ -106,33 +106,33 @@ class SparseRegressor(PenaltyParameters[SparseTask, Weights], LinearRegressor[Sp
         is_mixed = standardize and self._l1_ratio() < 1
         if gaps is not None or isinstance(self.basis, Polynomial) or not all(strengths) or is_mixed:
             return None
-        task = partial(ColumnElastic, mapped, self._strengths(mapped.names, 1.0), fit_intercept, standardize)
+        task = partial(ColumnLasso, mapped, self._strengths(mapped.names, 1.0), fit_intercept, standardize)
         return NumberPart(self, places, alphas, partial(_column_path, task, rounds, strengths, stop))
 
-    def _task_at(self, source: Source, alpha: float | None) -> SparseTask:
+    def _task_at(self, source: Source, alpha: float | None) -> LassoOrLeastSquares:
         strengths = self._strengths(source.names, 1.0 if alpha is None else alpha)
         if strengths.alpha == 0 and self.bounds is None:
             # Sums of least squares bear any condition.
             return least_squares_task(source, 0.0, bool(self.fit_intercept))
         return elastic_task(source, strengths, bool(self.fit_intercept), bool(self.standardize))
 
-    def _elastic_task(self, source: Source) -> ElasticTask:
+    def _elastic_task(self, source: Source) -> LassoTask:
         """The task of a path, at an alpha of 1."""
         strengths = self._strengths(source.names, 1.0)
         return elastic_task(source, strengths, bool(self.fit_intercept), bool(self.standardize))
 
-    def _solve(self, task: SparseTask) -> Run[Weights]:
-        if isinstance(task, ElasticTask):
+    def _solve(self, task: LassoOrLeastSquares) -> Run[Weights]:
+        if isinstance(task, LassoTask):
             return coordinate.solve(task, float(self.tol), int(self.max_iter))
         return direct.solve(task)
 
-    def _certified(self, task: SparseTask, state: Weights) -> Certificate:
-        prove: Callable[..., Certificate] = elastic.certify if isinstance(task, ElasticTask) else least_squares.certify
+    def _certified(self, task: LassoOrLeastSquares, state: Weights) -> Certificate:
+        prove: Callable[..., Certificate] = elastic.certify if isinstance(task, LassoTask) else least_squares.certify
         return prove(task, state, float(self.tol))
 
-    def _keep(self, task: SparseTask, run: Run[Weights]) -> None:
+    def _keep(self, task: LassoOrLeastSquares, run: Run[Weights]) -> None:
         self.coef_, self.intercept_, self.history_ = run.state.coef, run.state.intercept, run.history
-        if isinstance(task, ElasticTask):
+        if isinstance(task, LassoTask):
             self.alpha_ = float(task.strengths.alpha)
             self.null_space_, self.null_intercept_ = np.zeros((len(run.state.coef), 0)), np.zeros(0)
         else:
@@ -149,7 +149,7 @@ class SparseRegressor(PenaltyParameters[SparseTask, Weights], LinearRegressor[Sp
         return float(self.alpha)
 
 
-class Lasso(SparseRegressor):
+class Lasso(LassoModel):
     """Least squares with an L1 penalty: many weights are exactly zero.
 
     minimise over w, b:   sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)  +  alpha sum_j f_j |w_j|
@@ -211,7 +211,7 @@ class Lasso(SparseRegressor):
         self.max_iter = max_iter
 
 
-class ElasticNet(SparseRegressor):
+class ElasticNet(LassoModel):
     """Least squares with a mix of an L1 and an L2 penalty.
 
     minimise over w, b:   sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)
@@ -270,7 +270,7 @@ class ElasticNet(SparseRegressor):
 
 
 def _column_path(
-    make: Callable[[], ColumnElastic],
+    make: Callable[[], ColumnLasso],
     rounds: Sequence[Splits],
     alphas: Sequence[float],
     stop: tuple[float, int],
@@ -280,8 +280,8 @@ def _column_path(
     return column_fold_path(make(), rounds, alphas, stop, with_rows)
 
 
-def _grid(task: ElasticTask, n_alphas: int) -> Array:
+def _grid(task: LassoTask, n_alphas: int) -> Array:
     largest = alpha_max(task)
     if not largest > 0:
         largest = 1.0  # the target tells nothing about the columns: any penalty gives no weights
-    return largest * np.geomspace(1.0, LEAST_SHARE[isinstance(task, ColumnElastic)], n_alphas)
+    return largest * np.geomspace(1.0, LEAST_SHARE[isinstance(task, ColumnLasso)], n_alphas)

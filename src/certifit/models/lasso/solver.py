@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from certifit.data.columns import Array
 from certifit.minimise.problem import Run
 from certifit.models.lasso.certificate import duality_gap
-from certifit.models.lasso.columns import ColumnElastic
-from certifit.models.lasso.task import CommonUnits, ElasticLeastSquares, ElasticTask
+from certifit.models.lasso.columns import ColumnLasso
+from certifit.models.lasso.task import CommonUnits, GramLasso, LassoTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import core, n_threads, one_blas_thread
 
@@ -25,7 +25,7 @@ MOST_SWEEPS = 2**31 - 1  # what the compiled core counts to
 
 
 @dataclass(frozen=True)
-class ElasticPath:
+class LassoPath:
     """Solutions along alphas, in the user's units."""
 
     alphas: Array
@@ -42,7 +42,7 @@ class ElasticPath:
 
 
 @one_blas_thread
-def solve(task: ElasticTask, tol: float, max_iter: int) -> Run[Weights]:
+def solve(task: LassoTask, tol: float, max_iter: int) -> Run[Weights]:
     """The minimiser at the task's alpha. Its trace has the model without weights, and the end."""
     started = time.perf_counter()
     path = elastic_path(task, np.array([task.strengths.alpha]), tol, max_iter)
@@ -56,17 +56,17 @@ def solve(task: ElasticTask, tol: float, max_iter: int) -> Run[Weights]:
     return Run(state, [_row(task, *row, second) for row, second in zip(rows, seconds, strict=True)])
 
 
-def elastic_path(task: ElasticTask, alphas: Array, tol: float, max_iter: int) -> ElasticPath:
+def elastic_path(task: LassoTask, alphas: Array, tol: float, max_iter: int) -> LassoPath:
     """Solutions along alphas, any order."""
     order = np.argsort(-alphas, kind="stable")
     states, gaps, sweeps = _core_of(task).path(alphas[order], inner_tolerance(tol), min(max_iter, MOST_SWEEPS))
     back = np.argsort(order)
     coef = np.array([state.coef for state in states]).reshape(len(alphas), task.source.n_features)
     intercept = np.array([state.intercept for state in states])
-    return ElasticPath(alphas, coef[back], intercept[back], gaps[back], tuple(task.source.names), sweeps[back])
+    return LassoPath(alphas, coef[back], intercept[back], gaps[back], tuple(task.source.names), sweeps[back])
 
 
-def alpha_max(task: ElasticTask) -> float:
+def alpha_max(task: LassoTask) -> float:
     """The least alpha at which every penalised weight is zero."""
     return _core_of(task).alpha_max()
 
@@ -79,7 +79,7 @@ def inner_tolerance(tol: float) -> float:
 class GramCore:
     """The compiled solver on products of columns."""
 
-    def __init__(self, task: ElasticLeastSquares) -> None:
+    def __init__(self, task: GramLasso) -> None:
         self.task = task
 
     def path(self, alphas: Array, tol: float, max_iter: int) -> tuple[list[Weights], Array, Array]:
@@ -105,7 +105,7 @@ class ColumnCore:
     weight: of the rows, scaled; those of the task where None. factors: what the penalties of columns are multiplied by.
     """
 
-    def __init__(self, task: ColumnElastic, weight: Array | None = None, factors: Array | None = None) -> None:
+    def __init__(self, task: ColumnLasso, weight: Array | None = None, factors: Array | None = None) -> None:
         self.task = task
         self.weight = task.weight if weight is None else weight
         self.factors = np.ones(task.source.n_features) if factors is None else factors
@@ -156,14 +156,14 @@ def stacked(systems: Sequence[CommonUnits]) -> tuple[Array, Array, Array]:
     return matrices, moments, np.array([system.square for system in systems])
 
 
-def _core_of(task: ElasticTask) -> GramCore | ColumnCore:
-    if isinstance(task, ElasticLeastSquares):
+def _core_of(task: LassoTask) -> GramCore | ColumnCore:
+    if isinstance(task, GramLasso):
         return GramCore(task)
-    assert isinstance(task, ColumnElastic)
+    assert isinstance(task, ColumnLasso)
     return ColumnCore(task)
 
 
-def _row(task: ElasticTask, iteration: int, objective: float, gap: float, seconds: float) -> dict[str, float]:
+def _row(task: LassoTask, iteration: int, objective: float, gap: float, seconds: float) -> dict[str, float]:
     y_scale = np.float64(task.scaling.y_scale)
     with np.errstate(over="ignore"):
         objective, gap = float(objective / y_scale / y_scale), float(gap / y_scale / y_scale)

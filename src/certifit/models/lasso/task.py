@@ -92,7 +92,7 @@ class Strengths:
         return self.l1_ratio * units.y_scale + (1 - self.l1_ratio) * units.ridge
 
 
-class ElasticTask(ABC):
+class LassoTask(ABC):
     """What solver and certificate need of the rows, in scaled units; columns are centred with an intercept."""
 
     source: Source
@@ -241,7 +241,7 @@ def roots(variances: Array) -> Array:
     return np.sqrt(np.where(variances > 0, variances, 1.0))
 
 
-class ElasticLeastSquares(GramUnits, ElasticTask):
+class GramLasso(GramUnits, LassoTask):
     """The task on the Gram matrix of its columns."""
 
     def __init__(self, source: Source, strengths: Strengths, fit_intercept: bool, standardize: bool) -> None:

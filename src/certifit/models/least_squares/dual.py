@@ -43,7 +43,7 @@ def least_squares_task(
 def has_fewer_rows(source: Source) -> bool:
     """Whether rows are fewer than columns."""
     counted = source.n_features > COUNT_ABOVE or isinstance(source, Memory)
-    return counted and sum(run.n_rows for run in source.runs()) < source.n_features
+    return counted and sum(stretch.n_rows for stretch in source.stretches()) < source.n_features
 
 
 class RowKernel:

@@ -115,7 +115,7 @@ class InferenceMethods(Regressor[TaskT, WeightsT]):
         if self.inference_ is None:
             raise ValueError(f"No intervals: {self._why_no_inference()}")
         if isinstance(X, Source):
-            parts = [self._interval(run, level, kind) for run in predict_source(self, X).runs()]
+            parts = [self._interval(stretch, level, kind) for stretch in predict_source(self, X).stretches()]
             return np.concatenate(parts) if parts else np.zeros((0, 2))
         return self._interval(predict_rows(self, X), level, kind)
 

@@ -30,7 +30,7 @@ MOST_DIGITS = 15.0
 
 
 @dataclass(frozen=True)
-class ComponentsCertificate(Certificate):
+class PCACertificate(Certificate):
     """The proof that goes with principal components.
 
     explained: the share of the variance that the directions explain. projection_error: mean squared distance of the
@@ -121,13 +121,13 @@ class ComponentsCertificate(Certificate):
 
 
 @one_blas_thread
-def certify(task: VarianceTask, state: Directions, tolerance: float) -> ComponentsCertificate:
+def certify(task: VarianceTask, state: Directions, tolerance: float) -> PCACertificate:
     """How far the directions are from the best; no solver takes part."""
     with np.errstate(all="ignore"):  # what leaves the range is infinitely far off
         return _certified(task, state, tolerance)
 
 
-def _certified(task: VarianceTask, state: Directions, tolerance: float) -> ComponentsCertificate:
+def _certified(task: VarianceTask, state: Directions, tolerance: float) -> PCACertificate:
     V = np.ascontiguousarray(state.components.T)
     d, k = V.shape
     # The factor is 0 where squares of such numbers are none in float64: a variance of 0 is still 0.
@@ -146,7 +146,7 @@ def _certified(task: VarianceTask, state: Directions, tolerance: float) -> Compo
     placed = _misplaced(task, state)
     error = max(task.total - explained, 0.0) * float(np.float64(task.unit) ** 2)
     off = np.array([residual, orthonormality, missed, placed, rounding])
-    return ComponentsCertificate(
+    return PCACertificate(
         claim="worst of residual, orthonormality, missed variance, centre",
         theorem="Ky Fan: no k orthonormal directions explain more than the k largest eigenvalues",
         value=np.inf if np.isnan(off).any() else float(off[:-1].max()) + rounding,

@@ -18,7 +18,7 @@ from certifit.data.user_types import OutPath, Predictions, UserRows
 from certifit.maps import Basis, TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.estimator import Transformer, joined
-from certifit.models.pca.certificate import ComponentsCertificate, certify
+from certifit.models.pca.certificate import PCACertificate, certify
 from certifit.models.pca.products import ProductVariance
 from certifit.models.pca.row_variance import RowVariance
 from certifit.models.pca.solver import solve
@@ -90,7 +90,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
     array([ 1.414214, -1.414214,  0.      ,  0.      ])
     """
 
-    certificate_: ComponentsCertificate
+    certificate_: PCACertificate
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
     def _state(self) -> Directions:
         return Directions(self.components_, self.explained_variance_, self.mean_, self.scale_)
 
-    def _certified(self, task: VarianceTask, state: Directions) -> ComponentsCertificate:
+    def _certified(self, task: VarianceTask, state: Directions) -> PCACertificate:
         return certify(task, state, float(self.tol))
 
     def _variances(self, source: Source, wanted: float | str | None) -> VarianceTask:

@@ -167,7 +167,7 @@ RECORD = Record(
         "state.scale": Array(("p",), at="scale_"),
         "state.variances": Array(("k",), at="explained_variance_"),
     },
-    objects={"certificate_": Object("models.pca.certificate:ComponentsCertificate", _certificate)},
+    objects={"certificate_": Object("models.pca.certificate:PCACertificate", _certificate)},
     derived={
         "history_": _history,
         "spectrum_": lambda content: np.concatenate(

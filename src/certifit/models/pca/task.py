@@ -324,5 +324,5 @@ def few_rows(source: Source, most_columns: int) -> tuple[bool, int | None]:
     """Whether rows are fewer than columns, and their number where it was counted: for many columns alone."""
     if source.n_features <= most_columns:
         return False, None
-    n_rows = sum(run.n_rows for run in source.runs())
+    n_rows = sum(stretch.n_rows for stretch in source.stretches())
     return n_rows < source.n_features, n_rows

@@ -170,7 +170,7 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
                 f"Only binary classification is supported. y has {len(self.classes_)} classes. Use "
                 "OneVsRestClassifier(Perceptron())."
             )
-        first = next(source.runs(), None)
+        first = next(source.stretches(), None)
         if first is not None and first.weight is not None:
             raise ValueError(
                 "Perceptron takes no weights: the order of rows defines it. Leave weight= out of the scan."

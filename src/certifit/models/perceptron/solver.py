@@ -14,7 +14,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.minimise.problem import Run
-from certifit.minimise.row_pass import RowOrder, wide_runs
+from certifit.minimise.row_pass import RowOrder, wide_stretches
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.perceptron.task import PerceptronTask, signs_of
 from certifit.runtime import core
@@ -66,7 +66,7 @@ class Epochs:
         return PerceptronRun(state, self.history, n_updates=n_updates, cycle=cycle)
 
     def _epoch(self, state: Weights, epoch: int, rows: RowOrder | None) -> tuple[Weights, int]:
-        source = self.task.source if rows is None else wide_runs(self.task.source)
+        source = self.task.source if rows is None else wide_stretches(self.task.source)
         return source.visit(partial(self._step, epoch, rows), (state, 0))
 
     def _step(

@@ -186,7 +186,7 @@ def _of_classes(model: BaseEstimator, source: Source, level: float) -> HeldOutSc
 
 def _of_numbers(model: BaseEstimator, source: Source, level: float) -> HeldOutScore:
     y = targets(source)
-    weight = _joined([run.weight for run in source.runs()], len(y))
+    weight = _joined([stretch.weight for stretch in source.stretches()], len(y))
     predicted = np.asarray(model.predict(source))
     seen = np.ones(len(y), dtype=bool) if weight is None else weight > 0
     y, predicted, weight = y[seen], predicted[seen], None if weight is None else weight[seen]

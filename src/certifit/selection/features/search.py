@@ -314,7 +314,7 @@ def with_columns(estimator: BaseEstimator, names: Iterable[object]) -> BaseEstim
 
 def row_numbers(rounds: Sequence[Splits], source: Source, weight: Array | None) -> list[tuple[Array, Array]]:
     """Numbers of the training and validation rows of every split, a row drawn twice twice; weight 0 is no row."""
-    block = Block(np.zeros((sum(run.n_rows for run in source.runs()), 0)), None, None)
+    block = Block(np.zeros((sum(stretch.n_rows for stretch in source.stretches()), 0)), None, None)
     pairs = []
     for splits in rounds:
         cells = splits.cells.of(block)

@@ -167,7 +167,7 @@ def _numbered(X: UserRows, y: UserTarget, labels: Array | None, weight: Array | 
 
 def _all(source: Source, n_rows: int) -> Block:
     """A block that numbers all rows, with their groups."""
-    groups = [run.group for run in source.runs()] if source.first_block().group is not None else []
+    groups = [stretch.group for stretch in source.stretches()] if source.first_block().group is not None else []
     group = np.concatenate([one for one in groups if one is not None]) if groups else None
     return Block(np.zeros((n_rows, 0)), None, None, 0, group)
 
@@ -180,11 +180,11 @@ class _Grouped(Memory):
         self.is_table = inner.is_table
         self._inner, self._group = inner, group
 
-    def runs(self) -> Iterator[Block]:
+    def stretches(self) -> Iterator[Block]:
         """Runs of the inner source, with groups."""
-        inner = self._inner if self.run_rows is None else self._inner.resized(self.block_rows, self.run_rows)
-        for run in inner.runs():
-            yield replace(run, group=self._group[run.first_row : run.first_row + run.n_rows])
+        inner = self._inner if self.stretch_rows is None else self._inner.resized(self.block_rows, self.stretch_rows)
+        for stretch in inner.stretches():
+            yield replace(stretch, group=self._group[stretch.first_row : stretch.first_row + stretch.n_rows])
 
 
 # Rows and columns of any kind of table: arrays, sparse arrays, frames, sources.
