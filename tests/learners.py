@@ -121,6 +121,15 @@ LEARNERS = {
         refitted=(cf.HuberRegressor(basis=SQUARES),),
     ),
     "quantile_regressor": Row(cf.QuantileRegressor(), "reg", checked=(cf.QuantileRegressor(0.4, alpha=0.01),)),
+    "kernel_ridge": Row(
+        cf.KernelRidge(),
+        "reg",
+        checked=(
+            cf.KernelRidge(0.1, kernel=cf.kernels.Linear(), fit_intercept=False),
+            cf.KernelRidge(0.01, kernel=cf.kernels.Gaussian(2.0) + 1, standardize=True),
+        ),
+        attacked=(cf.KernelRidge(0.1, kernel=cf.kernels.Polynomial(2), standardize=True),),
+    ),
     "gaussian_discriminant": Row(
         cf.GaussianDiscriminant(),
         "clf",

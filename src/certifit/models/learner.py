@@ -376,6 +376,7 @@ class Told:
     has_bounds: bool = False
     law: tuple[str, str] | None = None
     loss: str = ""  # the name of a loss of the user's own
+    kernel: str = ""  # k(x, z) in one line
 
     def factor(self, spread: str) -> str:
         """What multiplies the weights in a penalty."""

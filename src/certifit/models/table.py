@@ -7,6 +7,7 @@ from certifit.models.discriminant import about as discriminant
 from certifit.models.ensembles import about as ensembles
 from certifit.models.glm import about as glm
 from certifit.models.huber import about as huber
+from certifit.models.kernel import about as kernel
 from certifit.models.lasso import about as lasso
 from certifit.models.learner import Learner
 from certifit.models.least_squares import about as least_squares
@@ -21,6 +22,7 @@ FAMILIES: tuple[tuple[Learner, ...], ...] = (
     lasso.ROWS,
     huber.ROWS,
     quantile.ROWS,
+    kernel.ROWS,
     discriminant.ROWS,
     naive_bayes.ROWS,
     glm.ROWS,

@@ -69,6 +69,11 @@ class Kernel(ABC):
         """Whether the kernel is Mercer by construction."""
         return not self.open_question
 
+    @property
+    def is_resolved(self) -> bool:
+        """Whether every width is a number."""
+        return all(part.is_resolved for part in self.parts)
+
     def proof(self) -> str:
         """Why the kernel is Mercer, or what is not known."""
         if not self.is_proven:
@@ -131,7 +136,7 @@ class Kernel(ABC):
         """a0 + a1 k + a2 k^2 + ..., no coefficient below 0."""
         from certifit.mathematics.kernels.rules import PolynomialOf
 
-        return PolynomialOf(self, tuple(checked_factor(a) for a in coefficients))
+        return PolynomialOf(self, tuple(coefficients))
 
     def exp(self) -> Kernel:
         """exp(k)."""

@@ -160,6 +160,11 @@ class Gaussian(Formed):
         return replace(self, sigma=scale_width(X, weight)) if isinstance(self.sigma, str) else self
 
     @property
+    def is_resolved(self) -> bool:
+        """Whether the width is a number."""
+        return not isinstance(self.sigma, str)
+
+    @property
     def width(self) -> float:
         """sigma as a number."""
         if isinstance(self.sigma, str):

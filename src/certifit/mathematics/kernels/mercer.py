@@ -69,13 +69,13 @@ def is_mercer(kernel: Kernel, X: ArrayLike) -> MercerTest:
 
 
 @one_blas_thread
-def matrix_test(K: Array, proof: str = "") -> MercerTest:
-    """The same of a matrix of values."""
+def matrix_test(K: Array, proof: str = "", rounded: float = NO_DIRECTION) -> MercerTest:
+    """The same of a matrix of values. rounded: share of the largest eigenvalue, per point, that rounding may make."""
     if not np.isfinite(K).all():
         i, j = (int(places[0]) for places in np.nonzero(~np.isfinite(K)))
         raise ValueError(f"The kernel of rows {i} and {j} is {K[i, j]}. A kernel must be finite.")
     size = np.maximum(np.abs(K), np.abs(K.T))
-    is_apart = np.abs(K - K.T) > ASYMMETRY * size
+    is_apart = np.abs(K - K.T) > max(ASYMMETRY, rounded) * size
     if is_apart.any():
         i, j = divmod(int(np.argmax(np.abs(K - K.T))), len(K))
         return MercerTest(len(K), proof, pair=(i, j), values=(float(K[i, j]), float(K[j, i])))
@@ -85,8 +85,7 @@ def matrix_test(K: Array, proof: str = "") -> MercerTest:
     smallest, largest = float(low[0]), float(high[0])
     c = vectors[:, 0]
     value = float(c @ (G @ c))
-    # 1e-13 of the largest per point is what the rounding of a kernel's own values makes.
-    noise = 4 * (len(c) + 4) * UNIT * float(np.abs(c) @ (np.abs(G) @ np.abs(c))) + NO_DIRECTION * len(c) * largest
+    noise = 4 * (len(c) + 4) * UNIT * float(np.abs(c) @ (np.abs(G) @ np.abs(c))) + rounded * len(c) * largest
     is_refuted = value < -noise
     vector, values = (c, (value,)) if is_refuted else (None, ())
     return MercerTest(len(K), proof, smallest, largest, vector, values=values)

@@ -167,6 +167,7 @@ class PolynomialOf(Made):
     def __post_init__(self) -> None:
         if not self.coefficients:
             raise ValueError("A polynomial of a kernel needs at least one coefficient, the constant term first.")
+        object.__setattr__(self, "coefficients", tuple(checked_factor(a) for a in self.coefficients))
 
     def __call__(self, X: Array, Z: Array) -> Array:
         """k(x_i, z_j) of few points."""

@@ -1,0 +1,1 @@
+"""Models of kernels: kernel ridge regression."""

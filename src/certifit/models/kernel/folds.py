@@ -1,0 +1,208 @@
+"""Kernel ridge on all training sets and all alphas without refits.
+
+A training set's matrix is a part of the matrix of all rows (of its own, where columns are standardised by its rows).
+Few rows: one eigendecomposition S G S = V L V' serves every alpha. Many: conjugate gradients on all alphas together.
+The intercept is removed by the projection I - ss', s the roots of the shares: t is at right angles to s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+
+from certifit.data.cells import Splits
+from certifit.data.columns import Array
+from certifit.data.source import Source
+from certifit.mathematics.kernels.algebra import Kernel
+from certifit.mathematics.kernels.tiles import multiply
+from certifit.models.folds import EachRow, FoldStates, Rounds
+from certifit.models.kernel.solver import ConjugateGradients, pivoted_factor
+from certifit.models.kernel.task import KernelRows, Standard
+from certifit.models.least_squares.fold_path import FoldPath, held_out_of, safe_unit
+from certifit.models.least_squares.leave_one_out import LeftOut
+from certifit.runtime import check_memory, one_blas_thread
+from certifit.statistics.fold_oracle import HeldOut
+
+MOST_EIGEN = 1500  # rows of a training set whose matrix is decomposed
+MOST_LEFT_OUT = 5000  # rows that are left out one at a time
+RANK = 600  # of the preconditioner
+AIM = 1e-8  # of the target: a residual of every fit
+Alphas = Sequence[float | None]
+
+
+@dataclass(frozen=True)
+class KernelPart:
+    """Candidates that differ in alpha alone. places: theirs in the grid. standardize: each training set by its rows."""
+
+    source: Source
+    kernel: Kernel | None
+    places: list[int]
+    alphas: Alphas
+    fit_intercept: bool
+    standardize: bool
+    seed: int
+
+    @cached_property
+    def rows(self) -> KernelRows:
+        """All rows; a width that depends on the data is theirs."""
+        return KernelRows(self.source, self.kernel, self.standardize)
+
+
+class KernelFolds(FoldStates):
+    """Fits of all candidates to the training rows of all splits."""
+
+    def __init__(self, parts: Sequence[KernelPart], rounds: Rounds) -> None:
+        self.parts, self.rounds = parts, rounds
+
+    def squares(self, with_rows: bool = False) -> FoldPath | None:
+        """Squared errors of every candidate on every split."""
+        assert not isinstance(self.rounds, EachRow)
+        paths = [_path(part, self.rounds, with_rows) for part in self.parts]
+        return FoldPath.joined(paths, [place for part in self.parts for place in part.places])
+
+    def left_out(self) -> LeftOut | None:
+        """Errors of every row by the fit to all others; None for rows of unequal weight."""
+        errors = [_left_out(part) for part in self.parts]
+        known = [error for error in errors if error is not None]
+        if len(known) < len(errors):
+            return None
+        return LeftOut.joined(known, [place for part in self.parts for place in part.places])
+
+
+class _Target:
+    """The target and the weights of all rows, scaled by powers of two."""
+
+    def __init__(self, rows: KernelRows) -> None:
+        y = np.asarray(rows.block.y, dtype=np.float64)
+        self.scale = float(np.ldexp(1.0, -int(np.frexp(np.abs(y).max(initial=0.0))[1])))
+        self.y, self.weight = y * self.scale, rows.share * rows.sum_weight
+        self.unit, self.in_units = safe_unit(float(np.float64(self.scale) ** -2))
+
+    def spread(self, weight: Array) -> float:
+        """Sum of w (y - mean)^2; NaN for a single row, of which R2 has no meaning."""
+        if np.count_nonzero(weight) < 2:
+            return float("nan")
+        return float(weight @ np.square(self.y - self.mean(weight)))
+
+    def mean(self, weight: Array) -> float:
+        """Mean of the target."""
+        return float(weight @ self.y) / float(weight.sum())
+
+
+@one_blas_thread
+def _path(part: KernelPart, rounds: Sequence[Splits], with_rows: bool) -> FoldPath:
+    rows, target = part.rows, _Target(part.rows)
+    n_splits = sum(splits.n_splits for splits in rounds)
+    shape = (len(part.alphas), n_splits)
+    train, validation = np.zeros(shape), np.zeros(shape)
+    totals, weights, null = np.zeros((2, n_splits)), np.zeros((2, n_splits)), np.zeros(n_splits)
+    held_out: list[HeldOut] = []
+    at = 0
+    for splits in rounds:
+        cells = splits.cells.of(rows.gathered)[rows.seen]
+        for s in range(splits.n_splits):
+            sides = [np.append(times, 0.0)[cells] * target.weight for times in (splits.train[s], splits.validation[s])]
+            residuals = _residuals(part, target, sides[0])
+            train[:, at], validation[:, at] = (residuals**2 @ side * target.unit for side in sides)
+            totals[:, at] = [target.spread(side) * target.unit for side in sides]
+            weights[:, at] = [side.sum() for side in sides]
+            level = target.mean(sides[0]) if part.fit_intercept else 0.0
+            null[at] = float(sides[1] @ np.square(target.y - level)) * target.unit
+            if with_rows:
+                held_out.append(
+                    held_out_of(np.flatnonzero(rows.seen), target.y, sides[1], residuals, (target.scale, 1.0))
+                )
+            at += 1
+    sides_of_all = (totals[0], totals[1], weights[0], weights[1])
+    return FoldPath(train, validation, *sides_of_all, null, target.in_units, held_out=held_out)
+
+
+def _residuals(part: KernelPart, target: _Target, weight: Array) -> Array:
+    """Alphas x rows: y - b - f(x) of all rows by the fits to those of positive weight."""
+    rows, trained = part.rows, weight > 0
+    if not trained.any():
+        raise ValueError("A training set has no rows. Use fewer folds.")
+    share = weight[trained] / weight.sum()
+    alphas = np.array([1.0 / weight.sum() if alpha is None else alpha for alpha in part.alphas])
+    level = target.mean(weight) if part.fit_intercept else 0.0
+    right = np.sqrt(share) * (target.y[trained] - level)
+    if rows.kernel is None:
+        dual = _by_eigenvalues(rows.matrix[np.ix_(trained, trained)], share, right, alphas, part.fit_intercept)
+        fitted = multiply(rows.matrix[:, trained], dual)
+    else:
+        points = Standard.of(rows.raw[trained], share)(rows.raw) if part.standardize else rows.points
+        some = np.ascontiguousarray(points[trained])
+        G = rows.kernel.matrix(some)
+        if len(some) <= MOST_EIGEN:
+            dual = _by_eigenvalues(G, share, right, alphas, part.fit_intercept)
+        else:
+            dual = _by_gradients(part, G, some, share, right, alphas)
+        fitted = rows.kernel.times(points, some, dual)
+    shift = share @ (target.y[trained, None] - level - fitted[trained]) if part.fit_intercept else 0.0
+    return np.ascontiguousarray((target.y[:, None] - level - shift - fitted).T)
+
+
+def _by_eigenvalues(G: Array, share: Array, right: Array, alphas: Array, fit_intercept: bool) -> Array:
+    """c of every alpha, in columns."""
+    root = np.sqrt(share)
+    matrix = G * root[:, None] * root
+    if fit_intercept:
+        product = matrix @ root
+        matrix += float(root @ product) * np.outer(root, root) - np.outer(root, product) - np.outer(product, root)
+        right = right - root * float(root @ right)
+    values, vectors = scipy.linalg.eigh(matrix, check_finite=False)
+    inverse = 1.0 / (np.maximum(values, 0.0)[:, None] + alphas)
+    solutions = vectors @ (inverse * (vectors.T @ right)[:, None])
+    if fit_intercept:
+        solutions -= np.outer(root, root @ solutions)
+    return np.asarray(root[:, None] * solutions)
+
+
+def _by_gradients(part: KernelPart, G: Array, points: Array, share: Array, right: Array, alphas: Array) -> Array:
+    """c of every alpha, in columns: every column has its own shift."""
+    root, kernel = np.sqrt(share), part.rows.kernel
+    assert kernel is not None
+    _, F = pivoted_factor(kernel, points, root, min(RANK, len(points) // 4), part.seed)
+    if part.fit_intercept:
+        F -= np.outer(root, root @ F)
+        right = right - root * float(root @ right)
+    system = ConjugateGradients(G, root, F, alphas, AIM, is_centred=part.fit_intercept)
+    return np.asarray(root[:, None] * system.solve(np.repeat(right[:, None], len(alphas), axis=1)))
+
+
+@one_blas_thread
+def _left_out(part: KernelPart) -> LeftOut | None:
+    """The error of row i by the fit to the others is t_i / (V 1/(L + lambda) V')_ii, lambda that of n - 1 rows.
+
+    V and L: eigenvectors and eigenvalues of G between the directions that the intercept leaves free.
+    """
+    rows, target = part.rows, _Target(part.rows)
+    n, w = len(target.y), target.weight
+    if part.standardize or not np.allclose(w, w[0], rtol=1e-12):
+        return None
+    if n > MOST_LEFT_OUT:
+        raise ValueError(
+            f"Leaving out one row at a time decomposes the matrix of {n:,} rows, {MOST_LEFT_OUT:,} are the most. Use "
+            "folds: cv=10."
+        )
+    check_memory(8.0 * 5 * n * n, f"Leaving out each of {n:,} rows", "Use folds: cv=10.")
+    G = rows.matrix
+    centred = G - G.mean(axis=0) - G.mean(axis=1)[:, None] + G.mean() if part.fit_intercept else G
+    values, vectors = scipy.linalg.eigh(centred, check_finite=False)
+    values = np.maximum(values, 0.0)
+    if part.fit_intercept:  # the direction of 1, which has the eigenvalue 0, is not free
+        drop = int(np.argmax(np.abs(vectors.sum(axis=0))))
+        values, vectors = np.delete(values, drop), np.delete(vectors, drop, axis=1)
+    right = vectors.T @ (target.y - target.y.mean() * part.fit_intercept)
+    squares, fourths = np.zeros(len(part.alphas)), np.zeros(len(part.alphas))
+    for k, alpha in enumerate(part.alphas):
+        strength = 1.0 if alpha is None else alpha * (n - 1) * w[0]
+        c = values + strength / w[0]
+        errors = (vectors @ (right / c)) / (np.square(vectors) @ (1.0 / c))
+        squares[k], fourths[k] = errors**2 @ w, errors**4 @ w
+    weight = np.full(len(part.alphas), w.sum())
+    return LeftOut(squares, fourths, weight, target.spread(w), n, (), 0, target.scale)

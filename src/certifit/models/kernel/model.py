@@ -1,0 +1,253 @@
+"""Kernel ridge regression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import Tags
+
+from certifit.data.columns import Array
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.source import Block, Memory, Source
+from certifit.maps import TableEncoder
+from certifit.mathematics.kernels import Function, Gaussian, Kernel
+from certifit.mathematics.kernels.tiles import multiply
+from certifit.minimise.problem import Run
+from certifit.models.estimator import Regressor
+from certifit.models.folds import Candidate, Grid, Rounds, Subsets, shared_work
+from certifit.models.kernel.certificate import KernelCertificate, certify
+from certifit.models.kernel.folds import KernelFolds, KernelPart
+from certifit.models.kernel.solver import solve
+from certifit.models.kernel.task import PRECOMPUTED, KernelRidgeTask, KernelRows, KernelState, Standard, dense_rows
+from certifit.models.learner import Told
+from certifit.statistics.store import Store
+
+UserKernel = Kernel | Callable[[Array, Array], Array] | str | None
+
+
+def kernel_of(kernel: UserKernel) -> Kernel | None:
+    """The kernel that a parameter means; None is a precomputed one."""
+    if kernel is None:
+        return Gaussian("scale")
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str):
+        if kernel != PRECOMPUTED:
+            raise ValueError(
+                f"kernel must be None, a kernel such as certifit.kernels.Gaussian(sigma), a function or 'precomputed'. "
+                f"Got {kernel!r}."
+            )
+        return None
+    if not callable(kernel):
+        raise TypeError(
+            f"kernel must be a kernel of certifit.kernels, a function, 'precomputed' or None. Got {kernel!r}."
+        )
+    return Function(kernel)
+
+
+def formula(kernel: Kernel | None) -> str:
+    """A kernel in one line."""
+    return "the matrix given" if kernel is None else str(kernel)
+
+
+class KernelRidge(Regressor[KernelRidgeTask, KernelState]):
+    """Ridge regression in the feature space of a kernel.
+
+    minimise over f, b:   sum_i weight_i (y_i - b - f(x_i))^2 / (2 sum_i weight_i)  +  alpha/2 |f|^2
+
+    f = sum_i c_i k(x_i, .), |f|^2 = c'Gc;   (G + alpha sum(weight) / weight) c = y - b with sum c = 0
+    certificate:  the duality gap, relative to the objective, which is |y - b - (G + N alpha I) c|^2 / (2N) here
+
+    Up to 2,500 rows by a Cholesky factor, beyond by conjugate gradients that a randomly pivoted Cholesky factor
+    preconditions. The fitted model keeps all its rows, or the landmarks.
+
+    Parameters
+    ----------
+    alpha : float > 0 or None, default None
+        Strength of the penalty, on the scale of a mean. None is 1 / sum of weights: the penalty of scikit-learn's
+        KernelRidge(alpha=1).
+    kernel : None, a kernel, a function or "precomputed", default None
+        None is Gaussian("scale"). A function takes two arrays of rows and gives the matrix of both. "precomputed": X is
+        the matrix of the kernel; of rows to predict, with those of the fit. A width "scale" comes from the features of
+        the rows of the fit.
+    fit_intercept : bool, default True
+        The intercept is never penalised.
+    standardize : bool, default False
+        The kernel sees (x - mean) / standard deviation of every column.
+    n_landmarks : int or None, default None
+        None is the exact model. A number keeps so many rows: the best function of their kernels alone. The certificate
+        is then the gap to the exact model.
+    indefinite : {"refuse", "allow"}, default "refuse"
+        What to do with a kernel that the rows show not to be Mercer. "allow" fits a stationary point, and claims only
+        that.
+    encoder : as for LinearRegression
+    tol : float >= 0, default 1e-8
+        Largest relative gap that counts as converged. The fit goes to its rounding floor anyway.
+    max_iter : int >= 1, default 1000
+        Steps of conjugate gradients.
+    random_state : int >= 0, default 0
+        Which rows the preconditioner and the landmarks are made of.
+
+    Attributes
+    ----------
+    X_fit_ : the rows that are kept, as the kernel sees them; dual_coef_ : their c; intercept_ : b
+    kernel_ : the kernel with its width as a number; alpha_ : the alpha used
+    certificate_, history_, n_iter_ : the proof, one row per refinement, and their number
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> model = cf.KernelRidge(alpha=1e-3, kernel=cf.kernels.Gaussian(0.5)).fit(X, np.sin(3 * X[:, 0]))
+    >>> model.predict([[1.0]]).round(2), model.certificate_.holds
+    (array([0.14]), True)
+    """
+
+    shares = ("alpha",)
+    certificate_: KernelCertificate
+    kernel_: Kernel | None
+    X_fit_: Array
+    dual_coef_: Array
+    intercept_: float
+    mean_: Array | None
+    scale_: Array | None
+
+    def __init__(
+        self,
+        alpha: float | None = None,
+        *,
+        kernel: UserKernel = None,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        n_landmarks: int | None = None,
+        indefinite: str = "refuse",
+        encoder: TableEncoder | None = None,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+        random_state: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.kernel = kernel
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.n_landmarks = n_landmarks
+        self.indefinite = indefinite
+        self.encoder = encoder
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _task(self, source: Source, is_fitted: bool = False) -> KernelRidgeTask:
+        asked = None if self.alpha is None else float(self.alpha)
+        n_landmarks = None if self.n_landmarks is None else int(self.n_landmarks)
+        if is_fitted:
+            standard = None if self.mean_ is None or self.scale_ is None else Standard(self.mean_, self.scale_)
+            rows = KernelRows(source, self.kernel_, standard)
+            return KernelRidgeTask(rows, self.alpha_, bool(self.fit_intercept), n_landmarks)
+        rows = KernelRows(source, kernel_of(self.kernel), bool(self.standardize))
+        return KernelRidgeTask(rows, asked, bool(self.fit_intercept), n_landmarks)
+
+    def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> KernelFolds | None:
+        """Fits to all training sets from one matrix of the kernel, all alphas together.
+
+        A width "scale" is that of all rows. None where gaps are filled by the means of each training set, for
+        landmarks, and for kernels that are not known to be Mercer.
+        """
+        if isinstance(grid, Subsets):
+            return None
+        parts = []
+        for others, places in shared_work(grid.settings, self.shares):
+            model = clone(self).set_params(**others)
+            model._check_parameters()
+            alphas = [model._strength_of(grid.settings[place]) for place in places]
+            kernel, columns = kernel_of(model.kernel), model._fold_columns(source)
+            is_open = kernel is not None and not kernel.is_proven
+            if columns is None or is_open or model.n_landmarks is not None:
+                return None
+            settings = (bool(model.fit_intercept), bool(model.standardize), int(model.random_state))
+            parts.append(KernelPart(columns, kernel, places, alphas, *settings))
+        return KernelFolds(parts, rounds)
+
+    def _fold_columns(self, source: Source) -> Source | None:
+        """The encoded columns; None where each training set fills gaps by its own means."""
+        if not source.is_table:
+            return source
+        encoder = self._fitted_encoder(source)
+        return None if encoder.opened()[1] else source.through(encoder)
+
+    def _strength_of(self, candidate: Candidate) -> float | None:
+        model = copy(self)
+        model.alpha = candidate.get("alpha", self.alpha)
+        model._check_parameters()
+        return None if model.alpha is None else float(model.alpha)
+
+    def candidates(self, source: Source) -> list[dict[str, float]]:
+        """Twenty values of alpha, from what hardly changes the fit to what all but flattens it."""
+        kernel, size = kernel_of(self.kernel), 1.0
+        if kernel is not None and not self.standardize:
+            points = dense_rows(clone(self).fit_maps(source).first_block().X)
+            size = float(np.mean(kernel.resolved(points).diagonal(points)))
+        size = size if 0 < size < np.inf else 1.0
+        return [{"alpha": float(alpha)} for alpha in size * np.logspace(-7, 1, 20)]
+
+    def _solve(self, task: KernelRidgeTask) -> Run[KernelState]:
+        if not task.rows.is_proven:
+            self._refuse_indefinite(task)
+        return solve(task, int(self.max_iter), int(self.random_state))
+
+    def _refuse_indefinite(self, task: KernelRidgeTask) -> None:
+        """Refuse a kernel that the rows show not to be Mercer, with what shows it."""
+        test = task.rows.tested
+        if test.pair is not None:
+            raise ValueError(str(test))
+        if not test and self.indefinite == "refuse":
+            raise ValueError(f"{test} indefinite='allow' fits a stationary point, without a proof.")
+
+    def _keep(self, task: KernelRidgeTask, run: Run[KernelState]) -> None:
+        self.X_fit_, self.dual_coef_, self.intercept_ = run.state.points, run.state.dual, run.state.intercept
+        self.kernel_, self.alpha_ = task.rows.kernel, task.alpha
+        standard = task.rows.standard
+        self.mean_ = None if standard is None else standard.mean
+        self.scale_ = None if standard is None else standard.scale
+        self.history_, self.n_iter_ = run.history, max(len(run.history), 1)
+
+    def _state(self) -> KernelState:
+        return KernelState(self.X_fit_, self.dual_coef_, self.intercept_)
+
+    def _certified(self, task: KernelRidgeTask, state: KernelState) -> KernelCertificate:
+        return certify(task, state, float(self.tol))
+
+    def _told(self) -> Told:
+        kernel = vars(self).get("kernel_", kernel_of(self.kernel))
+        return Told(self.get_params(deep=False), self.alpha_, kernel=formula(kernel))
+
+    def scores(self, block: Block) -> Array:
+        """b + f(x) for the rows of a block of the source that the model was fitted to."""
+        X = dense_rows(self.columns_of(block))
+        if len(X) == 0:
+            return np.zeros(0)
+        if not np.isfinite(X).all():
+            refuse_nonfinite(Memory(X, None, names=self.column_names_))
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.kernel_ is None:
+                values = multiply(X, self.dual_coef_)
+            else:
+                rows = X if self.mean_ is None or self.scale_ is None else Standard(self.mean_, self.scale_)(X)
+                values = self.kernel_.times(rows, self.X_fit_, self.dual_coef_[:, None])[:, 0]
+        scores = values + self.intercept_
+        if not np.isfinite(scores).all():
+            raise ValueError("Predictions exceed the largest float64: the kernel of rows so far from those of the fit.")
+        return np.asarray(scores)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        kernel = kernel_of(self.kernel)
+        if kernel is None and self.standardize:
+            raise ValueError("standardize=True needs rows, and kernel='precomputed' has the matrix of a kernel.")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == PRECOMPUTED
+        return tags
