@@ -301,6 +301,18 @@ def elastic_net_excess(X: Any, y: Any, weight: Any, penalty: tuple[Any, Any, Any
     return (at - objective(best, t - Z @ best)) / at
 
 
+def pinball_errors(quantile: float, y: Any, predicted: Any) -> list[float]:
+    """q r where the row is above the prediction, (1 - q) |r| where it is below."""
+    residuals = [float(a) - float(b) for a, b in zip(y, predicted, strict=True)]
+    return [quantile * r if r >= 0 else (1 - quantile) * -r for r in residuals]
+
+
+def pinball_objective(X: Any, y: Any, model: Any, weight: Any = None, alpha: float = 0.0) -> float:
+    """sum_i weight_i rho(r_i) / sum_i weight_i + alpha |w|_1."""
+    losses = pinball_errors(model.quantile, y, model.intercept_ + X @ model.coef_)
+    return float(np.average(losses, weights=weight) + alpha * np.abs(model.coef_).sum())
+
+
 def huber_objective(model, X, y, coef, intercept, scale, weight=None) -> float:
     """Huber's objective, term by term: of weights and a scale, with the loss and penalty of a model."""
     weight = np.ones(len(y)) if weight is None else weight

@@ -50,10 +50,11 @@ def _leaderboard(context: dict[str, Any]) -> list[str]:
         error, plus_minus = text.measured(row["error"], row["standard_error"])
         cells.append([mark + text.visible(row["name"], NAME_WIDTH), error, plus_minus, text.share(row["r2"]), params])
     target = text.visible(context["model"]["target"], 60)
-    is_squared = context["quality"] is not None
+    quality = context["quality"]
+    is_squared = quality is not None and quality["metric"] is None
     error, share = ("Error", "R2") if is_squared else (_capital(validation["measure"]), "explained")
     title = f"{error} of {target} on new rows, {_folds(validation)}"
-    return [title, "", *_table([["", "error" if is_squared else "deviance", "+-", share, ""], *cells])]
+    return [title, "", *_table([["", "deviance" if quality is None else "error", "+-", share, ""], *cells])]
 
 
 def _class_leaderboard(context: dict[str, Any]) -> list[str]:
@@ -147,11 +148,14 @@ def _quality(context: dict[str, Any]) -> list[str]:
     quality = context["quality"]
     if quality is None:
         return []
-    adjusted = quality["adjusted_r2"]
+    adjusted, metric = quality["adjusted_r2"], quality["metric"]
     detail = f"   adjusted {text.share(adjusted)}" if adjusted is not None else ""
     spread = text.number(context["data"]["target"]["sd"])
+    first = f"  R2             {text.share(quality['r2'])}{detail}"
+    if metric is not None:
+        first = f"  error          {text.number(metric['value'])}   {metric['name']}, {text.less_than(metric)}"
     return [
-        f"  R2             {text.share(quality['r2'])}{detail}",
+        first,
         f"  typical error  {text.number(quality['sigma'])}   spread of the target {spread}",
     ]
 

@@ -45,6 +45,10 @@ class Foreign:
         """Its name."""
         return Words(self.name)
 
+    def metric(self, params: Params) -> None:
+        """Not known: its own score."""
+        return None
+
     def sections(self, params: Params) -> tuple[str, ...]:
         """Those that a user's own model names in `report_sections`."""
         return tuple(getattr(self.estimator, "report_sections", ()))

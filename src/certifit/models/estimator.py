@@ -42,6 +42,7 @@ from certifit.models.adapter import learner_of
 from certifit.models.certificate import Certificate
 from certifit.models.folds import FoldStates, Grid, Rounds
 from certifit.models.learner import Told
+from certifit.models.metric import Metric
 from certifit.models.task import StateT, TaskT
 from certifit.runtime import one_blas_thread
 from certifit.statistics.gram import ColumnRange
@@ -108,9 +109,9 @@ class Estimator(BaseEstimator, ABC, Generic[RowsT]):
         return [{}]
 
     @property
-    def default_scoring(self) -> str | None:
+    def default_scoring(self) -> str | Metric | None:
         """What the model is scored by where the user names nothing; None is its own score."""
-        return None
+        return learner_of(self).metric(self.get_params(deep=False))
 
 
 class TaskEstimator(Estimator[Source], Generic[TaskT, StateT]):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from certifit.data.goals import QUANTITY
 
 if TYPE_CHECKING:
+    from certifit.models.metric import Metric
     from certifit.models.state import Record
 
 
@@ -182,6 +183,7 @@ def always(fact: Fact) -> Callable[[Params], Fact]:
 
 
 NUMBERS, REDUCES = always(Answer.NUMBER), always(Verb.REDUCE)
+NO_METRIC: Callable[[Params], Metric | None] = always(None)
 NO_SECTIONS: Callable[[Params], tuple[str, ...]] = always(())
 
 
@@ -193,7 +195,8 @@ class Learner:
     and a model file holds in parts of its own. answers, verb, sections: by the parameters of a model. sections: of a
     report, that not every model of such answers has: coefficients, influence, path, outliers; what decides between
     classes: words, odds or spreads. commands: its names on the command line. exact: the proof in ball arithmetic that
-    it has, of `exact.table`. record: where what a file stores of it is declared.
+    it has, of `exact.table`. record: where what a file stores of it is declared. metric: what it is scored by where the
+    user names nothing; None is its own score.
     """
 
     key: str
@@ -209,6 +212,7 @@ class Learner:
     commands: tuple[Command, ...] = ()
     exact: str | None = None
     record: str = "models.least_squares.state:RECORD"
+    metric: Callable[[Params], Metric | None] = NO_METRIC
     is_ours: ClassVar[bool] = True
 
     @property

@@ -41,6 +41,8 @@ def _explained(context: Table) -> list[str]:
         return []
     if quality["exact"]:
         return ["The fit passes through every row, up to rounding."]
+    if (metric := quality["metric"]) is not None:
+        return [f"Its {metric['name']} is {text.number(metric['value'], 3)}: {text.less_than(metric)}."]
     if quality["r2"] is None:
         return []
     what = "variance" if quality["centered"] else "squared size"

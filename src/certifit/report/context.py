@@ -26,7 +26,8 @@ relation      None, or what every row obeys, to rounding: formula ("y = a + b"),
 checks        [{name, level: ok | note | warn, text, details}]
 quality       None for classes and generalised linear models, or
               r2, adjusted_r2, centered, sigma (typical error), sigma_words, rmse, mean_error,
-              df, f, f_p, exact,
+              df, f, f_p, exact, metric (None, or what a model without an R² is scored by: name, value, baseline (the
+              best constant), explained (1 - value / that of the baseline)),
               outside95 (share of residuals beyond 1.96 sigma), largest (in sigma),
               spread_ratio (widest over narrowest middle half along the predictions),
               quartiles (of the residuals: 5, 25, 50, 75, 95 %)

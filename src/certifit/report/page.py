@@ -15,7 +15,19 @@ from certifit.report.usage import holds_words, privacy_words
 
 # Sentences of a check that are shown at once; columns of a table of the data that is not folded.
 MOST_SENTENCES, FEW_COLUMNS = 4, 12
-FILTERS = ("count", "number", "share", "power", "plural", "joined", "p_value", "percent", "measured", "visible")
+FILTERS = (
+    "count",
+    "number",
+    "share",
+    "power",
+    "plural",
+    "joined",
+    "p_value",
+    "percent",
+    "less_than",
+    "measured",
+    "visible",
+)
 
 
 @cache  # a process compiles its templates once

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import special
 
 from certifit.data.privacy import Rule
+from certifit.models.metric import Metric
 from certifit.report import passes, text
 from certifit.report.facts import Errors, Fit, Table
 from certifit.report.lift import lift_groups
@@ -35,10 +36,13 @@ def quality_facts(fit: Fit) -> Table | None:
         "df": df if df > 0 else None,
         "f": None,
         "f_p": None,
+        "metric": None,
         "exact": rss <= (64 * np.finfo(float).eps) ** 2 * max(tss, seen.mass * (seen.center / seen.scale) ** 2),
     }
     if not fit.words.is_squared:
         quality |= _middle_half(seen, rmse)
+    if isinstance(model.default_scoring, Metric):
+        quality |= {"r2": None, "metric": _metric(fit, model.default_scoring)}
     if inference is not None:
         quality |= {
             "r2": inference.r_squared,
@@ -50,6 +54,18 @@ def quality_facts(fit: Fit) -> Table | None:
             "exact": bool(inference.is_exact),
         }
     return quality | _residual_facts(fit.errors, quality["sigma"], fit.printed.rule)
+
+
+def _metric(fit: Fit, metric: Metric) -> Table:
+    """The mean error that the model is scored by, beside that of the best constant."""
+    parts = [
+        (np.asarray(block.y, dtype=np.float64), mean, weight)
+        for block, mean, weight in passes.predicted(fit.model, fit.source)
+    ]
+    y, mean, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
+    own, null = metric.mean(y, mean, weight), metric.mean(y, np.full(len(y), metric.constant(y, weight)), weight)
+    explained = 1 - own / null if null > 0 else None
+    return {"name": metric.name, "value": own, "baseline": metric.baseline, "explained": explained}
 
 
 def _middle_half(seen: Survey, rmse: float) -> Table:

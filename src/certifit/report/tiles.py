@@ -24,13 +24,14 @@ def _quality(context: Table) -> list[Table]:
     quality = context["quality"]
     if quality is None:
         return []
-    adjusted = quality["adjusted_r2"]
+    adjusted, metric = quality["adjusted_r2"], quality["metric"]
     small = "share of variance explained" if adjusted is None else f"adjusted {text.share(adjusted)}"
     spread = f"spread of the target {text.number(context['data']['target']['sd'])}"
-    return [
-        {"title": "R²", "value": text.share(quality["r2"]), "small": small},
-        {"title": "Typical error", "value": text.number(quality["sigma"]), "small": spread},
-    ]
+    fit = {"title": "R²", "value": text.share(quality["r2"]), "small": small}
+    if metric is not None:
+        title = metric["name"][0].upper() + metric["name"][1:]
+        fit = {"title": title, "value": text.number(metric["value"]), "small": text.less_than(metric)}
+    return [fit, {"title": "Typical error", "value": text.number(quality["sigma"]), "small": spread}]
 
 
 def _deviance(context: Table) -> list[Table]:
@@ -54,7 +55,8 @@ def _new_rows(context: Table) -> list[Table]:
         return []
     leader = next(row for row in validation["rows"] if row["is_chosen"])
     error, plus_minus = text.measured(leader["error"], leader["standard_error"])
-    title = "Error on new rows" if context["quality"] is not None else f"M{validation['measure'][1:]}, new rows"
+    has_r2 = context["quality"] is not None and context["quality"]["metric"] is None
+    title = "Error on new rows" if has_r2 else f"M{validation['measure'][1:]}, new rows"
     return [{"title": title, "value": error, "small": f"± {plus_minus}, {validation['n_splits']} folds"}]
 
 

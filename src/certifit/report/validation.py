@@ -9,12 +9,13 @@ import numpy as np
 from certifit.evaluation.metrics.intervals import Estimate
 from certifit.models.adapter import learner_of
 from certifit.models.learner import STRENGTHS
+from certifit.models.metric import Metric
 from certifit.report import text
 from certifit.selection.compare.curve_scores import CAUTION, standard_errors
 from certifit.selection.compare.decomposition import Decomposition
 from certifit.selection.compare.leaders import RMSE, Entry, Leaderboard
 from certifit.selection.compare.nested import HeldOutScore
-from certifit.selection.compare.words import RIGHT, choice_sentences
+from certifit.selection.compare.words import choice_sentences
 from certifit.selection.features.features import Step
 
 Table = dict[str, Any]
@@ -41,11 +42,12 @@ class Measure:
     share: str = "R²"  # what the share of the baseline's error that is explained is called
 
 
-def _deviance(family: str) -> Measure:
+def _mean(words: str) -> Measure:
+    """Of a mean error that is smaller than that of a constant."""
     return Measure(
-        f"mean {family} deviance",
+        words,
         np.negative,
-        f"the mean {family} deviance is {{error}} (±{{plus_minus}})",
+        f"the {words} is {{error}} (±{{plus_minus}})",
         "With the {name} alone it is {error}.",
         "That is no better than the {name} alone, with {error}.",
         share="Explained",
@@ -54,8 +56,8 @@ def _deviance(family: str) -> Measure:
 
 # scoring -> the error of the report
 MEASURES = {
-    "neg_mean_poisson_deviance": _deviance("Poisson"),
-    "neg_mean_gamma_deviance": _deviance("Gamma"),
+    "neg_mean_poisson_deviance": _mean("mean Poisson deviance"),
+    "neg_mean_gamma_deviance": _mean("mean Gamma deviance"),
     RMSE: Measure(
         "root mean squared error",
         np.negative,
@@ -140,11 +142,10 @@ def holdout_facts(facts: Table, found: HeldOutScore, share: float) -> Table:
         "others": found.others,
     }
     between = "" if value.low is None else f" (95 % interval {value.low:.4g} to {value.high:.4g}, {value.method})"
-    what = "always the most frequent class" if found.name == RIGHT else "always their mean"
     sentence = (
         f"On {found.n_rows:,} rows set aside before anything was looked at, the final model has a {found.name} of "
-        f"{float(value):.4g}{between}; {what}: {found.baseline:.4g}. The file of the model proves the fit to the other "
-        "rows."
+        f"{float(value):.4g}{between}; {found.constant}: {found.baseline:.4g}. The file of the model proves the fit to "
+        "the other rows."
     )
     return facts | {"holdout": holdout, "sentences": [sentence, *facts["sentences"]]}
 
@@ -197,6 +198,8 @@ def chosen_entry(selector: Any, name: str) -> Entry:
 
 
 def _measure(scoring: Any) -> Measure:
+    if isinstance(scoring, Metric):
+        return _mean(scoring.name)
     if not isinstance(scoring, str) or scoring not in MEASURES:
         legal = ", ".join(map(repr, MEASURES))
         raise ValueError(f"The report shows errors of scoring {legal}. Got {scoring!r}.")

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from copy import copy
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
+from click.testing import CliRunner
+from reference import pinball_errors, pinball_objective
 from sklearn.linear_model import QuantileRegressor as Peer
 from sklearn.utils.estimator_checks import check_estimator
 
 import certifit as cf
-
-
-def pinball(X, y, model, weight=None, alpha=0.0) -> float:
-    """sum_i weight_i rho(r_i) / sum_i weight_i + alpha |w|_1."""
-    r = y - model.intercept_ - X @ model.coef_
-    loss = np.where(r >= 0, model.quantile, model.quantile - 1) * r
-    return float(np.average(loss, weights=weight) + alpha * np.abs(model.coef_).sum())
+from certifit.cli import main
+from certifit.models.quantile.metric import PinballLoss
 
 
 def least(X, y, quantile, weight=None) -> Fraction:
@@ -157,13 +156,15 @@ def test_fewer_rows_than_columns_are_met(shape):
     assert model.certificate_.holds
 
 
-def test_dual_stays_below_primal():
+def test_every_dual_value_is_a_lower_bound():
     rng = np.random.default_rng(8)
     X, y = rng.normal(size=(300, 4)), rng.standard_t(2, size=300)
     model = cf.QuantileRegressor(0.8).fit(X, y)
     assert len(model.history_) == model.n_iter_ > 0
     assert all(row["dual"] <= row["primal"] for row in model.history_)
-    assert model.history_[-1]["primal"] == pytest.approx(pinball(X, y, model), rel=1e-9)
+    least_loss = pinball_objective(X, y, model)
+    assert all(0 <= row["dual"] <= least_loss * (1 + 1e-7) for row in model.history_)
+    assert model.history_[-1]["primal"] == pytest.approx(pinball_objective(X, y, model), rel=1e-9)
 
 
 def test_a_strong_penalty_leaves_the_quantile_of_the_target():
@@ -185,7 +186,7 @@ def test_no_worse_than_highs_on_real_data(name, alpha):
             peer = Peer(quantile=quantile, alpha=alpha, solver="highs").fit(X, y)
         model = cf.QuantileRegressor(quantile, alpha).fit(X, y)
         assert model.certificate_.value < 1e-10
-        assert pinball(X, y, model, alpha=alpha) <= pinball(X, y, peer, alpha=alpha) * (1 + 1e-12)
+        assert pinball_objective(X, y, model, alpha=alpha) <= pinball_objective(X, y, peer, alpha=alpha) * (1 + 1e-12)
 
 
 def test_scikit_learn_checks_pass():
@@ -228,3 +229,79 @@ def test_roundings_alone_are_allowed_for_where_a_nudge_is_smaller_than_the_toler
         assert certificate.rounding < 1e-14 < certificate.value < certificate.tolerance
         assert not cf.verify(other, X, y)
     assert cf.verify(model, X, y)
+
+
+@pytest.mark.parametrize(("quantile", "alpha"), [(0.1, 0.0), (0.9, 0.0), (0.5, 0.01)])
+def test_it_agrees_with_highs_on_houses_to_1e_9(shared_data, quantile, alpha):
+    houses = pd.read_parquet(shared_data / "california_housing" / "california_housing.parquet")
+    houses = houses.select_dtypes("number").dropna().head(1500).astype(float)
+    y = houses.pop("median_house_value").to_numpy() / 1e5
+    X = houses.to_numpy()
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    peer = Peer(quantile=quantile, alpha=alpha, solver="highs").fit(X, y)
+    model = cf.QuantileRegressor(quantile, alpha).fit(X, y)
+    own, theirs = (pinball_objective(X, y, fit, alpha=alpha) for fit in (model, peer))
+    assert own == pytest.approx(theirs, rel=1e-9)
+
+
+# The metric that it is scored by
+
+
+@pytest.mark.parametrize("quantile", [0.05, 0.5, 0.9])
+def test_the_constant_of_the_metric_is_the_best_one(quantile):
+    rng = np.random.default_rng(3)
+    y, weight = rng.integers(0, 9, size=40).astype(float), rng.integers(0, 3, size=40).astype(float)
+    metric = PinballLoss(quantile)
+    assert metric.errors(y, y[::-1]).tolist() == pytest.approx(pinball_errors(quantile, y, y[::-1]))
+    means = {c: np.average(pinball_errors(quantile, y, np.full(40, c)), weights=weight) for c in y}
+    assert means[metric.constant(y, weight)] == pytest.approx(min(means.values()))
+    assert metric.constant(np.repeat(y, weight.astype(int))) == metric.constant(y, weight)
+
+
+def heavy_rows(n: int = 120):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(n, 2))
+    return X, X[:, 0] + rng.exponential(size=n)
+
+
+def test_selection_scores_it_by_its_pinball_loss():
+    X, y = heavy_rows()
+    folds = cf.Folds(4, random_state=1)
+    board = cf.leaderboard(
+        {"upper": cf.QuantileRegressor(0.9), "narrow": cf.QuantileRegressor(0.9, 0.1)}, X, y, cv=folds
+    )
+    assert board.scoring == PinballLoss(0.9) and board.baseline.name == "0.9 quantile of y"
+    search = cf.CrossValidated(cf.QuantileRegressor(0.9), {"alpha": [0.0, 0.1]}, cv=folds).fit(X, y)
+    scores = dict(zip(("upper", "narrow"), search.cv_results_["mean_test_score"], strict=True))
+    for name, score in scores.items():
+        assert board[name].score == pytest.approx(score)
+    assert search.score(X, y) == pytest.approx(-pinball_objective(X, y, search.best_estimator_))
+    by_hand = []
+    for train, test in folds.split(X):
+        constant = PinballLoss(0.9).constant(y[train])
+        by_hand.append(-np.mean(pinball_errors(0.9, y[test], np.full(len(test), constant))))
+    assert board.baseline.fold_scores == pytest.approx(by_hand)
+    assert "mean pinball loss at 0.9" in str(board) and "R2" not in str(board)
+    mixed = cf.leaderboard({"upper": cf.QuantileRegressor(0.9), "middle": cf.QuantileRegressor(0.5)}, X, y, cv=folds)
+    assert mixed.scoring == "neg_root_mean_squared_error"
+
+
+def test_the_command_line_and_the_report_tell_the_pinball_loss(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y = heavy_rows()
+    pd.DataFrame(X, columns=["a", "b"]).assign(y=y).to_csv("d.csv", index=False)
+    arguments = ["fit", "d.csv", "--target", "y", "--model", "quantile", "--quantile", "0.9", "--holdout", "0.3"]
+    result = CliRunner().invoke(main, [*arguments, "--out", "r"])
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "r" / "report.json").read_text())
+    assert found["quality"]["r2"] is None and found["validation"]["measure"] == "mean pinball loss at 0.9"
+    model = cf.load(tmp_path / "r" / "model.certifit")
+    assert found["quality"]["metric"]["name"] == "mean pinball loss at 0.9"
+    assert found["validation"]["holdout"]["measure"] == "mean pinball loss at 0.9"
+    for words in (
+        result.output,
+        (tmp_path / "r" / "MODEL_CARD.md").read_text(),
+        (tmp_path / "r" / "report.html").read_text(),
+    ):
+        assert "pinball loss at 0.9" in words and "R2 " not in words and "R²" not in words and "Root mean" not in words
+    assert model.quantile == 0.9

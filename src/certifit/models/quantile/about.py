@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from certifit.models.about import ALPHA, INTERCEPT, MAPS, NO_INFERENCE, STANDARDIZE, TOL
 from certifit.models.learner import (
     MEAN,
@@ -10,6 +12,7 @@ from certifit.models.learner import (
     Learner,
     Option,
     Param,
+    Params,
     Told,
     Verb,
     Words,
@@ -20,6 +23,9 @@ from certifit.models.learner import (
     number,
 )
 
+if TYPE_CHECKING:
+    from certifit.models.metric import Metric
+
 
 def _pinball(told: Told) -> str:
     """The loss of a quantile and an L1 penalty."""
@@ -27,6 +33,12 @@ def _pinball(told: Told) -> str:
     penalty = f" + {alpha:g} {told.factor('sd')}|w|_1" if alpha else ""
     loss = f"rho(r) = {q:g} r if r >= 0 else {q - 1:g} r"
     return f"minimised: {MEAN} rho({RESIDUAL}) / {MEAN}{penalty}{told.end}, {loss}"
+
+
+def _pinball_loss(params: Params) -> Metric:
+    from certifit.models.quantile.metric import PinballLoss
+
+    return PinballLoss(float(params["quantile"]))
 
 
 _QUANTILE = Option(
@@ -55,6 +67,7 @@ ROWS = (
         MAPS,
         verb=always(Verb.GATHER),
         sections=always(("coefficients",)),
+        metric=_pinball_loss,
         commands=(
             Command(
                 "quantile",

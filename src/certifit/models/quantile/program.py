@@ -26,6 +26,7 @@ LEAST_FREEDOM = 1e-14  # of the largest: rows that move less count alike
 NO_RANK = 1e-13  # of the largest pivot
 GOOD = 1e-12  # of the objective: a gap at which an interior point is handed on
 LEAST_MOVE = 1e-6  # of a full step: shorter ones are no progress
+FEASIBLE = 1e-8  # of the distance at the start: a dual point this near to its plane gives a bound
 SMALL_SHIFT = 1e-15  # of the diagonal, added where a matrix is singular to rounding
 
 Matrix: TypeAlias = Any  # a dense array, or CSR of SciPy, which has no types
@@ -165,7 +166,7 @@ def interior_point(program: Program, right: Array, z: Array, max_iter: int) -> I
     m, p = mu / s, mu / x
     history: list[dict[str, float]] = []
     is_converged, rest = False, EXACT * float(np.abs(program.target) @ (program.upper - program.lower))
-    n = max(2 * len(r), 1)
+    n, outside = max(2 * len(r), 1), 1.0  # the share that is left of A'v - right of the start
     for _ in range(max_iter):
         freedom = 1.0 / (m / s + p / x)
         factor = _factor(program.curvature(freedom))
@@ -187,7 +188,9 @@ def interior_point(program: Program, right: Array, z: Array, max_iter: int) -> I
         x, s = x + by_box * move[1], s - by_box * move[1]
         m, p = m + by_loss * dm, p + by_loss * dp
         r = program.target - program.times(z)
-        primal, dual = program.loss(r) - float(right @ z), float(program.target @ v)
+        outside *= 1 - by_box
+        primal = program.loss(r) - float(right @ z)
+        dual = float(program.target @ v) if outside <= FEASIBLE else 0.0  # no loss is negative
         gap = float(x @ p + s @ m)
         history.append({"iteration": len(history) + 1, "primal": primal, "dual": dual, "gap": primal - dual})
         if gap <= max(GOOD * abs(primal), rest) or not np.isfinite(gap):

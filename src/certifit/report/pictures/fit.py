@@ -20,6 +20,13 @@ def draw(context: dict[str, Any]) -> str:
     ]
     description = (
         f"Density of {text.count(context['data']['n_rows'])} rows; predicted value across, actual value up. "
-        f"R squared is {text.share(context['quality']['r2'])}."
+        f"{_how_good(context['quality'])}."
     )
     return svg.document("fit", "Predicted against actual", description, body)
+
+
+def _how_good(quality: dict[str, Any]) -> str:
+    metric = quality["metric"]
+    if metric is None:
+        return f"R squared is {text.share(quality['r2'])}"
+    return f"The {metric['name']} is {text.number(metric['value'])}"

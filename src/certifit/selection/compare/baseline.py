@@ -9,12 +9,15 @@ from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import _num_samples
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, join
+from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.models.discriminant.folds import trained_classes
 from certifit.models.fold_rows import ClassState, RowFolds
+from certifit.models.metric import Metric
 from certifit.selection.folds.class_validation import ClassValidation, validated_by
 from certifit.selection.folds.fold_scores import FoldScores, state_scores
 from certifit.selection.folds.mean_path import CellMoments
@@ -33,6 +36,28 @@ class MeanOfTarget(RegressorMixin, BaseEstimator):
     def predict(self, X: Source) -> Array:
         """The mean, once a row."""
         return np.concatenate(list(X.map(partial(_repeated, self.mean_))))
+
+
+class BestConstant(RegressorMixin, BaseEstimator):
+    """The number that is best by a metric, for rows in memory or of a scan."""
+
+    def __init__(self, metric: Metric) -> None:
+        self.metric = metric
+
+    def fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
+        """The constant of the targets; a scan carries them."""
+        if isinstance(X, Source):
+            parts = [(run.y, np.ones(run.n_rows) if run.weight is None else run.weight) for run in X.stretches()]
+            y, sample_weight = (np.concatenate(column) for column in zip(*parts, strict=True))
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        self.constant_ = self.metric.constant(np.asarray(y, dtype=np.float64), weight)
+        return self
+
+    def predict(self, X: UserRows) -> Array:
+        """The constant, once per row."""
+        if isinstance(X, Source):
+            return np.concatenate(list(X.map(partial(_repeated, self.constant_))))
+        return np.full(_num_samples(X), self.constant_)
 
 
 class MeanRate(RegressorMixin, BaseEstimator):

@@ -18,6 +18,7 @@ from certifit.data.columns import Array
 from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
 from certifit.models.adapter import learner_of
 from certifit.models.folds import Candidates
+from certifit.models.metric import Metric
 from certifit.selection.compare.curve_scores import CrossValidationScores, LearningCurve, ValidationCurve
 from certifit.selection.folds.engine import evaluate
 from certifit.selection.folds.fold_scores import FoldScores
@@ -171,6 +172,8 @@ def score_name(estimator: BaseEstimator, scoring: Scoring) -> str:
     """What a score is called in a table or beside an axis."""
     scoring = own_scoring(estimator, scoring)
     if scoring is not None:
+        if isinstance(scoring, Metric):
+            return f"negative {scoring.name}"
         return scoring if isinstance(scoring, str) else str(getattr(scoring, "__name__", scoring))
     return "accuracy" if is_classifier(estimator) else "R2" if is_regressor(estimator) else "score"
 

@@ -22,7 +22,8 @@ from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeigh
 from certifit.models.adapter import learner_of
 from certifit.models.folds import Candidate
 from certifit.models.least_squares.fold_path import FoldPath
-from certifit.selection.compare.baseline import MeanOfTarget, MeanRate, class_shares, without_columns
+from certifit.models.metric import Metric
+from certifit.selection.compare.baseline import BestConstant, MeanOfTarget, MeanRate, class_shares, without_columns
 from certifit.selection.compare.choice import TOO_MANY, Choosing, Evidence, evidence_of, row_scores_are_few
 from certifit.selection.compare.cross_validated import CrossValidated, results_table
 from certifit.selection.compare.leaders import BASELINE, CLASS_SCORE, RATE, RMSE, SHARES, Entry, Leaderboard
@@ -71,7 +72,8 @@ def leaderboard(
         A number of folds keeps the shares of the classes in each, unless there are groups.
     scoring : name, callable or None, default None
         None is "neg_root_mean_squared_error" for regressors, "neg_log_loss" for classifiers; the negative mean deviance
-        where all models are of one family of counts or positive quantities.
+        where all models are of one family of counts or positive quantities, the negative mean pinball loss where all
+        are of one quantile.
     rule : {"min", "1se"}, default "min"
         Which candidate of a model is taken.
     prefer, because : name of the model that is chosen where it is within one standard error of the best; and why
@@ -271,11 +273,10 @@ def _nested(tried: Sequence[_Tried], evidence: Evidence, rounds: Sequence[Splits
     return nested_choice(evidence, rounds, [partial(scored, one) for one in tried])
 
 
-def _error_of(jobs: Sequence[_Job]) -> str:
-    """The deviance that all models are scored by, or the root of the mean square where they differ."""
+def _error_of(jobs: Sequence[_Job]) -> Scoring:
+    """The error that all models are scored by, or the root of the mean square where they differ."""
     own = {own_scoring(job.estimator, None) for job in jobs}
-    deviance = own.pop() if len(own) == 1 else None
-    return RMSE if deviance is None else str(deviance)
+    return (own.pop() if len(own) == 1 else None) or RMSE
 
 
 def _candidates(job: _Job, rows: Rows) -> Sequence[Candidate]:
@@ -392,6 +393,8 @@ def _shares(rows: Rows, rounds: Sequence[Splits], scoring: Scoring) -> Entry:
 
 def mean_of_target(rows: Rows, rounds: Sequence[Splits], scoring: Scoring, path: FoldPath | None = None) -> FoldScores:
     """Scores of the training mean. path: of a model with an intercept on the same splits, where there is one."""
+    if isinstance(scoring, Metric):
+        return evaluate(BestConstant(scoring), rows, rounds, [{}], scoring, label=BASELINE)
     score = sufficient(scoring)
     if path is None and score is not None and rows.X is None and not rows.source.view.has_offset:
         path = mean_path(rows.source, rounds)
@@ -407,13 +410,15 @@ def mean_of_target(rows: Rows, rounds: Sequence[Splits], scoring: Scoring, path:
 def _baseline(rows: Rows, rounds: Sequence[Splits], scoring: Scoring, path: FoldPath | None) -> Entry:
     """The mean of y: from the sums of a model with an intercept where there are some, else from the targets.
 
-    Where rows have an offset it is the mean of y for each unit of exposure, exp(offset).
+    Where rows have an offset it is the mean of y for each unit of exposure, exp(offset). A metric of a model has the
+    constant that is best by it.
     """
     started = time.perf_counter()
     scores = mean_of_target(rows, rounds, scoring, path)
     seconds = time.perf_counter() - started
+    name = RATE if rows.source.view.has_offset else BASELINE
     return Entry(
-        RATE if rows.source.view.has_offset else BASELINE,
+        scoring.baseline if isinstance(scoring, Metric) else name,
         None,
         {},
         scores.validation[0],

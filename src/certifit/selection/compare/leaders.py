@@ -5,7 +5,7 @@ Scores are scikit-learn's: higher is better, and errors are negative.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 
 from certifit.data.columns import Array
 from certifit.evaluation.metrics.intervals import Estimate
+from certifit.models.metric import Metric
 from certifit.selection.compare.choice import Correction, Evidence, corrected
 from certifit.selection.compare.curve_scores import CAUTION
 from certifit.selection.compare.nested import Nested
@@ -39,7 +40,7 @@ METRICS = {
 }  # shown of classes, and their titles
 
 # scoring -> mean loss of a row from a score, so that the share explained of all validation rows together can be told
-_LOSSES = {
+_LOSSES: dict[Scoring, Callable[[Array], Array]] = {
     RMSE: np.square,
     "neg_mean_squared_error": np.negative,
     "neg_mean_poisson_deviance": np.negative,
@@ -194,9 +195,9 @@ class Leaderboard:
     def r2(self, entry: Entry) -> float | None:
         """1 - squares / squares of the mean of y, of all validation rows together; None where scores do not tell.
 
-        Of deviances, those in place of squares.
+        Of other errors, those in place of squares.
         """
-        losses = _LOSSES.get(self.scoring) if isinstance(self.scoring, str) else None
+        losses = np.negative if isinstance(self.scoring, Metric) else _LOSSES.get(self.scoring)
         if losses is None:
             return None
         own, null = (float(self.weight @ losses(one.fold_scores)) for one in (entry, self.baseline))
@@ -235,6 +236,9 @@ class Leaderboard:
                 f"On rows it did not see, predictions of {self.chosen.name!r} are off by {size:.4g} on average "
                 f"(root mean squared error; +- {error:.2g})."
             )
+        if isinstance(self.scoring, Metric):
+            loss = f"a {self.scoring.name} of {size:.4g} (+- {error:.2g})"
+            return f"On rows it did not see, {self.chosen.name!r} has {loss}."
         return f"On rows it did not see, {self.chosen.name!r} scores {self.chosen.score:.4g} (+- {error:.2g})."
 
     def _how_good_at_classes(self) -> str:
@@ -263,7 +267,8 @@ class Leaderboard:
         return [f"No better than the {null}: the columns say nothing about y that these models can use."]
 
     def __str__(self) -> str:
-        last = list(METRICS.values()) if self.is_of_classes else ["R2"]
+        explained = "explained" if isinstance(self.scoring, Metric) else "R2"
+        last = list(METRICS.values()) if self.is_of_classes else [explained]
         train = [] if self.is_of_classes else ["train"]
         head = ["", "score", "+-", *train, "difference", "+-", *last, "parameters"]
         cells = [head, *(self._cells(entry) for entry in self.entries)]

@@ -24,9 +24,10 @@ from certifit.evaluation.metrics import errors
 from certifit.evaluation.metrics.intervals import WEIGHTED, Estimate, share
 from certifit.models.adapter import learner_of
 from certifit.models.fold_rows import ClassState
+from certifit.models.metric import Metric
 from certifit.selection.compare.choice import Evidence
 from certifit.selection.folds.fold_scores import FoldScores
-from certifit.selection.folds.metrics import Scoring, log_scores, of_mean
+from certifit.selection.folds.metrics import Scoring, log_scores, of_mean, own_scoring
 from certifit.selection.folds.splits import HoldOut, targets
 
 
@@ -146,6 +147,7 @@ class HeldOutScore:
     baseline: float
     n_rows: int
     others: dict[str, float]
+    constant: str = "always their mean"  # what the baseline is of
 
 
 def set_aside(source: Source, test_size: float, *, is_classes: bool, random_state: int = 0) -> tuple[Picked, Picked]:
@@ -181,7 +183,14 @@ def _of_classes(model: BaseEstimator, source: Source, level: float) -> HeldOutSc
     value = share(float(own @ is_right), float(own.sum()), level, reason=reason)
     shares = np.bincount(codes[codes >= 0], own[codes >= 0], n_classes) / own.sum()
     loss = -float(np.average(log_scores(codes, log_proba), weights=own))
-    return HeldOutScore("share of right classes", value, float(shares.max()), len(codes), {"log loss": loss})
+    return HeldOutScore(
+        "share of right classes",
+        value,
+        float(shares.max()),
+        len(codes),
+        {"log loss": loss},
+        "always the most frequent class",
+    )
 
 
 def _of_numbers(model: BaseEstimator, source: Source, level: float) -> HeldOutScore:
@@ -190,10 +199,20 @@ def _of_numbers(model: BaseEstimator, source: Source, level: float) -> HeldOutSc
     predicted = np.asarray(model.predict(source))
     seen = np.ones(len(y), dtype=bool) if weight is None else weight > 0
     y, predicted, weight = y[seen], predicted[seen], None if weight is None else weight[seen]
+    metric = own_scoring(model, None)
+    if isinstance(metric, Metric):
+        return _of_metric(metric, y, predicted, weight, level)
     value = errors.root_mean_squared_error(y, predicted, sample_weight=weight, level=level, n_resamples=N_RESAMPLES)
     centre = float(np.average(y, weights=weight))
     baseline = float(np.sqrt(np.average((y - centre) ** 2, weights=weight)))
     return HeldOutScore("root mean squared error", value, baseline, len(y), {})
+
+
+def _of_metric(metric: Metric, y: Array, predicted: Array, weight: Array | None, level: float) -> HeldOutScore:
+    own = metric.errors(y, predicted)
+    value = errors.scored(lambda e, w: errors.MeanLoss.of(e, w).mean, (own,), weight, N_RESAMPLES, level, 0)
+    baseline = metric.mean(y, np.full(len(y), metric.constant(y, weight)), weight)
+    return HeldOutScore(metric.name, value, baseline, len(y), {}, f"always the {metric.baseline}")
 
 
 def _posteriors(fitted: ClassState, run: Block) -> tuple[Array, Array, Array | None]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from certifit.evaluation.metrics.intervals import Estimate
+from certifit.models.metric import Metric
 from certifit.selection.compare.choice import BBC, Correction
 from certifit.selection.compare.nested import Nested
 from certifit.selection.folds.metrics import Scoring
@@ -36,6 +37,8 @@ def choice_sentences(correction: Correction | None, nested: Nested | None, scori
     if correction is None or correction.n_candidates < 2:
         return []
     words, told = WORDS.get(scoring, ("score", float))
+    if isinstance(scoring, Metric):
+        words, told = scoring.name, np.negative
     nested_score = None if nested is None else nested.score
     said = [_figures(words, correction.winner, correction.score, nested_score, told)]
     if correction.winner_accuracy is not None and words != RIGHT:

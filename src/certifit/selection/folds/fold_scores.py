@@ -17,10 +17,10 @@ from certifit.selection.folds.mean_path import mean_path
 from certifit.selection.folds.metrics import (
     CLASS_SCORES,
     OF_SQUARES,
-    ROW_ERRORS,
     Score,
     Scorer,
     Scoring,
+    row_errors,
     row_metric,
     row_scores,
     sufficient,
@@ -117,7 +117,7 @@ def held_out_scores(states: RowFolds, is_classes: bool, scoring: Scoring) -> lis
 
 def _scored_errors(split: HeldOut, scoring: Scoring) -> HeldOut:
     errors = split.values["error"]
-    scores = -errors if scoring in ROW_ERRORS else row_scores(scoring, errors, split.y, split.weight)
+    scores = -errors if row_errors(scoring) else row_scores(scoring, errors, split.y, split.weight)
     return replace(split, values={"score": scores})
 
 

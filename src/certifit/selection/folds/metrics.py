@@ -29,14 +29,15 @@ from certifit.evaluation.metrics.intervals import Estimate, interval_words
 from certifit.evaluation.metrics.scored_rows import ScoredRows, scored_rows
 from certifit.models.adapter import learner_of
 from certifit.models.folds import RowMetric
+from certifit.models.metric import Metric
 
 if TYPE_CHECKING:
     from certifit.selection.folds.class_validation import ClassValidation
 
 
 Scorer = Callable[..., float]  # of scikit-learn: (estimator, X, y, sample_weight=)
-Scoring: TypeAlias = str | Scorer | None
-"""scoring: a name that scikit-learn knows, or a scorer; None is the estimator's own score."""
+Scoring: TypeAlias = str | Scorer | Metric | None
+"""scoring: a name that scikit-learn knows, a scorer or a metric of a model; None is the estimator's own score."""
 UserGrid: TypeAlias = Mapping[str, Sequence[object]] | Sequence[Mapping[str, Sequence[object]]] | None
 """param_grid: values by parameter, or a list of such; None lets the model choose."""
 Score = Callable[[Array, Array, Array], Array]  # (squares, total about the rows' own mean, sum of weights)
@@ -143,11 +144,16 @@ def row_metric(scoring: Scoring, is_classes: bool) -> RowMetric | None:
 
     Of numbers it is an error: lower is better.
     """
-    if scoring is not None and not isinstance(scoring, str):
-        return None
     if is_classes:
-        return CLASS_SCORES.get(scoring)
-    return squared_errors if scoring in OF_SQUARES else ROW_ERRORS.get(scoring or "")
+        return CLASS_SCORES.get(scoring) if scoring is None or isinstance(scoring, str) else None
+    return squared_errors if scoring in OF_SQUARES else row_errors(scoring)
+
+
+def row_errors(scoring: Scoring) -> RowMetric | None:
+    """The errors of numbers whose mean is minus the score; None of other scores."""
+    if isinstance(scoring, Metric):
+        return scoring.errors
+    return ROW_ERRORS.get(scoring) if isinstance(scoring, str) else None
 
 
 PredictedScores = Callable[[Any, Any, Any, Array], dict[str, Array]]  # (model, X, y, weight) -> name -> 1 x rows
@@ -158,24 +164,22 @@ def predicted_scores(estimator: BaseEstimator, scoring: Scoring) -> PredictedSco
     if scoring is None:
         method = getattr(type(estimator), "score", None)
         scoring = {ClassifierMixin.score: "accuracy", RegressorMixin.score: "r2"}.get(method)
-    if not isinstance(scoring, str):
-        return None
     if is_classifier(estimator):
         is_known = scoring == "accuracy" or (scoring == "neg_log_loss" and hasattr(estimator, "predict_proba"))
-        return _OfClasses(scoring) if is_known else None
-    return _OfNumbers(scoring) if scoring in SUFFICIENT or scoring in ROW_ERRORS else None
+        return _OfClasses(str(scoring)) if is_known else None
+    return _OfNumbers(scoring) if sufficient(scoring) or row_errors(scoring) else None
 
 
 class _OfNumbers:
     """Row scores of predicted numbers. Can be sent to a worker."""
 
-    def __init__(self, scoring: str) -> None:
+    def __init__(self, scoring: Scoring) -> None:
         self.scoring = scoring
 
     def __call__(self, model: BaseEstimator, X: UserRows, y: UserTarget, weight: Array) -> dict[str, Array]:
         y, predicted = np.asarray(y, dtype=np.float64), np.asarray(model.predict(X), dtype=np.float64)
-        if self.scoring in ROW_ERRORS:
-            return {"score": -ROW_ERRORS[self.scoring](y, predicted)[None, :]}
+        if errors := row_errors(self.scoring):
+            return {"score": -errors(y, predicted)[None, :]}
         return {"score": row_scores(self.scoring, np.square(y - predicted)[None, :], y, weight)}
 
 
