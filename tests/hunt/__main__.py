@@ -19,7 +19,7 @@ def main() -> None:
     parser.add_argument("--estimators", help=f"of: {','.join(ESTIMATORS)}")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, help="default: build/hunt/seed-S.jsonl; a run goes on from it")
-    parser.add_argument("--timeout", type=float, default=60.0, help="seconds that a case may take")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds of the processor that a case may take")
     parser.add_argument("--case", type=int, help="replay this case: the problem, and what came out")
     parser.add_argument("--exact", action="store_true", help="compare every fit with verify(exact=True) too")
     given = parser.parse_args()

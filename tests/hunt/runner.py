@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing as mp
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from tests.hunt.judge import Record
 from tests.hunt.table import table_of
 
 BATCH = 20  # cases per message to a process
+STARVED = 30  # times the limit: how long a process may wait for a processor before it counts as one that hangs
 
 
 def cases_of(n_cases: int, names: set[str]) -> Iterator[int]:
@@ -58,12 +60,12 @@ def _work(pipe: Connection, seed: int, exact: bool) -> None:
 
 @dataclass
 class Worker:
-    """A process, the cases it still has, and when it last sent one."""
+    """A process, the cases it still has, and its own seconds and those of the clock when it last sent one."""
 
     process: Any
     pipe: Connection
     cases: list[int] = field(default_factory=list)
-    since: float = 0.0
+    since: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
     def start(cls, seed: int, exact: bool) -> Worker:
@@ -76,14 +78,33 @@ class Worker:
 
     def give(self, cases: list[int]) -> None:
         """More cases."""
-        self.cases, self.since = list(cases), time.monotonic()
+        self.cases = list(cases)
+        self.noted()
         self.pipe.send(cases)
+
+    def noted(self) -> None:
+        """It said something."""
+        self.since = (processor_seconds(self.process.pid), time.monotonic())
+
+    def hangs(self, timeout: float) -> bool:
+        """Whether a case takes longer than this: seconds of the processor, so that other work beside it is no fault."""
+        worked, waited = processor_seconds(self.process.pid) - self.since[0], time.monotonic() - self.since[1]
+        return bool(self.cases) and (worked > timeout or waited > STARVED * timeout)
 
     def end(self) -> None:
         """Stop this process."""
         self.process.terminate()
         self.process.join()
         self.pipe.close()
+
+
+def processor_seconds(pid: int) -> float:
+    """What a process has had of the processor; of the clock, where the system does not tell that."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return time.monotonic()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def run(
@@ -163,7 +184,7 @@ def _bar(console: Console) -> Progress:
 
 
 def _records(cases: list[int], seed: int, jobs: int, timeout: float, exact: bool) -> Iterator[dict[str, Any]]:
-    """Records as they come; a process that says nothing for `timeout` seconds is replaced."""
+    """Records as they come; a process that works on a case for `timeout` seconds is replaced."""
     queue = list(reversed(cases))
     workers = [Worker.start(seed, exact) for _ in range(max(min(jobs, len(cases)), 0))]
     try:
@@ -181,9 +202,9 @@ def _records(cases: list[int], seed: int, jobs: int, timeout: float, exact: bool
                         yield _lost(worker, "the process died")
                         continue
                     worker.cases.remove(record["case"])
-                    worker.since = time.monotonic()
+                    worker.noted()
                     yield record
-                elif worker.cases and time.monotonic() - worker.since > timeout:
+                elif worker.hangs(timeout):
                     workers[place] = _replaced(worker, seed, exact)
                     yield _lost(worker, f"no answer within {timeout:g} s")
     finally:
