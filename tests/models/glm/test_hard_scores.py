@@ -202,3 +202,17 @@ def test_a_share_of_columns_set_aside_whose_square_overflows_is_no_error(rng):
     X = np.c_[X, X[:, 0] / 3 - X[:, 2]]
     model = cf.GLM("inverse-gaussian", "inverse-squared").fit(X, 10.0 ** -rng.uniform(100, 107, size=10))
     assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize("alpha", [1e-9, 1e-12, 1e-15])
+def test_a_weak_penalty_of_softmax_hides_no_changed_coefficient(alpha, rng):
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 3
+    model = cf.LogisticRegression(alpha=alpha).fit(X, y)
+    assert model.certificate_.value < 1e-14 and cf.verify(model, X, y, exact=True)
+    for place in np.ndindex(model.coef_.shape):
+        other = copy.copy(model)
+        other.coef_ = model.coef_.copy()
+        other.coef_[place] *= 1 + 1e-4
+        proof = cf.verify(other, X, y, exact=True)
+        assert proof.exact.lower <= other.certify(X, y).value <= 1.01 * proof.exact.upper
+        assert not cf.verify(other, X, y)

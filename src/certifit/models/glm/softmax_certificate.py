@@ -103,6 +103,7 @@ class Bound:
     n_flat: int = 0
     is_far: bool = False  # the state, not rounding, keeps it above the tolerance
     related: Related | None = None
+    is_tilted: bool = False  # weak penalties count by their tangents: more bits tell what they curve
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,8 @@ def _in_more_bits(task: SoftmaxTask, state: SoftmaxWeights, bound: Bound, base: 
         if near.is_apart or literal <= max(tolerance, value):
             value, literal = literal, None
     # A price of treating columns as exact that is known in float64 needs no more digits.
-    if (value <= tolerance and (literal is None or literal < 1)) or bound.is_far:
+    is_told = value <= tolerance and not bound.is_tilted and (literal is None or literal < 1)
+    if is_told or bound.is_far:
         return Relative(value, base.is_exact_fit, literal)
     long = long_proof(task, state, tolerance)
     if long is None:
@@ -150,9 +152,17 @@ def _by_curvature(task: SoftmaxTask, point: Array, at: Evaluated, aim: float) ->
         moved = float(near.found.largest / unit @ np.abs(point.reshape(task.shape)[near.columns]).max(axis=1))
         price += 2 * moved * min(1.0, at.loss) + moved * moved  # slopes of a row are 2 (1 - p) in sum, at most
     found = _decrement(rest, point, at if rest is task else rest.evaluate(point), curvature, aim, kept)
+    is_tilted = rest is not task and near is None
+    if is_tilted:
+        # A penalty is at least its tangent at the point, which tilts the rest and bends it nowhere: the slope of the
+        # whole, in the curvature of the rest, proves what no price is paid for. The mean of the classes is 0, so the
+        # tangent does not change along the directions that change no chance.
+        tilted = _decrement(task, point, at, curvature, aim, kept)
+        if tilted.excess() < found.excess() + price:
+            found, price = tilted, 0.0
     rounding = found.allowance(1.0)
     is_far = found.is_far(aim) and near is None
-    return Bound(found.excess() + price, rounding, curvature.condition, curvature.n_flat, is_far, near)
+    return Bound(found.excess() + price, rounding, curvature.condition, curvature.n_flat, is_far, near, is_tilted)
 
 
 def _literal(task: SoftmaxTask, state: SoftmaxWeights, near: Related, base: Base) -> float:
