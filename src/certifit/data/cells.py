@@ -118,8 +118,8 @@ class Splits:
     @staticmethod
     def folds(cells: Cells) -> Splits:
         """Each cell in turn validates the fit to all others."""
-        one = np.eye(cells.n_cells)
-        return Splits(cells, 1.0 - one, one)
+        left_out = np.eye(cells.n_cells)
+        return Splits(cells, 1.0 - left_out, left_out)
 
     @property
     def n_splits(self) -> int:

@@ -166,9 +166,9 @@ class Picked(Wrapped):
 
     def _parts(self) -> Iterator[Block]:
         for stretch in self.inner.stretches():
-            seen = self.flags[stretch.first_row : stretch.first_row + stretch.n_rows]
-            if seen.any():
-                yield stretch.where(seen)
+            picked = self.flags[stretch.first_row : stretch.first_row + stretch.n_rows]
+            if picked.any():
+                yield stretch.where(picked)
 
 
 class FewerClasses(Changed):

@@ -52,8 +52,8 @@ class Bits:
     def to_bool(self, n_rows: int) -> Array:
         """One bool a row; only the bytes of these rows are read."""
         begin, shift = divmod(self.offset, 8)
-        own = self.data[begin : begin + (shift + n_rows + 7) // 8]
-        return np.unpackbits(own, bitorder="little")[shift : shift + n_rows].view(np.bool_)
+        packed = self.data[begin : begin + (shift + n_rows + 7) // 8]
+        return np.unpackbits(packed, bitorder="little")[shift : shift + n_rows].view(np.bool_)
 
 
 @dataclass(frozen=True)

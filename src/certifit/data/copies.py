@@ -40,8 +40,8 @@ class Copies:
 
 def copies(source: Source) -> Copies:
     """Which rows of a source are copies: one pass, eight bytes per row; remembered by the source."""
-    found: Copies = source.remembered("copies", lambda: _found(np.concatenate([*source.map(row_keys)])))
-    return found
+    repeated: Copies = source.remembered("copies", lambda: _found(np.concatenate([*source.map(row_keys)])))
+    return repeated
 
 
 def _found(keys: Array) -> Copies:

@@ -114,8 +114,8 @@ def class_source(
     X, y = validate_data(model, canonical(X), y, **_ROWS, multi_output=False)
     weight = None if sample_weight is None else checked_weight(sample_weight, len(y))
     classes, codes = coded(y, weight, known)
-    own = checked_offset(offset, exposure, len(codes))
-    return Memory(_core_array(X, _COUNTS), codes, weight, _names_of(model), own), classes
+    row_offset = checked_offset(offset, exposure, len(codes))
+    return Memory(_core_array(X, _COUNTS), codes, weight, _names_of(model), row_offset), classes
 
 
 def predict_rows(model: Any, X: Any, offset: Any = None, exposure: Any = None) -> Block:
@@ -232,10 +232,10 @@ def _unlabelled_table(model: Any, table: Any, sample_weight: Any) -> Source:
     return ArrowSource(table.to_batches, table.schema, None, weight, n_rows=table.num_rows)
 
 
-def _refuse_extra(**given: Any) -> None:
+def _refuse_extra(**arguments: Any) -> None:
     """Refuse arrays beside a scan."""
     roles = {"y": "target", "sample_weight": "weight"}
-    for name in (roles.get(name, name) for name, values in given.items() if values is not None):
+    for name in (roles.get(name, name) for name, values in arguments.items() if values is not None):
         raise ValueError(f"A scan carries its {name}. Pass it as scan_csv(..., {name}='name of the column').")
 
 
@@ -246,10 +246,10 @@ def _set_columns(model: Any, source: Source) -> None:
         model.offset_name_, model.exposure_name_ = source.view.roles.offset, source.view.roles.exposure
 
 
-def _set_offsets(model: Any, **given: Any) -> None:
+def _set_offsets(model: Any, **offsets: Any) -> None:
     """offset_name_ and exposure_name_ of a model that takes them: what they are called, None where not given."""
     if takes(model, "offset"):
-        for role, values in given.items():
+        for role, values in offsets.items():
             name = None if values is None else str(getattr(values, "name", None) or role)
             setattr(model, f"{role}_name_", name)
 

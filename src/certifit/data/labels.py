@@ -103,15 +103,15 @@ def one_type(values: Array) -> Array:
     if len(types) > 1 and not numbers and not all(issubclass(kind, str) for kind in types):
         names = " and ".join(sorted(kind.__name__ for kind in types))
         raise ValueError(f"Unknown label type: y mixes labels of types {names}. Convert them to one type.")
-    found = np.array(values.tolist())
-    if found.dtype.kind == "U":
+    converted = np.array(values.tolist())
+    if converted.dtype.kind == "U":
         return values  # texts stay as they came, and so do predictions
-    if found.dtype.kind not in "biuf" or found.ndim != 1:
+    if converted.dtype.kind not in "biuf" or converted.ndim != 1:
         raise ValueError(
             "Unknown label type: labels must be text, whole numbers (of 64 bits) or flags. "
             f"Got {cell(repr(values[0]))}."
         )
-    return found
+    return converted
 
 
 def _unique(values: Array) -> tuple[Array, Array]:
@@ -138,9 +138,9 @@ def _unique(values: Array) -> tuple[Array, Array]:
 
 def _counted(values: Array, numbers: Array, low: int, high: int) -> tuple[Array, Array]:
     away = numbers - low
-    seen = np.bincount(away, minlength=high - low + 1) > 0
-    classes = (np.flatnonzero(seen) + low).astype(values.dtype)
-    return classes, (np.cumsum(seen) - 1)[away]
+    occurs = np.bincount(away, minlength=high - low + 1) > 0
+    classes = (np.flatnonzero(occurs) + low).astype(values.dtype)
+    return classes, (np.cumsum(occurs) - 1)[away]
 
 
 def _refuse_floats(values: Array) -> None:

@@ -19,11 +19,11 @@ from certifit.data.privacy import cell
 
 def checked_offset(offset: Any, exposure: Any, n_rows: int) -> Array | None:
     """offset + log exposure of rows in memory, one number a row each; None where neither is given."""
-    own = None if offset is None else _numbers(offset, "offset", n_rows)
+    row_offset = None if offset is None else _numbers(offset, "offset", n_rows)
     times = None if exposure is None else _numbers(exposure, "exposure", n_rows)
     if times is not None:
         refuse_no_exposure(times, "exposure", "row {}".format)
-    return added(own, times)
+    return added(row_offset, times)
 
 
 def added(offset: Array | None, exposure: Array | None) -> Array | None:
@@ -45,20 +45,20 @@ def _numbers(values: Any, name: str, n_rows: int) -> Array:
     """One finite number a row as float64."""
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array, whose mask would be lost. Drop the masked rows.")
-    found = np.full(n_rows, values) if isinstance(values, Number) else np.asarray(values)
-    if found.ndim != 1:
-        raise ValueError(f"{name} must be 1-D, one number a row. Got {found.ndim} dimensions.")
-    if len(found) != n_rows:
-        raise ValueError(f"{name} has {len(found)} entries but X has {n_rows} rows.")
-    if found.dtype.kind == "O":
-        found = _of_objects(found, name)
-    if found.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must be numbers. Got dtype {found.dtype}.")
-    found = plain_numbers(found)
-    if not np.isfinite(found).all():
-        row = int(np.flatnonzero(~np.isfinite(found))[0])
-        raise ValueError(f"{name} must be finite. It is {found[row]:g} at row {row}. Remove such rows.")
-    return found
+    numbers = np.full(n_rows, values) if isinstance(values, Number) else np.asarray(values)
+    if numbers.ndim != 1:
+        raise ValueError(f"{name} must be 1-D, one number a row. Got {numbers.ndim} dimensions.")
+    if len(numbers) != n_rows:
+        raise ValueError(f"{name} has {len(numbers)} entries but X has {n_rows} rows.")
+    if numbers.dtype.kind == "O":
+        numbers = _of_objects(numbers, name)
+    if numbers.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be numbers. Got dtype {numbers.dtype}.")
+    numbers = plain_numbers(numbers)
+    if not np.isfinite(numbers).all():
+        row = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        raise ValueError(f"{name} must be finite. It is {numbers[row]:g} at row {row}. Remove such rows.")
+    return numbers
 
 
 def _of_objects(values: Array, name: str) -> Array:

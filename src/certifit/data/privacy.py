@@ -120,12 +120,12 @@ class Mask:
 
     def __call__(self, text: str) -> str:
         """The text without secret names. Of names within names the longest counts."""
-        found = [name for name in self.secrets if name and name in text]
-        if not found:
+        names = [name for name in self.secrets if name and name in text]
+        if not names:
             return text
         others = {*self.public, *self.secrets.values()}  # what is printed already stays as it is
-        found += [name for name in others if name in text and name not in self.secrets]
-        pattern = "|".join(map(re.escape, sorted(found, key=len, reverse=True)))
+        names += [name for name in others if name in text and name not in self.secrets]
+        pattern = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
         return re.sub(pattern, lambda match: self.secrets.get(match[0], match[0]), text)
 
     def deep(self, value: Any) -> Any:
@@ -139,12 +139,12 @@ class Mask:
 
 def quoted_labels(rows: Mapping[Any, float]) -> dict[str, str]:
     """Labels of fewer than FEWEST rows as messages quote them, and what is printed instead. rows: by label, sorted."""
-    found: dict[str, str] = {}
+    masked: dict[str, str] = {}
     for place, (label, n_rows) in enumerate(rows.items(), 1):
         if n_rows < FEWEST:
             quotes = (f"class {label!r}", repr(label)) if isinstance(label, str) else (f"class {label!r}",)
-            found |= dict.fromkeys(quotes, rare_label(place, len(rows)))
-    return found
+            masked |= dict.fromkeys(quotes, rare_label(place, len(rows)))
+    return masked
 
 
 def rare_label(place: int, n_classes: int, why: str = "(rare)") -> str:

@@ -62,7 +62,7 @@ def refuse_unknown(name: str, names: Sequence[str], where: str) -> None:
     """Raise unless `name` is one of `names`."""
     if name in names:
         return
-    same = [one for one in names if one.lower() == str(name).lower()]
+    same = [other for other in names if other.lower() == str(name).lower()]
     near = same or get_close_matches(str(name), list(names) if are_names(names) else [], n=3)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     raise ValueError(f"{where} has no column {name!r}.{hint} {listed(names)}")

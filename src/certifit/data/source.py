@@ -73,11 +73,13 @@ class Block:
             None if self.offset is None else self.offset[begin:end],
         )
 
-    def where(self, seen: Array) -> Block:
+    def where(self, keep: Array) -> Block:
         """The rows whose flag is set; first_row stays that of this block."""
-        columns = (None if one is None else one[seen] for one in (self.y, self.weight, self.group, self.offset))
+        columns = (
+            None if column is None else column[keep] for column in (self.y, self.weight, self.group, self.offset)
+        )
         y, weight, group, offset = columns
-        return Block(rows_where(self.X, seen), y, weight, self.first_row, group, offset)
+        return Block(rows_where(self.X, keep), y, weight, self.first_row, group, offset)
 
 
 def _part(X: Any, begin: int, end: int) -> Any:
@@ -94,11 +96,11 @@ def _part(X: Any, begin: int, end: int) -> Any:
     return part
 
 
-def rows_where(X: Any, seen: Array) -> Any:
+def rows_where(X: Any, keep: Array) -> Any:
     """Some rows of columns, an array, CSR or a table in Arrow."""
     if isinstance(X, Columns):
-        return X.taken(seen)
-    return X.filter(seen) if hasattr(X, "schema") else X[seen]
+        return X.taken(keep)
+    return X.filter(keep) if hasattr(X, "schema") else X[keep]
 
 
 class RowMap(Protocol):

@@ -59,13 +59,13 @@ def task_of(source: Source) -> Task:
     for stretch in column.stretches():
         target = _column_of(stretch)
         n_missing += target.null_count
-        found = target.drop_null()
-        kind = "text" if _is_text(found.type) else "flag" if pa.types.is_boolean(found.type) else kind
+        known = target.drop_null()
+        kind = "text" if _is_text(known.type) else "flag" if pa.types.is_boolean(known.type) else kind
         if len(values) <= MOST_CODES:
-            values |= set(pc.unique(found).to_pylist())
+            values |= set(pc.unique(known).to_pylist())
         if kind != "number":
             break
-        shapes.append(Shape.of(found))
+        shapes.append(Shape.of(known))
         if shapes[-1].low < 0 and (len(values) > MOST_CODES or (len(values) > 1 and not shapes[-1].is_whole)):
             break
     if kind != "number":
@@ -153,8 +153,8 @@ class Shape:
     def skewness(self) -> float:
         """m_3 / m_2^(3/2); 0 of equal numbers, and where the sums leave float64."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found = np.sqrt(float(self.n)) * np.float64(self.cubes) / np.float64(self.squares) ** 1.5
-        return float(found) if np.isfinite(found) else 0.0
+            skewness = np.sqrt(float(self.n)) * np.float64(self.cubes) / np.float64(self.squares) ** 1.5
+        return float(skewness) if np.isfinite(skewness) else 0.0
 
     def __add__(self, other: Shape) -> Shape:
         """Central sums of both, from the means of each (Chan, Golub and LeVeque; Terriberry for cubes)."""
@@ -185,8 +185,8 @@ def _is_number(word: str) -> bool:
 def label_counts(source: Source) -> dict[Any, int]:
     """Rows of every label of a scan, labels sorted: one pass over the target alone, once a source."""
     column = source.reading(Target.RAW)
-    found = source.remembered("label counts", lambda: column.reduce(_Tally.finder(column)))
-    rows = {label: found.rows[label] for label in sorted(found.rows)}
+    tally = source.remembered("label counts", lambda: column.reduce(_Tally.finder(column)))
+    rows = {label: tally.rows[label] for label in sorted(tally.rows)}
     conceal(quoted_labels(rows))
     return rows
 

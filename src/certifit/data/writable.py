@@ -13,7 +13,7 @@ TEMPORARY = ".certifit-"
 def refuse_unwritable(place: Path) -> None:
     """Refuse a folder in which no file can be made, or one that cannot be made itself. Nothing is left behind."""
     whole = place.absolute()
-    folder = next(one for one in (whole, *whole.parents) if os.path.exists(one))
+    folder = next(part for part in (whole, *whole.parents) if os.path.exists(part))
     if not folder.is_dir():
         raise ValueError(f"{_quoted(folder)} is a file. Give the name of a folder.")
     missing = whole.relative_to(folder).parts

@@ -132,11 +132,11 @@ class GlmInference:
     @property
     def dispersion(self) -> float:
         """phi; nan where it is estimated and no degree of freedom is left."""
-        given = "pearson" if self.given_dispersion is None and self.is_estimated else self.given_dispersion
-        if isinstance(given, str):
-            size = self.pearson if given == "pearson" else self.deviance
+        choice = "pearson" if self.given_dispersion is None and self.is_estimated else self.given_dispersion
+        if isinstance(choice, str):
+            size = self.pearson if choice == "pearson" else self.deviance
             return size / self.df_resid if self.df_resid > 0 else math.nan
-        return float(self.family.dispersion or 1.0) if given is None else float(given)
+        return float(self.family.dispersion or 1.0) if choice is None else float(choice)
 
     @property
     def covariance(self) -> Array:
@@ -201,10 +201,10 @@ class GlmInference:
             return self.given_likelihood
         if self.family.dispersion is not None:
             return self.saturated - self.deviance / 2
-        phi, one = self.likelihood_dispersion, np.ones(1)
+        phi, unit = self.likelihood_dispersion, np.ones(1)
         if not phi > 0:
             return math.inf
-        constants = self.family.log_density(one, one, phi)[0] - self.family.log_density(one, one, 1.0)[0]
+        constants = self.family.log_density(unit, unit, phi)[0] - self.family.log_density(unit, unit, 1.0)[0]
         return self.saturated + self.sum_weight * float(constants) - self.deviance / (2 * phi)
 
     @property
@@ -266,8 +266,8 @@ class GlmInference:
     ) -> GlmSummary:
         """The table of the fit; `notes` are sentences printed after those of the table itself."""
         self._quantile(level)
-        own: Any = (*left_out(dropped, bool(undetermined)), *self._sentences(), *notes)
-        return GlmSummary(self, model, target, level, own, tuple(dropped), tuple(undetermined))
+        sentences: Any = (*left_out(dropped, bool(undetermined)), *self._sentences(), *notes)
+        return GlmSummary(self, model, target, level, sentences, tuple(dropped), tuple(undetermined))
 
     @cached_property
     def _factor(self) -> tuple[Array, Array, Array]:
@@ -296,8 +296,8 @@ class GlmInference:
         if self.is_estimated:
             by = "Pearson's sum" if self.given_dispersion in (None, "pearson") else "deviance"
             law = f"Student's law (t), as R does; statsmodels' is the normal law: convention={'statsmodels'!r}"
-            rest = f"Tests use {law if self.law == 't' else 'the normal law (z)'}."
-            yield f"The dispersion is estimated: {by} / {self.df_resid:g}. {rest}"
+            tests = f"Tests use {law if self.law == 't' else 'the normal law (z)'}."
+            yield f"The dispersion is estimated: {by} / {self.df_resid:g}. {tests}"
         if self.family.dispersion is None and self.likelihood_weights != self.weights:
             yield (
                 "Log-likelihood, AIC and BIC count rows by their weights, as R's of this family do; statsmodels' have "
@@ -328,8 +328,8 @@ class GlmSummary(Summary):
         """Plain numbers and text; None where a value is undefined."""
         fit, ratio = self.inference, self.inference.likelihood_ratio
         test = {"statistic": ratio.statistic, "df": ratio.df, "df_resid": ratio.df_resid, "p": ratio.p_value}
-        own = {"family": fit.family.name, "link": fit.link, "convention": fit.convention, "likelihood_ratio": test}
-        return {**super().to_dict(), **own}
+        of_glm = {"family": fit.family.name, "link": fit.link, "convention": fit.convention, "likelihood_ratio": test}
+        return {**super().to_dict(), **of_glm}
 
     def _header(self) -> list[tuple[str, str, str, str]]:
         """Lines of label, value, label, value."""

@@ -174,8 +174,8 @@ class Inference:
         if self.rss == 0:
             return math.inf
         log_variance = math.log(self.rss) - math.log(self.n_obs) + 2 * self.exponent * math.log(2)
-        own = 0.0 if self.sum_weight is None else self.log_weight / 2
-        return own - self.n_obs / 2 * (math.log(2 * math.pi) + log_variance + 1)
+        of_weights = 0.0 if self.sum_weight is None else self.log_weight / 2
+        return of_weights - self.n_obs / 2 * (math.log(2 * math.pi) + log_variance + 1)
 
     @property
     def aic(self) -> float:
@@ -240,8 +240,8 @@ class Inference:
         the table that are marked instead, those of `dropped` among them.
         """
         self._quantile(level)
-        own = (*left_out(dropped, bool(undetermined)), *self._sentences(), *notes)
-        return Summary(self, model, target, level, own, tuple(dropped), tuple(undetermined))
+        sentences = (*left_out(dropped, bool(undetermined)), *self._sentences(), *notes)
+        return Summary(self, model, target, level, sentences, tuple(dropped), tuple(undetermined))
 
     @property
     def _mass(self) -> float:
@@ -331,8 +331,8 @@ def leverage_of(
     # x'Ax = 1/N + (x - m)'S(x - m): nothing cancels for columns far from 0, and no term is negative.
     centre, scale, factor = parts
     first = int(has_intercept)
-    own = ((rows[:, first:].astype(np.float64) - centre) * scale) @ factor
-    return np.asarray(first / mass + np.einsum("ij,ij->i", own, own))
+    whitened = ((rows[:, first:].astype(np.float64) - centre) * scale) @ factor
+    return np.asarray(first / mass + np.einsum("ij,ij->i", whitened, whitened))
 
 
 def _inflation(factor: np.ndarray) -> np.ndarray:

@@ -114,9 +114,9 @@ class Summary:
     def _values(self) -> np.ndarray:
         """Estimate, standard error, t or z, p and interval of every coefficient, a row each; nan where none is."""
         fit, ends = self.inference, self.inference.confidence_interval(self.level)
-        found = np.column_stack([fit.estimate, fit.standard_errors, fit.t_values, fit.p_values, ends])
-        values = np.full((len(found) + len(self.dropped), found.shape[1]), np.nan)
-        values[self._kept()] = found
+        estimated = np.column_stack([fit.estimate, fit.standard_errors, fit.t_values, fit.p_values, ends])
+        values = np.full((len(estimated) + len(self.dropped), estimated.shape[1]), np.nan)
+        values[self._kept()] = estimated
         values[list(self.undetermined)] = np.nan
         return values
 
@@ -234,5 +234,5 @@ def _spread(label: str, value: str, width: int) -> str:
 
 
 def _html_row(cells: Sequence[str], tag: str = "td") -> str:
-    rest = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells[1:])
-    return f'<tr><th scope="row">{html.escape(cells[0])}</th>{rest}</tr>'
+    numbers = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells[1:])
+    return f'<tr><th scope="row">{html.escape(cells[0])}</th>{numbers}</tr>'

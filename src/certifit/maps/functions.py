@@ -99,22 +99,23 @@ def _function_names(functions: Any) -> list[str]:
     for i, function in enumerate(functions):
         if not callable(function):
             raise TypeError(f"functions[{i}] must be callable. Got {function!r}.")
-    own = [getattr(function, "__name__", "<lambda>") for function in functions]
-    own = [f"f{i}" if name == "<lambda>" else name for i, name in enumerate(own)]
-    return [name if own.count(name) == 1 else f"{name}{i}" for i, name in enumerate(own)]
+    names = [getattr(function, "__name__", "<lambda>") for function in functions]
+    names = [f"f{i}" if name == "<lambda>" else name for i, name in enumerate(names)]
+    return [name if names.count(name) == 1 else f"{name}{i}" for i, name in enumerate(names)]
 
 
 def _names_out(names: Sequence[str] | None, labels: list[str], widths: list[int]) -> list[str]:
-    given = labels if names is None else [str(name) for name in names]
-    if len(set(given)) < len(given):
-        raise ValueError(f"names must differ from each other. Got {given}.")
-    if len(given) == sum(widths) != len(labels):
-        widths = [1] * len(given)
-    if len(given) != len(widths):
+    chosen = labels if names is None else [str(name) for name in names]
+    if len(set(chosen)) < len(chosen):
+        raise ValueError(f"names must differ from each other. Got {chosen}.")
+    if len(chosen) == sum(widths) != len(labels):
+        widths = [1] * len(chosen)
+    if len(chosen) != len(widths):
         raise ValueError(
-            f"names must have {len(labels)} entries (one a function) or {sum(widths)} (one a column). Got {len(given)}."
+            f"names must have {len(labels)} entries (one per function) or {sum(widths)} (one per column). "
+            f"Got {len(chosen)}."
         )
-    parts = zip(given, widths, strict=True)
+    parts = zip(chosen, widths, strict=True)
     return [name if m == 1 else f"{name}[{i}]" for name, m in parts for i in range(m)]
 
 

@@ -207,8 +207,8 @@ class Polynomial(TransformerMixin, BaseEstimator):
             expansion: dict[Term, Fraction] = {(): Fraction(1)}
             for j, power in term:
                 expansion = {
-                    (*rest, (j, i)) if i else rest: value * coefficient
-                    for rest, value in expansion.items()
+                    (*powers, (j, i)) if i else powers: value * coefficient
+                    for powers, value in expansion.items()
                     for i, coefficient in enumerate(tables[j][power])
                     if coefficient
                 }

@@ -73,12 +73,12 @@ def right_length(names: Sequence[str], n_features: int) -> list[str]:
     return [str(name) for name in names]
 
 
-def input_names(estimator: Any, given: Sequence[str] | None) -> list[str]:
+def input_names(estimator: Any, names: Sequence[str] | None) -> list[str]:
     """Names of the input columns: given, remembered, or x0, x1, ..."""
     known = getattr(estimator, "feature_names_in_", None)
-    if given is None:
+    if names is None:
         n_features: int = estimator.n_features_in_
         return [f"x{j}" for j in range(n_features)] if known is None else [str(name) for name in known]
-    if known is not None and list(given) != list(known):
-        raise ValueError(f"input_features is not equal to feature_names_in_. Got {list(given)}.")
-    return right_length(given, estimator.n_features_in_)
+    if known is not None and list(names) != list(known):
+        raise ValueError(f"input_features is not equal to feature_names_in_. Got {list(names)}.")
+    return right_length(names, estimator.n_features_in_)

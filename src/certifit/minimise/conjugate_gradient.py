@@ -34,21 +34,21 @@ class ConjugateGradient:
         direction, is_steepest = -walk.at.gradient, True
         t = first_length(walk.at) if not walk.is_over else 0.0
         while not walk.is_over:
-            found = search(walk.evaluate, walk.at, direction, t, FLATTER, is_exact=True)
-            if found.ended == "unbounded":
-                walk.fall(direction, found.t * norm(direction), found.point.value)
-            elif found.ended == "none":
+            step = search(walk.evaluate, walk.at, direction, t, FLATTER, is_exact=True)
+            if step.ended == "unbounded":
+                walk.fall(direction, step.t * norm(direction), step.point.value)
+            elif step.ended == "none":
                 if is_steepest:
                     walk.stand_still(walk.decrement)
                 direction, is_steepest = -walk.at.gradient, True
             else:
                 before = walk.at
                 slope = float(before.gradient @ direction)
-                walk.move(found.point, decrement_along(before, found.point))
+                walk.move(step.point, decrement_along(before, step.point))
                 direction = _next(direction, before.gradient, walk.at.gradient)
                 is_steepest = False
                 now = float(walk.at.gradient @ direction)
-                t = found.t * min(slope / now, 10.0) if now < 0 else found.t
+                t = step.t * min(slope / now, 10.0) if now < 0 else step.t
         return walk.result()
 
 

@@ -65,8 +65,8 @@ def _product_error(problem: Problem, x: Array, v: Array) -> float:
     try:
         problem.hessian(x)
     except NotImplementedError:
-        seen = [difference_product(problem, x, v, times) for times in (1.0, 2.0, 4.0, 8.0)]
-        inside = [product for product in seen if np.isfinite(product).all()]
+        products = [difference_product(problem, x, v, times) for times in (1.0, 2.0, 4.0, 8.0)]
+        inside = [product for product in products if np.isfinite(product).all()]
         return 4 * max((norm(a - b) for a, b in combinations(inside, 2)), default=np.nan)
     return 0.0
 

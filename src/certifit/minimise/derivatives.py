@@ -50,7 +50,7 @@ def difference(f: Vector, x: Array, j: int, step: float) -> Array:
 
 
 def check_jacobian(
-    f: Vector, given: Array, x: Array, names: tuple[str, str, str], step: float = STEP, noise: float = 0.0
+    f: Vector, jacobian: Array, x: Array, names: tuple[str, str, str], step: float = STEP, noise: float = 0.0
 ) -> None:
     """Refuse derivatives (a row an entry of f) that are not those of f at x, naming the worst entry.
 
@@ -63,16 +63,17 @@ def check_jacobian(
         h = step * max(abs(float(x[j])), 1.0)
         # the error of the difference: how it changes with h, and the noise of f over h
         doubt = np.abs(near - wide) + noise / h
-        off = np.abs(near - given[:, j]) / (ALLOWED * np.maximum(np.abs(near), np.abs(given[:, j])) + 10 * doubt)
+        off = np.abs(near - jacobian[:, j]) / (ALLOWED * np.maximum(np.abs(near), np.abs(jacobian[:, j])) + 10 * doubt)
         i = int(np.argmax(np.where(np.isfinite(off), off, 0.0)))
         if np.isfinite(off[i]) and off[i] > worst[0]:
             worst = (float(off[i]), i, int(j), float(near[i]))
     if worst[0] > 1:
-        _, i, j, seen = worst
+        _, i, j, by_difference = worst
         what, entry, of = names
         raise ValueError(
-            f"{what} is not the derivative of {of}: {entry.format(i=i, j=j)} is {given[i, j]:.8g}, and differences of "
-            f"{of} give {seen:.8g}. Correct it, or leave it out (then differences are used). check=False skips this."
+            f"{what} is not the derivative of {of}: {entry.format(i=i, j=j)} is {jacobian[i, j]:.8g}, and differences "
+            f"of {of} give {by_difference:.8g}. Correct it, or leave it out (then differences are used). "
+            "check=False skips this."
         )
 
 

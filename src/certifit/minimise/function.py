@@ -82,8 +82,8 @@ class UserFunction(Problem):
     def _second_step(self) -> float:
         return ROUGH_STEP if self.own_gradient is None else STEP
 
-    def _sized(self, given: ArrayLike | None, shape: tuple[int, ...], name: str) -> Array:
-        out = as_numbers(given, name)
+    def _sized(self, values: ArrayLike | None, shape: tuple[int, ...], name: str) -> Array:
+        out = as_numbers(values, name)
         if out.size == 1 and np.isnan(out).all():
             return np.full(shape, np.nan)
         if out.size != np.prod(shape):
@@ -92,14 +92,14 @@ class UserFunction(Problem):
         return out.reshape(shape)
 
 
-def as_numbers(given: ArrayLike | None, name: str) -> Array:
+def as_numbers(values: ArrayLike | None, name: str) -> Array:
     """What a user's function gave, as floats."""
-    if given is None:
+    if values is None:
         raise TypeError(f"{name} must give numbers. Got None: is there a return?")
     try:
-        return np.asarray(given, dtype=np.float64)
+        return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must give numbers. Got {given!r}.") from None
+        raise TypeError(f"{name} must give numbers. Got {values!r}.") from None
 
 
 def checked_start(x0: ArrayLike) -> Array:

@@ -57,14 +57,14 @@ def _with_line_search(walk: Walk) -> Minimised:
         direction = -walk.at.gradient
         now = float(walk.at.gradient @ direction)
         t = t if np.isnan(slope) else t * min(slope / now, 10.0)  # as much lower as the last step was
-        found = search(walk.evaluate, walk.at, direction, t, FLATTER)
-        if found.ended == "unbounded":
-            walk.fall(direction, found.t * norm(direction), found.point.value)
-        elif found.ended == "none":
+        step = search(walk.evaluate, walk.at, direction, t, FLATTER)
+        if step.ended == "unbounded":
+            walk.fall(direction, step.t * norm(direction), step.point.value)
+        elif step.ended == "none":
             walk.stand_still(walk.decrement)
         else:
-            t, slope = found.t, now
-            walk.move(found.point, decrement_along(walk.at, found.point))
+            t, slope = step.t, now
+            walk.move(step.point, decrement_along(walk.at, step.point))
     return walk.result()
 
 
@@ -134,14 +134,14 @@ SCHEDULES: dict[str, Schedule] = {
 }
 
 
-def schedule_of(given: str | Schedule) -> Schedule:
+def schedule_of(schedule: str | Schedule) -> Schedule:
     """A schedule by its name, or the user's own function of the iteration."""
-    if callable(given):
-        return given
-    if given not in SCHEDULES:
+    if callable(schedule):
+        return schedule
+    if schedule not in SCHEDULES:
         legal = ", ".join(map(repr, SCHEDULES))
-        raise ValueError(f"schedule must be one of {legal}, or a function of the iteration. Got {given!r}.")
-    return SCHEDULES[given]
+        raise ValueError(f"schedule must be one of {legal}, or a function of the iteration. Got {schedule!r}.")
+    return SCHEDULES[schedule]
 
 
 def factor_at(schedule: Schedule, iteration: int) -> float:

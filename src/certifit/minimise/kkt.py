@@ -243,18 +243,18 @@ def _dual(
     start = problem.x if lowest is None else place
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = minimize(
+        lowest_point = minimize(
             lambda x: problem.lagrangian(x, a, b),
             start,
             gradient=(lambda x: problem.lagrangian_gradient(x, a, b)) if problem.has_derivatives else None,
             check=False,
             max_iter=1000,
         )
-    if found.direction is not None:
+    if lowest_point.direction is not None:
         return -np.inf, "the Lagrangian is unbounded below"
-    if not found.converged:
+    if not lowest_point.converged:
         return None, "the Lagrangian's minimum was not found"
-    return min(found.value, here), "the Lagrangian is lower elsewhere than at x: x does not minimise it"
+    return min(lowest_point.value, here), "the Lagrangian is lower elsewhere than at x: x does not minimise it"
 
 
 def _probed(problem: Constrained, at: At, a: Array, b: Array, stationarity: Condition) -> tuple[float | None, Array]:
@@ -343,8 +343,8 @@ class _Part:
         if jacobian is not None and functions is None:
             raise ValueError(f"A Jacobian of {name} constraints was given, but no {name} constraints.")
         self.name, self.problem, self.own = name, problem, jacobian
-        given = [] if functions is None else [functions] if callable(functions) else list(functions)
-        self.functions = given
+        listed = [] if functions is None else [functions] if callable(functions) else list(functions)
+        self.functions = listed
         self.sizes: list[int] = []
         self.sizes = [len(part) for part in self._parts(problem.x)]
 

@@ -116,8 +116,8 @@ def minimize(
     f may be infinite or NaN outside its domain: steps turn back. A run that does not converge warns with the reason.
 
     >>> import certifit as cf
-    >>> found = cf.minimize(lambda x: x - np.log(x), 3.0, gradient=lambda x: 1 - 1 / x, hessian=lambda x: 1 / x**2)
-    >>> print(f"{found.x:.10f}", found.converged)
+    >>> minimum = cf.minimize(lambda x: x - np.log(x), 3.0, gradient=lambda x: 1 - 1 / x, hessian=lambda x: 1 / x**2)
+    >>> print(f"{minimum.x:.10f}", minimum.converged)
     1.0000000000 True
     """
     function = UserFunction(f, x0, gradient, hessian)
@@ -127,10 +127,10 @@ def minimize(
     floor = 0.0 if gradient is not None else DIFFERENCES * abs(function.value(function.start.ravel()))
     stop = Stop(tol, step_tol, max_iter, max_time, floor if np.isfinite(floor) else 0.0, callback)
     run = solver.minimise(function, function.start.ravel(), stop)
-    found = _described(function, run, name_of(solver))
-    if not found.converged:
-        warnings.warn("\n".join(found.sentences()), ConvergenceWarning, stacklevel=2)
-    return found
+    minimum = _described(function, run, name_of(solver))
+    if not minimum.converged:
+        warnings.warn("\n".join(minimum.sentences()), ConvergenceWarning, stacklevel=2)
+    return minimum
 
 
 def _solver(method: str | Solver, function: UserFunction) -> Solver:

@@ -61,21 +61,21 @@ class _Model:
     downward: Array | None = None
 
 
-def _moved(walk: Walk, found: Found, direction: Array) -> _Model | None:
+def _moved(walk: Walk, step: Found, direction: Array) -> _Model | None:
     """Go to what a search found, and give the model there; None where the walk is over before it is needed."""
-    if found.ended == "unbounded":
-        walk.fall(direction, found.t * norm(direction), found.point.value)
-    elif found.ended == "none":
+    if step.ended == "unbounded":
+        walk.fall(direction, step.t * norm(direction), step.point.value)
+    elif step.ended == "none":
         walk.stand_still(walk.decrement)
     elif walk.knows_gap:
-        walk.move(found.point, np.nan)
+        walk.move(step.point, np.nan)
         if not walk.is_over:
-            model = _model(walk, found.point)
+            model = _model(walk, step.point)
             walk.estimate_gap(model.decrement)
             return model
     else:
-        model = _model(walk, found.point)
-        walk.move(found.point, model.decrement, may_end=model.downward is None)
+        model = _model(walk, step.point)
+        walk.move(step.point, model.decrement, may_end=model.downward is None)
         walk.estimate_gap(model.decrement)
         return model
     return None

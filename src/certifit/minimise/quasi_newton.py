@@ -70,19 +70,19 @@ def _minimise(walk: Walk, memory: _Memory, flatter: float) -> Minimised:
             memory.forget()
             direction = -walk.at.gradient
         first = first_length(walk.at) if memory.is_empty else 1.0
-        found = search(walk.evaluate, walk.at, direction, first, flatter)
-        if found.ended == "unbounded":
-            walk.fall(direction, found.t * norm(direction), found.point.value)
-        elif found.ended == "none":
+        step = search(walk.evaluate, walk.at, direction, first, flatter)
+        if step.ended == "unbounded":
+            walk.fall(direction, step.t * norm(direction), step.point.value)
+        elif step.ended == "none":
             if memory.is_empty:
                 walk.stand_still(walk.decrement)
             memory.forget()
         else:
-            s, y = found.point.x - walk.at.x, found.point.gradient - walk.at.gradient
+            s, y = step.point.x - walk.at.x, step.point.gradient - walk.at.gradient
             if norm(y) > SMALLEST and float(s @ y) > EPS * norm(s) * norm(y):
                 memory.learn(s, y)
-            g = found.point.gradient
-            walk.move(found.point, float(g @ memory.times(g)) / 2)
+            g = step.point.gradient
+            walk.move(step.point, float(g @ memory.times(g)) / 2)
     return walk.result()
 
 

@@ -209,11 +209,11 @@ class RowOrder:
     def _by_hash(self, run: Block, n_run: int) -> Array:
         if n_run in self._kept:
             return self._kept[n_run]
-        found: Array = np.argsort(core.row_hashes(run.rows, run.y, run.offset, n_threads()), kind="stable")
-        if self._n_kept + len(found) <= KEPT_ROWS:
-            self._kept[n_run] = found
-            self._n_kept += len(found)
-        return found
+        order: Array = np.argsort(core.row_hashes(run.rows, run.y, run.offset, n_threads()), kind="stable")
+        if self._n_kept + len(order) <= KEPT_ROWS:
+            self._kept[n_run] = order
+            self._n_kept += len(order)
+        return order
 
 
 def _positions(weight: Array, start: float) -> Array:

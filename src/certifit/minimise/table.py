@@ -24,15 +24,15 @@ SOLVERS: dict[str, Solver] = {
 _WORDS = {"gradient": "a gradient", "hessian": "a Hessian", "rows": "rows"}
 
 
-def solver_of(given: str | Solver) -> Solver:
+def solver_of(solver: str | Solver) -> Solver:
     """A solver by its name, or the instance itself."""
-    if isinstance(given, str):
-        if given not in SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(map(repr, SOLVERS))}, or an instance. Got {given!r}.")
-        return SOLVERS[given]
-    if not hasattr(given, "minimise"):
-        raise TypeError(f"solver must be a name or an instance of a solver. Got {given!r}.")
-    return given
+    if isinstance(solver, str):
+        if solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {', '.join(map(repr, SOLVERS))}, or an instance. Got {solver!r}.")
+        return SOLVERS[solver]
+    if not hasattr(solver, "minimise"):
+        raise TypeError(f"solver must be a name or an instance of a solver. Got {solver!r}.")
+    return solver
 
 
 def check_needs(solver: Solver, offered: Iterable[str], what: str) -> None:

@@ -95,10 +95,10 @@ def find_zero(
     if check and jacobian is not None:
         names = ("jacobian", "entry [{i}, {j}]" if system.size > 1 else "it", "f")
         check_jacobian(system.values, system.jacobian(system.start), system.start, names)
-    found = _Search(system, tol, int(max_iter)).run()
-    if not found.converged:
-        warnings.warn("\n".join(found.sentences()), ConvergenceWarning, stacklevel=2)
-    return found
+    zero = _Search(system, tol, int(max_iter)).run()
+    if not zero.converged:
+        warnings.warn("\n".join(zero.sentences()), ConvergenceWarning, stacklevel=2)
+    return zero
 
 
 class _System:

@@ -66,10 +66,10 @@ class CellMoments:
         weight = held.sum(axis=1)
         start = self.shift[np.argmax(held, axis=1)]  # of the heaviest cell of each union
         scatter, away, squares = self.scatter(), np.zeros_like(start), np.zeros_like(start)
-        for u, own in enumerate(held):
+        for u, cell_weights in enumerate(held):
             centres = self._centres(start[u])
-            away[u] = own @ centres / (weight[u] if weight[u] > 0 else 1.0)
-            squares[u] = times[u] @ scatter + own @ (centres - away[u]) ** 2
+            away[u] = cell_weights @ centres / (weight[u] if weight[u] > 0 else 1.0)
+            squares[u] = times[u] @ scatter + cell_weights @ (centres - away[u]) ** 2
         return self._about(start, away, weight, squares, (times > 0) @ self.n_rows)
 
     def _about(self, start: Array, away: Array, weight: Array, scatter: Array, n_rows: Array) -> CellMoments:
@@ -193,9 +193,9 @@ class _Heaviest:
         numbers = cells.of(run)
         most, rows = np.zeros(cells.n_cells), np.zeros((cells.n_cells, run.X.shape[1]))
         for c in range(cells.n_cells):
-            own = np.flatnonzero(numbers == c)
-            if len(own):
-                i = int(own[np.argmax(weight[own])])
+            members = np.flatnonzero(numbers == c)
+            if len(members):
+                i = int(members[np.argmax(weight[members])])
                 most[c], rows[c] = weight[i], dense_rows(run.part(i, i + 1).X)[0]
         return _Heaviest(most, rows)
 
@@ -266,11 +266,11 @@ def absent_weights(source: Source, cells: Cells, threshold: float | None) -> Arr
     Weights are cut into slices of so few bits that sums of them are exact: sums of all rows less those of the rows that
     have the column lose nothing, slice by slice. As many passes as the weights need slices.
     """
-    found = source.reduce(_Weights.of)
-    bits = 52 - max(int(found.n_rows).bit_length(), 1)
+    weights = source.reduce(_Weights.of)
+    bits = 52 - max(int(weights.n_rows).bit_length(), 1)
     total = np.zeros((cells.n_cells, source.n_features))
-    top = int(np.frexp(found.largest)[1])
-    while found.smallest > 0 and top > np.frexp(found.smallest)[1] - 54:
+    top = int(np.frexp(weights.largest)[1])
+    while weights.smallest > 0 and top > np.frexp(weights.smallest)[1] - 54:
         part = source.reduce(
             partial(_counts, cells=cells, threshold=threshold, block_rows=source.block_rows, bits=(top, top - bits))
         )
@@ -324,7 +324,7 @@ def _counts(
 
 def refuse_overflow(source: Source, *sums: Array) -> None:
     """Raise where sums are not finite, naming the entry, or that X is too large."""
-    if all(np.isfinite(one).all() for one in sums):
+    if all(np.isfinite(total).all() for total in sums):
         return
     refuse_nonfinite(source)
     raise ValueError("Sums of X leave the range of float64. Divide X by a large number.")

@@ -47,8 +47,8 @@ def excess(log_p: Array) -> Array:
         if odd:
             hi, lo = (np.concatenate([part, np.zeros((*part.shape[:-1], 1))], axis=-1) for part in (hi, lo))
         hi, lo = tf.add((hi[..., ::2], lo[..., ::2]), (hi[..., 1::2], lo[..., 1::2]))
-    one = np.ones(hi.shape)
-    return np.asarray(tf.add((hi, lo), (-one, np.zeros(hi.shape)))[0][..., 0])
+    ones = np.ones(hi.shape)
+    return np.asarray(tf.add((hi, lo), (-ones, np.zeros(hi.shape)))[0][..., 0])
 
 
 def balanced(log_p: Array) -> Array:
@@ -77,5 +77,5 @@ def _balanced(row: Array, over: float) -> Array:
 def _divided(a: tf.Pair, by: float) -> tf.Pair:
     """a / by."""
     quotient = a[0] / by
-    product, rest = tf.two_product(quotient, np.full_like(quotient, by))
-    return quotient, ((a[0] - product) - rest + a[1]) / by
+    product, error = tf.two_product(quotient, np.full_like(quotient, by))
+    return quotient, ((a[0] - product) - error + a[1]) / by

@@ -80,7 +80,7 @@ class ClassScatter:
     @staticmethod
     def of(grams: CellGrams, times: Array, resum: Callable[[], ClassScatter] | None = None) -> ClassScatter:
         """Of classes that are unions of cells: class k holds cell c times[k, c] times."""
-        parts = [about_mean(grams.combined(one)) for one in times]
+        parts = [about_mean(grams.combined(cells)) for cells in times]
         weight, away, scatter = (np.array([part[i] for part in parts]) for i in range(3))
         low = None if grams.low is None else np.array([part[3] for part in parts])
         n_rows = (times > 0) @ grams.n_rows

@@ -63,8 +63,8 @@ class Fit:
 
 def expected_curvature(loss: Any, y: Array, z: Array) -> Array:
     """E l'' over targets of the mean of a score; where l'' is linear in y, l'' at that mean."""
-    found = loss.expected(y, z) if loss.code is None and hasattr(loss, "link") else loss.curvature(loss.mean(z), z)
-    return np.asarray(found)
+    curvature = loss.expected(y, z) if loss.code is None and hasattr(loss, "link") else loss.curvature(loss.mean(z), z)
+    return np.asarray(curvature)
 
 
 def fit_sums(source: Source, fit: Fit, null: float, saturated: Likelihood | None) -> FitSums:
@@ -76,28 +76,28 @@ def fit_sums(source: Source, fit: Fit, null: float, saturated: Likelihood | None
 
 def _of_run(run: Block, fit: Fit, null: float, saturated: Likelihood | None, block_rows: int) -> FitSums:
     z = fit.scores(run)
-    found = row_losses.derivatives_of(run, fit.loss, z, hessian=False, curved=False)
+    losses = row_losses.derivatives_of(run, fit.loss, z, hessian=False, curved=False)
     y = np.asarray(run.y)
     with np.errstate(all="ignore"):
-        weights = np.where(np.isfinite(found.values), expected_curvature(fit.loss, y, z), 0.0)
-        pearson = np.where(found.slopes == 0, 0.0, np.square(found.slopes) / weights)
+        weights = np.where(np.isfinite(losses.values), expected_curvature(fit.loss, y, z), 0.0)
+        pearson = np.where(losses.slopes == 0, 0.0, np.square(losses.slopes) / weights)
         alone = np.full(run.n_rows, null) if run.offset is None else null + run.offset
         null_values = row_losses.derivatives_of(run, fit.loss, alone, hessian=False, curved=False).values
-    information = row_losses.sums_of(run, fit.scaling, found.slopes, weights, block_rows, (None, 1))[1]
+    information = row_losses.sums_of(run, fit.scaling, losses.slopes, weights, block_rows, (None, 1))[1]
     assert information is not None
 
     def of_block(begin: int) -> FitSums:
         part = slice(begin, begin + block_rows)
         w = None if run.weight is None else run.weight[part]
-        half, null_half, chi2 = (_total(rows[part], w) for rows in (found.values, null_values, pearson))
+        half, null_half, chi2 = (_total(rows[part], w) for rows in (losses.values, null_values, pearson))
         counted = slice(None) if w is None else w > 0
         target = y[part][counted]
         with np.errstate(all="ignore"):
             full = np.nan if saturated is None else saturated(target, target, None if w is None else w[counted])
         return FitSums(np.zeros(0), half, null_half, chi2, full, len(target))
 
-    rest = tree_sum(map(of_block, range(0, max(run.n_rows, 1), block_rows)))
-    return replace(rest, information=information[0])
+    block_sums = tree_sum(map(of_block, range(0, max(run.n_rows, 1), block_rows)))
+    return replace(block_sums, information=information[0])
 
 
 @np.errstate(over="ignore")  # a deviance beyond the range of float64 is infinite
@@ -144,7 +144,7 @@ def _sandwich_of_run(run: Block, fit: Fit, is_frequency: bool, block_rows: int) 
         curvatures = row_losses.curvature_of(fit.loss, y, z)
     squares = np.square(slopes) * (1.0 if is_frequency or run.weight is None else run.weight)
     both = row_losses.hessians_of(run, fit.scaling, (curvatures, squares), block_rows, (None, 1))
-    return _Pair(np.stack([one[0] for one in both]))
+    return _Pair(np.stack([pair[0] for pair in both]))
 
 
 def null_score(source: Source, loss: Any, start: float) -> float:
@@ -177,13 +177,13 @@ def _null_sums(source: Source, loss: Any, b: float) -> Array:
 
 def _null_of_run(run: Block, loss: Any, b: float, block_rows: int) -> Array:
     z = np.full(run.n_rows, b) if run.offset is None else b + run.offset
-    found = row_losses.derivatives_of(run, loss, z, hessian=False, curved=False)
+    losses = row_losses.derivatives_of(run, loss, z, hessian=False, curved=False)
     with np.errstate(all="ignore"):
         curved = expected_curvature(loss, np.asarray(run.y), z)
 
     def of_block(begin: int) -> Array:
         part = slice(begin, begin + block_rows)
         w = None if run.weight is None else run.weight[part]
-        return np.array([_total(rows[part], w) for rows in (found.values, found.slopes, curved)])
+        return np.array([_total(rows[part], w) for rows in (losses.values, losses.slopes, curved)])
 
     return tree_sum(map(of_block, range(0, max(run.n_rows, 1), block_rows)))

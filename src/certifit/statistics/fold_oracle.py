@@ -97,18 +97,20 @@ def cell_targets(source: Source, cells: Cells) -> CellTargets:
 def _targets_of_run(stretch: Block, cells: Cells, block_rows: int) -> CellTargets:
     if stretch.y is None:
         raise ValueError("The rows carry no target.")
-    own = cells.of(stretch)
+    cell_of_row = cells.of(stretch)
     weight = np.ones(stretch.n_rows) if stretch.weight is None else stretch.weight
-    counts = (own >= 0) & (weight > 0)
+    counts = (cell_of_row >= 0) & (weight > 0)
     first = np.where(counts, stretch.y, 0.0) * np.where(counts, weight, 0.0)
     return tree_sum(
-        _targets_of_block(own[part][counts[part]], weight[part][counts[part]], first[part][counts[part]], cells.n_cells)
+        _targets_of_block(
+            cell_of_row[part][counts[part]], weight[part][counts[part]], first[part][counts[part]], cells.n_cells
+        )
         for part in (slice(begin, begin + block_rows) for begin in range(0, max(stretch.n_rows, 1), block_rows))
     )
 
 
-def _targets_of_block(own: Array, weight: Array, first: Array, n_cells: int) -> CellTargets:
-    return CellTargets(np.bincount(own, weight, n_cells), np.bincount(own, first, n_cells))
+def _targets_of_block(cell_of_row: Array, weight: Array, first: Array, n_cells: int) -> CellTargets:
+    return CellTargets(np.bincount(cell_of_row, weight, n_cells), np.bincount(cell_of_row, first, n_cells))
 
 
 # Validation rows of a split, one by one: what fits of several candidates made of rows that they did not see.
@@ -146,9 +148,9 @@ def validating(stretch: Block, splits: Splits, split: int) -> tuple[Array, Array
     return weight > 0, weight[weight > 0]
 
 
-def numbers_where(stretch: Block, seen: Array) -> Array:
+def numbers_where(stretch: Block, keep: Array) -> Array:
     """Global numbers of the flagged rows of a stretch."""
-    return stretch.first_row + np.flatnonzero(seen)
+    return stretch.first_row + np.flatnonzero(keep)
 
 
 def joined_candidates(parts: Sequence[HeldOut], order: Array) -> HeldOut:

@@ -261,9 +261,9 @@ class CellGrams:
             return Gram(np.tensordot(times, self.sums, 1), None, self.scaling, n_rows)
         total: tf.Pair = (np.zeros(self.sums.shape[1:]), np.zeros(self.sums.shape[1:]))
         for c in np.flatnonzero(times):
-            own = (self.sums[c], self.low[c])
+            cell = (self.sums[c], self.low[c])
             factor = (np.asarray(times[c]), np.zeros(()))
-            total = tf.add(total, own if times[c] == 1 else tf.multiply(own, factor))
+            total = tf.add(total, cell if times[c] == 1 else tf.multiply(cell, factor))
         return Gram(*total, self.scaling, n_rows)
 
     def __add__(self, other: CellGrams) -> CellGrams:

@@ -109,14 +109,14 @@ def _of_run_in_python(run: Block, at: At, hessian: bool, cells: Cells | None, bl
     s = at.scaling
     by_cell: tuple[Any, ...] = (None, 1) if cells is None else (cells.of(run), cells.n_cells)
     z = row_losses.scores_of(run, s, at.weights, at.intercept)
-    found = row_losses.derivatives_of(run, at.loss, z, hessian)
-    value = row_losses.value_sums(run, found.values, s.weight_scale, block_rows, by_cell)
-    first = found.curvatures[0] if hessian else None
-    gradient, matrix, largest, _ = row_losses.sums_of(run, s, found.slopes, first, block_rows, by_cell)
+    losses = row_losses.derivatives_of(run, at.loss, z, hessian)
+    value = row_losses.value_sums(run, losses.values, s.weight_scale, block_rows, by_cell)
+    first = losses.curvatures[0] if hessian else None
+    gradient, matrix, largest, _ = row_losses.sums_of(run, s, losses.slopes, first, block_rows, by_cell)
     slopes, curvatures = (
         float(row_losses.value_sums(run, np.abs(rows), s.weight_scale, block_rows, (None, 1))[0])
-        for rows in (found.slopes, found.curved)
+        for rows in (losses.slopes, losses.curved)
     )
-    if len(found.curvatures) > 1:
-        matrix = np.stack(row_losses.hessians_of(run, s, found.curvatures, block_rows, by_cell))
+    if len(losses.curvatures) > 1:
+        matrix = np.stack(row_losses.hessians_of(run, s, losses.curvatures, block_rows, by_cell))
     return Oracle(value, gradient, matrix, largest, slopes, curvatures)

@@ -92,19 +92,19 @@ class Remainders:
         full[:, :, factor.kept[int(fit_intercept) :] - int(fit_intercept)] = relations
         for i, place in enumerate(factor.dependent - int(fit_intercept)):
             full[:, i, place:] = 0.0  # a relation has no column after its own
-        own = factor.dependent - first
-        found = _measured(source, self._less(own, (full[0], full[1]), constants, scaling.scale))
-        places = np.flatnonzero(~self.is_exact)[own]
+        dependent = factor.dependent - first
+        smaller = _measured(source, self._less(dependent, (full[0], full[1]), constants, scaling.scale))
+        places = np.flatnonzero(~self.is_exact)[dependent]
         flags = np.isin(np.arange(len(self.columns)), places)
-        plain = _measured(source, _plain(source, found._where(flags), fit_intercept))
+        plain = _measured(source, _plain(source, smaller._where(flags), fit_intercept))
         flags[places] = plain.is_exact
-        return found._with(flags, plain._where(plain.is_exact))
+        return smaller._with(flags, plain._where(plain.is_exact))
 
-    def _less(self, own: Array, relations: tf.Pair, constants: tf.Pair, scale: Array) -> Remainders:
+    def _less(self, dependent: Array, relations: tf.Pair, constants: tf.Pair, scale: Array) -> Remainders:
         """These with remainder own_i (of those not 0) less sum_k relations_ik (column k of the basis) + constant_i."""
         live, kept, unit = np.flatnonzero(~self.is_exact), self.kept, self.basis().unit
         times, constant = _copied(self.times), _copied(self.constants)
-        for i, place in enumerate(own):
+        for i, place in enumerate(dependent):
             # e_j unit_j scale_j = sum_k r_k scale_k x_k + sum_l r_l scale_l unit_l e_l + c
             j, by = live[place], unit[place] * scale[len(kept) + place]
             line, c = _line(times, j), tf.add(_line(constant, j), _times(_line(constants, i), 1 / by))
@@ -117,9 +117,11 @@ class Remainders:
                 if r[0] == 0:
                     continue
                 # e_l = x_l - times_l x - constant_l
-                one = np.zeros((2, self.n_columns))
-                one[:, self.columns[other]] = r
-                line = tf.add(tf.add(line, (one[0], one[1])), tf.multiply(_times(r, -1.0), _line(self.times, other)))
+                column = np.zeros((2, self.n_columns))
+                column[:, self.columns[other]] = r
+                line = tf.add(
+                    tf.add(line, (column[0], column[1])), tf.multiply(_times(r, -1.0), _line(self.times, other))
+                )
                 c = tf.add(c, tf.multiply(_times(r, -1.0), _line(self.constants, other)))
             times[0][j], times[1][j] = line
             constant[0][j], constant[1][j] = c
@@ -128,13 +130,13 @@ class Remainders:
     def _with(self, flags: Array, other: Remainders) -> Remainders:
         """These remainders with the flagged ones from another."""
 
-        def mixed(own: Array, new: Array) -> Array:
-            out = own.copy()
+        def mixed(old: Array, new: Array) -> Array:
+            out = old.copy()
             out[flags] = new
             return out
 
-        def pairs(own: tf.Pair, new: tf.Pair) -> tf.Pair:
-            return mixed(own[0], new[0]), mixed(own[1], new[1])
+        def pairs(old: tf.Pair, new: tf.Pair) -> tf.Pair:
+            return mixed(old[0], new[0]), mixed(old[1], new[1])
 
         return replace(
             self,
@@ -218,16 +220,16 @@ class LiteralBasis:
 
     def apply(self, X: Any) -> Any:
         """The mapped rows."""
-        rest = np.empty((X.shape[0], len(self.live)))
+        scaled = np.empty((X.shape[0], len(self.live)))
         for at, (i, unit) in enumerate(zip(self.live, self.unit, strict=True)):
-            np.multiply(_remainder(X, self.remainders, int(i)), unit, out=rest[:, at])
-        return Columns([*_segments(X, self._columns), Dense(rest)], X.shape[0])
+            np.multiply(_remainder(X, self.remainders, int(i)), unit, out=scaled[:, at])
+        return Columns([*_segments(X, self._columns), Dense(scaled)], X.shape[0])
 
     def get_feature_names_out(self, input_features: Any = None) -> list[str]:
         """Names of the mapped columns."""
         names = [str(name) for name in input_features]
-        rest = self.remainders.columns[self.live]
-        return [names[k] for k in self._columns] + [f"remainder of {names[j]}" for j in rest]
+        live = self.remainders.columns[self.live]
+        return [names[k] for k in self._columns] + [f"remainder of {names[j]}" for j in live]
 
     @property
     def relative_error(self) -> Array:
@@ -249,13 +251,13 @@ class LiteralBasis:
             constant = tf.add(constant, tf.multiply(_line(r.constants, i), weight))
             size = size + np.abs(r.times[0][i] * weight[0])
             size_c += abs(r.constants[0][i] * weight[0])
-        own = total[0][r.columns[self.live]] / self.unit
+        of_remainders = total[0][r.columns[self.live]] / self.unit
         errors = (UNIT * np.abs(total[0]) + TWOFOLD_ERROR * size)[r.kept] * r.scale[r.kept]
-        off = float(self.relative_error @ np.abs(own))
+        off = float(self.relative_error @ np.abs(of_remainders))
         return Converted(
-            np.concatenate([total[0][r.kept] * r.scale[r.kept], own]),
+            np.concatenate([total[0][r.kept] * r.scale[r.kept], of_remainders]),
             float(constant[0]),
-            np.concatenate([errors, 3 * UNIT * np.abs(own)]),
+            np.concatenate([errors, 3 * UNIT * np.abs(of_remainders)]),
             UNIT * abs(float(constant[0])) + TWOFOLD_ERROR * size_c + off,
         )
 
@@ -271,19 +273,19 @@ class LiteralColumns:
     factor: Factor
 
 
-def literal_columns(source: Source, found: Remainders, fit_intercept: bool) -> LiteralColumns | None:
+def literal_columns(source: Source, remainders: Remainders, fit_intercept: bool) -> LiteralColumns | None:
     """The rows in the basis of these remainders, or in one with remainders of remainders; None where none will do."""
     for _ in range(MOST_LEVELS):
-        basis = found.basis()
+        basis = remainders.basis()
         rows = source.through(basis)
         sums = gram(rows, fit_intercept, twofold=True)
         factor = column_factor(sums, fit_intercept)
         if not len(factor.dependent):
-            return LiteralColumns(found, basis, rows, sums, factor)
-        more = found.refined(source, factor, sums.scaling, fit_intercept)
+            return LiteralColumns(remainders, basis, rows, sums, factor)
+        more = remainders.refined(source, factor, sums.scaling, fit_intercept)
         if more is None:
             return None
-        found = more
+        remainders = more
     return None
 
 
@@ -344,8 +346,8 @@ def _without_combinations(source: Source, best: Remainders, refined: Remainders,
         zero = zero | spanned
     else:
         fractions = [None if done else _fractions(refined, i) for i, done in enumerate(zero)]
-        for i, found in enumerate(fractions):
-            zero[i] = zero[i] or (found is not None and _vanishes(source, refined, i, *found, fit_intercept))
+        for i, fraction in enumerate(fractions):
+            zero[i] = zero[i] or (fraction is not None and _vanishes(source, refined, i, *fraction, fit_intercept))
     new = zero & ~best.is_exact
     return replace(best._with(new, refined._where(new)), largest=np.where(zero, 0.0, best.largest))
 
@@ -404,14 +406,16 @@ def exact_combinations(basis: Array, columns: Array) -> Array:
     every = [_integers(column) for column in np.column_stack([basis, columns]).T]
     last = 1
     for j in range(basis.shape[1]):
-        own = every[j]
-        row = next((i for i, entry in enumerate(own) if entry), None)
+        basis_column = every[j]
+        row = next((i for i, entry in enumerate(basis_column) if entry), None)
         if row is None:
             continue
-        pivot = own[row]
+        pivot = basis_column[row]
         for k in range(j + 1, len(every)):
             factor, other = every[k][row], every[k]
-            every[k] = [(entry * pivot - factor * mine) // last for entry, mine in zip(other, own, strict=True)]
+            every[k] = [
+                (entry * pivot - factor * mine) // last for entry, mine in zip(other, basis_column, strict=True)
+            ]
         last = pivot
     return np.array([not any(column) for column in every[basis.shape[1] :]])
 
@@ -572,8 +576,8 @@ def _segments(X: Any, columns: Array) -> list[Segment]:
     out: list[Segment] = []
     first = 0
     for part in X.segments:
-        own = columns[(columns >= first) & (columns < first + part.n_columns)] - first
-        out += _taken(part, own)
+        places = columns[(columns >= first) & (columns < first + part.n_columns)] - first
+        out += _taken(part, places)
         first += part.n_columns
     return out
 

@@ -138,20 +138,20 @@ def _sums_of_run(run: Block, at: LossAt, block_rows: int) -> RowSums:
 
 
 def _product_of_run(run: Block, scaling: Scaling, curvatures: Array, direction: Array, block_rows: int) -> Array:
-    own = np.ascontiguousarray(curvatures[run.first_row : run.first_row + run.n_rows])
+    of_rows = np.ascontiguousarray(curvatures[run.first_row : run.first_row + run.n_rows])
     if is_thin(run):
-        return np.asarray(core.thin_product(run.rows, own, scaling.scale, direction, block_rows, n_threads()))
-    slopes = np.where(own > 0, own * _scores(run, scaling, direction), 0.0)
+        return np.asarray(core.thin_product(run.rows, of_rows, scaling.scale, direction, block_rows, n_threads()))
+    slopes = np.where(of_rows > 0, of_rows * _scores(run, scaling, direction), 0.0)
     return _weighted(run, scaling, slopes, block_rows)
 
 
 def _diagonal_of_run(run: Block, scaling: Scaling, curvatures: Array, block_rows: int) -> Array:
-    own = np.ascontiguousarray(curvatures[run.first_row : run.first_row + run.n_rows])
+    of_rows = np.ascontiguousarray(curvatures[run.first_row : run.first_row + run.n_rows])
     if is_thin(run):
-        return np.asarray(core.thin_diagonal(run.rows, own, scaling.scale, block_rows, n_threads()))
-    one, shift = np.zeros(run.n_rows, dtype=np.int32), scaling.shift[None, :]
+        return np.asarray(core.thin_diagonal(run.rows, of_rows, scaling.scale, block_rows, n_threads()))
+    one_cell, shift = np.zeros(run.n_rows, dtype=np.int32), scaling.shift[None, :]
     weight, _, squares, *_ = core.cell_sums(
-        run.rows, own, one, scaling.scale, shift, 1.0, True, None, block_rows, n_threads()
+        run.rows, of_rows, one_cell, scaling.scale, shift, 1.0, True, None, block_rows, n_threads()
     )
     return np.append(squares[0], weight[0])
 

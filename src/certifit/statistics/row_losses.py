@@ -80,10 +80,10 @@ def sums_of(
     usable = None if curvatures is None else np.where(np.isfinite(curvatures), np.maximum(curvatures, 0.0), 0.0)
     finite = np.where(np.isfinite(slopes), slopes, 0.0)
     settings = (scaling.scale, scaling.shift, scaling.weight_scale, block_rows, n_threads())
-    found: tuple[Array, Array | None, Array | None, float] = core.weighted_sums(
+    sums: tuple[Array, Array | None, Array | None, float] = core.weighted_sums(
         run.rows, finite, usable, run.weight, *settings, *by_cell
     )
-    return found
+    return sums
 
 
 def hessians_of(
@@ -91,7 +91,7 @@ def hessians_of(
 ) -> list[Array]:
     """A sum of w curvature (x, 1)(x, 1)' for each; parts below 0 are summed by themselves."""
     nothing = np.zeros(run.n_rows)
-    found = []
+    hessians = []
     for curvature in curvatures:
         total = sums_of(run, scaling, nothing, curvature, block_rows, by_cell)[1]
         assert total is not None
@@ -99,8 +99,8 @@ def hessians_of(
             below = sums_of(run, scaling, nothing, -curvature, block_rows, by_cell)[1]
             assert below is not None
             total = total - below
-        found.append(total)
-    return found
+        hessians.append(total)
+    return hessians
 
 
 def value_sums(run: Block, values: Array, weight_scale: float, block_rows: int, by_cell: tuple[Any, ...]) -> Array:
@@ -122,23 +122,23 @@ def careful_loss(source: Any, at: Any, score_error: float) -> tuple[float, float
 
     l is convex in z, so l(z + t) >= l(z) + l'(z) t; its formulas are right to some roundings of it and of z and log y.
     """
-    found = source.map(partial(_careful_of_run, at=at, score_error=score_error))
-    low, high = np.sum(np.asarray(list(found)).reshape(-1, 2), axis=0)
+    bounds = source.map(partial(_careful_of_run, at=at, score_error=score_error))
+    low, high = np.sum(np.asarray(list(bounds)).reshape(-1, 2), axis=0)
     return float(low) * (1 - SUM_ERROR), float(high) * (1 + SUM_ERROR)
 
 
 def _careful_of_run(run: Block, at: Any, score_error: float) -> tuple[float, float]:
     z = scores_of(run, at.scaling, at.weights, at.intercept)
-    found = derivatives_of(run, at.loss, z, hessian=False)
+    losses = derivatives_of(run, at.loss, z, hessian=False)
     y = np.abs(np.asarray(run.y))
     sizes = 1 + np.abs(z) + np.where(y > 0, np.abs(np.log(np.where(y > 0, y, 1.0))), 0.0)
     moved = score_error + FORMULA_ERROR * sizes
     with np.errstate(over="ignore", invalid="ignore"):
-        off = moved * (np.abs(found.slopes) + moved * np.abs(found.curved))
-        low = np.maximum(found.values * (1 - FORMULA_ERROR) - off, 0.0)
+        off = moved * (np.abs(losses.slopes) + moved * np.abs(losses.curved))
+        low = np.maximum(losses.values * (1 - FORMULA_ERROR) - off, 0.0)
         weight = at.scaling.weight_scale * (1.0 if run.weight is None else run.weight)
         # e^moved: by how much a curvature can grow on the way
-        return float(np.sum(weight * low)), float(np.sum(weight * (found.values * (1 + FORMULA_ERROR) + 2 * off)))
+        return float(np.sum(weight * low)), float(np.sum(weight * (losses.values * (1 + FORMULA_ERROR) + 2 * off)))
 
 
 def chosen(pairs: Array) -> Array:

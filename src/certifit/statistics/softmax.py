@@ -74,15 +74,15 @@ def cross_entropy(source: Source, scaling: Scaling, point: Array) -> tuple[float
 
 def product(source: Source, scaling: Scaling, point: Array, direction: Array) -> Array:
     """The Hessian of the sum times a direction: one pass."""
-    (found,) = _summed(source, partial(_product_of_run, scaling=scaling, point=point, direction=direction))
-    return np.asarray(found)
+    (total,) = _summed(source, partial(_product_of_run, scaling=scaling, point=point, direction=direction))
+    return np.asarray(total)
 
 
 def pairs(source: Source, scaling: Scaling, point: Array) -> Array:
     """sum_i w_i p_ik p_il (x_i, 1)(x_i, 1)' for all classes k < l: one pass that costs as many Gram matrices."""
     check_square(source, n_cells=point.shape[1] * (point.shape[1] - 1) // 2)
-    (found,) = _summed(source, partial(_pairs_of_run, scaling=scaling, point=point))
-    return np.asarray(found)
+    (total,) = _summed(source, partial(_pairs_of_run, scaling=scaling, point=point))
+    return np.asarray(total)
 
 
 def dual(source: Source, scaling: Scaling, point: Array, mixture: Mixture) -> tuple[float, Array, Array]:
@@ -95,9 +95,9 @@ def dual(source: Source, scaling: Scaling, point: Array, mixture: Mixture) -> tu
 
 def columns_matrix(source: Source, scaling: Scaling) -> Array:
     """sum_i w_i (x_i, 1)(x_i, 1)' / sum_i w_i of scaled and shifted columns: one pass."""
-    (found,) = _summed(source, partial(_columns_of_run, scaling=scaling))
+    (total,) = _summed(source, partial(_columns_of_run, scaling=scaling))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(found / found[-1, -1])
+        return np.asarray(total / total[-1, -1])
 
 
 def _summed(source: Source, of_run: Any) -> tuple[Any, ...]:

@@ -86,7 +86,7 @@ def _of_run(
         x = dense_rows(part.X) * scaling.scale
         w = np.ones(part.n_rows) if part.weight is None else part.weight * scaling.weight_scale
         sums = [_of_class(x, w, numbers == k, weight[k], means[k], roots[k], is_twofold) for k in range(K)]
-        a, b, c, e, f = (np.array(one) for one in zip(*sums, strict=True))
+        a, b, c, e, f = (np.array(parts) for parts in zip(*sums, strict=True))
         total = total + StateMoments(a, b, c, e, f, is_twofold)
     return total
 
@@ -140,8 +140,8 @@ def remainders(source: Source, columns: Array, others: Array, times: Array) -> A
     start = dense_rows(first.where(_own_rows(first)).part(0, 1).X)[0]
     of_run = partial(_remainders, columns=columns, others=others, times=times, start=start)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        found: Remainders = source.reduce(of_run)
-    return found.size
+        sums: Remainders = source.reduce(of_run)
+    return sums.size
 
 
 def plain_numbers(times: Array) -> Array:

@@ -71,14 +71,14 @@ def _of_block(run: Block, begin: int, end: int) -> TargetSums:
         weight, n_rows, total = None, len(y), float(len(y))
     else:
         weight = run.weight[begin:end]
-        seen = weight > 0
-        y, weight, offset = y[seen], weight[seen], None if offset is None else offset[seen]
+        counts = weight > 0
+        y, weight, offset = y[counts], weight[counts], None if offset is None else offset[counts]
         n_rows, total = len(y), float(weight.sum())
     low, high = y.min(initial=np.inf), y.max(initial=-np.inf)
     with np.errstate(over="ignore", invalid="ignore"):  # sums beyond float64 are refused in words later
-        own: Array = y if weight is None else y * weight
+        weighted: Array = y if weight is None else y * weight
         added = 0.0 if offset is None else float((offset if weight is None else offset * weight).sum())
-        return TargetSums(n_rows, total, float(own.sum()), float((own * y).sum()), low, high, added)
+        return TargetSums(n_rows, total, float(weighted.sum()), float((weighted * y).sum()), low, high, added)
 
 
 # Sums of numbers that rows have, in the tree of all sums: any engine gives the same bits.

@@ -150,7 +150,7 @@ def _of_frame(frame: Any, roles: Roles, columns: Sequence[str] | None) -> DaskSo
     named = {str(name): name for name in frame.columns}
     chosen = features([str(name) for name in frame.columns], roles, columns, "The data frame")
     frames = frame[[named[name] for name in (*chosen, *roles.columns())]].to_delayed()
-    facts = _computed([delayed(_rows_and_schema)(one) for one in frames], frames)
+    facts = _computed([delayed(_rows_and_schema)(partition) for partition in frames], frames)
     table = ArrowSource(tuple, _common([schema for _, schema in facts]), columns=chosen, **roles.named())
     return DaskSource(_FrameChunks(frames, table), [n_rows for n_rows, _ in facts], chosen, table)
 
@@ -172,7 +172,7 @@ class _FrameChunks:
         from dask.delayed import delayed
 
         shared = delayed(self.table, pure=False, traverse=False)
-        return [delayed(_frame_block)(one, shared) for one in self.frames]
+        return [delayed(_frame_block)(frame, shared) for frame in self.frames]
 
     def reading(self, target: Target, classes: Array | None) -> _FrameChunks:
         """The same partitions with their target read in another way."""
@@ -275,8 +275,8 @@ def _array_block(
     times = _numbers(exposure, "exposure", len(X))
     if times is not None:
         refuse_no_exposure(times, "exposure", "row {} of the chunk".format)
-    own = added(_numbers(offset, "offset", len(X)), times)
-    return Block(X, target, _numbers(weight, "weight", len(X)), offset=own)
+    row_offset = added(_numbers(offset, "offset", len(X)), times)
+    return Block(X, target, _numbers(weight, "weight", len(X)), offset=row_offset)
 
 
 def _labels(y: Any, classes: Array, n_rows: int) -> Array:

@@ -116,12 +116,12 @@ class CsvFiles:
         path, known = self.paths[0], {name: pa.string() for name in self.types}
         try:
             with Reader(path, self.text, known, [*known, *unknown], Skipped(1 << 62)) as reader:
-                found = {name: reader.schema.field(name).type for name in unknown}
+                types = {name: reader.schema.field(name).type for name in unknown}
         except UnicodeError as error:
             raise self._undecodable(path) from error
         except (pa.ArrowException, OSError) as error:
             raise self._explained(error, path, known, Skipped(0)) from error
-        return {name: csv_types.inferred(kind) for name, kind in found.items()}
+        return {name: csv_types.inferred(kind) for name, kind in types.items()}
 
     def _count(self, types: dict[str, pa.DataType], undecided: list[str]) -> dict[str, csv_types.Counts]:
         """One pass: rows, bad rows, and what the cells of the undecided columns are."""
@@ -178,14 +178,14 @@ class CsvFiles:
         for name, kind in self.lenient.items():
             for row in kind.mismatches(batch.column(name)):
                 wrong.setdefault(row, name)
-        before = [one.number for one in bad.rows if one.path == path and not one.parsed]
+        before = [bad_row.number for bad_row in bad.rows if bad_row.path == path and not bad_row.parsed]
         for row in sorted(wrong):
             name = wrong[row]
             cell = short(batch.column(name)[row].as_py())
             what = f"column {name!r} is {cell}, not {self.lenient[name].article}"
-            one = BadRow(path, _numbered(read + row, before), what, parsed=True)
-            if not bad.take(one):
-                raise ValueError(self._too_many(one, self.cells.get(name, "")))
+            bad_row = BadRow(path, _numbered(read + row, before), what, parsed=True)
+            if not bad.take(bad_row):
+                raise ValueError(self._too_many(bad_row, self.cells.get(name, "")))
         if wrong:
             batch = batch.filter(pa.array([row not in wrong for row in range(batch.num_rows)]))
         for name, kind in self.lenient.items():
@@ -200,8 +200,8 @@ class CsvFiles:
             return refused_memory(path, error)
         if bad.refused is not None:
             return ValueError(self._too_many(bad.refused))
-        if found := _CELL_ERROR.search(said):
-            return self._bad_cell(path, types, int(found[1]), int(found[2] or 0), found[3])
+        if match := _CELL_ERROR.search(said):
+            return self._bad_cell(path, types, int(match[1]), int(match[2] or 0), match[3])
         if "cannot infer number of columns" in said:
             return ValueError(f"{path!r} has a header and no rows.")
         if "straddl" in said or "out of sync" in said:
@@ -252,8 +252,8 @@ class _BadCell(ValueError):
 
 
 def _same_header(path: str, header: Sequence[str], first: str, expected: Sequence[str]) -> None:
-    own, known = set(header), set(expected)
-    missing = [name for name in expected if name not in own]
+    names, known = set(header), set(expected)
+    missing = [name for name in expected if name not in names]
     extra = [name for name in header if name not in known]
     if missing or extra:
         what = f"lacks column {missing[0]!r}" if missing else f"has a column {extra[0]!r}"
@@ -266,6 +266,6 @@ def _same_header(path: str, header: Sequence[str], first: str, expected: Sequenc
 def _numbered(row: int, skipped: Sequence[int]) -> int:
     """The number in its file of row `row`, counted from 0 without the skipped ones."""
     number = row + 2
-    for one in sorted(skipped):
-        number += one <= number
+    for skipped_row in sorted(skipped):
+        number += skipped_row <= number
     return number

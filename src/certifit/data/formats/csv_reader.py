@@ -78,8 +78,8 @@ class Text:
         if delimiter is not None and len(delimiter) != 1:
             raise ValueError(f"delimiter must be one character, such as ',' or ';'. Got {delimiter!r}.")
         try:
-            found = delimiter or _sniffed(path, encoding)
-            rows = (row for row in csv.reader(_lines(path, encoding), delimiter=found) if row)
+            separator = delimiter or _sniffed(path, encoding)
+            rows = (row for row in csv.reader(_lines(path, encoding), delimiter=separator) if row)
             header = next(rows, None)
         except UnicodeError as error:
             raise ValueError(f"{path!r} is not {encoding} text. Pass another encoding=, such as 'utf8'.") from error
@@ -94,7 +94,7 @@ class Text:
         if repeated := repeated_names(header):
             named = f"named {repeated}" if are_names(header) else "of one name, if its first line is one of names"
             raise ValueError(f"{path!r} has more than one column {named}. Rename them.")
-        return Text(found, encoding, missing, tuple(header))
+        return Text(separator, encoding, missing, tuple(header))
 
 
 def _start(path: str) -> bytes:
@@ -300,7 +300,9 @@ class _WithEnd(io.RawIOBase):
         data = self.inner.read(len(buffer))
         if not self.is_begun:
             self.is_begun = True
-            marked = (own for mark, (wide, own) in _MARKS.items() if wide == self.encoding and data.startswith(mark))
+            marked = (
+                order for mark, (wide, order) in _MARKS.items() if wide == self.encoding and data.startswith(mark)
+            )
             self.encoding = next(marked, self.encoding)
         if data:
             self.last = (self.last + data[-4:])[-4:]

@@ -84,7 +84,7 @@ def article(kind: pa.DataType | None) -> str:
     """A type in a sentence."""
     if kind is not None and kind == pa.null():
         return "empty like the cells before it"
-    known = {one.type: one.article for one in reversed(KINDS)}
+    known = {column_type.type: column_type.article for column_type in reversed(KINDS)}
     if kind is not None and pa.types.is_temporal(kind):
         return "a date such as 2026-01-31"
     return known.get(kind, f"of type {kind}")

@@ -108,20 +108,20 @@ def _common(paths: list[str], schemas: list[pa.Schema]) -> pa.Schema:
     names = schemas[0].names
     expected, types = set(names), dict[str, pa.DataType]()
     for path, schema in zip(paths, schemas, strict=True):
-        own = set(schema.names)
-        missing = [name for name in names if name not in own]
+        present = set(schema.names)
+        missing = [name for name in names if name not in present]
         extra = [name for name in schema.names if name not in expected]
         if missing or extra:
             what = f"lacks column {missing[0]!r}" if missing else f"has a column {extra[0]!r}"
             raise ValueError(f"{path!r} {what}, unlike {paths[0]!r}. All files of a scan need the same columns.")
         for name in names:
-            found, known = schema.field(name).type, types.setdefault(name, schema.field(name).type)
+            stored, known = schema.field(name).type, types.setdefault(name, schema.field(name).type)
             if known == pa.null():
-                types[name] = found
-            elif found not in (known, pa.null()):
+                types[name] = stored
+            elif stored not in (known, pa.null()):
                 first = next(p for p, s in zip(paths, schemas, strict=True) if s.field(name).type == known)
                 raise ValueError(
-                    f"Column {name!r} is {found} in {path!r} and {known} in {first!r}. Make them one type."
+                    f"Column {name!r} is {stored} in {path!r} and {known} in {first!r}. Make them one type."
                 )
     return pa.schema([(name, types[name]) for name in names])
 
@@ -232,19 +232,19 @@ def check_schema(schema: pa.Schema, metadata: Any) -> None:
             raise Damaged(f"it gives column {field.name!r} two types, {written.type} and {field.type}")
 
 
-def _reads_as(written: pa.DataType, found: pa.DataType, version: str) -> bool:
-    """Whether a column written as one type may be found as the other.
+def _reads_as(written: pa.DataType, read: pa.DataType, version: str) -> bool:
+    """Whether a column written as one type may be read as the other.
 
     Seconds become milliseconds, old files round, and large text in a dictionary (a category of pandas) becomes text.
     """
-    if pa.types.is_dictionary(written):  # numbers in a dictionary are found as numbers
-        values = found.value_type if pa.types.is_dictionary(found) else found
+    if pa.types.is_dictionary(written):  # numbers in a dictionary are read as numbers
+        values = read.value_type if pa.types.is_dictionary(read) else read
         return bool(_short(written.value_type) == _short(values)) or _reads_as(written.value_type, values, version)
-    if written == found or pa.types.is_nested(written) or isinstance(written, pa.BaseExtensionType):
+    if written == read or pa.types.is_nested(written) or isinstance(written, pa.BaseExtensionType):
         return True
     if pa.types.is_temporal(written):
-        return bool(pa.types.is_temporal(found)) and (getattr(written, "unit", "s") == "s" or version in ("1.0", "2.4"))
-    return bool(pa.types.is_integer(written) and pa.types.is_integer(found) and version == "1.0")
+        return bool(pa.types.is_temporal(read)) and (getattr(written, "unit", "s") == "s" or version in ("1.0", "2.4"))
+    return bool(pa.types.is_integer(written) and pa.types.is_integer(read) and version == "1.0")
 
 
 def _short(kind: pa.DataType) -> pa.DataType:

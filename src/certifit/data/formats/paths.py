@@ -15,18 +15,18 @@ AnyPath = str | PathLike[str]
 def listed(path: AnyPath | Sequence[AnyPath], endings: Sequence[str]) -> list[str]:
     """The files, sorted by name within a glob or a folder. `endings`: which files of a folder count."""
     if not isinstance(path, str | PathLike):
-        found = [one for each in path for one in listed(each, endings)]
-        if not found:
+        files = [file for each in path for file in listed(each, endings)]
+        if not files:
             raise ValueError("The list of files is empty.")
-        return found
+        return files
     text = os.fspath(path)
     if os.path.isdir(text):
         return _of_folder(text, endings)
     if not os.path.exists(text) and glob.has_magic(text):
-        found = sorted(one for one in glob.glob(text, recursive=True) if os.path.isfile(one))
-        if not found:
+        files = sorted(file for file in glob.glob(text, recursive=True) if os.path.isfile(file))
+        if not files:
             raise FileNotFoundError(f"No file matches {text!r}.")
-        return found
+        return files
     if not os.path.exists(text):
         raise FileNotFoundError(f"There is no file {text!r}.")
     if not os.path.isfile(text):
@@ -35,17 +35,17 @@ def listed(path: AnyPath | Sequence[AnyPath], endings: Sequence[str]) -> list[st
 
 
 def _of_folder(folder: str, endings: Sequence[str]) -> list[str]:
-    inside = [one for one in Path(folder).rglob("*") if not any(p[0] in "._" for p in one.relative_to(folder).parts)]
-    found = sorted(str(one) for one in inside if one.is_file() and one.name.lower().endswith(tuple(endings)))
-    if not found:
+    inside = [path for path in Path(folder).rglob("*") if not any(p[0] in "._" for p in path.relative_to(folder).parts)]
+    files = sorted(str(path) for path in inside if path.is_file() and path.name.lower().endswith(tuple(endings)))
+    if not files:
         raise FileNotFoundError(f"The folder {folder!r} has no file that ends in {' or '.join(endings)}.")
-    keyed = next((one for one in found if "=" in os.path.dirname(os.path.relpath(one, folder))), None)
+    keyed = next((path for path in files if "=" in os.path.dirname(os.path.relpath(path, folder))), None)
     if keyed:
         raise ValueError(
             f"{keyed!r} keeps a column in the name of its folder, which a scan does not read. "
             "Give from_arrow a DuckDB relation of these files, or a list of the files."
         )
-    return found
+    return files
 
 
 class Unchanged:
@@ -75,7 +75,7 @@ def digested(data: bytes | memoryview, before: int = 0) -> int:
 
 def _stamp(path: str) -> tuple[int, ...]:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError as error:
         raise ValueError(f"{path!r} could not be read: {error.strerror}.") from error
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

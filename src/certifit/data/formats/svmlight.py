@@ -86,13 +86,13 @@ class SvmlightFile:
     def _chunks(self) -> Iterator[tuple[int, bytes]]:
         """Whole lines, some megabytes at a time, with the number of the first."""
         self.unchanged.check(self.path)
-        first_line, rest, digest = 1, b"", 0
+        first_line, unfinished, digest = 1, b"", 0
         try:
             with pa.input_stream(self.path, compression="detect") as file:
                 while data := bytes(file.read(_CHUNK)):
                     digest = digested(data, digest)
-                    lines, newline, tail = (rest + data).rpartition(b"\n")
-                    rest = tail
+                    lines, newline, tail = (unfinished + data).rpartition(b"\n")
+                    unfinished = tail
                     if newline:
                         yield first_line, lines + newline
                         first_line += lines.count(b"\n") + 1
@@ -100,9 +100,9 @@ class SvmlightFile:
             raise refused_memory(self.path, error) from error
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{self.path!r} could not be read: {error}") from error
-        self.is_cut = bool(rest.strip())
-        if rest:
-            yield first_line, rest
+        self.is_cut = bool(unfinished.strip())
+        if unfinished:
+            yield first_line, unfinished
         self.unchanged.check(self.path, digest)
 
 

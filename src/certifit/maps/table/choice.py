@@ -240,7 +240,7 @@ def _sentences(kind: TableColumn, column: ColumnSurvey, n_rows: int, mark: str) 
     if column.missing:
         yield _gap_sentence(kind, column.missing, n_rows, mark)
     if isinstance(kind, Date):
-        made = ", ".join(repr(kind.name + own) for own in kind.own_names)
+        made = ", ".join(repr(kind.name + suffix) for suffix in kind.own_names)
         yield f"Column {kind.name!r} became {made}."
     if isinstance(kind, Level) and kind.other is not None and column.texts is not None and column.texts.counts:
         n_rare = len(column.texts.counts) - len(kind.levels)

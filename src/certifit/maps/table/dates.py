@@ -29,12 +29,12 @@ def date_parts(column: pa.Array, parts: tuple[str, ...]) -> dict[str, Array]:
     month    1 .. 12          weekday   0 (Monday) .. 6          hour   0 .. 24 with minutes as a fraction
     """
     ticks, per_day = _ticks(column)
-    day, rest = np.divmod(ticks, per_day) if per_day > 1 else (ticks, np.zeros_like(ticks))
+    day, within_day = np.divmod(ticks, per_day) if per_day > 1 else (ticks, np.zeros_like(ticks))
     make = {
-        "days": lambda: day + rest / per_day,
+        "days": lambda: day + within_day / per_day,
         "month": lambda: day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % 12 + 1.0,
         "weekday": lambda: (day + _MONDAY) % 7 + 0.0,
-        "hour": lambda: rest * 24 / per_day,
+        "hour": lambda: within_day * 24 / per_day,
     }
     return {part: make[part]() for part in parts}
 

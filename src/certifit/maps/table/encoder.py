@@ -181,13 +181,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         kept: list[int] = []
         marks: dict[str, int] = {}
         at = 0
-        for own, opened in zip(self.columns_, other.columns_, strict=True):
+        for column, opened in zip(self.columns_, other.columns_, strict=True):
             width = len(opened.names_out(""))
-            kept += range(at, at + len(own.names_out("")))
-            marks[own.name] = at + width - 1
-            if self._has_gaps(own):
-                mark = marks[own.name if own.marked_by is None else own.marked_by]
-                gaps += [(at + j, mark, fill) for j, fill in enumerate(own.record()[1])]
+            kept += range(at, at + len(column.names_out("")))
+            marks[column.name] = at + width - 1
+            if self._has_gaps(column):
+                mark = marks[column.name if column.marked_by is None else column.marked_by]
+                gaps += [(at + j, mark, fill) for j, fill in enumerate(column.record()[1])]
             at += width
         return other, gaps, kept
 
@@ -197,9 +197,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         left = iter(float(fill) for fill in fills)
         other.columns_ = []
         for kind in self.columns_:
-            record, own = kind.record()
+            record, old_fills = kind.record()
             is_gap = self._has_gaps(kind)
-            other.columns_.append(of_record(record, [next(left) for _ in own]) if is_gap else kind)
+            other.columns_.append(of_record(record, [next(left) for _ in old_fills]) if is_gap else kind)
         other.columns_ = with_shares(other.columns_)
         return other
 
@@ -224,7 +224,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             "columns": list(records),
             "notes": list(self.notes_),
         }
-        return state, {"fill": np.array([fill for own in fills for fill in own], dtype=np.float64)}
+        return state, {"fill": np.array([fill for of_column in fills for fill in of_column], dtype=np.float64)}
 
     @classmethod
     def from_state(cls, state: dict[str, Any], arrays: Mapping[str, Array]) -> Self:
@@ -291,8 +291,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         except NoTermsError as error:
             notes.append(f"Column {kind.name!r} was set aside: {error}")
             return SetAside(kind.name, reason="its texts hold no term that is kept")
-        found = len(words.get_feature_names_out())
-        notes.append(f"Column {kind.name!r} is free text: {found:,} columns of its terms.")
+        n_terms = len(words.get_feature_names_out())
+        notes.append(f"Column {kind.name!r} is free text: {n_terms:,} columns of its terms.")
         return replace(kind, words=words)
 
     def _table(self, X: Any, reset: bool) -> pa.Table:
@@ -312,15 +312,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         return table if names is None else table.rename_columns([str(name) for name in names])
 
-    def _labels(self, given: Sequence[str] | None) -> list[str] | None:
+    def _labels(self, names: Sequence[str] | None) -> list[str] | None:
         """Names of the input columns. Those that are used may come in any order, with others beside them."""
         known = getattr(self, "feature_names_in_", None)
         used = {kind.name for kind in self.columns_ if kind.names_out("")}
-        if given is None or (known is not None and used <= set(given)):
+        if names is None or (known is not None and used <= set(names)):
             return None
         if known is not None:
-            raise ValueError(f"input_features is not equal to feature_names_in_. Got {list(given)}.")
-        return right_length(given, self.n_features_in_)
+            raise ValueError(f"input_features is not equal to feature_names_in_. Got {list(names)}.")
+        return right_length(names, self.n_features_in_)
 
     def _names_out(self, labels: list[str] | None) -> list[str]:
         labels = [kind.name for kind in self.columns_] if labels is None else labels

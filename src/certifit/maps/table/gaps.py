@@ -85,12 +85,12 @@ def rows_held(encoder: Any) -> Array:
     0 of a level where the encoder was loaded from a file, which does not hold the rows of each.
     """
     survey = encoder.survey_
-    found = [
+    counts = [
         n_rows
         for kind in encoder.columns_
         for n_rows in _held(kind, None if survey is None else survey.columns[kind.name])
     ]
-    return np.array(found, dtype=np.float64)
+    return np.array(counts, dtype=np.float64)
 
 
 def reference_rows(kind: Level, surveyed: ColumnSurvey | None) -> float:
@@ -103,12 +103,12 @@ def rows_apart(encoder: Any) -> Array:
 
     Rows of its level or term, and where nearly all rows of a number, a flag, a date or of gaps are alike, the others.
     """
-    found = [
+    counts = [
         n_rows
         for kind in encoder.columns_
         for n_rows in _apart(kind, None if encoder.survey_ is None else encoder.survey_.columns[kind.name])
     ]
-    return np.minimum(rows_held(encoder), np.array(found, dtype=np.float64))
+    return np.minimum(rows_held(encoder), np.array(counts, dtype=np.float64))
 
 
 def has_rare_zero(kind: TableColumn, surveyed: ColumnSurvey | None) -> bool:
@@ -165,5 +165,5 @@ def _level_rows(kind: Level, level: str | None, surveyed: ColumnSurvey | None) -
     if texts is None or texts.counts is None or level is None:
         return 0
     if level == kind.other:
-        return sum(texts.rows_of(one) for one in texts.counts if one not in kind.levels)
+        return sum(texts.rows_of(text) for text in texts.counts if text not in kind.levels)
     return texts.rows_of(level)

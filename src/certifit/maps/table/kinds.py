@@ -53,7 +53,7 @@ class TableColumn:
 
     def names_out(self, label: str) -> list[str]:
         """Names of the columns made, in order."""
-        return [label + own for own in self.own_names] + ([self.mark(label)] if self.has_indicator else [])
+        return [label + suffix for suffix in self.own_names] + ([self.mark(label)] if self.has_indicator else [])
 
     def mark(self, label: str) -> str:
         """The name of the column that marks the gaps: "a missing", or "a, b missing" where b shares it."""
@@ -160,8 +160,8 @@ class Number(TableColumn):
 
     def _finite_bits(self, values: Array, column: pa.Array) -> Bits | None:
         valid = ~np.isnan(values)
-        if (own := valid_rows(column)) is not None:
-            valid &= own
+        if (not_null := valid_rows(column)) is not None:
+            valid &= not_null
         infinite = np.isinf(values) & valid
         if infinite.any():
             at = _first(infinite)
@@ -245,8 +245,8 @@ class Level(TableColumn):
 
     def record(self) -> tuple[dict[str, Any], list[float]]:
         """The levels in order."""
-        own = {"levels": list(self.levels), "reference": self.reference, "other": self.other}
-        return super().record()[0] | own, []
+        levels = {"levels": list(self.levels), "reference": self.reference, "other": self.other}
+        return super().record()[0] | levels, []
 
     @classmethod
     def of_record(cls, record: dict[str, Any], fills: list[float]) -> TableColumn:
@@ -292,8 +292,8 @@ class Level(TableColumn):
         return self._codes(codes, self._columns[:-1], int(self._columns[-1]))
 
     def _of_dictionary(self, column: pa.Array) -> Segment:
-        found = pc.index_in(as_text(column.dictionary), value_set=self._known)
-        at = pc.fill_null(found, len(self.levels) + 1).to_numpy(zero_copy_only=False)
+        places = pc.index_in(as_text(column.dictionary), value_set=self._known)
+        at = pc.fill_null(places, len(self.levels) + 1).to_numpy(zero_copy_only=False)
         if not self.is_lenient:
             self._refuse_used(column, at == len(self.levels) + 1, at == len(self.levels))
         return self._codes(column.indices, self._columns[at], int(self._columns[-2]))

@@ -178,8 +178,8 @@ class Levels:
 
     def rows_of(self, text: str) -> float:
         """Rows that hold a text; 0 where that is not known."""
-        found = self.counts if self.rows is None else self.rows
-        return 0 if found is None else found.get(text, 0)
+        rows = self.counts if self.rows is None else self.rows
+        return 0 if rows is None else rows.get(text, 0)
 
     def added(self, other: Levels, cap: int) -> Levels:
         """The sum, with at most `cap` distinct texts counted."""
@@ -282,16 +282,16 @@ def _added_numbers(a: dict[int, int] | None, b: dict[int, int] | None, width: fl
 
 def _few_numbers(values: Array) -> dict[float, int] | None:
     """Rows of each number; None where more than FEWEST differ, which the first rows mostly show."""
-    found: dict[float, int] = {}
+    counts: dict[float, int] = {}
     if len(np.unique(values[:_FIRST_ROWS])) > FEWEST:
         return None
     while len(values):
-        if len(found) == FEWEST:
+        if len(counts) == FEWEST:
             return None
         is_same = values == values[0]
-        found[float(values[0])] = int(np.count_nonzero(is_same))
+        counts[float(values[0])] = int(np.count_nonzero(is_same))
         values = values[~is_same]
-    return found
+    return counts
 
 
 def _added_few(a: Mapping[float, int] | None, b: Mapping[float, int] | None) -> Mapping[float, int] | None:

@@ -83,9 +83,9 @@ class ColumnSurvey:
         """Facts for a report, in JSON types."""
         facts: dict[str, Any] = {"type": self.type, "family": self.family, "missing": self.missing}
         for part, m in self.numbers.items():
-            own = {} if not m.count else {"min": m.lower, "max": m.upper, "mean": m.mean, "sd": _finite(m.sd)}
-            own |= {"distinct": None if m.counts is None else len(m.counts)} if part == "" else {}
-            facts |= {part: own} if part else own
+            details = {} if not m.count else {"min": m.lower, "max": m.upper, "mean": m.mean, "sd": _finite(m.sd)}
+            details |= {"distinct": None if m.counts is None else len(m.counts)} if part == "" else {}
+            facts |= {part: details} if part else details
         if self.texts is not None:
             facts["distinct"] = self.texts.distinct
             counts = self.texts.counts or {}

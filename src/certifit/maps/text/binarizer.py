@@ -219,12 +219,12 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
 
     def to_plain(self) -> dict[str, Any]:
         """The parameters in JSON types, for `of_plain`."""
-        given = self.get_params(deep=False)
-        check_parameters(given)
-        left_out = given["stop_words"]
+        parameters = self.get_params(deep=False)
+        check_parameters(parameters)
+        left_out = parameters["stop_words"]
         if left_out is not None and not isinstance(left_out, str):
             left_out = stop_words(left_out, self.lowercase)
-        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
         return plain | {"ngram_range": [int(n) for n in self.ngram_range], "stop_words": left_out}
 
     @classmethod

@@ -67,8 +67,8 @@ def arrow_texts(column: pa.Array | pa.ChunkedArray, missing: str = "error") -> T
         raise RowError("The text is missing", int(np.argmax(array.is_null().to_numpy(zero_copy_only=False))), _FILL)
     _, offsets, data = array.buffers()
     width = np.dtype(np.int64 if pt.is_large_string(array.type) else np.int32)
-    own = np.frombuffer(offsets, width, count=len(array) + 1, offset=array.offset * width.itemsize)
-    return np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8), own
+    bounds = np.frombuffer(offsets, width, count=len(array) + 1, offset=array.offset * width.itemsize)
+    return np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8), bounds
 
 
 def refuse_invalid(row: int, rule: str) -> None:

@@ -81,8 +81,8 @@ class Terms:
         return _of_block(block, column, reading, lambda texts: found(texts, reading, None, with_matrix=False)[0])
 
     def __add__(self, other: Terms) -> Terms:
-        own, others = ((t.letters, t.ends, t.documents, t.times) for t in (self, other))
-        letters, ends, documents, times = core.add_terms(own, others)
+        these, others = ((t.letters, t.ends, t.documents, t.times) for t in (self, other))
+        letters, ends, documents, times = core.add_terms(these, others)
         return Terms(letters, ends, documents, times, self.n_rows + other.n_rows)
 
     def chosen(self, limits: Limits) -> Terms:
@@ -113,13 +113,13 @@ def count_texts(block: Block, column: str, reading: Reading) -> int:
 
 
 def _of_block(block: Block, column: str, reading: Reading, use: Callable[[Texts], Result]) -> Result:
-    own = one_chunk(block.X.column(column))
+    texts = one_chunk(block.X.column(column))
     rows = np.arange(block.n_rows)
     if block.weight is not None:
         rows = np.flatnonzero(block.weight > 0)
-        own = own.take(pa.array(rows))
+        texts = texts.take(pa.array(rows))
     try:
-        return use(arrow_texts(own, reading.missing))
+        return use(arrow_texts(texts, reading.missing))
     except RowError as error:
         raise RowError(error.before, int(rows[error.row]) + block.first_row, error.after) from None
 
@@ -169,23 +169,23 @@ _LARGEST = (1 << 31) - 1
 _INTEGERS = {"min_length": _LARGEST, "max_features": _LARGEST, "n_hash": _LARGEST + 1}  # largest legal
 
 
-def check_parameters(given: Mapping[str, Any]) -> None:
+def check_parameters(parameters: Mapping[str, Any]) -> None:
     """Refuse what is not legal, by name."""
     for name in ("binary", "lowercase", "signed"):
-        if not isinstance(given[name], bool | np.bool_):
-            raise TypeError(f"{name} must be True or False. Got {given[name]!r}.")
+        if not isinstance(parameters[name], bool | np.bool_):
+            raise TypeError(f"{name} must be True or False. Got {parameters[name]!r}.")
     for name, legal in _RULES.items():
-        if given[name] not in legal:
-            raise ValueError(f"{name} must be {' or '.join(map(repr, legal))}. Got {given[name]!r}.")
+        if parameters[name] not in legal:
+            raise ValueError(f"{name} must be {' or '.join(map(repr, legal))}. Got {parameters[name]!r}.")
     for name, largest in _INTEGERS.items():
-        value = given[name]
+        value = parameters[name]
         is_legal = _is_integer(value) and 1 <= value <= largest
         if not is_legal and not (value is None and name != "min_length"):
             raise ValueError(f"{name} must be an integer from 1 to {largest:,}. Got {value!r}.")
-    _check_words(given["ngram_range"])
+    _check_words(parameters["ngram_range"])
     for name in ("min_df", "max_df"):
-        _check_limit(name, given[name])
-    _check_hashing(given)
+        _check_limit(name, parameters[name])
+    _check_hashing(parameters)
 
 
 def _check_words(pair: Any) -> None:
@@ -201,15 +201,15 @@ def _check_limit(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be an integer >= 1 or a float in [0, 1]. Got {value!r}.")
 
 
-def _check_hashing(given: Mapping[str, Any]) -> None:
-    if given["n_hash"] is None:
-        if given["signed"]:
+def _check_hashing(parameters: Mapping[str, Any]) -> None:
+    if parameters["n_hash"] is None:
+        if parameters["signed"]:
             raise ValueError("signed=True needs n_hash: the columns of a vocabulary hold one term each.")
         return
-    if given["signed"] and given["binary"]:
+    if parameters["signed"] and parameters["binary"]:
         raise ValueError("signed=True needs binary=False: whether a term occurs has no sign.")
-    limits = (given["min_df"], given["max_df"], given["max_features"])
-    if limits != (1, 1.0, None) or not _is_integer(given["min_df"]) or _is_integer(given["max_df"]):
+    limits = (parameters["min_df"], parameters["max_df"], parameters["max_features"])
+    if limits != (1, 1.0, None) or not _is_integer(parameters["min_df"]) or _is_integer(parameters["max_df"]):
         raise ValueError("min_df, max_df and max_features need a vocabulary, and n_hash learns none. Leave them out.")
 
 
@@ -240,17 +240,17 @@ ll re ve
 ENGLISH = frozenset(_ENGLISH.split())
 
 
-def stop_words(given: Any, lowercase: bool) -> list[str]:
+def stop_words(choice: Any, lowercase: bool) -> list[str]:
     """The words to leave out, sorted; "english" is the list above."""
-    if given is None:
+    if choice is None:
         return []
-    if isinstance(given, str):
-        if given != "english":
-            raise ValueError(f"stop_words must be None, 'english' or a list of words. Got {given!r}.")
+    if isinstance(choice, str):
+        if choice != "english":
+            raise ValueError(f"stop_words must be None, 'english' or a list of words. Got {choice!r}.")
         return sorted(ENGLISH)
-    if not isinstance(given, Iterable) or isinstance(given, bytes):
-        raise TypeError(f"stop_words must be None, 'english' or a list of words. Got {given!r}.")
-    words = list(given)
+    if not isinstance(choice, Iterable) or isinstance(choice, bytes):
+        raise TypeError(f"stop_words must be None, 'english' or a list of words. Got {choice!r}.")
+    words = list(choice)
     if wrong := [word for word in words if not isinstance(word, str)]:
         raise TypeError(f"stop_words must be texts. Got {wrong[0]!r}.")
     return sorted({word.lower() if lowercase else word for word in words})
@@ -259,7 +259,7 @@ def stop_words(given: Any, lowercase: bool) -> list[str]:
 def warn_of_idle(words: list[str]) -> None:
     """A stop word that is no single run of word characters ("don't") is never met."""
     read = core.words(words, (False, 1, 1, 1))
-    idle = [word for word, own in zip(words, read, strict=True) if own != [word]]
+    idle = [word for word, tokens in zip(words, read, strict=True) if tokens != [word]]
     if idle:
         shown = ", ".join(map(repr, idle[:_SHOWN])) + (", ..." if len(idle) > _SHOWN else "")
         warnings.warn(

@@ -287,8 +287,8 @@ class _Concentrations(ExponentialFamily):
     @property
     def statistic_covariance(self) -> Numbers:
         """diag(psi'(alpha)) - psi'(s)."""
-        own, all_of_them = polygamma(1, self._alpha), polygamma(1, self._alpha.sum(axis=-1))
-        return np.asarray(own[..., None] * np.eye(own.shape[-1]) - np.asarray(all_of_them)[..., None, None])
+        each, all_of_them = polygamma(1, self._alpha), polygamma(1, self._alpha.sum(axis=-1))
+        return np.asarray(each[..., None] * np.eye(each.shape[-1]) - np.asarray(all_of_them)[..., None, None])
 
     def _matching(self, target: Array) -> Self:
         if not np.logaddexp.reduce(target) < -1e-12:  # log of the sum of geometric means: 0 where rows do not differ

@@ -40,15 +40,15 @@ def exponential_excess(u: Array) -> Array:
         return np.asarray(np.expm1(u) - u)
 
 
-def shares(q: Array, rest: Array, u: Array) -> Array:
-    """q log(q / s) + (1 - q) log((1 - q) / (1 - s)), logit s = logit q + u; rest: 1 - q.
+def shares(q: Array, complement: Array, u: Array) -> Array:
+    """q log(q / s) + (1 - q) log((1 - q) / (1 - s)), logit s = logit q + u; complement: 1 - q.
 
     log(1 + q (e^u - 1)) - q u, or the same of 1 - q and -u: that of the smaller share, unless e^|u| overflows.
     """
     turned = np.where(q > 0.5, u > -_FAR, u > _FAR)
-    own, at = np.where(turned, rest, q), np.where(turned, -u, u)
+    smaller, at = np.where(turned, complement, q), np.where(turned, -u, u)
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(np.maximum(np.log1p(own * np.expm1(at)) - own * at, 0.0))
+        return np.asarray(np.maximum(np.log1p(smaller * np.expm1(at)) - smaller * at, 0.0))
 
 
 def squared(y: Array, mu: Array) -> Array:
@@ -91,9 +91,9 @@ def negative_binomial(y: Array, mu: Array, alpha: float) -> Array:
 
     It is (y + 1/alpha) times the Bernoulli one of q = alpha y / (1 + alpha y) and s = alpha mu / (1 + alpha mu).
     """
-    own, other = 1 + alpha * y, 1 + alpha * mu
-    apart = alpha * (mu - y) / own / other
-    both = relative(alpha * y / own, alpha * mu / other, apart) + relative(1 / own, 1 / other, -apart)
+    of_target, of_mean = 1 + alpha * y, 1 + alpha * mu
+    apart = alpha * (mu - y) / of_target / of_mean
+    both = relative(alpha * y / of_target, alpha * mu / of_mean, apart) + relative(1 / of_target, 1 / of_mean, -apart)
     return np.asarray((y + 1 / alpha) * both)
 
 
@@ -116,12 +116,12 @@ def log_series(y: Array, dispersion: Numbers, power: float) -> Array:
     """log(W / y) of each row; 0 at y = 0, where the density is the chance of no amount."""
     y = np.asarray(y, dtype=np.float64)
     phi = np.broadcast_to(np.asarray(dispersion, dtype=np.float64), y.shape)
-    found = np.zeros_like(y)
+    logs = np.zeros_like(y)
     above = np.flatnonzero(y > 0)
     for first in range(0, len(above), _ROWS):
         rows = above[first : first + _ROWS]
-        found[rows] = _log_sum(y[rows], phi[rows], power) - np.log(y[rows])
-    return found
+        logs[rows] = _log_sum(y[rows], phi[rows], power) - np.log(y[rows])
+    return logs
 
 
 def _log_sum(y: Array, phi: Array, p: float) -> Array:

@@ -203,15 +203,15 @@ def _above_score(z: Array, m: Array) -> Array:
     By Laplace's continued fraction m = x + 1 / (x + 2 / (x + 3 / ...)) at x = -z > 0.
     """
     z = np.asarray(z, dtype=np.float64)
-    found = np.asarray(z + m)
+    above = np.asarray(z + m)
     far = z < -3.0
     if far.any():
         x = -z[far]
         tail = x
         for k in range(60, 1, -1):
             tail = x + k / tail
-        found[far] = 1 / tail
-    return found
+        above[far] = 1 / tail
+    return above
 
 
 @dataclass(frozen=True)
@@ -318,11 +318,11 @@ LINKS: dict[str, Link] = {
 }
 
 
-def link_of(given: object) -> Link:
+def link_of(link: object) -> Link:
     """A link by its name, or as it is given."""
-    if isinstance(given, Link):
-        return given
-    if not isinstance(given, str) or given not in LINKS:
+    if isinstance(link, Link):
+        return link
+    if not isinstance(link, str) or link not in LINKS:
         names = ", ".join(map(repr, LINKS))
-        raise ValueError(f"link must be one of {names}, or a Link. Got {given!r}.")
-    return LINKS[given]
+        raise ValueError(f"link must be one of {names}, or a Link. Got {link!r}.")
+    return LINKS[link]

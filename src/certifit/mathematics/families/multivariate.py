@@ -141,17 +141,17 @@ class Gaussian:
 
     def _places(self, which: Sequence[int | str]) -> list[int]:
         places = []
-        for one in which:
-            if isinstance(one, str):
-                if one not in self.names:
-                    raise ValueError(f"There is no coordinate {one!r}. They are {self.names}.")
-                places.append(self.names.index(one))
-            elif not isinstance(one, int | np.integer) or isinstance(one, bool):
-                raise TypeError(f"A coordinate is a place or a name. Got {one!r}.")
-            elif not -len(self.mean) <= one < len(self.mean):
-                raise ValueError(f"There is no coordinate {one}: there are {len(self.mean)}.")
+        for coordinate in which:
+            if isinstance(coordinate, str):
+                if coordinate not in self.names:
+                    raise ValueError(f"There is no coordinate {coordinate!r}. They are {self.names}.")
+                places.append(self.names.index(coordinate))
+            elif not isinstance(coordinate, int | np.integer) or isinstance(coordinate, bool):
+                raise TypeError(f"A coordinate is a place or a name. Got {coordinate!r}.")
+            elif not -len(self.mean) <= coordinate < len(self.mean):
+                raise ValueError(f"There is no coordinate {coordinate}: there are {len(self.mean)}.")
             else:
-                places.append(int(one) % len(self.mean))
+                places.append(int(coordinate) % len(self.mean))
         if not places or len(set(places)) < len(places):
             raise ValueError(f"Name at least one coordinate, each once. Got {list(which)}.")
         return places

@@ -56,14 +56,14 @@ class Response(ABC):
         """The link that is used where none is named."""
         return link_of(self.links[0])
 
-    def link(self, given: object = None) -> Link:
+    def link(self, link: object = None) -> Link:
         """A link of this family by name; None: the default. A Link of the user's own is taken as it is."""
-        if given is None:
+        if link is None:
             return self.default_link
-        if isinstance(given, str) and given not in self.links:
+        if isinstance(link, str) and link not in self.links:
             names = ", ".join(map(repr, self.links))
-            raise ValueError(f"link of family {self.name!r} must be one of {names}, or a Link. Got {given!r}.")
-        return link_of(given)
+            raise ValueError(f"link of family {self.name!r} must be one of {names}, or a Link. Got {link!r}.")
+        return link_of(link)
 
     @abstractmethod
     def variance(self, mu: Array) -> Array:

@@ -336,11 +336,11 @@ FAMILIES: dict[str, Response] = {
 }
 
 
-def family_of(given: object) -> Response:
+def family_of(family: object) -> Response:
     """A family by its name, or as it is given."""
-    if isinstance(given, Response):
-        return given
-    if not isinstance(given, str) or given not in FAMILIES:
+    if isinstance(family, Response):
+        return family
+    if not isinstance(family, str) or family not in FAMILIES:
         names = ", ".join(map(repr, FAMILIES))
-        raise ValueError(f"family must be one of {names}, or a Response. Got {given!r}.")
-    return FAMILIES[given]
+        raise ValueError(f"family must be one of {names}, or a Response. Got {family!r}.")
+    return FAMILIES[family]

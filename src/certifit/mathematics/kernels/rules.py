@@ -326,7 +326,7 @@ class OnColumns(Made):
 
 def one_number_per_row(values: object, n_rows: int, what: str) -> Array:
     """The values of a user's function, or a refusal."""
-    found = np.asarray(values, dtype=np.float64)
-    if found.shape != (n_rows,):
-        raise ValueError(f"{what} must give one number per row: shape ({n_rows},). Got shape {found.shape}.")
-    return found
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.shape != (n_rows,):
+        raise ValueError(f"{what} must give one number per row: shape ({n_rows},). Got shape {numbers.shape}.")
+    return numbers

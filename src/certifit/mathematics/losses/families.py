@@ -105,9 +105,9 @@ class ResponseLoss(ScoreLoss):
         with np.errstate(all="ignore"):
             V = self.family.variance(mu)
             of_slope = (self.link.curvature(at) - slope * (slope * (self.family.variance_slope(mu) / V))) / V
-            found = slope * (slope / V) + (mu - y) * of_slope
+            curvature = slope * (slope / V) + (mu - y) * of_slope
         least = 0.0 if self.is_convex else -np.inf  # rounding of what is 0 is not a dent
-        return np.where(inside, np.maximum(found, least), np.nan)
+        return np.where(inside, np.maximum(curvature, least), np.nan)
 
     def expected(self, y: Array, z: Array) -> Array:
         """h'^2 / V."""
@@ -169,11 +169,11 @@ class BernoulliLoss(ResponseLoss):
         with np.errstate(all="ignore"):
             for share, logarithms in ((y, self.link.log_mean), (1 - y, self.link.log_rest)):
                 where = np.nonzero(share > 0)
-                own = share[where]
+                part = share[where]
                 parts = logarithms(at[where])
-                value[where] += own * (np.log(own) - parts.value)  # log y: what y alone decides
-                slope[where] -= own * parts.slope
-                curvature[where] -= own * parts.curvature
+                value[where] += part * (np.log(part) - parts.value)  # log y: what y alone decides
+                slope[where] -= part * parts.slope
+                curvature[where] -= part * parts.curvature
         return (
             np.where(inside, np.maximum(value, 0.0), np.inf),
             np.where(inside, slope, np.nan),

@@ -297,8 +297,8 @@ class TweedieLog(ScoreLoss):
         with np.errstate(over="ignore", invalid="ignore"):
             counted = np.where(y > 0, y, 1.0)
             u = z - np.log(counted)
-            own = np.power(counted, a) * (np.expm1(a * u) / a + np.expm1(-b * u) / b)
-            return np.where(y > 0, np.maximum(own, 0.0), np.exp(a * z) / a)
+            deviance = np.power(counted, a) * (np.expm1(a * u) / a + np.expm1(-b * u) / b)
+            return np.where(y > 0, np.maximum(deviance, 0.0), np.exp(a * z) / a)
 
     def slope(self, y: Array, z: Array) -> Array:
         """e^(az) - y e^(-bz)."""
@@ -353,10 +353,10 @@ class NegativeBinomialLog(ScoreLoss):
     def value(self, y: Array, z: Array) -> Array:
         """m [q log(q / s) + (1 - q) log((1 - q) / (1 - s))]; log(1 + alpha e^z) / alpha for y = 0."""
         m, q, t = self._as_share(y, z)
-        rest = 1 / (1 + self.alpha * y)
+        complement = 1 / (1 + self.alpha * y)
         none = (np.maximum(t, 0.0) + np.log1p(np.exp(-np.abs(t)))) / self.alpha
         u = z - np.log(np.where(y > 0, y, 1.0))
-        return np.where(y > 0, m * shares(q, rest, u), none)
+        return np.where(y > 0, m * shares(q, complement, u), none)
 
     def slope(self, y: Array, z: Array) -> Array:
         """(mu - y) / (1 + alpha mu)."""

@@ -56,9 +56,9 @@ class Loss(ScoreLoss):
         mean: Callable[[Array], ArrayLike] | None = None,
         name: str | None = None,
     ) -> None:
-        for part, given in {"value": value, "slope": slope, "curvature": curvature, "mean": mean}.items():
-            if not callable(given) and (part in ("value", "slope") or given is not None):
-                raise TypeError(f"{part} must be a function. Got {given!r}.")
+        for part, function in {"value": value, "slope": slope, "curvature": curvature, "mean": mean}.items():
+            if not callable(function) and (part in ("value", "slope") or function is not None):
+                raise TypeError(f"{part} must be a function. Got {function!r}.")
         self.name = "the loss" if name is None else f"the loss {name!r}"
         self.refutation = ""  # where it was seen not to be convex
         self.is_nonnegative = True  # until a value below 0 was seen; duality gaps count on it
@@ -111,17 +111,17 @@ class Loss(ScoreLoss):
         y, z = _points(targets)
         parts = {"value": self._value, "slope": self._slope}
         parts |= {} if self._curvature is None else {"curvature": self._curvature}
-        found = {part: _rows(part, function, self.name, y, z) for part, function in parts.items()}
-        allowed = np.isfinite(found["value"])
-        for part, numbers in found.items():
+        values = {part: _rows(part, function, self.name, y, z) for part, function in parts.items()}
+        allowed = np.isfinite(values["value"])
+        for part, numbers in values.items():
             bad = np.isnan(numbers) | (np.isinf(numbers) & (allowed if part != "value" else numbers < 0))
             _refuse(bad, y, z, f"{part} of {self.name} is {{0:g}} at {{point}}.", numbers)
         self._check_derivative("slope", "value", y, z, allowed)
         if self._curvature is not None:
             self._check_derivative("curvature", "slope", y, z, allowed)
         new = Loss(self._value, self._slope, self._curvature, self._mean, self._name)
-        new.refutation = _dent(y[allowed], z[allowed], found["slope"][allowed], self.name)
-        new.is_nonnegative = bool((found["value"] >= 0).all())
+        new.refutation = _dent(y[allowed], z[allowed], values["slope"][allowed], self.name)
+        new.is_nonnegative = bool((values["value"] >= 0).all())
         return new
 
     def __repr__(self) -> str:
@@ -129,7 +129,7 @@ class Loss(ScoreLoss):
 
     def _check_derivative(self, part: str, of: str, y: Array, z: Array, allowed: Array) -> None:
         """Between the differences to the left and to the right, up to rounding; steps wide or narrow."""
-        given, function = getattr(self, part)(y, z), getattr(self, of)
+        derivative, function = getattr(self, part)(y, z), getattr(self, of)
         outside, central = allowed.copy(), np.zeros_like(z)
         for step in (_STEP * np.maximum(np.abs(z), 1.0), np.maximum(_STEP, 1e-12 * np.abs(z))):
             above, below = z + step, z - step
@@ -138,14 +138,14 @@ class Loss(ScoreLoss):
                 right, left = (upper - here) / (above - z), (here - lower) / (z - below)
                 central = (upper - lower) / (above - below)
                 size = np.maximum(np.abs(upper), np.abs(lower))
-                slack = _AGREE * (np.abs(given) + np.abs(right - left)) + 8 * np.finfo(float).eps * size / step
+                slack = _AGREE * (np.abs(derivative) + np.abs(right - left)) + 8 * np.finfo(float).eps * size / step
                 slack += 1e-10 * np.maximum(1.0, np.maximum(np.abs(y), np.abs(z)))
-                far = (given < np.minimum(left, right) - slack) | (given > np.maximum(left, right) + slack)
+                far = (derivative < np.minimum(left, right) - slack) | (derivative > np.maximum(left, right) + slack)
             outside &= far & np.isfinite(right) & np.isfinite(left)
         sentence = (
             f"{part} of {self.name} is not the derivative of {of}: at {{point}} it is {{0:g}}, and {of} says {{1:g}}."
         )
-        _refuse(outside, y, z, sentence, given, central)
+        _refuse(outside, y, z, sentence, derivative, central)
 
 
 def _called(function: Function, y: Array, z: Array) -> Array:
@@ -165,28 +165,28 @@ def _points(targets: Array) -> tuple[Array, Array]:
 def _rows(part: str, function: Function, name: str, y: Array, z: Array) -> Array:
     """The function's numbers; refused if it does not take arrays, or mixes rows."""
     try:
-        found = _called(function, y, z)
+        values = _called(function, y, z)
         some = _called(function, y[1:4].copy(), z[1:4].copy())
     except Exception as error:
         raise TypeError(
             f"{part} of {name} must take an array of targets and an array of scores. It raised {error!r}. "
             "Write it with NumPy functions, np.where in place of if."
         ) from error
-    if found.shape != y.shape:
-        raise ValueError(f"{part} of {name} must give a number a row: shape {y.shape}. Got {found.shape}.")
-    if not np.allclose(found[1:4], some, rtol=1e-9, atol=0, equal_nan=True):
+    if values.shape != y.shape:
+        raise ValueError(f"{part} of {name} must give a number a row: shape {y.shape}. Got {values.shape}.")
+    if not np.allclose(values[1:4], some, rtol=1e-9, atol=0, equal_nan=True):
         raise ValueError(
             f"{part} of {name} must treat each row by itself: rows 1 to 3 alone give {some.tolist()}, "
-            f"among others {found[1:4].tolist()}."
+            f"among others {values[1:4].tolist()}."
         )
-    return found
+    return values
 
 
 def _refuse(bad: Array, y: Array, z: Array, sentence: str, *numbers: Array) -> None:
     """Raise the sentence for the first bad point: {point}, and the numbers there."""
     if bad.any():
         at = int(np.argmax(bad))
-        raise ValueError(sentence.format(*(one[at] for one in numbers), point=f"y = {y[at]:g}, z = {z[at]:g}"))
+        raise ValueError(sentence.format(*(column[at] for column in numbers), point=f"y = {y[at]:g}, z = {z[at]:g}"))
 
 
 def _dent(y: Array, z: Array, slope: Array, name: str) -> str:
