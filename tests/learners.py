@@ -130,6 +130,17 @@ LEARNERS = {
         ),
         attacked=(cf.KernelRidge(0.1, kernel=cf.kernels.Polynomial(2), standardize=True),),
     ),
+    "kernel_lms": Row(
+        cf.KernelLMS(),
+        "reg",
+        IN_ORDER,
+        checked=(cf.KernelLMS(kernel=cf.kernels.Gaussian(2.0) + 1, updates="rows", standardize=True, max_iter=20),),
+    ),
+    "kernel_pca": Row(
+        cf.KernelPCA(2),
+        "tr",
+        checked=(cf.KernelPCA(), cf.KernelPCA(1, kernel=cf.kernels.Polynomial(2), standardize=True)),
+    ),
     "gaussian_discriminant": Row(
         cf.GaussianDiscriminant(),
         "clf",

@@ -79,7 +79,9 @@ from certifit.models.glm.model import GLM as GLM
 from certifit.models.glm.model import GammaRegressor as GammaRegressor
 from certifit.models.glm.model import PoissonRegressor as PoissonRegressor
 from certifit.models.huber.model import HuberRegressor as HuberRegressor
+from certifit.models.kernel.lms import KernelLMS as KernelLMS
 from certifit.models.kernel.model import KernelRidge as KernelRidge
+from certifit.models.kernel.pca import KernelPCA as KernelPCA
 from certifit.models.lasso.model import ElasticNet as ElasticNet
 from certifit.models.lasso.model import Lasso as Lasso
 from certifit.models.least_squares.model import LinearRegression as LinearRegression

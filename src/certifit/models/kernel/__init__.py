@@ -1,1 +1,1 @@
-"""Models of kernels: kernel ridge regression."""
+"""Models of kernels: kernel ridge regression, kernel LMS, kernel principal components."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from certifit.models.about import ALPHA, INTERCEPT, NO_INFERENCE, STANDARDIZE, TOL
 from certifit.models.learner import (
+    LARGEST,
     MEAN,
+    Answer,
     Command,
     Keeps,
     Learner,
@@ -29,7 +31,24 @@ def _kernel_ridge(told: Told) -> str:
     return f"minimised: {MEAN} (y_i - b - f(x_i))^2 / (2 {MEAN}) + {strength}/2 |f|^2{told.end}{of}{columns}"
 
 
-_LANDMARKS = Param("a whole number >= 1", None, is_whole, lambda value: value >= 1, or_none=True)
+def _kernel_lms(told: Told) -> str:
+    """Steps on the sum of squares."""
+    of = f", k(x, z) = {told.kernel}" if told.kernel else ""
+    columns = " of standardised columns" if told.params.get("standardize") else ""
+    how = "all rows at once" if told.params["updates"] == "batch" else "one row at a time"
+    return f"stopped early: sum_i (y_i - f(x_i))^2 / 2 by steps of {how}{of}{columns}"
+
+
+def _kernel_pca(told: Told) -> str:
+    """Directions of largest variance in the feature space."""
+    of = f", phi(x)'phi(z) = {told.kernel}" if told.kernel else ""
+    columns = " of standardised columns" if told.params.get("standardize") else ""
+    return f"maximised: trace V'AV over V'V = I, A = mean of (phi(x) - m)(phi(x) - m)'{of}{columns}"
+
+
+_SOME = Param("a whole number >= 1", None, is_whole, lambda value: value >= 1, or_none=True)
+_STORES = ("the rows of the fit, which predictions are made of",)
+_KERNEL = ("kernel", "encoder")
 ROWS = (
     Learner(
         "kernel_ridge",
@@ -40,19 +59,19 @@ ROWS = (
             "penalised squared error",
             f"{NO_INFERENCE}the model has no coefficients of columns.",
             is_squared=True,
-            stores=("the rows of the fit, which predictions are made of",),
+            stores=_STORES,
         ),
         {
             "alpha": number(None, most=1e100, is_above=True, or_none=True),
             "fit_intercept": INTERCEPT,
             "standardize": STANDARDIZE,
-            "n_landmarks": _LANDMARKS,
+            "n_landmarks": _SOME,
             "indefinite": choice("refuse", "refuse", "allow"),
             "tol": TOL,
             "max_iter": count(1000),
             "random_state": count(0, least=0),
         },
-        ("kernel", "encoder"),
+        _KERNEL,
         verb=always(Verb.GATHER),
         keeps=Keeps.ALL_ROWS,
         commands=(
@@ -66,5 +85,45 @@ ROWS = (
             ),
         ),
         record="models.kernel.state:KERNEL_RIDGE",
+    ),
+    Learner(
+        "kernel_lms",
+        "models.kernel.lms:KernelLMS",
+        _kernel_lms,
+        Words(
+            "kernel LMS",
+            "squared error",
+            f"{NO_INFERENCE}the model has no coefficients of columns.",
+            is_squared=True,
+            stores=_STORES,
+        ),
+        {
+            "step": number(None, most=1e100, is_above=True, or_none=True),
+            "updates": choice("batch", "batch", "rows"),
+            "standardize": STANDARDIZE,
+            "max_iter": count(100),
+        },
+        _KERNEL,
+        verb=always(Verb.GATHER),
+        keeps=Keeps.ALL_ROWS,
+        record="models.kernel.state:KERNEL_LMS",
+    ),
+    Learner(
+        "kernel_pca",
+        "models.kernel.pca:KernelPCA",
+        _kernel_pca,
+        Words("kernel principal components", "variance", goal=LARGEST, stores=_STORES),
+        {
+            "n_components": _SOME,
+            "standardize": STANDARDIZE,
+            "tol": TOL,
+            "max_iter": count(100),
+            "random_state": count(0, least=0),
+        },
+        _KERNEL,
+        always(Answer.NONE),
+        verb=always(Verb.GATHER),
+        keeps=Keeps.ALL_ROWS,
+        record="models.kernel.state:KERNEL_PCA",
     ),
 )

@@ -2,58 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import Tags
 
 from certifit.data.columns import Array
-from certifit.data.gate import refuse_nonfinite
-from certifit.data.source import Block, Memory, Source
+from certifit.data.source import Block, Source
 from certifit.maps import TableEncoder
-from certifit.mathematics.kernels import Function, Gaussian, Kernel
-from certifit.mathematics.kernels.tiles import multiply
 from certifit.minimise.problem import Run
 from certifit.models.estimator import Regressor
 from certifit.models.folds import Candidate, Grid, Rounds, Subsets, shared_work
+from certifit.models.kernel.base import KernelModel, UserKernel, kernel_of
 from certifit.models.kernel.certificate import KernelCertificate, certify
 from certifit.models.kernel.folds import KernelFolds, KernelPart
 from certifit.models.kernel.solver import solve
-from certifit.models.kernel.task import PRECOMPUTED, KernelRidgeTask, KernelRows, KernelState, Standard, dense_rows
-from certifit.models.learner import Told
+from certifit.models.kernel.task import KernelRidgeTask, KernelState, dense_rows
 from certifit.statistics.store import Store
 
-UserKernel = Kernel | Callable[[Array, Array], Array] | str | None
 
-
-def kernel_of(kernel: UserKernel) -> Kernel | None:
-    """The kernel that a parameter means; None is a precomputed one."""
-    if kernel is None:
-        return Gaussian("scale")
-    if isinstance(kernel, Kernel):
-        return kernel
-    if isinstance(kernel, str):
-        if kernel != PRECOMPUTED:
-            raise ValueError(
-                f"kernel must be None, a kernel such as certifit.kernels.Gaussian(sigma), a function or 'precomputed'. "
-                f"Got {kernel!r}."
-            )
-        return None
-    if not callable(kernel):
-        raise TypeError(
-            f"kernel must be a kernel of certifit.kernels, a function, 'precomputed' or None. Got {kernel!r}."
-        )
-    return Function(kernel)
-
-
-def formula(kernel: Kernel | None) -> str:
-    """A kernel in one line."""
-    return "the matrix given" if kernel is None else str(kernel)
-
-
-class KernelRidge(Regressor[KernelRidgeTask, KernelState]):
+class KernelRidge(KernelModel[KernelRidgeTask, KernelState], Regressor[KernelRidgeTask, KernelState]):
     """Ridge regression in the feature space of a kernel.
 
     minimise over f, b:   sum_i weight_i (y_i - b - f(x_i))^2 / (2 sum_i weight_i)  +  alpha/2 |f|^2
@@ -107,12 +75,7 @@ class KernelRidge(Regressor[KernelRidgeTask, KernelState]):
 
     shares = ("alpha",)
     certificate_: KernelCertificate
-    kernel_: Kernel | None
-    X_fit_: Array
-    dual_coef_: Array
     intercept_: float
-    mean_: Array | None
-    scale_: Array | None
 
     def __init__(
         self,
@@ -142,12 +105,8 @@ class KernelRidge(Regressor[KernelRidgeTask, KernelState]):
     def _task(self, source: Source, is_fitted: bool = False) -> KernelRidgeTask:
         asked = None if self.alpha is None else float(self.alpha)
         n_landmarks = None if self.n_landmarks is None else int(self.n_landmarks)
-        if is_fitted:
-            standard = None if self.mean_ is None or self.scale_ is None else Standard(self.mean_, self.scale_)
-            rows = KernelRows(source, self.kernel_, standard)
-            return KernelRidgeTask(rows, self.alpha_, bool(self.fit_intercept), n_landmarks)
-        rows = KernelRows(source, kernel_of(self.kernel), bool(self.standardize))
-        return KernelRidgeTask(rows, asked, bool(self.fit_intercept), n_landmarks)
+        rows = self._kernel_rows(source, is_fitted)
+        return KernelRidgeTask(rows, self.alpha_ if is_fitted else asked, bool(self.fit_intercept), n_landmarks)
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> KernelFolds | None:
         """Fits to all training sets from one matrix of the kernel, all alphas together.
@@ -193,24 +152,13 @@ class KernelRidge(Regressor[KernelRidgeTask, KernelState]):
         return [{"alpha": float(alpha)} for alpha in size * np.logspace(-7, 1, 20)]
 
     def _solve(self, task: KernelRidgeTask) -> Run[KernelState]:
-        if not task.rows.is_proven:
-            self._refuse_indefinite(task)
+        self._refuse_refuted(task.rows, allowed=self.indefinite == "allow")
         return solve(task, int(self.max_iter), int(self.random_state))
-
-    def _refuse_indefinite(self, task: KernelRidgeTask) -> None:
-        """Refuse a kernel that the rows show not to be Mercer, with what shows it."""
-        test = task.rows.tested
-        if test.pair is not None:
-            raise ValueError(str(test))
-        if not test and self.indefinite == "refuse":
-            raise ValueError(f"{test} indefinite='allow' fits a stationary point, without a proof.")
 
     def _keep(self, task: KernelRidgeTask, run: Run[KernelState]) -> None:
         self.X_fit_, self.dual_coef_, self.intercept_ = run.state.points, run.state.dual, run.state.intercept
-        self.kernel_, self.alpha_ = task.rows.kernel, task.alpha
-        standard = task.rows.standard
-        self.mean_ = None if standard is None else standard.mean
-        self.scale_ = None if standard is None else standard.scale
+        self._keep_rows(task.rows)
+        self.alpha_ = task.alpha
         self.history_, self.n_iter_ = run.history, max(len(run.history), 1)
 
     def _state(self) -> KernelState:
@@ -219,35 +167,6 @@ class KernelRidge(Regressor[KernelRidgeTask, KernelState]):
     def _certified(self, task: KernelRidgeTask, state: KernelState) -> KernelCertificate:
         return certify(task, state, float(self.tol))
 
-    def _told(self) -> Told:
-        kernel = vars(self).get("kernel_", kernel_of(self.kernel))
-        return Told(self.get_params(deep=False), self.alpha_, kernel=formula(kernel))
-
     def scores(self, block: Block) -> Array:
         """b + f(x) for the rows of a block of the source that the model was fitted to."""
-        X = dense_rows(self.columns_of(block))
-        if len(X) == 0:
-            return np.zeros(0)
-        if not np.isfinite(X).all():
-            refuse_nonfinite(Memory(X, None, names=self.column_names_))
-        with np.errstate(over="ignore", invalid="ignore"):
-            if self.kernel_ is None:
-                values = multiply(X, self.dual_coef_)
-            else:
-                rows = X if self.mean_ is None or self.scale_ is None else Standard(self.mean_, self.scale_)(X)
-                values = self.kernel_.times(rows, self.X_fit_, self.dual_coef_[:, None])[:, 0]
-        scores = values + self.intercept_
-        if not np.isfinite(scores).all():
-            raise ValueError("Predictions exceed the largest float64: the kernel of rows so far from those of the fit.")
-        return np.asarray(scores)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        kernel = kernel_of(self.kernel)
-        if kernel is None and self.standardize:
-            raise ValueError("standardize=True needs rows, and kernel='precomputed' has the matrix of a kernel.")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == PRECOMPUTED
-        return tags
+        return np.asarray(self._sums(block)[:, 0] + self.intercept_)

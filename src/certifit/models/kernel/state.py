@@ -1,6 +1,6 @@
-"""Kernel ridge regression in a file.
+"""Models of kernels in a file.
 
-    r   rows that are kept    m   refinements
+    r   rows that are kept    m   steps of the history    c   directions
 
     state.points   the rows, as the kernel sees them; none of a precomputed kernel
     state.dual     their coefficients
@@ -16,10 +16,13 @@ import numpy as np
 
 from certifit.mathematics.kernels import Kernel
 from certifit.mathematics.kernels.stored import is_stored_kernel, kernel_from
-from certifit.models.agreement import alpha_problems
+from certifit.models.agreement import NEAR, agree, alpha_problems, is_orthonormal
 from certifit.models.kernel.task import PRECOMPUTED
+from certifit.models.pca.state import COMPONENTS, MOST_DIGITS
 from certifit.models.state import (
     COUNT,
+    COUNT_FROM_1,
+    MAGNITUDE,
     NUMBER,
     NUMBER_FROM_0,
     TEXT,
@@ -38,11 +41,10 @@ from certifit.models.state import (
     Shown,
     fields_at,
 )
-from certifit.models.state_parts import CLAIM, TARGET, TARGET_NAME, history_rows
+from certifit.models.state_parts import CLAIM, PENALISED, TARGET, TARGET_NAME, history_rows
 
 KERNEL = Check("a kernel", is_stored_kernel)
 NOT_STORED = "A model file holds no code: use a kernel of certifit.kernels, or kernel='precomputed'."
-HISTORY = ("objective", "gap")
 
 
 def _tree(kernel: Kernel | str | None) -> Json:
@@ -76,52 +78,51 @@ def _is_standardised(metadata: Metadata) -> bool:
     return bool(metadata["parameters"]["standardize"])
 
 
-def _problems(content: Content) -> Iterator[Problems]:
-    metadata, parameters = content.metadata, content.parameters
-    stored, n_points, n_rows = metadata["certificate"], metadata["n_points"], metadata["data"]["n_rows"]
-    has_points, landmarks = _has_points(metadata), parameters["n_landmarks"]
+def _kept_problems(content: Content) -> Iterator[Problems]:
+    """A kernel that is not the one asked for, or rows that are not those of the fit."""
+    metadata = content.metadata
+    n_points, n_rows, has_points = metadata["n_points"], metadata["data"]["n_rows"], _has_points(metadata)
     asked, fitted = _given(content), _fitted(content)
     is_other = isinstance(asked, Kernel) and asked.is_resolved and asked != fitted
-    yield alpha_problems(parameters["alpha"], metadata["solution"]["alpha"], metadata["data"]["sum_weight"], np.ones(1))
     yield {
         "a kernel that was asked for and one that was fitted, of different kinds": (fitted is None) == has_points,
         "a width that is not a number": fitted is not None and not fitted.is_resolved,
         "another kernel than the one that was asked for": is_other,
         f"{n_points} rows kept of {n_rows}": n_points > n_rows,
-        f"{n_points} rows kept, and {landmarks} landmarks": landmarks is not None and n_points > landmarks,
         "columns that are not the rows of a precomputed kernel": not has_points and n_points != len(content.columns),
-        "an intercept without fit_intercept": not parameters["fit_intercept"]
-        and metadata["solution"]["intercept"] != 0,
         "a scale that is not above 0": _is_standardised(metadata) and (content.arrays["state.scale"] <= 0).any(),
-        "a kernel that is not Mercer, which was not allowed": stored["refuted"]
-        and parameters["indefinite"] == "refuse",
     }
 
 
-def _show(content: Content) -> Shown:
-    """The kernel, the strength of the penalty, and that rows are kept."""
+def _show_kept(content: Content) -> Shown:
+    """The kernel, and how many rows are kept."""
     metadata, fitted = content.metadata, _fitted(content)
-    return {
-        "model": {
-            "alpha": metadata["solution"]["alpha"],
-            "has_standard_errors": False,
-            "kernel": "precomputed" if fitted is None else str(fitted),
-            "rows_kept": metadata["n_points"] if _has_points(metadata) else 0,
-        }
-    }
+    n_kept = metadata["n_points"] if _has_points(metadata) else 0
+    return {"model": {"kernel": "precomputed" if fitted is None else str(fitted), "rows_kept": n_kept}}
 
 
-def _told(metadata: Metadata) -> dict[str, object]:
+def _told_kernel(metadata: Metadata) -> dict[str, object]:
     fitted = metadata["kernel"]["fitted"]
-    kernel = "the matrix given" if fitted is None else str(kernel_from(fitted))
-    return {"alpha": metadata["solution"]["alpha"], "kernel": kernel}
+    return {"kernel": "the matrix given" if fitted is None else str(kernel_from(fitted))}
 
 
-KERNEL_RIDGE = Record(
+def _history(*keys: str) -> Record:
+    """The numbers of the history, without its seconds."""
+
+    def stored(model: Model) -> object:
+        return np.array([[float(row[key]) for key in keys] for row in model.history_]).reshape(-1, len(keys))
+
+    return Record(
+        fields={"n_iterations": Field(COUNT, get=lambda model: len(model.history_))},
+        arrays={"history": Array(("m", str(len(keys))), may_be_infinite=True, get=stored)},
+        derived={"history_": lambda content: history_rows(content.arrays["history"], keys=keys)},
+        sizes=(lambda metadata: {"m": metadata["n_iterations"]},),
+    )
+
+
+# Every model of a kernel: the kernel, and the rows that are kept.
+KEPT = Record(
     fields={
-        "certificate": fields_at("certificate_.*", {**CLAIM, "assumption": TEXT, "refuted": TEXT}),
-        **TARGET,
-        **TARGET_NAME,
         "kernel": {
             "asked": Field(
                 OrNull(Check("a kernel, or 'precomputed'", lambda v: v == PRECOMPUTED or is_stored_kernel(v))),
@@ -129,32 +130,138 @@ KERNEL_RIDGE = Record(
             ),
             "fitted": Field(OrNull(KERNEL), get=lambda model: _tree(model.kernel_)),
         },
-        "n_iterations": Field(COUNT, get=lambda model: len(model.history_)),
         "n_points": Field(COUNT, get=lambda model: len(model.dual_coef_)),
-        "solution": fields_at("*_", {"alpha": NUMBER_FROM_0, "intercept": NUMBER, "n_iter": COUNT}),
     },
     arrays={
-        "history": Array(
-            ("m", "2"),
-            may_be_infinite=True,
-            get=lambda model: np.array([[row[key] for key in HISTORY] for row in model.history_]).reshape(-1, 2),
-        ),
-        "state.dual": Array(("r",), at="dual_coef_"),
         "state.mean": Array(("p",), at="mean_", when=_is_standardised),
         "state.points": Array(("r", "p"), at="X_fit_", when=_has_points),
         "state.scale": Array(("p",), at="scale_", when=_is_standardised),
     },
-    objects={"certificate_": Object("models.kernel.certificate:KernelCertificate")},
     settings={"kernel": Setting(_asked, _given)},
     derived={
-        "history_": lambda content: history_rows(content.arrays["history"], keys=HISTORY),
         "kernel_": _fitted,
         "X_fit_": lambda content: content.arrays.get("state.points", np.zeros((0, len(content.columns)))),
         "mean_": lambda content: content.arrays.get("state.mean"),
         "scale_": lambda content: content.arrays.get("state.scale"),
     },
-    sizes=(lambda metadata: {"m": metadata["n_iterations"], "r": metadata["n_points"]},),
-    checks=(_problems,),
-    shown=(_show,),
-    told=(_told,),
+    sizes=(lambda metadata: {"r": metadata["n_points"]},),
+    checks=(_kept_problems,),
+    shown=(_show_kept,),
+    told=(_told_kernel,),
+)
+
+
+def _ridge_problems(content: Content) -> Iterator[Problems]:
+    metadata, parameters = content.metadata, content.parameters
+    n_points, landmarks, solution = metadata["n_points"], parameters["n_landmarks"], metadata["solution"]
+    is_refuted = metadata["certificate"]["refuted"]
+    yield alpha_problems(parameters["alpha"], solution["alpha"], metadata["data"]["sum_weight"], np.ones(1))
+    yield {
+        f"{n_points} rows kept, and {landmarks} landmarks": landmarks is not None and n_points > landmarks,
+        "an intercept without fit_intercept": not parameters["fit_intercept"] and solution["intercept"] != 0,
+        "a kernel that is not Mercer, which was not allowed": is_refuted and parameters["indefinite"] == "refuse",
+    }
+
+
+KERNEL_RIDGE = (
+    KEPT
+    | PENALISED
+    | _history("objective", "gap")
+    | Record(
+        fields={
+            "certificate": fields_at("certificate_.*", {**CLAIM, "assumption": TEXT, "refuted": TEXT}),
+            **TARGET,
+            **TARGET_NAME,
+            "solution": fields_at("*_", {"alpha": NUMBER_FROM_0, "intercept": NUMBER, "n_iter": COUNT}),
+        },
+        arrays={"state.dual": Array(("r",), at="dual_coef_")},
+        objects={"certificate_": Object("models.kernel.certificate:KernelCertificate")},
+        checks=(_ridge_problems,),
+    )
+)
+
+
+def _lms_problems(content: Content) -> Iterator[Problems]:
+    metadata, parameters = content.metadata, content.parameters
+    stored, step = metadata["certificate"], metadata["step"]
+    history = content.arrays["history"]
+    share = step / stored["largest_step"] if stored["largest_step"] > 0 else np.inf
+    yield {
+        f"a step {step!r} that was not asked for": parameters["step"] not in (None, step),
+        "passes that were not asked for": metadata["n_iterations"] != parameters["max_iter"],
+        "a step that is not stable": not step < stored["largest_step"] and not stored["fault"],
+        "a value that is not that of its step": not stored["fault"] and not agree(stored["value"], share),
+        "an objective that is not that of the last pass": not stored["fault"]
+        and len(history) > 0
+        and not agree(stored["objective"], float(history[-1, 0]), NEAR),
+        "weights of rows, which LMS does not take": metadata["data"]["sum_weight"] != metadata["data"]["n_rows"],
+    }
+
+
+KERNEL_LMS = (
+    KEPT
+    | _history("objective")
+    | Record(
+        fields={
+            "certificate": fields_at(
+                "certificate_.*", {**CLAIM, "fault": TEXT, "largest_step": MAGNITUDE, "objective": MAGNITUDE}
+            ),
+            **TARGET,
+            **TARGET_NAME,
+            "step": Field(NUMBER_FROM_0, "step_"),
+        },
+        arrays={"state.dual": Array(("r",), at="dual_coef_")},
+        objects={"certificate_": Object("models.kernel.descent:LmsCertificate")},
+        derived={"n_iter_": lambda content: content.metadata["n_iterations"]},
+        checks=(_lms_problems,),
+    )
+)
+
+
+def _direction_problems(content: Content) -> Iterator[Problems]:
+    metadata, kept = content.metadata, content.arrays["state.variances"]
+    asked, k = content.parameters["n_components"], metadata["n_directions"]
+    with np.errstate(over="ignore"):
+        total, explained = metadata["total_variance"], float(kept.sum())
+    stored, vectors = metadata["certificate"], content.arrays["state.vectors"]
+    digits = content.arrays["certificate.digits"]
+    yield {
+        f"{asked} directions asked and {k} stored": asked is not None and asked != k,
+        f"{k} directions of {len(vectors)} rows": k > len(vectors),
+        "digits that are not in 0 to 15": not ((digits >= 0) & (digits <= MOST_DIGITS)).all(),
+        "a variance below 0, or not sorted": (kept < 0).any() or (np.diff(kept) > 0).any(),
+        "variances that add up to more than the total": not explained <= total * (1 + NEAR) + stored["rounding"],
+        "directions that are not at right angles": not is_orthonormal(
+            np.ascontiguousarray(vectors.T), stored["orthonormality"]
+        ),
+    }
+
+
+def _components(content: Content) -> dict[str, object]:
+    names = tuple(f"pca{i}" for i in range(content.metadata["n_directions"]))
+    return {"n_columns": len(content.arrays["state.vectors"]), "names": names}
+
+
+KERNEL_PCA = (
+    KEPT
+    | _history("residual")
+    | Record(
+        fields={
+            "certificate": fields_at("certificate_.*", COMPONENTS),
+            "data": fields_at("data_.*", {"n_rows": COUNT_FROM_1, "sum_weight": NUMBER_FROM_0}),
+            "n_directions": Field(COUNT_FROM_1, get=lambda model: len(model.explained_variance_)),
+            "total_variance": Field(NUMBER_FROM_0, "total_variance_"),
+        },
+        arrays={
+            "certificate.digits": Array(("c",), at="certificate_.digits", is_tuple=True),
+            "state.dual": Array(("r", "c"), at="dual_coef_"),
+            "state.offsets": Array(("c",), at="offsets_"),
+            "state.variances": Array(("c",), at="explained_variance_"),
+            "state.vectors": Array(("v", "c"), at="eigenvectors_"),
+        },
+        objects={"certificate_": Object("models.pca.certificate:PCACertificate", _components)},
+        sizes=(lambda metadata: {"c": metadata["n_directions"]},),
+        checks=(_direction_problems,),
+        finish="derive",
+    )
 )

@@ -164,6 +164,14 @@ class KernelRows:
         """The coefficients of rows of positive weight, of those that a state keeps."""
         return dual[self.seen] if self.kernel is None else dual
 
+    def on_every_row(self, dual: Array) -> Array:
+        """Coefficients of a precomputed kernel for all its columns, 0 for rows of weight 0; of others as they are."""
+        if self.kernel is not None or self.seen.all():
+            return dual
+        every = np.zeros((self.n_rows, *dual.shape[1:]))
+        every[self.seen] = dual
+        return every
+
     def kept(self) -> Array:
         """The points that a state keeps: the rows, or none of a precomputed kernel."""
         return self.points if self.kernel is not None else np.zeros((0, len(self.names)))
@@ -216,11 +224,7 @@ class KernelRidgeTask:
                 f"Coefficients exceed the largest float64: alpha = {self.alpha:g} is too small for this target. "
                 "Raise alpha, or divide y by a power of ten."
             )
-        if self.rows.kernel is None:
-            every = np.zeros(self.rows.n_rows)
-            every[self.rows.seen] = coefficients
-            coefficients = every
-        return KernelState(points, coefficients, intercept / self.y_scale)
+        return KernelState(points, self.rows.on_every_row(coefficients), intercept / self.y_scale)
 
     def facts(self) -> dict[str, float]:
         """What is remembered of the data."""

@@ -32,16 +32,16 @@ def solve(task: VarianceTask, wanted: Any, *, tolerance: float, max_iter: int, s
     """The directions of largest variance. wanted: None (all that vary), a number, a share of the variance, "mle"."""
     started = time.perf_counter()
     if isinstance(task, ProductVariance):
-        values, vectors, history = _by_products(task, int(wanted), tolerance, max_iter, seed)
+        values, vectors, history = by_products(task, int(wanted), tolerance, max_iter, seed)
         values, count = np.where(np.sqrt(values) > _zero_level(task, values), values, 0.0), int(wanted)
     else:
         assert isinstance(task, ColumnVariance | RowVariance)
         values, vectors, count = _by_matrix(task, wanted)
         history = [{"iteration": 1, "seconds": time.perf_counter() - started}]
-    V = _completed(vectors[:, :count], count)
+    V = completed(vectors[:, :count], count)
     kept = np.zeros(count)
     kept[: len(values[:count])] = values[:count]
-    components = np.ascontiguousarray(V.T * _signs(V)[:, None])
+    components = np.ascontiguousarray(V.T * signs(V)[:, None])
     return Run(Directions(components, kept * task.factor, task.mean, task.scale), history)
 
 
@@ -133,8 +133,8 @@ def _log_curvatures(variances: Array, v: Array) -> Array:
     return np.asarray(out)
 
 
-def _by_products(
-    task: ProductVariance, k: int, tolerance: float, max_iter: int, seed: int
+def by_products(
+    task: VarianceTask, k: int, tolerance: float, max_iter: int, seed: int
 ) -> tuple[Array, Array, list[dict[str, float]]]:
     """Block Krylov iteration from random directions: a pass adds the residuals of the best directions so far."""
     started, d = time.perf_counter(), task.n_columns
@@ -179,7 +179,7 @@ def _orthonormal(columns: Array) -> Array:
     return np.asarray(scipy.linalg.qr(columns, mode="economic")[0]) if columns.shape[1] else columns
 
 
-def _completed(V: Array, count: int) -> Array:
+def completed(V: Array, count: int) -> Array:
     """Orthonormal directions in which nothing varies added to V: unit vectors less what V holds of them."""
     for _ in range(count - V.shape[1]):
         left = 1.0 - (V**2).sum(axis=1)
@@ -192,7 +192,7 @@ def _completed(V: Array, count: int) -> Array:
     return V
 
 
-def _signs(V: Array) -> Array:
+def signs(V: Array) -> Array:
     """Signs that make the largest entry of every direction positive; of equal ones the first."""
     sizes = np.abs(V)
     first = np.argmax(sizes >= (1 - TIE) * sizes.max(axis=0), axis=0)

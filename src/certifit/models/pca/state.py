@@ -40,7 +40,7 @@ from certifit.models.state_parts import CLAIM, history_rows
 UNIT_LENGTH = 1e-6
 MOST_DIGITS = 15.0
 _SIZES = ("condition", "explained", "missed", "orthonormality", "placed", "projection_error", "residual")
-_CERTIFICATE: Mapping[str, Spec] = {
+COMPONENTS: Mapping[str, Spec] = {
     **CLAIM,
     **dict.fromkeys(_SIZES, MAGNITUDE),
     "gap": OrNull(NUMBER),
@@ -146,7 +146,7 @@ def _show(content: Content) -> Shown:
 
 RECORD = Record(
     fields={
-        "certificate": fields_at("certificate_.*", _CERTIFICATE),
+        "certificate": fields_at("certificate_.*", COMPONENTS),
         "data": fields_at("data_.*", {"n_rows": COUNT_FROM_1, "sum_weight": NUMBER_FROM_0}),
         "n_directions": Field(COUNT_FROM_1, get=lambda model: len(model.components_)),
         "n_iterations": Field(COUNT, get=lambda model: len(model.history_)),

@@ -208,7 +208,7 @@ def test_a_file_gives_the_model_back(name):
 
 
 def test_a_file_of_an_earlier_version_gives_the_numbers_that_it_gave_then():
-    model = cf.load(Path(__file__).parents[1] / "modelfile" / "files" / "kernel_ridge_0.1.certifit")
+    model = cf.load(Path(__file__).parents[2] / "modelfile" / "files" / "kernel_ridge_0.1.certifit")
     points = np.linspace(-1, 1, 6).reshape(2, 3)
     np.testing.assert_allclose(model.predict(points), [-1.671243658776616, -0.9881414979746804], rtol=1e-12)
     assert model.kernel == ks.Gaussian("scale") + 0.5 * ks.Linear() and model.certificate_.holds

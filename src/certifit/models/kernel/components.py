@@ -1,0 +1,108 @@
+"""Kernel PCA: what is maximised, and the directions that do.
+
+With shares s and phi the map of the kernel, A = sum_i s_i (phi(x_i) - m)(phi(x_i) - m)' has the non-zero eigenvalues of
+B = S P G P' S, S the roots of the shares, P = I - 1 s': B v = l v gives the direction sum_i c_i phi(x_i) of length 1,
+c = P' S v / sqrt(l), and the score c'(k(X, x) - G s) of a point x. Where few directions are wanted, only products with
+B are made.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+
+from certifit.data.columns import Array
+from certifit.mathematics.kernels.tiles import multiply
+from certifit.minimise.problem import Run
+from certifit.models.kernel.task import KernelRows
+from certifit.models.pca.solver import by_products, completed, signs
+from certifit.models.pca.task import Directions, VarianceTask
+from certifit.runtime import one_blas_thread
+from certifit.statistics.residual import UNIT
+
+EXACT_UP_TO = 1000  # rows whose matrix has all its eigenvalues known
+TERMS = 1024  # of a sum that are added before they join the others
+
+
+class KernelVariance(VarianceTask):
+    """Rows in the feature space of a kernel; a direction is known by one number per row."""
+
+    def __init__(self, rows: KernelRows) -> None:
+        self.rows = rows
+        self.center, self.standardize, self.ddof, self.unit = True, False, 0.0, 1.0
+        self.n_rows, self.sum_weight = rows.n_rows, rows.sum_weight
+        self.root: Array = np.sqrt(rows.share)
+        G, n = rows.matrix, rows.n_points
+        self.means: Array = multiply(G, rows.share)  # of k(x_i, x) over the rows x
+        self.level = float(rows.share @ self.means)
+        diagonal = np.diagonal(G) - 2 * self.means + self.level
+        self.total = float(rows.share @ np.maximum(diagonal, 0.0))
+        # Rows of S |error of G| S: the norm of a matrix is at most the largest sum of a row; P doubles it on each side.
+        entries = self.root * rows.error_times(rows.points, self.root)
+        sizes = rows.sizes(rows.points)
+        summed = (min(n, TERMS) + n / TERMS + 16) * UNIT * float(rows.share @ np.square(sizes))
+        self.error = 4 * float(entries.max(initial=0.0)) + 4 * summed
+        self.noise = float(np.sqrt(self.error))
+        if self.total <= 2 * self.error:
+            self.total = 0.0
+        self.mean, self.scale = np.zeros(n), np.ones(n)
+
+    @property
+    def n_columns(self) -> int:
+        """One number per row."""
+        return self.rows.n_points
+
+    def product(self, directions: Array) -> Array:
+        """B V."""
+        if self.total == 0:
+            return np.zeros(directions.shape)
+        V = self.root[:, None] * directions
+        V = V - self.rows.share[:, None] * V.sum(axis=0)
+        image = multiply(self.rows.matrix, V)
+        return np.asarray(self.root[:, None] * (image - self.rows.share @ image))
+
+    @cached_property
+    def held(self) -> Array | None:
+        """B of few rows."""
+        if self.n_columns > EXACT_UP_TO:
+            return None
+        B = self.product(np.eye(self.n_columns))
+        return np.asarray((B + B.T) / 2)
+
+    @property
+    def is_refined(self) -> bool:
+        """There are no better sums."""
+        return True
+
+    def refine(self) -> None:
+        """Nothing is finer than it is."""
+
+    def coefficients(self, directions: Array, variances: Array) -> Array:
+        """c of every direction, in columns; 0 where it has no variance."""
+        with np.errstate(divide="ignore"):
+            lengths = np.where(variances > 0, 1.0 / np.sqrt(variances), 0.0)
+        c = self.root[:, None] * directions.T * lengths
+        return np.asarray(c - self.rows.share[:, None] * c.sum(axis=0))
+
+
+@one_blas_thread
+def solve(task: KernelVariance, wanted: int | None, *, tolerance: float, max_iter: int, seed: int) -> Run[Directions]:
+    """The directions of largest variance; wanted None: all that have one."""
+    started, n = time.perf_counter(), task.n_columns
+    if wanted is None or n <= EXACT_UP_TO or 10 * wanted > n:
+        B = task.product(np.eye(n))
+        at = None if wanted is None else [n - wanted, n - 1]
+        values, vectors = scipy.linalg.eigh((B + B.T) / 2, subset_by_index=at, check_finite=False)
+        values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+        history = [{"iteration": 1, "residual": 0.0, "seconds": time.perf_counter() - started}]
+    else:
+        values, vectors, history = by_products(task, wanted, tolerance, max_iter, seed)
+    level = max(task.error, 16 * n * UNIT * float(values[0]))
+    values = np.where(values > level, values, 0.0)
+    count = max(1, int(np.count_nonzero(values))) if wanted is None else wanted
+    V = completed(vectors[:, : min(count, int(np.count_nonzero(values)))], count)
+    components = np.ascontiguousarray(V.T * signs(V)[:, None])
+    return Run(Directions(components, values[:count] * task.factor, task.mean, task.scale), history)
