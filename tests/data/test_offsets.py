@@ -255,7 +255,7 @@ FAULTS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     ),
     "short": ({"exposure": np.ones(N - 1)}, ValueError, f"exposure has {N - 1} entries but X has {N} rows"),
     "long": ({"offset": np.ones(N + 1)}, ValueError, f"offset has {N + 1} entries but X has {N} rows"),
-    "two columns": ({"offset": np.ones((N, 2))}, ValueError, "offset must be 1-D, one number a row. Got 2"),
+    "two columns": ({"offset": np.ones((N, 2))}, ValueError, "offset must be 1-D, one number per row. Got 2"),
     "text": ({"exposure": ["1", "2", "3", "4", "5"]}, TypeError, "exposure must be numbers"),
     "text among numbers": ({"offset": other(2, "2", object)}, TypeError, "offset must be numbers. It is '2' at row 2"),
     "complex": ({"offset": np.ones(N) + 1j}, TypeError, "offset must be numbers. Got dtype complex128"),

@@ -97,7 +97,7 @@ def test_what_cannot_be_drawn_is_said(plane):
         draw(model, X, columns=(0, "z"))
     with pytest.raises(ValueError, match="must be two"):
         draw(model, X, columns=(0, 0))
-    with pytest.raises(ValueError, match="a label a row"):
+    with pytest.raises(ValueError, match="a label per row"):
         draw(model, X, y[:3])
     with pytest.raises(ValueError, match="grid_points"):
         draw(model, X, grid_points=1)

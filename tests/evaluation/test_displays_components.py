@@ -97,7 +97,7 @@ def test_what_cannot_be_drawn_is_refused(rows):
         cf.BiplotDisplay.from_estimator(model, rows, max_arrows=-1)
     with pytest.raises(ValueError, match="two columns"):
         cf.BiplotDisplay(np.ones((3, 3)), np.ones((2, 2)), ["a", "b"])
-    with pytest.raises(ValueError, match="one a column"):
+    with pytest.raises(ValueError, match="one per column"):
         cf.BiplotDisplay(np.ones((3, 2)), np.ones((2, 2)), ["a"])
     with pytest.raises(ValueError, match="list of numbers"):
         cf.ScreeDisplay([], 1.0)

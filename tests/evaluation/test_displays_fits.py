@@ -157,7 +157,7 @@ def test_a_path_refuses_what_it_cannot_draw(rows):
         PathDisplay([1.0, 0.0], np.zeros((2, 1)))
     with pytest.raises(ValueError, match=r"Got 2 alphas and \(3, 1\)"):
         PathDisplay([1.0, 0.5], np.zeros((3, 1)))
-    with pytest.raises(ValueError, match=r"names must be 1, one a column. Got 2"):
+    with pytest.raises(ValueError, match=r"names must be 1, one per column. Got 2"):
         PathDisplay([1.0, 0.5], np.zeros((2, 1)), ["a", "b"])
 
 

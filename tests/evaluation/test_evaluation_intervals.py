@@ -231,7 +231,7 @@ def test_a_missing_value_is_named_by_its_row(values):
     "values, error, message",
     [
         ([], ValueError, "y is empty"),
-        ([[1, 2], [3, 4]], ValueError, r"1-D, one value a row. Got shape \(2, 2\)"),
+        ([[1, 2], [3, 4]], ValueError, r"1-D, one value per row. Got shape \(2, 2\)"),
         (["1", "2"], TypeError, "y must be numbers"),
         ([1.0, math.inf], ValueError, "y must be finite. Row 1 is inf"),
         ([1j], TypeError, "y must be numbers"),

@@ -114,7 +114,7 @@ def test_the_squared_error_through_a_sigmoid_is_seen_not_to_be_convex():
     [
         (lambda y, z: max(y - z, 0), "value of the loss must take an array of targets"),
         (lambda y, z: (z - y.mean()) ** 2, "value of the loss must treat each row by itself"),
-        (lambda y, z: np.mean((z - y) ** 2), "value of the loss must give a number a row: shape"),
+        (lambda y, z: np.mean((z - y) ** 2), "value of the loss must give a number per row: shape"),
         (lambda y, z: np.full(len(y), np.nan), "value of the loss is nan at y = "),
         (lambda y, z: np.full(len(y), -np.inf), "value of the loss is -inf at y = "),
     ],

@@ -217,7 +217,7 @@ def test_a_scan_of_labels_is_verified(tmp_path):
         ("bernoulli", "alpha", "1", "alpha must be a finite number"),
         ("bernoulli", "binarize", float("nan"), "must be a finite number"),
         ("multinomial", "class_prior", [0.5, 0.5, 0.0], "priors that are not those given"),
-        ("multinomial", "class_prior", ["a", "b", "c"], "class_prior must be one number a class"),
+        ("multinomial", "class_prior", ["a", "b", "c"], "class_prior must be one number per class"),
         ("shared", "covariance", "class", "must be float64 of shape|is no array"),
         ("shared", "shrinkage", 2, "a number from 0 to 1"),
         ("shared", "priors", [0.5, 0.25, 0.25], "priors that are not those given"),

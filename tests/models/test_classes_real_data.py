@@ -24,7 +24,7 @@ import certifit as cf
 ADULT_MODELS = {
     "one covariance": cf.GaussianDiscriminant,
     "variances": lambda: cf.GaussianDiscriminant("diagonal", shrinkage=0.01),
-    "a covariance a class": lambda: cf.GaussianDiscriminant("class", shrinkage=0.01),
+    "a covariance per class": lambda: cf.GaussianDiscriminant("class", shrinkage=0.01),
     "gaussian": cf.GaussianNB,
     "bernoulli": cf.BernoulliNB,
     "multinomial": cf.MultinomialNB,

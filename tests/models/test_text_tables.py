@@ -31,7 +31,7 @@ MODELS = {
     "multinomial": lambda: cf.MultinomialNB(encoder=encoder()),
     "gaussian": lambda: cf.GaussianNB(encoder=encoder()),
     "one covariance": lambda: cf.GaussianDiscriminant(shrinkage=0.1, encoder=encoder()),
-    "a covariance a class": lambda: cf.GaussianDiscriminant("class", shrinkage=0.1, encoder=encoder()),
+    "a covariance per class": lambda: cf.GaussianDiscriminant("class", shrinkage=0.1, encoder=encoder()),
     "variances": lambda: cf.GaussianDiscriminant("diagonal", shrinkage=0.1, encoder=encoder()),
 }
 

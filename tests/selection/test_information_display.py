@@ -67,7 +67,7 @@ def test_from_data_fits_a_filter(rng):
 def test_what_cannot_be_drawn_is_refused(fitted):
     with pytest.raises(NotFittedError):
         MutualInformationDisplay.from_estimator(MutualInformationFilter())
-    with pytest.raises(ValueError, match="one entry a feature"):
+    with pytest.raises(ValueError, match="one entry per feature"):
         MutualInformationDisplay(scores=[1.0], feature_names=["a", "b"], selected=[True])
     with pytest.raises(ValueError, match="max_features must be an integer >= 1"):
         MutualInformationDisplay.from_estimator(fitted, max_features=0)

@@ -177,7 +177,7 @@ def test_a_path_on_all_folds_takes_few_passes(kind, problem, rng, monkeypatch):
         monkeypatch.setattr(FoldLosses, name, counted)
     model = cf.CrossValidated(MODELS[kind](), {"alpha": np.geomspace(10, 1e-4, 10)}, cv=10).fit(X, target(kind, z, rng))
     assert model.route_ == "statistics"
-    assert sum(passes.values()) <= 100  # one a fit
+    assert sum(passes.values()) <= 100  # one per fit
 
 
 def test_the_default_grid_holds_the_best_alpha(problem, rng):

@@ -131,7 +131,7 @@ def test_scikit_learn_takes_our_folds(rng):
         (lambda: rounds_of("ten", Memory(np.ones((9, 1)), np.ones(9))), "cv must be"),
         (lambda: rounds_of([], Memory(np.ones((9, 1)), np.ones(9))), "no split"),
         (lambda: rounds_of([([0], [99])], Memory(np.ones((9, 1)), np.ones(9))), "row 99 of 9"),
-        (lambda: list(cf.Folds(2).split([[0]] * 4, groups=[1, 2])), "one label a row"),
+        (lambda: list(cf.Folds(2).split([[0]] * 4, groups=[1, 2])), "one label per row"),
     ],
 )
 def test_what_cannot_split_is_refused_in_words(make, words):

@@ -62,7 +62,7 @@ def predict(
 
     DATA are one or more CSV or Parquet files or folders of them.
     Columns are found by name: their order does not matter, and others are ignored.
-    The output has one row a row of DATA, in the same order, under the header `prediction`: a number, or a label.
+    The output has one row per row of DATA, in the same order, under the header `prediction`: a number, or a label.
     """
     if interval is not None and not 0 < interval < 1:
         raise click.UsageError(f"--interval must be between 0 and 1, such as 0.95. Got {interval:g}.")

@@ -56,7 +56,7 @@ def select(*, direction: str, wanted: str, fixed: str | None, kind: str, task: s
     The error of every step is measured on rows that the fits did not see: the root mean squared error, of counts and
     positive quantities the mean deviance, of classes the log loss.
 
-    The files are those of `certifit fit`, and selection.csv with one row a step.
+    The files are those of `certifit fit`, and selection.csv with one row per step.
 
     \b
     certifit select houses.csv --target price --out houses

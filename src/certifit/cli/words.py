@@ -310,7 +310,7 @@ def _coefficients(context: dict[str, Any]) -> list[str]:
 
 
 def _merged(table: dict[str, Any]) -> list[list[str]]:
-    """A row a coefficient, but a category of more than two levels is one row, with the test of all of them."""
+    """A row per coefficient, but a category of more than two levels is one row, with the test of all of them."""
     groups = {group["column"]: group for group in shown_groups(table) if group["n_levels"] > 2}
     cells = [_cells(row) for row in shown_rows(table) if row["column"] not in groups]
     for group in groups.values():

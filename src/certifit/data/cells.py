@@ -71,7 +71,7 @@ class ByGroup:
 
 @dataclass(frozen=True)
 class Listed:
-    """Cells written down, one a row."""
+    """Cells written down, one per row."""
 
     n_cells: int
     cells: Array

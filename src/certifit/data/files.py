@@ -224,7 +224,7 @@ def write_predictions(
 ) -> int:
     """Write arrays of predictions to a Parquet file, or CSV if the name ends in .csv; return the number of rows.
 
-    An array has one row a prediction, or one column a name. Constant memory. The file appears whole or not at all.
+    An array has one row per prediction, or one column per name. Constant memory. The file appears whole or not at all.
     kind: the Arrow type of predictions that are no float64.
     """
     kind = pa.float64() if kind is None else kind

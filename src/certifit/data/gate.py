@@ -365,7 +365,7 @@ def checked_weight(sample_weight: Any, n_rows: int) -> Array:
         sample_weight = np.full(n_rows, sample_weight)
     weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", order="C")
     if weight.ndim != 1:
-        raise ValueError(f"sample_weight must be 1-D, one number a row. Got {weight.ndim} dimensions.")
+        raise ValueError(f"sample_weight must be 1-D, one number per row. Got {weight.ndim} dimensions.")
     if len(weight) != n_rows:
         raise ValueError(f"sample_weight has {len(weight)} entries but X has {n_rows} rows.")
     if (weight < 0).any():

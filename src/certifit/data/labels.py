@@ -157,7 +157,7 @@ def _refuse_floats(values: Array) -> None:
 
 
 def with_codes(source: Source, known: Array | None = None) -> tuple[Source, Array]:
-    """A scan whose target is read as codes, and the classes: one pass over the target alone, once a source."""
+    """A scan whose target is read as codes, and the classes: one pass over the target alone, once per source."""
     column = source.reading(Target.RAW)
     labels = source.remembered("labels", lambda: column.reduce(LabelSet.finder(column)))
     if known is not None:

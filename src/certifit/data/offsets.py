@@ -18,7 +18,7 @@ from certifit.data.privacy import cell
 
 
 def checked_offset(offset: Any, exposure: Any, n_rows: int) -> Array | None:
-    """offset + log exposure of rows in memory, one number a row each; None where neither is given."""
+    """offset + log exposure of rows in memory, one number per row each; None where neither is given."""
     row_offset = None if offset is None else _numbers(offset, "offset", n_rows)
     times = None if exposure is None else _numbers(exposure, "exposure", n_rows)
     if times is not None:
@@ -42,12 +42,12 @@ def refuse_no_exposure(exposure: Array, name: str, place: Callable[[int], str]) 
 
 
 def _numbers(values: Any, name: str, n_rows: int) -> Array:
-    """One finite number a row as float64."""
+    """One finite number per row as float64."""
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array, whose mask would be lost. Drop the masked rows.")
     numbers = np.full(n_rows, values) if isinstance(values, Number) else np.asarray(values)
     if numbers.ndim != 1:
-        raise ValueError(f"{name} must be 1-D, one number a row. Got {numbers.ndim} dimensions.")
+        raise ValueError(f"{name} must be 1-D, one number per row. Got {numbers.ndim} dimensions.")
     if len(numbers) != n_rows:
         raise ValueError(f"{name} has {len(numbers)} entries but X has {n_rows} rows.")
     if numbers.dtype.kind == "O":

@@ -191,7 +191,7 @@ class Source:
         return self.resized(block_rows, max(block_rows, self.rows_of_run()))
 
     def remembered(self, key: Any, make: Callable[[], Result]) -> Result:
-        """A fact about all rows that costs a pass, found once a source and question."""
+        """A fact about all rows that costs a pass, found once per source and question."""
         facts = self.__dict__.setdefault("_facts", {})
         key = (*self.names, key)
         if key not in facts:
@@ -217,7 +217,7 @@ class Source:
         return Mapped(self, row_map)
 
     def weighted(self, times: Callable[[Block], Array]) -> Source:
-        """This source with every weight multiplied by `times`, a number a row; weight 0 is no row."""
+        """This source with every weight multiplied by `times`, a number per row; weight 0 is no row."""
         from certifit.data.changed import Weighted
 
         return Weighted(self, times)

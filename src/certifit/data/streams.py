@@ -29,7 +29,7 @@ def from_arrow(
     target, weight: the columns that hold y and the sample weight. columns: the features; default all others.
     group: the column whose equal values cross-validation keeps in one fold (a customer, a patient).
     offset: the column that is added to the score of a row. exposure: a column > 0 (time, people) whose log is added.
-    The rows are read once a pass and must come in the same order each time: give a DuckDB query an ORDER BY.
+    The rows are read once per pass and must come in the same order each time: give a DuckDB query an ORDER BY.
     A polars LazyFrame is computed anew in batches on every pass. The index of a pandas frame is left out.
     """
     what = type(data).__name__

@@ -183,7 +183,7 @@ def _is_number(word: str) -> bool:
 
 
 def label_counts(source: Source) -> dict[Any, int]:
-    """Rows of every label of a scan, labels sorted: one pass over the target alone, once a source."""
+    """Rows of every label of a scan, labels sorted: one pass over the target alone, once per source."""
     column = source.reading(Target.RAW)
     tally = source.remembered("label counts", lambda: column.reduce(_Tally.finder(column)))
     rows = {label: tally.rows[label] for label in sorted(tally.rows)}

@@ -67,11 +67,11 @@ def bias_variance(
     estimator : a regressor, or a list of them
     X, y : the data set that bootstrap draws come from: arrays, sparse matrices or data frames. None with a sampler.
     X_test : the points
-    truth : f*(X_test), one number a point, or a function that gives it
+    truth : f*(X_test), one number per point, or a function that gives it
         Without it only bias^2 and noise together can be told, from y_test.
     y_test : targets at X_test that no training set holds
     sampler : function seed -> (X, y), a new data set each time, always of one size
-    noise : variance of the noise, a number or one a point; default the mean of (y_test - truth)^2 where both are given
+    noise : variance of the noise, a number or one per point; default mean of (y_test - truth)^2 where both are given
     param_name, param_range : a parameter of the estimator and its values, from simple to complex
     complexity : numbers or names for a list of estimators, default 1, 2, ...
     n_resamples : int >= 2, default 100
@@ -114,7 +114,7 @@ def bias_variance(
 
 
 class BiasVariance:
-    """The parts of the expected squared error, one entry a model.
+    """The parts of the expected squared error, one entry per model.
 
     bias_squared, variance : means over the points; without the truth bias_squared is bias^2 + noise
     noise : mean over the points; None where it is not known
@@ -326,7 +326,7 @@ def _fitted(
         values = np.asarray(clone(model).fit(X, y).predict(X_test), dtype=np.float64)
         if values.shape != (n_points,) or not np.isfinite(values).all():
             what = "values that are not finite" if values.shape == (n_points,) else f"shape {values.shape}"
-            raise ValueError(f"{type(model).__name__} must predict one finite number a point. Got {what}.")
+            raise ValueError(f"{type(model).__name__} must predict one finite number per point. Got {what}.")
         rows.append(values)
     return n_samples(X), rows
 

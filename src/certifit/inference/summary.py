@@ -93,7 +93,7 @@ class Summary:
         }
 
     def to_frame(self) -> pandas.DataFrame:
-        """The coefficients as a pandas frame: a row a coefficient, full names in the index; nan where dropped or not
+        """The coefficients as a pandas frame: a row per coefficient, full names in the index; nan where dropped or not
         determined.
         """
         return data_frame(self._values(), self._names(), self._heads())

@@ -27,7 +27,7 @@ class Functions(TransformerMixin, BaseEstimator):
     functions : list of callables
         Each takes X (n, d), float64 and read-only, and returns (n,) or (n, m). The value of a row must
         depend on that row alone, because data come in blocks.
-    names : list of str, one a function or one a column, default None
+    names : list of str, one per function or one per column, default None
         None takes `__name__`; a lambda is "f" and its position.
 
     Attributes

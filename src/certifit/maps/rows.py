@@ -65,7 +65,7 @@ def set_names(estimator: Any, names: Sequence[str] | None, n_features: int) -> N
 
 
 def right_length(names: Sequence[str], n_features: int) -> list[str]:
-    """The names, which must be one a column."""
+    """The names, which must be one per column."""
     if len(names) != n_features:
         raise ValueError(
             f"input_features should have length equal to number of features ({n_features}), got {len(names)}."

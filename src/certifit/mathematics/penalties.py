@@ -1,6 +1,6 @@
 """Penalties on weights, and their conjugates: what a duality gap needs.
 
-A penalty is a sum over columns; strengths and bounds are data, one a column.
+A penalty is a sum over columns; strengths and bounds are data, one per column.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def difference_gradient(f: Callable[[Array], float], x: Array) -> Array:
 
 
 def difference_jacobian(f: Vector, x: Array, step: float = STEP) -> Array:
-    """The derivatives of a vector function of a vector, a row an entry of f, by central differences."""
+    """The derivatives of a vector function of a vector, a row per entry of f, by central differences."""
     return np.column_stack([difference(f, x, j, step) for j in range(len(x))])
 
 
@@ -52,7 +52,7 @@ def difference(f: Vector, x: Array, j: int, step: float) -> Array:
 def check_jacobian(
     f: Vector, jacobian: Array, x: Array, names: tuple[str, str, str], step: float = STEP, noise: float = 0.0
 ) -> None:
-    """Refuse derivatives (a row an entry of f) that are not those of f at x, naming the worst entry.
+    """Refuse derivatives (a row per entry of f) that are not those of f at x, naming the worst entry.
 
     names: of the derivative, of an entry of it with {i} and {j}, and of f. noise: of the values of f, over rounding.
     """

@@ -32,7 +32,7 @@ class Minimum:
     x has the shape of x0. decrement: how far the value is above the minimum by the quadratic model at x, an estimate
     (NaN where there is none). curvature: the smallest eigenvalue of the Hessian at x (NaN where it was not measured).
     largest_step: of a fixed step that did not converge, 2 / largest curvature. direction: unit vector of an endless
-    fall. history_: a row an iteration: iteration, objective, gap, step, seconds.
+    fall. history_: a row per iteration: iteration, objective, gap, step, seconds.
     """
 
     x: Numbers

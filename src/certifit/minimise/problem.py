@@ -1,7 +1,7 @@
 """What a smooth solver is given, and what it gives back.
 
 A problem is a function of a vector with a gradient; outside its domain the value is infinite or NaN, and solvers turn
-back. A trace has a row an iteration: iteration, objective, gap (NaN where none is known), step = |x_k - x_(k-1)| and
+back. A trace has a row per iteration: iteration, objective, gap (NaN where none is known), step = |x_k - x_(k-1)| and
 seconds since the start. Row 0 is the start.
 """
 

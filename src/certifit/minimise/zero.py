@@ -32,7 +32,7 @@ ROUNDING = 1e-7  # a Newton step below this share of x that no longer lowers |f|
 class Zero:
     """What `find_zero` found. `print` shows it in words.
 
-    residual: |f(x)|. rank and condition are those of the Jacobian at x. history_: a row an iteration; objective is
+    residual: |f(x)|. rank and condition are those of the Jacobian at x. history_: a row per iteration; objective is
     |f|, step the length of the step, gap the length of the next Newton step: an estimate of the distance to the zero.
     """
 
@@ -77,7 +77,7 @@ def find_zero(
 ) -> Zero:
     """A zero of a smooth function by Newton's method: a number of a number, or as many numbers as x has.
 
-    jacobian : function of x: the derivative, or the matrix with a row an equation. Without it central differences.
+    jacobian : function of x: the derivative, or the matrix with a row per equation. Without it central differences.
     tol : the next Newton step, an estimate of the distance to the zero, relative to |x|.
     check : compare the Jacobian with differences at x0, and refuse a wrong one.
 

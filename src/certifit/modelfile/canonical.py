@@ -95,7 +95,7 @@ def _descend(depth: int) -> int:
 
 
 def _check_depth(text: str) -> None:
-    # json.loads recurses once a level, so the depth is bounded before it runs.
+    # json.loads recurses once per level, so the depth is bounded before it runs.
     depth = 0
     for token in _TOKEN.finditer(text):
         first = text[token.start()]

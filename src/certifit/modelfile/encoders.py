@@ -1,8 +1,8 @@
 """The encoder of a table model in a file: its parameters, and what its fit decided for each column.
 
     header            the parameters, the policy for unseen levels among them
-    encoder.columns   one row a column of the table: the fields of COLUMN
-    encoder.fill      what gaps read as, one number a part, in the order of the columns
+    encoder.columns   one row per column of the table: the fields of COLUMN
+    encoder.fill      what gaps read as, one number per part, in the order of the columns
     encoder.marks     where columns share a mark of their gaps: the place of the column whose mark it is, else -1
     texts             each column's levels and the name of its rare ones, or why it was set aside; then the notes
     terms             of columns of free text: see `words`
@@ -259,7 +259,7 @@ _LEVEL, _SET_ASIDE, _TEXT = (KINDS.index(Kind(name)) for name in ("level", "set 
 
 
 def _checked_table(parameters: Metadata, words: Metadata | None, n_columns: int, arrays: Arrays) -> NDArray[np.int64]:
-    """One row a column of the table, its fields and the sizes of all arrays checked."""
+    """One row per column of the table, its fields and the sizes of all arrays checked."""
     n_fills = arrays["encoder.fill"].size if "encoder.fill" in arrays else 0  # the encoder compares it with its parts
     n_terms = arrays["encoder.documents"].size if "encoder.documents" in arrays else 0
     specs, letters = ({}, {}) if words is None else word_arrays(words, arrays, n_terms)

@@ -97,7 +97,7 @@ def word_arrays(record: Metadata, arrays: Arrays, n_terms: int) -> tuple[Mapping
 
 
 def check_counts(record: Metadata | None, n_terms: list[int], most_columns: int) -> None:
-    """Refuse numbers of terms, one a column of text, that the parameters rule out or the file has no room for."""
+    """Refuse numbers of terms, one per column of text, that the parameters rule out or the file has no room for."""
     if record is None:
         refuse_any({"a column of text without how texts are read": n_terms})
         return

@@ -80,7 +80,7 @@ class PenaltyParameters(TaskEstimator[TaskT, StateT]):
             return factors
         factors = np.asarray(given, dtype=np.float64)
         if factors.shape != (len(names),) or not (np.isfinite(factors) & (factors >= 0)).all():
-            raise ValueError(f"penalty_factors must be {len(names)} finite numbers >= 0, one a column, or a dict.")
+            raise ValueError(f"penalty_factors must be {len(names)} finite numbers >= 0, one per column, or a dict.")
         return factors
 
     def _bounds(self, names: Sequence[str]) -> tuple[Array, Array]:

@@ -169,7 +169,7 @@ def _ranked(rows: ClassValidation, positive: int | None, order: Array, level: fl
 
 
 def _class_rows(rows: ClassValidation, labels: list[str], ranked: dict[int, Table], level: float) -> list[Table]:
-    """One row a class."""
+    """One row per class."""
     total, predicted = rows.matrix.n, rows.matrix.counts.sum(axis=0)
     found = []
     for k, own in enumerate(rows.per_class(level)[:MOST_LABELS]):

@@ -64,7 +64,7 @@ classes       None, or what predicted probabilities are worth: is_new (no model 
               sentences
 deciding      None, or what decides between classes: what: words | odds | spreads, labels, n_columns, rows, first those
               that decide most [{name, column, is_share (mean is a share of rows), log_odds,
-              evidence, count, mean, sd: a number a class, or None}],
+              evidence, count, mean, sd: a number per class, or None}],
               sentences; see report/deciding.py for the formulas
 path          None, or alphas (largest first), chosen, n_nonzero, n_columns, lines [{name, entered (the largest alpha
               with a weight), weights, effects}], n_other (columns that are not drawn), sentences

@@ -250,7 +250,7 @@ def selection_table(context: dict[str, Any]) -> str:
 
 
 def deciding_table(context: dict[str, Any]) -> str:
-    """What decides as CSV with every digit, one line a column and class."""
+    """What decides as CSV with every digit, one line per column and class."""
     deciding, text = context["deciding"], io.StringIO()
     text.write(f"{DECIDING_HEAD}\n")
     writer = csv.writer(text, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""The pictures of a report, one row a picture: where it stands, what draws it, what it shows in plain words.
+"""The pictures of a report, one row per picture: where it stands, what draws it, what it shows in plain words.
 
 A drawing function takes the context and returns SVG text, or "" where the context has nothing for it.
 """

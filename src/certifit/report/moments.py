@@ -15,7 +15,7 @@ from certifit.data import columns as seg
 from certifit.report.sketch import Array
 from certifit.statistics.moments import Merge
 
-# mean, squares, cross, low, high: one entry a column
+# mean, squares, cross, low, high: one entry per column
 Sums = tuple[Array, Array, Array, Array, Array]
 
 

@@ -108,7 +108,7 @@ class Factor:
 
     @one_blas_thread
     def inverse_root(self) -> Array:
-        """R^-1 with A = R'R: one column a kept column, zero in the rows of the others."""
+        """R^-1 with A = R'R: one column per kept column, zero in the rows of the others."""
         size = len(self.kept) + len(self.dependent)
         out = np.zeros((size, len(self.kept)))
         if len(self.kept):

@@ -36,7 +36,7 @@ class FoldSums:
 
 @dataclass(frozen=True)
 class FoldsAt:
-    """Where a loss is evaluated: a point a split, (weights of scaled, shifted columns, intercept)."""
+    """Where a loss is evaluated: a point per split, (weights of scaled, shifted columns, intercept)."""
 
     loss: RowLoss
     scaling: Scaling

@@ -22,7 +22,7 @@ from certifit.statistics.row_curvature import in_large_blocks
 
 @dataclass(frozen=True)
 class Oracle:
-    """sum_i w_i l_i, its gradient, and its Hessian where that was asked for: one entry a cell.
+    """sum_i w_i l_i, its gradient, and its Hessian where that was asked for: one entry per cell.
 
     Of all rows: slopes, the sum of w_i |l'_i|; curvatures, that of w_i l''_i; with a Hessian largest, of every scaled
     and shifted column and 1.

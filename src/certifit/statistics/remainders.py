@@ -37,7 +37,7 @@ PIECE = 4096  # rows whose magnitudes are found at a time
 
 @dataclass(frozen=True)
 class Remainders:
-    """e = x~_j - sum_k times_jk x~_k - constant_j for columns x~ = x scale: one line a column that is set aside.
+    """e = x~_j - sum_k times_jk x~_k - constant_j for columns x~ = x scale: one line per column that is set aside.
 
     largest: the largest |e| over rows of positive weight; roundings: the largest |e_i|, in units of the rounding of
     the entries it is made of; norm: root of sum_i w_i e_i^2, w times weight_scale; size: that over the column's own.

@@ -1,7 +1,7 @@
 """A loss of scores where a Hessian would be too large: its curvature row by row, and products with the Hessian.
 
-Hessian = sum_i c_i (x_i, 1)(x_i, 1)' with c_i = w_i l''_i: a product needs the c_i, one number a row, and no loss. Rows
-of CSR are read entry by entry; their blocks are large, for every block sums into a vector of all columns.
+Hessian = sum_i c_i (x_i, 1)(x_i, 1)' with c_i = w_i l''_i: a product needs the c_i, one number per row, and no loss.
+Rows of CSR are read entry by entry; their blocks are large, for every block sums into a vector of all columns.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def hessians_of(
 
 
 def value_sums(run: Block, values: Array, weight_scale: float, block_rows: int, by_cell: tuple[Any, ...]) -> Array:
-    """Sums of w value: one entry a cell, blocks in the tree of all sums."""
+    """Sums of w value: one entry per cell, blocks in the tree of all sums."""
     cells, n_cells = by_cell
     weighted = values * weight_scale if run.weight is None else values * (run.weight * weight_scale)
 

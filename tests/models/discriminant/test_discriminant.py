@@ -247,7 +247,7 @@ def test_parameters_are_checked(rng):
     for parameters, words in (
         ({"covariance": "full"}, "covariance must be one of 'shared'"),
         ({"shrinkage": 1.5}, "shrinkage must be a number from 0 to 1"),
-        ({"priors": [0.5, 0.5]}, "one number a class, 3"),
+        ({"priors": [0.5, 0.5]}, "one number per class, 3"),
         ({"priors": [0.5, 0.5, 0.5]}, "add up to 1"),
         ({"singular": "ignore"}, "singular must be"),
     ):

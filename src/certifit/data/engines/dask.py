@@ -250,7 +250,7 @@ class _ArrayChunks:
 def _chunks(values: Any, X: Any, name: str) -> list[Any]:
     """The chunks of a column, cut like the rows of X."""
     if getattr(values, "ndim", None) != 1 or not hasattr(values, "to_delayed"):
-        raise ValueError(f"{name} must be a Dask array of one number a row. Got {type(values).__name__}.")
+        raise ValueError(f"{name} must be a Dask array of one number per row. Got {type(values).__name__}.")
     if not np.isnan(X.shape[0] + values.shape[0]):
         if values.shape != X.shape[:1]:
             raise ValueError(f"{name} has {values.shape[0]} rows but X has {X.shape[0]}.")

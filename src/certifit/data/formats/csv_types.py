@@ -25,7 +25,7 @@ class CellType:
     plural: str
 
     def matches(self, column: pa.Array) -> pa.Array:
-        """One flag a cell; null where it is missing."""
+        """One flag per cell; null where it is missing."""
         return pc.match_substring_regex(column, rf"^\s*(?:{self.pattern})\s*$")
 
     def mismatches(self, column: pa.Array) -> list[int]:

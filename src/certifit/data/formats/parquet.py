@@ -67,7 +67,7 @@ class ParquetFiles:
                 raise ValueError(f"{path!r} is corrupt: it has {read} rows and says {n_rows}.")
 
     def _count_pages(self, path: str, columns: Sequence[str]) -> None:
-        """Once a column: the heads of its pages, which no checksum covers, must add up."""
+        """Once per column: the heads of its pages, which no checksum covers, must add up."""
         new = {name for name in columns if (path, name) not in self.counted}
         if new:
             self.checksummed &= Footer(path).check_pages(path, new)

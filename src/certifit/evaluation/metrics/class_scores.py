@@ -110,7 +110,7 @@ def fbeta_score(
     """(1 + beta^2) P R / (beta^2 P + R).
 
     average "binary" scores `pos_label`; "micro" adds the counts of the classes in `labels` (None: all), "macro" is
-    the mean of their scores, "weighted" the mean by their rows, None an array of one score a class.
+    the mean of their scores, "weighted" the mean by their rows, None an array of one score per class.
     zero_division (0, 1 or nan) stands for 0 / 0; "warn" is 0 with a warning.
 
     >>> float(fbeta_score([0, 1, 1, 0], [0, 1, 1, 1], beta=2))

@@ -128,7 +128,7 @@ class ConfusionMatrix:
         return Estimate(value, sentence=NO_EXACT.format("balanced accuracy") + left_out)
 
     def classes(self, level: float = 0.95) -> list[dict[str, Any]]:
-        """One row a class: label, rows, precision, recall, fpr, F_beta (beta = 1)."""
+        """One row per class: label, rows, precision, recall, fpr, F_beta (beta = 1)."""
         return [
             {"label": label, "rows": rows, **{name: self.score(name, [label], level=level) for name in RATIOS}}
             for label, rows in zip(self.labels, self.counts.sum(axis=1).tolist(), strict=True)

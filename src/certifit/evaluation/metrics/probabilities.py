@@ -86,7 +86,7 @@ def brier_score_loss(
 
 
 def log_losses(y_true: Any, y_proba: Any, labels: Any = None, clip: float = 0.0) -> Array:
-    """- log(probability given to what happened), one a row; MeanLoss.of adds them over blocks."""
+    """- log(probability given to what happened), one per row; MeanLoss.of adds them over blocks."""
     place, p = _places_and_probabilities(y_true, y_proba, labels)
     given = p if p.ndim == 1 else p[np.arange(len(p)), place]
     given = np.clip(given, clip, 1 - clip) if clip else given
@@ -103,7 +103,7 @@ def brier_losses(y_true: Any, y_proba: Any, pos_label: Any = None, labels: Any =
         y, p = positives(y_true, y_proba, pos_label)
         return 2 * (p - y) ** 2, 2
     if pos_label is not None:
-        raise ValueError("pos_label is for 1-D y_proba. With a column a class use labels.")
+        raise ValueError("pos_label is for 1-D y_proba. With a column per class use labels.")
     place, p = _places_and_probabilities(y_true, y_proba, labels)
     apart = p.copy()
     apart[np.arange(len(p)), place] -= 1.0
@@ -116,7 +116,7 @@ def positives(y_true: Any, y_prob: Any, pos_label: Any = None) -> tuple[Array, A
     check_lengths({"y_true": truth, "y_prob": p})
     known, (place,) = codes({"y_true": truth})
     if len(known) > 2:
-        raise ValueError(f"y_true holds {len(known)} classes and the probabilities are 1-D. Give a column a class.")
+        raise ValueError(f"y_true holds {len(known)} classes and the probabilities are 1-D. Give a column per class.")
     if pos_label is None and not ({*known} <= {0, 1} or {*known} <= {-1, 1}):
         raise ValueError(f"Say with pos_label which of the classes {list(known)} the probabilities are of.")
     positive = 1 if pos_label is None else pos_label
@@ -126,7 +126,7 @@ def positives(y_true: Any, y_prob: Any, pos_label: Any = None) -> tuple[Array, A
 
 
 def _places_and_probabilities(y_true: Any, y_proba: Any, labels: Any) -> tuple[Array, Array]:
-    """(the column of what happened in each row, the probabilities: 1-D, or a column a class)."""
+    """(the column of what happened in each row, the probabilities: 1-D, or a column per class)."""
     truth = column(y_true, "y_true")
     known, (place,) = codes({"y_true": truth}, labels)
     if known != in_order({*known}):
@@ -150,7 +150,7 @@ def _is_single(y_proba: Any) -> bool:
 def _table(y_proba: Any) -> Array:
     p = np.asarray(y_proba)
     if p.ndim != 2:
-        raise ValueError(f"y_proba must be 1-D, or 2-D with a column a class. Got {p.ndim} dimensions.")
+        raise ValueError(f"y_proba must be 1-D, or 2-D with a column per class. Got {p.ndim} dimensions.")
     if p.dtype.kind not in "fiubO":
         raise TypeError(f"y_proba must be numbers. Got {p.dtype}.")
     return np.asarray(p, dtype=np.float64)

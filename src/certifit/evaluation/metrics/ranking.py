@@ -3,8 +3,8 @@
     AUC = P(score of a positive > score of a negative) + P(equal) / 2
 
 All come from one sort of the scores in the compiled core. Without weights the counts are exact integers. They need all
-scores at once: ranks of blocks cannot be merged, so collect the scores of files or workers first (8 bytes a row).
-The sort takes 10 bytes a row beside them (18 with weights), and up to twice that where most rows share one score.
+scores at once: ranks of blocks cannot be merged, so collect the scores of files or workers first (8 bytes per row).
+The sort takes 10 bytes per row beside them (18 with weights), and up to twice that where most rows share one score.
 """
 
 from __future__ import annotations

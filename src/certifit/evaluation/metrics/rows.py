@@ -26,7 +26,7 @@ def column(values: Any, name: str) -> Array:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise ValueError(f"{name} must be 1-D, one value a row. Got shape {array.shape}.")
+        raise ValueError(f"{name} must be 1-D, one value per row. Got shape {array.shape}.")
     if not len(array):
         raise ValueError(f"{name} is empty. One row is needed at least.")
     if array.dtype.kind == "O":
@@ -37,7 +37,7 @@ def column(values: Any, name: str) -> Array:
 
 
 def numbers(values: Any, name: str) -> Array:
-    """Finite float64, one a row."""
+    """Finite float64, one per row."""
     array = column(values, name)
     if array.dtype.kind not in "fiubO" or (array.dtype.kind == "O" and any(isinstance(v, str) for v in array)):
         raise TypeError(f"{name} must be numbers. Got {array.dtype} such as {array[0]!r}.")
@@ -49,7 +49,7 @@ def numbers(values: Any, name: str) -> Array:
 
 
 def row_weights(sample_weight: Any, n_rows: int) -> Array | None:
-    """Weights >= 0, one a row and one of them positive; None stays None."""
+    """Weights >= 0, one per row and one of them positive; None stays None."""
     if sample_weight is None:
         return None
     weight = numbers(sample_weight, "sample_weight")

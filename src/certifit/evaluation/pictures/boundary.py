@@ -78,7 +78,7 @@ class BoundaryDisplay:
         margins = _margins(estimator, rows).reshape(len(estimator.classes_), len(up), len(across))
         points = None if y is None else np.column_stack([table.numbers(first), table.numbers(second)])
         if points is not None and len(np.asarray(y)) != len(points):
-            raise ValueError(f"y must have a label a row: {len(points)}. Got {len(np.asarray(y))}.")
+            raise ValueError(f"y must have a label per row: {len(points)}. Got {len(np.asarray(y))}.")
         names = (table.names[first], table.names[second])
         others = len(table.names) - 2
         held = f"{others} other column{'s' * (others > 1)} held at typical values" if others else ""

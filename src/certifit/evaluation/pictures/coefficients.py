@@ -20,7 +20,7 @@ class CoefficientDisplay:
     Parameters
     ----------
     names : of the coefficients
-    estimate, standard_error, low, high : one number a coefficient
+    estimate, standard_error, low, high : one number per coefficient
     level : of the intervals
 
     Attributes after `plot`: `ax_`, `figure_`, `points_`, `bars_`.
@@ -113,7 +113,7 @@ class PathDisplay:
     names : of the columns
     chosen : an alpha to mark, or None
 
-    Attributes after `plot`: `ax_`, `figure_`, `lines_` (one a column), `counts_` (the top axis), `chosen_line_`,
+    Attributes after `plot`: `ax_`, `figure_`, `lines_` (one per column), `counts_` (the top axis), `chosen_line_`,
     `texts_` (names).
     """
 
@@ -128,7 +128,7 @@ class PathDisplay:
             raise ValueError("alphas must be above 0: they stand on a logarithmic axis. Leave alpha = 0 out.")
         self.names = [f"x{j}" for j in range(self.coef.shape[1])] if names is None else [str(name) for name in names]
         if len(self.names) != self.coef.shape[1]:
-            raise ValueError(f"names must be {self.coef.shape[1]}, one a column. Got {len(self.names)}.")
+            raise ValueError(f"names must be {self.coef.shape[1]}, one per column. Got {len(self.names)}.")
         self.chosen = chosen
 
     @classmethod

@@ -105,7 +105,7 @@ class BiplotDisplay:
     loadings : (d, 2) of the columns
     names : of the columns
     labels : of the axes
-    groups : one value a row, drawn in colours; None is one colour
+    groups : one value per row, drawn in colours; None is one colour
 
     Attributes after `plot`: `ax_`, `figure_`, `points_`, `arrows_` (by name), `texts_` (by name).
     """
@@ -123,11 +123,11 @@ class BiplotDisplay:
             if values.ndim != 2 or values.shape[1] != 2:
                 raise ValueError(f"{name} must have two columns. Got shape {values.shape}.")
         if len(names) != len(self.loadings):
-            raise ValueError(f"names must have {len(self.loadings)} entries, one a column. Got {len(names)}.")
+            raise ValueError(f"names must have {len(self.loadings)} entries, one per column. Got {len(names)}.")
         self.names, self.labels = [str(name) for name in names], labels
         self.groups = None if groups is None else np.asarray(groups)
         if self.groups is not None and self.groups.shape != (len(self.scores),):
-            raise ValueError(f"groups must have {len(self.scores)} entries, one a row. Got {self.groups.shape}.")
+            raise ValueError(f"groups must have {len(self.scores)} entries, one per row. Got {self.groups.shape}.")
 
     @classmethod
     def from_estimator(

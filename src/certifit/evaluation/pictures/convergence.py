@@ -27,8 +27,8 @@ class ConvergenceDisplay:
 
     Parameters
     ----------
-    iteration, seconds, objective : one number a step
-    gap : one number a step: how far the objective can be above its minimum, relative to the objective
+    iteration, seconds, objective : one number per step
+    gap : one number per step: how far the objective can be above its minimum, relative to the objective
     certificate : of the fit
     caption : what the certificate means, in words
 

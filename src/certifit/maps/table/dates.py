@@ -23,7 +23,7 @@ _MONDAY = 3  # 1970-01-01 was a Thursday
 
 
 def date_parts(column: pa.Array, parts: tuple[str, ...]) -> dict[str, Array]:
-    """The asked parts, float64, one a row; where the column is null they are of no meaning.
+    """The asked parts, float64, one per row; where the column is null they are of no meaning.
 
     days     days since 1970-01-01 with the time of day as a fraction (durations: their length)
     month    1 .. 12          weekday   0 (Monday) .. 6          hour   0 .. 24 with minutes as a fraction

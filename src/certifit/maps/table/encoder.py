@@ -43,9 +43,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         number    x                      with gaps: x + mean(x) m  and  m,   m = 1 where x is missing
         flag      0 or 1                 gaps as for a number
-        level     one 0/1 column a level but the reference; missing is a level of its own
+        level     one 0/1 column per level but the reference; missing is a level of its own
         date      days since 1970-01-01, month, weekday, hour; gaps as for a number, with one m
-        text      with texts=TextBinarizer(...): one column a term; gaps have no words and are marked by m
+        text      with texts=TextBinarizer(...): one column per term; gaps have no words and are marked by m
 
     Columns that are missing in exactly the same rows share one m, "a, b missing": more would repeat it.
     Columns that are constant, repeat another column, hold free text, identifiers or too many levels, or are of no such
@@ -192,7 +192,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return other, gaps, kept
 
     def refilled(self, fills: Sequence[float]) -> TableEncoder:
-        """This encoder with other fills, one a gap of `opened`, in its order."""
+        """This encoder with other fills, one per gap of `opened`, in its order."""
         other = copy(self)
         left = iter(float(fill) for fill in fills)
         other.columns_ = []

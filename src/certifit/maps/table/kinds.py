@@ -1,4 +1,4 @@
-"""One class a column kind: what a column of a table becomes.
+"""One class per column kind: what a column of a table becomes.
 
 A column x with gaps becomes x + fill m and m, where m is 1 in the gaps and x is 0 there; `fill` is data of the kind,
 so another fill (that of a fold) changes the columns by an affine map only. `is_lenient`: what training never showed (a
@@ -226,7 +226,7 @@ class Date(TableColumn):
 
 @dataclass(frozen=True)
 class Level(TableColumn):
-    """A category: one 0/1 column a level but the reference, whose rows are all zeros.
+    """A category: one 0/1 column per level but the reference, whose rows are all zeros.
 
     `other` names the level that stands for all rare ones, and so for every level that the fit did not see.
     """
@@ -337,7 +337,7 @@ class Text(TableColumn):
 
     @property
     def own_names(self) -> list[str]:
-        """One a term."""
+        """One per term."""
         return self._names
 
     @cached_property

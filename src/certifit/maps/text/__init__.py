@@ -1,4 +1,4 @@
-"""Texts as sparse columns, one a term."""
+"""Texts as sparse columns, one per term."""
 
 from certifit.maps.text.binarizer import NoTermsError, TextBinarizer
 

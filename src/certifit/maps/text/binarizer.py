@@ -39,7 +39,7 @@ class NoTermsError(ValueError):
 
 
 class TextBinarizer(TransformerMixin, BaseEstimator):
-    """Texts as a sparse matrix, a row a text and a column a term.
+    """Texts as a sparse matrix, a row per text and a column per term.
 
         X[i, j] = 1 where text i holds term j, else 0        binary=False: how often it does
 

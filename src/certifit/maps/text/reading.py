@@ -26,16 +26,16 @@ def n_texts(texts: Texts) -> int:
 
 
 def read_texts(X: Any, missing: str = "error") -> Texts:
-    """A list, 1-D array, Series or Arrow array of str, one text a row. Missing: refused, or "empty" texts."""
+    """A list, 1-D array, Series or Arrow array of str, one text per row. Missing: refused, or "empty" texts."""
     if isinstance(X, str):
-        raise ValueError(f"X must be texts, one a row. Got one str of {len(X):,} characters: use [text].")
+        raise ValueError(f"X must be texts, one per row. Got one str of {len(X):,} characters: use [text].")
     if isinstance(X, bytes | bytearray | memoryview):
-        raise TypeError(f"X must be texts (str), one a row. Got bytes. {_DECODE}")
+        raise TypeError(f"X must be texts (str), one per row. Got bytes. {_DECODE}")
     if isinstance(X, pa.Table | pa.RecordBatch):
         raise TypeError("X must be one column of texts. Got a table. Give one column: table['name'].")
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple) and len(shape) != 1:
-        raise ValueError(f"X must be 1-D, one text a row. Got shape {shape}. Give one column: X[:, 0], frame['name'].")
+        raise ValueError(f"X must be 1-D, one text per row. Got shape {shape}. Give a column: X[:, 0], frame['name'].")
     if isinstance(X, pa.Array | pa.ChunkedArray):
         return arrow_texts(X, missing)
     dtype = getattr(X, "dtype", None)

@@ -403,7 +403,7 @@ class Dirichlet(_Concentrations):
     @classmethod
     def _any(cls, y: Array) -> Self:
         if y.ndim != 2:
-            raise ValueError(f"Dirichlet needs rows of proportions, one column a part. Got shape {y.shape}.")
+            raise ValueError(f"Dirichlet needs rows of proportions, one column per part. Got shape {y.shape}.")
         return cls(np.ones(y.shape[1]))
 
     def _draw(self, rng: np.random.Generator, n: int) -> Array:

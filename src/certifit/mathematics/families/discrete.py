@@ -257,7 +257,7 @@ class Multinomial(_Classes):
     @classmethod
     def _any(cls, y: Array) -> Self:
         if y.ndim != 2:
-            raise ValueError(f"Multinomial needs rows of counts, one column a class. Got shape {y.shape}.")
+            raise ValueError(f"Multinomial needs rows of counts, one column per class. Got shape {y.shape}.")
         return cls.from_natural(np.zeros(y.shape[1] - 1), trials=int(y[0].sum()))
 
     def _matching(self, target: Array) -> Self:

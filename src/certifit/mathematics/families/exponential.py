@@ -94,7 +94,7 @@ class ExponentialFamily(ABC):
     def from_weights(cls, weights: ArrayLike, X: ArrayLike, intercept: ArrayLike = 0.0) -> Self:
         """The distributions at rows X of a generalised linear model with the canonical link: eta = X w + b.
 
-        weights: one a feature; where eta has k numbers, k rows of them, and k intercepts.
+        weights: one per feature; where eta has k numbers, k rows of them, and k intercepts.
         """
         return cls.from_natural(scores(weights, X, intercept))
 
@@ -189,7 +189,7 @@ def scores(weights: ArrayLike, X: ArrayLike, intercept: ArrayLike) -> Array:
     w, rows, b = (np.asarray(part, dtype=np.float64) for part in (weights, X, intercept))
     if w.ndim not in (1, 2) or rows.ndim not in (1, 2) or rows.shape[-1] != w.shape[-1]:
         raise ValueError(
-            f"weights must have one number a feature. Got shapes {w.shape} of weights and {rows.shape} of X."
+            f"weights must have one number per feature. Got shapes {w.shape} of weights and {rows.shape} of X."
         )
     return np.asarray(rows @ w.T + b)
 

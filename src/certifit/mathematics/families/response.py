@@ -83,7 +83,7 @@ class Response(ABC):
 
     @abstractmethod
     def log_density(self, y: Array, mu: Array, dispersion: Numbers = 1.0) -> Array:
-        """Logarithm of the density or chance of each target, all constants included; phi a number, or one a row."""
+        """Logarithm of the density or chance of each target, all constants included; phi a number, or one per row."""
 
     def start(self, y: Array) -> Array:
         """Means near y that are legal: where an iteration may start."""

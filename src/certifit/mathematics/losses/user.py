@@ -173,7 +173,7 @@ def _rows(part: str, function: Function, name: str, y: Array, z: Array) -> Array
             "Write it with NumPy functions, np.where in place of if."
         ) from error
     if values.shape != y.shape:
-        raise ValueError(f"{part} of {name} must give a number a row: shape {y.shape}. Got {values.shape}.")
+        raise ValueError(f"{part} of {name} must give a number per row: shape {y.shape}. Got {values.shape}.")
     if not np.allclose(values[1:4], some, rtol=1e-9, atol=0, equal_nan=True):
         raise ValueError(
             f"{part} of {name} must treat each row by itself: rows 1 to 3 alone give {some.tolist()}, "

@@ -134,7 +134,7 @@ def checked_priors(name: str, priors: ArrayLike | None, classes: Array) -> Array
         return None
     values = np.asarray(priors, dtype=np.float64)
     if values.shape != (len(classes),):
-        raise ValueError(f"{name} must have one number a class, {len(classes)}. Got shape {values.shape}.")
+        raise ValueError(f"{name} must have one number per class, {len(classes)}. Got shape {values.shape}.")
     if not (np.isfinite(values).all() and (values >= 0).all() and abs(values.sum() - 1) <= 1e-8):
         raise ValueError(f"{name} must be numbers >= 0 that add up to 1. Got {values.tolist()}.")
     return values

@@ -43,14 +43,14 @@ class GaussianDiscriminant(GenerativeClassifier[GaussianTask, GaussianState, Mom
     Parameters
     ----------
     covariance : "shared", "class" or "diagonal", default "shared"
-        One covariance, one a class, or variances alone, of every class. "shared" is scikit-learn's
+        One covariance, one per class, or variances alone, of every class. "shared" is scikit-learn's
         LinearDiscriminantAnalysis(solver="lsqr"), "class" its QuadraticDiscriminantAnalysis.
     shrinkage : float in [0, 1], default 0.0
         S becomes (1 - shrinkage) S + shrinkage (trace S / d) I.
     standardize : bool, default False
         Shrink in units of the columns' standard deviations over all rows, so that units do not matter; scikit-learn's
         shrinkage after a StandardScaler. Without shrinkage it changes nothing.
-    priors : None or one number a class, default None
+    priors : None or one number per class, default None
         None is the classes' shares of the rows. Given ones weigh the classes in a shared covariance too.
     singular : "warn" or "raise", default "warn"
         What to do where a covariance is singular within classes, so that the likelihood has no maximum. "warn" names

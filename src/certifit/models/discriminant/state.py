@@ -45,7 +45,7 @@ def closed_form(priors: str, state: str, has_rank: bool = True) -> Record:
         try:
             return None if given is None else np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ValueError(f"{priors} must be one number a class. Got {given!r:.60}.") from None
+            raise ValueError(f"{priors} must be one number per class. Got {given!r:.60}.") from None
 
     def used(content: Content) -> Floats:
         stored: Floats = content.arrays[state]

@@ -33,7 +33,7 @@ _LOG_2PI = float(np.log(2 * np.pi))
 
 @dataclass(frozen=True)
 class GaussianState:
-    """Priors, means and covariances: one matrix (shared), one a class, or one row of variances a class.
+    """Priors, means and covariances: one matrix (shared), one per class, or one row of variances per class.
 
     roots: lower triangles T_k with S_k^-1 = T_k'T_k (1 x d rows for variances). A column that is a combination of the
     columns before it over all rows says nothing more: its row of T_k is 0.

@@ -29,7 +29,7 @@ from certifit.statistics.residual import EXACT_FIT
 
 SHARE = 20  # every so many-th row, at most, is in the sample that gives the start
 LEAST_SHARE = 4  # below it the sample is not worth its while
-FEWEST = 40  # rows a column that the sample must have
+FEWEST = 40  # rows per column that the sample must have
 SLOW = 0.05  # a decrement (a square) that shrinks by less renews the Hessian
 FLOOR = 1e-24  # relative to the objective: a decrement below it is rounding
 NOISE = 1e-18  # relative to the objective: a decrement that no longer shrinks is rounding

@@ -135,7 +135,7 @@ class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
         return self._partial_fit(X, y, classes=classes, sample_weight=sample_weight, offset=offset)
 
     def predict(self, X: UserRows, out: OutPath = None, *, offset: UserWeights = None) -> Predictions:
-        """The most probable class of every row of an array, a frame or a scan. offset: one number a row; none is 0.
+        """The most probable class of every row of an array, a frame or a scan. offset: one number per row; none is 0.
 
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
         """

@@ -77,7 +77,7 @@ def _floats_of_run(run: Block) -> tuple[Array, Array, Array, Array]:
 class LongProblem:
     """sum_i w_i l_i / W + sum l2/2 coef^2 over parameters: entries (column, class) of a matrix of coefficients.
 
-    loss: of a row, None for softmax, whose targets are codes; l2: one a column, the intercept's last.
+    loss: of a row, None for softmax, whose targets are codes; l2: one per column, the intercept's last.
     """
 
     rows: LongRows

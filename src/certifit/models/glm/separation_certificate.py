@@ -33,7 +33,7 @@ class Separation:
 
     kind: "complete" (every row is strictly on its side), "quasi-complete" (none is on the wrong side, some are
     strictly on theirs), "none" (proven by `rows` and `multipliers`) or "undecided".
-    direction: weights of the columns, and `intercept`; for softmax a row a class. columns: the names of those not 0.
+    direction: weights of the columns, and `intercept`; for softmax a row per class. columns: the names of those not 0.
     left_out: columns that the proof of "none" treats as combinations of others, as they are to rounding.
     """
 
@@ -115,7 +115,7 @@ def separation(
 def softmax_separation(
     source: Source, n_classes: int, fit_intercept: bool, candidate: Array | None = None
 ) -> Separation:
-    """The same for a score a class, y the codes of the classes; candidate: classes x (weights, intercept).
+    """The same for a score per class, y the codes of the classes; candidate: classes x (weights, intercept).
 
     A vector added to all classes changes no probability, so the first class has no weights.
     """

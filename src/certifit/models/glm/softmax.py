@@ -45,7 +45,7 @@ def solve_softmax(
 
 
 def class_scores(columns: Block, coef: Array, intercept: Array) -> Array:
-    """b_k + x'w_k of mapped rows, a column a class."""
+    """b_k + x'w_k of mapped rows, a column per class."""
     parts = [
         core.scores(columns.rows, np.ascontiguousarray(w), float(b), n_threads())
         for w, b in zip(coef, intercept, strict=True)

@@ -1,4 +1,4 @@
-"""Softmax regression: one score a class, the loss is the cross-entropy of the classes.
+"""Softmax regression: one score per class, the loss is the cross-entropy of the classes.
 
 minimise  sum_i w_i [log sum_k e^(z_ik) - z_iy] / sum_i w_i + alpha/2 sum_kj s_j^2 w_kj^2,   z_ik = b_k + x_i'w_k
 s_j is 1, or the standard deviation of a column (without intercepts, its root mean square)

@@ -73,7 +73,7 @@ def solve(task: HuberTask, max_iter: int) -> Run[HuberWeights]:
 
 
 class Trace:
-    """One row an iteration, in the user's units; what cannot be told there is infinite or 0."""
+    """One row per iteration, in the user's units; what cannot be told there is infinite or 0."""
 
     def __init__(self, task: HuberTask) -> None:
         self.started = time.perf_counter()

@@ -273,7 +273,7 @@ def relative_relations(task: LeastSquares) -> Array:
 
 @np.errstate(over="ignore", invalid="ignore")  # columns may be so unlike in size that their ratio overflows
 def relations(task: LeastSquares) -> tuple[str, ...]:
-    """One sentence a column that is a combination of others, or near one: "x3 = x1 + 2 x2"."""
+    """One sentence per column that is a combination of others, or near one: "x3 = x1 + 2 x2"."""
     found = task.remainders
     if found is None:
         return ()

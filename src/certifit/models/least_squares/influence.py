@@ -123,7 +123,7 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """One number a row in every array; nan where it has no value.
+    """One number per row in every array; nan where it has no value.
 
     nan: all numbers of a row of weight 0; what divides by 1 - leverage, where the leverage is 1; what divides by the
     spread of the residuals, at an exact fit; what needs another degree of freedom, where there is none.
@@ -147,7 +147,7 @@ class Influence:
         return self._taken(np.argsort(-self.cooks_distance, kind="stable")[:k])
 
     def to_frame(self) -> pandas.DataFrame:
-        """A pandas frame: a row a row, their numbers in the index."""
+        """A pandas frame: a row per row, their numbers in the index."""
         names = [field.name for field in fields(self)][1:]
         return data_frame({name: getattr(self, name) for name in names}, self.row.tolist(), names)
 

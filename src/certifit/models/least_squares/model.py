@@ -71,7 +71,7 @@ class LinearRegression(LeastSquaresRegressor):
     rank_, condition_ : of the columns (centred with an intercept)
     null_space_ : directions in which the coefficients are not determined; see `solutions`
     certificate_ : how far from the optimum, redundant columns, correct digits
-    history_ : one row an iteration
+    history_ : one row per iteration
 
     >>> import numpy as np
     >>> import certifit as cf

@@ -26,7 +26,7 @@ ALMOST_LARGEST = 2.0**-20  # of its root: columns whose scale in another system 
 
 @dataclass(frozen=True)
 class Weights:
-    """A state: one weight a column and the intercept, in the user's units."""
+    """A state: one weight per column and the intercept, in the user's units."""
 
     coef: Array
     intercept: float

@@ -69,7 +69,7 @@ class GaussianNB(NaiveBayes[DiagonalCovariance, GaussianState, CellMoments]):
 
     Parameters
     ----------
-    priors : None or one number a class, default None
+    priors : None or one number per class, default None
         None is the classes' shares of the rows.
     var_smoothing : float >= 0, default 1e-9
         epsilon is this share of the largest variance of any column over all rows: weighted ones, and all rows that
@@ -215,7 +215,7 @@ class BernoulliNB(CountNB):
         x_j is 1 where the entry is larger than this. None: X holds 0 and 1 already.
     fit_prior : bool, default True
         Priors are the classes' shares of the rows, or else equal.
-    class_prior : None or one number a class, default None
+    class_prior : None or one number per class, default None
     encoder : as for LinearRegression
     tol : float >= 0, default 1e-8
 

@@ -118,7 +118,7 @@ class BernoulliTask(CountTask):
         return bool((weight == self.counts.n_rows).all() and (counts == np.rint(counts)).all())
 
     def trials(self, k: int) -> float:
-        """One a column: each is an outcome of its own."""
+        """One per column: each is an outcome of its own."""
         return 1.0
 
     def outcomes(self, best: CountState, state: CountState, k: int) -> Iterator[tuple[Array, Array, Array]]:

@@ -78,7 +78,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
     projection_error_ : mean of |z - VV'z|^2 over the rows
     mean_, scale_ : (d,) what rows are centred and divided by
     route_ : "columns" (d x d), "rows" (N x N) or "products"
-    certificate_, history_, n_iter_ : the proof, one row a step, and the number of steps
+    certificate_, history_, n_iter_ : the proof, one row per step, and the number of steps
 
     >>> import numpy as np
     >>> import certifit as cf
@@ -120,7 +120,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
         self.random_state = random_state
 
     def transform(self, X: UserRows, out: OutPath = None) -> Predictions:
-        """Scores of every row of an array, a frame or a scan, one column a component.
+        """Scores of every row of an array, a frame or a scan, one column per component.
 
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
         """

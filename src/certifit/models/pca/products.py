@@ -17,7 +17,7 @@ FAR = 100.0  # squares about zero by squares about the mean: beyond it rows are 
 
 
 class ProductVariance(VarianceTask):
-    """A as a product with directions. Two numbers a column are all that is held."""
+    """A as a product with directions. Two numbers per column are all that is held."""
 
     def __init__(self, source: Source, center: bool, standardize: bool, ddof: float) -> None:
         self.source, self.center, self.standardize, self.ddof = source, center, standardize, ddof

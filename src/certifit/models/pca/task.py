@@ -33,7 +33,7 @@ ENTRY = 4 * UNIT  # rounding of the entries, relative to their size about zero
 
 @dataclass(frozen=True)
 class Directions:
-    """A state: orthonormal directions (one a row), the variance along each, and what rows are centred and scaled by.
+    """A state: orthonormal directions (one per row), the variance along each, and what rows are centred and scaled by.
 
     All in the user's units.
     """
@@ -298,7 +298,7 @@ def are_constant(source: Source, columns: Array) -> Array:
 
 
 def twofold_root(matrix: Array, low: Array, norms: Array) -> Array:
-    """R with R'R = matrix + low, a row a column that is not dependent on those before it."""
+    """R with R'R = matrix + low, a row per column that is not dependent on those before it."""
     system = System(matrix, low, norms)
     u = system.units
     arrays = system.scaled, low * u[:, None] * u[None, :], (DEPENDENT * norms * u) ** 2

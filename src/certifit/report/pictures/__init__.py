@@ -1,1 +1,1 @@
-"""One file a picture: a function from the context to SVG text."""
+"""One file per picture: a function from the context to SVG text."""

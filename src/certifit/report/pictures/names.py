@@ -10,7 +10,7 @@ NAME = 30
 
 
 def draw(context: dict[str, Any]) -> str:
-    """A row a step: the column that comes in, and the error with it. Rows beyond the chosen one are few."""
+    """A row per step: the column that comes in, and the error with it. Rows beyond the chosen one are few."""
     if context["selection"] is None:
         return ""
     chosen = context["selection"]["steps"][context["selection"]["chosen"]]

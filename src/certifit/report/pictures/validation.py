@@ -50,7 +50,7 @@ def _logarithms(values: list[float], points: list[int]) -> tuple[dict[int, float
 
 
 def _steps(values: list[float], points: list[int]) -> tuple[dict[int, float], Axis]:
-    """One step a value, where 0 is among them."""
+    """One step per value, where 0 is among them."""
     labels = tuple((float(k), text.number(values[k], 2)) for k in points)
 
     def axis(x: svg.Range, y: svg.Range) -> svg.Frame:

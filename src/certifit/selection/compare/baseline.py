@@ -34,7 +34,7 @@ class MeanOfTarget(RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: Source) -> Array:
-        """The mean, once a row."""
+        """The mean, once per row."""
         return np.concatenate(list(X.map(partial(_repeated, self.mean_))))
 
 
@@ -99,7 +99,7 @@ class ClassShares:
     log_shares: Array
 
     def mapped_scores(self, block: Block) -> Array:
-        """The logarithms of the shares, once a row."""
+        """The logarithms of the shares, once per row."""
         return np.tile(self.log_shares, (block.n_rows, 1))
 
 

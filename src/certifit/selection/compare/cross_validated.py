@@ -68,7 +68,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         the negative mean deviance of PoissonRegressor and GammaRegressor)
         R2, neg_mean_squared_error and neg_root_mean_squared_error need no refits.
     intervals : bool, default False
-        Keep what `predict_interval` needs: a model a fold and the sizes of the errors on the rows it did not see.
+        Keep what `predict_interval` needs: a model per fold and the sizes of the errors on the rows it did not see.
     corrected : bool, default False
         Correct the winner's score for the choice among all candidates: `corrected_score_`. Costs a pass over the rows.
     nested : bool, default False
@@ -130,8 +130,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
     ) -> Self:
         """Score all candidates on all splits of the rows, then fit the winner to all of them.
 
-        groups: one label a row; rows of a group stay in one fold. offset, exposure: one number a row, for an estimator
-        that takes them.
+        groups: one label per row; rows of a group stay in one fold. offset, exposure: one number per row, for an
+        estimator that takes them.
         """
         if self.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}. Got {self.rule!r}.")

@@ -53,9 +53,9 @@ def cross_validate(
     scoring : None, a name or a callable, default None
         None is the estimator's own score. Sums suffice for None, "r2", "neg_mean_squared_error" and
         "neg_root_mean_squared_error" of LinearRegression and Ridge; others need refits.
-    sample_weight : one number a row, in fits and in scores; weight 2 is the row twice
-    groups : one label a row; rows of a group stay in one fold. A scan names its group itself.
-    offset, exposure : one number a row, for an estimator whose fit takes them. A scan names their columns itself.
+    sample_weight : one number per row, in fits and in scores; weight 2 is the row twice
+    groups : one label per row; rows of a group stay in one fold. A scan names its group itself.
+    offset, exposure : one number per row, for an estimator whose fit takes them. A scan names their columns itself.
     n_jobs : int or None, default None
         Refits at the same time. Sums need none.
 
@@ -196,7 +196,7 @@ def _prepared(
         raise TypeError(f"scoring must be None, the name of one score or a callable. Got {scoring!r}.")
     if isinstance(cv, LeaveOneOut) or (isinstance(cv, str) and cv == "loo"):
         raise ValueError(
-            "Curves and scores by fold need more than one row a fold. For leave-one-out use CrossValidated."
+            "Curves and scores by fold need more than one row per fold. For leave-one-out use CrossValidated."
         )
     rows = Rows.of(estimator, X, y, sample_weight, groups, offset, exposure)
     return rows, rounds_of(cv, rows.source, rows.labels, rows.groups)

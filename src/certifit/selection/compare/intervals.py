@@ -33,7 +33,7 @@ HALVINGS = 80
 
 @dataclass(frozen=True)
 class FoldIntervals:
-    """A model a split, and of each the sorted sizes of the errors on rows it did not see.
+    """A model per split, and of each the sorted sizes of the errors on rows it did not see.
 
     counts: how many rows every size stands for. Of a fold with more than 100,000 rows some are kept, each standing for
     the smaller ones before it: intervals come out wider, never narrower.
@@ -72,7 +72,7 @@ class FoldIntervals:
 
 
 def fold_intervals(model: BaseEstimator, rows: Rows, rounds: Sequence[Splits]) -> FoldIntervals:
-    """A model a split and its errors on held-out rows: from the sums where the model offers that, else by refits."""
+    """A model per split and its errors on held-out rows: from the sums where the model offers that, else by refits."""
     if rows.weight is not None or rows.source.first_block().weight is not None:
         raise ValueError("CV+ intervals need rows of equal weight: they count rows. Leave the weights out.")
     if len(rounds) != 1 or not ((rounds[0].train + rounds[0].validation) == 1).all():

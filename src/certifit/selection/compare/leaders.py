@@ -54,7 +54,7 @@ class Entry:
 
     model : the estimator with its best parameters, not fitted; None for the baseline
     params : the parameters that were chosen
-    fold_scores, fold_train_scores : one a split, on the validation and on the training rows; of classifiers from sums
+    fold_scores, fold_train_scores : one per split, on the validation and on the training rows; of classifiers from sums
         the latter is None, for it would cost a pass over every row for every split
     route : "statistics" or "refits"
     seconds : what tuning and scoring took
@@ -204,7 +204,7 @@ class Leaderboard:
         return 1.0 - own / null if null > 0 else None
 
     def to_frame(self) -> DataFrame:
-        """The table as a pandas frame, one row an entry."""
+        """The table as a pandas frame, one row per entry."""
         try:
             import pandas as pd
         except ImportError as error:

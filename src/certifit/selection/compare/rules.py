@@ -57,7 +57,7 @@ def choose_each(mean: Array, error: Array, order: Array | None, rule: str) -> Ar
 
 
 def simplicity(candidates: Sequence[Candidate]) -> Array:
-    """A number a candidate, larger for the simpler model; refused where candidates differ in more than one way."""
+    """A number per candidate, larger for the simpler model; refused where candidates differ in more than one way."""
     names = sorted({name for candidate in candidates for name in candidate})
     varying = [name for name in names if len({repr(candidate.get(name)) for candidate in candidates}) > 1]
     if not varying:

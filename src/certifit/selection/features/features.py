@@ -27,7 +27,7 @@ class Feature:
 
 
 def features_of(names: Sequence[str], groups: UserLabels) -> list[Feature]:
-    """One feature a group, one a column that is in no group, in the order of their first columns."""
+    """One feature per group, one per column that is in no group, in the order of their first columns."""
     found = []
     owner: dict[int, str] = {}
     for name, given in _groups(names, groups):
@@ -85,7 +85,7 @@ def _members(given: Any) -> list[Any]:
     return [given] if isinstance(given, str | Integral) else list(given)
 
 
-# The table of a selection, one row a subset that was visited, and which row is chosen.
+# The table of a selection, one row per subset that was visited, and which row is chosen.
 
 _TIE = 1e-9  # scores closer than this share count as equal: the smaller subset is better
 

@@ -21,7 +21,7 @@ class SelectionPathDisplay:
 
     Parameters
     ----------
-    n_features, mean_score, standard_error, train_score : one number a step
+    n_features, mean_score, standard_error, train_score : one number per step
     changes : the feature added or dropped at each step; None for the subset at the start
     chosen : the number of features that was chosen
     change : "added" or "dropped"

@@ -34,7 +34,7 @@ from certifit.selection.folds.metrics import Score, Scoring
 from certifit.selection.folds.progress import Bar
 from certifit.selection.folds.rows import Part, Rows, reading_new_levels, take_columns, take_rows
 
-Scores = tuple[Array, Array]  # of the training and of the validation rows, one a fold
+Scores = tuple[Array, Array]  # of the training and of the validation rows, one per fold
 _STRETCH = 40  # longest part of a path without a refit
 _AGREE = 1e-10  # relative difference of losses between a sweep and a refit that counts as none
 _LOSSLESS = 1e-8  # share of the squares of y that a redundant feature may change

@@ -187,7 +187,7 @@ class _Sweep:
 
     @property
     def losses(self) -> Losses:
-        """Of the current columns; one number a fold."""
+        """Of the current columns; one number per fold."""
         return Losses(np.maximum(self._e, 0.0), np.maximum(self._f, 0.0))
 
     def candidates(self, blocks: Sequence[Sequence[int]]) -> Losses:

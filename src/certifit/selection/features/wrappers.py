@@ -93,8 +93,8 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> Self:
         """Choose features of X (an array, a sparse array, a frame), or of a scan that carries its target.
 
-        sample_weight: one number a row, in fits and in scores; weight 2 is the row twice.
-        offset, exposure: one number a row, for an estimator that takes them.
+        sample_weight: one number per row, in fits and in scores; weight 2 is the row twice.
+        offset, exposure: one number per row, for an estimator that takes them.
         """
         if not hasattr(self.estimator, "fit"):
             raise TypeError(f"estimator must have a method fit. Got {self.estimator!r}.")
@@ -153,7 +153,7 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         return self._chosen(X) if isinstance(X, Source) else super().transform(X)
 
     def steps_frame(self) -> DataFrame:
-        """`steps_` as a pandas frame, one row a step."""
+        """`steps_` as a pandas frame, one row per step."""
         check_is_fitted(self)
         return frame_of(self.steps_, self.change)
 
@@ -292,7 +292,7 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
 class ForwardSelection(_Selection):
     """Add the feature that raises the cross-validated score most, again and again.
 
-    For LinearRegression and Ridge the whole path costs about one fit: one pass sums a Gram matrix a fold, sweeps over
+    For LinearRegression and Ridge the whole path costs about one fit: one pass sums a Gram matrix per fold, sweeps over
     those choose, and every subset in `steps_` has the scores of refits. For LogisticRegression of two classes,
     PoissonRegressor, GammaRegressor and GLM a step foretells the loss on validation rows for every candidate by one
     step of Newton, and fits the best five at most on all folds at once; `steps_` has the scores of refits. Any other

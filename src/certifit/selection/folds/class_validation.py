@@ -75,7 +75,7 @@ class ClassValidation:
         return {name: metric(self, level) for name, metric in METRICS.items()}
 
     def per_class(self, level: float = 0.95) -> Sequence[Candidate]:
-        """One row a class: label, rows, precision, recall, fpr, F_beta (beta = 1), with approximate intervals."""
+        """One row per class: label, rows, precision, recall, fpr, F_beta (beta = 1), with approximate intervals."""
         rows = replace(self.matrix, pooled=False).classes(level)
         return [{name: resentenced(self, value) for name, value in row.items()} for row in rows]
 
@@ -192,7 +192,7 @@ def _one_by_one(
 def _collected(
     classes: Array, jobs: Iterable[tuple[Splits, Sequence[RowState]]], source: Source, n_rows: int
 ) -> ClassValidation:
-    """Every row predicted by the model of the first split that it validates: one pass a round."""
+    """Every row predicted by the model of the first split that it validates: one pass per round."""
     share = min(1.0, MOST_NUMBERS / (n_rows * len(classes)))
     if share < 1 and isinstance(source, Memory):
         source = source.resized(source.block_rows, source.rows_of_run())  # or all probabilities would be held at once

@@ -339,7 +339,7 @@ def group_numbers(groups: UserLabels, n_rows: int) -> Array:
     """A key a row from any labels of groups, as files have them."""
     labels = np.asarray(groups)
     if labels.shape != (n_rows,):
-        raise ValueError(f"groups must have one label a row. Got shape {labels.shape} for {n_rows} rows.")
+        raise ValueError(f"groups must have one label per row. Got shape {labels.shape} for {n_rows} rows.")
     distinct, places = np.unique(labels, return_inverse=True)
     keys = np.array([key_of(str(label)) for label in distinct.tolist()], dtype=np.uint64)
     return np.asarray(keys[places])

@@ -48,7 +48,7 @@ class Estimates:
     n_neighbors: int
 
     def of_numbers(self, columns: Array) -> Array:
-        """Of continuous columns: float64, one a row of the C-ordered matrix."""
+        """Of continuous columns: float64, one per row of the C-ordered matrix."""
         n_rows = columns.shape[1]
         scores: Array
         if self.target.kind == "continuous":
@@ -62,7 +62,7 @@ class Estimates:
         return scores
 
     def of_codes(self, columns: Array, n_levels: Sequence[int]) -> Array:
-        """Of discrete columns: int32 codes 0 .. n_levels[j] - 1, one column a row of the C-ordered matrix."""
+        """Of discrete columns: int32 codes 0 .. n_levels[j] - 1, one column per row of the C-ordered matrix."""
         if self.target.kind == "discrete":
             return np.array([pairs_information(*counted_pairs(codes, self.target.values)) for codes in columns])
         k = min(self.n_neighbors, columns.shape[1] - 1)
@@ -86,7 +86,7 @@ class Estimates:
 
 @dataclass(frozen=True)
 class Scores:
-    """What the filter stores: one entry a feature."""
+    """What the filter stores: one entry per feature."""
 
     scores: Array
     kinds: list[Kind]

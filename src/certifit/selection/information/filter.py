@@ -65,7 +65,7 @@ class MutualInformationFilter(SelectorMixin, BaseEstimator):
         Mutual information in nats, >= 0. A constant column scores 0.
     ranking_ : array of int of shape (n_features,)
         1 for the largest score.
-    kinds_ : list of "discrete" or "continuous", one a feature
+    kinds_ : list of "discrete" or "continuous", one per feature
     target_kind_ : "discrete" or "continuous"
     table_ : list of dict
         feature, score, rank, kind and selected of every feature, the best first.

@@ -41,7 +41,7 @@ class MutualInformationDisplay:
         self.selected: Array = np.asarray(selected, dtype=bool)
         sizes = {self.scores.shape, (len(self.feature_names),), self.selected.shape}
         if len(sizes) > 1:
-            raise ValueError(f"scores, feature_names and selected must have one entry a feature. Got {sorted(sizes)}.")
+            raise ValueError(f"scores, feature_names and selected need one entry per feature. Got {sorted(sizes)}.")
 
     @classmethod
     def from_estimator(
