@@ -212,10 +212,10 @@ def _standard_errors(off: Array, bias: Array) -> tuple[Array, Array]:
     leaving out does not see: its variance 2 |C|^2 / n^2 is added, C the covariance of the fits between points.
     """
     n, n_points = off.shape[1:]
-    own = (off**2).mean(axis=2)
+    squared_off = (off**2).mean(axis=2)
     cross = np.einsum("mbp,mp->mb", off, bias) / n_points
-    variance = (own.sum(axis=1, keepdims=True) - own * n / (n - 1)) / (n - 2)
-    squared = (bias**2).mean(axis=1)[:, None] - 2 * cross / (n - 1) + own / (n - 1) ** 2 - variance / (n - 1)
+    variance = (squared_off.sum(axis=1, keepdims=True) - squared_off * n / (n - 1)) / (n - 2)
+    squared = (bias**2).mean(axis=1)[:, None] - 2 * cross / (n - 1) + squared_off / (n - 1) ** 2 - variance / (n - 1)
     products = off @ off.transpose(0, 2, 1) / (n_points * (n - 1))  # |C|^2 = |products|^2 n_points^2
     second = 2 * (products**2).sum(axis=(1, 2)) / n**2
     # sqrt((n - 1) / n sum of squares) = sqrt(n - 1) sd

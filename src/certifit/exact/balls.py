@@ -80,10 +80,10 @@ def matrix(values: Array) -> Matrix:
 def diagonal(entries: Sequence[Ball]) -> Matrix:
     """A diagonal matrix."""
     size = len(entries)
-    found = flint().arb_mat(size, size)
+    matrix = flint().arb_mat(size, size)
     for j, entry in enumerate(entries):
-        found[j, j] = entry
-    return found
+        matrix[j, j] = entry
+    return matrix
 
 
 def scaled_rows(factors: Sequence[Ball], wide: Matrix) -> Matrix:
@@ -108,10 +108,10 @@ def total(entries: Sequence[Ball]) -> Ball:
 def solved(square: Matrix, right: Matrix) -> Matrix | None:
     """The solutions for all matrices in the ball; None where one of them may be singular."""
     try:
-        found = square.solve(right)
+        solution = square.solve(right)
     except ZeroDivisionError:
         return None
-    return found if is_finite(found.entries()) else None
+    return solution if is_finite(solution.entries()) else None
 
 
 def is_finite(entries: Iterable[Ball]) -> bool:
@@ -160,9 +160,9 @@ def independent_columns(columns: Array) -> Array:
     products = whole.transpose() * whole
     rank = products.rank()
     for prime in PRIMES:
-        reduced, found = library.nmod_mat(products, prime).rref()
-        if found == rank:
-            return _pivots(reduced, found)
+        reduced, computed_rank = library.nmod_mat(products, prime).rref()
+        if computed_rank == rank:
+            return _pivots(reduced, computed_rank)
     raise ArithmeticError("No prime shows the rank of the columns.")  # pragma: no cover
 
 

@@ -48,9 +48,9 @@ class ComponentsFit:
         AV, inner = A * V, V.transpose() * V
         k, d = V.ncols(), V.nrows()
         stated = [ball(v) * (whole - ball(self.ddof)) / whole for v in self.variances.tolist()]
-        found = [balls.dot([V[i, j] for i in range(d)], [AV[i, j] for i in range(d)]) for j in range(k)]
+        variances = [balls.dot([V[i, j] for i in range(d)], [AV[i, j] for i in range(d)]) for j in range(k)]
         off = balls.largest(abs(inner[i, j] - int(i == j)) for i in range(k) for j in range(k))
-        top, trace = balls.largest(found), A.trace()
+        top, trace = balls.largest(variances), A.trace()
         if not trace > 0:
             return Bounds(off, off) if all(a.is_zero() for a in A.entries()) else None
         entries = self._entries(scale, whole)
@@ -61,7 +61,7 @@ class ComponentsFit:
         if best is None or not top > 0:
             return None
         residual = balls.largest(balls.norm([AV[i, j] - stated[j] * V[i, j] for i in range(d)]) for j in range(k)) / top
-        missed = balls.positive_part(best - balls.total(found)) / trace
+        missed = balls.positive_part(best - balls.total(variances)) / trace
         value = residual.max(off).max(missed).max(self._misplaced(mean, scale, trace))
         return Bounds(value, value)
 
@@ -70,9 +70,9 @@ class ComponentsFit:
         weight = balls.balls(self.rows.weight.tolist())
         whole, X = balls.total(weight), balls.matrix(self.rows.X)
         down, d = X.transpose(), self.rows.n_columns
-        own = [s / whole for s in (down * balls.column(weight)).entries()]
+        mean = [s / whole for s in (down * balls.column(weight)).entries()]
         squares = down * balls.scaled_rows(weight, X) * (1 / whole)
-        level = balls.column(own)
+        level = balls.column(mean)
         about = squares - level * level.transpose()
         constant = (self.rows.X[:1] == self.rows.X).all(axis=0)
         scale = [ball(1) if not self.standardize or constant[j] else about[j, j].sqrt() for j in range(d)]
@@ -82,7 +82,7 @@ class ComponentsFit:
             for j in np.flatnonzero(constant).tolist():
                 for i in range(d):
                     A[i, j] = A[j, i] = ball(0)
-        return A, own if self.center else [ball(0)] * d, scale, whole
+        return A, mean if self.center else [ball(0)] * d, scale, whole
 
     def _entries(self, scale: list[Ball], whole: Ball) -> Ball:
         """The mean square of the scaled rows about 0: what their rounding is relative to."""
@@ -96,9 +96,9 @@ class ComponentsFit:
     def _misplaced(self, mean: list[Ball], scale: list[Ball], trace: Ball) -> Ball:
         """How far the stored centre and scales are from the rows' own."""
         steps, stretched = [], ball(0)
-        for own, right, stored, s in zip(self.mean.tolist(), mean, self.scale.tolist(), scale, strict=True):
-            slack = 64 * ball(UNIT) * abs(ball(own)).max(abs(right))
-            steps.append(balls.positive_part(abs(ball(own) - right) - slack) / s)
+        for stated, right, stored, s in zip(self.mean.tolist(), mean, self.scale.tolist(), scale, strict=True):
+            slack = 64 * ball(UNIT) * abs(ball(stated)).max(abs(right))
+            steps.append(balls.positive_part(abs(ball(stated) - right) - slack) / s)
             stretched = stretched.max(abs(ball(stored) / s - 1))
         return (balls.norm(steps) / trace.sqrt()).max(stretched)
 
@@ -113,14 +113,14 @@ def _largest_sum(A: Matrix, k: int) -> Ball | None:
         return None
     inner, turned = vectors.transpose() * vectors, vectors.transpose() * A * vectors
     off = balls.norm([inner[i, j] - int(i == j) for i in range(d) for j in range(d)])
-    rest = balls.norm([turned[i, j] for i in range(d) for j in range(d) if i != j])
+    off_diagonal = balls.norm([turned[i, j] for i in range(d) for j in range(d) if i != j])
     if not off < ball(1) / 2:
         return None
-    largest = sorted((turned[i, i] for i in range(d)), key=lambda one: one.mid(), reverse=True)[:k]
+    largest = sorted((turned[i, i] for i in range(d)), key=lambda value: value.mid(), reverse=True)[:k]
     whole = balls.total(largest)
-    # Weyl moves each by `rest` at most, Ostrowski by a factor within 1 / (1 -+ off).
-    low = (whole - k * balls.up_to(rest)) / (1 + off)
-    high = (whole + k * balls.up_to(rest)) / (1 - off)
+    # Weyl moves each by `off_diagonal` at most, Ostrowski by a factor within 1 / (1 -+ off).
+    low = (whole - k * balls.up_to(off_diagonal)) / (1 + off)
+    high = (whole + k * balls.up_to(off_diagonal)) / (1 - off)
     return low.union(high)
 
 

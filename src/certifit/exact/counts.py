@@ -65,11 +65,11 @@ class CountFit:
 
     def _counts(self, k: int, weights: list[Ball]) -> list[Ball]:
         """sum_i weight_i x_ij over the rows of a class."""
-        own = self.X[self.rows.y == k]
-        counts = [ball(0)] * own.shape[1]
+        class_rows = self.X[self.rows.y == k]
+        counts = [ball(0)] * class_rows.shape[1]
         for i, weight in enumerate(weights):
-            part = slice(own.indptr[i], own.indptr[i + 1])
-            for j, value in zip(own.indices[part].tolist(), own.data[part].tolist(), strict=True):
+            part = slice(class_rows.indptr[i], class_rows.indptr[i + 1])
+            for j, value in zip(class_rows.indices[part].tolist(), class_rows.data[part].tolist(), strict=True):
                 counts[j] += weight * ball(value)
         return counts
 
@@ -97,12 +97,12 @@ def largest_error(right: Sequence[Ball], wrong: Sequence[Ball]) -> Ball:
 def shortfall(right: Sequence[Ball], wrong: Sequence[Ball]) -> Ball:
     """sum_j p^_j log(p^_j / p_j) + p_j - p^_j, each term >= 0, plus by how much the p_j fall short of the sum."""
     terms, apart = [], []
-    for best, own in zip(right, wrong, strict=True):
-        apart.append(best - own)
+    for best, stated in zip(right, wrong, strict=True):
+        apart.append(best - stated)
         if best.is_zero():
-            terms.append(own)
-        elif not own > 0:
+            terms.append(stated)
+        elif not stated > 0:
             return ball(1).pos_inf()
         else:
-            terms.append(best * (best / own).log() + own - best)
+            terms.append(best * (best / stated).log() + stated - best)
     return balls.total(terms) + balls.positive_part(balls.total(apart))

@@ -36,12 +36,12 @@ class Moments:
     covariance: Matrix | None
 
     @staticmethod
-    def of(rows: ExactRows, own: Array) -> Moments:
+    def of(rows: ExactRows, of_class: Array) -> Moments:
         """Of the rows whose flag is set."""
-        weight = balls.balls(rows.weight[own].tolist())
+        weight = balls.balls(rows.weight[of_class].tolist())
         if not weight:
             return Moments(ball(0), [], None)
-        whole, X = balls.total(weight), balls.matrix(rows.X[own])
+        whole, X = balls.total(weight), balls.matrix(rows.X[of_class])
         down = X.transpose()
         means = [s / whole for s in (down * balls.column(weight)).entries()]
         squares = down * balls.scaled_rows(weight, X) * (1 / whole)
@@ -76,16 +76,16 @@ class GaussianFit:
     def bounds(self) -> Bounds | None:
         """What the precision that is set proves."""
         parts = [Moments.of(self.rows, self.rows.y == k) for k in range(len(self.state.priors))]
-        seen = [k for k, part in enumerate(parts) if not part.weight.is_zero()]
+        present = [k for k, part in enumerate(parts) if not part.weight.is_zero()]
         whole = balls.total([part.weight for part in parts])
         priors = [part.weight / whole for part in parts]
         if self.given is not None:
             priors = balls.balls([float(p) for p in self.given])
-        best = self._covariances(parts, priors, seen)
+        best = self._covariances(parts, priors, present)
         stored = balls.balls(self.state.priors.tolist())
         error = balls.largest(abs(p / q - 1) for p, q in zip(stored, priors, strict=True) if not q.is_zero())
         nats, roots = ball(0), self.state.class_roots()
-        for k in seen:
+        for k in present:
             stretched = self._divergence(best[k], roots[k])
             if stretched is None:
                 return None
@@ -94,16 +94,16 @@ class GaussianFit:
         value = (shortfall(priors, stored) + nats).max(error)
         return Bounds(value, value) if value.is_finite() else None
 
-    def _covariances(self, parts: list[Moments], priors: list[Ball], seen: list[int]) -> dict[int, Matrix]:
+    def _covariances(self, parts: list[Moments], priors: list[Ball], present: list[int]) -> dict[int, Matrix]:
         """The best covariance of every class that has rows."""
         every = Moments.of(self.rows, np.ones(self.rows.n_rows, dtype=bool)).variances()
         if self.kind != "shared":
-            return {k: self._shrunk(parts[k].covariance, every) for k in seen}
-        mixed = parts[seen[0]].covariance * priors[seen[0]]
-        for k in seen[1:]:
+            return {k: self._shrunk(parts[k].covariance, every) for k in present}
+        mixed = parts[present[0]].covariance * priors[present[0]]
+        for k in present[1:]:
             mixed += parts[k].covariance * priors[k]
         shared = self._shrunk(mixed, every)
-        return dict.fromkeys(seen, shared)
+        return dict.fromkeys(present, shared)
 
     def _shrunk(self, S: Any, every: list[Ball]) -> Matrix:
         """(1 - s) S + s t U with what is added to the variances; every: the variances of all rows."""
@@ -144,10 +144,10 @@ class GaussianFit:
     def _mean_error(self, means: list[Ball], k: int, best: Matrix) -> Ball:
         """Of the means, by the larger of their size and the standard deviation."""
         errors = []
-        for j, (right, own) in enumerate(zip(means, self.state.means[k].tolist(), strict=True)):
-            apart = abs(ball(own) - right)
+        for j, (right, stated) in enumerate(zip(means, self.state.means[k].tolist(), strict=True)):
+            apart = abs(ball(stated) - right)
             size = abs(right).max(balls.root(best[j, j]))
-            errors.append(ball(0) if apart.is_zero() or self._is_still(j, k, own) else apart / size)
+            errors.append(ball(0) if apart.is_zero() or self._is_still(j, k, stated) else apart / size)
         return balls.largest(errors)
 
     def _is_still(self, j: int, k: int, stored: float) -> bool:
@@ -157,7 +157,7 @@ class GaussianFit:
     def _entry_error(self, best: Matrix, parts: list[Moments], k: int) -> Ball:
         """|S_ij - S^_ij| / (s_i s_j), largest."""
         d, is_diagonal = best.nrows(), self.kind == "diagonal"
-        own = self.state.covariance if self.kind == "shared" else self.state.covariance[k]
+        stated = self.state.covariance if self.kind == "shared" else self.state.covariance[k]
         classes = [part for part in parts if part.means] if self.kind == "shared" else [parts[k]]
         sizes = []
         for j in range(d):
@@ -166,7 +166,7 @@ class GaussianFit:
         errors = []
         for i in range(d):
             for j in (i,) if is_diagonal else range(i + 1):
-                stored = float(own[i]) if is_diagonal else float(own[i, j])
+                stored = float(stated[i]) if is_diagonal else float(stated[i, j])
                 if stored == 0 and self.is_constant[[i, j]].any():  # of a column that does not vary
                     continue
                 errors.append(abs(ball(stored) - best[i, j]) / (sizes[i] * sizes[j]))

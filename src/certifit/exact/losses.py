@@ -74,9 +74,9 @@ def squared(y: float, z: Ball) -> Derivatives:
 def logistic(y: float, z: Ball) -> Derivatives:
     """log(1 + e^z) - y z, less the same at its least: the entropy of y."""
     share = ball(y)
-    rest, p, q = 1 - share, sigmoid(z), sigmoid(-z)
-    value = share * softplus(-z) + rest * softplus(z) + x_log_x(share) + x_log_x(rest)
-    return value, rest * p - share * q, p * q
+    complement, p, q = 1 - share, sigmoid(z), sigmoid(-z)
+    value = share * softplus(-z) + complement * softplus(z) + x_log_x(share) + x_log_x(complement)
+    return value, complement * p - share * q, p * q
 
 
 def poisson(y: float, z: Ball) -> Derivatives:
@@ -96,8 +96,8 @@ def tweedie(power: float, y: float, z: Ball) -> Derivatives:
     """e^(az)/a + y e^(-bz)/b - y^a/(ab), a = 2 - power, b = power - 1."""
     a, b = 2 - ball(power), ball(power) - 1
     up, down = (a * z).exp(), ball(y) * (-b * z).exp()
-    own = ball(0) if y == 0 else (a * ball(y).log()).exp() / (a * b)
-    return up / a + down / b - own, up - down, a * up + b * down
+    constant = ball(0) if y == 0 else (a * ball(y).log()).exp() / (a * b)
+    return up / a + down / b - constant, up - down, a * up + b * down
 
 
 def negative_binomial(alpha: float, y: float, z: Ball) -> Derivatives:
@@ -105,8 +105,8 @@ def negative_binomial(alpha: float, y: float, z: Ball) -> Derivatives:
     count, k = ball(y), 1 / ball(alpha)
     m, t = count + k, z + ball(alpha).log()
     p, q = sigmoid(t), sigmoid(-t)
-    own = k * (k / m).log() + (ball(0) if y == 0 else count * (count / m).log())
-    return count * softplus(-t) + k * softplus(t) + own, k * p - count * q, m * p * q
+    constant = k * (k / m).log() + (ball(0) if y == 0 else count * (count / m).log())
+    return count * softplus(-t) + k * softplus(t) + constant, k * p - count * q, m * p * q
 
 
 def _chance(log_mean: Any, log_rest: Any, y: float, z: Ball) -> Derivatives:
@@ -136,9 +136,9 @@ def _probit_rest(z: Ball) -> Derivatives:
 def _cloglog_mean(z: Ball) -> Derivatives:
     """log(1 - e^-t), r = t / (e^t - 1), r (1 - t - r), t = e^z; e^t itself may be beyond all balls."""
     t = z.exp()
-    rest, chance = (-t).exp(), -(-t).expm1()
-    r = t * rest / chance
-    return (-rest).log1p() if t > 1 else chance.log(), r, r * (1 - t - r)
+    complement, chance = (-t).exp(), -(-t).expm1()
+    r = t * complement / chance
+    return (-complement).log1p() if t > 1 else chance.log(), r, r * (1 - t - r)
 
 
 def _cloglog_rest(z: Ball) -> Derivatives:
@@ -161,8 +161,8 @@ def _identity_mean(z: Ball) -> Derivatives:
 
 
 def _identity_rest(z: Ball) -> Derivatives:
-    rest = 1 - z
-    return rest.log(), -1 / rest, -1 / (rest * rest)
+    complement = 1 - z
+    return complement.log(), -1 / complement, -1 / (complement * complement)
 
 
 def _poisson_identity(y: float, z: Ball) -> Derivatives:
@@ -176,8 +176,8 @@ def _poisson_identity(y: float, z: Ball) -> Derivatives:
 def _poisson_sqrt(y: float, z: Ball) -> Derivatives:
     """y log(y/z^2) - y + z^2."""
     count, mu = ball(y), z * z
-    own = ball(0) if y == 0 else count * (count / mu).log() - count
-    return own + mu, 2 * z - 2 * count / z, 2 + 2 * count / mu
+    constant = ball(0) if y == 0 else count * (count / mu).log() - count
+    return constant + mu, 2 * z - 2 * count / z, 2 + 2 * count / mu
 
 
 def _gamma_inverse(y: float, z: Ball) -> Derivatives:
@@ -188,8 +188,8 @@ def _gamma_inverse(y: float, z: Ball) -> Derivatives:
 
 def _gaussian_inverse_squared(y: float, z: Ball) -> Derivatives:
     """(y z - 2 sqrt z + 1/y) / 2."""
-    root, own = z.sqrt(), ball(y)
-    return (own * z - 2 * root + 1 / own) / 2, (own - 1 / root) / 2, 1 / (4 * root * z)
+    root, target = z.sqrt(), ball(y)
+    return (target * z - 2 * root + 1 / target) / 2, (target - 1 / root) / 2, 1 / (4 * root * z)
 
 
 def _gaussian_inverse(y: float, z: Ball) -> Derivatives:
@@ -274,9 +274,9 @@ class GlmProblem:
         z = self.scores_at(theta)
         low, high = self.scores
         is_open = math.isinf(low) and math.isinf(high)
-        if not is_open and not all(one > low and one < high for one in z):
+        if not is_open and not all(score > low and score < high for score in z):
             return None
-        rows = [self.loss(y, one) for y, one in zip(self.y, z, strict=True)]
+        rows = [self.loss(y, score) for y, score in zip(self.y, z, strict=True)]
         value = balls.dot(self.shares, [row[0] for row in rows])
         value += sum((l2 * t * t / 2 + p * t for l2, p, t in zip(self.l2, self.pull, theta, strict=True)), ball(0))
         slope = self._sums([s * row[1] for s, row in zip(self.shares, rows, strict=True)])
@@ -289,12 +289,12 @@ class GlmProblem:
     def slope_of(self, column: Sequence[Ball], theta: Sequence[Ball]) -> Ball:
         """The slope by the weight of a column that has none."""
         z = self.scores_at(theta)
-        slopes = [s * self.loss(y, one)[1] for s, y, one in zip(self.shares, self.y, z, strict=True)]
+        slopes = [s * self.loss(y, score)[1] for s, y, score in zip(self.shares, self.y, z, strict=True)]
         return balls.dot(column, slopes)
 
     def _sums(self, rows: list[Ball]) -> list[Ball]:
-        found: list[Ball] = (self.transposed * balls.column(rows)).entries() if self.size else []
-        return found
+        sums: list[Ball] = (self.transposed * balls.column(rows)).entries() if self.size else []
+        return sums
 
     def _hessian(self, curvatures: list[Ball]) -> Matrix:
         return self.transposed * balls.scaled_rows(curvatures, self.columns) + balls.diagonal(self.l2)

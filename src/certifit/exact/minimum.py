@@ -53,10 +53,10 @@ def minimum(problem: Smooth, start: list[Ball]) -> Minimum | NoMinimum:
     if not problem.size:
         at = problem.at([])
         return NoMinimum("illegal", []) if at is None else Minimum(at.value, [])
-    found = descended(problem, [t.mid() for t in start])
-    if isinstance(found, NoMinimum):
-        return found
-    return _enclosed(problem, *found)
+    descent = descended(problem, [t.mid() for t in start])
+    if isinstance(descent, NoMinimum):
+        return descent
+    return _enclosed(problem, *descent)
 
 
 def descended(problem: Smooth, theta: list[Ball]) -> tuple[list[Ball], Evaluation, list[Ball]] | NoMinimum:
@@ -101,8 +101,8 @@ def _polished(
 
 def newton_step(at: Evaluation) -> list[Ball] | None:
     """H^-1 F; None where H may be singular."""
-    found = balls.solved(_matrix(at), balls.column(at.slope))
-    return None if found is None else list(found.entries())
+    step = balls.solved(_matrix(at), balls.column(at.slope))
+    return None if step is None else list(step.entries())
 
 
 def _matrix(at: Evaluation) -> Matrix:

@@ -77,10 +77,10 @@ def _spread(values: Array, weight: Array, centred: bool) -> Ball:
     """The standard deviation (root mean square where not centred); 1 for what does not vary."""
     if (values == values[0]).all() and (centred or values[0] == 0):
         return ball(1)
-    own, w = balls.balls(values.tolist()), balls.balls(weight.tolist())
+    entries, w = balls.balls(values.tolist()), balls.balls(weight.tolist())
     whole = balls.total(w)
-    mean = balls.dot(w, own) / whole if centred else ball(0)
-    return (balls.dot(w, [(v - mean) * (v - mean) for v in own]) / whole).sqrt()
+    mean = balls.dot(w, entries) / whole if centred else ball(0)
+    return (balls.dot(w, [(v - mean) * (v - mean) for v in entries]) / whole).sqrt()
 
 
 class ScoreFit:
@@ -118,10 +118,10 @@ class ScoreFit:
         if objective is None:
             return None
         null = self._null()
-        found = self._infimum(objective)
-        if found is None:
+        infimum = self._infimum(objective)
+        if infimum is None:
             return None
-        low, high, place = found
+        low, high, place = infimum
         ends = relative((objective - high, objective - low), objective, null, self.claims_exact_fit)
         return Bounds(*ends, errors=None if place is None else self._errors(place))
 
@@ -182,8 +182,8 @@ class ScoreFit:
             return None
         problem = self._problem([], [], {})
         start = [ball(self._null_start())] * int(self.fit_intercept)
-        found = minimum(problem, start)
-        return found.value if isinstance(found, Minimum) else None
+        lowest = minimum(problem, start)
+        return lowest.value if isinstance(lowest, Minimum) else None
 
     def _null_start(self) -> float:
         with np.errstate(all="ignore"):
@@ -197,10 +197,10 @@ class ScoreFit:
         face = Face(self)
         if not face.settle():
             return None
-        found = minimum(face.problem(), face.theta)
-        if isinstance(found, NoMinimum):
+        lowest = minimum(face.problem(), face.theta)
+        if isinstance(lowest, NoMinimum):
             return None
-        missed = face.missed(found.place, objective)
+        missed = face.missed(lowest.place, objective)
         if missed is None:
             return None
         weights, intercept = face.feasible()
@@ -208,8 +208,8 @@ class ScoreFit:
         if high is None:
             return None
         is_whole = face.is_whole and not self.aside
-        place = [*found.place[len(face.free) :], *found.place[: len(face.free)]] if is_whole else None
-        return found.value + face.constant() - missed, high, place
+        place = [*lowest.place[len(face.free) :], *lowest.place[: len(face.free)]] if is_whole else None
+        return lowest.value + face.constant() - missed, high, place
 
     def _errors(self, place: list[Ball]) -> tuple[float, ...]:
         """At least |w - w*| / |w| of every coefficient, the intercept first."""
@@ -227,7 +227,7 @@ class ScoreFit:
         if not is_chance or p.alpha > 0 or np.isfinite([p.lower, p.upper]).any() or self.rows.offset.any():
             return False
         z = (self._matrix(places) * balls.column(theta)).entries()
-        return all(one > 0 if y == 1 else one < 0 for y, one in zip(self.rows.y.tolist(), z, strict=True))
+        return all(score > 0 if y == 1 else score < 0 for y, score in zip(self.rows.y.tolist(), z, strict=True))
 
     def independent(self, places: Sequence[int]) -> Array:
         """Which of these columns (and 1, the first) are independent, as places in (1, *places); exact."""
@@ -297,16 +297,16 @@ class Face:
         """Find the free weights of the minimum; whether they were found."""
         for _ in range(MOST_CHANGES):
             problem = self.problem()
-            found = descended(problem, self.theta) if problem.size else ([], None, [])
-            if isinstance(found, NoMinimum):
-                if found.reason == "far":
-                    raise NoProof(SEPARATED if self.fit.is_separated(found.place, self.free) else FLAT)
-                if found.reason != "singular" or not self._remove_dependent(found.place):
+            descent = descended(problem, self.theta) if problem.size else ([], None, [])
+            if isinstance(descent, NoMinimum):
+                if descent.reason == "far":
+                    raise NoProof(SEPARATED if self.fit.is_separated(descent.place, self.free) else FLAT)
+                if descent.reason != "singular" or not self._remove_dependent(descent.place):
                     return False
                 continue
-            if self._stop_at_kink(found[0]):
+            if self._stop_at_kink(descent[0]):
                 continue
-            self.theta = found[0]
+            self.theta = descent[0]
             if not self._release(problem):
                 return True
         return False
@@ -370,7 +370,7 @@ class Face:
             return {}
         places = sorted(self.fixed)
         z = problem.scores_at(theta)
-        rows = [s * self.fit.loss(y, one)[1] for s, y, one in zip(problem.shares, problem.y, z, strict=True)]
+        rows = [s * self.fit.loss(y, score)[1] for s, y, score in zip(problem.shares, problem.y, z, strict=True)]
         sums = (balls.matrix(self.fit.rows.X[:, places]).transpose() * balls.column(rows)).entries()
         return {j: s + self.fit.l2[j] * ball(self.fixed[j]) for j, s in zip(places, sums, strict=True)}
 
@@ -399,12 +399,12 @@ class Face:
 
     def _reach(self, j: int, objective: Ball) -> Ball | None:
         """How far a weight can be from where it is fixed in fits as good as the state."""
-        p, own = self.fit.penalty, abs(ball(self.fixed[j]))
+        p, size = self.fit.penalty, abs(ball(self.fixed[j]))
         if np.isfinite(p.lower[j]) and np.isfinite(p.upper[j]):
             return ball(p.upper[j]) - ball(p.lower[j])
         if self._has_kink(j):
-            return objective / self.fit.l1[j] + own
-        return None if self.fit.l2[j].is_zero() else (2 * objective / self.fit.l2[j]).sqrt() + own
+            return objective / self.fit.l1[j] + size
+        return None if self.fit.l2[j].is_zero() else (2 * objective / self.fit.l2[j]).sqrt() + size
 
     def _remove_dependent(self, theta: list[Ball]) -> bool:
         """Move along a relation among free columns until one of them is no longer needed; whether there was one.
@@ -430,21 +430,21 @@ class Face:
         """c with x_j = sum_k c_k x_k + c_0, c_0 last."""
         wide = balls.matrix(self.fit._columns(others))
         down = wide.transpose()
-        own = balls.column(balls.balls(self.fit.rows.X[:, j].tolist()))
-        found = balls.solved(down * wide, down * own)
-        return None if found is None else [c.mid() for c in found.entries()]
+        column = balls.column(balls.balls(self.fit.rows.X[:, j].tolist()))
+        coefficients = balls.solved(down * wide, down * column)
+        return None if coefficients is None else [c.mid() for c in coefficients.entries()]
 
     def _drop(self, j: int, others: list[int]) -> None:
         """Leave out a column without penalty and bounds: others say the same."""
         c = self._relation(j, others)
         place = self.free.index(j)
-        own = self.theta[place]
+        value = self.theta[place]
         if c is not None:
             for k, part in zip(others, c, strict=False):
                 at = self.free.index(k)
-                self.theta[at] = (self.theta[at] + part * own).mid()
+                self.theta[at] = (self.theta[at] + part * value).mid()
             if self.fit.fit_intercept:
-                self.theta[-1] = (self.theta[-1] + c[-1] * own).mid()
+                self.theta[-1] = (self.theta[-1] + c[-1] * value).mid()
         self.free.pop(place)
         self.theta.pop(place)
 

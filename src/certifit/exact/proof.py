@@ -93,13 +93,13 @@ def refined(attempt: Callable[[], Bounds | None], theorem: str, fault: str, most
     while bits <= most_bits:
         with precision(bits):
             try:
-                found = attempt()
+                result = attempt()
             except NoProof as error:
                 return best or nothing_proven(theorem, str(error), bits)
-            if found is not None:
-                lower, upper = max(below(found.lower), 0.0), max(above(found.upper), 0.0)
+            if result is not None:
+                lower, upper = max(below(result.lower), 0.0), max(above(result.upper), 0.0)
                 if math.isfinite(upper) and (best is None or upper < best.upper):
-                    best = ExactProof(lower, upper, bits, theorem, found.is_exact_fit, found.errors)
+                    best = ExactProof(lower, upper, bits, theorem, result.is_exact_fit, result.errors)
         if best is not None and best.is_sharp:
             return best
         bits *= 2

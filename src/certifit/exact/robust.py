@@ -55,7 +55,7 @@ class HuberProblem:
         if not scale > 0:
             return None
         z = [r / scale for r in self.residuals(weights)]
-        rows = [_huber(one, self.delta) for one in z]
+        rows = [_huber(score, self.delta) for score in z]
         pulls = self.l2 if self.scale is None else [strength / scale for strength in self.l2]
         value = scale * balls.dot(self.shares, [row[0] for row in rows])
         value += balls.total([pull * w * w for pull, w in zip(pulls, weights, strict=True)]) / 2
@@ -99,7 +99,7 @@ class HuberProblem:
                     matrix[i, j] = inner[i, j]
                 matrix[i, i] += pulls[i]
         if self.scale is None:
-            moved = [n * one for n, one in zip(near, z, strict=True)]
+            moved = [n * score for n, score in zip(near, z, strict=True)]
             edge = (self.transposed * balls.column(moved)).entries() if n_weights else []
             for i, entry in enumerate(edge):
                 matrix[i, size - 1] = matrix[size - 1, i] = entry
@@ -149,10 +149,10 @@ class HuberFit:
         at = problem.at(state + [ball(self.scale)] * int(problem.scale is None))
         if at is None:
             return None
-        found = self._minimum(state)
+        lowest = self._minimum(state)
         drift = self._drift(problem, state, at.value)
-        if isinstance(found, Minimum):
-            gap = (at.value - found.value + drift,) * 2
+        if isinstance(lowest, Minimum):
+            gap = (at.value - lowest.value + drift,) * 2
         elif (
             self.claims_exact_fit
         ):  # an objective is never negative: that bounds what is rounding beside the null model
@@ -164,23 +164,23 @@ class HuberFit:
     def _problem(self, places: list[int], scale: Ball | None = None) -> HuberProblem:
         ones = int(self.fit_intercept)
         columns = np.hstack([self.rows.X[:, places], np.ones((self.rows.n_rows, ones))])
-        own = ball(self.scale) if scale is None else scale
+        width = ball(self.scale) if scale is None else scale
         return HuberProblem(
             columns=balls.matrix(columns) if columns.shape[1] else None,
             y=self.y,
             shares=self.shares,
             delta=ball(self.delta),
             l2=[*(self.l2[j] for j in places), *[ball(0)] * ones],
-            scale=None if self.rule == "joint" else own,
+            scale=None if self.rule == "joint" else width,
         )
 
     def _minimum(self, state: list[Ball]) -> Minimum | NoMinimum:
         """The minimum over all weights; of dependent columns without a penalty, over those that span the others."""
         places = [j for j in range(self.rows.n_columns) if j not in self.aside]
         if self._kept is None and not self.aside:
-            found = self._minimum_on(places, state)
-            if isinstance(found, Minimum) or found.reason != "singular" or self.penalty.alpha > 0:
-                return found
+            lowest = self._minimum_on(places, state)
+            if isinstance(lowest, Minimum) or lowest.reason != "singular" or self.penalty.alpha > 0:
+                return lowest
         if self._kept is None:
             ones = np.ones((self.rows.n_rows, int(self.fit_intercept)))
             kept = balls.independent_columns(np.hstack([ones, self.rows.X[:, places]])) - ones.shape[1]
@@ -199,8 +199,8 @@ class HuberFit:
         wide = balls.matrix(np.hstack([self.rows.X[:, places], ones]))
         every = balls.matrix(np.hstack([self.rows.X, ones]))
         down = wide.transpose()
-        found = balls.solved(down * wide, down * (every * balls.column(state)))
-        return None if found is None else [t.mid() for t in found.entries()]
+        projected = balls.solved(down * wide, down * (every * balls.column(state)))
+        return None if projected is None else [t.mid() for t in projected.entries()]
 
     def _null(self) -> Ball | None:
         """At most the least objective without weights, where an exact fit is claimed; None where that may be 0.
@@ -212,19 +212,19 @@ class HuberFit:
             return None
         level = balls.dot(self.shares, self.y) if self.fit_intercept else ball(0)
         r = [y - level for y in self.y]
-        wide = balls.root(balls.dot(self.shares, [one * one for one in r]))
+        wide = balls.root(balls.dot(self.shares, [entry * entry for entry in r]))
         if self.rule != "joint":
             wide = wide.max(ball(self.scale))
-        u = [_huber(one / wide, ball(self.delta))[1] for one in r]
+        u = [_huber(entry / wide, ball(self.delta))[1] for entry in r]
         mean = balls.dot(self.shares, u) if self.fit_intercept else ball(0)
-        u = [one - mean for one in u]
-        squares = balls.dot(self.shares, [one * one for one in u])
-        share = (ball(self.delta) / balls.largest(abs(one) for one in u)).min(ball(1))
+        u = [entry - mean for entry in u]
+        squares = balls.dot(self.shares, [entry * entry for entry in u])
+        share = (ball(self.delta) / balls.largest(abs(entry) for entry in u)).min(ball(1))
         if self.rule == "joint":
             share = share.min(1 / balls.root(squares))
         held = ball(0) if self.rule == "joint" else ball(self.scale) * share * squares / 2
-        found = share * (balls.dot([s * one for s, one in zip(self.shares, u, strict=True)], self.y) - held)
-        return found if found > 0 else None
+        dual = share * (balls.dot([s * entry for s, entry in zip(self.shares, u, strict=True)], self.y) - held)
+        return dual if dual > 0 else None
 
     def _drift(self, problem: HuberProblem, state: list[Ball], objective: Ball) -> Ball:
         """With the scale "mad", how much the objective at the state changes from its scale to the median one."""

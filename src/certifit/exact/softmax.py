@@ -51,7 +51,7 @@ class SoftmaxProblem:
         for (k, j), t in zip(self.free, theta, strict=True):
             weights[k][j] = t
         scores = [(self.columns * balls.column(row)).entries() for row in weights]
-        rows = [_cross_entropy(z, own) for z, own in zip(zip(*scores, strict=True), self.codes, strict=True)]
+        rows = [_cross_entropy(z, code) for z, code in zip(zip(*scores, strict=True), self.codes, strict=True)]
         squares = [s * w * w for row in weights for s, w in zip(self.l2, row, strict=False)]
         value = balls.dot(self.shares, [row[0] for row in rows]) + balls.total(squares) / 2
         chances = list(zip(*(row[1] for row in rows), strict=True))
@@ -72,7 +72,7 @@ class SoftmaxProblem:
         blocks = {}
         classes = sorted({k for k, _ in self.free})
         for k in classes:
-            for other in (one for one in classes if one >= k):
+            for other in (c for c in classes if c >= k):
                 parts = zip(self.shares, chances[k], chances[other], strict=True)
                 curved = [s * p * (int(k == other) - q) for s, p, q in parts]
                 blocks[k, other] = self._transposed * balls.scaled_rows(curved, self.columns)
@@ -85,12 +85,12 @@ class SoftmaxProblem:
         return matrix
 
 
-def _cross_entropy(z: tuple[Ball, ...], own: int) -> tuple[Ball, list[Ball]]:
+def _cross_entropy(z: tuple[Ball, ...], code: int) -> tuple[Ball, list[Ball]]:
     """log sum_k e^(z_k) - z_own, and the chances, from the differences to the largest score."""
-    top = max(z, key=lambda one: one.mid())
-    powers = [(one - top).exp() for one in z]
+    top = max(z, key=lambda score: score.mid())
+    powers = [(score - top).exp() for score in z]
     whole = balls.total(powers)
-    return whole.log() + top - z[own], [power / whole for power in powers]
+    return whole.log() + top - z[code], [power / whole for power in powers]
 
 
 class SoftmaxFit:
@@ -122,14 +122,14 @@ class SoftmaxFit:
         at = self._problem(every, state, []).at([])
         if at is None:
             return None
-        found = self._minimum(every, state)
-        if not isinstance(found, Minimum):
+        lowest = self._minimum(every, state)
+        if not isinstance(lowest, Minimum):
             if self.claims_exact_fit:  # no objective is below 0, whether it has a minimum or falls for ever
                 return Bounds(*relative((ball(0), at.value), at.value, self._null(), True))
-            if found.reason == "far":
+            if lowest.reason == "far":
                 raise NoProof(FLAT)
             return None
-        excess = at.value - found.value
+        excess = at.value - lowest.value
         return Bounds(*relative((excess, excess), at.value, self._null(), self.claims_exact_fit))
 
     def _state(self) -> list[list[Ball]]:
@@ -148,9 +148,9 @@ class SoftmaxFit:
     def _minimum(self, every: list[int], state: list[list[Ball]]) -> Minimum | NoMinimum:
         places = [j for j in every if j not in self.aside]
         if self._kept is None and not self.aside:
-            found = self._minimum_on(places, state)
-            if isinstance(found, Minimum) or found.reason != "singular" or self.alpha > 0:
-                return found
+            lowest = self._minimum_on(places, state)
+            if isinstance(lowest, Minimum) or lowest.reason != "singular" or self.alpha > 0:
+                return lowest
         if self._kept is None:
             ones = np.ones((self.rows.n_rows, int(self.fit_intercept)))
             kept = balls.independent_columns(np.hstack([ones, self.rows.X[:, places]])) - ones.shape[1]
@@ -174,13 +174,13 @@ class SoftmaxFit:
         wide, every = (balls.matrix(np.hstack([X, ones])) for X in (self.rows.X[:, places], self.rows.X))
         down = wide.transpose()
         products = down * wide
-        found = []
+        projected = []
         for row in state:
             weights = balls.solved(products, down * (every * balls.column(row)))
             if weights is None:
                 return None
-            found.append([t.mid() for t in weights.entries()])
-        return found
+            projected.append([t.mid() for t in weights.entries()])
+        return projected
 
     def _null(self) -> Ball:
         """The least objective without weights: the entropy of the classes' shares."""

@@ -61,12 +61,12 @@ def prover_of(model: Any) -> Prover:
 
 def set_aside(certificate: Certificate, names: tuple[str, ...]) -> frozenset[int]:
     """Places of the columns that the relations of a certificate express by others: "x3 = x0 + 2 x1" sets x3 aside."""
-    found = set()
+    reasons = set()
     for relation in certificate.dependent:
         matching = [j for j, name in enumerate(names) if relation.startswith(f"{name} = ")]
         if matching:
-            found.add(max(matching, key=lambda j: len(names[j])))
-    return frozenset(found)
+            reasons.add(max(matching, key=lambda j: len(names[j])))
+    return frozenset(reasons)
 
 
 def _least_squares(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:

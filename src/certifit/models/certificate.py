@@ -169,8 +169,8 @@ class Certificate:
                 f"{worst!r}).{condition}"
             )
         if len(proven) < len(self.digits):
-            rest = [repr(name) for digits, name in pairs if not digits > 0]
-            shown = ", ".join(rest[:10]) + (", ..." if len(rest) > 10 else "")
+            unknown = [repr(name) for digits, name in pairs if not digits > 0]
+            shown = ", ".join(unknown[:10]) + (", ..." if len(unknown) > 10 else "")
             out.append(
                 f"No digit is proven for {shown}: not determined, or not distinguishable from 0 within rounding."
             )
@@ -188,8 +188,8 @@ def least_certain(certificates: Sequence[Certificate]) -> Certificate:
 
 
 def _listed(words: tuple[str, ...], most: int, between: str, more: str) -> str:
-    rest = len(words) - most
-    return between.join(words[:most]) + (more.format(rest) if rest > 0 else "")
+    left_out = len(words) - most
+    return between.join(words[:most]) + (more.format(left_out) if left_out > 0 else "")
 
 
 def prediction_change(excess: float, y_scale: float) -> float:

@@ -168,7 +168,8 @@ class RowFolds(FoldStates):
                 y, predicted, weights = zip(*of_split, strict=True)
                 is_weighted = any(weight is not None for weight in weights)
                 every = [
-                    np.ones(len(own)) if weight is None else weight for own, weight in zip(y, weights, strict=True)
+                    np.ones(len(targets)) if weight is None else weight
+                    for targets, weight in zip(y, weights, strict=True)
                 ]
                 yield np.concatenate(y), np.concatenate(predicted), np.concatenate(every) if is_weighted else None
 
@@ -191,11 +192,11 @@ def counted_rows(run: Block, times: Array, is_coded: bool) -> CountedRows | None
     is_seen: Array = np.asarray((weight > 0).any(axis=0))
     if is_coded:
         is_seen &= run.y >= 0
-    seen = np.flatnonzero(is_seen)
-    if not len(seen):
+    places = np.flatnonzero(is_seen)
+    if not len(places):
         return None
-    y = run.y[seen].astype(np.int64) if is_coded else run.y[seen]
-    return CountedRows(seen, block_where(run, is_seen), y, weight[:, seen])
+    y = run.y[places].astype(np.int64) if is_coded else run.y[places]
+    return CountedRows(places, block_where(run, is_seen), y, weight[:, places])
 
 
 def block_where(run: Block, is_seen: Array) -> Block:

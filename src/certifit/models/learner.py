@@ -227,14 +227,14 @@ class Learner:
 
     def load(self) -> type[Any]:
         """The class; it is imported when one is needed."""
-        found: type[Any] = getattr(import_module(f"certifit.{self.module}"), self.name)
-        return found
+        model: type[Any] = getattr(import_module(f"certifit.{self.module}"), self.name)
+        return model
 
     def load_record(self) -> Record:
         """What a model file stores of it."""
         module, _, name = self.record.partition(":")
-        found: Record = getattr(import_module(f"certifit.{module}"), name)
-        return found
+        record: Record = getattr(import_module(f"certifit.{module}"), name)
+        return record
 
 
 # How a report speaks of a model: plain words, a row of the table of models each.

@@ -174,8 +174,8 @@ def _against_rest(model: ScoredClassifier[Any, Any], scan: Source, classes: Arra
     return OneAgainstRest(class_source(model.reader(), scan, None, None, classes)[0], code)
 
 
-def _fitted(estimator: Any, X: UserRows, y: Array, given: dict[str, Any]) -> Any:
-    return clone(estimator).fit(X, y, **given)
+def _fitted(estimator: Any, X: UserRows, y: Array, arguments: dict[str, Any]) -> Any:
+    return clone(estimator).fit(X, y, **arguments)
 
 
 def _scores(model: Any, X: UserRows) -> Array:

@@ -69,16 +69,16 @@ class PenaltyParameters(TaskEstimator[TaskT, StateT]):
         raise NotImplementedError
 
     def _factors(self, names: Sequence[str]) -> Array:
-        given = self.penalty_factors
-        if given is None:
+        chosen = self.penalty_factors
+        if chosen is None:
             return np.ones(len(names))
-        if isinstance(given, Mapping):
+        if isinstance(chosen, Mapping):
             factors = np.ones(len(names))
-            for name, factor in given.items():
+            for name, factor in chosen.items():
                 check_number(f"penalty_factors[{name!r}]", factor)
                 factors[self._places(name, names, "penalty_factors")] = float(factor)
             return factors
-        factors = np.asarray(given, dtype=np.float64)
+        factors = np.asarray(chosen, dtype=np.float64)
         if factors.shape != (len(names),) or not (np.isfinite(factors) & (factors >= 0)).all():
             raise ValueError(f"penalty_factors must be {len(names)} finite numbers >= 0, one per column, or a dict.")
         return factors

@@ -141,8 +141,8 @@ class Content:
     @property
     def parameters(self) -> Metadata:
         """The parameters of the model that are single values."""
-        found: Metadata = self.metadata["parameters"]
-        return found
+        parameters: Metadata = self.metadata["parameters"]
+        return parameters
 
     @property
     def coefficients(self) -> tuple[str, ...]:

@@ -79,9 +79,9 @@ class PlacementSums:
         m, k = self.n_positives, self.n_negatives
         positives, negatives = self._parts
         freedom = satterthwaite(positives, m - 1, negatives, k - 1)
-        rest = (2 * m * k - self.twice) / (2 * m * k)  # 1 - AUC without cancellation
+        complement = (2 * m * k - self.twice) / (2 * m * k)  # 1 - AUC without cancellation
         sizes = (1 / (m * k), (m + k - 2) / (2 * m * k), min(m, k))
-        return RankedArea(self.auc, rest, positives + negatives, freedom, *sizes)
+        return RankedArea(self.auc, complement, positives + negatives, freedom, *sizes)
 
     @property
     def _parts(self) -> tuple[float, float]:
@@ -233,18 +233,18 @@ class RankedArea:
         limit = student_quantile(level, self.freedom) ** 2 * size
         return self._end(limit, -1.0), self._end(limit, 1.0)
 
-    def _usual_variance(self, area: float, rest: float) -> float:
-        return area * rest * (self.pairs + self.rows * (rest / (1 + rest) + area / (1 + area)))
+    def _usual_variance(self, area: float, complement: float) -> float:
+        return area * complement * (self.pairs + self.rows * (complement / (1 + complement) + area / (1 + area)))
 
     def _end(self, limit: float, side: float) -> float:
         """The end on one side, by halving the logarithm of its odds."""
         inside, outside = math.log(self.auc) - math.log(self.rest), 745.0 * side
         for _ in range(_HALVINGS):
             middle = (inside + outside) / 2
-            area, rest = float(special.expit(middle)), float(special.expit(-middle))
+            area, complement = float(special.expit(middle)), float(special.expit(-middle))
             # The smaller of both keeps its digits near 0 and 1.
-            apart = area - self.auc if area < 0.5 else self.rest - rest
-            if apart**2 <= limit * self._usual_variance(area, rest):
+            apart = area - self.auc if area < 0.5 else self.rest - complement
+            if apart**2 <= limit * self._usual_variance(area, complement):
                 inside = middle
             else:
                 outside = middle

@@ -72,16 +72,16 @@ class Spread:
     def of(cls, values: Array, weight: Array | None = None, exponent: int = 0) -> Spread:
         """Of one block of rows, given in units of 2**exponent."""
         largest = float(np.abs(values).max())
-        own = math.frexp(largest)[1] if largest > 0 else _LOWEST
-        own = 0 if abs(own) <= _SAFE else own
-        x = np.ldexp(values, -own) if own else values
+        shift = math.frexp(largest)[1] if largest > 0 else _LOWEST
+        shift = 0 if abs(shift) <= _SAFE else shift
+        x = np.ldexp(values, -shift) if shift else values
         first = x[
             0 if weight is None else int(np.argmax(weight > 0))
         ]  # the squares of equal values are 0, not rounding
         mean = float(first + np.average(x - first, weights=weight))
         squares = (x - mean) ** 2
         total = float(len(x)) if weight is None else float(weight.sum())
-        return cls(mean, _sum(squares if weight is None else squares * weight), total, own + exponent)
+        return cls(mean, _sum(squares if weight is None else squares * weight), total, shift + exponent)
 
     def __add__(self, other: Spread) -> Spread:
         exponent = max(self.exponent, other.exponent)

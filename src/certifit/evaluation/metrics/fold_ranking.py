@@ -89,8 +89,8 @@ class FoldPairs:
         freedom = satterthwaite(parts[0], totals[0] - 1, parts[1], totals[1] - 1) if sum(parts) > 0 else math.nan
         pairs = SHARED_ROWS * float((share**2 / (m * k)).sum())
         rows = SHARED_ROWS * float((share**2 * (m + k - 2) / (2 * m * k)).sum())
-        rest = (self.pairs - self.right) / self.pairs
-        return RankedArea(auc, rest, sum(parts), freedom, pairs, rows, min(totals))
+        complement = (self.pairs - self.right) / self.pairs
+        return RankedArea(auc, complement, sum(parts), freedom, pairs, rows, min(totals))
 
 
 def fold_pairs(rows: ScoredRows, folds: Any) -> FoldPairs:
@@ -105,14 +105,14 @@ def fold_pairs(rows: ScoredRows, folds: Any) -> FoldPairs:
             continue
         sizes.append((m, k))
         if part.weight is not None:
-            own = float(part.weight[part.labels == 1].sum()) * float(part.weight[part.labels == 0].sum())
-            right += own * float(core.weighted_auc(part.scores, part.labels, part.weight, n_threads()))
-            pairs += own
+            pair_weight = float(part.weight[part.labels == 1].sum()) * float(part.weight[part.labels == 0].sum())
+            right += pair_weight * float(core.weighted_auc(part.scores, part.labels, part.weight, n_threads()))
+            pairs += pair_weight
             continue
-        found = PlacementSums.of(part)
-        right, pairs = right + found.twice / 2, pairs + m * k
-        squares += found.positive_squares / (4 * k**2), found.negative_squares / (4 * m**2)
-        sums += found.twice / (2 * k), found.twice / (2 * m)
+        placements = PlacementSums.of(part)
+        right, pairs = right + placements.twice / 2, pairs + m * k
+        squares += placements.positive_squares / (4 * k**2), placements.negative_squares / (4 * m**2)
+        sums += placements.twice / (2 * k), placements.twice / (2 * m)
     table = np.array(sizes, dtype=np.int64).reshape(-1, 2)
     both = (float(squares[0]), float(squares[1])), (float(sums[0]), float(sums[1]))
     return FoldPairs(right, pairs, n_left_out, table, *both, rows.weight is not None)
@@ -127,29 +127,29 @@ def each_fold(rows: ScoredRows, folds: Any) -> Iterator[tuple[Array, ScoredRows]
     order = np.argsort(place, kind="stable")
     ends = np.flatnonzero(np.diff(place[order], prepend=-1, append=place.max(initial=0) + 1))
     for begin, end in pairwise(ends):
-        own = order[begin:end]
-        weight = None if rows.weight is None else rows.weight[own]
-        yield own, replace(rows, scores=rows.scores[own], labels=rows.labels[own], weight=weight)
+        fold_rows = order[begin:end]
+        weight = None if rows.weight is None else rows.weight[fold_rows]
+        yield fold_rows, replace(rows, scores=rows.scores[fold_rows], labels=rows.labels[fold_rows], weight=weight)
 
 
 def fold_auc(rows: ScoredRows, folds: Any, level: float) -> Estimate:
     """The AUC of pairs of one fold, with its interval or the sentence that says why there is none."""
-    found = fold_pairs(rows, folds)
-    if found.pairs == 0:
-        alone = LEAVE_ONE_OUT if found.n_left_out == len(rows.labels) else ""
+    pairs = fold_pairs(rows, folds)
+    if pairs.pairs == 0:
+        alone = LEAVE_ONE_OUT if pairs.n_left_out == len(rows.labels) else ""
         return Estimate(math.nan, level=level, sentence=NO_PAIR.format(alone))
-    left_out = f" {found.n_left_out} folds with rows of one class are left out." if found.n_left_out else ""
-    return _with_interval(found, level, left_out)
+    left_out = f" {pairs.n_left_out} folds with rows of one class are left out." if pairs.n_left_out else ""
+    return _with_interval(pairs, level, left_out)
 
 
-def _with_interval(found: FoldPairs, level: float, left_out: str) -> Estimate:
-    if found.is_weighted:
-        return Estimate(found.auc, level=level, sentence=WEIGHTED + left_out)
-    m, k = (int(total) for total in found.sizes.sum(axis=0))
-    if found.right in (0.0, found.pairs):
-        perfect = separated(found.auc, int(found.sizes.min(axis=1).sum()), level)
+def _with_interval(pairs: FoldPairs, level: float, left_out: str) -> Estimate:
+    if pairs.is_weighted:
+        return Estimate(pairs.auc, level=level, sentence=WEIGHTED + left_out)
+    m, k = (int(total) for total in pairs.sizes.sum(axis=0))
+    if pairs.right in (0.0, pairs.pairs):
+        perfect = separated(pairs.auc, int(pairs.sizes.min(axis=1).sum()), level)
         return Estimate(
-            found.auc,
+            pairs.auc,
             perfect.low,
             perfect.high,
             level=level,
@@ -157,23 +157,23 @@ def _with_interval(found: FoldPairs, level: float, left_out: str) -> Estimate:
             sentence=perfect.sentence + left_out,
         )
     if min(m, k) < 2:
-        return Estimate(found.auc, level=level, sentence=TOO_FEW.format(m, k) + left_out)
-    area = found.area
+        return Estimate(pairs.auc, level=level, sentence=TOO_FEW.format(m, k) + left_out)
+    area = pairs.area
     if area.variance == 0:
-        return Estimate(found.auc, level=level, sentence=CONSTANT + left_out)
+        return Estimate(pairs.auc, level=level, sentence=CONSTANT + left_out)
     low, high = area.interval(level)
     sentence = f"{interval_words(level, low, high)} (DeLong, pairs within folds): {OUT_OF_FOLD}.{left_out}"
-    return Estimate(found.auc, low, high, level=level, method="DeLong within folds", sentence=sentence)
+    return Estimate(pairs.auc, low, high, level=level, method="DeLong within folds", sentence=sentence)
 
 
-def fold_effects(rows: ScoredRows, folds: Any, found: FoldPairs) -> Array:
+def fold_effects(rows: ScoredRows, folds: Any, pairs: FoldPairs) -> Array:
     """How much every row moves the AUC: (V - AUC) k_f / pairs for a positive, (U - AUC) m_f / pairs for a negative."""
     effects = np.zeros(len(rows.labels))
     for places, part in each_fold(rows, folds):
         m, k = part.n_positives, part.n_negatives
         if m > 0 and k > 0:
             share = core.placements(part.scores, part.labels, n_threads())
-            effects[places] = (share - found.auc) * np.where(part.labels == 1, k, m) / found.pairs
+            effects[places] = (share - pairs.auc) * np.where(part.labels == 1, k, m) / pairs.pairs
     return effects
 
 
@@ -188,11 +188,11 @@ def fold_roc(rows: ScoredRows, folds: Any) -> tuple[Array, Array]:
         if part.n_positives == 0 or part.n_negatives == 0:
             continue
         _, positives, negatives = core.score_groups(part.scores, part.labels, part.weight, n_threads())
-        own = float(positives.sum()) * float(negatives.sum())
-        total += own
+        pair_weight = float(positives.sum()) * float(negatives.sum())
+        total += pair_weight
         x = np.concatenate([[0.0], np.cumsum(negatives) / negatives.sum()])
         x[x > 1 - 1e-12] = 1.0  # but for rounding
-        rise, run = own * positives / positives.sum(), negatives / negatives.sum()
+        rise, run = pair_weight * positives / positives.sum(), negatives / negatives.sum()
         is_step = run == 0
         slope = np.where(is_step, 0.0, rise / np.where(is_step, 1.0, run))
         places += [x[:-1], x[1:]]

@@ -211,17 +211,17 @@ def bootstrap(
         return Estimate(value, level=level, sentence=f"No interval: the statistic of all rows is {value}.")
     values = np.array([replicate(generator(random_state, b)) for b in range(n_resamples)])
     defined = np.sort(values[np.isfinite(values)])
-    found = ends(value, defined, (1 - level) / 2) if len(defined) >= 2 else None
-    if found is None:
+    interval = ends(value, defined, (1 - level) / 2) if len(defined) >= 2 else None
+    if interval is None:
         reason = f"No interval: {n_resamples} resamples do not lie on both sides of the value."
         return Estimate(value, level=level, sentence=reason)
     lost = n_resamples - len(defined)
     left_out = f" {lost} resamples without a finite value are left out." if lost else ""
     sentence = (
-        f"{interval_words(level, *found)} (bootstrap, {n_resamples} resamples): approximate, {HELD_OUT}; "
+        f"{interval_words(level, *interval)} (bootstrap, {n_resamples} resamples): approximate, {HELD_OUT}; "
         f"its coverage is not guaranteed.{left_out}"
     )
-    return Estimate(value, *found, level=level, method=name, sentence=sentence)
+    return Estimate(value, *interval, level=level, method=name, sentence=sentence)
 
 
 def check_resamples(n_resamples: Any) -> None:

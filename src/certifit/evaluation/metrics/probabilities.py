@@ -88,10 +88,10 @@ def brier_score_loss(
 def log_losses(y_true: Any, y_proba: Any, labels: Any = None, clip: float = 0.0) -> Array:
     """- log(probability given to what happened), one per row; MeanLoss.of adds them over blocks."""
     place, p = _places_and_probabilities(y_true, y_proba, labels)
-    given = p if p.ndim == 1 else p[np.arange(len(p)), place]
-    given = np.clip(given, clip, 1 - clip) if clip else given
+    chance = p if p.ndim == 1 else p[np.arange(len(p)), place]
+    chance = np.clip(chance, clip, 1 - clip) if clip else chance
     with np.errstate(divide="ignore"):
-        logs = np.log(given) if p.ndim == 2 else np.where(place == 1, np.log(given), np.log1p(-given))
+        logs = np.log(chance) if p.ndim == 2 else np.where(place == 1, np.log(chance), np.log1p(-chance))
     return np.asarray(0.0 - logs)
 
 
@@ -137,8 +137,8 @@ def _places_and_probabilities(y_true: Any, y_proba: Any, labels: Any) -> tuple[A
     check_lengths({"y_true": truth, "y_proba": p})
     n_classes = 2 if p.ndim == 1 else p.shape[1]
     if len(known) != n_classes:
-        found = f"{len(known)} classes {list(known)[:10]}, but y_proba is for {n_classes}"
-        raise ValueError(f"There are {found}. Name all classes with labels=[...].")
+        counts = f"{len(known)} classes {list(known)[:10]}, but y_proba is for {n_classes}"
+        raise ValueError(f"There are {counts}. Name all classes with labels=[...].")
     return place, _probabilities(p)
 
 
@@ -202,8 +202,10 @@ class Calibration:
     def of(cls, y: Array, p: Array, edges: Array, weight: Array | None = None, level: float = 0.95) -> Calibration:
         """Of one block of rows, y being 0 or 1."""
         place = np.searchsorted(edges[1:-1], p)  # left: an edge belongs to the bin below it
-        one = np.ones_like(p) if weight is None else weight
-        count, predicted, happened = (np.bincount(place, v, minlength=len(edges) - 1) for v in (one, p * one, y * one))
+        weights = np.ones_like(p) if weight is None else weight
+        count, predicted, happened = (
+            np.bincount(place, v, minlength=len(edges) - 1) for v in (weights, p * weights, y * weights)
+        )
         return cls(edges, count, predicted, happened, check_level(level), weight is not None)
 
     def __add__(self, other: Calibration) -> Calibration:

@@ -65,8 +65,8 @@ def row_weights(sample_weight: Any, n_rows: int) -> Array | None:
 
 def check_lengths(columns: dict[str, Array]) -> int:
     """The one length of all columns."""
-    (first, values), *rest = columns.items()
-    for name, other in rest:
+    (first, values), *others = columns.items()
+    for name, other in others:
         if len(other) != len(values):
             raise ValueError(f"{name} has {len(other)} rows but {first} has {len(values)}.")
     return len(values)

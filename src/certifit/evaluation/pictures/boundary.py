@@ -145,13 +145,13 @@ class _Table:
         chosen = list(columns) if isinstance(columns, tuple | list) else [columns]
         if len(chosen) != 2 or chosen[0] == chosen[1]:
             raise ValueError(f"columns must be two, by place or name. Got {columns!r}.")
-        found = []
+        places = []
         for column in chosen:
             is_place = isinstance(column, int | np.integer) and 0 <= column < len(self.names)
             if not is_place and column not in self.names:
                 raise ValueError(f"There is no column {column!r}. The columns are {self.names}.")
-            found.append(int(column) if is_place else self.names.index(column))
-        return found
+            places.append(int(column) if is_place else self.names.index(column))
+        return places
 
     def numbers(self, place: int) -> Array:
         """A column as numbers."""

@@ -69,13 +69,13 @@ class CalibrationDisplay:
         """Draw on `ax`, or on a new figure."""
         ax = new_axes(ax, "CalibrationDisplay")
         result = self.calibration
-        seen = result.count > 0
-        x, y = result.mean_prediction[seen], result.observed_share[seen]
+        has_rows = result.count > 0
+        x, y = result.mean_prediction[has_rows], result.observed_share[has_rows]
         ax.plot([0, 1], [0, 1], ":", color="0.4", label="perfectly calibrated")
         label = f"{self.name or 'model'} (expected calibration error {result.expected_calibration_error:.3g})"
         bars = None
         if result.interval is not None:
-            low, high = (ends[seen] for ends in result.interval)
+            low, high = (ends[has_rows] for ends in result.interval)
             bars = np.maximum([y - low, high - y], 0.0)
             label += f"\n{100 * result.level:g} % interval of each bin"
         self.line_ = ax.errorbar(x, y, yerr=bars, fmt="o", markersize=4, capsize=3, color="C0", label=label)

@@ -143,8 +143,10 @@ class PathDisplay:
     ) -> PathDisplay:
         """Draw what `model.path(X, y)` returns."""
         names = getattr(path, "names", None) if names is None else names
-        seen = np.asarray(path.alphas) > 0
-        return cls(np.asarray(path.alphas)[seen], np.asarray(path.coef)[seen], names, chosen).plot(ax, named=named)
+        positive = np.asarray(path.alphas) > 0
+        return cls(np.asarray(path.alphas)[positive], np.asarray(path.coef)[positive], names, chosen).plot(
+            ax, named=named
+        )
 
     @classmethod
     def from_estimator(

@@ -175,8 +175,8 @@ class BiplotDisplay:
             return [ax.scatter(*scores.T, color="0.55", **style)]
         groups, drawn = self.groups[::step], []
         for i, value in enumerate(np.unique(groups)):
-            own = scores[groups == value]
-            drawn.append(ax.scatter(*own.T, color=f"C{i % 10}", label=str(value), **style))
+            group_scores = scores[groups == value]
+            drawn.append(ax.scatter(*group_scores.T, color=f"C{i % 10}", label=str(value), **style))
         ax.legend(fontsize="small", markerscale=1.8)
         return drawn
 

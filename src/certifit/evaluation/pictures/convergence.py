@@ -170,9 +170,9 @@ class RunsDisplay:
 
     def plot(self, ax: Any = None, *, x: str = "iteration", y: str = "excess") -> RunsDisplay:
         """Draw on `ax`, or on a new figure."""
-        for name, given, legal in (("x", x, ACROSS), ("y", y, UP)):
-            if given not in legal:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, legal))}. Got {given!r}.")
+        for name, choice, legal in (("x", x, ACROSS), ("y", y, UP)):
+            if choice not in legal:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, legal))}. Got {choice!r}.")
         ax = new_axes(ax, "RunsDisplay")
         self.lines_ = {}
         for name, rows in self.runs.items():

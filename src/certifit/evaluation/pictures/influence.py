@@ -50,11 +50,11 @@ class InfluenceDisplay:
         """Draw the rows that a LinearRegression was fitted to."""
         if "influence" not in sections_of(estimator):
             raise TypeError(f"Influence needs a fitted LinearRegression. Got {estimator!r}.")
-        found = estimator.influence(X, y, sample_weight, weights=weights)
+        influence = estimator.influence(X, y, sample_weight, weights=weights)
         p = int(estimator.certificate_.rank) + int(estimator.fit_intercept)
         mass = float(estimator.data_["sum_weight"])
-        n_obs = mass if weights == "frequency" else int(np.isfinite(found.leverage).sum())
-        return cls(found, p, n_obs - p).plot(ax, labelled=labelled)
+        n_obs = mass if weights == "frequency" else int(np.isfinite(influence.leverage).sum())
+        return cls(influence, p, n_obs - p).plot(ax, labelled=labelled)
 
     def plot(self, ax: Any = None, *, labelled: int = 5) -> InfluenceDisplay:
         """Draw on `ax`, or on a new figure. labelled: how many rows get their number, the largest distances first."""

@@ -82,13 +82,13 @@ class RocCurveDisplay:
         """The curve of given scores. `interval` and `folds` as in `roc_auc_score`; `line` goes to `plot`."""
         _matplotlib()
         rows = scored_rows(y_true, y_score, sample_weight, pos_label, plain_one)
-        given: dict[str, Any] = {"y_true": rows.labels, "y_score": rows.scores, "sample_weight": rows.weight}
+        scored: dict[str, Any] = {"y_true": rows.labels, "y_score": rows.scores, "sample_weight": rows.weight}
         if folds is not None:
-            own = kept_folds(folds, sample_weight)
-            area = roc_auc_score(**given, folds=own, level=level, interval=interval)
-            return cls(*fold_roc(rows, own), area, name, rows.pos_label).plot(ax, **line)
-        fpr, tpr, _ = roc_curve(**given, drop_intermediate=drop_intermediate)
-        area = roc_auc_score(**given, level=level, interval=interval)
+            row_folds = kept_folds(folds, sample_weight)
+            area = roc_auc_score(**scored, folds=row_folds, level=level, interval=interval)
+            return cls(*fold_roc(rows, row_folds), area, name, rows.pos_label).plot(ax, **line)
+        fpr, tpr, _ = roc_curve(**scored, drop_intermediate=drop_intermediate)
+        area = roc_auc_score(**scored, level=level, interval=interval)
         positives = np.full(len(tpr), rows.n_positives)
         band = None if rows.weight is not None else _band(fpr, np.rint(tpr * positives), positives, level)
         return cls(fpr, tpr, area, name, rows.pos_label, band).plot(ax, **line)
@@ -153,9 +153,9 @@ class PrecisionRecallDisplay:
         """The curve of given scores. `interval` as in `average_precision_score`; `line` goes to `plot`."""
         _matplotlib()
         rows = scored_rows(y_true, y_score, sample_weight, pos_label, plain_one)
-        given: dict[str, Any] = {"y_true": rows.labels, "y_score": rows.scores, "sample_weight": rows.weight}
-        precision, recall, _ = precision_recall_curve(**given, drop_intermediate=drop_intermediate)
-        area = average_precision_score(**given, level=level, interval=interval)
+        scored: dict[str, Any] = {"y_true": rows.labels, "y_score": rows.scores, "sample_weight": rows.weight}
+        precision, recall, _ = precision_recall_curve(**scored, drop_intermediate=drop_intermediate)
+        area = average_precision_score(**scored, level=level, interval=interval)
         prevalence = float(np.average(rows.labels, weights=rows.weight))
         band = None
         if rows.weight is None:
@@ -182,10 +182,10 @@ def _response(estimator: Any, X: Any, pos_label: Any) -> tuple[Array, Any]:
     method = "predict_proba" if is_likely else "decision_function" if has_margins else None
     classes = np.asarray(getattr(estimator, "classes_", [])).tolist()
     if method is None or len(classes) != 2:
-        found = f"{len(classes)} classes and {'no such method' if method is None else method}"
+        what = f"{len(classes)} classes and {'no such method' if method is None else method}"
         raise ValueError(
             f"A curve needs a classifier of two classes with predict_proba or decision_function. "
-            f"{type(estimator).__name__} has {found}. Use from_predictions with scores of your own."
+            f"{type(estimator).__name__} has {what}. Use from_predictions with scores of your own."
         )
     positive = classes[1] if pos_label is None else pos_label
     if positive not in classes:

@@ -124,21 +124,21 @@ def _left_out(task: GaussianTask) -> tuple[str, str]:
 
 def _by_sums(task: GaussianTask, best: GaussianState, state: GaussianState) -> _Off:
     """From the difference of the state and the closed form of the sums."""
-    nats, own = shortfall(best.priors, state.priors), []
+    nats, by_class = shortfall(best.priors, state.priors), []
     is_one = len(best.roots) == 1
     divergences = [_root_divergence(right, wrong) for right, wrong in zip(best.roots, state.roots, strict=True)]
     for k, root in enumerate(state.class_roots()):
         step = best.means[k] - state.means[k]
         away = root[0] * step if len(root) == 1 else root @ step
-        own.append(float(away @ away) / 2 + divergences[0 if is_one else k])
-    mean, nats = nats + float(best.priors @ own), nats + max(own)
+        by_class.append(float(away @ away) / 2 + divergences[0 if is_one else k])
+    mean, nats = nats + float(best.priors @ by_class), nats + max(by_class)
     moved = _rounding(task, state)  # a square, as the value is: their roots add
     rounding = moved + chance_rounding(np.log(best.priors))
     spreads = _standard_deviations(best)
     errors = _mean_error(best.means - state.means, best.means, spreads), _prior_error(best.priors, state.priors)
     error = max(*errors, _covariance_error(best.covariance, state.covariance, spreads[0] if is_one else spreads))
     lost = _sum_error(task)
-    mean, nats = (one + 2 * (one * moved) ** 0.5 + rounding for one in (mean, nats))
+    mean, nats = (value + 2 * (value * moved) ** 0.5 + rounding for value in (mean, nats))
     return _Off(mean, nats, rounding, error + lost, lost)
 
 
@@ -149,11 +149,11 @@ def _by_rows(task: GaussianTask, best: GaussianState, state: GaussianState) -> _
     stated = state.covariance[None] if len(state.roots) == 1 else state.covariance
     stated = stated.reshape(-1, 1) if len(task.names) == 1 else stated  # of one column, variances
     parts = [
-        about.covariance(task, *one)
-        for one in zip(shares, state.roots, stated, strict=True)
-        if about.seen[one[0] > 0].any()
+        about.covariance(task, *parts_of_class)
+        for parts_of_class in zip(shares, state.roots, stated, strict=True)
+        if about.seen[parts_of_class[0] > 0].any()
     ]
-    most, least, wrong, lost, spreads = (np.array(one) for one in zip(*parts, strict=True))
+    most, least, wrong, lost, spreads = (np.array(parts_of_class) for parts_of_class in zip(*parts, strict=True))
     priors, chance = shortfall(best.priors, state.priors), chance_rounding(np.log(best.priors))
     means = ((np.sqrt(about.away) + about.lean_error) ** 2 / 2)[about.seen]
     nats = priors + chance + float(most.max() + means.max())
@@ -184,10 +184,10 @@ class _About:
     @staticmethod
     def of(task: GaussianTask, best: GaussianState, state: GaussianState) -> _About:
         assert task.rows is not None and task.cells is not None
-        scale, seen = task.moments.scaling.scale, task.moments.weight > 0
+        scale, has_rows = task.moments.scaling.scale, task.moments.weight > 0
         roots, means = state.class_roots() / scale, state.means * scale
         spreads = np.broadcast_to(_standard_deviations(best) * scale, means.shape)
-        weight = np.where(seen, task.moments.weight, 1.0)
+        weight = np.where(has_rows, task.moments.weight, 1.0)
         sums = state_moments(task.rows, task.cells, task.moments.scaling, weight, means, roots, spreads)
         is_square = roots.shape[1] > 1
         traces = np.trace(sums.whitened, axis1=1, axis2=2) if is_square else sums.whitened.sum(axis=1)
@@ -199,7 +199,7 @@ class _About:
         lean_error = MATRIX_ERROR * np.sqrt(traces) + noise
         lost = MATRIX_ERROR * traces + (2 * np.sqrt(traces) + noise) * noise
         lost = lost + (2 * np.sqrt(away) + lean_error) * lean_error
-        return _About(sums, scale, means, seen, away, lean_error, lost)
+        return _About(sums, scale, means, has_rows, away, lean_error, lost)
 
     def covariance(self, task: GaussianTask, shares: Array, root: Array, stated: Array) -> tuple[Any, ...]:
         """Of one covariance: its divergence at most and at least, the error of its entries, and that of the latter.
@@ -347,11 +347,11 @@ def _sum_error(task: GaussianTask) -> float:
 def _variance_error(task: DiagonalCovariance) -> float:
     """Of variances, relative: the error of their sums of squares, and of means that were rounded."""
     moments, best = task.moments, task.solve()
-    seen, used = moments.weight > 0, np.isin(np.arange(len(task.names)), best.redundant, invert=True)
-    squares = (moments.squares[seen] / moments.weight[seen][:, None])[:, used]
-    spreads = (np.sqrt(best.covariance[seen]) * moments.scaling.scale)[:, used]
+    has_rows, used = moments.weight > 0, np.isin(np.arange(len(task.names)), best.redundant, invert=True)
+    squares = (moments.squares[has_rows] / moments.weight[has_rows][:, None])[:, used]
+    spreads = (np.sqrt(best.covariance[has_rows]) * moments.scaling.scale)[:, used]
     lost = MATRIX_ERROR * _ratios(squares, spreads**2)
-    rounded = 8 * UNIT * np.abs(moments.shift[seen][:, used])  # of rows that came in parts: their means are rounded
+    rounded = 8 * UNIT * np.abs(moments.shift[has_rows][:, used])  # of rows that came in parts: their means are rounded
     return float((lost + rounded / spreads).max(initial=MATRIX_ERROR))
 
 

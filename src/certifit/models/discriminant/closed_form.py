@@ -123,9 +123,9 @@ class GenerativeClassifier(Classifier[ClosedT, StateT], Generic[ClosedT, StateT,
 
     def _row_likelihoods(self, block: Block) -> np.float64:
         joint, codes = self._joint(block), codes_of(block)
-        own = joint[np.arange(len(joint)), codes.clip(min=0)]
-        weight = np.ones(len(own)) if block.weight is None else block.weight
-        return np.float64(weight[codes >= 0] @ own[codes >= 0])
+        of_label = joint[np.arange(len(joint)), codes.clip(min=0)]
+        weight = np.ones(len(of_label)) if block.weight is None else block.weight
+        return np.float64(weight[codes >= 0] @ of_label[codes >= 0])
 
 
 def checked_priors(name: str, priors: ArrayLike | None, classes: Array) -> Array | None:

@@ -44,10 +44,10 @@ def class_folds(
     refitted: list[States] = []
     n_models = len(candidates) * sum(splits.n_splits for splits in rounds)
     for splits in rounds:
-        found = _from_training_rows(model, source, splits, candidates, faults, n_models)
-        if found is None:
+        fold_states = _from_training_rows(model, source, splits, candidates, faults, n_models)
+        if fold_states is None:
             return None
-        refitted.append(found)
+        refitted.append(fold_states)
     return RowFolds(source, rounds, refitted, faults, is_coded=True, route="refits")
 
 
@@ -198,6 +198,6 @@ def trained_classes(source: Source, n_classes: int, splits: Splits) -> Array:
 
 
 def _class_weights(cells: ByLabel, run: Block) -> Array:
-    own = cells.of(run)
-    weight = None if run.weight is None else run.weight[own >= 0]
-    return np.bincount(own[own >= 0], weight, cells.n_cells)
+    cell_of_row = cells.of(run)
+    weight = None if run.weight is None else run.weight[cell_of_row >= 0]
+    return np.bincount(cell_of_row[cell_of_row >= 0], weight, cells.n_cells)

@@ -99,9 +99,12 @@ def certify_counts(task: CountTask, state: CountState, tolerance: float) -> Like
         chances = [_Chances.of(*pair) for pair in task.outcomes(best, state, k)]
         times = float(share) * task.trials(k)
         missing = 0.0 if task.is_complete else chances[0].missing()
-        value += times * sum(one.nats(missing) for one in chances) if times > 0 else 0.0
-        rounding += times * sum(one.rounding() for one in chances) if times > 0 else 0.0
-        error, lost = max(error, *(one.error() for one in chances)), max(lost, *(one.slack.max() for one in chances))
+        value += times * sum(chance.nats(missing) for chance in chances) if times > 0 else 0.0
+        rounding += times * sum(chance.rounding() for chance in chances) if times > 0 else 0.0
+        error, lost = (
+            max(error, *(chance.error() for chance in chances)),
+            max(lost, *(chance.slack.max() for chance in chances)),
+        )
     worst = max(value, error) + TINY
     return LikelihoodCertificate(
         claim=CLAIM,

@@ -41,11 +41,11 @@ def closed_form(priors: str, state: str, has_rank: bool = True) -> Record:
     condition = Field(MAGNITUDE, "certificate_.condition") if has_rank else Field(MAGNITUDE, get=lambda model: 1.0)
 
     def asked(model: Model) -> Floats | None:
-        given = getattr(model, priors)
+        stated = getattr(model, priors)
         try:
-            return None if given is None else np.asarray(given, dtype=np.float64)
+            return None if stated is None else np.asarray(stated, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ValueError(f"{priors} must be one number per class. Got {given!r:.60}.") from None
+            raise ValueError(f"{priors} must be one number per class. Got {stated!r:.60}.") from None
 
     def used(content: Content) -> Floats:
         stored: Floats = content.arrays[state]
@@ -111,21 +111,21 @@ def _certificate(content: Content) -> dict[str, object]:
 
 def _prior_problems(content: Content, priors: Floats) -> Iterator[Problems]:
     """Priors that are none, or that are neither those given nor the classes' shares."""
-    given, count = content.arrays.get("priors"), content.arrays["class_count"]
+    stored, count = content.arrays.get("priors"), content.arrays["class_count"]
     with np.errstate(over="ignore"):
-        total, sum_of_given = count.sum(), 1.0 if given is None else given.sum()
+        total, sum_of_given = count.sum(), 1.0 if stored is None else stored.sum()
     sum_weight = content.metadata["data"]["sum_weight"]
     yield {
         "a class of negative weight": (count < 0).any(),
         "weights of classes whose sum is 0 or infinite": not (0 < total < np.inf),
         "classes whose weights do not add up to that of the rows": not agree(total, sum_weight),
     }
-    wanted = count / total if given is None else given
-    is_uniform = content.parameters.get("fit_prior", True) is False and given is None
+    wanted = count / total if stored is None else stored
+    is_uniform = content.parameters.get("fit_prior", True) is False and stored is None
     wanted = np.full(len(count), 1.0 / len(count)) if is_uniform else wanted
     yield {
-        "given priors that are negative or do not add up to 1": given is not None
-        and not ((given >= 0).all() and abs(sum_of_given - 1) <= MOST_OFF),
+        "given priors that are negative or do not add up to 1": stored is not None
+        and not ((stored >= 0).all() and abs(sum_of_given - 1) <= MOST_OFF),
         "priors that are not those given, or the classes' shares": not agree(priors, wanted),
     }
 

@@ -80,7 +80,9 @@ class GaussianState:
         with np.errstate(invalid="ignore"):  # of equal infinities: a prior of 0
             pairs = zip((coef, intercept), self.boundary(), self._sizes(), strict=True)
             size = self._most_rounding() if rounding is None else rounding
-            agree = [(found == own) | (np.abs(found - own) <= size * terms) for found, own, terms in pairs]
+            agree = [
+                (computed == stated) | (np.abs(computed - stated) <= size * terms) for computed, stated, terms in pairs
+            ]
         return all(bool(part.all()) for part in agree)
 
     def _most_rounding(self) -> float:
@@ -279,13 +281,13 @@ class FullCovariance(GaussianTask):
         return [twofold_factor(self._system(shares, without)) for shares in self._shares()]
 
     def _plain_factors(self) -> list[Factor]:
-        found = []
+        factors = []
         for shares in self._shares():
             factor = plain_factor(self._system(shares))
             if factor is None:
                 return []
-            found.append(factor)
-        return found
+            factors.append(factor)
+        return factors
 
     def _system(self, shares: Array, without: Sequence[int] = ()) -> System:
         matrix, low = self.moments.mean_of(shares)
@@ -308,9 +310,9 @@ class FullCovariance(GaussianTask):
         _, _, scatter, low = about_mean(total)
         everywhere = twofold_factor(System.of(scatter, low, np.zeros(d), total.norms))
         for k, factor in enumerate(factors):
-            own = np.setdiff1d(factor.dependent, everywhere.dependent)
-            if len(own):
-                return (), *self._singular(own, None if self.is_shared else k)
+            of_class = np.setdiff1d(factor.dependent, everywhere.dependent)
+            if len(of_class):
+                return (), *self._singular(of_class, None if self.is_shared else k)
         kept, dependent = everywhere.kept, everywhere.dependent
         with np.errstate(over="ignore", under="ignore"):
             times = everywhere.relations * scale[kept] / scale[dependent][:, None]
@@ -366,14 +368,15 @@ class DiagonalCovariance(GaussianTask):
 
     def _solved(self) -> GaussianState:
         variances, means = self._covariance(), self.moments.means
-        seen = self._has_rows()
-        _refuse_small(self.names, variances, self.moments.varies() & seen[:, None])
-        is_constant = (variances[seen] <= 0).all(axis=0) & _is_equal(means[seen])
+        has_rows = self._has_rows()
+        _refuse_small(self.names, variances, self.moments.varies() & has_rows[:, None])
+        is_constant = (variances[has_rows] <= 0).all(axis=0) & _is_equal(means[has_rows])
         flat = np.argwhere((variances <= 0) & ~is_constant)
         if len(flat):
             self._mend(*self._singular(*flat[0]), self.moments.total_variances())
             variances = self._covariance()
-            is_constant = np.asarray((variances[seen] <= 0).any(axis=0))  # shrinkage may add to those of some classes
+            # Shrinkage may add to the variances of some classes.
+            is_constant = np.asarray((variances[has_rows] <= 0).any(axis=0))
         with np.errstate(divide="ignore", over="ignore"):
             roots = np.where(is_constant, 0.0, 1.0 / np.sqrt(np.where(is_constant, 1.0, variances)))[:, None, :]
         _refuse_range(self.names, variances, roots)

@@ -128,8 +128,8 @@ def _bounds(
     task: HuberTask, state: HuberWeights, at: Point, sums: HuberSums, objective: float
 ) -> tuple[float, float, float | None]:
     """Gap, what rounding may add, and the gap over all weights where the first is over the kept columns alone."""
-    found = task.remainders if _is_free(task) else None  # else the penalty's brackets are those of all columns
-    if found is None or found.is_exact.all():
+    remainders = task.remainders if _is_free(task) else None  # else the penalty's brackets are those of all columns
+    if remainders is None or remainders.is_exact.all():
         return *duality_gap(task, at, sums, objective, _demands(task, at.scale)), None
     wide = task.over_all_weights
     over_all = duality_gap(task, at, sums, objective, _weak_demands(task, at.scale))
@@ -138,9 +138,9 @@ def _bounds(
         gap, rounding = duality_gap(wide, point, wide.sums_at(point), objective, _demands(wide, point.scale))
         penalty = float(task.pull(at.scale) @ np.square(at.weights)) / (2 * task.gram.sum_weight)
         over_all = min((gap + penalty, rounding), over_all, key=sum)
-    if found.is_apart.any():
+    if remainders.is_apart.any():
         return *over_all, None
-    outside = tuple(int(j) for j in found.columns[~found.is_exact])
+    outside = tuple(int(j) for j in remainders.columns[~remainders.is_exact])
     restricted = duality_gap(task, at, sums, objective, _demands(task, at.scale, outside))
     return *min(restricted, over_all, key=sum), float(sum(over_all))  # fewer fits have no lower minimum
 
@@ -153,8 +153,8 @@ def duality_gap(
     gained = 0.0  # what the steps to the dual points take off the objective: no gap is below it
     for demands in choices:
         for dual in _duals(task, at, sums):
-            found = _gap_at(task, at, dual, demands)
-            best = found if sum(found) < sum(best) else best  # never a NaN
+            gap = _gap_at(task, at, dual, demands)
+            best = gap if sum(gap) < sum(best) else best  # never a NaN
             if sum(best) <= GOOD * objective:
                 return best
             gained = max(gained, objective - _objective_after(task, at, dual))
@@ -208,7 +208,7 @@ def _weak_demands(task: HuberTask, scale: float) -> Iterator[Demands]:
         return
     size = np.diagonal(task.gram.sums)[:d] / scale
     weak = [pull <= share * size for share in WEAK]
-    for wanted in (np.zeros(d, dtype=bool), *(one for one in weak if one.any())):
+    for wanted in (np.zeros(d, dtype=bool), *(flags for flags in weak if flags.any())):
         columns, factor = _independent(task, wanted)
         if factor is None or not (pull[~columns] > 0).all():
             continue
@@ -271,17 +271,17 @@ def _gap_at(task: HuberTask, at: Point, dual: Dual, demands: Demands) -> tuple[f
     off, reach = _infeasibility(task, moments, slopes, demands)
     share = _share(task, slopes, off, reach)
     dual = replace(dual, share=share)
-    found = task.source.reduce(partial(_excess_of_run, rows=task.rows(), dual=dual))
+    excess = task.source.reduce(partial(_excess_of_run, rows=task.rows(), dual=dual))
     held = np.where(demands.columns, 0.0, pull)  # the minimum without the penalty of some columns is a lower bound
     paid = float((pull - held) @ np.square(at.weights)) / 2
-    gap = found.brackets + paid + _penalty_bracket(held, at.weights, share * moments[1:])
+    gap = excess.brackets + paid + _penalty_bracket(held, at.weights, share * moments[1:])
     squares = share**2 * slopes.squares
     if task.is_joint:
         gap += at.scale / 2 * max(total - squares, 0.0)
     # Both forms of the data term, with and without s u^2 / 2, move by no more than this.
-    size = np.sqrt(found.apart) + at.scale * np.sqrt(squares)
+    size = np.sqrt(excess.apart) + at.scale * np.sqrt(squares)
     rounding = size * off + at.scale / 2 * off * off
-    rounding += 8 * UNIT * (found.spread + np.sqrt(found.apart * squares))  # r and u are rounded
+    rounding += 8 * UNIT * (excess.spread + np.sqrt(excess.apart * squares))  # r and u are rounded
     rounding += UNIT * at.scale * total * (16 if task.is_joint else 0)
     outside = np.array(demands.outside, dtype=np.int64)
     used, used_error = _used_outside(task, at, outside, share * moments[1:], off, slopes)
@@ -329,9 +329,9 @@ def _infeasibility(task: HuberTask, moments: Array, slopes: Slopes, demands: Dem
     """How far an exactly feasible point lies from u: in the norm of the rows, and at most in any row."""
     if not len(demands.places):
         return 0.0, 0.0
-    rest = demands.to_remove(moments)
-    off = 2 * np.sqrt(max(float(rest[demands.places] @ moments[demands.places]), 0.0))
-    reach = 2 * task.source.reduce(partial(_largest_of_run, rows=task.rows(), step=rest)).value
+    remaining = demands.to_remove(moments)
+    off = 2 * np.sqrt(max(float(remaining[demands.places] @ moments[demands.places]), 0.0))
+    reach = 2 * task.source.reduce(partial(_largest_of_run, rows=task.rows(), step=remaining)).value
     if demands.factor.condition <= PLAIN:
         return float(off * (1 + SAFETY) + UNIT * UNIT * np.sqrt(slopes.squares)), float(reach)
     # With e the errors of the moments the point is v = A^-1 e further: sqrt(e'|A^-1|e) in the norm of the rows. In any
@@ -443,12 +443,12 @@ def _null_objective(task: HuberTask, at: Point) -> float:
     mean = 0.0
     if task.fit_intercept:
         mean = task.source.reduce(partial(_null_of_run, rows=rows, level=level, scale=wide, mean=0.0)).slope / total
-    found = task.source.reduce(partial(_null_of_run, rows=rows, level=level, scale=wide, mean=mean))
-    share = min(task.loss.delta / max(found.largest, TINY), 1.0)
+    sums = task.source.reduce(partial(_null_of_run, rows=rows, level=level, scale=wide, mean=mean))
+    share = min(task.loss.delta / max(sums.largest, TINY), 1.0)
     if task.is_joint:
-        share = min(share, float(np.sqrt(total / max(found.squares, TINY))))
-    held = 0.0 if task.is_joint else share * at.scale * found.squares / 2
-    return max(share * (found.product - held) / total * NULL_SHARE, 0.0)
+        share = min(share, float(np.sqrt(total / max(sums.squares, TINY))))
+    held = 0.0 if task.is_joint else share * at.scale * sums.squares / 2
+    return max(share * (sums.product - held) / total * NULL_SHARE, 0.0)
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def _with_median_scale(task: HuberTask, state: Weights, max_iter: int, trace: Tr
     While the same rows are in the band and at the median, the median of the next fit is linear in the scale: a secant
     then ends the search.
     """
-    scale, seen = task.median_scale(state), (np.inf, np.inf)
+    scale, previous = task.median_scale(state), (np.inf, np.inf)
     lowest = task.smallest_scale / 2  # no median is below the smallest scale, which Gram sums know to ten digits
     low, high = lowest, np.inf
     off = 0.0
@@ -114,13 +114,13 @@ def _with_median_scale(task: HuberTask, state: Weights, max_iter: int, trace: Tr
         if k == MAD_TURNS or not low <= scale <= high:  # there may be several such scales: one is between these
             low, high = lowest, np.inf
         low, high = (scale, high) if off > 0 else (low, scale)
-        slope = (off - seen[1]) / (scale - seen[0]) if scale != seen[0] else np.inf
+        slope = (off - previous[1]) / (scale - previous[0]) if scale != previous[0] else np.inf
         step = -off / slope if np.isfinite(slope) and slope < 0 else off
-        seen, scale = (scale, off), scale + float(step if abs(step) <= NEAR * scale else off)
+        previous, scale = (scale, off), scale + float(step if abs(step) <= NEAR * scale else off)
         if k >= MAD_TURNS and (k % 2 or not low < scale < high) and high < np.inf:
             scale = float(np.sqrt(low) * np.sqrt(high))  # a cycle, or a crawl: the median is between these
     # The fit changes with the scale by as much, and its excess by the square of that: the scale is the last to move.
-    return state, task.median_scale(state) if abs(off) <= NEAR * seen[0] else seen[0]
+    return state, task.median_scale(state) if abs(off) <= NEAR * previous[0] else previous[0]
 
 
 def _approached(task: HuberTask, state: Weights, spread: float, scale: float, max_iter: int, trace: Trace) -> Weights:
@@ -227,10 +227,10 @@ def _searched(task: HuberTask, at: Point, way: Direction, sums: HuberSums, free:
     room, fall = (1 - SHRINK) * at.scale, max(-way.scale, 0.0)
     furthest = room / fall if fall * STEPS[0] > room else STEPS[0]
     if furthest >= 1:
-        one = _line(task, at, way, np.ones(1), free)
+        full_step = _line(task, at, way, np.ones(1), free)
         # Near the end values differ by rounding alone.
-        lower = one.values[0] <= now * (1 + 1e-14)
-        if lower and abs(one.slopes[0]) <= GOOD_STEP * way.decrement:
+        lower = full_step.values[0] <= now * (1 + 1e-14)
+        if lower and abs(full_step.slopes[0]) <= GOOD_STEP * way.decrement:
             return 1.0
     steps = np.minimum(STEPS, furthest)
     line = _line(task, at, way, steps, free)

@@ -109,8 +109,8 @@ class Rows:
         """r_i, scaled, evaluated in twofold precision."""
         s = self.scaling
         weights = np.ascontiguousarray(at.weights)
-        found = core.residual_rows(run.rows, run.y, s.scale, s.y_scale, weights, float(at.intercept), n_threads())
-        return np.asarray(found)
+        residuals = core.residual_rows(run.rows, run.y, s.scale, s.y_scale, weights, float(at.intercept), n_threads())
+        return np.asarray(residuals)
 
     def products(self, run: Block, step: Array) -> Array:
         """a_i'step for a = (1, x - shift)."""
@@ -122,8 +122,8 @@ class Rows:
 
     def weights(self, run: Block) -> Array:
         """Weights of the rows, scaled."""
-        given = np.ones(run.n_rows) if run.weight is None else run.weight
-        return np.asarray(given * self.scaling.weight_scale)
+        weight = np.ones(run.n_rows) if run.weight is None else run.weight
+        return np.asarray(weight * self.scaling.weight_scale)
 
     def slopes(self, run: Block, u: Array) -> Slopes:
         """Sums of numbers u of the rows."""
@@ -171,23 +171,23 @@ class HuberTask(LeastSquares):
         Its factor is of the kept columns and of what is left of the others: together they span what all columns span.
         None where no column is redundant, or where no such columns are well conditioned.
         """
-        found = None if self.remainders is None else literal_columns(self.source, self.remainders, self.fit_intercept)
-        if found is None:
+        literal = None if self.remainders is None else literal_columns(self.source, self.remainders, self.fit_intercept)
+        if literal is None:
             return None
-        offset, d, n_live = int(self.fit_intercept), self.source.n_features, len(found.basis.live)
+        offset, d, n_live = int(self.fit_intercept), self.source.n_features, len(literal.basis.live)
         other = copy(self)
         for name in ("over_all_weights", "remainders", "literal", "restricted", "is_hard"):
             other.__dict__.pop(name, None)
-        other.source = self.source.through(replace(found.basis, is_beside=True))
+        other.source = self.source.through(replace(literal.basis, is_beside=True))
         other.gram, other.strength, other._last = gram(other.source, self.fit_intercept, twofold=True), 0.0, None
-        kept = np.concatenate([np.arange(offset), offset + found.remainders.kept, offset + d + np.arange(n_live)])
+        kept = np.concatenate([np.arange(offset), offset + literal.remainders.kept, offset + d + np.arange(n_live)])
         units = np.ones(offset + d + n_live)
-        units[kept] = found.factor._units
+        units[kept] = literal.factor._units
         aside = np.setdiff1d(np.arange(len(units)), kept)
         nothing = np.zeros((len(aside), len(kept)))
-        other.factor = replace(found.factor, kept=kept, dependent=aside, relations=nothing, _units=units)
+        other.factor = replace(literal.factor, kept=kept, dependent=aside, relations=nothing, _units=units)
         scale, total = other.gram.scaling.scale[d:], other.gram.sum_weight
-        error = 2 * UNIT * other.gram.norms[d:] + found.basis.relative_error * scale * np.sqrt(total)
+        error = 2 * UNIT * other.gram.norms[d:] + literal.basis.relative_error * scale * np.sqrt(total)
         other._column_error = np.concatenate([np.zeros(d), error])
         return other
 
@@ -198,8 +198,8 @@ class HuberTask(LeastSquares):
     def moment_error(self, squares: float) -> Array:
         """Bounds on the errors of `moments` of u with sum_i w_i u_i^2 = squares: of the sums, and of the columns."""
         error = twofold_unit(self.gram.n_rows) * self.gram.norms + self._column_error
-        own = twofold_unit(self.gram.n_rows) * np.sqrt(self.gram.sum_weight)
-        return np.asarray(np.sqrt(squares) * np.append(own, error))
+        rounding = twofold_unit(self.gram.n_rows) * np.sqrt(self.gram.sum_weight)
+        return np.asarray(np.sqrt(squares) * np.append(rounding, error))
 
     @property
     def is_joint(self) -> bool:

@@ -42,8 +42,8 @@ class Gap:
     def relative(self) -> float:
         """The proven excess, relative."""
         with np.errstate(over="ignore", invalid="ignore"):
-            found = float(np.float64(self.value + self.rounding) / self.scale) * (1 + SAFETY) + TINY
-        return found if np.isfinite(self.scale) and not np.isnan(found) else np.inf  # infinite where that overflows
+            gap = float(np.float64(self.value + self.rounding) / self.scale) * (1 + SAFETY) + TINY
+        return gap if np.isfinite(self.scale) and not np.isnan(gap) else np.inf  # infinite where that overflows
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ def duality_gap(task: LassoTask, state: Weights, enough: float = 0.0, floor: flo
             reach = np.abs(weights) + penalty.furthest(dual.q, dual.error)
             rounding = float(dual.error @ reach) + 2.0**-50 * float(np.abs(dual.q) @ reach)
             # With the largest strengths cut the minimum is smaller, the objective by no more than what was cut.
-            found = replace(gap, value=dual.distance / 2 + float(brackets.sum()) + beyond, rounding=rounding)
-            gap = found if found.relative < gap.relative else gap  # never a NaN
+            tightened = replace(gap, value=dual.distance / 2 + float(brackets.sum()) + beyond, rounding=rounding)
+            gap = tightened if tightened.relative < gap.relative else gap  # never a NaN
     return gap
 
 
@@ -91,9 +91,9 @@ def _nothing_proven(task: LassoTask, state: Weights) -> Gap:
     weights, intercept = task.to_scaled(state)
     at, total = task.residual_at(state), task.sum_weight
     at = at.settled(task.null_floor(), weights, intercept)
-    own = task.penalty.value(weights) + task.penalty_beyond(state)
+    penalty = task.penalty.value(weights) + task.penalty_beyond(state)
     root = float(np.sqrt(at.squares))
-    most, least = ((max(root + off, 0.0) ** 2 / (2 * total) + own) for off in (at.off, -at.off))
+    most, least = ((max(root + off, 0.0) ** 2 / (2 * total) + penalty) for off in (at.off, -at.off))
     null = task.null_floor() / (2 * total)
     is_exact = is_exact_fit(most, null) or most == null == 0
     scale = null if is_exact else least
@@ -188,8 +188,8 @@ def _orthogonal(task: LassoTask, q: Array, error: Array, all_columns: bool) -> t
 def _projected(task: LassoTask, places: Array, q: Array, error: Array) -> tuple[Array, Array, float] | None:
     """The residuals orthogonal to some columns: all q, their errors, and |change|^2 / W; None where they depend.
 
-    A computed combination of the columns is taken off; what is left of their q, at most `rest`, is taken off exactly by
-    one of length at most |rest| / sqrt(least eigenvalue).
+    A computed combination of the columns is taken off; what is left of their q, at most `remaining`, is taken off
+    exactly by one of length at most |remaining| / sqrt(least eigenvalue).
     """
     reach = task.norms / np.sqrt(task.sum_weight)
     across = task.across(places) / task.sum_weight
@@ -202,8 +202,8 @@ def _projected(task: LassoTask, places: Array, q: Array, error: Array) -> tuple[
         return None
     move = vectors @ ((vectors.T @ (q[places] / units)) / values) / units
     made, loss = q - across @ move, _loss(task, places, move)
-    rest = (np.abs(made[places]) + error[places] + loss[places]) / units
-    off = float(np.sqrt(rest @ rest / least))
+    remaining = (np.abs(made[places]) + error[places] + loss[places]) / units
+    off = float(np.sqrt(remaining @ remaining / least))
     loose = error + loss + off * reach
     made[places], loose[places] = 0.0, 0.0
     return made, loose, (np.sqrt(_square(task, places, move, across)) + off) ** 2
@@ -230,8 +230,8 @@ def finite_share(penalty: ElasticPenalty, q: Array, error: Array) -> float:
 
 def brackets_of(penalty: ElasticPenalty, w: Array, q: Array) -> Array:
     """h_j(w_j) + h*_j(q_j) - q_j w_j >= 0."""
-    own = penalty.l1 * np.abs(w) + (penalty.l2 / 2 * w) * w
-    return np.asarray(np.maximum(own + penalty.conjugate(q) - q * w, 0.0))
+    penalties = penalty.l1 * np.abs(w) + (penalty.l2 / 2 * w) * w
+    return np.asarray(np.maximum(penalties + penalty.conjugate(q) - q * w, 0.0))
 
 
 # The certificate of lasso and elastic net: the duality gap, from the data and the weights alone.

@@ -111,10 +111,10 @@ class ColumnLasso(LassoTask):
     def spreads_of(self, weight: Array) -> Array:
         """Standard deviations of the scaled columns over rows of these weights, about 0 without an intercept."""
         X, share = self._scaled, weight / weight.sum()
-        own = self._sizes.powers().columns / self._scaling.scale  # powers of two: squares stay in range
-        mean = np.asarray(X.T @ share) * own * self.fit_intercept
+        units = self._sizes.powers().columns / self._scaling.scale  # powers of two: squares stay in range
+        mean = np.asarray(X.T @ share) * units * self.fit_intercept
         variance = _sparse_variance if sp.issparse(X) else _dense_variance
-        return roots(variance(X, own, mean, share)) / own
+        return roots(variance(X, units, mean, share)) / units
 
     @cached_property
     def _scaled(self) -> Any:
@@ -169,8 +169,8 @@ class ColumnLasso(LassoTask):
             centred = right - mean if self.fit_intercept else right
             return np.asarray(left.T @ (self.weight[:, None] * centred))
         weighted = sp.csc_array((right.data * self.weight[right.indices], right.indices, right.indptr), right.shape)
-        found = np.asarray((left.T @ weighted).toarray())
-        return found - self._sum_weight * np.outer(means, mean) if self.fit_intercept else found
+        products = np.asarray((left.T @ weighted).toarray())
+        return products - self._sum_weight * np.outer(means, mean) if self.fit_intercept else products
 
     def to_scaled(self, state: Weights) -> tuple[Array, float]:
         """Weights and intercept for scaled columns and target."""
@@ -190,8 +190,8 @@ class ColumnLasso(LassoTask):
             )
         if s.shift.any():
             hi, lo = tf.dot(weights, s.shift)
-            total, rest = tf.two_sum(float(intercept), -hi)
-            intercept = total + (rest - lo)
+            total, error = tf.two_sum(float(intercept), -hi)
+            intercept = total + (error - lo)
         return self.strengths.within(Weights(coef, float(intercept) / s.y_scale))
 
     def facts(self) -> dict[str, float]:
@@ -207,11 +207,11 @@ class ColumnLasso(LassoTask):
         """One power of two for all columns, so that a penalty keeps its meaning."""
         if not np.isfinite(self._sizes.columns).all():
             refuse_nonfinite(self.source)
-        one, d = self._sizes.powers(), self.source.n_features
-        size = float(np.min(one.columns, initial=np.inf))
+        powers, d = self._sizes.powers(), self.source.n_features
+        size = float(np.min(powers.columns, initial=np.inf))
         if 1 / MODERATE < size < MODERATE:  # squares are far from the ends of float64: no copy is needed
             size = 1.0
-        return Scaling(np.full(d, size), np.zeros(d), float(one.target), 0.0, float(one.weight))
+        return Scaling(np.full(d, size), np.zeros(d), float(powers.target), 0.0, float(powers.weight))
 
     def _shifts(self) -> Array:
         """Means of sparse columns without a zero, where subtracting them is exact; else 0: zeros stay unstored."""
@@ -230,23 +230,23 @@ class ColumnLasso(LassoTask):
         return bool(X.nnz > FULL * X.shape[0] * X.shape[1])
 
 
-def _dense_variance(X: Array, own: Array, mean: Array, share: Array) -> Array:
-    """Mean of (own x - mean)^2 of every column; 0 for one that is constant where rows count."""
+def _dense_variance(X: Array, units: Array, mean: Array, share: Array) -> Array:
+    """Mean of (units x - mean)^2 of every column; 0 for one that is constant where rows count."""
     out = np.empty(X.shape[1])
-    seen = share > 0
+    counts = share > 0
     for begin in range(0, X.shape[1], PIECE):
         at = slice(begin, begin + PIECE)
-        part = X[seen, at] * own[at]
-        out[at] = share[seen] @ (part - mean[at]) ** 2
+        part = X[counts, at] * units[at]
+        out[at] = share[counts] @ (part - mean[at]) ** 2
         out[at][(part == part[:1]).all(axis=0) & (mean[at] != 0)] = 0.0
     return out
 
 
-def _sparse_variance(X: Any, own: Array, mean: Array, share: Array) -> Array:
+def _sparse_variance(X: Any, units: Array, mean: Array, share: Array) -> Array:
     """The same of sparse columns; what is rounding beside the mean is 0."""
     per_entry = np.diff(X.indptr)
     weight = share[X.indices]
-    apart = weight * (X.data * np.repeat(own, per_entry) - np.repeat(mean, per_entry)) ** 2
+    apart = weight * (X.data * np.repeat(units, per_entry) - np.repeat(mean, per_entry)) ** 2
     stored, squares = (
         np.bincount(np.repeat(np.arange(X.shape[1]), per_entry), values, X.shape[1]) for values in (weight, apart)
     )

@@ -74,13 +74,13 @@ def column_fold_path(
     table = _Table(len(alphas), sum(splits.n_splits for splits in rounds))
     every = task.all_rows
     held_out: list[HeldOut] = []
-    seen = np.ones(every.n_rows, dtype=bool) if every.weight is None else every.weight > 0
+    counts = np.ones(every.n_rows, dtype=bool) if every.weight is None else every.weight > 0
     s = task.scaling
     with np.errstate(over="ignore", divide="ignore"):
         unit, table.in_units = safe_unit(float(np.float64(1.0) / (np.float64(s.y_scale) ** 2 * s.weight_scale)))
     sets = [(splits, k) for splits in rounds for k in range(splits.n_splits)]
     for at, (splits, k) in enumerate(sets):
-        cells = splits.cells.of(every)[seen]
+        cells = splits.cells.of(every)[counts]
         sides = [np.append(times, 0.0)[cells] * task.weight for times in (splits.train[k], splits.validation[k])]
         residuals = _residuals(task, sides[0], descending, _stop(*stop))
         for side, weight in enumerate(sides):
@@ -91,7 +91,7 @@ def column_fold_path(
         table.null[at] = float(sides[1] @ (task.y - centre) ** 2) * unit
         if with_rows:
             scales = (s.y_scale, s.weight_scale)
-            held_out.append(held_out_of(np.flatnonzero(seen), task.y, sides[1], residuals[np.argsort(order)], scales))
+            held_out.append(held_out_of(np.flatnonzero(counts), task.y, sides[1], residuals[np.argsort(order)], scales))
     return table.path(held_out)
 
 
@@ -114,13 +114,13 @@ def _gram_weights(
 ) -> list[Array]:
     """Weights of every training set along alphas. All at once where their penalties are the same in common units."""
     arguments = [system.path_arguments(strengths, alphas) for system in systems]
-    penalties = [np.concatenate([own[0], [own[1]], *own[2:]]) for own in arguments]
-    if all(np.array_equal(own, penalties[0]) for own in penalties):
+    penalties = [np.concatenate([penalty[0], [penalty[1]], *penalty[2:]]) for penalty in arguments]
+    if all(np.array_equal(penalty, penalties[0]) for penalty in penalties):
         groups = [(list(systems), arguments[0])]
     else:
-        groups = [([system], own) for system, own in zip(systems, arguments, strict=True)]
-    found = [core.gram_lasso_path(*stacked(some), *own, *stop, n_threads())[0] for some, own in groups]
-    return [np.asarray(weights) for group in found for weights in group]
+        groups = [([system], penalty) for system, penalty in zip(systems, arguments, strict=True)]
+    paths = [core.gram_lasso_path(*stacked(some), *penalty, *stop, n_threads())[0] for some, penalty in groups]
+    return [np.asarray(weights) for group in paths for weights in group]
 
 
 class _Table:
@@ -161,11 +161,11 @@ def _residuals(task: ColumnLasso, weight: Array, alphas: Array, stop: tuple[floa
     Columns are standardised over all rows; the l1 penalty is meant for those standardised over the rows of the fit.
     """
     factors = task.spreads_of(weight) / task.units if task.standardize else None
-    found = ColumnCore(task, np.ascontiguousarray(weight), factors).found(alphas, *stop)
+    path = ColumnCore(task, np.ascontiguousarray(weight), factors).raw_path(alphas, *stop)
     residuals = np.zeros((len(alphas), len(task.y)))
-    for a, (begin, end) in enumerate(zip(found["offsets"], found["offsets"][1:], strict=False)):
-        columns = task.columns[:, found["columns"][begin:end]]
-        residuals[a] = task.y - found["intercepts"][a] - columns @ found["weights"][begin:end]
+    for a, (begin, end) in enumerate(zip(path["offsets"], path["offsets"][1:], strict=False)):
+        columns = task.columns[:, path["columns"][begin:end]]
+        residuals[a] = task.y - path["intercepts"][a] - columns @ path["weights"][begin:end]
     return residuals
 
 

@@ -85,8 +85,8 @@ class GramCore:
     def path(self, alphas: Array, tol: float, max_iter: int) -> tuple[list[Weights], Array, Array]:
         """States, relative gaps and sweeps along decreasing alphas."""
         arguments = self.task.common.path_arguments(self.task.strengths, alphas)
-        found = core.gram_lasso_path(*stacked([self.task.common]), *arguments, tol, max_iter, n_threads())
-        weights, gaps, _, sweeps, _ = found
+        path = core.gram_lasso_path(*stacked([self.task.common]), *arguments, tol, max_iter, n_threads())
+        weights, gaps, _, sweeps, _ = path
         states = [self.task.from_common(row) for row in weights[0]]
         return states, np.asarray(gaps[0]), np.asarray(sweeps[0])
 
@@ -95,8 +95,8 @@ class GramCore:
         strengths = self.task.strengths
         _, ratio, factors, lower, upper = self.task.common.path_arguments(strengths, np.ones(1))
         arguments = (*stacked([self.task.common]), ratio, factors, lower, upper)
-        found = float(np.asarray(core.gram_alpha_max(*arguments, MOST_SWEEPS, n_threads()))[0])
-        return strengths.unscaled(found, self.task.common.units)
+        largest = float(np.asarray(core.gram_alpha_max(*arguments, MOST_SWEEPS, n_threads()))[0])
+        return strengths.unscaled(largest, self.task.common.units)
 
 
 class ColumnCore:
@@ -112,15 +112,15 @@ class ColumnCore:
 
     def path(self, alphas: Array, tol: float, max_iter: int) -> tuple[list[Weights], Array, Array]:
         """States, relative gaps and sweeps along decreasing alphas."""
-        found = self.found(alphas, tol, max_iter)
+        raw = self.raw_path(alphas, tol, max_iter)
         states, d = [], self.task.source.n_features
-        for begin, end, intercept in zip(found["offsets"], found["offsets"][1:], found["intercepts"], strict=False):
+        for begin, end, intercept in zip(raw["offsets"], raw["offsets"][1:], raw["intercepts"], strict=False):
             weights = np.zeros(d)
-            weights[found["columns"][begin:end]] = found["weights"][begin:end]
+            weights[raw["columns"][begin:end]] = raw["weights"][begin:end]
             states.append(self.task.from_scaled(weights / self.task.units, float(intercept)))
-        return states, np.asarray(found["relative_gaps"]), np.asarray(found["iterations"])
+        return states, np.asarray(raw["relative_gaps"]), np.asarray(raw["iterations"])
 
-    def found(self, alphas: Array, tol: float, max_iter: int) -> dict[str, Any]:
+    def raw_path(self, alphas: Array, tol: float, max_iter: int) -> dict[str, Any]:
         """The compiled solver's answer, in scaled units."""
         if not (alphas > 0).all():
             raise ValueError(
@@ -129,14 +129,14 @@ class ColumnCore:
             )
         strengths, *penalty = self._penalty(alphas)
         scaled = np.maximum(strengths, LEAST_STRENGTH)
-        found = core.wide_lasso_path(*self._rows, scaled, *penalty, tol, max_iter, n_threads())
-        return dict(found)
+        raw = core.wide_lasso_path(*self._rows, scaled, *penalty, tol, max_iter, n_threads())
+        return dict(raw)
 
     def alpha_max(self) -> float:
         """The least alpha at which every penalised weight is zero."""
         _, *penalty = self._penalty(np.ones(1))
-        found = float(core.wide_alpha_max(*self._rows, *penalty, n_threads()))
-        return self.task.strengths.unscaled(found, self.task.penalty_units)
+        largest = float(core.wide_alpha_max(*self._rows, *penalty, n_threads()))
+        return self.task.strengths.unscaled(largest, self.task.penalty_units)
 
     @property
     def _rows(self) -> tuple[Any, ...]:

@@ -175,10 +175,12 @@ class LassoTask(ABC):
         places = np.flatnonzero(cut & (state.coef != 0))
         if not len(places):
             return 0.0
-        own = self.strengths.penalty(self.spreads, self.target_spread)
+        penalty = self.strengths.penalty(self.spreads, self.target_spread)
         with np.errstate(over="ignore", under="ignore"):
             w = np.abs(state.coef[places] * self.scaling.y_scale)
-            beyond = own.l1[places] @ (w * self.scaling.y_scale) + np.sum((np.sqrt(own.l2[places]) * w) ** 2) / 2
+            beyond = (
+                penalty.l1[places] @ (w * self.scaling.y_scale) + np.sum((np.sqrt(penalty.l2[places]) * w) ** 2) / 2
+            )
         return float(min(beyond, LARGEST_PENALTY))
 
     @cached_property

@@ -71,8 +71,8 @@ def infer(
         squares = (float(residual.squares / unit), float(tss / unit))
     if not np.isfinite(squares).all():
         return None
-    own = (None, np.nan) if n_rows is None else (sum_weight, log_weight)
-    return Inference(tuple(names), estimate, inverse, *squares, exponent, n_obs, bool(offset), *own)
+    of_weights = (None, np.nan) if n_rows is None else (sum_weight, log_weight)
+    return Inference(tuple(names), estimate, inverse, *squares, exponent, n_obs, bool(offset), *of_weights)
 
 
 def variance_inflation(task: LeastSquares) -> dict[str, float]:
@@ -114,7 +114,7 @@ def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certifi
         excess, scale = _Excess(0.0, np.inf), 1.0
     rounding = (excess.bound - min(excess.computed, excess.bound)) / scale + TINY
     offset = int(task.fit_intercept)
-    found = Certificate(
+    certificate = Certificate(
         claim=EXACT_FIT_CLAIM if is_exact_fit(residual.raised(objective), null) else "relative excess of the objective",
         theorem="a quadratic exceeds its minimum by g' A^-1 g / 2",
         value=min(excess.computed, excess.bound) / scale + rounding,
@@ -129,29 +129,29 @@ def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certifi
         literal=None if excess.literal is None else float(excess.literal / scale) + TINY,
         prediction_change=prediction_change(excess.bound / task.gram.sum_weight, task.gram.scaling.y_scale),
     )
-    return found if found.holds else replace(found, advice=_advice(task, state, excess.bound))
+    return certificate if certificate.holds else replace(certificate, advice=_advice(task, state, excess.bound))
 
 
 def _excess(task: LeastSquares, state: Weights, residual: Residual, gradient: Array, objective: float) -> _Excess:
     """Over the kept columns; over all weights where others are nearly their combinations, or penalised besides."""
     if objective == 0:
         return _Excess(0.0, 0.0)
-    found = task.remainders
-    if found is None or (task.alpha == 0 and not found.is_apart.any()):
+    remainders = task.remainders
+    if remainders is None or (task.alpha == 0 and not remainders.is_apart.any()):
         computed = max(float(gradient @ task.factor.solve(gradient)), 0.0)
         root = np.sqrt(computed) * (1 + _matrix_error(task)) + _gradient_error(task, residual, task.to_scaled(state)[0])
-        own = _Excess(computed, min(float(root**2), objective) if _matrix_error(task) < TRUSTED else objective)
+        excess = _Excess(computed, min(float(root**2), objective) if _matrix_error(task) < TRUSTED else objective)
     else:
-        own = _excess_over_all(task, task.restricted, state, objective)
-    if found is None or not found.is_rounding.any():
-        return own
-    if found.is_apart.any():
+        excess = _excess_over_all(task, task.restricted, state, objective)
+    if remainders is None or not remainders.is_rounding.any():
+        return excess
+    if remainders.is_apart.any():
         return _excess_over_all(task, task.literal, state, objective)
     everything = _excess_over_all(task, task.literal, state, objective)
     # |r|^2 - |r + q|^2 <= 2 |r'q| for what the remainders make of the state, and q moves the root of the excess.
     product, size = (objective, np.sqrt(objective)) if task.literal is None else _remainder_share(task, state)
-    bound = (np.sqrt(own.bound) + size) ** 2 + 2 * product
-    return _Excess(own.computed, min(float(bound), objective), max(everything.bound, min(float(bound), objective)))
+    bound = (np.sqrt(excess.bound) + size) ** 2 + 2 * product
+    return _Excess(excess.computed, min(float(bound), objective), max(everything.bound, min(float(bound), objective)))
 
 
 def _excess_over_all(task: LeastSquares, system: LiteralSystem | None, state: Weights, objective: float) -> _Excess:
@@ -247,17 +247,17 @@ def _digits(task: LeastSquares, state: Weights, residual: Residual, gradient: Ar
 
 def determined(task: LeastSquares) -> Array:
     """Coefficients that all minimisers share: those in no relation among columns; none where a near-copy is apart."""
-    found, offset = task.remainders, int(task.fit_intercept)
+    remainders, offset = task.remainders, int(task.fit_intercept)
     d = task.gram.n_columns
-    if found is None:
+    if remainders is None:
         return np.ones(offset + d, dtype=bool)
-    if found.is_apart.any():
+    if remainders.is_apart.any():
         return np.zeros(offset + d, dtype=bool)
     moved = np.zeros(offset + d, dtype=bool)
-    moved[offset:][found.columns] = True
-    moved[offset:] |= (np.abs(found.times[0]) > NOISE).any(axis=0)
+    moved[offset:][remainders.columns] = True
+    moved[offset:] |= (np.abs(remainders.times[0]) > NOISE).any(axis=0)
     if offset:
-        moved[0] = bool((np.abs(found.constants[0]) > NOISE).any())
+        moved[0] = bool((np.abs(remainders.constants[0]) > NOISE).any())
     return ~moved
 
 
@@ -274,21 +274,21 @@ def relative_relations(task: LeastSquares) -> Array:
 @np.errstate(over="ignore", invalid="ignore")  # columns may be so unlike in size that their ratio overflows
 def relations(task: LeastSquares) -> tuple[str, ...]:
     """One sentence per column that is a combination of others, or near one: "x3 = x1 + 2 x2"."""
-    found = task.remainders
-    if found is None:
+    remainders = task.remainders
+    if remainders is None:
         return ()
     names, scale = task.source.names, task.gram.scaling.scale
     out: list[tuple[bool, str]] = []
-    for i, j in enumerate(found.columns[:MOST_RELATIONS]):
-        least = NOISE if found.is_exact[i] else NO_TERM
-        places = np.flatnonzero(np.abs(found.times[0][i]) > least)
-        terms = [(names[k], found.times[0][i, k] * scale[k] / scale[j]) for k in places]
-        constant = found.constants[0][i]
+    for i, j in enumerate(remainders.columns[:MOST_RELATIONS]):
+        least = NOISE if remainders.is_exact[i] else NO_TERM
+        places = np.flatnonzero(np.abs(remainders.times[0][i]) > least)
+        terms = [(names[k], remainders.times[0][i, k] * scale[k] / scale[j]) for k in places]
+        constant = remainders.constants[0][i]
         if abs(constant) > least:
             terms.append(("", constant / scale[j]))
         relation = f"{names[j]} = {combination(terms)}"
-        is_near = bool(found.is_apart[i])
-        out.append((not is_near, near_relation(relation, found.size[i]) if is_near else relation))
+        is_near = bool(remainders.is_apart[i])
+        out.append((not is_near, near_relation(relation, remainders.size[i]) if is_near else relation))
     return tuple(relation for _, relation in sorted(out, key=lambda pair: pair[0]))
 
 
@@ -374,10 +374,10 @@ def _dual_objective(task: DualLeastSquares) -> float:
     # Centring rounds by some n u of what was there before: at most 2 and the mean.
     unit = (len(a) + 8) * UNIT * float(task.roots @ np.abs(a))
     # s a and sqrt(s) Z'a have the size of y whatever s is: squares of a itself vanish under a strong penalty.
-    own, root = s * a, np.sqrt(s)
+    scaled, root = s * a, np.sqrt(s)
     error = _norm(root * unit * (2 + np.abs(task.mean)) / task.penalty_units)
     lost = 2 * s * unit * (2 + abs(task.y_mean)) + (2 * _norm(root * weights) + error) * error
-    return float(2 * (own @ target) - own @ own - np.sum((root * weights) ** 2) - lost)
+    return float(2 * (scaled @ target) - scaled @ scaled - np.sum((root * weights) ** 2) - lost)
 
 
 @one_blas_thread

@@ -105,10 +105,10 @@ class RowKernel:
         sizes = ColumnSizes.of(self.block)
         if not np.isfinite(sizes.columns).all():
             refuse_nonfinite(self.source)
-        one = sizes.powers()
+        powers = sizes.powers()
         d = self.source.n_features
-        scale = one.columns if self.standardize else np.full(d, one.columns.min())
-        return Scaling(scale, np.zeros(d), float(one.target), 0.0, float(one.weight))
+        scale = powers.columns if self.standardize else np.full(d, powers.columns.min())
+        return Scaling(scale, np.zeros(d), float(powers.target), 0.0, float(powers.weight))
 
     def _mean(self) -> Array:
         if not self.fit_intercept:
@@ -126,15 +126,17 @@ class RowKernel:
 
     def spreads_of(self, weight: Array) -> Array:
         """Standard deviations of the scaled columns over rows of these weights; 1 for what does not vary."""
-        seen, total = weight > 0, float(weight.sum())
-        found = []
+        counts, total = weight > 0, float(weight.sum())
+        spreads = []
         for at in self._pieces():
             z = self._scaled(at) - self.mean[at, None]
             if self.fit_intercept:
                 z -= (z @ weight / total)[:, None]
-            varies = (z[:, seen] != z[:, seen][:, :1]).any(axis=1) if self.fit_intercept else z[:, seen].any(axis=1)
-            found.append(np.where(varies, np.sqrt(np.square(z) @ weight / total), 1.0))
-        return np.concatenate(found)
+            varies = (
+                (z[:, counts] != z[:, counts][:, :1]).any(axis=1) if self.fit_intercept else z[:, counts].any(axis=1)
+            )
+            spreads.append(np.where(varies, np.sqrt(np.square(z) @ weight / total), 1.0))
+        return np.concatenate(spreads)
 
     def standardised_by(self, weight: Array) -> Self:
         """The same rows with columns standardised by those of these weights."""
@@ -252,12 +254,12 @@ class DualLeastSquares(RowKernel):
             ones = np.ones((1, X.shape[0]))
             turned = sp.csr_array(sp.vstack([turned, ones])) if sp.issparse(X) else np.vstack([turned, ones])
         turned = turned.astype(np.float64, copy=False)
-        found = column_remainders(Memory(turned, np.zeros(turned.shape[0])), False)
-        if found is None:
+        remainders = column_remainders(Memory(turned, np.zeros(turned.shape[0])), False)
+        if remainders is None:
             return np.zeros((0, X.shape[0]))
-        exact = found.is_exact
-        out = -found.times[0][exact] * found.scale[None, :]
-        out[np.arange(len(out)), found.columns[exact]] = found.scale[found.columns[exact]]
+        exact = remainders.is_exact
+        out = -remainders.times[0][exact] * remainders.scale[None, :]
+        out[np.arange(len(out)), remainders.columns[exact]] = remainders.scale[remainders.columns[exact]]
         return np.asarray(out / np.abs(out).max(axis=1, initial=0.0)[:, None])
 
     def combine(self, multipliers: Array) -> Array:

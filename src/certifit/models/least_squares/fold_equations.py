@@ -154,7 +154,7 @@ class FoldEquations:
         d, s, total = train.n_columns, train.scaling, train.sum_weight
         sums = train.sums[:d, d]
         marked = (sums[gaps.indicators] + s.shift[gaps.indicators] * total) / s.scale[gaps.indicators]
-        seen = total - marked
+        present = total - marked
         # sum of (x - fill) over the rows, of which those with a gap give nothing
         above = (sums[gaps.columns] + s.shift[gaps.columns] * total) / s.scale[gaps.columns] - gaps.fills * total
-        return np.divide(above, seen, out=np.zeros(len(seen)), where=seen > 1e-12 * total)
+        return np.divide(above, present, out=np.zeros(len(present)), where=present > 1e-12 * total)

@@ -130,7 +130,7 @@ def path(
         matrix, right = weakest.unpenalised(), weakest.right_hand_side()
         return [(weakest, _penalised(matrix, right, weakest.diagonal(strength))) for strength in strengths]
     equations = [folds.equations(split, strength, train) for strength in strengths]
-    return [(one, solved(one)) for one in equations]
+    return [(system, solved(system)) for system in equations]
 
 
 def solved(equations: NormalEquations) -> Solved:
@@ -181,8 +181,12 @@ def _fits_of(folds: FoldEquations, split: int, solutions: list[tuple[NormalEquat
     """The solutions of a split for rows in the user's units."""
     offset = int(folds.fit_intercept)
     fits = [
-        in_units(one.gram.scaling, (found.hi + found.lo)[offset:], found.hi[0] + found.lo[0] if offset else None)
-        for one, found in solutions
+        in_units(
+            system.gram.scaling,
+            (solution.hi + solution.lo)[offset:],
+            solution.hi[0] + solution.lo[0] if offset else None,
+        )
+        for system, solution in solutions
     ]
     coef, intercepts = (np.array(column) for column in zip(*fits, strict=True))
     return folds.opened(split, coef), intercepts
@@ -199,34 +203,34 @@ def in_units(scaling: Scaling, weights: Array, level: float | None) -> tuple[Arr
 
 def held_out_rows(folds: FoldEquations, fits: Sequence[Fits]) -> list[HeldOut]:
     """Residuals of the validation rows of every split: one pass per round."""
-    found: list[HeldOut] = []
+    held_out: list[HeldOut] = []
     for splits in folds.rounds:
-        of_round = fits[len(found) : len(found) + splits.n_splits]
-        found += joined_by_split(list(folds.source.map(partial(_residuals_of_run, splits=splits, fits=of_round))))
-    return found
+        of_round = fits[len(held_out) : len(held_out) + splits.n_splits]
+        held_out += joined_by_split(list(folds.source.map(partial(_residuals_of_run, splits=splits, fits=of_round))))
+    return held_out
 
 
 def held_out_of(numbers: Array, y: Array, weight: Array, residuals: Array, scales: tuple[float, float]) -> HeldOut:
     """The rows of positive weight, from numbers in scaled units. scales: of the target and of the weights."""
-    seen = weight > 0
+    counts = weight > 0
     of_y, of_weight = scales
-    values = {"residual": residuals[:, seen] / of_y}
-    return HeldOut(numbers[seen], weight[seen] / of_weight, y[seen] / of_y, values)
+    values = {"residual": residuals[:, counts] / of_y}
+    return HeldOut(numbers[counts], weight[counts] / of_weight, y[counts] / of_y, values)
 
 
 def _residuals_of_run(run: Block, splits: Splits, fits: Sequence[Fits]) -> list[HeldOut]:
     if run.y is None:
         raise ValueError("Residuals need a target.")
-    found = []
+    held_out = []
     for split, (coef, intercepts) in enumerate(fits):
-        seen, weight = validating(run, splits, split)
-        y = run.y[seen]
+        keep, weight = validating(run, splits, split)
+        y = run.y[keep]
         scores = np.zeros((0, len(coef)))
         if len(y):
-            scores = core.linear_scores(run.where(seen).rows, coef, intercepts, n_threads())
+            scores = core.linear_scores(run.where(keep).rows, coef, intercepts, n_threads())
         residuals = np.ascontiguousarray((y[:, None] - scores).T)
-        found.append(HeldOut(numbers_where(run, seen), weight, y, {"residual": residuals}))
-    return found
+        held_out.append(HeldOut(numbers_where(run, keep), weight, y, {"residual": residuals}))
+    return held_out
 
 
 def _vector(equations: NormalEquations, solution: Array) -> Array:

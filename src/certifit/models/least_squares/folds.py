@@ -118,14 +118,14 @@ class RowsLeftOut(FoldStates):
 
     def left_out(self) -> LeftOut | None:
         """Errors of every row; None where rows are too nearly dependent."""
-        found = []
+        parts = []
         for part in self.parts:
             leave = dual_leave_one_out if has_fewer_rows(part.source) else leave_one_out
             errors = leave(part.source, part.alphas, part.fit_intercept)
             if errors is None:
                 return None
-            found.append(errors)
-        return LeftOut.joined(found, [place for part in self.parts for place in part.places])
+            parts.append(errors)
+        return LeftOut.joined(parts, [place for part in self.parts for place in part.places])
 
     def left_out_fits(self) -> LeftOutFits | None:
         """The fits of the first candidate."""

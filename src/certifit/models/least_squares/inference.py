@@ -277,14 +277,14 @@ class InferenceMethods(Regressor[TaskT, WeightsT]):
         )
 
 
-def refuse_other_facts(found: dict[str, float], known: dict[str, float]) -> None:
+def refuse_other_facts(facts: dict[str, float], known: dict[str, float]) -> None:
     """Refuse rows whose number, weights or target are not those of the fit."""
     size = abs(known["target_mean"]) + known["target_sd"]
     slack = {"n_rows": 0.0, "sum_weight": SAME_ROWS * known["sum_weight"]}
     for name in ("n_rows", "sum_weight", "target_mean", "target_sd"):
-        if not abs(found[name] - known[name]) <= slack.get(name, SAME_ROWS * size):
+        if not abs(facts[name] - known[name]) <= slack.get(name, SAME_ROWS * size):
             raise ValueError(
-                f"These rows are not those of the fit: {name.replace('_', ' ')} is {found[name]:.6g}, "
+                f"These rows are not those of the fit: {name.replace('_', ' ')} is {facts[name]:.6g}, "
                 f"the fit had {known[name]:.6g}. Pass the rows, target and weights that were given to fit."
             )
 

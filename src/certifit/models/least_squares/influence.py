@@ -51,10 +51,10 @@ class SeenRows:
     raw: Array  # (n,): y - prediction
 
     @property
-    def rest(self) -> Array:
+    def complement(self) -> Array:
         """1 - h; nan where only the row itself tells."""
-        rest = 1.0 - self.leverage
-        return np.where(rest > ALONE, rest, np.nan)
+        complement = 1.0 - self.leverage
+        return np.where(complement > ALONE, complement, np.nan)
 
 
 @dataclass(frozen=True)
@@ -190,11 +190,11 @@ def _measured(block: Block, frame: Frame, fit: Inference) -> Influence:
     absent = np.where(seen.times > 0, 0.0, np.nan)
     spread = np.nan if fit.is_exact else np.sqrt(fit.rss / df)
     with np.errstate(divide="ignore", invalid="ignore"):
-        standardised = seen.residual / (spread * np.sqrt(seen.rest)) + absent
+        standardised = seen.residual / (spread * np.sqrt(seen.complement)) + absent
         left = df - standardised**2  # RSS without the row, over s^2
         left = np.where(left <= 8 * EPSILON * df, 0.0, left)
         studentised = standardised * np.sqrt((df - 1) / left) if df > 1 else np.full(len(left), np.nan)
-        ratio = seen.leverage / seen.rest
+        ratio = seen.leverage / seen.complement
         row = np.arange(block.first_row, block.first_row + block.n_rows)
         cooks, dffits = standardised**2 * ratio / p, studentised * np.sqrt(ratio)
     return Influence(row, seen.leverage + absent, seen.raw + absent, standardised, studentised, cooks, dffits)

@@ -221,9 +221,9 @@ def _of_piece(part: Block, basis: Basis) -> LeftOut:
     if is_alone.any() or not is_row.all():
         errors = np.where(is_row[:, None], np.nan_to_num(errors), 0.0)
     squares = np.square(errors)
-    seen = np.where(is_alone, 0.0, weight[:, None])
+    counted = np.where(is_alone, 0.0, weight[:, None])
     alone = part.first_row + np.flatnonzero(is_alone.any(axis=1))
-    sums = (weight @ squares, weight @ np.square(squares), seen.sum(axis=0))
+    sums = (weight @ squares, weight @ np.square(squares), counted.sum(axis=0))
     return LeftOut(*sums, 0.0, int(is_row.sum()), tuple(alone[:SHOWN].tolist()), len(alone))
 
 
@@ -257,5 +257,5 @@ def _piece(part: Block, basis: Basis) -> tuple[Array, Array]:
 
 
 def _left(residual: Array, leverage: Array) -> Array:
-    rest = 1.0 - leverage
-    return np.divide(residual, rest, out=np.full_like(rest, np.nan), where=rest > ALONE)
+    complement = 1.0 - leverage
+    return np.divide(residual, complement, out=np.full_like(complement, np.nan), where=complement > ALONE)

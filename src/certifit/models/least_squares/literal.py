@@ -57,26 +57,26 @@ class LiteralSystem:
         self.gram = gram
         self.fit_intercept = fit_intercept
         self._last: tuple[Weights, LiteralStep] | None = None
-        found = basis.remainders
+        remainders = basis.remainders
         # Roots of the penalty's diagonal: their squares may underflow.
         strength = np.sqrt(alpha) * np.sqrt(gram.sum_weight)
-        self.roots = np.minimum(strength * (found.scale * spreads), np.sqrt(LARGEST_PENALTY))
+        self.roots = np.minimum(strength * (remainders.scale * spreads), np.sqrt(LARGEST_PENALTY))
         s = gram.scaling.scale
-        dead = found.columns[found.is_exact] if alpha > 0 else np.zeros(0, dtype=np.int64)
-        self.places = np.concatenate([found.kept, found.columns[basis.live], dead])
+        dead = remainders.columns[remainders.is_exact] if alpha > 0 else np.zeros(0, dtype=np.int64)
+        self.places = np.concatenate([remainders.kept, remainders.columns[basis.live], dead])
         # u in the scaled columns of the system = units times u of the columns x scale.
-        k = len(found.kept)
+        k = len(remainders.kept)
         pulls = np.abs(self.roots[:, None] * self.mixing[:, dead]).max(axis=0, initial=0.0)
         near_one = np.ldexp(1.0, -np.frexp(pulls)[1])
-        self.units = np.concatenate([s[:k] / found.scale[found.kept], basis.unit * s[k:], near_one])
+        self.units = np.concatenate([s[:k] / remainders.scale[remainders.kept], basis.unit * s[k:], near_one])
         self.factor: Factor = factor if factor is not None else twofold_factor(self._system())
 
     @staticmethod
     def of(
-        source: Source, found: Remainders, alpha: float, fit_intercept: bool, spreads: Array
+        source: Source, remainders: Remainders, alpha: float, fit_intercept: bool, spreads: Array
     ) -> LiteralSystem | None:
         """The system, or None. spreads: what a weight is multiplied by in the penalty."""
-        columns = literal_columns(source, found, fit_intercept)
+        columns = literal_columns(source, remainders, fit_intercept)
         if columns is None:
             return None
         plain = columns.factor if alpha == 0 else None
@@ -86,9 +86,9 @@ class LiteralSystem:
     @property
     def mixing(self) -> Array:
         """M: w = M u, for weights of columns x scale: a column's weight less what the relations put on it."""
-        found = self.basis.remainders
-        out = np.eye(found.n_columns)
-        out[:, found.columns] -= found.times[0].T
+        remainders = self.basis.remainders
+        out = np.eye(remainders.n_columns)
+        out[:, remainders.columns] -= remainders.times[0].T
         return out
 
     def at(self, state: Weights) -> LiteralStep:
@@ -98,17 +98,17 @@ class LiteralSystem:
         return self._last[1]
 
     def _at(self, state: Weights) -> LiteralStep:
-        found, s, offset = self.basis.remainders, self.gram.scaling, int(self.fit_intercept)
-        k, live = len(found.kept), len(self.basis.live)
-        scale = found.scale.copy()
-        scale[found.kept] = s.scale[:k]
-        shift = np.zeros(found.n_columns + live)
-        shift[found.kept], shift[found.n_columns :] = s.shift[:k], s.shift[k:]
+        remainders, s, offset = self.basis.remainders, self.gram.scaling, int(self.fit_intercept)
+        k, live = len(remainders.kept), len(self.basis.live)
+        scale = remainders.scale.copy()
+        scale[remainders.kept] = s.scale[:k]
+        shift = np.zeros(remainders.n_columns + live)
+        shift[remainders.kept], shift[remainders.n_columns :] = s.shift[:k], s.shift[k:]
         wide = Scaling(np.concatenate([scale, s.scale[k:]]), shift, s.y_scale, s.y_shift, s.weight_scale)
         weights = np.concatenate([state.coef / scale * s.y_scale, np.zeros(live)])
         rows = self.source.through(replace(self.basis, is_beside=True))
         at = residual(rows, wide, weights, state.intercept * s.y_scale, shift, np.zeros(len(weights)))
-        taken = np.concatenate([found.kept, found.n_columns + np.arange(live)])
+        taken = np.concatenate([remainders.kept, remainders.n_columns + np.arange(live)])
         sums, error = at.gradient[1:][taken], at.rounding[1:][taken] + self._sum_error(at, self.gram.norms)
         pull, pull_error = self._pull(state)
         none = np.zeros(len(pull) - len(sums))
@@ -133,9 +133,9 @@ class LiteralSystem:
         whole = at.at.raised(self.objective(at.at, state))
         if eta > 0.25:
             return whole
-        own = 2 * np.sqrt(whole) * self._remainder_error(np.diagonal(inverse))
+        of_remainders = 2 * np.sqrt(whole) * self._remainder_error(np.diagonal(inverse))
         rounding = float(np.sqrt(at.error @ (inverse @ at.error)))
-        return min(float((p + rounding) * (1 + 2 * eta) + own) ** 2, whole)
+        return min(float((p + rounding) * (1 + 2 * eta) + of_remainders) ** 2, whole)
 
     def remainder_share(self, at: LiteralStep, state: Weights) -> tuple[float, float]:
         """Bounds on |r'q| and |q| for q, what a state's weights make of the remainders."""
@@ -155,24 +155,24 @@ class LiteralSystem:
 
     def moved(self, state: Weights, step: Array) -> Weights:
         """The float64 state nearest to a state after a step of the unknowns."""
-        found, s, offset = self.basis.remainders, self.gram.scaling, int(self.fit_intercept)
-        own = np.zeros(found.n_columns)
-        own[self.places] = step[offset:] * self.units / s.y_scale
+        remainders, s, offset = self.basis.remainders, self.gram.scaling, int(self.fit_intercept)
+        weights = np.zeros(remainders.n_columns)
+        weights[self.places] = step[offset:] * self.units / s.y_scale
         # First the weights of the columns set aside, as float64; the others then make up for them.
-        total: tf.Pair = (state.coef / found.scale, np.zeros(found.n_columns))
-        total = tf.add(total, (own, np.zeros(found.n_columns)))
+        total: tf.Pair = (state.coef / remainders.scale, np.zeros(remainders.n_columns))
+        total = tf.add(total, (weights, np.zeros(remainders.n_columns)))
         constant: tf.Pair = (np.asarray(state.intercept), np.zeros(()))
         constant = tf.add(constant, (np.asarray(self._constant(step)), np.zeros(())))
-        for i in np.argsort(-found.columns):
-            j = int(found.columns[i])
+        for i in np.argsort(-remainders.columns):
+            j = int(remainders.columns[i])
             nearest = total[0][j] + total[1][j]
-            change = tf.add((own[j], np.zeros(())), tf.two_sum(nearest - total[0][j], -total[1][j]))
+            change = tf.add((weights[j], np.zeros(())), tf.two_sum(nearest - total[0][j], -total[1][j]))
             total[0][j], total[1][j] = nearest, 0.0
             less = (-np.asarray(change[0]), -np.asarray(change[1]))
-            line = (found.times[0][i], found.times[1][i])
+            line = (remainders.times[0][i], remainders.times[1][i])
             total = tf.add(total, tf.multiply(line, less))
-            constant = tf.add(constant, tf.multiply((found.constants[0][i], found.constants[1][i]), less))
-        return Weights((total[0] + total[1]) * found.scale, float(constant[0] + constant[1]))
+            constant = tf.add(constant, tf.multiply((remainders.constants[0][i], remainders.constants[1][i]), less))
+        return Weights((total[0] + total[1]) * remainders.scale, float(constant[0] + constant[1]))
 
     def _constant(self, step: Array) -> float:
         """What a step of the unknowns adds to the intercept of the basis's columns as they are."""
@@ -211,10 +211,10 @@ class LiteralSystem:
         order = np.concatenate([[d], np.arange(d)])[1 - offset :]
         size = offset + len(self.places)
         matrix, low, norms = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size)
-        own = slice(0, len(order))
-        matrix[own, own] = self.gram.sums[np.ix_(order, order)]
-        low[own, own] = 0.0 if self.gram.low is None else self.gram.low[np.ix_(order, order)]
-        norms[own] = np.concatenate([[np.sqrt(self.gram.sum_weight)], self.gram.norms])[1 - offset :]
+        columns = slice(0, len(order))
+        matrix[columns, columns] = self.gram.sums[np.ix_(order, order)]
+        low[columns, columns] = 0.0 if self.gram.low is None else self.gram.low[np.ix_(order, order)]
+        norms[columns] = np.concatenate([[np.sqrt(self.gram.sum_weight)], self.gram.norms])[1 - offset :]
         more = np.zeros((2, size, size))
         more[:, offset:, offset:] = _products(self._pulling())
         matrix, low = tf.add((matrix, low), (more[0], more[1]))
@@ -244,10 +244,12 @@ def independent_columns(X: Array) -> list[int]:
         if row is None:
             continue
         chosen.append(j)
-        own, pivot = columns[j], columns[j][row]
+        pivot_column, pivot = columns[j], columns[j][row]
         for k in range(j + 1, len(columns)):
             factor, other = columns[k][row], columns[k]
-            columns[k] = [(entry * pivot - factor * mine) // last for entry, mine in zip(other, own, strict=True)]
+            columns[k] = [
+                (entry * pivot - factor * mine) // last for entry, mine in zip(other, pivot_column, strict=True)
+            ]
         last = pivot
     return chosen
 

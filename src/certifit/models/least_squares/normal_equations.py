@@ -61,9 +61,9 @@ class GramUnits:
         if offset:
             # b = b' + y_shift - sum_j w_j shift_j: large terms that cancel, so in twofold precision
             hi, lo = tf.dot(solution[1:], s.shift)
-            total, rest = tf.two_sum(solution[0], np.float64(s.y_shift))
+            total, error = tf.two_sum(solution[0], np.float64(s.y_shift))
             total, more = tf.two_sum(total, np.float64(-hi))
-            intercept = float(total + (more + rest - lo + low[0] - float(low[1:] @ s.shift))) / s.y_scale
+            intercept = float(total + (more + error - lo + low[0] - float(low[1:] @ s.shift))) / s.y_scale
         return Weights(coef, intercept)
 
     def to_solution(self, state: Weights) -> Array:
@@ -73,8 +73,8 @@ class GramUnits:
         if not self.fit_intercept:
             return weights
         hi, lo = tf.dot(weights, s.shift)
-        total, rest = tf.two_sum(np.float64(intercept), np.float64(-s.y_shift))
-        return np.concatenate([[float((total + hi) + (rest + lo))], weights])
+        total, error = tf.two_sum(np.float64(intercept), np.float64(-s.y_shift))
+        return np.concatenate([[float((total + hi) + (error + lo))], weights])
 
     def facts(self) -> dict[str, float]:
         """What is remembered of the data."""

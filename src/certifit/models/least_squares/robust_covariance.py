@@ -198,14 +198,14 @@ def robust(task: LeastSquares, state: Weights, fit: Inference, kind: str, law: R
     factor = fit.n_obs / fit.df_resid if kind == "HC1" else 1.0
     sums = meat.sums * factor
     covariance = root @ sums @ root.T
-    own = law_of(task.source, frame, pull, meat.law, factor, fit.n_obs) if law == "t" else None
+    row_law = law_of(task.source, frame, pull, meat.law, factor, fit.n_obs) if law == "t" else None
     plain = {field.name: getattr(fit, field.name) for field in fields(fit)}
     return RobustInference(
         **plain,
         kind=kind,
         scaled_covariance=(covariance + covariance.T) / 2,
         wald=_wald(fit, root, sums),
-        own_law=own,
+        own_law=row_law,
         alone=meat.alone,
         n_alone=meat.n_alone,
     )
@@ -224,10 +224,10 @@ def _of_run(run: Block, frame: Frame, pull: Pull) -> Meat:
 @one_blas_thread
 def _meat(block: Block, frame: Frame, pull: Pull) -> Meat:
     seen = frame.seen(block)
-    rest = seen.rest
-    alone = np.flatnonzero(np.isnan(rest) & (seen.times > 0))
+    complement = seen.complement
+    alone = np.flatnonzero(np.isnan(complement) & (seen.times > 0))
     size = np.sqrt(seen.times) * np.abs(seen.residual)
-    size = np.where(np.isnan(rest), 0.0, size / np.sqrt(rest) ** pull.power)
+    size = np.where(np.isnan(complement), 0.0, size / np.sqrt(complement) ** pull.power)
     rows = seen.directions * size[:, None]
     first = tuple((block.first_row + alone[:SHOWN]).tolist())
     return Meat(rows.T @ rows, pull.sums(seen), first, len(alone))
@@ -331,8 +331,10 @@ class Pull:
     def squared(self, seen: SeenRows) -> tuple[Array, Array]:
         """c^2 and d of every observation; d is 0 for a row of leverage 1, whose residual is 0 whatever its noise."""
         c2 = (seen.directions @ self.directions.T) ** 2
-        rest = seen.rest[:, None]
-        return c2, np.where(np.isnan(rest), 0.0, c2 / np.where(np.isnan(rest), 1.0, rest) ** self.power)
+        complement = seen.complement[:, None]
+        return c2, np.where(
+            np.isnan(complement), 0.0, c2 / np.where(np.isnan(complement), 1.0, complement) ** self.power
+        )
 
     def sums(self, seen: SeenRows) -> LawSums:
         """Of the rows of a piece."""

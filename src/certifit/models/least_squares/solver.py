@@ -34,12 +34,12 @@ def solve(task: LeastSquares | DualLeastSquares) -> Run[Weights]:
     return run if task.remainders is None else replace(run, state=_over_all_weights(task, task.remainders, run.state))
 
 
-def _over_all_weights(task: LeastSquares, found: Remainders, state: Weights) -> Weights:
+def _over_all_weights(task: LeastSquares, remainders: Remainders, state: Weights) -> Weights:
     """From the minimum over the kept columns to that over all weights, where float64 weights hold it.
 
     Near-copies can ask for weights of 1e14 whose rounding is larger than what they gain: then the state stays.
     """
-    is_apart = bool(found.is_apart.any())
+    is_apart = bool(remainders.is_apart.any())
     if not (is_apart or task.alpha > 0):
         return state
     system = task.literal if is_apart else task.restricted

@@ -210,9 +210,9 @@ def _stored_keys(metadata: Metadata) -> list[str]:
 def _history_rows(content: Content) -> list[dict[str, float]]:
     keys, numbers = _stored_keys(content.metadata), content.arrays["history.iterations"].tolist()
     rows = (dict(zip(keys, row, strict=True)) for row in content.arrays["history"].tolist())
-    found = zip(numbers, rows, strict=True)
+    numbered = zip(numbers, rows, strict=True)
     return [
-        {"iteration": i, **{key: row.get(key, math.nan) for key in content.metadata["history"]}} for i, row in found
+        {"iteration": i, **{key: row.get(key, math.nan) for key in content.metadata["history"]}} for i, row in numbered
     ]
 
 

@@ -71,10 +71,10 @@ class LeastSquares(NormalEquations):
     @cached_property
     def restricted(self) -> LiteralSystem | None:
         """The same with columns that are combinations but for the rounding of their entries taken for exact ones."""
-        found = self.remainders
-        if found is None or not found.is_rounding.any():
+        remainders = self.remainders
+        if remainders is None or not remainders.is_rounding.any():
             return self.literal
-        return self._in_basis(found.rounding_as_exact())
+        return self._in_basis(remainders.rounding_as_exact())
 
     def null_objective(self) -> float:
         """Squares about the best constant, or about 0 without an intercept, scaled: at most, after all roundings."""
@@ -98,11 +98,11 @@ class LeastSquares(NormalEquations):
 
     def in_own_units(self, squares: float, system: LiteralSystem) -> float:
         """Squares in the units of a system as squares in the units of this task: powers of two apart."""
-        own, other = self.gram.scaling, system.gram.scaling
-        return squares * (own.y_scale / other.y_scale) ** 2 * (own.weight_scale / other.weight_scale)
+        units, system_units = self.gram.scaling, system.gram.scaling
+        return squares * (units.y_scale / system_units.y_scale) ** 2 * (units.weight_scale / system_units.weight_scale)
 
-    def _in_basis(self, found: Remainders) -> LiteralSystem | None:
-        return LiteralSystem.of(self.source, found, self.alpha, self.fit_intercept, self.spreads)
+    def _in_basis(self, remainders: Remainders) -> LiteralSystem | None:
+        return LiteralSystem.of(self.source, remainders, self.alpha, self.fit_intercept, self.spreads)
 
     def gradient(self, at: Residual) -> Array:
         """Minus the gradient of the scaled objective in the system's unknowns."""

@@ -112,8 +112,8 @@ class GaussianNB(NaiveBayes[DiagonalCovariance, GaussianState, CellMoments]):
 
     def _added(self, source: Source, sums: CellMoments | None) -> CellMoments:
         scaling = None if sums is None else sums.scaling
-        own = cell_moments(source, ByLabel(len(self.classes_)), scaling)
-        return own if sums is None else sums.merged(own)
+        new = cell_moments(source, ByLabel(len(self.classes_)), scaling)
+        return new if sums is None else sums.merged(new)
 
     def _sums_of(self, task: DiagonalCovariance) -> CellMoments:
         return task.moments

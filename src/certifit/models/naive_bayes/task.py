@@ -123,7 +123,7 @@ class BernoulliTask(CountTask):
 
     def outcomes(self, best: CountState, state: CountState, k: int) -> Iterator[tuple[Array, Array, Array]]:
         """There, and not there."""
-        absent, lost = (one[k] for one in self.absent())
+        absent, lost = (by_class[k] for by_class in self.absent())
         present, weight = self._error(k, self.counts.counts[k]), self.counts.weight[k]
         # Of p near 1 the logarithm is that of 1 less the chance of the other.
         yield best.log_p[k], state.log_p[k], present + 2 * MATRIX_ERROR

@@ -60,8 +60,8 @@ class PCACertificate(Certificate):
             f"|Av - lambda v| is at most {self.residual:.1e} of the largest variance, "
             f"the directions are orthonormal to {self.orthonormality:.1e}"
         )
-        found = "the best could add" if self.outside is None else "random probes found"
-        missed = f"{found} {self.missed:.1e} of the variance to what {what} explain{'s' if k == 1 else ''}"
+        compared = "the best could add" if self.outside is None else "random probes found"
+        missed = f"{compared} {self.missed:.1e} of the variance to what {what} explain{'s' if k == 1 else ''}"
         head = "Converged" if self.holds else f"NOT certified to {self.tolerance:.0e}"
         placed = "" if self.placed <= self.tolerance else f"; centre or scale are off by {self.placed:.1e}"
         explain = (
@@ -111,9 +111,9 @@ class PCACertificate(Certificate):
             fewest, worst = min(proven)
             which = "every direction" if len(proven) == len(self.digits) else f"{len(proven)} of {len(self.digits)}"
             out.append(f"Correct digits proven: at least {math.floor(fewest)} in {which} (fewest: {worst!r}).")
-        rest = [repr(name) for digits, name in zip(self.digits, self.names, strict=True) if not digits > 0]
-        if rest:
-            shown = ", ".join(rest[:10]) + (", ..." if len(rest) > 10 else "")
+        unknown = [repr(name) for digits, name in zip(self.digits, self.names, strict=True) if not digits > 0]
+        if unknown:
+            shown = ", ".join(unknown[:10]) + (", ..." if len(unknown) > 10 else "")
             out.append(
                 f"No digit is proven for {shown}: a variance that others equal, or 0, has no direction of its own."
             )
@@ -134,15 +134,15 @@ def _certified(task: VarianceTask, state: Directions, tolerance: float) -> PCACe
     stated = np.divide(state.variances, task.factor, out=np.zeros(k), where=state.variances != 0)
     task.refine_for(float(stated[stated > 0].min(initial=task.total)))
     AV = task.product(V)
-    found = np.einsum("ij,ij->j", V, AV)  # v'Av
-    scale = max(float(found.max()), TINY)
+    variances = np.einsum("ij,ij->j", V, AV)  # v'Av
+    scale = max(float(variances.max()), TINY)
     residuals = np.linalg.norm((AV - V * stated) / scale, axis=0) * scale  # squares of small ones would vanish
     residual = float(np.nan_to_num(residuals, nan=np.inf).max()) / scale
     orthonormality = float(np.abs(V.T @ V - np.eye(k)).max())
-    explained = float(found.sum())
-    rest = _rest(task, V, found)
-    rounding = (task.error + 4 * UNIT * math.sqrt(d) * scale) / scale + rest.rounding + TINY
-    missed = max(rest.best - explained, 0.0) / max(task.total, TINY)
+    explained = float(variances.sum())
+    outside = _rest(task, V, variances)
+    rounding = (task.error + 4 * UNIT * math.sqrt(d) * scale) / scale + outside.rounding + TINY
+    missed = max(outside.best - explained, 0.0) / max(task.total, TINY)
     placed = _misplaced(task, state)
     error = max(task.total - explained, 0.0) * float(np.float64(task.unit) ** 2)
     off = np.array([residual, orthonormality, missed, placed, rounding])
@@ -154,17 +154,17 @@ def _certified(task: VarianceTask, state: Directions, tolerance: float) -> PCACe
         rounding=rounding,
         rank=_rank(task, task.eigenvalues(), stated),
         n_columns=d,
-        condition=float(np.sqrt(scale / max(found.min(), TINY))),
+        condition=float(np.sqrt(scale / max(variances.min(), TINY))),
         names=tuple(f"pca{i}" for i in range(k)),
-        digits=tuple(_digits(stated, rest.largest, residuals + task.error + UNIT * scale, k < d)),
+        digits=tuple(_digits(stated, outside.largest, residuals + task.error + UNIT * scale, k < d)),
         residual=residual,
         orthonormality=orthonormality,
         missed=missed,
         placed=placed,
         explained=explained / task.total if task.total > 0 else 1.0,
         projection_error=error,
-        gap=(float(found.min()) - rest.next_value) / scale if k < d else None,
-        outside=rest.outside,
+        gap=(float(variances.min()) - outside.next_value) / scale if k < d else None,
+        outside=outside.outside,
     )
 
 
@@ -183,13 +183,13 @@ class _Rest:
     rounding: float
 
 
-def _rest(task: VarianceTask, V: Array, found: Array) -> _Rest:
-    k, values = len(found), task.eigenvalues()
+def _rest(task: VarianceTask, V: Array, variances: Array) -> _Rest:
+    k, values = len(variances), task.eigenvalues()
     if values is None:
         beyond, outside = _probed(task, V)
-        best = float(np.sort(np.concatenate([found, beyond]))[::-1][:k].sum())
+        best = float(np.sort(np.concatenate([variances, beyond]))[::-1][:k].sum())
         return _Rest(best, float(beyond[0]) if len(beyond) else 0.0, outside * task.total, outside, 0.0)
-    scale = max(float(found.max()), TINY)
+    scale = max(float(variances.max()), TINY)
     rounding = math.sqrt(k) * (2 * task.error + 4 * len(values) * UNIT * scale) / max(task.total, TINY)
     next_value = float(values[k]) if len(values) > k else 0.0
     return _Rest(float(values[:k].sum()), next_value, next_value, None, rounding)
@@ -207,8 +207,8 @@ def _misplaced(task: VarianceTask, state: Directions) -> float:
 
 def _rank(task: VarianceTask, values: Array | None, stated: Array) -> int:
     """Directions in which the rows vary: those stated, or eigenvalues above their rounding where these are more."""
-    seen = int(np.count_nonzero(np.sqrt(stated) > task.noise))
-    return seen if values is None else max(seen, int(np.count_nonzero(values > max(task.noise**2, task.error))))
+    visible = int(np.count_nonzero(np.sqrt(stated) > task.noise))
+    return visible if values is None else max(visible, int(np.count_nonzero(values > max(task.noise**2, task.error))))
 
 
 def _digits(values: Array, beyond: float, errors: Array, has_more: bool) -> Array:

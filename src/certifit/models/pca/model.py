@@ -265,8 +265,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
 def _spectrum(task: VarianceTask, kept: Array) -> Array:
     """The variances kept, then the others where a matrix has them."""
     values = task.eigenvalues()
-    rest = np.zeros(0) if values is None else np.maximum(values[len(kept) :], 0.0) * task.factor
-    return np.concatenate([kept, np.minimum(rest, kept[-1])])
+    dropped = np.zeros(0) if values is None else np.maximum(values[len(kept) :], 0.0) * task.factor
+    return np.concatenate([kept, np.minimum(dropped, kept[-1])])
 
 
 def _smallest(task: VarianceTask) -> float:

@@ -64,9 +64,9 @@ class ProductVariance(VarianceTask):
         if self.total == 0:  # rows that do not vary but for rounding
             return np.zeros(directions.shape)
         columns = np.ascontiguousarray(directions)
-        found = products.product(self.source, self._scaling, self._times, columns, self._is_near) / self._sum
+        image = products.product(self.source, self._scaling, self._times, columns, self._is_near) / self._sum
         lack = self._lack * self._times
-        return found - np.outer(lack, lack @ columns) if lack.any() else found
+        return image - np.outer(lack, lack @ columns) if lack.any() else image
 
     def _apart(self, scaling: Scaling) -> tuple[Array, Array]:
         """Squares about a shift near the means, and about the means."""

@@ -98,12 +98,14 @@ class RowVariance(VarianceTask):
 
     def _set_columns(self) -> None:
         """Means and scales of the columns, a range at a time; scaled columns are at most 2 in size."""
-        found = in_order(lambda at: ColumnSizes.of(Block(self.block.X[:, at], None, None)).powers(), self._places())
-        powers = np.concatenate([part.columns for part in found])
+        column_powers = in_order(
+            lambda at: ColumnSizes.of(Block(self.block.X[:, at], None, None)).powers(), self._places()
+        )
+        powers = np.concatenate([part.columns for part in column_powers])
         constant = self._constant_columns()
         varying = np.delete(powers, constant)  # a constant column is 0 about its mean, and sets no unit
-        one = float(varying.min(initial=np.inf)) if len(varying) else 1.0
-        self._power = powers if self.standardize else np.full(len(powers), one)
+        smallest = float(varying.min(initial=np.inf)) if len(varying) else 1.0
+        self._power = powers if self.standardize else np.full(len(powers), smallest)
         self._power[constant] = 0.0
         moments = list(in_order(self._moments, self._places()))
         mean, sd, lost = (np.concatenate(part) for part in zip(*moments, strict=True))
@@ -112,7 +114,7 @@ class RowVariance(VarianceTask):
             refuse_nonfinite(self.source)
         left = self._constant_times(powers) if self.standardize else np.ones(len(sd))
         self._times = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), left)
-        self.unit = 1.0 if self.standardize else 1.0 / one
+        self.unit = 1.0 if self.standardize else 1.0 / smallest
         self.scale = np.ones(len(powers))
         if self.standardize:
             with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
@@ -257,8 +259,8 @@ class RowVariance(VarianceTask):
         self.kernel = sums / self._sum
         self.kernel_low = None
         if low is not None:  # the quotient of a pair, in two steps
-            product, rest = tf.two_product(self.kernel, np.full_like(self.kernel, self._sum))
-            self.kernel_low = ((sums - product) - rest + low) / self._sum
+            product, error = tf.two_product(self.kernel, np.full_like(self.kernel, self._sum))
+            self.kernel_low = ((sums - product) - error + low) / self._sum
         self.total = float(np.trace(self.kernel))
         about = self.total + (self._about_zero if self._is_near else 0.0)
         self.error = (MATRIX_ERROR if low is None else 16 * UNIT) * about

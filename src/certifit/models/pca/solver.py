@@ -148,15 +148,15 @@ def by_products(
         values, turn = scipy.linalg.eigh((inner + inner.T) / 2)
         values, turn = np.maximum(values[::-1], 0.0), turn[:, ::-1]
         best, its_image = basis @ turn[:, : 2 * width], image @ turn[:, : 2 * width]
-        rest = its_image[:, :width] - best[:, :width] * values[:width]
-        sizes = np.linalg.norm(rest, axis=0)
+        residuals = its_image[:, :width] - best[:, :width] * values[:width]
+        sizes = np.linalg.norm(residuals, axis=0)
         residual = float(sizes[:k].max() / max(values[0], np.finfo(float).tiny))
         history.append({"iteration": iteration, "residual": residual, "seconds": time.perf_counter() - started})
         if residual <= tolerance / 10 or iteration == max_iter:
             break
         if basis.shape[1] + width > most:
             basis, image = best, its_image
-        new = _new_directions(basis, rest[:, sizes > tolerance / 100 * values[0]])
+        new = _new_directions(basis, residuals[:, sizes > tolerance / 100 * values[0]])
         if new.shape[1] == 0:
             break
         basis, image = np.hstack([basis, new]), np.hstack([image, task.product(new)])

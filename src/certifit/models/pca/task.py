@@ -293,8 +293,8 @@ class _Range:
 
 def are_constant(source: Source, columns: Array) -> Array:
     """Whether no entry of a column differs from its others, over the rows that count: one pass."""
-    found: _Range = source.reduce(partial(_Range.of, columns=columns))
-    return np.asarray(found.least >= found.most)
+    ranges: _Range = source.reduce(partial(_Range.of, columns=columns))
+    return np.asarray(ranges.least >= ranges.most)
 
 
 def twofold_root(matrix: Array, low: Array, norms: Array) -> Array:

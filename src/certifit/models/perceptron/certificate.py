@@ -101,19 +101,19 @@ def certify(
     at = task.margins(state)
     if at.n_mistakes == 0 and at.n_wrong == 0 and at.n_unknown == 0:
         return _converged(task, state, n_updates, at)
-    found = known or inseparability(task)
-    own = cycle or ()
-    if found.kind == "none":
+    proof = known or inseparability(task)
+    cycle_rows = cycle or ()
+    if proof.kind == "none":
         return _certificate(
-            math.inf, n_updates, rows=found.rows, multipliers=found.multipliers, cycle=own, separation=found,
-            fault=f"no weights part the classes. {found.sentence()}",
+            math.inf, n_updates, rows=proof.rows, multipliers=proof.multipliers, cycle=cycle_rows, separation=proof,
+            fault=f"no weights part the classes. {proof.sentence()}",
         )  # fmt: skip
     left = f"{at.n_mistakes:,} of {at.n_rows:,} rows are mistakes after {n_updates:,} updates"
-    if found.kind == "complete":
+    if proof.kind == "complete":
         fault = f"{left}, but the classes can be parted: raise max_iter."
     else:
         fault = f"{left}. Whether the classes can be parted is undecided within rounding."
-    return _certificate(math.inf, n_updates, cycle=own, fault=fault, separation=found)
+    return _certificate(math.inf, n_updates, cycle=cycle_rows, fault=fault, separation=proof)
 
 
 def inseparability(task: PerceptronTask) -> Separation:
@@ -139,6 +139,6 @@ def _converged(task: PerceptronTask, state: Weights, n_updates: int, at: Margins
     return _certificate(value, n_updates, bound=bound, radius=math.sqrt(at.square), margin=margin, fault=fault)
 
 
-def _certificate(value: float, n_updates: int, **given: object) -> PerceptronCertificate:
+def _certificate(value: float, n_updates: int, **facts: object) -> PerceptronCertificate:
     plain = {"claim": CLAIM, "theorem": THEOREM, "tolerance": 1.0, "rounding": 0.0}
-    return PerceptronCertificate(value=value, n_updates=n_updates, **plain, **given)  # type: ignore[arg-type]
+    return PerceptronCertificate(value=value, n_updates=n_updates, **plain, **facts)  # type: ignore[arg-type]

@@ -133,9 +133,9 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
             self.history_, self.n_updates_, self.cycle_, state = [], 0, None, task.start
             self.data_ = {"n_rows": 0, "sum_weight": 0.0}
 
-        def step(seen: tuple[Weights, int, int], number: int, run: Block) -> tuple[Weights, int, int]:
-            weights, mistakes = one_pass(run, task.delta, task.fit_intercept, seen[:2], None)
-            return weights, mistakes, seen[2] + run.n_rows
+        def step(so_far: tuple[Weights, int, int], number: int, run: Block) -> tuple[Weights, int, int]:
+            weights, mistakes = one_pass(run, task.delta, task.fit_intercept, so_far[:2], None)
+            return weights, mistakes, so_far[2] + run.n_rows
 
         started = time.perf_counter()
         with _numbers_named(task):

@@ -70,10 +70,10 @@ class Epochs:
         return source.visit(partial(self._step, epoch, rows), (state, 0))
 
     def _step(
-        self, epoch: int, rows: RowOrder | None, seen: tuple[Weights, int], number: int, run: Block
+        self, epoch: int, rows: RowOrder | None, so_far: tuple[Weights, int], number: int, run: Block
     ) -> tuple[Weights, int]:
         visits = self._given(run) if rows is None else rows.visits(run, epoch, number)
-        return one_pass(run, self.task.delta, self.task.fit_intercept, seen, visits)
+        return one_pass(run, self.task.delta, self.task.fit_intercept, so_far, visits)
 
     def _given(self, run: Block) -> Array | None:
         if isinstance(self.order, str):
@@ -87,10 +87,10 @@ class Epochs:
 
 
 def one_pass(
-    run: Block, delta: float, fit_intercept: bool, seen: tuple[Weights, int], visits: Array | None
+    run: Block, delta: float, fit_intercept: bool, so_far: tuple[Weights, int], visits: Array | None
 ) -> tuple[Weights, int]:
-    """(weights, number of mistakes) after one pass over the rows of a run; seen: those before it."""
-    state, n_mistakes = seen
+    """(weights, number of mistakes) after one pass over a stretch of rows; so_far: those before it."""
+    state, n_mistakes = so_far
     coef, intercept, mistakes, is_finite = core.perceptron_pass(
         run.rows, signs_of(run), visits, delta, 1.0, fit_intercept, state.coef, state.intercept
     )

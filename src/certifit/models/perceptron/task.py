@@ -36,10 +36,10 @@ class PerceptronTask:
     def margins(self, state: Weights) -> Margins:
         """How far every example is from being a mistake: one pass. Rows that are not finite numbers are refused."""
         f = partial(_margins, state=state, fit_intercept=self.fit_intercept, delta=self.delta)
-        found = self.source.reduce(f)
-        if not np.isfinite(found.square):
+        margins = self.source.reduce(f)
+        if not np.isfinite(margins.square):
             refuse_nonfinite(self.source)
-        return found
+        return margins
 
 
 @dataclass(frozen=True)

@@ -110,8 +110,8 @@ def _gap(task: QuantileTask, at: Point, most: float) -> tuple[Gap, float | None]
     best = nothing
     if np.isfinite(most) and len(task.kept) + int(task.fit_intercept):
         for dual in _duals(task, at):
-            found = _gap_at(task, at, dual, most)
-            best = found if found.value < best.value else best
+            gap = _gap_at(task, at, dual, most)
+            best = gap if gap.value < best.value else best
             if best.value <= ENOUGH * most:
                 break
     left = task.remainders
@@ -168,10 +168,10 @@ def _of_all_rows(task: QuantileTask, program: Program, right: Array) -> Dual:
 
 def _near_vertex(program: Program, right: Array) -> tuple[Array, Array]:
     """v near a vertex, those near a side of their box on it; and how freely each moves."""
-    found = interior_point(program, right, np.zeros(program.n_columns), MOST_STEPS)
+    interior = interior_point(program, right, np.zeros(program.n_columns), MOST_STEPS)
     width = program.upper - program.lower
-    v = np.where(found.v - program.lower <= NEAR * width, program.lower, found.v)
-    return np.where(program.upper - v <= NEAR * width, program.upper, v), found.freedom
+    v = np.where(interior.v - program.lower <= NEAR * width, program.lower, interior.v)
+    return np.where(program.upper - v <= NEAR * width, program.upper, v), interior.freedom
 
 
 def _dual(task: QuantileTask, program: Program, u: Array, rows: Array, pulls: Array) -> Dual:

@@ -165,7 +165,7 @@ def interior_point(program: Program, right: Array, z: Array, max_iter: int) -> I
     v = np.where(x < s, program.lower + x, program.upper - s)
     m, p = mu / s, mu / x
     history: list[dict[str, float]] = []
-    is_converged, rest = False, EXACT * float(np.abs(program.target) @ (program.upper - program.lower))
+    is_converged, slack = False, EXACT * float(np.abs(program.target) @ (program.upper - program.lower))
     n, outside = max(2 * len(r), 1), 1.0  # the share that is left of A'v - right of the start
     for _ in range(max_iter):
         freedom = 1.0 / (m / s + p / x)
@@ -193,7 +193,7 @@ def interior_point(program: Program, right: Array, z: Array, max_iter: int) -> I
         dual = float(program.target @ v) if outside <= FEASIBLE else 0.0  # no loss is negative
         gap = float(x @ p + s @ m)
         history.append({"iteration": len(history) + 1, "primal": primal, "dual": dual, "gap": primal - dual})
-        if gap <= max(GOOD * abs(primal), rest) or not np.isfinite(gap):
+        if gap <= max(GOOD * abs(primal), slack) or not np.isfinite(gap):
             is_converged = bool(np.isfinite(gap))
             break
     freedom = np.nan_to_num(1.0 / (m / s + p / x), nan=0.0, posinf=MOST_FREEDOM)

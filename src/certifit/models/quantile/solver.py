@@ -205,12 +205,12 @@ def _vertex(program: Program, z: Array, freedom: Array) -> Vertex:
         v = np.where(r > 0, program.upper, program.lower)
         v[basis.rows] = 0.0
         v[basis.rows] = basis.dual(-program.transposed(v))
-        own = v[basis.rows]
-        above = np.maximum(own - program.upper[basis.rows], program.lower[basis.rows] - own)
+        of_basis = v[basis.rows]
+        above = np.maximum(of_basis - program.upper[basis.rows], program.lower[basis.rows] - of_basis)
         k = int(np.argmax(above / width[basis.rows]))
         if not above[k] > OUTSIDE * width[basis.rows[k]]:
             return Vertex(basis.rows, basis.primal(program.target[basis.rows]), v, True)
-        entering = _entering(program, basis, r, width, k, 1.0 if own[k] > 0 else -1.0, float(above[k]))
+        entering = _entering(program, basis, r, width, k, 1.0 if of_basis[k] > 0 else -1.0, float(above[k]))
         if entering is None:
             break
         basis = _Basis(program, np.append(np.delete(basis.rows, k), entering))
@@ -294,7 +294,7 @@ def _closest(limits: Array, room: Array, aim: Array) -> tuple[Array, Array]:
     matrix = np.vstack([-limits.T, (-(room - limits @ aim) / unit)[None]])
     right = np.append(np.zeros(len(aim)), 1.0)
     u, _ = scipy.optimize.nnls(matrix, right, maxiter=100 * (len(room) + 10))
-    rest = matrix @ u - right
-    if not abs(rest[-1]) > 1e-14:
+    residual = matrix @ u - right
+    if not abs(residual[-1]) > 1e-14:
         return np.zeros(len(aim)), np.ones(len(room), dtype=bool)
-    return aim - unit * rest[:-1] / rest[-1], u > 1e-12 * max(float(u.max()), 1e-300)
+    return aim - unit * residual[:-1] / residual[-1], u > 1e-12 * max(float(u.max()), 1e-300)

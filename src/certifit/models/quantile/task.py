@@ -103,8 +103,8 @@ class QuantileTask:
             there = sp.csc_array(self.X)
             apart = np.square(there.data - np.repeat(mean, np.diff(there.indptr)))
             filled = sp.csc_array((apart, there.indices, there.indptr), shape=there.shape).T @ share
-            seen = sp.csc_array((np.ones_like(apart), there.indices, there.indptr), shape=there.shape).T @ share
-            variance = filled + np.square(mean) * np.maximum(1 - seen, 0.0)
+            shares = sp.csc_array((np.ones_like(apart), there.indices, there.indptr), shape=there.shape).T @ share
+            variance = filled + np.square(mean) * np.maximum(1 - shares, 0.0)
         else:
             variance = share @ np.square(self.X - mean)
         spread = np.sqrt(variance)

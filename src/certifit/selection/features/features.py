@@ -28,22 +28,22 @@ class Feature:
 
 def features_of(names: Sequence[str], groups: UserLabels) -> list[Feature]:
     """One feature per group, one per column that is in no group, in the order of their first columns."""
-    found = []
+    features = []
     owner: dict[int, str] = {}
-    for name, given in _groups(names, groups):
-        columns = sorted({place_of(one, names) for one in given})
+    for name, members in _groups(names, groups):
+        columns = sorted({place_of(member, names) for member in members})
         if not columns:
             raise ValueError(f"Group {name!r} has no columns.")
         for column in columns:
             if column in owner:
                 raise ValueError(f"Column {names[column]!r} is in two groups, {owner[column]!r} and {name!r}.")
             owner[column] = name
-        found.append(Feature(name, tuple(columns)))
-    found += [Feature(name, (column,)) for column, name in enumerate(names) if column not in owner]
-    found.sort(key=lambda feature: feature.columns)
-    if repeated := sorted(name for name, count in Counter(one.name for one in found).items() if count > 1):
+        features.append(Feature(name, tuple(columns)))
+    features += [Feature(name, (column,)) for column, name in enumerate(names) if column not in owner]
+    features.sort(key=lambda feature: feature.columns)
+    if repeated := sorted(name for name, count in Counter(member.name for member in features).items() if count > 1):
         raise ValueError(f"Groups and columns need names of their own. {repeated} stand for more than one.")
-    return found
+    return features
 
 
 def fixed_of(features: Sequence[Feature], names: Sequence[str], fixed: Any) -> list[int]:
@@ -52,37 +52,37 @@ def fixed_of(features: Sequence[Feature], names: Sequence[str], fixed: Any) -> l
         raise TypeError(f"fixed must be a list of names or places of columns. Got {fixed!r}.")
     by_name = {feature.name: at for at, feature in enumerate(features)}
     by_column = {column: at for at, feature in enumerate(features) for column in feature.columns}
-    return sorted({by_name[one] if one in by_name else by_column[place_of(one, names)] for one in fixed})
+    return sorted({by_name[wanted] if wanted in by_name else by_column[place_of(wanted, names)] for wanted in fixed})
 
 
-def place_of(one: Any, names: Sequence[str]) -> int:
+def place_of(column: Any, names: Sequence[str]) -> int:
     """The place of a column given by its name or by its place."""
-    if isinstance(one, Integral) and not isinstance(one, bool):
-        if not 0 <= int(one) < len(names):
-            raise ValueError(f"X has columns 0 to {len(names) - 1}. Got {one}.")
-        return int(one)
-    if not isinstance(one, str):
-        raise TypeError(f"A column is given by its name or its place, a whole number. Got {one!r}.")
-    refuse_unknown(one, list(names), "X")
-    return list(names).index(one)
+    if isinstance(column, Integral) and not isinstance(column, bool):
+        if not 0 <= int(column) < len(names):
+            raise ValueError(f"X has columns 0 to {len(names) - 1}. Got {column}.")
+        return int(column)
+    if not isinstance(column, str):
+        raise TypeError(f"A column is given by its name or its place, a whole number. Got {column!r}.")
+    refuse_unknown(column, list(names), "X")
+    return list(names).index(column)
 
 
 def _groups(names: Sequence[str], groups: UserLabels) -> list[tuple[str, list[Any]]]:
-    """(name, columns as given); a group without a name is called by its columns."""
+    """(name, its columns as the user wrote them); a group without a name is called by its columns."""
     if groups is None:
         return []
     if isinstance(groups, Mapping):
-        return [(str(name), _members(given)) for name, given in groups.items()]
+        return [(str(name), _members(group)) for name, group in groups.items()]
     if isinstance(groups, str) or not isinstance(groups, Sequence):
         raise TypeError(
             f"groups must be a dict {{name: columns}} or a list of lists of columns. Got {type(groups).__name__}."
         )
-    members = [_members(given) for given in groups]
-    return [(" + ".join(names[place_of(one, names)] for one in given), given) for given in members]
+    members = [_members(group) for group in groups]
+    return [(" + ".join(names[place_of(column, names)] for column in group), group) for group in members]
 
 
-def _members(given: Any) -> list[Any]:
-    return [given] if isinstance(given, str | Integral) else list(given)
+def _members(group: Any) -> list[Any]:
+    return [group] if isinstance(group, str | Integral) else list(group)
 
 
 # The table of a selection, one row per subset that was visited, and which row is chosen.
@@ -125,22 +125,22 @@ class Wish:
     is_parsimonious: bool = False
 
     @staticmethod
-    def of(given: Any, n_features: int, n_fixed: int) -> Wish:
+    def of(wish: Any, n_features: int, n_fixed: int) -> Wish:
         """From `n_features_to_select`."""
-        if isinstance(given, str):
-            if given not in ("best", "parsimonious"):
-                raise ValueError(f"{_LEGAL} Got {given!r}.")
-            return Wish(max(1, n_fixed), n_features, given == "parsimonious")
-        both = (given, given) if _is_count(given) else given
+        if isinstance(wish, str):
+            if wish not in ("best", "parsimonious"):
+                raise ValueError(f"{_LEGAL} Got {wish!r}.")
+            return Wish(max(1, n_fixed), n_features, wish == "parsimonious")
+        both = (wish, wish) if _is_count(wish) else wish
         if not isinstance(both, tuple | list) or len(both) != 2 or not all(map(_is_count, both)):
-            raise TypeError(f"{_LEGAL} Got {given!r}.")
+            raise TypeError(f"{_LEGAL} Got {wish!r}.")
         fewest, most = int(both[0]), int(both[1])
         if not 1 <= fewest <= most:
-            raise ValueError(f"{_LEGAL} Got {given!r}.")
+            raise ValueError(f"{_LEGAL} Got {wish!r}.")
         if most > n_features:
-            raise ValueError(f"n_features_to_select={given!r}, but there are {n_features} features to choose from.")
+            raise ValueError(f"n_features_to_select={wish!r}, but there are {n_features} features to choose from.")
         if most < n_fixed:
-            raise ValueError(f"n_features_to_select={given!r}, but {n_fixed} features are fixed.")
+            raise ValueError(f"n_features_to_select={wish!r}, but {n_fixed} features are fixed.")
         return Wish(max(fewest, n_fixed), most)
 
     def choose(self, steps: Sequence[Step]) -> Step:

@@ -108,12 +108,12 @@ class ScoreSearch:
         few = np.argsort(-starts.gain, kind="stable")[:FEW]
         least = starts.gain[few[0]] - DOUBT * starts.terms[few[0]]
         few = np.sort(few[starts.gain[few] + DOUBT * starts.terms[few] >= least])
-        for r, own in enumerate(self._rounds):
+        for r, round_ in enumerate(self._rounds):
             kept = np.array([self._kept(subsets[i]) for i in few])
-            points = subset_points(own.folds, own.l2, starts.points[r][few], kept, starts.hessians[r], ROUGH)
-            for i, found in zip(few, points, strict=True):
-                self._rough.setdefault(subsets[i], []).append((found, starts.hessians[r]))
-        compared = [[found for found, _ in self._rough[subsets[i]]] for i in few]
+            points = subset_points(round_.folds, round_.l2, starts.points[r][few], kept, starts.hessians[r], ROUGH)
+            for i, point in zip(few, points, strict=True):
+                self._rough.setdefault(subsets[i], []).append((point, starts.hessians[r]))
+        compared = [[point for point, _ in self._rough[subsets[i]]] for i in few]
         means = self._scored(compared)[1].mean(axis=1)
         if np.isnan(means).all():
             raise ValueError(f"No subset of {len(subsets[0])} features has a score: all are NaN.")
@@ -124,32 +124,34 @@ class ScoreSearch:
         """The fits of a subset on all splits of every round."""
         if subset not in self._points:
             points, kept = [], self._kept(subset)[None, :]
-            for own, (start, hessians) in zip(self._rounds, self._rough.get(subset) or self._starts(), strict=True):
-                points.append(subset_points(own.folds, own.l2, start[None], kept, hessians)[0])
+            for of_round, (start, hessians) in zip(
+                self._rounds, self._rough.get(subset) or self._starts(), strict=True
+            ):
+                points.append(subset_points(of_round.folds, of_round.l2, start[None], kept, hessians)[0])
             self._points[subset] = points
             self._rough.clear()
         return self._points[subset]
 
     def _starts(self) -> list[tuple[Array, Array]]:
         """No weights, and the Hessians there."""
-        points = [own.folds.task.start() for own in self._rounds]
+        points = [of_round.folds.task.start() for of_round in self._rounds]
         return [
-            (np.tile(point, (own.folds.n_splits, 1)), own.folds.at(point).hessians)
-            for own, point in zip(self._rounds, points, strict=True)
+            (np.tile(point, (of_round.folds.n_splits, 1)), of_round.folds.at(point).hessians)
+            for of_round, point in zip(self._rounds, points, strict=True)
         ]
 
     def _moved(self, chosen: tuple[int, ...], moves: Sequence[int], rule: _Step) -> _Moves:
         """Gains of all moves on validation rows, summed over the folds, and where each leads, to second order."""
         gain, terms, starts, near = np.zeros(len(moves)), np.zeros(len(moves)), [], []
         kept = np.flatnonzero(self._kept(chosen))
-        for own, points in zip(self._rounds, self._fit(chosen), strict=True):
-            slopes = own.folds.evaluate(np.arange(own.folds.n_splits), points)[1]
-            near_here = own.folds.at(points.mean(axis=0))
-            held_out = own.folds.validation_slopes(points), own.folds.validation_hessians(near_here)
+        for of_round, points in zip(self._rounds, self._fit(chosen), strict=True):
+            slopes = of_round.folds.evaluate(np.arange(of_round.folds.n_splits), points)[1]
+            near_here = of_round.folds.at(points.mean(axis=0))
+            held_out = of_round.folds.validation_slopes(points), of_round.folds.validation_hessians(near_here)
             held = np.repeat(points[None], len(moves), axis=0)
             for s, point in enumerate(points):
-                matrix = near_here.hessians[s] + np.diag(own.l2[s])
-                gradient = slopes[s] + own.l2[s] * point
+                matrix = near_here.hessians[s] + np.diag(of_round.l2[s])
+                gradient = slopes[s] + of_round.l2[s] * point
                 solver = Curvature(matrix[np.ix_(kept, kept)])
                 for i, move in enumerate(moves):
                     held[i, s] = rule(solver, matrix, gradient, point, kept, np.array(self.blocks[move]))
@@ -191,8 +193,8 @@ _Step = Callable[[Curvature, Array, Array, Array, Array, Array], Array]
 def _added(solver: Curvature, matrix: Array, gradient: Array, point: Array, kept: Array, block: Array) -> Array:
     """Where a feature leads that is added."""
     across = solver.solve(matrix[np.ix_(kept, block)])
-    rest = matrix[np.ix_(block, block)] - matrix[np.ix_(block, kept)] @ across
-    step = Curvature((rest + rest.T) / 2).solve(gradient[block])
+    remaining = matrix[np.ix_(block, block)] - matrix[np.ix_(block, kept)] @ across
+    step = Curvature((remaining + remaining.T) / 2).solve(gradient[block])
     moved = point.copy()
     moved[block] -= step
     moved[kept] += across @ step
@@ -201,9 +203,9 @@ def _added(solver: Curvature, matrix: Array, gradient: Array, point: Array, kept
 
 def _dropped(solver: Curvature, matrix: Array, gradient: Array, point: Array, kept: Array, block: Array) -> Array:
     """Where dropping a feature leads."""
-    own = np.flatnonzero(np.isin(kept, block))
-    inverse = solver.inverse[:, own]
+    dropped = np.flatnonzero(np.isin(kept, block))
+    inverse = solver.inverse[:, dropped]
     moved = point.copy()
-    moved[kept] -= inverse @ Curvature(inverse[own]).solve(point[kept[own]])
+    moved[kept] -= inverse @ Curvature(inverse[dropped]).solve(point[kept[dropped]])
     moved[block] = 0.0
     return moved

@@ -131,10 +131,10 @@ class StatisticsSearch:
             agree &= ~np.isnan(swept[0, low : high + 1]).any(axis=0) & (high - low <= _STRETCH)
             told = folds[agree[folds]]
             known[:, low + 1 : high, told] = swept[:, low + 1 : high, told]
-            rest = folds[~agree[folds]]
-            if len(rest) and high - low > 1:
+            disagreeing = folds[~agree[folds]]
+            if len(disagreeing) and high - low > 1:
                 middle = (low + high) // 2
-                open_parts += [(low, middle, rest), (middle, high, rest)]
+                open_parts += [(low, middle, disagreeing), (middle, high, disagreeing)]
         return [self._scored(Losses(*known[:, at])) for at in range(len(subsets))]
 
     def _swept_losses(self, subset: Sequence[int], n_folds: int) -> Array:
@@ -180,12 +180,12 @@ class StatisticsSearch:
         for at in others:
             if not nothing.issuperset(self.blocks[at]):
                 continue
-            rest = [other for other in left if other != at]
+            remaining = [other for other in left if other != at]
             before = self._exact(left) if before is None else before
-            after = self._exact(rest)
-            if rest and self._is_equal(before, after):
-                left, before = rest, after
-                self._note(at, rest, "it was dropped first, at no loss")
+            after = self._exact(remaining)
+            if remaining and self._is_equal(before, after):
+                left, before = remaining, after
+                self._note(at, remaining, "it was dropped first, at no loss")
                 yield at
 
     def _best(
@@ -320,7 +320,7 @@ def row_numbers(rounds: Sequence[Splits], source: Source, weight: Array | None) 
         cells = splits.cells.of(block)
         for tables in zip(splits.train, splits.validation, strict=True):
             times = (np.append(table, 0).astype(np.int64)[cells] for table in tables)
-            train, validation = (np.repeat(np.arange(block.n_rows), one * _counts(weight)) for one in times)
+            train, validation = (np.repeat(np.arange(block.n_rows), side * _counts(weight)) for side in times)
             pairs.append((train, validation))
     return pairs
 
@@ -341,7 +341,9 @@ def score_subset(
     estimator = with_columns(estimator, getattr(X, "columns", ()))
     scores = np.empty((2, len(pairs)))
     for k, pair in enumerate(pairs):
-        parts = [Part(*(take_rows(one, numbers) for one in (X, rows.y, rows.weight, rows.offset))) for numbers in pair]
+        parts = [
+            Part(*(take_rows(array, numbers) for array in (X, rows.y, rows.weight, rows.offset))) for numbers in pair
+        ]
         model = parts[0].fitted(clone(estimator))
         scores[:, k] = [part.scored(model, scorer) for part in parts]
     return scores[0], scores[1]
@@ -358,5 +360,5 @@ def score_scan(
     """The same for a scan, whose rows stay where they are."""
     rows = replace(rows, source=take_columns(rows.source, columns))
     estimator = with_columns(estimator, rows.source.names)
-    found = evaluate(estimator, rows, rounds, [{}], scoring, n_jobs=n_jobs, with_training=True)
-    return found.training[0], found.validation[0]
+    scores = evaluate(estimator, rows, rounds, [{}], scoring, n_jobs=n_jobs, with_training=True)
+    return scores.training[0], scores.validation[0]

@@ -287,20 +287,20 @@ class ForwardSweep(_Sweep):
         return np.asarray(held[nothing[self._place[held]]])
 
     def _factor(self) -> None:
-        given = self.systems
-        self._R, self._V = (np.array(G, order="C") for G in (given.train, given.validation))
-        self._r, self._c = given.train_y.copy(), given.validation_y.copy()
-        self._f, self._e = given.train_yy.copy(), given.validation_yy.copy()
-        self._floor = np.maximum(NEAR * _diagonal(given.train), _constant_below(given))
-        d = given.train.shape[1]
+        systems = self.systems
+        self._R, self._V = (np.array(G, order="C") for G in (systems.train, systems.validation))
+        self._r, self._c = systems.train_y.copy(), systems.validation_y.copy()
+        self._f, self._e = systems.train_yy.copy(), systems.validation_yy.copy()
+        self._floor = np.maximum(NEAR * _diagonal(systems.train), _constant_below(systems))
+        d = systems.train.shape[1]
         self._hold(np.arange(d))
         if not self.chosen:
             return
         self._eliminate(np.asarray(self.chosen))
-        rest = np.setdiff1d(np.arange(d), self.chosen)
-        self._R, self._V = _square(self._R, rest), _square(self._V, rest)
-        self._r, self._c, self._floor = self._r[:, rest], self._c[:, rest], self._floor[:, rest]
-        self._hold(rest)
+        left = np.setdiff1d(np.arange(d), self.chosen)
+        self._R, self._V = _square(self._R, left), _square(self._V, left)
+        self._r, self._c, self._floor = self._r[:, left], self._c[:, left], self._floor[:, left]
+        self._hold(left)
 
 
 class BackwardSweep(_Sweep):
@@ -329,13 +329,13 @@ class BackwardSweep(_Sweep):
         self._place[list(block)] = -1
 
     def _factor(self) -> None:
-        given, kept = self.systems, np.asarray(self.kept, dtype=np.int64)
+        systems, kept = self.systems, np.asarray(self.kept, dtype=np.int64)
         self._hold(kept)
-        squares = _diagonal(given.train)[:, kept]
-        varies = squares > _constant_below(given)[:, kept]
+        squares = _diagonal(systems.train)[:, kept]
+        varies = squares > _constant_below(systems)[:, kept]
         unit = np.where(varies, 1.0, 0.0) / np.sqrt(np.where(varies, squares, 1.0))
-        train, V = (_square(G, kept) * unit[:, :, None] * unit[:, None, :] for G in (given.train, given.validation))
-        r, v = given.train_y[:, kept] * unit, given.validation_y[:, kept] * unit
+        train, V = (_square(G, kept) * unit[:, :, None] * unit[:, None, :] for G in (systems.train, systems.validation))
+        r, v = systems.train_y[:, kept] * unit, systems.validation_y[:, kept] * unit
         block, is_new = _independent(train, np.where(varies, NEAR, 0.0))
         dependent: Array = np.asarray((varies & ~is_new).any(axis=1))
         at = np.arange(len(kept))
@@ -348,8 +348,8 @@ class BackwardSweep(_Sweep):
         Vb = (V @ b[..., None])[..., 0]
         self._R, self._r = np.ascontiguousarray(A + A.transpose(0, 2, 1)) / 2, b
         self._V, self._c = np.ascontiguousarray(A @ V @ A), -(A @ (v - Vb)[..., None])[..., 0]
-        self._e = given.validation_yy + ((Vb - 2 * v) * b).sum(axis=1)
-        self._f = given.train_yy - (r * b).sum(axis=1)
+        self._e = systems.validation_yy + ((Vb - 2 * v) * b).sum(axis=1)
+        self._f = systems.train_yy - (r * b).sum(axis=1)
         self._floor = np.zeros_like(b)
 
 
@@ -376,8 +376,8 @@ def parts_of(systems: Systems, column: int, others: Sequence[int]) -> list[int]:
 def _constant_below(systems: Systems) -> Array:
     """Squares that are rounding: next to the column's own over all rows, or to those of columns brought to size 1."""
     squares = _diagonal(systems.train)
-    own = CONSTANT * (squares + _diagonal(systems.validation))
-    return np.asarray(np.maximum(own, ROUNDING * squares.max(initial=0.0)))
+    rounding = CONSTANT * (squares + _diagonal(systems.validation))
+    return np.asarray(np.maximum(rounding, ROUNDING * squares.max(initial=0.0)))
 
 
 def _diagonal(matrices: Array) -> Array:
@@ -425,5 +425,5 @@ def _news(blocks: Array, is_new: Array, floor: Array) -> Array:
 
 def _subtract_product(matrices: Array, left: Array, right: Array) -> None:
     """matrices -= left' right, in place: BLAS takes C-contiguous matrices for their transposes."""
-    for matrix, one, other in zip(matrices, left, right, strict=True):
-        blas.dgemm(-1.0, other.T, one.T, 1.0, matrix.T, trans_b=1, overwrite_c=1)
+    for matrix, column, other in zip(matrices, left, right, strict=True):
+        blas.dgemm(-1.0, other.T, column.T, 1.0, matrix.T, trans_b=1, overwrite_c=1)

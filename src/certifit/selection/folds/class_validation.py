@@ -62,8 +62,8 @@ class ClassValidation:
 
     def __repr__(self) -> str:
         rates = ", ".join(f"{name} {float(value):.4g}" for name, value in self.metrics().items())
-        seen = "that the model was fitted to" if self.is_seen else "predicted by models that did not see them"
-        return f"ClassValidation of {self.n_rows:,} rows {seen}: {rates}\n{self.matrix!r}"
+        which = "that the model was fitted to" if self.is_seen else "predicted by models that did not see them"
+        return f"ClassValidation of {self.n_rows:,} rows {which}: {rates}\n{self.matrix!r}"
 
     def metrics(self, level: float = 0.95) -> dict[str, Estimate]:
         """accuracy, log_loss, auc, f1, balanced_accuracy, with approximate intervals.
@@ -89,8 +89,8 @@ class ClassValidation:
         most = others.max(axis=1)
         safe = np.where(np.isfinite(most), most, 0.0)
         with np.errstate(divide="ignore"):
-            rest = safe + np.log(np.exp(others - safe[:, None]).sum(axis=1))
-        return np.asarray(self.log_proba[:, code] - rest)
+            log_others = safe + np.log(np.exp(others - safe[:, None]).sum(axis=1))
+        return np.asarray(self.log_proba[:, code] - log_others)
 
     def labels(self) -> Array:
         """The true class of every kept row."""
@@ -200,14 +200,14 @@ def _collected(
     parts: list[_Part] = []
     n_models = 0
     for splits, models in jobs:
-        found = list(source.map(_Predict(models, splits, len(classes), share, done, n_models)))
+        predicted = list(source.map(_Predict(models, splits, len(classes), share, done, n_models)))
         n_models += len(models)
-        parts += [part for part in found if part.n_rows]
+        parts += [part for part in predicted if part.n_rows]
         is_validated = (splits.validation > 0).any(axis=0)
         if is_validated.all():
             break
         done = np.zeros(n_rows, dtype=bool) if done is None else done
-        for part in found:
+        for part in predicted:
             done[part.first_row : part.first_row + len(part.is_done)] |= part.is_done
         if done.all():
             break
@@ -323,11 +323,18 @@ def _of_arrays(model: BaseEstimator, rows: Rows, rounds: Sequence[Splits]) -> Cl
             done |= here
             fold[here], n_models = n_models, n_models + 1
     weight = None if rows.weight is None else rows.weight[done]
-    codes, found = labels[done], log_proba[done]
-    counts = np.bincount(codes * len(classes) + found.argmax(axis=1), weight, minlength=len(classes) ** 2)
+    codes, predicted = labels[done], log_proba[done]
+    counts = np.bincount(codes * len(classes) + predicted.argmax(axis=1), weight, minlength=len(classes) ** 2)
     matrix = ConfusionMatrix(tuple(classes.tolist()), counts.reshape(len(classes), -1), weight is not None, pooled=True)
     return ClassValidation(
-        classes, codes, found, weight, matrix, Spread.of(-log_scores(codes, found), weight), len(codes), fold=fold[done]
+        classes,
+        codes,
+        predicted,
+        weight,
+        matrix,
+        Spread.of(-log_scores(codes, predicted), weight),
+        len(codes),
+        fold=fold[done],
     )
 
 

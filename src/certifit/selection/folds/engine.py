@@ -195,7 +195,7 @@ def _refitted(
 def _joined(parts: Sequence[HeldOut | None], n_candidates: int) -> list[HeldOut]:
     """The rows of every split, all candidates together, NaN for one without a fit; nothing where rows tell nothing."""
     n_splits = len(parts) // n_candidates
-    found = []
+    joined = []
     for s in range(n_splits):
         of_split = parts[s::n_splits]
         like = next((part for part in of_split if part is not None), None)
@@ -203,12 +203,12 @@ def _joined(parts: Sequence[HeldOut | None], n_candidates: int) -> list[HeldOut]
             return []
         values = {
             name: np.concatenate(
-                [np.full_like(own, np.nan) if part is None else part.values[name] for part in of_split]
+                [np.full_like(first_values, np.nan) if part is None else part.values[name] for part in of_split]
             )
-            for name, own in like.values.items()
+            for name, first_values in like.values.items()
         }
-        found.append(replace(like, values=values))
-    return found
+        joined.append(replace(like, values=values))
+    return joined
 
 
 def _work(
@@ -261,20 +261,20 @@ def _on_source(
     model.fit(splits.trained(rows.source, split))
     y = targets(rows.source)
     predictions = np.asarray(model.predict(rows.source))
-    scores, weight, seen = [], np.ones(0), np.ones(0, dtype=bool)
+    scores, weight, counts = [], np.ones(0), np.ones(0, dtype=bool)
     for times in (splits.train[split], splits.validation[split]):
         weight = np.concatenate(list(rows.source.map(partial(_weights, splits.cells, times))))
-        seen = weight > 0
+        counts = weight > 0
         scores.append(
-            scorer(Predicted(predictions[seen]), np.zeros((seen.sum(), 1)), y[seen], sample_weight=weight[seen])
+            scorer(Predicted(predictions[counts]), np.zeros((counts.sum(), 1)), y[counts], sample_weight=weight[counts])
         )
     held_out = None
     if row_score is not None:
-        values = row_score(Predicted(predictions[seen]), np.zeros((seen.sum(), 1)), y[seen], weight[seen])
-        held_out = HeldOut(np.flatnonzero(seen), weight[seen], y[seen], values)
+        values = row_score(Predicted(predictions[counts]), np.zeros((counts.sum(), 1)), y[counts], weight[counts])
+        held_out = HeldOut(np.flatnonzero(counts), weight[counts], y[counts], values)
     return (float(scores[0]), float(scores[1]), float(weight.sum())), "", held_out
 
 
 def _weights(cells: Cells, times: Array, block: Block) -> Array:
-    own = np.append(times, 0.0)[cells.of(block)]
-    return np.asarray(own if block.weight is None else own * block.weight)
+    times_of_row = np.append(times, 0.0)[cells.of(block)]
+    return np.asarray(times_of_row if block.weight is None else times_of_row * block.weight)

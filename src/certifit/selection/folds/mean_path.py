@@ -21,7 +21,7 @@ def mean_path(source: Source, rounds: Sequence[Splits]) -> FoldPath:
     for splits in rounds:
         cells = source.reduce(partial(CellMoments.of, cells=splits.cells))
         for times in zip(splits.train, splits.validation, strict=True):
-            train, validation = (cells.combined(one) for one in times)
+            train, validation = (cells.combined(counts) for counts in times)
             null = validation.squares[0] + validation.weight[0] * (validation.mean[0] - train.mean[0]) ** 2
             sums.append((train.squares[0], validation.squares[0], train.weight[0], validation.weight[0], null))
     columns = (np.array(column) for column in zip(*sums, strict=True))
@@ -43,12 +43,12 @@ class CellMoments:
         """Of the rows of one block."""
         if block.y is None:
             raise ValueError("The mean of y needs a target.")
-        own, n_cells = cells.of(block), cells.n_cells
+        cell_of_row, n_cells = cells.of(block), cells.n_cells
         weight = np.ones(block.n_rows) if block.weight is None else block.weight
-        own, weight, y = own[own >= 0], weight[own >= 0], block.y[own >= 0]
-        total = np.bincount(own, weight, n_cells)
-        mean = _ratio(np.bincount(own, weight * y, n_cells), total)
-        return CellMoments(total, mean, np.bincount(own, weight * (y - mean[own]) ** 2, n_cells))
+        cell_of_row, weight, y = cell_of_row[cell_of_row >= 0], weight[cell_of_row >= 0], block.y[cell_of_row >= 0]
+        total = np.bincount(cell_of_row, weight, n_cells)
+        mean = _ratio(np.bincount(cell_of_row, weight * y, n_cells), total)
+        return CellMoments(total, mean, np.bincount(cell_of_row, weight * (y - mean[cell_of_row]) ** 2, n_cells))
 
     def combined(self, times: Array) -> CellMoments:
         """Of all cells together, each counted so many times."""

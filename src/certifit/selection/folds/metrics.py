@@ -282,8 +282,8 @@ def class_auc(validation: ClassValidation, code: int, level: float) -> Estimate:
         return Estimate(0.5, level=level, sentence=RANKS_NOTHING)
     if not 0 < np.count_nonzero(validation.codes == code) < len(validation.codes):
         return Estimate(math.nan, level=level, sentence=ONE_CLASS)
-    found = fold_auc(_scored(validation, code), _folds(validation), level)
-    return Estimate(found, level=level, sentence=SEEN) if validation.is_seen else found
+    area = fold_auc(_scored(validation, code), _folds(validation), level)
+    return Estimate(area, level=level, sentence=SEEN) if validation.is_seen else area
 
 
 def class_roc(validation: ClassValidation, code: int) -> tuple[Array, Array]:
@@ -324,13 +324,13 @@ def _mean_auc(validation: ClassValidation, level: float) -> Estimate:
         if not 0 < size < n_rows:
             continue
         rows = _scored(validation, k)
-        found = fold_pairs(rows, folds)
-        if found.pairs == 0:
+        pairs = fold_pairs(rows, folds)
+        if pairs.pairs == 0:
             continue
-        areas.append(found)
+        areas.append(pairs)
         fewest = min(fewest, size, n_rows - size)
         if validation.weight is None:
-            effects += fold_effects(rows, folds, found)
+            effects += fold_effects(rows, folds, pairs)
     if not areas:
         return Estimate(math.nan, level=level, sentence=NO_PAIR.format(""))
     error = math.sqrt(SHARED_ROWS * n_rows / (n_rows - 1) * float(effects @ effects)) / len(areas)
@@ -362,8 +362,8 @@ def _on_logit(
 
 
 def _between(validation: ClassValidation, value: float, low: float, high: float, level: float, method: str) -> Estimate:
-    found: Estimate = resentenced(validation, Estimate(value, low, high, level=level, method=method))
-    return found
+    estimate: Estimate = resentenced(validation, Estimate(value, low, high, level=level, method=method))
+    return estimate
 
 
 METRICS: dict[str, Callable[[ClassValidation, float], Estimate]] = {

@@ -72,14 +72,14 @@ class Rows:
         X, y = indexable(X, y)
         labels = None
         if is_classifier(estimator) and y is not None:
-            found, labels = np.unique(column_or_1d(y, warn=True), return_inverse=True)
-            classes = found if classes is None else classes
+            known, labels = np.unique(column_or_1d(y, warn=True), return_inverse=True)
+            classes = known if classes is None else classes
         weight = None if sample_weight is None else checked_weight(sample_weight, n_samples(X))
-        own = checked_offset(offset, exposure, n_samples(X))
-        source = _numbered(X, y, labels, weight, own) if source is None else source
+        row_offset = checked_offset(offset, exposure, n_samples(X))
+        source = _numbered(X, y, labels, weight, row_offset) if source is None else source
         if groups is not None:
             source = _Grouped(source, group_numbers(groups, n_samples(X)))
-        return Rows(source, X, y, weight, groups, labels, classes, own)
+        return Rows(source, X, y, weight, groups, labels, classes, row_offset)
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _numbered(X: UserRows, y: UserTarget, labels: Array | None, weight: Array | 
 def _all(source: Source, n_rows: int) -> Block:
     """A block that numbers all rows, with their groups."""
     groups = [stretch.group for stretch in source.stretches()] if source.first_block().group is not None else []
-    group = np.concatenate([one for one in groups if one is not None]) if groups else None
+    group = np.concatenate([part for part in groups if part is not None]) if groups else None
     return Block(np.zeros((n_rows, 0)), None, None, 0, group)
 
 
@@ -277,12 +277,12 @@ class WithOffset:
     def __getattr__(self, name: str) -> Any:
         if name in ("_model", "_offset"):
             raise AttributeError(name)
-        found = getattr(self._model, name)
+        attribute = getattr(self._model, name)
         if name not in _PREDICTIONS:
-            return found
-        if "offset" not in signature(found).parameters:
+            return attribute
+        if "offset" not in signature(attribute).parameters:
             raise TypeError(f"{name} of {type(self._model).__name__} takes no offset, so rows with one have no score.")
-        return update_wrapper(partial(found, offset=self._offset), found)
+        return update_wrapper(partial(attribute, offset=self._offset), attribute)
 
     def __sklearn_tags__(self) -> Tags:
         return get_tags(self._model)

@@ -219,8 +219,8 @@ class HoldOut:
 
     def rounds(self, source: Source, labels: Array | None = None) -> list[Splits]:
         """The split of a source. labels: the class of every row, else the target's values."""
-        one = np.eye(2)
-        return [Splits(self._cells(source, labels), one[:1], one[1:])]
+        sides = np.eye(2)
+        return [Splits(self._cells(source, labels), sides[:1], sides[1:])]
 
     def _cells(self, source: Source, labels: Array | None) -> Cells:
         """Cell 1 holds the rows that are held out, cell 0 the others."""
@@ -295,7 +295,7 @@ def _rounds_of_pairs(pairs: list[tuple[Array, Array]], n_rows: int) -> list[Spli
     if together is not None:
         return [together]
     apart = [patterns([pair], n_rows, n_rows + 1) for pair in pairs]
-    return [one for one in apart if one is not None]
+    return [splits for splits in apart if splits is not None]
 
 
 def known_rows(source: Source) -> int | None:
@@ -384,8 +384,8 @@ def _dealt_together(first_of: Array, labels: Array | None, counted: Array | None
             "them."
         )
     dealt = _dealt(labels, is_first, n_cells, seed)
-    own = np.append(dealt.of(Block(np.zeros((len(first_of), 0)), None, None)), np.int32(NO_CELL))
-    return Listed(n_cells, own[first_of])
+    cell_of_row = np.append(dealt.of(Block(np.zeros((len(first_of), 0)), None, None)), np.int32(NO_CELL))
+    return Listed(n_cells, cell_of_row[first_of])
 
 
 def _is_row(source: Source) -> Array | None:

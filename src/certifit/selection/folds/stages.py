@@ -131,11 +131,13 @@ def _cut_list(base: Listed, shares: Array, seed: int) -> Listed:
     order = np.lexsort((places, cells))
     inside = order[np.searchsorted(cells[order], 0) :]  # NO_CELL comes first
     counts = np.bincount(cells[inside], minlength=base.n_cells)
-    own = cells[inside]
-    ranks = np.arange(len(inside)) - (np.cumsum(counts) - counts)[own]
+    cells_inside = cells[inside]
+    ranks = np.arange(len(inside)) - (np.cumsum(counts) - counts)[cells_inside]
     n_stages = len(shares) + int(shares[-1] < 1)
     out = np.full(n_rows, NO_CELL, dtype=np.int32)
-    out[inside] = own * n_stages + np.searchsorted(shares, (ranks + (own + 0.5) / base.n_cells) / counts[own], "right")
+    out[inside] = cells_inside * n_stages + np.searchsorted(
+        shares, (ranks + (cells_inside + 0.5) / base.n_cells) / counts[cells_inside], "right"
+    )
     return Listed(base.n_cells * n_stages, out)
 
 

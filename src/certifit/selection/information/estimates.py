@@ -129,19 +129,19 @@ def declared(discrete_features: Any, names: Sequence[str]) -> list[bool | None]:
     if chosen.dtype == bool:
         if len(chosen) != n_features:
             raise ValueError(f"discrete_features has {len(chosen)} entries, but X has {n_features} columns.")
-        return [bool(one) for one in chosen]
+        return [bool(is_discrete) for is_discrete in chosen]
     return _of_list(chosen.tolist(), list(names))
 
 
 def _of_list(chosen: list[Any], names: list[str]) -> list[bool | None]:
     marked: list[bool | None] = [False] * len(names)
-    for one in chosen:
-        if isinstance(one, str) and one in names:
-            marked[names.index(one)] = True
-        elif isinstance(one, int) and not isinstance(one, bool) and -len(names) <= one < len(names):
-            marked[one] = True
+    for column in chosen:
+        if isinstance(column, str) and column in names:
+            marked[names.index(column)] = True
+        elif isinstance(column, int) and not isinstance(column, bool) and -len(names) <= column < len(names):
+            marked[column] = True
         else:
-            raise ValueError(f"discrete_features names the column {one!r}, which X does not have: {names[:20]}.")
+            raise ValueError(f"discrete_features names the column {column!r}, which X does not have: {names[:20]}.")
     return marked
 
 

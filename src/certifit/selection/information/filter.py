@@ -108,9 +108,9 @@ class MutualInformationFilter(SelectorMixin, BaseEstimator):
         _refuse_missing(y)
         with unchanged_on_error(self):
             if isinstance(X, Source):
-                found = self._of_source(X, y)
+                scores = self._of_source(X, y)
             elif is_frame(X):
-                found = self._of_frame(X, y)
+                scores = self._of_frame(X, y)
             else:
                 refuse_kinds(X)
                 X, y = validate_data(
@@ -122,8 +122,8 @@ class MutualInformationFilter(SelectorMixin, BaseEstimator):
                     ensure_all_finite=False,
                     ensure_min_samples=2,
                 )
-                found = self._of_array(X, y)
-            self._store(found)
+                scores = self._of_array(X, y)
+            self._store(scores)
         return self
 
     def transform(self, X: Any) -> Predictions:
@@ -177,16 +177,16 @@ class MutualInformationFilter(SelectorMixin, BaseEstimator):
         kinds: list[Kind] = ["discrete" if n else "continuous" for n in n_levels]
         return Scores(scores, kinds, n_levels, target.kind, target.class_sizes, X.shape[0])
 
-    def _store(self, found: Scores) -> None:
+    def _store(self, scores: Scores) -> None:
         names = input_names(self, None)
-        order = np.argsort(-found.scores, kind="stable")
-        self.scores_ = found.scores
+        order = np.argsort(-scores.scores, kind="stable")
+        self.scores_ = scores.scores
         self.ranking_ = np.empty(len(order), dtype=np.int64)
         self.ranking_[order] = np.arange(1, len(order) + 1)
-        self.kinds_ = found.kinds
-        self.target_kind_ = found.target_kind
-        self.notes_ = found.notes(names)
-        self.has_gaps_ = found.has_gaps
+        self.kinds_ = scores.kinds
+        self.target_kind_ = scores.target_kind
+        self.notes_ = scores.notes(names)
+        self.has_gaps_ = scores.has_gaps
         chosen = self._get_support_mask()
         self.table_ = [
             {

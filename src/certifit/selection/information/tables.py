@@ -56,22 +56,26 @@ def table_scores(source: Source, target: str, discrete_features: Any, n_neighbor
     if not source.view.has_target:
         raise ValueError("The table has no target. Use scan_csv(path, target='name of the column').")
     marks = dict(zip(source.names, declared(discrete_features, source.names), strict=True))
-    seen = source.reduce(partial(TableCounts.of, marks=marks, target=target))
-    kind = seen.target_kind(target)
-    kinds = {name: column.kind(seen.n_rows) for name, column in seen.columns.items()}
-    _refuse_values(source, seen, kinds)
-    counts = {name: column.counts for name, column in seen.columns.items() if kinds[name] == "discrete"}
+    table = source.reduce(partial(TableCounts.of, marks=marks, target=target))
+    kind = table.target_kind(target)
+    kinds = {name: column.kind(table.n_rows) for name, column in table.columns.items()}
+    _refuse_values(source, table, kinds)
+    counts = {name: column.counts for name, column in table.columns.items() if kinds[name] == "discrete"}
     needed = [name for name in source.names if "continuous" in (kind, kinds[name])]
-    scores = _gathered(source, seen, needed, kinds).scores(kind, n_neighbors) if needed else {}
-    scores |= {name: own.information() for name, own in counts.items() if own is not None and name not in scores}
+    scores = _gathered(source, table, needed, kinds).scores(kind, n_neighbors) if needed else {}
+    scores |= {
+        name: of_column.information()
+        for name, of_column in counts.items()
+        if of_column is not None and name not in scores
+    }
     return Scores(
         scores=np.array([scores[name] for name in source.names]),
         kinds=list(kinds.values()),
-        n_levels=[len(own.levels) if (own := counts.get(name)) is not None else 0 for name in source.names],
+        n_levels=[len(of_column.levels) if (of_column := counts.get(name)) is not None else 0 for name in source.names],
         target_kind=kind,
-        class_sizes=seen.class_sizes if kind == "discrete" else np.zeros(0, dtype=np.int64),
-        n_rows=seen.n_rows,
-        has_gaps=any(seen.columns[name].first_missing is not None for name in counts),
+        class_sizes=table.class_sizes if kind == "discrete" else np.zeros(0, dtype=np.int64),
+        n_rows=table.n_rows,
+        has_gaps=any(table.columns[name].first_missing is not None for name in counts),
     )
 
 
@@ -261,22 +265,22 @@ class _Gathered:
         """By the name of the column."""
         target = Target.of_classes(self.y) if kind == "discrete" else Target.of_numbers(self.y)
         estimates = Estimates(target, n_neighbors)
-        found: dict[str, float] = {}
+        scores: dict[str, float] = {}
         if self.reader.numbers:
-            found |= zip(self.reader.numbers, estimates.of_numbers(self.numbers).tolist(), strict=True)
+            scores |= zip(self.reader.numbers, estimates.of_numbers(self.numbers).tolist(), strict=True)
         if self.reader.levels:
             n_levels = [len(levels) for levels in self.reader.levels.values()]
-            found |= zip(self.reader.levels, estimates.of_codes(self.codes, n_levels).tolist(), strict=True)
-        return found
+            scores |= zip(self.reader.levels, estimates.of_codes(self.codes, n_levels).tolist(), strict=True)
+        return scores
 
 
-def _gathered(source: Source, seen: TableCounts, needed: Sequence[str], kinds: Mapping[str, Kind]) -> _Gathered:
+def _gathered(source: Source, table: TableCounts, needed: Sequence[str], kinds: Mapping[str, Kind]) -> _Gathered:
     """A second pass; what cannot be done is refused before it."""
-    _refuse_weights(seen, needed)
+    _refuse_weights(table, needed)
     numbers = [name for name in needed if kinds[name] == "continuous"]
-    counts = {name: seen.columns[name].counts for name in needed if kinds[name] == "discrete"}
-    levels = {name: own.levels for name, own in counts.items() if own is not None}
-    n_rows = seen.n_rows
+    counts = {name: table.columns[name].counts for name in needed if kinds[name] == "discrete"}
+    levels = {name: of_column.levels for name, of_column in counts.items() if of_column is not None}
+    n_rows = table.n_rows
     _refuse_size(n_rows, len(numbers), len(levels))
     whole = _Gathered(
         _Reader(numbers, levels),
@@ -292,9 +296,9 @@ def _gathered(source: Source, seen: TableCounts, needed: Sequence[str], kinds: M
     return whole
 
 
-def _refuse_values(source: Source, seen: TableCounts, kinds: Mapping[str, Kind]) -> None:
+def _refuse_values(source: Source, table: TableCounts, kinds: Mapping[str, Kind]) -> None:
     place = getattr(source, "place", "row {}".format)
-    for name, column in seen.columns.items():
+    for name, column in table.columns.items():
         if column.first_infinite is not None:
             raise ValueError(
                 f"Column {name!r} is infinite at {place(column.first_infinite)}. Numbers must be finite; leave the "
@@ -307,10 +311,10 @@ def _refuse_values(source: Source, seen: TableCounts, kinds: Mapping[str, Kind])
             )
 
 
-def _refuse_weights(seen: TableCounts, needed: Sequence[str]) -> None:
-    if seen.lightest != seen.heaviest:
+def _refuse_weights(table: TableCounts, needed: Sequence[str]) -> None:
+    if table.lightest != table.heaviest:
         raise ValueError(
-            f"Nearest neighbours take no weights, and these range from {seen.lightest:g} to {seen.heaviest:g}. "
+            f"Nearest neighbours take no weights, and these range from {table.lightest:g} to {table.heaviest:g}. "
             f"{needed[0]!r} needs neighbours, because it or the target is continuous. Leave the weight out, or say "
             "target='discrete' and discrete_features=True."
         )
