@@ -2,6 +2,7 @@
 
 A block's columns are a list of segments. Numbers stay in their Arrow buffers with their validity bits; a category is
 its codes and is never expanded: it stands for as many 0/1 columns as it has levels beside the reference.
+`refuse_kinds` refuses frames with columns of other kinds (dates, masks, text), which would become numbers in silence.
 """
 
 from __future__ import annotations
@@ -231,7 +232,7 @@ class Columns:
         return np.concatenate([segment.dense(self.shape[0]) for segment in self.segments], axis=1)
 
 
-# Kinds of columns that are no numbers and would become some in silence.
+# ---- kinds of columns that are not numbers ---------------------------------------------------------------------------
 
 
 def refuse_kinds(X: Any) -> None:

@@ -2,7 +2,7 @@
 
 NumPy, SciPy, pandas, polars and Arrow share no base class. `ArrayLike` is NumPy's name for numbers, nested lists of
 them and every object with `__array__`: arrays, series and frames of all these libraries. The gate (`data/gate.py`)
-checks at run time what a type cannot say: shapes, dates, masks, missing values.
+checks at run time what a type cannot express: shapes, dates, masks, missing values. `taken` picks rows of any of them.
 """
 
 from __future__ import annotations
@@ -49,9 +49,6 @@ Predictions: TypeAlias = Array | Any
 
 Parameters: TypeAlias = Mapping[str, Any]
 """Parameters of an estimator by name, as `set_params` takes them: of any type, checked by the table of models."""
-
-
-# Rows of whatever a user passes: arrays, sparse matrices, frames, lists.
 
 
 def taken(X: Any, numbers: Array) -> Any:

@@ -1,7 +1,8 @@
-"""Losses l(y, z) of a score in balls, with their first two derivatives by z.
+"""Losses l(y, z) of a score in balls, with their first two derivatives by z, and the objectives made of them.
 
-One function per loss: (y, z) -> (l, l', l''), y a float64 number, z a ball. They are the formulas of losses/ and
-families/; only convex ones stand here, for a stationary point of others proves nothing.
+One function per loss: (y, z) -> (l, l', l''), y a float64 number, z a ball. They are the formulas of
+mathematics/losses and mathematics/families; only convex ones stand here, for a stationary point of others proves
+nothing. `GlmProblem` is the objective: value, slope and curvature at any weights.
 """
 
 from __future__ import annotations
@@ -222,8 +223,7 @@ _PAIRS: dict[tuple[str, str], BallLoss] = {
 }
 
 
-# Objectives of a score, in balls: value, slope and curvature at any weights.
-#
+# ---- objectives ------------------------------------------------------------------------------------------------------
 # P(theta) = sum_i share_i l(y_i, offset_i + a_i'theta) + sum_j l2_j/2 theta_j^2 + sum_j pull_j theta_j
 #
 # a_i are the columns with a weight, and 1 last where there is an intercept.

@@ -1,4 +1,4 @@
-"""What an exact certificate found: two ends that the value lies between, and how many bits that took."""
+"""An exact proof: two numbers that the value lies between, and how many bits that took; its cost, before it begins."""
 
 from __future__ import annotations
 
@@ -106,8 +106,7 @@ def refined(attempt: Callable[[], Bounds | None], theorem: str, fault: str, most
     return best or nothing_proven(theorem, fault, most_bits)
 
 
-# How long an exact proof takes, before it begins.
-#
+# ---- how long an exact proof takes -----------------------------------------------------------------------------------
 # A pass makes X'DX of n rows and p unknowns in balls, at the fewest bits: some microseconds per entry of X and some
 # nanoseconds per product of entries. The factors are those of one core of 2024; more bits take longer in proportion.
 

@@ -309,7 +309,7 @@ class GlmInference:
             yield "The null model has no intercept either: its score is the offset, or 0."
 
 
-# The table of a generalised linear model: that of least squares with another head.
+# ---- the table: that of least squares with another head --------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,4 +1,7 @@
-"""Gradient descent: x_(k+1) = x_k - step factor(k) gradient(x_k)."""
+"""Gradient descent: x_(k+1) = x_k - step factor(k) gradient(x_k).
+
+factor(k) is the schedule: the learning rate of iteration k = 1, 2, 3, ... as a multiple of the first step.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +126,7 @@ def _judged(step: float, bound: float) -> str:
     return f"The step {step:.6g} is below the largest stable one, 2 / (largest curvature) = {bound:.10g}."
 
 
-# Learning rates that change on the way: the factor of the first step at iteration 1, 2, 3, ...
+# ---- schedules -------------------------------------------------------------------------------------------------------
 
 Schedule = Callable[[int], float]
 

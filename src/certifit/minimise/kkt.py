@@ -271,7 +271,7 @@ def _probed(problem: Constrained, at: At, a: Array, b: Array, stationarity: Cond
     return None, problem.x
 
 
-# A user's constrained problem: values and derivatives of the objective and of both kinds of constraints.
+# ---- the user's problem: values and derivatives of the objective and of both kinds of constraints --------------------
 
 
 @dataclass(frozen=True)

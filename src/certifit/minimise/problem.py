@@ -1,4 +1,4 @@
-"""What a smooth solver is given, and what it gives back.
+"""What a smooth solver takes, a problem, and what it returns, a run with its trace.
 
 A problem is a function of a vector with a gradient; outside its domain the value is infinite or NaN, and solvers turn
 back. A trace has a row per iteration: iteration, objective, gap (NaN where none is known), step = |x_k - x_(k-1)| and
@@ -120,7 +120,7 @@ class Solver(Protocol):
         ...
 
 
-# What a solver hands back.
+# ---- what a solver returns -------------------------------------------------------------------------------------------
 
 State_co = TypeVar("State_co", covariant=True)
 

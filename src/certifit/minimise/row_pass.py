@@ -1,4 +1,7 @@
-"""One pass over rows, a step after every batch: w -= step_t (mean of l'(y, z) x over the batch + strengths w)."""
+"""One pass over rows, a step after every batch: w -= step_t (mean of l'(y, z) x over the batch + strengths w).
+
+`RowOrder` is the order in which a pass visits the rows of a stretch.
+"""
 
 from __future__ import annotations
 
@@ -165,12 +168,11 @@ def target_of(run: Block) -> Array:
     return run.y
 
 
-# The order in which a pass visits the rows of a run.
-#
-# Shuffled: rows are first put in the order of a hash of what stands in them, then permuted by the seed, the pass and
-# the run. So neither the order in which rows were given nor their storage changes a visit, and a row of weight 2 is
-# visited as the row given twice. Weights: visits are evenly spaced positions on the cumulative weight, one a unit of
-# weight where weights are whole numbers, else as many as there are rows with a weight; a row of weight 0 is no row.
+# ---- the order of rows -----------------------------------------------------------------------------------------------
+# Shuffled: rows are first put in the order of a hash of their values, then permuted by the seed, the pass and the
+# stretch. So neither the order in which rows came nor their storage changes a visit, and a row of weight 2 is visited
+# as two equal rows. Weights: visits are evenly spaced positions on the cumulative weight, one per unit of weight where
+# weights are whole numbers, else as many as there are rows with a weight; a row of weight 0 is no row.
 
 MOST_VISITS = 1 << 27  # of a run: larger whole weights are spread over as many visits as there are rows
 KEPT_ROWS = 1 << 25  # rows whose order by hash is kept from one pass to the next: 256 MB

@@ -2,7 +2,7 @@
 
 A step:  w -= step_t (mean over a batch of l'(y, z) x  +  strength w),  b alike without the penalty, in the units of the
 columns as they are. For the squared loss and single rows it is the rule of Widrow and Hoff (LMS), w += step (y - z) x.
-An epoch visits every row once (row_order.py); rows are shuffled within a run of the source, and runs come in order.
+An epoch visits every row once (`RowOrder`); rows are shuffled within a stretch, and stretches keep order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One codec for every model: its record in `models/states/` says what is written, checked, read and shown.
+"""One codec for every model: its record in `models/FAMILY/state.py` says what is written, checked, read and shown.
 
     dump    a fitted model -> metadata and arrays        check   metadata against the record
     read    checked metadata and arrays -> Parts         build   Parts -> the fitted model

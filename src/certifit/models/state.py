@@ -1,7 +1,7 @@
 """What a model file stores of a model, as plain data: fields of metadata, arrays with symbolic shapes, and checks.
 
 A record says where each value stands on a fitted model, so that one codec (`modelfile/codec.py`) writes, checks and
-reads every model. Records are in `models/states/`, and the table of models names them.
+reads every model. Records are in the `state.py` of each family, and the table of models names them.
 
     p   columns of the fit    d   features    k   p + 1 with an intercept, else p    K   classes
 

@@ -2,6 +2,7 @@
 
 weight_c = sum_i w_i,  sums_cj = sum_i w_i z_ij,  squares_cj = sum_i w_i z_ij^2  over the rows i of cell c,
 z = x scale - shift_c with scales that are powers of two; for counts z = x, or 1 where x > threshold and else 0.
+`JointCounts` are counts of pairs of a discrete column and a discrete target.
 """
 
 from __future__ import annotations
@@ -345,8 +346,7 @@ def _thin_columns(block: Block) -> Array:
     return np.full(X.shape[1], bool(sp.issparse(X) and X.shape[1] > _DENSE_COLUMNS))
 
 
-# Joint counts of a discrete column and a discrete target: a statistic that adds.
-#
+# ---- joint counts of a discrete column and a discrete target ---------------------------------------------------------
 # I = sum over pairs (x, y) that occur of p(x, y) log(p(x, y) / (p(x) p(y))), in nats, p = weight / weight of all
 # rows. Missing is a level of its own. Weight 2 is the row twice.
 

@@ -2,6 +2,7 @@
 
 A factor of A = sum_i w_i a_i a_i' + diag(penalty), a = (1, x - shift) or x. The squared condition number enters
 every result that comes from a Gram matrix; the twofold sums carry enough bits for it up to condition 1e13.
+`Curvature` is the same for a Hessian, whose flat directions are left out.
 """
 
 from __future__ import annotations
@@ -207,8 +208,7 @@ def _solve_pairs(upper: tuple[Array, Array], right: Array, low: Array) -> tf.Pai
     return solution
 
 
-# A Hessian in units of near-unit diagonal, and what is done with its inverse.
-#
+# ---- a Hessian in units of near-unit diagonal, and its inverse -------------------------------------------------------
 # Directions whose curvature rounding cannot tell from zero are left out: there is no step along them, and `n_flat`
 # says how many there are.
 

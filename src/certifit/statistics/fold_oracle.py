@@ -1,4 +1,7 @@
-"""The oracle statistic of many training sets at once: a point each, one pass over the rows for all of them."""
+"""The loss of many training sets at once, one point per set: one pass over the rows for all of them.
+
+`HeldOut` holds the validation rows of a split with what fits to the other rows predicted for them.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +116,7 @@ def _targets_of_block(cell_of_row: Array, weight: Array, first: Array, n_cells: 
     return CellTargets(np.bincount(cell_of_row, weight, n_cells), np.bincount(cell_of_row, first, n_cells))
 
 
-# Validation rows of a split, one by one: what fits of several candidates made of rows that they did not see.
+# ---- validation rows of a split --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def _of_block(run: Block, begin: int, end: int) -> TargetSums:
         return TargetSums(n_rows, total, float(weighted.sum()), float((weighted * y).sum()), low, high, added)
 
 
-# Sums of numbers that rows have, in the tree of all sums: any engine gives the same bits.
+# ---- sums of one number per row, in the tree of all sums: any engine gives the same bits -----------------------------
 
 
 def row_sums(values: Array, rows: Array, n_rows: int, block_rows: int) -> Array:

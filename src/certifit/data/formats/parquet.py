@@ -1,7 +1,7 @@
 """Parquet files: rows in constant memory, page checksums verified.
 
-`pre_buffer` would hold whole row groups; a small buffer a column keeps memory at a few pages, at the same speed.
-`parquet_check` covers what page checksums do not.
+`pre_buffer` would hold whole row groups; a small buffer per column keeps memory at a few pages, at the same speed.
+Page checksums do not cover the footer and the headers of pages: the second half of this file checks those.
 """
 
 from __future__ import annotations
@@ -126,12 +126,11 @@ def _common(paths: list[str], schemas: list[pa.Schema]) -> pa.Schema:
     return pa.schema([(name, types[name]) for name in names])
 
 
-# What page checksums leave open in a Parquet file: the footer and the heads of pages, which they do not cover.
-#
-# A file says most things twice. The names and types of the schema stand again in every row group; the values of the
-# pages of a column add up to the rows of its group; the Arrow schema, where there is one, repeats the types. One
-# changed bit makes two of them differ. Both are Thrift's compact form, read here: pyarrow's own view of a damaged
-# footer can end the process.
+# ---- the footer and the headers of pages -----------------------------------------------------------------------------
+# A file states most facts twice. Every row group repeats the names and types of the schema; the values in the pages of
+# a column add up to the rows of its group; the Arrow schema, where there is one, repeats the types. One changed bit
+# makes two of them differ. Footer and headers are in Thrift's compact form, which is read here, because pyarrow can
+# end the process on a damaged footer.
 
 _HEAD = 256
 Struct = dict[int, Any]

@@ -5,8 +5,8 @@ beats, U_j the share of positives that beat negative j, equal scores count half.
 
     var AUC = var V / m + var U / k,    variances with m - 1 and k - 1.
 
-The sums behind it are exact integers from one sort; `ranked_area` makes an interval of them that covers with five rows
-of a class too. Perfect separation has variance 0 and says nothing by this formula. There min(m, k) pairs of distinct
+The sums behind it are exact integers from one sort; `RankedArea` makes an interval of them that covers with five rows
+per class too. Perfect separation has variance 0 and says nothing by this formula. There min(m, k) pairs of distinct
 rows are independent, and all of them are in the right order: Clopper-Pearson's bound for them holds for the AUC.
 """
 
@@ -188,8 +188,7 @@ def normal_quantile(level: float) -> float:
     return float(special.ndtri((1 + level) / 2))
 
 
-# The interval of an area under the ROC curve, from its estimated variance and the variance that areas usually have.
-#
+# ---- from the variance that areas usually have -----------------------------------------------------------------------
 # With m positives and k negatives of exponential scores the variance of an area t is (Hanley and McNeil 1982, both
 # classes treated alike, Newcombe 2006)
 #

@@ -1,8 +1,9 @@
-"""A number that knows how sure it is.
+"""A metric with its confidence interval: `Estimate`.
 
 An interval stands where theory gives one; elsewhere `sentence` says why there is none. Clopper-Pearson is exact for
-shares of independent unweighted rows. The bootstrap is approximate. Neither holds for errors pooled over folds.
-How often each of them covers is measured: `python -m benchmarks.coverage`.
+shares of independent unweighted rows. The bootstrap, of any statistic or studentised for means and ratios of means, is
+approximate. Neither holds for errors pooled over folds. How often each of them covers is measured:
+`python -m benchmarks.coverage`.
 """
 
 from __future__ import annotations
@@ -294,8 +295,7 @@ METHODS: dict[str, Callable[[Callable[[Any], float], int], Ends]] = {
 NAMES = {"expanded": "bootstrap BCa, expanded", "bca": "bootstrap BCa", "percentile": "bootstrap percentile"}
 
 
-# Studentised bootstrap of a mean, or of a ratio of two means, on the logarithmic scale.
-#
+# ---- studentised bootstrap of a mean, or of a ratio of two means, on the logarithmic scale ---------------------------
 #     A = sum w a / sum w,   B = sum w b / sum w (1 where there is no b),   L = log(A / B)
 #     s^2 = n / (n - 1) sum_i (w_i (a_i / A - b_i / B) / sum w)^2,   the variance of L to first order
 #

@@ -1,4 +1,4 @@
-"""Coefficients with their confidence intervals."""
+"""Coefficients with their confidence intervals, and their path against the strength of an L1 penalty."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class CoefficientDisplay:
         return self
 
 
-# Weights of a lasso or an elastic net against the strength of the penalty.
+# ---- the path of a lasso or an elastic net ---------------------------------------------------------------------------
 
 _COUNTS = 8  # numbers on the top axis
 

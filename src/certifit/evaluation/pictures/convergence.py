@@ -1,4 +1,4 @@
-"""How a fit came to its end: the gap, or the objective, step by step."""
+"""How a fit converged, step by step: the gap or the objective of one run, or of several solvers side by side."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _relative_gaps(model: Any) -> list[float]:
     return [row["gap"] / row["objective"] if row["objective"] > 0 else 0.0 for row in model.history_]
 
 
-# Several runs side by side: how fast each solver came to its end.
+# ---- several runs side by side ---------------------------------------------------------------------------------------
 
 ACROSS = {"iteration": "iteration", "seconds": "seconds"}
 UP = {

@@ -1,4 +1,8 @@
-"""Gaps that several columns have in the same rows: one 0/1 column marks them, that of the first."""
+"""Gaps and levels of encoded columns: which rows have them, and how many.
+
+Gaps that several columns have in the same rows are marked by one 0/1 column, that of the first. `rows_held` and
+`rows_apart` count the rows behind an encoded column, which decides whether its name may be printed.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +80,7 @@ def refuse_lone_gaps(kinds: Sequence[TableColumn], table: pa.Table | pa.RecordBa
                 raise RowError(f"Column {gap!r} is missing", row, advice)
 
 
-# How many rows hold the value that the name of an encoded column tells: "carrier=UA" tells a level, "x" tells none.
+# ---- rows that hold the value in the name of an encoded column: 'carrier=UA' tells a level, 'x' none -----------------
 
 
 def rows_held(encoder: Any) -> Array:

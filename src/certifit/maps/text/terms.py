@@ -1,4 +1,7 @@
-"""The terms of many texts and how often they occur: a statistic that adds."""
+"""The terms of many texts and how often they occur: a statistic that adds.
+
+Below it the legal parameters of the map from texts to columns, and the stop words, which are no terms.
+"""
 
 from __future__ import annotations
 
@@ -162,7 +165,7 @@ def found(texts: Texts, reading: Reading, limits: Limits | None, *, with_matrix:
     return Terms(letters, ends, documents, times, n_texts(texts)), matrix
 
 
-# Legal parameters of the map from texts to columns.
+# ---- legal parameters ------------------------------------------------------------------------------------------------
 
 _RULES = {"invalid": ("error", "replace"), "missing": ("error", "empty")}
 _LARGEST = (1 << 31) - 1
@@ -217,8 +220,7 @@ def _is_integer(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-# Words that say little about what a text is about.
-#
+# ---- stop words: they tell little about what a text is about ---------------------------------------------------------
 # The English list holds the closed classes of the grammar: articles, pronouns, prepositions, conjunctions, auxiliary
 # verbs, and the pieces that \w leaves of contractions ("they'll" is they, ll). Negations (no, not, nor, never, and
 # what is left of "don't" and "isn't") and modal verbs of doubt are not in it, because they decide what a sentence

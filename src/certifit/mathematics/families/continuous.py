@@ -1,4 +1,4 @@
-"""Distributions of a quantity, one class each. Notation: exponential.py."""
+"""Distributions of a quantity and of proportions, one class each. Notation: exponential.py."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ class Gamma(ExponentialFamily):
         return np.asarray(rng.gamma(self.shape, 1 / np.asarray(self.rate), (n, *self._shape)))
 
 
-# Distributions of proportions: Beta of one, Dirichlet of k that sum to 1. Notation: exponential.py.
+# ---- proportions: Beta of one, Dirichlet of k that sum to 1 ----------------------------------------------------------
 
 _SUM = 1e-9  # proportions may miss 1 by so much
 

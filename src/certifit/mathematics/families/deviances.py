@@ -1,6 +1,6 @@
 """Half deviances d(y, mu) / 2 >= 0 of a row: 0 at mu = y, and written so that nothing cancels near it.
 
-All but the squared and the power ones are made of  y log(y / mu) - y + mu.
+All but the squared and the power ones are made of  y log(y / mu) - y + mu. `log_series` belongs to Tweedie's density.
 """
 
 from __future__ import annotations
@@ -97,8 +97,7 @@ def negative_binomial(y: Array, mu: Array, alpha: float) -> Array:
     return np.asarray((y + 1 / alpha) * both)
 
 
-# The series in Tweedie's density, 1 < p < 2: the chance of j amounts, summed over j.
-#
+# ---- the series in Tweedie's density, 1 < p < 2: the chance of j amounts, summed over j ------------------------------
 #     W(y) = sum over j >= 1 of  z^j / (j! Gamma(c j)),   c = (2-p) / (p-1),
 #     log z = c log(y / (p-1)) - (1+c) log phi - log(2-p)
 #

@@ -263,7 +263,7 @@ class Tweedie(Response):
         return np.asarray((y >= 0) & np.isfinite(y))
 
     def log_density(self, y: Array, mu: Array, dispersion: Numbers = 1.0) -> Array:
-        """(y mu^(1-p)/(1-p) - mu^(2-p)/(2-p)) / phi + log(W / y), W the series of tweedie.py; W / y is 1 at y = 0."""
+        """(y mu^(1-p)/(1-p) - mu^(2-p)/(2-p)) / phi + log(W / y), W the series `log_series`; W / y is 1 at y = 0."""
         p = self.power
         main = (y * np.power(mu, 1 - p) / (1 - p) - np.power(mu, 2 - p) / (2 - p)) / dispersion
         return np.asarray(main + log_series(y, dispersion, p))

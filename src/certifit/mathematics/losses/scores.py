@@ -325,7 +325,7 @@ class TweedieLog(ScoreLoss):
         return np.asarray(y >= 0)
 
 
-# The negative binomial loss with the log link: the logistic loss of a share, at a shifted score.
+# ---- the negative binomial loss with the log link: the logistic loss of a share, at a shifted score ------------------
 
 _LOGISTIC = Logistic()
 

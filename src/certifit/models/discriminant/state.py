@@ -1,4 +1,7 @@
-"""Classifiers with a closed form in a file: labels, priors and weights of classes, and the columns left out."""
+"""Classifiers with a closed form in a file: labels, priors and weights of classes, and the columns left out.
+
+Naive Bayes shares this record; that of Gaussian discriminant analysis adds its covariances.
+"""
 
 from __future__ import annotations
 
@@ -130,8 +133,7 @@ def _prior_problems(content: Content, priors: Floats) -> Iterator[Problems]:
     }
 
 
-# Gaussian discriminant analysis in a file.
-#
+# ---- Gaussian discriminant analysis ----------------------------------------------------------------------------------
 # state.covariance  (p, p) of all classes, (K, p, p) of each, or (K, p) variances
 # state.roots       lower triangles T with covariance^-1 = T'T: (1, p, p), (K, p, p) or (K, 1, p)
 # state.redundant   places of the columns that are left out: their rows of T are 0

@@ -73,7 +73,7 @@ class Decrement:
 # Self-concordance near the scores of the rows, for convex losses that have no M for all scores.
 #
 # Let |l'''| <= M l'' for scores no further than `room` from those of the rows at the state, R = M max_i |(x_i,
-# 1)|_{H^-1} and q = R lambda < 1, as in generalised.py. On the way to a point at the distance s from the state, in
+# 1)|_{H^-1} and q = R lambda < 1, as in certificate.py. On the way to a point at the distance s from the state, in
 # the norm of H, every score moves by at most R s / M. The slope along any such way is at least -lambda + (1 - e^(-R
 # s)) / R, which is >= 0 from s = -log(1 - q) / R on. So the minimum lies within that distance, and the bound with
 # this M holds, if scores move by no more than room on it:

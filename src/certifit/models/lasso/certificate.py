@@ -1,4 +1,4 @@
-"""The duality gap of least squares with an L1 and L2 penalty and bounds, from the data and the weights alone.
+"""The certificate of lasso and elastic net: the duality gap, from the data and the weights alone.
 
 With r the residuals, W the sum of weights and any u with sum_i w_i u_i = 0, q = X'u / W, the objective exceeds its
 minimum by at most
@@ -234,7 +234,7 @@ def brackets_of(penalty: ElasticPenalty, w: Array, q: Array) -> Array:
     return np.asarray(np.maximum(penalties + penalty.conjugate(q) - q * w, 0.0))
 
 
-# The certificate of lasso and elastic net: the duality gap, from the data and the weights alone.
+# ---- the certificate -------------------------------------------------------------------------------------------------
 
 MOST_PROVEN = 400  # columns with a weight up to which a gap is brought to its floor, so that small nudges are seen
 FLOOR = 1e-14  # a relative gap that is its floor

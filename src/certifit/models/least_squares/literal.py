@@ -5,7 +5,8 @@ In the basis of `statistics/remainders.py` the system is well conditioned: with 
     (B'B + M' penalty M) step = B'r - M' penalty w
 
 where B holds the kept columns and the remainders, and a column that is a combination to the last bit has no entries
-in B'B. The residual r is that of the state in the columns as given: nothing is lost in converting it.
+in B'B. The residual r is that of the state in the columns as the user gave them: nothing is lost in converting it.
+`independent_columns` decides in integers which columns are combinations of others.
 """
 
 from __future__ import annotations
@@ -231,7 +232,7 @@ def _products(rows: Array) -> tf.Pair:
     return np.asarray(sums[:d, :d]), np.asarray(low[:d, :d])
 
 
-# Which columns are combinations of others, in integers: float64 numbers are integers times powers of two.
+# ---- rank in integers: float64 numbers are integers times powers of two ----------------------------------------------
 
 
 def independent_columns(X: Array) -> list[int]:

@@ -5,7 +5,7 @@
 The sum is taken in the frame t of `influence`, where A is the identity: it does not feel the condition of the columns,
 only what the residuals lose to the rounding of the coefficients, 2^-53 |X||b|.
 Standard errors are those of statsmodels. Coefficients are tested with Student's law and degrees of freedom of their own
-(`robust_law`), or with the normal law (z) as statsmodels does; all together with F(q, N - p).
+(`law_of`), or with the normal law (z) as statsmodels does; all together with F(q, N - p).
 A coefficient that only rows without a residual tell would have an error of 0, to rounding: it is nan here, and said.
 """
 
@@ -262,8 +262,7 @@ def _wald(fit: Inference, root: Array, sums: Array) -> float:
     return float(half @ half) / q
 
 
-# The law of a coefficient over its robust standard error: Student's, with degrees of freedom of its own.
-#
+# ---- the law of a coefficient over its robust standard error ---------------------------------------------------------
 # A robust variance is a weighted sum of squared residuals, V = sum_i d_i e_i^2, d_i = c_i^2 (1 - h_i)^-k for the
 # coefficient sum_i c_i y_i. Where few rows carry the weights d, or the noise, V is itself uncertain, and the normal
 # law gives intervals that are too short: HC3 with n = 100 and noise that grows with a skew column covered 89 % for 95
@@ -271,9 +270,8 @@ def _wald(fit: Inference, root: Array, sums: Array) -> float:
 #
 #     b = tr(MD) / sum c_i^2                         V is b times the true variance on average, for equal noise
 #     tr(MD)^2 / tr(MDMD)                            degrees of freedom for equal noise (Bell and McCaffrey 2002)
-#     3 (sum d_i e_i^2)^2 / sum d_i^2 e_i^4 - 2      the same for the noise that the residuals show (Lipsitz, Ibrahim
-#         and
-#                                                    Parzen 1999)
+#     3 (sum d_i e_i^2)^2 / sum d_i^2 e_i^4 - 2      the same for the noise that the residuals show
+#                                                    (Lipsitz, Ibrahim and Parzen 1999)
 #
 # The smaller of both is used, at least 1, and the standard error is divided by sqrt(b) where b < 1 (Young 2016). The
 # product tr(MDMD) = sum_i d_i^2 ((1 - h_i)^2 - h_i^2) + |sum_i d_i t_i t_i'|^2 costs n p^2 for each coefficient;

@@ -1,4 +1,4 @@
-"""Naive Bayes: columns that are independent within a class. What all kinds share, and Gaussian columns."""
+"""Naive Bayes: columns that are independent within a class. Gaussian columns, columns of 0 and 1, and counts."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class GaussianNB(NaiveBayes[DiagonalCovariance, GaussianState, CellMoments]):
         return joint
 
 
-# Naive Bayes over counts: columns that are there or not, and words that are counted.
+# ---- counts: columns that are there or not, and words that are counted -----------------------------------------------
 
 
 class CountNB(NaiveBayes[CountTask, CountState, CellCounts]):

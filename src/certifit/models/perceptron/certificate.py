@@ -8,7 +8,7 @@ with u'a_i >= gamma > 0 for all i, k updates from w_0 give
     k <= [ B - 2 s gamma + sqrt( (B - 2 s gamma)^2 + 4 gamma^2 (|w_0|^2 - s^2) ) ] / (2 gamma^2)
 
 From w_0 = 0 that is (R^2 + 2 delta) / gamma^2. Here u is the direction of the weights that were found. Where the
-classes cannot be parted, rows with positive multipliers that cancel prove it (separation.py).
+classes cannot be separated, rows with positive multipliers that cancel prove it (glm/separation.py).
 """
 
 from __future__ import annotations

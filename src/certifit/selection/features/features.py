@@ -1,4 +1,7 @@
-"""What is added or dropped as one: a column, or a group of columns that go together."""
+"""Features and steps of a selection: what is added or dropped at once, and the table of subsets that were visited.
+
+A feature is a column, or a group of columns that go together.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +88,7 @@ def _members(group: Any) -> list[Any]:
     return [group] if isinstance(group, str | Integral) else list(group)
 
 
-# The table of a selection, one row per subset that was visited, and which row is chosen.
+# ---- the table of visited subsets, and which of them is chosen -------------------------------------------------------
 
 _TIE = 1e-9  # scores closer than this share count as equal: the smaller subset is better
 

@@ -1,7 +1,7 @@
 """The greedy path through subsets of features, and its steps from the Gram matrices of the folds.
 
 Sweeps over the matrices choose the next feature; every subset visited is scored by refits from the same matrices.
-Equal scores: lowest place.
+Of equal scores the feature of the lowest place is taken. `RefitSearch` refits on the rows, for any estimator and score.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def _agree(swept: Array, exact: Array) -> Array:
     return np.asarray((np.abs(swept - exact) <= _AGREE * exact).all(axis=0))  # NaN agrees with nothing
 
 
-# Subsets of features scored by refits on the rows: for any estimator and any score.
+# ---- by refits on the rows -------------------------------------------------------------------------------------------
 
 
 class RefitSearch:

@@ -1,4 +1,8 @@
-"""What feature selection needs of every split: centred matrices of training and validation rows, made from one pass."""
+"""Forward and backward selection by sweeps over Gram matrices.
+
+First what every split needs, centred matrices of training and validation rows, made in one pass; then the sweeps, which
+read no row.
+"""
 
 from __future__ import annotations
 
@@ -115,8 +119,7 @@ def _about(gram: Gram, mean: Array) -> tuple[Array, Array, float]:
     return about[:d, :d], about[:d, d], max(float(about[d, d]), 0.0)
 
 
-# Forward and backward selection from the Gram matrices of all folds: no row is read.
-#
+# ---- sweeps ----------------------------------------------------------------------------------------------------------
 # Per fold, with X~ the columns left over after the chosen ones are projected out on the TRAINING rows:
 #
 #     R = X~'X~ and r = X~'y        over training rows

@@ -1,4 +1,8 @@
-"""Scores that sums of squares determine: no row is needed again. Higher is better."""
+"""Metrics of fits that were cross-validated; of scores, higher is better.
+
+First scores that sums of squares determine, which need no row again; then scores that are means over rows; then metrics
+of classes with approximate intervals.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +96,7 @@ def of_mean(scoring: Scoring, mean: Any) -> Any:
     return -np.sqrt(-np.asarray(mean)) if scoring == "neg_root_mean_squared_error" else mean
 
 
-# Numbers per row whose means over rows are scores, from what was predicted: E y, or log p(k | x). Higher is better.
+# ---- means over rows, from what was predicted: E y, or log p(k | x) --------------------------------------------------
 
 LEAST_LOG = float(np.log(np.finfo(np.float64).eps))  # a logarithm of a probability counts as this, as in scikit-learn
 
@@ -201,8 +205,7 @@ class _OfClasses:
             return {"score": np.maximum(np.log(of_class), LEAST_LOG)[None, :], "accuracy": is_right}
 
 
-# Metrics of classes that were predicted out of fold, with approximate intervals.
-#
+# ---- classes that were predicted out of fold -------------------------------------------------------------------------
 # Errors of rows that were predicted by models that did not see them are nearly independent where one fold more or
 # less hardly changes a model (Bayle, Bayle, Janson and Mackey 2020); the intervals here are those of independent
 # rows, and their sentences say so. The AUC counts pairs of rows of one fold (`fold_ranking`). F1 and balanced

@@ -1,4 +1,7 @@
-"""The rows that candidates are scored on: a source, and the arrays it came from where there are any."""
+"""The rows that candidates are scored on: a source, and the arrays it came from where there are any.
+
+Then rows and columns of any kind of table (arrays, sparse arrays, frames, sources), and models seen with their offsets.
+"""
 
 from __future__ import annotations
 
@@ -187,7 +190,7 @@ class _Grouped(Memory):
             yield replace(stretch, group=self._group[stretch.first_row : stretch.first_row + stretch.n_rows])
 
 
-# Rows and columns of any kind of table: arrays, sparse arrays, frames, sources.
+# ---- rows and columns of any kind of table ---------------------------------------------------------------------------
 
 
 def checked_rows(selector: BaseEstimator, X: Any, y: Any) -> tuple[Any, Any]:
@@ -254,7 +257,7 @@ def take_rows(X: Any, rows: Array) -> Any:
     return X.take(rows) if isinstance(X, pa.Table) else X[rows]
 
 
-# A fitted model seen with the offsets of some rows, for scorers that know none.
+# ---- a fitted model with the offsets of some rows, for scorers that know none ----------------------------------------
 
 _PREDICTIONS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "score")
 
