@@ -24,9 +24,9 @@ def run(code: str, *args: Any, **options: Any) -> subprocess.CompletedProcess[st
 
 # Work of many minutes on rows that are one row in memory -> the function that waits for the core.
 LONG_CALLS = {
-    "a fit": ("cf.LinearRegression().fit(X, y)", "_of_run"),
-    "twofold sums": ("gram(Memory(X, y), centred=True, twofold=True)", "_of_run"),
-    "a residual pass": ("residual(Memory(X, y), scaling, X[0], 0.0, X[0], X[0])", "_of_run"),
+    "a fit": ("cf.LinearRegression().fit(X, y)", "_of_stretch"),
+    "twofold sums": ("gram(Memory(X, y), centred=True, twofold=True)", "_of_stretch"),
+    "a residual pass": ("residual(Memory(X, y), scaling, X[0], 0.0, X[0], X[0])", "_of_stretch"),
     "a twofold factor": ("twofold_factor(System.of(large, large * 0, large[0], large[0]))", "twofold_factor"),
 }
 

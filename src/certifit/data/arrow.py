@@ -75,7 +75,7 @@ class ArrowSource(Source):
     def stretches(self) -> Iterator[Block]:
         """Runs of rows as Arrow tables of the feature columns."""
         first_row = 0
-        for table in self._tables(self.rows_of_run()):
+        for table in self._tables(self.rows_of_stretch()):
             yield self.block(table, first_row)
             first_row += table.num_rows
 

@@ -53,7 +53,9 @@ class Mapped(Source):
 
     def _cut(self) -> Source:
         """The inner source in stretches that suit the mapped columns: no mapped copy of all rows exists."""
-        rows = min(self.rows_of_run(), self.inner.rows_of_run())  # a wide table mapped to few columns is held too
+        rows = min(
+            self.rows_of_stretch(), self.inner.rows_of_stretch()
+        )  # a wide table mapped to few columns is held too
         return self.inner.resized(self.block_rows, max(self.block_rows, rows))
 
 
@@ -94,9 +96,9 @@ class Wrapped(Source):
         """The same rows, of a source in memory where it is small."""
         return self.over(self.inner.held(most_bytes))
 
-    def rows_of_run(self) -> int:
+    def rows_of_stretch(self) -> int:
         """Rows of a stretch that is not the last."""
-        return self._cut().rows_of_run()
+        return self._cut().rows_of_stretch()
 
     def _cut(self) -> Source:
         return self.inner if self.stretch_rows is None else self.inner.resized(self.block_rows, self.stretch_rows)
@@ -148,11 +150,11 @@ class Picked(Wrapped):
 
     def stretches(self) -> Iterator[Block]:
         """The rows in stretches of their own numbers."""
-        return recut(self._parts(), self.rows_of_run())
+        return recut(self._parts(), self.rows_of_stretch())
 
-    def rows_of_run(self) -> int:
+    def rows_of_stretch(self) -> int:
         """Rows of a stretch that is not the last."""
-        return Source.rows_of_run(self)
+        return Source.rows_of_stretch(self)
 
     def place(self, row: int) -> str:
         """Where a row stands in the data."""

@@ -172,7 +172,7 @@ class FileSource(ArrowSource):
         """The same rows in memory where they take no more than so many bytes, else this scan."""
         batches: list[pa.RecordBatch] = []
         size = 0
-        for table in self._tables(self.rows_of_run()):
+        for table in self._tables(self.rows_of_stretch()):
             size += table.nbytes
             if size > most_bytes:
                 return self

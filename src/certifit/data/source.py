@@ -162,7 +162,7 @@ class Source:
         raise NotImplementedError
 
     def set_names(self, names: Sequence[str]) -> None:
-        """Name the feature columns; blocks and runs take the sizes that suit their number."""
+        """Name the feature columns; blocks and stretches take the sizes that suit their number."""
         self.names, self.n_features = list(names), len(names)
         self.block_rows, self.stretch_rows = block_rows(self.n_features), None
 
@@ -181,14 +181,14 @@ class Source:
         return state
 
     def resized(self, block_rows: int, stretch_rows: int) -> Self:
-        """The same rows in blocks and runs of other sizes."""
+        """The same rows in blocks and stretches of other sizes."""
         other = copy(self)
         other.block_rows, other.stretch_rows = block_rows, stretch_rows
         return other
 
     def blocked(self, block_rows: int) -> Self:
-        """The same rows in blocks of another size, and runs of at least one."""
-        return self.resized(block_rows, max(block_rows, self.rows_of_run()))
+        """The same rows in blocks of another size, and stretches of at least one."""
+        return self.resized(block_rows, max(block_rows, self.rows_of_stretch()))
 
     def remembered(self, key: Any, make: Callable[[], Result]) -> Result:
         """A fact about all rows that costs a pass, found once per source and question."""
@@ -199,7 +199,7 @@ class Source:
         fact: Result = facts[key]
         return fact
 
-    def rows_of_run(self) -> int:
+    def rows_of_stretch(self) -> int:
         """Rows of a stretch that is not the last."""
         return self.stretch_rows or self.block_rows * stretch_blocks(self.n_features)
 
@@ -329,7 +329,7 @@ class Batches(Source):
 
     def stretches(self) -> Iterator[Block]:
         """The batches cut and joined to stretches of blocks."""
-        return recut((viewed(batch, self.view) for batch in self.open_batches()), self.rows_of_run())
+        return recut((viewed(batch, self.view) for batch in self.open_batches()), self.rows_of_stretch())
 
 
 def recut(batches: Iterable[Block], size: int) -> Iterator[Block]:

@@ -217,15 +217,15 @@ class _Teller:
         return _Tally(dict(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True)))
 
 
-def _column_of(run: Block) -> pa.Array:
-    """The target of a run that is read raw: text, flags or numbers; rows of weight 0 are none."""
-    if isinstance(run.X, pa.Table):
-        column = run.X.column(0).combine_chunks()
+def _column_of(stretch: Block) -> pa.Array:
+    """The target of a stretch that is read raw: text, flags or numbers; rows of weight 0 are none."""
+    if isinstance(stretch.X, pa.Table):
+        column = stretch.X.column(0).combine_chunks()
         column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-    elif run.y is None:
+    elif stretch.y is None:
         raise ValueError("The scan has no target. Use scan_csv(path, target='name of the column').")
     else:
-        column = pa.array(run.y)
+        column = pa.array(stretch.y)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    return column if run.weight is None else column.filter(pa.array(run.weight > 0))
+    return column if stretch.weight is None else column.filter(pa.array(stretch.weight > 0))

@@ -60,16 +60,16 @@ class RowState:
 
 
 def one_pass(
-    run: Block, loss: ScoreLoss, strengths: Array, fit_intercept: bool, state: RowState, visits: Array | None
+    stretch: Block, loss: ScoreLoss, strengths: Array, fit_intercept: bool, state: RowState, visits: Array | None
 ) -> RowState:
-    """The state after one pass over the rows of a run, in the order of `visits` (None: as they stand)."""
-    y = target_of(run)
+    """The state after one pass over the rows of a stretch, in the order of `visits` (None: as they stand)."""
+    y = target_of(stretch)
     if loss.code is None:
-        return _python_pass(run, y, loss, strengths, fit_intercept, state, visits)
+        return _python_pass(stretch, y, loss, strengths, fit_intercept, state, visits)
     weights, intercept, sums, sum_intercept, n_steps, is_finite = core.stochastic_pass(
-        run.rows,
+        stretch.rows,
         y,
-        run.offset,
+        stretch.offset,
         visits,
         strengths,
         fit_intercept,
@@ -90,18 +90,24 @@ def one_pass(
 
 
 def _python_pass(
-    run: Block, y: Array, loss: ScoreLoss, strengths: Array, fit_intercept: bool, state: RowState, visits: Array | None
+    stretch: Block,
+    y: Array,
+    loss: ScoreLoss,
+    strengths: Array,
+    fit_intercept: bool,
+    state: RowState,
+    visits: Array | None,
 ) -> RowState:
     """The same for a loss that is written in Python."""
-    X = run.X.toarray() if isinstance(run.X, Columns) else run.X
-    order = np.arange(run.n_rows) if visits is None else visits
+    X = stretch.X.toarray() if isinstance(stretch.X, Columns) else stretch.X
+    order = np.arange(stretch.n_rows) if visits is None else visits
     w, b = state.weights.copy(), state.intercept
     sums = None if state.sums is None else state.sums.copy()
     sum_intercept, n_steps, size = state.sum_intercept, state.n_steps, state.pace.batch_rows
     for begin in range(0, len(order), size):
         rows = order[begin : begin + size]
         x = X[rows]
-        z = b + x @ w + (0.0 if run.offset is None else run.offset[rows])
+        z = b + x @ w + (0.0 if stretch.offset is None else stretch.offset[rows])
         slope = loss.slope(y[rows], z)
         if not np.isfinite(slope).all():
             return replace(state, weights=w, intercept=b, n_steps=n_steps, sums=sums, is_finite=False)
@@ -144,28 +150,30 @@ def row_facts(source: Source, loss: ScoreLoss, fit_intercept: bool, weights: Arr
     )
 
 
-def _facts_of(run: Block, loss: ScoreLoss, fit_intercept: bool, weights: Array, intercept: float) -> RowFacts:
-    squares = core.row_squares(run.rows, n_threads()) + float(fit_intercept)
-    weight = np.ones(run.n_rows) if run.weight is None else run.weight
+def _facts_of(stretch: Block, loss: ScoreLoss, fit_intercept: bool, weights: Array, intercept: float) -> RowFacts:
+    squares = core.row_squares(stretch.rows, n_threads()) + float(fit_intercept)
+    weight = np.ones(stretch.n_rows) if stretch.weight is None else stretch.weight
     counted = weight > 0
     if not counted.any():
         return RowFacts(0.0, 0.0, 0.0)
     if loss.code in SMOOTHNESS:
-        bend = np.full(run.n_rows, SMOOTHNESS[loss.code])
+        bend = np.full(stretch.n_rows, SMOOTHNESS[loss.code])
     else:
-        y = target_of(run)
-        z = core.scores(run.rows, weights, intercept, n_threads()) + (0.0 if run.offset is None else run.offset)
+        y = target_of(stretch)
+        z = core.scores(stretch.rows, weights, intercept, n_threads()) + (
+            0.0 if stretch.offset is None else stretch.offset
+        )
         bend = np.maximum(loss.expected(y, z), np.abs(loss.slope(y, z)))
     visits = weight if (weight == np.floor(weight)).all() else weight * (counted.sum() / weight.sum())
     steep = np.where(counted, bend * squares, 0.0)
     return RowFacts(float(visits.sum()), float(steep.max()), float(visits @ steep))
 
 
-def target_of(run: Block) -> Array:
+def target_of(stretch: Block) -> Array:
     """The target of every row."""
-    if run.y is None:
+    if stretch.y is None:
         raise ValueError("Learning row by row needs a target. Got rows without one.")
-    return run.y
+    return stretch.y
 
 
 # ---- the order of rows -----------------------------------------------------------------------------------------------
@@ -174,15 +182,15 @@ def target_of(run: Block) -> Array:
 # as two equal rows. Weights: visits are evenly spaced positions on the cumulative weight, one per unit of weight where
 # weights are whole numbers, else as many as there are rows with a weight; a row of weight 0 is no row.
 
-MOST_VISITS = 1 << 27  # of a run: larger whole weights are spread over as many visits as there are rows
+MOST_VISITS = 1 << 27  # of a stretch: larger whole weights are spread over as many visits as there are rows
 KEPT_ROWS = 1 << 25  # rows whose order by hash is kept from one pass to the next: 256 MB
-_SHUFFLED_NUMBERS = 1 << 24  # of a run: 128 MB
+_SHUFFLED_NUMBERS = 1 << 24  # of a stretch: 128 MB
 
 
 def wide_stretches(source: Source) -> Source:
-    """The same rows in runs as large as may be held: rows are shuffled within a run, and runs come in order."""
+    """The same rows in stretches as large as memory allows: rows are shuffled within one, and they keep their order."""
     fitting = max(_SHUFFLED_NUMBERS // max(source.n_features, 1), 1)
-    rows = max(source.rows_of_run(), 1 << (fitting.bit_length() - 1))
+    rows = max(source.rows_of_stretch(), 1 << (fitting.bit_length() - 1))
     return source.resized(source.block_rows, rows)
 
 
@@ -196,22 +204,22 @@ class RowOrder:
     _kept: dict[int, Array] = field(default_factory=dict)
     _n_kept: int = 0
 
-    def visits(self, run: Block, n_pass: int, n_run: int) -> Array | None:
-        """Row numbers of the run in the order of their visits; None: as they stand."""
-        if not self.shuffle and run.weight is None:
+    def visits(self, stretch: Block, n_pass: int, n_run: int) -> Array | None:
+        """Row numbers of the stretch in the order of their visits; None: as they stand."""
+        if not self.shuffle and stretch.weight is None:
             return None
         sorts = self.shuffle and self.by_content
-        rows: Array = self._by_hash(run, n_run) if sorts else np.arange(run.n_rows)
+        rows: Array = self._by_hash(stretch, n_run) if sorts else np.arange(stretch.n_rows)
         random = np.random.Generator(np.random.PCG64([self.random_state, n_pass, n_run]))
         start = random.random()  # drawn in any case: the permutation must not depend on whether there are weights
-        if run.weight is not None:
-            rows = rows[_positions(run.weight[rows], start)]
+        if stretch.weight is not None:
+            rows = rows[_positions(stretch.weight[rows], start)]
         return rows[random.permutation(len(rows))] if self.shuffle else rows
 
-    def _by_hash(self, run: Block, n_run: int) -> Array:
+    def _by_hash(self, stretch: Block, n_run: int) -> Array:
         if n_run in self._kept:
             return self._kept[n_run]
-        order: Array = np.argsort(core.row_hashes(run.rows, run.y, run.offset, n_threads()), kind="stable")
+        order: Array = np.argsort(core.row_hashes(stretch.rows, stretch.y, stretch.offset, n_threads()), kind="stable")
         if self._n_kept + len(order) <= KEPT_ROWS:
             self._kept[n_run] = order
             self._n_kept += len(order)

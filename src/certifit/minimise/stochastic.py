@@ -167,12 +167,12 @@ class _Run:
             self.value = np.inf
         self._judge(epoch, norm(self.x - before) if np.isfinite(self.x).all() else np.inf)
 
-    def _step(self, epoch: int, state: RowState, number: int, run: Block) -> RowState:
+    def _step(self, epoch: int, state: RowState, number: int, stretch: Block) -> RowState:
         if not state.is_finite:
             return state
-        visits = self.order.visits(run, epoch, number)
+        visits = self.order.visits(stretch, epoch, number)
         task = self.problem
-        return one_pass(run, task.loss, task.strengths, task.fit_intercept, state, visits)
+        return one_pass(stretch, task.loss, task.strengths, task.fit_intercept, state, visits)
 
     def _judge(self, epoch: int, step: float) -> None:
         first = max(abs(self.trace[0]["objective"]), self.stop.floor)

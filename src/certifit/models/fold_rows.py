@@ -184,24 +184,24 @@ class CountedRows:
     weight: Array
 
 
-def counted_rows(run: Block, times: Array, is_coded: bool) -> CountedRows | None:
+def counted_rows(stretch: Block, times: Array, is_coded: bool) -> CountedRows | None:
     """times: sets x rows, how often each row counts. None where no row does."""
-    if run.y is None:
+    if stretch.y is None:
         raise ValueError("The rows carry no labels." if is_coded else "The rows carry no target.")
-    weight = times if run.weight is None else times * run.weight
+    weight = times if stretch.weight is None else times * stretch.weight
     is_seen: Array = np.asarray((weight > 0).any(axis=0))
     if is_coded:
-        is_seen &= run.y >= 0
+        is_seen &= stretch.y >= 0
     places = np.flatnonzero(is_seen)
     if not len(places):
         return None
-    y = run.y[places].astype(np.int64) if is_coded else run.y[places]
-    return CountedRows(places, block_where(run, is_seen), y, weight[:, places])
+    y = stretch.y[places].astype(np.int64) if is_coded else stretch.y[places]
+    return CountedRows(places, block_where(stretch, is_seen), y, weight[:, places])
 
 
-def block_where(run: Block, is_seen: Array) -> Block:
-    """Some rows of a run, without their targets."""
-    return replace(run if is_seen.all() else run.where(is_seen), y=None, weight=None)
+def block_where(stretch: Block, is_seen: Array) -> Block:
+    """Some rows of a stretch, without their targets."""
+    return replace(stretch if is_seen.all() else stretch.where(is_seen), y=None, weight=None)
 
 
 @dataclass(frozen=True)
@@ -218,15 +218,15 @@ class _RowSums:
     is_coded: bool
     block_rows: int
 
-    def __call__(self, run: Block) -> Array:
+    def __call__(self, stretch: Block) -> Array:
         sums = np.zeros((len(self.sets), len(self.states) + 1, self.splits.n_splits))
-        cells = self.splits.cells.of(run)
+        cells = self.splits.cells.of(stretch)
         for s in range(self.splits.n_splits):
             times = np.array([np.append(table[s], 0.0)[cells] for table in self.sets])  # NO_CELL is the last
-            counted = counted_rows(run, times, self.is_coded)
+            counted = counted_rows(stretch, times, self.is_coded)
             if counted is None:
                 continue
-            sums[:, -1, s] = self._summed(counted, None, run)
+            sums[:, -1, s] = self._summed(counted, None, stretch)
             known: MappedRows = {}
             for c, states in enumerate(self.states):
                 state = states[s]
@@ -235,15 +235,15 @@ class _RowSums:
                     continue
                 with np.errstate(over="ignore", invalid="ignore"):
                     values = self.metric(counted.y, state.predicted(counted.rows, known))
-                sums[:, c, s] = self._summed(counted, values, run)
+                sums[:, c, s] = self._summed(counted, values, stretch)
         return sums
 
-    def _summed(self, counted: CountedRows, values: Array | None, run: Block) -> Array:
+    def _summed(self, counted: CountedRows, values: Array | None, stretch: Block) -> Array:
         """Sums of w values by set, of w for None; those of numbers in the tree of all sums, as their totals are."""
         if self.is_coded:
             return np.asarray(counted.weight.sum(axis=1) if values is None else counted.weight @ values)
         summands = counted.weight if values is None else counted.weight * values
-        return row_sums(summands, counted.seen, run.n_rows, self.block_rows)
+        return row_sums(summands, counted.seen, stretch.n_rows, self.block_rows)
 
 
 @dataclass(frozen=True)
@@ -255,11 +255,11 @@ class _HeldOutRows:
     metrics: Mapping[str, RowMetric]
     is_coded: bool
 
-    def __call__(self, run: Block) -> list[HeldOut]:
-        return [self._of_split(run, split) for split in range(self.splits.n_splits)]
+    def __call__(self, stretch: Block) -> list[HeldOut]:
+        return [self._of_split(stretch, split) for split in range(self.splits.n_splits)]
 
-    def _of_split(self, run: Block, split: int) -> HeldOut:
-        counted = counted_rows(run, self.splits.validated(run, split)[None, :], self.is_coded)
+    def _of_split(self, stretch: Block, split: int) -> HeldOut:
+        counted = counted_rows(stretch, self.splits.validated(stretch, split)[None, :], self.is_coded)
         n_rows = 0 if counted is None else len(counted.seen)
         values = {name: np.full((len(self.states), n_rows), np.nan) for name in self.metrics}
         if counted is None:
@@ -273,7 +273,7 @@ class _HeldOutRows:
             for name, metric in self.metrics.items():
                 with np.errstate(over="ignore", invalid="ignore"):
                     values[name][c] = metric(counted.y, predicted)
-        return HeldOut(run.first_row + counted.seen, counted.weight[0], counted.y, values)
+        return HeldOut(stretch.first_row + counted.seen, counted.weight[0], counted.y, values)
 
 
 @dataclass(frozen=True)
@@ -284,15 +284,15 @@ class _ValidatedRows:
     splits: Splits
     is_coded: bool
 
-    def __call__(self, run: Block) -> list[Validated | None]:
-        return [self._of_split(run, split, state) for split, state in enumerate(self.states)]
+    def __call__(self, stretch: Block) -> list[Validated | None]:
+        return [self._of_split(stretch, split, state) for split, state in enumerate(self.states)]
 
-    def _of_split(self, run: Block, split: int, state: RowState | None) -> Validated | None:
+    def _of_split(self, stretch: Block, split: int, state: RowState | None) -> Validated | None:
         if state is None:
             raise ValueError("A candidate without a fit has no predictions.")
-        times = self.splits.validated(run, split)
-        counted = counted_rows(run, times[None, :], self.is_coded)
+        times = self.splits.validated(stretch, split)
+        counted = counted_rows(stretch, times[None, :], self.is_coded)
         if counted is None:
             return None
-        is_plain = run.weight is None and (times <= 1).all()
+        is_plain = stretch.weight is None and (times <= 1).all()
         return counted.y, state.predicted(counted.rows), None if is_plain else counted.weight[0]

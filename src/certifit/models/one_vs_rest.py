@@ -194,6 +194,6 @@ def _classes_of(values: Array, weight: Any) -> tuple[Array, Array]:
         raise ValueError(f"{error} Rows of sample_weight 0 are no rows.") from None
 
 
-def _codes_and_weights(run: Block) -> Array:
-    codes = np.asarray(run.y, dtype=np.float64)
-    return np.stack([codes, np.ones(len(codes)) if run.weight is None else run.weight])
+def _codes_and_weights(stretch: Block) -> Array:
+    codes = np.asarray(stretch.y, dtype=np.float64)
+    return np.stack([codes, np.ones(len(codes)) if stretch.weight is None else stretch.weight])

@@ -149,17 +149,17 @@ def cell_moments(source: Source, cells: Cells, scaling: Scaling | None = None) -
     """
     _check_table(source, cells, 3)
     if scaling is None:
-        moments: CellMoments = summed(source, True, False, partial(_of_run, cells=cells))
+        moments: CellMoments = summed(source, True, False, partial(_of_stretch, cells=cells))
     else:
         with np.errstate(over="ignore", invalid="ignore"):
             moments = source.reduce(
-                partial(_of_run, cells=cells, scaling=scaling, twofold=False, block_rows=source.block_rows)
+                partial(_of_stretch, cells=cells, scaling=scaling, twofold=False, block_rows=source.block_rows)
             )
         refuse_overflow(source, moments.sums, moments.squares)
     is_shifted = ~_thin_columns(source.first_block())
     if not moments.cancelled()[is_shifted].any():
         return moments
-    again = partial(_of_run, cells=cells, scaling=moments.scaling, twofold=False, block_rows=source.block_rows)
+    again = partial(_of_stretch, cells=cells, scaling=moments.scaling, twofold=False, block_rows=source.block_rows)
     shift = np.where(is_shifted, moments.means * moments.scaling.scale, 0.0)
     about: CellMoments = source.reduce(partial(again, shift=shift))
     if not about.cancelled()[is_shifted].any():
@@ -189,15 +189,15 @@ class _Heaviest:
     rows: Array  # cells x columns
 
     @staticmethod
-    def of(run: Block, cells: Cells) -> _Heaviest:
-        weight = np.ones(run.n_rows) if run.weight is None else run.weight
-        numbers = cells.of(run)
-        most, rows = np.zeros(cells.n_cells), np.zeros((cells.n_cells, run.X.shape[1]))
+    def of(stretch: Block, cells: Cells) -> _Heaviest:
+        weight = np.ones(stretch.n_rows) if stretch.weight is None else stretch.weight
+        numbers = cells.of(stretch)
+        most, rows = np.zeros(cells.n_cells), np.zeros((cells.n_cells, stretch.X.shape[1]))
         for c in range(cells.n_cells):
             members = np.flatnonzero(numbers == c)
             if len(members):
                 i = int(members[np.argmax(weight[members])])
-                most[c], rows[c] = weight[i], dense_rows(run.part(i, i + 1).X)[0]
+                most[c], rows[c] = weight[i], dense_rows(stretch.part(i, i + 1).X)[0]
         return _Heaviest(most, rows)
 
     def __add__(self, other: _Heaviest) -> _Heaviest:
@@ -207,12 +207,12 @@ class _Heaviest:
         )
 
 
-def _of_run(
-    run: Block, cells: Cells, scaling: Scaling, twofold: bool, block_rows: int, shift: Array | None = None
+def _of_stretch(
+    stretch: Block, cells: Cells, scaling: Scaling, twofold: bool, block_rows: int, shift: Array | None = None
 ) -> CellMoments:
     about = np.tile(scaling.shift, (cells.n_cells, 1)) if shift is None else shift
-    numbers = cells.of(run)
-    arguments = (run.rows, run.weight, numbers, scaling.scale, about, scaling.weight_scale, True, None)
+    numbers = cells.of(stretch)
+    arguments = (stretch.rows, stretch.weight, numbers, scaling.scale, about, scaling.weight_scale, True, None)
     weight, sums, squares, _, _ = core.cell_sums(*arguments, block_rows, n_threads())
     n_rows = np.bincount(numbers[numbers >= 0], minlength=cells.n_cells)
     return CellMoments(weight, sums, squares, about, scaling, n_rows)
@@ -289,9 +289,9 @@ class _Weights:
     smallest: float
 
     @staticmethod
-    def of(run: Block) -> _Weights:
-        weight = np.ones(run.n_rows) if run.weight is None else run.weight[run.weight > 0]
-        return _Weights(run.n_rows, float(weight.max(initial=0.0)), float(weight.min(initial=np.inf)))
+    def of(stretch: Block) -> _Weights:
+        weight = np.ones(stretch.n_rows) if stretch.weight is None else stretch.weight[stretch.weight > 0]
+        return _Weights(stretch.n_rows, float(weight.max(initial=0.0)), float(weight.min(initial=np.inf)))
 
     def __add__(self, other: _Weights) -> _Weights:
         most, least = max(self.largest, other.largest), min(self.smallest, other.smallest)
@@ -310,14 +310,16 @@ def _slice(weight: Array, top: int, bottom: int) -> Array:
 
 
 def _counts(
-    run: Block, cells: Cells, threshold: float | None, block_rows: int, bits: tuple[int, int] | None = None
+    stretch: Block, cells: Cells, threshold: float | None, block_rows: int, bits: tuple[int, int] | None = None
 ) -> CellCounts:
     if bits is not None:
-        run = replace(run, weight=_slice(np.ones(run.n_rows) if run.weight is None else run.weight, *bits))
-    d = run.X.shape[1]
+        stretch = replace(
+            stretch, weight=_slice(np.ones(stretch.n_rows) if stretch.weight is None else stretch.weight, *bits)
+        )
+    d = stretch.X.shape[1]
     scales = (np.ones(d), np.zeros((cells.n_cells, d)), 1.0)
-    numbers = cells.of(run)
-    arguments = (run.rows, run.weight, numbers, *scales, False, threshold)
+    numbers = cells.of(stretch)
+    arguments = (stretch.rows, stretch.weight, numbers, *scales, False, threshold)
     weight, sums, _, lowest, is_finite = core.cell_sums(*arguments, block_rows, n_threads())
     n_rows = np.bincount(numbers[numbers >= 0], minlength=cells.n_cells)
     return CellCounts(weight, sums, lowest, is_finite, n_rows)

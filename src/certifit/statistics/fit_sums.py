@@ -52,9 +52,9 @@ class Fit:
     weights: Array
     intercept: float
 
-    def scores(self, run: Block) -> Array:
+    def scores(self, stretch: Block) -> Array:
         """offset + b + x'w of the rows."""
-        return row_losses.scores_of(run, self.scaling, self.weights, self.intercept)
+        return row_losses.scores_of(stretch, self.scaling, self.weights, self.intercept)
 
     def only_intercept(self, intercept: float) -> Fit:
         """No weights."""
@@ -69,26 +69,26 @@ def expected_curvature(loss: Any, y: Array, z: Array) -> Array:
 
 def fit_sums(source: Source, fit: Fit, null: float, saturated: Likelihood | None) -> FitSums:
     """All sums. null: the score, but for the offset, of the model without columns."""
-    f = partial(_of_run, fit=fit, null=null, saturated=saturated, block_rows=source.block_rows)
+    f = partial(_of_stretch, fit=fit, null=null, saturated=saturated, block_rows=source.block_rows)
     total: FitSums = source.reduce(f)
     return replace(total, information=total.information / fit.scaling.weight_scale)
 
 
-def _of_run(run: Block, fit: Fit, null: float, saturated: Likelihood | None, block_rows: int) -> FitSums:
-    z = fit.scores(run)
-    losses = row_losses.derivatives_of(run, fit.loss, z, hessian=False, curved=False)
-    y = np.asarray(run.y)
+def _of_stretch(stretch: Block, fit: Fit, null: float, saturated: Likelihood | None, block_rows: int) -> FitSums:
+    z = fit.scores(stretch)
+    losses = row_losses.derivatives_of(stretch, fit.loss, z, hessian=False, curved=False)
+    y = np.asarray(stretch.y)
     with np.errstate(all="ignore"):
         weights = np.where(np.isfinite(losses.values), expected_curvature(fit.loss, y, z), 0.0)
         pearson = np.where(losses.slopes == 0, 0.0, np.square(losses.slopes) / weights)
-        alone = np.full(run.n_rows, null) if run.offset is None else null + run.offset
-        null_values = row_losses.derivatives_of(run, fit.loss, alone, hessian=False, curved=False).values
-    information = row_losses.sums_of(run, fit.scaling, losses.slopes, weights, block_rows, (None, 1))[1]
+        alone = np.full(stretch.n_rows, null) if stretch.offset is None else null + stretch.offset
+        null_values = row_losses.derivatives_of(stretch, fit.loss, alone, hessian=False, curved=False).values
+    information = row_losses.sums_of(stretch, fit.scaling, losses.slopes, weights, block_rows, (None, 1))[1]
     assert information is not None
 
     def of_block(begin: int) -> FitSums:
         part = slice(begin, begin + block_rows)
-        w = None if run.weight is None else run.weight[part]
+        w = None if stretch.weight is None else stretch.weight[part]
         half, null_half, chi2 = (_total(rows[part], w) for rows in (losses.values, null_values, pearson))
         counted = slice(None) if w is None else w > 0
         target = y[part][counted]
@@ -96,7 +96,7 @@ def _of_run(run: Block, fit: Fit, null: float, saturated: Likelihood | None, blo
             full = np.nan if saturated is None else saturated(target, target, None if w is None else w[counted])
         return FitSums(np.zeros(0), half, null_half, chi2, full, len(target))
 
-    block_sums = tree_sum(map(of_block, range(0, max(run.n_rows, 1), block_rows)))
+    block_sums = tree_sum(map(of_block, range(0, max(stretch.n_rows, 1), block_rows)))
     return replace(block_sums, information=information[0])
 
 
@@ -107,24 +107,24 @@ def _total(rows: Array, weight: Array | None) -> float:
 
 def likelihood_sum(source: Source, fit: Fit, likelihood: Likelihood) -> float:
     """Log-likelihood of the rows at the fitted means: one pass."""
-    return float(source.reduce(partial(_likelihood_of_run, fit=fit, f=likelihood, block_rows=source.block_rows)))
+    return float(source.reduce(partial(_likelihood_of_stretch, fit=fit, f=likelihood, block_rows=source.block_rows)))
 
 
-def _likelihood_of_run(run: Block, fit: Fit, f: Likelihood, block_rows: int) -> Array:
-    mu, y = fit.loss.mean(fit.scores(run)), np.asarray(run.y)
+def _likelihood_of_stretch(stretch: Block, fit: Fit, f: Likelihood, block_rows: int) -> Array:
+    mu, y = fit.loss.mean(fit.scores(stretch)), np.asarray(stretch.y)
 
     def of_block(begin: int) -> Array:
         part = slice(begin, begin + block_rows)
-        w = None if run.weight is None else run.weight[part]
+        w = None if stretch.weight is None else stretch.weight[part]
         counted = slice(None) if w is None else w > 0
         return np.array(f(y[part][counted], mu[part][counted], None if w is None else w[counted]))
 
-    return tree_sum(map(of_block, range(0, max(run.n_rows, 1), block_rows)))
+    return tree_sum(map(of_block, range(0, max(stretch.n_rows, 1), block_rows)))
 
 
 def sandwich_sums(source: Source, fit: Fit, is_frequency: bool) -> tuple[Array, Array]:
     """sum w l'' (x, 1)(x, 1)' and sum w l'^2 (x, 1)(x, 1)', of inverse variances sum w^2 l'^2: one pass."""
-    f = partial(_sandwich_of_run, fit=fit, is_frequency=is_frequency, block_rows=source.block_rows)
+    f = partial(_sandwich_of_stretch, fit=fit, is_frequency=is_frequency, block_rows=source.block_rows)
     bread, meat = source.reduce(f).matrices
     return bread / fit.scaling.weight_scale, meat / fit.scaling.weight_scale
 
@@ -137,13 +137,13 @@ class _Pair:
         return _Pair(self.matrices + other.matrices)
 
 
-def _sandwich_of_run(run: Block, fit: Fit, is_frequency: bool, block_rows: int) -> _Pair:
-    z, y = fit.scores(run), np.asarray(run.y)
-    slopes = row_losses.derivatives_of(run, fit.loss, z, hessian=False, curved=False).slopes
+def _sandwich_of_stretch(stretch: Block, fit: Fit, is_frequency: bool, block_rows: int) -> _Pair:
+    z, y = fit.scores(stretch), np.asarray(stretch.y)
+    slopes = row_losses.derivatives_of(stretch, fit.loss, z, hessian=False, curved=False).slopes
     with np.errstate(all="ignore"):
         curvatures = row_losses.curvature_of(fit.loss, y, z)
-    squares = np.square(slopes) * (1.0 if is_frequency or run.weight is None else run.weight)
-    both = row_losses.hessians_of(run, fit.scaling, (curvatures, squares), block_rows, (None, 1))
+    squares = np.square(slopes) * (1.0 if is_frequency or stretch.weight is None else stretch.weight)
+    both = row_losses.hessians_of(stretch, fit.scaling, (curvatures, squares), block_rows, (None, 1))
     return _Pair(np.stack([pair[0] for pair in both]))
 
 
@@ -171,19 +171,19 @@ MOST_STEPS = 100
 
 
 def _null_sums(source: Source, loss: Any, b: float) -> Array:
-    sums: Array = source.reduce(partial(_null_of_run, loss=loss, b=b, block_rows=source.block_rows))
+    sums: Array = source.reduce(partial(_null_of_stretch, loss=loss, b=b, block_rows=source.block_rows))
     return sums
 
 
-def _null_of_run(run: Block, loss: Any, b: float, block_rows: int) -> Array:
-    z = np.full(run.n_rows, b) if run.offset is None else b + run.offset
-    losses = row_losses.derivatives_of(run, loss, z, hessian=False, curved=False)
+def _null_of_stretch(stretch: Block, loss: Any, b: float, block_rows: int) -> Array:
+    z = np.full(stretch.n_rows, b) if stretch.offset is None else b + stretch.offset
+    losses = row_losses.derivatives_of(stretch, loss, z, hessian=False, curved=False)
     with np.errstate(all="ignore"):
-        curved = expected_curvature(loss, np.asarray(run.y), z)
+        curved = expected_curvature(loss, np.asarray(stretch.y), z)
 
     def of_block(begin: int) -> Array:
         part = slice(begin, begin + block_rows)
-        w = None if run.weight is None else run.weight[part]
+        w = None if stretch.weight is None else stretch.weight[part]
         return np.array([_total(rows[part], w) for rows in (losses.values, losses.slopes, curved)])
 
-    return tree_sum(map(of_block, range(0, max(run.n_rows, 1), block_rows)))
+    return tree_sum(map(of_block, range(0, max(stretch.n_rows, 1), block_rows)))

@@ -49,13 +49,13 @@ class FoldsAt:
 
 def fold_oracle(source: Source, at: FoldsAt) -> FoldSums:
     """The sums of all splits: one pass."""
-    f = partial(_of_run, at=at, block_rows=source.block_rows)
+    f = partial(_of_stretch, at=at, block_rows=source.block_rows)
     with np.errstate(over="ignore", invalid="ignore"):
         total: FoldSums = source.reduce(f)
     return total
 
 
-def _of_run(stretch: Block, at: FoldsAt, block_rows: int) -> FoldSums:
+def _of_stretch(stretch: Block, at: FoldsAt, block_rows: int) -> FoldSums:
     s, splits = at.scaling, at.splits
     return FoldSums(
         *core.fold_oracle(
@@ -93,11 +93,11 @@ class CellTargets:
 
 def cell_targets(source: Source, cells: Cells) -> CellTargets:
     """One pass over the target; blocks are summed in the tree of all sums, so that any engine gives the same bits."""
-    total: CellTargets = source.reduce(partial(_targets_of_run, cells=cells, block_rows=source.block_rows))
+    total: CellTargets = source.reduce(partial(_targets_of_stretch, cells=cells, block_rows=source.block_rows))
     return total
 
 
-def _targets_of_run(stretch: Block, cells: Cells, block_rows: int) -> CellTargets:
+def _targets_of_stretch(stretch: Block, cells: Cells, block_rows: int) -> CellTargets:
     if stretch.y is None:
         raise ValueError("The rows carry no target.")
     cell_of_row = cells.of(stretch)

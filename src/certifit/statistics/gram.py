@@ -284,7 +284,7 @@ def cell_grams(source: Source, cells: Cells, centred: bool, twofold: bool = Fals
 def gram(source: Source, centred: bool, twofold: bool = False) -> Gram:
     """The Gram statistic of a source: one pass, a second one only if block 0 misled about the scales."""
     check_square(source, twofold)
-    total: Gram = summed(source, centred, twofold, _of_run)
+    total: Gram = summed(source, centred, twofold, _of_stretch)
     refuse_no_weight(total.sum_weight)
     return total
 
@@ -300,7 +300,7 @@ def centred_gram(source: Source) -> Gram:
     s, means = first.scaling, first.means()
     shift = np.where(_is_shifted(source.first_block().X), means[:-2], s.shift)
     scaling = replace(s, shift=shift, y_shift=float(means[-1]))
-    f = partial(_of_run, scaling=scaling, twofold=True, block_rows=source.block_rows)
+    f = partial(_of_stretch, scaling=scaling, twofold=True, block_rows=source.block_rows)
     again: Gram = source.reduce(f)
     return again.about(again.means())
 
@@ -322,13 +322,13 @@ def refuse_no_weight(sum_weight: float, what: str = "The rows") -> None:
         raise ValueError(f"{what} have no weight: the weight is zero in every row, so none is left.")
 
 
-def summed(source: Source, centred: bool, twofold: bool, of_run: Callable[..., Any]) -> Any:
-    """Sum of of_run(run, scaling=, twofold=, block_rows=) in scales from block 0; again where those overflow."""
+def summed(source: Source, centred: bool, twofold: bool, of_stretch: Callable[..., Any]) -> Any:
+    """Sum of of_stretch(stretch, scaling=, twofold=, block_rows=), scales from block 0; again where those overflow."""
     largest = None
     for _ in range(2):
         scaling = Scaling.of(source, centred, twofold, largest)
         with np.errstate(over="ignore", invalid="ignore"):
-            f = partial(of_run, scaling=scaling, twofold=twofold, block_rows=source.block_rows)
+            f = partial(of_stretch, scaling=scaling, twofold=twofold, block_rows=source.block_rows)
             total: Any = source.reduce(f)
         if largest is not None or np.isfinite(total.sums).all():
             return total
@@ -336,21 +336,21 @@ def summed(source: Source, centred: bool, twofold: bool, of_run: Callable[..., A
         largest = source.reduce(ColumnSizes.of)
 
 
-def _of_run(run: Block, scaling: Scaling, twofold: bool, block_rows: int) -> Gram:
-    sums, low = core.gram(*_arguments(run, scaling, twofold, block_rows))
-    return Gram(sums, low, scaling, run.n_rows)
+def _of_stretch(stretch: Block, scaling: Scaling, twofold: bool, block_rows: int) -> Gram:
+    sums, low = core.gram(*_arguments(stretch, scaling, twofold, block_rows))
+    return Gram(sums, low, scaling, stretch.n_rows)
 
 
-def _of_cells(run: Block, cells: Cells, scaling: Scaling, twofold: bool, block_rows: int) -> CellGrams:
-    numbers = cells.of(run)
-    sums, low = core.gram(*_arguments(run, scaling, twofold, block_rows), numbers, cells.n_cells)
+def _of_cells(stretch: Block, cells: Cells, scaling: Scaling, twofold: bool, block_rows: int) -> CellGrams:
+    numbers = cells.of(stretch)
+    sums, low = core.gram(*_arguments(stretch, scaling, twofold, block_rows), numbers, cells.n_cells)
     n_rows = np.bincount(numbers[numbers >= 0], minlength=cells.n_cells)
     return CellGrams(sums, low, scaling, n_rows)
 
 
-def _arguments(run: Block, s: Scaling, twofold: bool, block_rows: int) -> tuple[Any, ...]:
+def _arguments(stretch: Block, s: Scaling, twofold: bool, block_rows: int) -> tuple[Any, ...]:
     scales = (s.scale, s.shift, s.y_scale, s.y_shift, s.weight_scale)
-    return run.rows, run.y, run.weight, *scales, block_rows, twofold, n_threads()
+    return stretch.rows, stretch.y, stretch.weight, *scales, block_rows, twofold, n_threads()
 
 
 def counted(block: Block) -> Block:

@@ -96,12 +96,14 @@ class _Squares:
 
 def mean_squares(source: Source, scaling: Scaling) -> Array:
     """sum_i w_i z_i^2 / sum_i w_i of every scaled and shifted column z: one pass; thin rows entry by entry."""
-    total = source.reduce(partial(_squares_of_run, scaling=scaling, block_rows=source.block_rows))
+    total = source.reduce(partial(_squares_of_stretch, scaling=scaling, block_rows=source.block_rows))
     return np.asarray(total.squares[0] / total.weight[0])
 
 
-def _squares_of_run(run: Block, scaling: Scaling, block_rows: int) -> _Squares:
-    one_cell, shift = np.zeros(run.n_rows, dtype=np.int32), scaling.shift[None, :]
+def _squares_of_stretch(stretch: Block, scaling: Scaling, block_rows: int) -> _Squares:
+    one_cell, shift = np.zeros(stretch.n_rows, dtype=np.int32), scaling.shift[None, :]
     units = (scaling.scale, shift, scaling.weight_scale)
-    weight, _, squares, *_ = core.cell_sums(run.rows, run.weight, one_cell, *units, True, None, block_rows, n_threads())
+    weight, _, squares, *_ = core.cell_sums(
+        stretch.rows, stretch.weight, one_cell, *units, True, None, block_rows, n_threads()
+    )
     return _Squares(np.asarray(weight), np.asarray(squares))

@@ -68,11 +68,11 @@ class At:
 
 def oracle(source: Source, at: At, hessian: bool = False, cells: Cells | None = None) -> Oracle:
     """The statistic of a source: one pass."""
-    of_run = _of_run if at.loss.code is not None else _of_run_in_python
+    of_stretch = _of_stretch if at.loss.code is not None else _of_stretch_in_python
     if hessian:
         check_square(source, n_cells=1 if cells is None else cells.n_cells)
     blocks = source if hessian else in_large_blocks(source)
-    f = partial(of_run, at=at, hessian=hessian, cells=cells, block_rows=blocks.block_rows)
+    f = partial(of_stretch, at=at, hessian=hessian, cells=cells, block_rows=blocks.block_rows)
     with np.errstate(over="ignore", invalid="ignore"):
         total: Oracle = blocks.reduce(f)
     if total.hessian is not None and total.hessian.ndim == 4:
@@ -80,15 +80,15 @@ def oracle(source: Source, at: At, hessian: bool = False, cells: Cells | None = 
     return total
 
 
-def _of_run(run: Block, at: At, hessian: bool, cells: Cells | None, block_rows: int) -> Oracle:
+def _of_stretch(stretch: Block, at: At, hessian: bool, cells: Cells | None, block_rows: int) -> Oracle:
     s = at.scaling
-    by_cell: tuple[Any, ...] = (None, 1) if cells is None else (cells.of(run), cells.n_cells)
+    by_cell: tuple[Any, ...] = (None, 1) if cells is None else (cells.of(stretch), cells.n_cells)
     return Oracle(
         *core.oracle(
-            run.rows,
-            run.y,
-            run.weight,
-            run.offset,
+            stretch.rows,
+            stretch.y,
+            stretch.weight,
+            stretch.offset,
             s.scale,
             s.shift,
             s.weight_scale,
@@ -104,19 +104,19 @@ def _of_run(run: Block, at: At, hessian: bool, cells: Cells | None, block_rows: 
     )
 
 
-def _of_run_in_python(run: Block, at: At, hessian: bool, cells: Cells | None, block_rows: int) -> Oracle:
+def _of_stretch_in_python(stretch: Block, at: At, hessian: bool, cells: Cells | None, block_rows: int) -> Oracle:
     """The same of a loss that is not compiled; with two Hessians, shape (2, cells, size, size), where it needs both."""
     s = at.scaling
-    by_cell: tuple[Any, ...] = (None, 1) if cells is None else (cells.of(run), cells.n_cells)
-    z = row_losses.scores_of(run, s, at.weights, at.intercept)
-    losses = row_losses.derivatives_of(run, at.loss, z, hessian)
-    value = row_losses.value_sums(run, losses.values, s.weight_scale, block_rows, by_cell)
+    by_cell: tuple[Any, ...] = (None, 1) if cells is None else (cells.of(stretch), cells.n_cells)
+    z = row_losses.scores_of(stretch, s, at.weights, at.intercept)
+    losses = row_losses.derivatives_of(stretch, at.loss, z, hessian)
+    value = row_losses.value_sums(stretch, losses.values, s.weight_scale, block_rows, by_cell)
     first = losses.curvatures[0] if hessian else None
-    gradient, matrix, largest, _ = row_losses.sums_of(run, s, losses.slopes, first, block_rows, by_cell)
+    gradient, matrix, largest, _ = row_losses.sums_of(stretch, s, losses.slopes, first, block_rows, by_cell)
     slopes, curvatures = (
-        float(row_losses.value_sums(run, np.abs(rows), s.weight_scale, block_rows, (None, 1))[0])
+        float(row_losses.value_sums(stretch, np.abs(rows), s.weight_scale, block_rows, (None, 1))[0])
         for rows in (losses.slopes, losses.curved)
     )
     if len(losses.curvatures) > 1:
-        matrix = np.stack(row_losses.hessians_of(run, s, losses.curvatures, block_rows, by_cell))
+        matrix = np.stack(row_losses.hessians_of(stretch, s, losses.curvatures, block_rows, by_cell))
     return Oracle(value, gradient, matrix, largest, slopes, curvatures)

@@ -55,7 +55,7 @@ def moments(source: Source, centred: bool) -> tuple[ScaledMoments, Scaling]:
     largest = None
     while True:
         scaling = Scaling.of(source, centred, False, largest)
-        f = partial(_of_run, of_block=partial(_moments, scaling=scaling), block_rows=source.block_rows)
+        f = partial(_of_stretch, of_block=partial(_moments, scaling=scaling), block_rows=source.block_rows)
         with np.errstate(over="ignore", invalid="ignore"):
             total: ScaledMoments = source.reduce(f)
         if largest is not None or np.isfinite(total.squares).all():
@@ -67,7 +67,7 @@ def moments(source: Source, centred: bool) -> tuple[ScaledMoments, Scaling]:
 def moments_about(source: Source, scaling: Scaling) -> ScaledMoments:
     """The moments in a scaling that is known: one pass. Rows that are shifted are made dense, a block at a time."""
     of_block = partial(_moments, scaling=scaling)
-    total: ScaledMoments = source.reduce(partial(_of_run, of_block=of_block, block_rows=source.block_rows))
+    total: ScaledMoments = source.reduce(partial(_of_stretch, of_block=of_block, block_rows=source.block_rows))
     return total
 
 
@@ -77,18 +77,18 @@ def product(source: Source, scaling: Scaling, times: Array, directions: Array, i
     is_near: shifts are not much larger than what they leave, so that the sums are shifted and not the rows.
     """
     of_block = partial(_product, scaling=scaling, times=times, directions=directions, is_near=is_near)
-    total: Product = source.reduce(partial(_of_run, of_block=of_block, block_rows=source.block_rows))
+    total: Product = source.reduce(partial(_of_stretch, of_block=of_block, block_rows=source.block_rows))
     return total.sums
 
 
 @one_blas_thread
-def _of_run(run: Block, of_block: Callable[[Block], Statistic], block_rows: int) -> Statistic:
-    return tree_sum(in_order(of_block, _blocks(run, block_rows)))
+def _of_stretch(stretch: Block, of_block: Callable[[Block], Statistic], block_rows: int) -> Statistic:
+    return tree_sum(in_order(of_block, _blocks(stretch, block_rows)))
 
 
-def _blocks(run: Block, block_rows: int) -> Iterator[Block]:
-    for begin in range(0, run.n_rows, block_rows):
-        yield run.part(begin, begin + block_rows)
+def _blocks(stretch: Block, block_rows: int) -> Iterator[Block]:
+    for begin in range(0, stretch.n_rows, block_rows):
+        yield stretch.part(begin, begin + block_rows)
 
 
 def _moments(block: Block, scaling: Scaling) -> ScaledMoments:

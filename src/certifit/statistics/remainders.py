@@ -387,9 +387,9 @@ class _Largest:
         return _Largest(max(self.value, other.value))
 
 
-def _largest_of(run: Block, of: Any, constant: float) -> _Largest:
-    run = counted(run)
-    return _Largest(float(np.abs(of(run.X) - constant).max(initial=0.0)))
+def _largest_of(stretch: Block, of: Any, constant: float) -> _Largest:
+    stretch = counted(stretch)
+    return _Largest(float(np.abs(of(stretch.X) - constant).max(initial=0.0)))
 
 
 def _combined(X: Any, scale: Array, weights: Array) -> Array:
@@ -494,23 +494,23 @@ def _measured(source: Source, remainders: Remainders) -> Remainders:
     return replace(sized, n_rows=sizes.n_rows)
 
 
-def _sizes(run: Block, remainders: Remainders) -> _Sizes:
-    run = counted(run)
+def _sizes(stretch: Block, remainders: Remainders) -> _Sizes:
+    stretch = counted(stretch)
     m = len(remainders.columns)
-    sizes = _Sizes(np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m), run.n_rows)
-    weight = 1.0 if run.weight is None else run.weight * remainders.weight_scale
+    sizes = _Sizes(np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m), stretch.n_rows)
+    weight = 1.0 if stretch.weight is None else stretch.weight * remainders.weight_scale
     for i, j in enumerate(remainders.columns):
-        e = _remainder(run.X, remainders, i)
+        e = _remainder(stretch.X, remainders, i)
         if not e.any():
             sizes.total[i] = 1.0
             continue
         sizes.largest[i] = np.abs(e).max()
         sizes.squares[i] = np.sum(weight * e**2)
-        sizes.total[i] = np.sum(weight * (_column(run.X, int(j)) * remainders.scale[j]) ** 2)
+        sizes.total[i] = np.sum(weight * (_column(stretch.X, int(j)) * remainders.scale[j]) ** 2)
         for begin in range(0, len(e), PIECE):
             piece = np.abs(e[begin : begin + PIECE])
             if piece.any():
-                size = _magnitude(run.part(begin, begin + PIECE).X, remainders, i)
+                size = _magnitude(stretch.part(begin, begin + PIECE).X, remainders, i)
                 sizes.roundings[i] = max(sizes.roundings[i], _ratio(piece, UNIT * size))
     return sizes
 

@@ -116,7 +116,7 @@ def residual(
     penalty: its diagonal, whose pull -penalty w is part of the gradient. At a minimum the two cancel, so they are
     added before anything is rounded.
     """
-    f = partial(_of_run, scaling=scaling, weights=weights, intercept=intercept, block_rows=source.block_rows)
+    f = partial(_of_stretch, scaling=scaling, weights=weights, intercept=intercept, block_rows=source.block_rows)
     sums = source.reduce(f)
     hi, lo = sums.gradient
     total = (np.broadcast_to(hi[-1], shift.shape), np.broadcast_to(lo[-1], shift.shape))
@@ -127,12 +127,12 @@ def residual(
     return Residual(gradient, float(sums.squares[0]), sums.magnitude, UNIT * np.abs(gradient), unit)
 
 
-def _of_run(run: Block, scaling: Scaling, weights: Array, intercept: float, block_rows: int) -> _Sums:
+def _of_stretch(stretch: Block, scaling: Scaling, weights: Array, intercept: float, block_rows: int) -> _Sums:
     s = scaling
     hi, lo, squares, squares_low, magnitude = core.residual(
-        run.rows,
-        run.y,
-        run.weight,
+        stretch.rows,
+        stretch.y,
+        stretch.weight,
         s.scale,
         s.y_scale,
         s.weight_scale,
@@ -141,5 +141,5 @@ def _of_run(run: Block, scaling: Scaling, weights: Array, intercept: float, bloc
         block_rows,
         n_threads(),
     )
-    n_rows = min(run.n_rows, block_rows)
+    n_rows = min(stretch.n_rows, block_rows)
     return _Sums((hi, lo), (np.asarray(squares), np.asarray(squares_low)), magnitude, n_rows)

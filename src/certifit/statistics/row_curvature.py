@@ -69,20 +69,20 @@ class RowSums:
 def row_sums(source: Source, at: LossAt) -> RowSums:
     """One pass."""
     with np.errstate(over="ignore", invalid="ignore"):
-        total: RowSums = _reduced(source, partial(_sums_of_run, at=at))
+        total: RowSums = _reduced(source, partial(_sums_of_stretch, at=at))
     return total
 
 
 def product(source: Source, scaling: Scaling, curvatures: Array, direction: Array) -> Array:
     """The Hessian times a direction (of scaled columns, the intercept last): one pass."""
-    f = partial(_product_of_run, scaling=scaling, curvatures=curvatures, direction=np.ascontiguousarray(direction))
+    f = partial(_product_of_stretch, scaling=scaling, curvatures=curvatures, direction=np.ascontiguousarray(direction))
     total: Array = _reduced(source, f)
     return total
 
 
 def diagonal(source: Source, scaling: Scaling, curvatures: Array) -> Array:
     """The diagonal of the Hessian: one pass."""
-    f = partial(_diagonal_of_run, scaling=scaling, curvatures=curvatures)
+    f = partial(_diagonal_of_stretch, scaling=scaling, curvatures=curvatures)
     total: Array = _reduced(source, f)
     return total
 
@@ -100,7 +100,7 @@ class RowReach:
 
 def row_reach(source: Source, scaling: Scaling, weights: Array) -> RowReach:
     """What roundings of scores are relative to, for weights of scaled columns: one pass. Infinite for dense rows."""
-    total: RowReach = source.reduce(partial(_reach_of_run, weights=np.abs(weights) * scaling.scale))
+    total: RowReach = source.reduce(partial(_reach_of_stretch, weights=np.abs(weights) * scaling.scale))
     return total
 
 
@@ -110,69 +110,71 @@ def in_large_blocks(source: Source) -> Source:
     return source.blocked(max(BLOCK_ROWS, source.block_rows)) if thin else source
 
 
-def is_thin(run: Block) -> bool:
+def is_thin(stretch: Block) -> bool:
     """Whether rows are read entry by entry."""
-    return bool(sp.issparse(run.X)) and run.X.shape[1] > DENSE_COLUMNS
+    return bool(sp.issparse(stretch.X)) and stretch.X.shape[1] > DENSE_COLUMNS
 
 
-def _reduced(source: Source, of_run: Callable[..., Statistic]) -> Statistic:
+def _reduced(source: Source, of_stretch: Callable[..., Statistic]) -> Statistic:
     blocks = in_large_blocks(source)
-    return blocks.reduce(partial(of_run, block_rows=blocks.block_rows))
+    return blocks.reduce(partial(of_stretch, block_rows=blocks.block_rows))
 
 
-def _sums_of_run(run: Block, at: LossAt, block_rows: int) -> RowSums:
+def _sums_of_stretch(stretch: Block, at: LossAt, block_rows: int) -> RowSums:
     s, loss = at.scaling, at.loss
-    if is_thin(run) and loss.code is not None:
+    if is_thin(stretch) and loss.code is not None:
         weights, how = np.ascontiguousarray(at.point[:-1]), (loss.code, loss.parameter, block_rows, n_threads())
-        beside = (run.y, run.weight, run.offset, s.scale, s.weight_scale)
-        return RowSums(*core.thin_oracle(run.rows, *beside, weights, float(at.point[-1]), *how))
-    assert run.y is not None
-    z = _scores(run, s, at.point) + (0.0 if run.offset is None else run.offset)
-    weight = np.ones(run.n_rows) if run.weight is None else run.weight * s.weight_scale
+        beside = (stretch.y, stretch.weight, stretch.offset, s.scale, s.weight_scale)
+        return RowSums(*core.thin_oracle(stretch.rows, *beside, weights, float(at.point[-1]), *how))
+    assert stretch.y is not None
+    z = _scores(stretch, s, at.point) + (0.0 if stretch.offset is None else stretch.offset)
+    weight = np.ones(stretch.n_rows) if stretch.weight is None else stretch.weight * s.weight_scale
     counted = weight > 0  # a row of weight 0 is no row, whatever stands in it
-    y, z, weight = run.y[counted], z[counted], weight[counted]
-    slopes, curvatures = np.zeros(run.n_rows), np.zeros(run.n_rows)
+    y, z, weight = stretch.y[counted], z[counted], weight[counted]
+    slopes, curvatures = np.zeros(stretch.n_rows), np.zeros(stretch.n_rows)
     slopes[counted] = weight * loss.slope(y, z)
     curvatures[counted] = weight * loss.expected(y, z)
-    return RowSums(float(weight @ loss.value(y, z)), _weighted(run, s, slopes, block_rows), curvatures)
+    return RowSums(float(weight @ loss.value(y, z)), _weighted(stretch, s, slopes, block_rows), curvatures)
 
 
-def _product_of_run(run: Block, scaling: Scaling, curvatures: Array, direction: Array, block_rows: int) -> Array:
-    of_rows = np.ascontiguousarray(curvatures[run.first_row : run.first_row + run.n_rows])
-    if is_thin(run):
-        return np.asarray(core.thin_product(run.rows, of_rows, scaling.scale, direction, block_rows, n_threads()))
-    slopes = np.where(of_rows > 0, of_rows * _scores(run, scaling, direction), 0.0)
-    return _weighted(run, scaling, slopes, block_rows)
+def _product_of_stretch(
+    stretch: Block, scaling: Scaling, curvatures: Array, direction: Array, block_rows: int
+) -> Array:
+    of_rows = np.ascontiguousarray(curvatures[stretch.first_row : stretch.first_row + stretch.n_rows])
+    if is_thin(stretch):
+        return np.asarray(core.thin_product(stretch.rows, of_rows, scaling.scale, direction, block_rows, n_threads()))
+    slopes = np.where(of_rows > 0, of_rows * _scores(stretch, scaling, direction), 0.0)
+    return _weighted(stretch, scaling, slopes, block_rows)
 
 
-def _diagonal_of_run(run: Block, scaling: Scaling, curvatures: Array, block_rows: int) -> Array:
-    of_rows = np.ascontiguousarray(curvatures[run.first_row : run.first_row + run.n_rows])
-    if is_thin(run):
-        return np.asarray(core.thin_diagonal(run.rows, of_rows, scaling.scale, block_rows, n_threads()))
-    one_cell, shift = np.zeros(run.n_rows, dtype=np.int32), scaling.shift[None, :]
+def _diagonal_of_stretch(stretch: Block, scaling: Scaling, curvatures: Array, block_rows: int) -> Array:
+    of_rows = np.ascontiguousarray(curvatures[stretch.first_row : stretch.first_row + stretch.n_rows])
+    if is_thin(stretch):
+        return np.asarray(core.thin_diagonal(stretch.rows, of_rows, scaling.scale, block_rows, n_threads()))
+    one_cell, shift = np.zeros(stretch.n_rows, dtype=np.int32), scaling.shift[None, :]
     weight, _, squares, *_ = core.cell_sums(
-        run.rows, of_rows, one_cell, scaling.scale, shift, 1.0, True, None, block_rows, n_threads()
+        stretch.rows, of_rows, one_cell, scaling.scale, shift, 1.0, True, None, block_rows, n_threads()
     )
     return np.append(squares[0], weight[0])
 
 
-def _reach_of_run(run: Block, weights: Array) -> RowReach:
-    if not is_thin(run):
-        return RowReach(run.X.shape[1], np.inf)
-    X, counted = run.X, slice(None) if run.weight is None else run.weight > 0
+def _reach_of_stretch(stretch: Block, weights: Array) -> RowReach:
+    if not is_thin(stretch):
+        return RowReach(stretch.X.shape[1], np.inf)
+    X, counted = stretch.X, slice(None) if stretch.weight is None else stretch.weight > 0
     sizes = sp.csr_array((np.abs(X.data), X.indices, X.indptr), shape=X.shape) @ weights
     return RowReach(int(np.diff(X.indptr).max(initial=0)), float(np.max(sizes[counted], initial=0.0)))
 
 
-def _scores(run: Block, scaling: Scaling, point: Array) -> Array:
+def _scores(stretch: Block, scaling: Scaling, point: Array) -> Array:
     """(x scale - shift, 1)'point of every row."""
     level = float(point[-1] - point[:-1] @ scaling.shift)
-    return np.asarray(core.scores(run.rows, np.ascontiguousarray(point[:-1] * scaling.scale), level, n_threads()))
+    return np.asarray(core.scores(stretch.rows, np.ascontiguousarray(point[:-1] * scaling.scale), level, n_threads()))
 
 
-def _weighted(run: Block, scaling: Scaling, slopes: Array, block_rows: int) -> Array:
+def _weighted(stretch: Block, scaling: Scaling, slopes: Array, block_rows: int) -> Array:
     """sum_i slope_i (x_i, 1); a slope of 0 is no row."""
     units = (scaling.scale, scaling.shift, 1.0)
     counted = (slopes != 0).astype(np.float64)
-    gradient, *_ = core.weighted_sums(run.rows, slopes, None, counted, *units, block_rows, n_threads())
+    gradient, *_ = core.weighted_sums(stretch.rows, slopes, None, counted, *units, block_rows, n_threads())
     return np.asarray(gradient[0])

@@ -1,4 +1,4 @@
-"""The oracle statistic of losses in Python, a run at a time: derivatives by row in NumPy, their sums compiled.
+"""The oracle statistic of losses in Python, a stretch at a time: derivatives by row in NumPy, their sums compiled.
 
 A loss without a curvature gets differences of its slope. Where a loss is not convex both Hessians are summed, the
 true one and the expected one (Fisher's, >= 0); the true one is used where it is positive.
@@ -24,7 +24,7 @@ INDEFINITE = 1e-10  # of the largest eigenvalue, in units of unit diagonal: a lo
 
 @dataclass(frozen=True)
 class RowDerivatives:
-    """Loss and derivatives of the rows of a run. curvatures: one, or the true and the expected one; none: not asked."""
+    """Loss and derivatives by row. curvatures: one, or the true and the expected one; none: not asked."""
 
     values: Array
     slopes: Array
@@ -32,22 +32,22 @@ class RowDerivatives:
     curvatures: tuple[Array, ...]
 
 
-def scores_of(run: Block, scaling: Any, weights: Array, intercept: float) -> Array:
+def scores_of(stretch: Block, scaling: Any, weights: Array, intercept: float) -> Array:
     """offset + b + x'w of the rows, in scaled and shifted columns."""
     directions = np.ascontiguousarray(weights[:, None])
     if len(weights):
-        z = core.project(run.rows, scaling.scale, scaling.shift, directions, n_threads())[:, 0] + intercept
+        z = core.project(stretch.rows, scaling.scale, scaling.shift, directions, n_threads())[:, 0] + intercept
     else:
-        z = np.full(run.n_rows, intercept)
-    return np.asarray(z if run.offset is None else z + run.offset)
+        z = np.full(stretch.n_rows, intercept)
+    return np.asarray(z if stretch.offset is None else z + stretch.offset)
 
 
-def derivatives_of(run: Block, loss: Any, z: Array, hessian: bool, curved: bool = True) -> RowDerivatives:
+def derivatives_of(stretch: Block, loss: Any, z: Array, hessian: bool, curved: bool = True) -> RowDerivatives:
     """Of the rows; those of weight 0 have none. curved: whether l'' is wanted; else it is 0."""
-    if run.y is None:
+    if stretch.y is None:
         raise ValueError("The rows carry no target.")
-    counted = None if run.weight is None else run.weight > 0
-    y = run.y if counted is None or not counted.any() else np.where(counted, run.y, run.y[counted][0])
+    counted = None if stretch.weight is None else stretch.weight > 0
+    y = stretch.y if counted is None or not counted.any() else np.where(counted, stretch.y, stretch.y[counted][0])
     z = z if counted is None else np.where(counted, z, z[counted][0] if counted.any() else 0.0)
     with np.errstate(all="ignore"):
         if curved and loss.has_curvature:
@@ -74,39 +74,39 @@ def curvature_of(loss: Any, y: Array, z: Array) -> Array:
 
 
 def sums_of(
-    run: Block, scaling: Any, slopes: Array, curvatures: Array | None, block_rows: int, by_cell: tuple[Any, ...]
+    stretch: Block, scaling: Any, slopes: Array, curvatures: Array | None, block_rows: int, by_cell: tuple[Any, ...]
 ) -> tuple[Array, Array | None, Array | None, float]:
     """Sums of w slope (x, 1) and w curvature (x, 1)(x, 1)'; the largest entries, and the sum of w |slope|."""
     usable = None if curvatures is None else np.where(np.isfinite(curvatures), np.maximum(curvatures, 0.0), 0.0)
     finite = np.where(np.isfinite(slopes), slopes, 0.0)
     settings = (scaling.scale, scaling.shift, scaling.weight_scale, block_rows, n_threads())
     sums: tuple[Array, Array | None, Array | None, float] = core.weighted_sums(
-        run.rows, finite, usable, run.weight, *settings, *by_cell
+        stretch.rows, finite, usable, stretch.weight, *settings, *by_cell
     )
     return sums
 
 
 def hessians_of(
-    run: Block, scaling: Any, curvatures: tuple[Array, ...], block_rows: int, by_cell: tuple[Any, ...]
+    stretch: Block, scaling: Any, curvatures: tuple[Array, ...], block_rows: int, by_cell: tuple[Any, ...]
 ) -> list[Array]:
     """A sum of w curvature (x, 1)(x, 1)' for each; parts below 0 are summed by themselves."""
-    nothing = np.zeros(run.n_rows)
+    nothing = np.zeros(stretch.n_rows)
     hessians = []
     for curvature in curvatures:
-        total = sums_of(run, scaling, nothing, curvature, block_rows, by_cell)[1]
+        total = sums_of(stretch, scaling, nothing, curvature, block_rows, by_cell)[1]
         assert total is not None
         if (curvature < 0).any():
-            below = sums_of(run, scaling, nothing, -curvature, block_rows, by_cell)[1]
+            below = sums_of(stretch, scaling, nothing, -curvature, block_rows, by_cell)[1]
             assert below is not None
             total = total - below
         hessians.append(total)
     return hessians
 
 
-def value_sums(run: Block, values: Array, weight_scale: float, block_rows: int, by_cell: tuple[Any, ...]) -> Array:
+def value_sums(stretch: Block, values: Array, weight_scale: float, block_rows: int, by_cell: tuple[Any, ...]) -> Array:
     """Sums of w value: one entry per cell, blocks in the tree of all sums."""
     cells, n_cells = by_cell
-    weighted = values * weight_scale if run.weight is None else values * (run.weight * weight_scale)
+    weighted = values * weight_scale if stretch.weight is None else values * (stretch.weight * weight_scale)
 
     def of_block(begin: int) -> Array:
         part = weighted[begin : begin + block_rows]
@@ -114,7 +114,7 @@ def value_sums(run: Block, values: Array, weight_scale: float, block_rows: int, 
             return np.array([part.sum()])
         return np.bincount(cells[begin : begin + block_rows], weights=part, minlength=n_cells)[:n_cells]
 
-    return tree_sum(map(of_block, range(0, max(run.n_rows, 1), block_rows)))
+    return tree_sum(map(of_block, range(0, max(stretch.n_rows, 1), block_rows)))
 
 
 def careful_loss(source: Any, at: Any, score_error: float) -> tuple[float, float]:
@@ -122,21 +122,21 @@ def careful_loss(source: Any, at: Any, score_error: float) -> tuple[float, float
 
     l is convex in z, so l(z + t) >= l(z) + l'(z) t; its formulas are right to some roundings of it and of z and log y.
     """
-    bounds = source.map(partial(_careful_of_run, at=at, score_error=score_error))
+    bounds = source.map(partial(_careful_of_stretch, at=at, score_error=score_error))
     low, high = np.sum(np.asarray(list(bounds)).reshape(-1, 2), axis=0)
     return float(low) * (1 - SUM_ERROR), float(high) * (1 + SUM_ERROR)
 
 
-def _careful_of_run(run: Block, at: Any, score_error: float) -> tuple[float, float]:
-    z = scores_of(run, at.scaling, at.weights, at.intercept)
-    losses = derivatives_of(run, at.loss, z, hessian=False)
-    y = np.abs(np.asarray(run.y))
+def _careful_of_stretch(stretch: Block, at: Any, score_error: float) -> tuple[float, float]:
+    z = scores_of(stretch, at.scaling, at.weights, at.intercept)
+    losses = derivatives_of(stretch, at.loss, z, hessian=False)
+    y = np.abs(np.asarray(stretch.y))
     sizes = 1 + np.abs(z) + np.where(y > 0, np.abs(np.log(np.where(y > 0, y, 1.0))), 0.0)
     moved = score_error + FORMULA_ERROR * sizes
     with np.errstate(over="ignore", invalid="ignore"):
         off = moved * (np.abs(losses.slopes) + moved * np.abs(losses.curved))
         low = np.maximum(losses.values * (1 - FORMULA_ERROR) - off, 0.0)
-        weight = at.scaling.weight_scale * (1.0 if run.weight is None else run.weight)
+        weight = at.scaling.weight_scale * (1.0 if stretch.weight is None else stretch.weight)
         # e^moved: by how much a curvature can grow on the way
         return float(np.sum(weight * low)), float(np.sum(weight * (losses.values * (1 + FORMULA_ERROR) + 2 * off)))
 

@@ -62,48 +62,50 @@ def check_time(source: Source, n_classes: int, n_rows: int) -> None:
 
 def class_weights(source: Source, n_classes: int) -> tuple[Array, int]:
     """Weight of every class, and the number of rows that have one: one pass over the labels."""
-    weights, n_rows = source.reduce(partial(_labels_of_run, n_classes=n_classes, block_rows=source.block_rows)).parts
+    weights, n_rows = source.reduce(
+        partial(_labels_of_stretch, n_classes=n_classes, block_rows=source.block_rows)
+    ).parts
     return weights, int(n_rows)
 
 
 def cross_entropy(source: Source, scaling: Scaling, point: Array) -> tuple[float, Array]:
     """sum_i w_i l_i and its gradient sum_i w_i (x_i, 1)(p_i - e_y)': one pass."""
-    value, gradient = _summed(source, partial(_loss_of_run, scaling=scaling, point=point))
+    value, gradient = _summed(source, partial(_loss_of_stretch, scaling=scaling, point=point))
     return float(value), gradient
 
 
 def product(source: Source, scaling: Scaling, point: Array, direction: Array) -> Array:
     """The Hessian of the sum times a direction: one pass."""
-    (total,) = _summed(source, partial(_product_of_run, scaling=scaling, point=point, direction=direction))
+    (total,) = _summed(source, partial(_product_of_stretch, scaling=scaling, point=point, direction=direction))
     return np.asarray(total)
 
 
 def pairs(source: Source, scaling: Scaling, point: Array) -> Array:
     """sum_i w_i p_ik p_il (x_i, 1)(x_i, 1)' for all classes k < l: one pass that costs as many Gram matrices."""
     check_square(source, n_cells=point.shape[1] * (point.shape[1] - 1) // 2)
-    (total,) = _summed(source, partial(_pairs_of_run, scaling=scaling, point=point))
+    (total,) = _summed(source, partial(_pairs_of_stretch, scaling=scaling, point=point))
     return np.asarray(total)
 
 
 def dual(source: Source, scaling: Scaling, point: Array, mixture: Mixture) -> tuple[float, Array, Array]:
     """sum_i w_i KL(q_i, p_i), sum_i w_i (x_i, 1)(q_i - e_y)', and the curvature by the lift: one pass."""
     divergence, moments, curvature = _summed(
-        source, partial(_dual_of_run, scaling=scaling, point=point, mixture=mixture)
+        source, partial(_dual_of_stretch, scaling=scaling, point=point, mixture=mixture)
     )
     return float(divergence), moments, curvature
 
 
 def columns_matrix(source: Source, scaling: Scaling) -> Array:
     """sum_i w_i (x_i, 1)(x_i, 1)' / sum_i w_i of scaled and shifted columns: one pass."""
-    (total,) = _summed(source, partial(_columns_of_run, scaling=scaling))
+    (total,) = _summed(source, partial(_columns_of_stretch, scaling=scaling))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(total / total[-1, -1])
 
 
-def _summed(source: Source, of_run: Any) -> tuple[Any, ...]:
+def _summed(source: Source, of_stretch: Any) -> tuple[Any, ...]:
     with np.errstate(over="ignore", invalid="ignore"):
         blocks = in_large_blocks(source)
-        total: Sums = blocks.reduce(partial(of_run, block_rows=blocks.block_rows))
+        total: Sums = blocks.reduce(partial(of_stretch, block_rows=blocks.block_rows))
     return total.parts
 
 
@@ -111,42 +113,44 @@ def _parts(point: Array) -> tuple[Array, Array]:
     return np.ascontiguousarray(point[:-1]), np.ascontiguousarray(point[-1])
 
 
-def _loss_of_run(run: Block, scaling: Scaling, point: Array, block_rows: int) -> Sums:
+def _loss_of_stretch(stretch: Block, scaling: Scaling, point: Array, block_rows: int) -> Sums:
     s = scaling
     units = (s.scale, s.shift, s.weight_scale)
-    return Sums(core.softmax_oracle(run.rows, run.y, run.weight, *units, *_parts(point), block_rows, n_threads()))
+    return Sums(
+        core.softmax_oracle(stretch.rows, stretch.y, stretch.weight, *units, *_parts(point), block_rows, n_threads())
+    )
 
 
-def _product_of_run(run: Block, scaling: Scaling, point: Array, direction: Array, block_rows: int) -> Sums:
+def _product_of_stretch(stretch: Block, scaling: Scaling, point: Array, direction: Array, block_rows: int) -> Sums:
     s = scaling
     units = (s.scale, s.shift, s.weight_scale)
     where = (*_parts(point), *_parts(direction))
-    return Sums((core.softmax_product(run.rows, run.weight, *units, *where, block_rows, n_threads()),))
+    return Sums((core.softmax_product(stretch.rows, stretch.weight, *units, *where, block_rows, n_threads()),))
 
 
-def _pairs_of_run(run: Block, scaling: Scaling, point: Array, block_rows: int) -> Sums:
+def _pairs_of_stretch(stretch: Block, scaling: Scaling, point: Array, block_rows: int) -> Sums:
     s = scaling
     units = (s.scale, s.shift, s.weight_scale)
-    return Sums((core.softmax_pairs(run.rows, run.weight, *units, *_parts(point), block_rows, n_threads()),))
+    return Sums((core.softmax_pairs(stretch.rows, stretch.weight, *units, *_parts(point), block_rows, n_threads()),))
 
 
-def _dual_of_run(run: Block, scaling: Scaling, point: Array, mixture: Mixture, block_rows: int) -> Sums:
+def _dual_of_stretch(stretch: Block, scaling: Scaling, point: Array, mixture: Mixture, block_rows: int) -> Sums:
     s, m = scaling, mixture
     units = (s.scale, s.shift, s.weight_scale)
     where = (*_parts(point), m.lift, m.mix, m.share)
-    return Sums(core.softmax_dual(run.rows, run.y, run.weight, *units, *where, block_rows, n_threads()))
+    return Sums(core.softmax_dual(stretch.rows, stretch.y, stretch.weight, *units, *where, block_rows, n_threads()))
 
 
-def _columns_of_run(run: Block, scaling: Scaling, block_rows: int) -> Sums:
+def _columns_of_stretch(stretch: Block, scaling: Scaling, block_rows: int) -> Sums:
     s = scaling
     units = (s.scale, s.shift, 1.0, 0.0, s.weight_scale)
-    return Sums((core.gram(run.rows, None, run.weight, *units, block_rows, False, n_threads())[0],))
+    return Sums((core.gram(stretch.rows, None, stretch.weight, *units, block_rows, False, n_threads())[0],))
 
 
-def _labels_of_run(run: Block, n_classes: int, block_rows: int) -> Sums:
-    if run.y is None:
+def _labels_of_stretch(stretch: Block, n_classes: int, block_rows: int) -> Sums:
+    if stretch.y is None:
         raise ValueError("The rows carry no labels.")
-    parts = (run.part(begin, begin + block_rows) for begin in range(0, max(run.n_rows, 1), block_rows))
+    parts = (stretch.part(begin, begin + block_rows) for begin in range(0, max(stretch.n_rows, 1), block_rows))
     return tree_sum(_labels_of_block(part, n_classes) for part in parts)
 
 

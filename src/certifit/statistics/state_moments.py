@@ -62,17 +62,17 @@ def state_moments(
     weight: sum of the scaled weights of every class.
     """
     amplified = (np.abs(roots) * spreads[:, None, :]).sum(axis=2).max(initial=0.0)
-    of_run = partial(
-        _of_run, cells=cells, scaling=scaling, weight=weight, means=means, roots=roots,
+    of_stretch = partial(
+        _of_stretch, cells=cells, scaling=scaling, weight=weight, means=means, roots=roots,
         is_twofold=bool(roots.shape[1] > 1 and amplified > LARGE_PRODUCT),
     )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        moments: StateMoments = source.reduce(of_run)
+        moments: StateMoments = source.reduce(of_stretch)
     return moments
 
 
-def _of_run(
-    run: Block, cells: Cells, scaling: Scaling, weight: Array, means: Array, roots: Array, is_twofold: bool
+def _of_stretch(
+    stretch: Block, cells: Cells, scaling: Scaling, weight: Array, means: Array, roots: Array, is_twofold: bool
 ) -> StateMoments:
     d = means.shape[1]
     size = max(1, min(PIECE_ROWS, PIECE_ENTRIES // max(d, 1)))
@@ -80,8 +80,8 @@ def _of_run(
     K, shape = len(means), (d, d) if square else (d,)
     zero = np.zeros((K, d))
     total = StateMoments(np.zeros(K), zero, np.zeros((K, *shape)), zero, np.zeros((K, *shape)), is_twofold)
-    for begin in range(0, run.n_rows, size):
-        part = run.part(begin, begin + size)
+    for begin in range(0, stretch.n_rows, size):
+        part = stretch.part(begin, begin + size)
         numbers = cells.of(part)
         x = dense_rows(part.X) * scaling.scale
         w = np.ones(part.n_rows) if part.weight is None else part.weight * scaling.weight_scale
@@ -138,9 +138,9 @@ def remainders(source: Source, columns: Array, others: Array, times: Array) -> A
     """
     first = next(block for block in source.stretches() if (_own_rows(block)).any())
     start = dense_rows(first.where(_own_rows(first)).part(0, 1).X)[0]
-    of_run = partial(_remainders, columns=columns, others=others, times=times, start=start)
+    of_stretch = partial(_remainders, columns=columns, others=others, times=times, start=start)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        sums: Remainders = source.reduce(of_run)
+        sums: Remainders = source.reduce(of_stretch)
     return sums.size
 
 
@@ -155,11 +155,11 @@ def _own_rows(block: Block) -> Array:
     return is_own if block.weight is None else is_own & (block.weight > 0)
 
 
-def _remainders(run: Block, columns: Array, others: Array, times: Array, start: Array) -> Remainders:
+def _remainders(stretch: Block, columns: Array, others: Array, times: Array, start: Array) -> Remainders:
     size = max(1, min(PIECE_ROWS, PIECE_ENTRIES // max(len(start), 1)))
     total = np.zeros(len(columns))
-    for begin in range(0, run.n_rows, size):
-        part = run.part(begin, begin + size)
+    for begin in range(0, stretch.n_rows, size):
+        part = stretch.part(begin, begin + size)
         x = dense_rows(part.X)[_own_rows(part)]
         for i, j in enumerate(columns):
             used = np.flatnonzero(times[i])

@@ -54,23 +54,25 @@ class TargetSums:
 
 def target_sums(source: Source) -> TargetSums:
     """One pass over the target; blocks are summed in the tree of all sums, so that any engine gives the same bits."""
-    total: TargetSums = source.reduce(partial(_of_run, block_rows=source.block_rows))
+    total: TargetSums = source.reduce(partial(_of_stretch, block_rows=source.block_rows))
     return total
 
 
-def _of_run(run: Block, block_rows: int) -> TargetSums:
-    return tree_sum(_of_block(run, begin, begin + block_rows) for begin in range(0, max(run.n_rows, 1), block_rows))
+def _of_stretch(stretch: Block, block_rows: int) -> TargetSums:
+    return tree_sum(
+        _of_block(stretch, begin, begin + block_rows) for begin in range(0, max(stretch.n_rows, 1), block_rows)
+    )
 
 
-def _of_block(run: Block, begin: int, end: int) -> TargetSums:
-    if run.y is None:
+def _of_block(stretch: Block, begin: int, end: int) -> TargetSums:
+    if stretch.y is None:
         raise ValueError("The rows carry no target.")
-    y = run.y[begin:end]
-    offset = None if run.offset is None else run.offset[begin:end]
-    if run.weight is None:
+    y = stretch.y[begin:end]
+    offset = None if stretch.offset is None else stretch.offset[begin:end]
+    if stretch.weight is None:
         weight, n_rows, total = None, len(y), float(len(y))
     else:
-        weight = run.weight[begin:end]
+        weight = stretch.weight[begin:end]
         counts = weight > 0
         y, weight, offset = y[counts], weight[counts], None if offset is None else offset[counts]
         n_rows, total = len(y), float(weight.sum())
@@ -85,7 +87,7 @@ def _of_block(run: Block, begin: int, end: int) -> TargetSums:
 
 
 def row_sums(values: Array, rows: Array, n_rows: int, block_rows: int) -> Array:
-    """Sums along the last axis of the values of some rows of a run; rows: their places in it, ascending."""
+    """Sums along the last axis of the values of some rows of a stretch; rows: their places in it, ascending."""
     if not len(rows):
         return np.zeros(values.shape[:-1])
     ends = np.append(np.searchsorted(rows, np.arange(block_rows, n_rows, block_rows)), len(rows))

@@ -78,7 +78,7 @@ class DaskSource(Source):
 
     def stretches(self) -> Iterator[Block]:
         """The partitions cut and joined to stretches of blocks."""
-        return recut((_computed([part], self.parts)[0] for part in self.parts), self.rows_of_run())
+        return recut((_computed([part], self.parts)[0] for part in self.parts), self.rows_of_stretch())
 
     def reading(self, target: Target, classes: Array | None = None) -> DaskSource:
         """The same rows with their target read in another way: raw, it is their only column."""
@@ -105,15 +105,15 @@ class DaskSource(Source):
 
         shared = delayed(f, pure=False, traverse=False)  # one copy for all tasks
         tasks = []
-        for begin in range(0, self.n_rows, self.rows_of_run()):
-            end = min(begin + self.rows_of_run(), self.n_rows)
+        for begin in range(0, self.n_rows, self.rows_of_stretch()):
+            end = min(begin + self.rows_of_stretch(), self.n_rows)
             first, last = bisect_right(self.starts, begin) - 1, bisect_left(self.starts, end)
             cuts = [(max(begin - start, 0), end - start) for start in self.starts[first:last]]
-            tasks.append(delayed(_of_run)(shared, begin, cuts, *self.parts[first:last]))
+            tasks.append(delayed(_of_stretch)(shared, begin, cuts, *self.parts[first:last]))
         return tasks
 
 
-def _of_run(f: Callable[[Block], Result], begin: int, cuts: list[tuple[int, int]], *parts: Block) -> Result:
+def _of_stretch(f: Callable[[Block], Result], begin: int, cuts: list[tuple[int, int]], *parts: Block) -> Result:
     """f of one stretch, cut from the partitions it crosses."""
     pieces = [part.part(start, min(end, part.n_rows)) for part, (start, end) in zip(parts, cuts, strict=True)]
     with threads(1):  # the workers are what runs in parallel

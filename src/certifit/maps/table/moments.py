@@ -170,7 +170,7 @@ class Levels:
     count: int = 0
     counts: dict[str, float] | None = None  # None: more distinct texts than the cap
     distinct: int | None = 0  # None: more than the cap
-    distinct_in_stretches: int = 0  # summed over runs, so at least the number of distinct texts
+    distinct_in_stretches: int = 0  # summed over stretches, so at least the number of distinct texts
     length: int = 0  # characters of all rows
     spaced: int = 0  # rows with a space inside
     fingerprint: int | None = 0  # None: too many distinct texts to tell

@@ -25,7 +25,7 @@ _SHOWN_LEVELS = 20
 
 @dataclass(frozen=True)
 class RowKeys:
-    """Rows of a run: global numbers, keys for fingerprints, weights."""
+    """Rows of a stretch: global numbers, keys for fingerprints, weights."""
 
     number: Array
     key: Array
@@ -106,7 +106,7 @@ class Survey:
 
     @staticmethod
     def of(block: Block, cap: int, categories: Collection[str] = ()) -> Survey:
-        """Of the rows of one run; whole numbers named in `categories` are counted as texts."""
+        """Of the rows of one stretch; whole numbers named in `categories` are counted as texts."""
         arrays = {name: plain(block.X.column(name)) for name in block.X.column_names}
         rows = RowKeys.of(block)
         if block.weight is not None and not (block.weight > 0).all():

@@ -80,7 +80,7 @@ class Terms:
 
     @staticmethod
     def of(block: Block, column: str, reading: Reading) -> Terms:
-        """Of the texts of a run. Rows of weight 0 are no rows."""
+        """Of the texts of a stretch. Rows of weight 0 are no rows."""
         return _of_block(block, column, reading, lambda texts: found(texts, reading, None, with_matrix=False)[0])
 
     def __add__(self, other: Terms) -> Terms:
@@ -111,7 +111,7 @@ class Terms:
 
 
 def count_texts(block: Block, column: str, reading: Reading) -> int:
-    """How many texts a run has; missing ones are refused where the reading says so."""
+    """How many texts a stretch has; missing ones are refused where the reading says so."""
     return _of_block(block, column, reading, n_texts)
 
 

@@ -197,7 +197,7 @@ def trained_classes(source: Source, n_classes: int, splits: Splits) -> Array:
     return np.asarray(splits.train @ held.reshape(splits.cells.n_cells, n_classes))
 
 
-def _class_weights(cells: ByLabel, run: Block) -> Array:
-    cell_of_row = cells.of(run)
-    weight = None if run.weight is None else run.weight[cell_of_row >= 0]
+def _class_weights(cells: ByLabel, stretch: Block) -> Array:
+    cell_of_row = cells.of(stretch)
+    weight = None if stretch.weight is None else stretch.weight[cell_of_row >= 0]
     return np.bincount(cell_of_row[cell_of_row >= 0], weight, cells.n_cells)

@@ -62,11 +62,11 @@ class Dual:
     lift: Array
     share: float = 1.0
 
-    def of_rows(self, run: Block, rows: Rows, r: Array) -> Array:
-        """u of the rows of a run, whose residuals at the state are r."""
-        moved = r - rows.products(run, self.step)
+    def of_rows(self, stretch: Block, rows: Rows, r: Array) -> Array:
+        """u of the rows of a stretch, whose residuals at the state are r."""
+        moved = r - rows.products(stretch, self.step)
         u = rows.loss.slope(moved, self.scale)
-        return self.share * (u - rows.products(run, self.lift) if self.lift.any() else u)
+        return self.share * (u - rows.products(stretch, self.lift) if self.lift.any() else u)
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ def _gap_at(task: HuberTask, at: Point, dual: Dual, demands: Demands) -> tuple[f
     off, reach = _infeasibility(task, moments, slopes, demands)
     share = _share(task, slopes, off, reach)
     dual = replace(dual, share=share)
-    excess = task.source.reduce(partial(_excess_of_run, rows=task.rows(), dual=dual))
+    excess = task.source.reduce(partial(_excess_of_stretch, rows=task.rows(), dual=dual))
     held = np.where(demands.columns, 0.0, pull)  # the minimum without the penalty of some columns is a lower bound
     paid = float((pull - held) @ np.square(at.weights)) / 2
     gap = excess.brackets + paid + _penalty_bracket(held, at.weights, share * moments[1:])
@@ -331,7 +331,7 @@ def _infeasibility(task: HuberTask, moments: Array, slopes: Slopes, demands: Dem
         return 0.0, 0.0
     remaining = demands.to_remove(moments)
     off = 2 * np.sqrt(max(float(remaining[demands.places] @ moments[demands.places]), 0.0))
-    reach = 2 * task.source.reduce(partial(_largest_of_run, rows=task.rows(), step=remaining)).value
+    reach = 2 * task.source.reduce(partial(_largest_of_stretch, rows=task.rows(), step=remaining)).value
     if demands.factor.condition <= PLAIN:
         return float(off * (1 + SAFETY) + UNIT * UNIT * np.sqrt(slopes.squares)), float(reach)
     # With e the errors of the moments the point is v = A^-1 e further: sqrt(e'|A^-1|e) in the norm of the rows. In any
@@ -339,35 +339,35 @@ def _infeasibility(task: HuberTask, moments: Array, slopes: Slopes, demands: Dem
     error = task.moment_error(slopes.squares)[demands.places]
     step = np.abs(demands.factor.inverse) @ error
     more = float(np.sqrt(max(float(error @ step), 0.0)))
-    lightest = task.source.reduce(partial(_lightest_of_run, rows=task.rows())).value
+    lightest = task.source.reduce(partial(_lightest_of_stretch, rows=task.rows())).value
     return float(off + more), float(reach + min(4 * step.sum(), more * lightest))
 
 
 def _slopes(task: HuberTask, dual: Dual) -> Slopes:
-    return task.source.reduce(partial(_slopes_of_run, rows=task.rows(), dual=dual))
+    return task.source.reduce(partial(_slopes_of_stretch, rows=task.rows(), dual=dual))
 
 
-def _slopes_of_run(run: Block, rows: Rows, dual: Dual) -> Slopes:
-    return rows.slopes(run, dual.of_rows(run, rows, rows.residuals(run, dual.at)))
+def _slopes_of_stretch(stretch: Block, rows: Rows, dual: Dual) -> Slopes:
+    return rows.slopes(stretch, dual.of_rows(stretch, rows, rows.residuals(stretch, dual.at)))
 
 
-def _largest_of_run(run: Block, rows: Rows, step: Array) -> Largest:
+def _largest_of_stretch(stretch: Block, rows: Rows, step: Array) -> Largest:
     if not step.any():
         return Largest(0.0)
-    size = np.where(rows.weights(run) > 0, np.abs(rows.products(run, step)), 0.0)
+    size = np.where(rows.weights(stretch) > 0, np.abs(rows.products(stretch, step)), 0.0)
     return Largest(float(size.max(initial=0.0)))
 
 
-def _lightest_of_run(run: Block, rows: Rows) -> Largest:
+def _lightest_of_stretch(stretch: Block, rows: Rows) -> Largest:
     """The largest 1 / sqrt(w) of rows of positive weight."""
-    weight = rows.weights(run)
+    weight = rows.weights(stretch)
     return Largest(float(1 / np.sqrt(weight[weight > 0].min(initial=np.inf))))
 
 
-def _excess_of_run(run: Block, rows: Rows, dual: Dual) -> Excess:
-    loss, weight, scale = rows.loss, rows.weights(run), dual.at.scale
-    r = rows.residuals(run, dual.at)
-    u = dual.of_rows(run, rows, r)
+def _excess_of_stretch(stretch: Block, rows: Rows, dual: Dual) -> Excess:
+    loss, weight, scale = rows.loss, rows.weights(stretch), dual.at.scale
+    r = rows.residuals(stretch, dual.at)
+    u = dual.of_rows(stretch, rows, r)
     apart = np.abs(u - loss.slope(r, scale))
     brackets = loss.excess(r, u, scale)
     return Excess(
@@ -442,8 +442,8 @@ def _null_objective(task: HuberTask, at: Point) -> float:
     rows, total = task.rows(), task.gram.sum_weight
     mean = 0.0
     if task.fit_intercept:
-        mean = task.source.reduce(partial(_null_of_run, rows=rows, level=level, scale=wide, mean=0.0)).slope / total
-    sums = task.source.reduce(partial(_null_of_run, rows=rows, level=level, scale=wide, mean=mean))
+        mean = task.source.reduce(partial(_null_of_stretch, rows=rows, level=level, scale=wide, mean=0.0)).slope / total
+    sums = task.source.reduce(partial(_null_of_stretch, rows=rows, level=level, scale=wide, mean=mean))
     share = min(task.loss.delta / max(sums.largest, TINY), 1.0)
     if task.is_joint:
         share = min(share, float(np.sqrt(total / max(sums.squares, TINY))))
@@ -465,9 +465,9 @@ class _NullSums:
         return _NullSums(*sums, max(self.largest, other.largest))
 
 
-def _null_of_run(run: Block, rows: Rows, level: float, scale: float, mean: float) -> _NullSums:
-    weight = rows.weights(run)
-    r = np.asarray(run.y) * rows.scaling.y_scale - level
+def _null_of_stretch(stretch: Block, rows: Rows, level: float, scale: float, mean: float) -> _NullSums:
+    weight = rows.weights(stretch)
+    r = np.asarray(stretch.y) * rows.scaling.y_scale - level
     u = rows.loss.slope(r, scale) - mean
     largest = float(np.where(weight > 0, np.abs(u), 0.0).max(initial=0.0))
     return _NullSums(float(weight @ u), float(weight @ (u * r)), float(weight @ np.square(u)), largest)

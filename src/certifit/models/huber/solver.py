@@ -241,7 +241,7 @@ def _searched(task: HuberTask, at: Point, way: Direction, sums: HuberSums, free:
 
 
 def _line(task: HuberTask, at: Point, way: Direction, steps: Array, free: bool) -> Line:
-    moved = partial(_line_of_run, rows=task.rows(), at=at, way=way, steps=steps)
+    moved = partial(_line_of_stretch, rows=task.rows(), at=at, way=way, steps=steps)
     line = task.source.reduce(moved)
     pull, change, total = task.pull(at.scale), way.step[1:], task.gram.sum_weight
     weights = at.weights + steps[:, None] * change
@@ -253,9 +253,9 @@ def _line(task: HuberTask, at: Point, way: Direction, steps: Array, free: bool) 
     return Line(values, slopes)
 
 
-def _line_of_run(run: Block, rows: Rows, at: Point, way: Direction, steps: Array) -> Line:
-    loss, weight = rows.loss, rows.weights(run)
-    r, change = rows.residuals(run, at), rows.products(run, way.step)
+def _line_of_stretch(stretch: Block, rows: Rows, at: Point, way: Direction, steps: Array) -> Line:
+    loss, weight = rows.loss, rows.weights(stretch)
+    r, change = rows.residuals(stretch, at), rows.products(stretch, way.step)
     values, slopes = np.zeros(len(steps)), np.zeros(len(steps))
     for k, t in enumerate(steps):
         scale = at.scale + t * way.scale

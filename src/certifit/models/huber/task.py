@@ -99,47 +99,49 @@ class HuberSums:
 
 @dataclass(frozen=True)
 class Rows:
-    """How the passes read a run: units and loss."""
+    """How the passes read a stretch: units and loss."""
 
     scaling: Scaling
     loss: Huber
     block_rows: int
 
-    def residuals(self, run: Block, at: Point) -> Array:
+    def residuals(self, stretch: Block, at: Point) -> Array:
         """r_i, scaled, evaluated in twofold precision."""
         s = self.scaling
         weights = np.ascontiguousarray(at.weights)
-        residuals = core.residual_rows(run.rows, run.y, s.scale, s.y_scale, weights, float(at.intercept), n_threads())
+        residuals = core.residual_rows(
+            stretch.rows, stretch.y, s.scale, s.y_scale, weights, float(at.intercept), n_threads()
+        )
         return np.asarray(residuals)
 
-    def products(self, run: Block, step: Array) -> Array:
+    def products(self, stretch: Block, step: Array) -> Array:
         """a_i'step for a = (1, x - shift)."""
         s = self.scaling
         weights = np.ascontiguousarray(step[1:])
         level = float(step[0] - step[1:] @ s.shift)
-        nothing = np.zeros(run.n_rows)
-        return -np.asarray(core.residual_rows(run.rows, nothing, s.scale, 1.0, weights, level, n_threads()))
+        nothing = np.zeros(stretch.n_rows)
+        return -np.asarray(core.residual_rows(stretch.rows, nothing, s.scale, 1.0, weights, level, n_threads()))
 
-    def weights(self, run: Block) -> Array:
+    def weights(self, stretch: Block) -> Array:
         """Weights of the rows, scaled."""
-        weight = np.ones(run.n_rows) if run.weight is None else run.weight
+        weight = np.ones(stretch.n_rows) if stretch.weight is None else stretch.weight
         return np.asarray(weight * self.scaling.weight_scale)
 
-    def slopes(self, run: Block, u: Array) -> Slopes:
+    def slopes(self, stretch: Block, u: Array) -> Slopes:
         """Sums of numbers u of the rows."""
         s = self.scaling
-        weight, zeros = self.weights(run), np.zeros(len(s.scale))
+        weight, zeros = self.weights(stretch), np.zeros(len(s.scale))
         u = np.ascontiguousarray(u)
-        hi, lo, *_ = core.residual(run.rows, u, weight, s.scale, 1.0, 1.0, zeros, 0.0, self.block_rows, n_threads())
+        hi, lo, *_ = core.residual(stretch.rows, u, weight, s.scale, 1.0, 1.0, zeros, 0.0, self.block_rows, n_threads())
         counted = np.where(weight > 0, np.abs(u), 0.0)
         return Slopes((hi, lo), float(weight @ np.square(u)), float(counted.max(initial=0.0)))
 
-    def near(self, run: Block, z: Array, is_near: Array, twofold: bool) -> tf.Pair:
+    def near(self, stretch: Block, z: Array, is_near: Array, twofold: bool) -> tf.Pair:
         """sum w (x - shift, 1, z)(x - shift, 1, z)' over the rows inside the band; the low part is 0 in float64."""
         s = self.scaling
-        weight, target = self.weights(run) * is_near, np.where(is_near, z, 0.0)
+        weight, target = self.weights(stretch) * is_near, np.where(is_near, z, 0.0)
         arguments = (s.scale, s.shift, 1.0, 0.0, 1.0, self.block_rows, twofold, n_threads())
-        sums, low = core.gram(run.rows, target, weight, *arguments)
+        sums, low = core.gram(stretch.rows, target, weight, *arguments)
         return np.asarray(sums), np.zeros_like(sums) if low is None else np.asarray(low)
 
 
@@ -263,13 +265,13 @@ class HuberTask(LeastSquares):
         return HuberWeights(state.coef, state.intercept, max(float(scale / self.gram.scaling.y_scale), TINY))
 
     def rows(self) -> Rows:
-        """How the passes read a run."""
+        """How the passes read a stretch."""
         return Rows(self.gram.scaling, self.loss, self.source.block_rows)
 
     def sums_at(self, at: Point, step: Array | None = None) -> HuberSums:
         """The sums at a state, or a step from it that float64 weights need not hold: one pass."""
         twofold = self.is_faint(at.scale) or self.is_hard
-        return self.source.reduce(partial(_sums_of_run, rows=self.rows(), at=at, twofold=twofold, step=step))
+        return self.source.reduce(partial(_sums_of_stretch, rows=self.rows(), at=at, twofold=twofold, step=step))
 
     def moments(self, slopes: Slopes) -> Array:
         """sum_i w_i (1, x_i - shift) u_i; the intercept's entry is 0 without one."""
@@ -377,7 +379,7 @@ class HuberTask(LeastSquares):
         about a shift that rows of little weight move, and cancel to ten digits.
         """
         at = Point(*self.to_scaled(state), 1.0)
-        parts = list(self.source.map(partial(_residuals_of_run, rows=self.rows(), at=at)))
+        parts = list(self.source.map(partial(_residuals_of_stretch, rows=self.rows(), at=at)))
         r, weight = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
         target_size = math.sqrt(sum(part[2] for part in parts) / float(weight.sum()))
         return max(median_scale(r, weight), SMALLEST_SCALE * max(target_size, LEAST_SIZE))
@@ -431,21 +433,21 @@ def _lead(weight: Array, k: int) -> float:
     return math.fsum(np.concatenate([weight[: k + 1], -weight[k + 1 :]]))
 
 
-def _sums_of_run(run: Block, rows: Rows, at: Point, twofold: bool, step: Array | None) -> HuberSums:
-    loss, weight = rows.loss, rows.weights(run)
-    r = rows.residuals(run, at)
-    r = r if step is None else r - rows.products(run, step)
+def _sums_of_stretch(stretch: Block, rows: Rows, at: Point, twofold: bool, step: Array | None) -> HuberSums:
+    loss, weight = rows.loss, rows.weights(stretch)
+    r = rows.residuals(stretch, at)
+    r = r if step is None else r - rows.products(stretch, step)
     u, is_near = loss.slope(r, at.scale), loss.is_near(r, at.scale)
     return HuberSums(
         float(weight @ loss.value(r, at.scale)),
         float(weight @ np.square(r)),
-        rows.slopes(run, u),
-        rows.near(run, u, is_near, twofold),
+        rows.slopes(stretch, u),
+        rows.near(stretch, u, is_near, twofold),
     )
 
 
-def _residuals_of_run(run: Block, rows: Rows, at: Point) -> tuple[Array, Array, float]:
+def _residuals_of_stretch(stretch: Block, rows: Rows, at: Point) -> tuple[Array, Array, float]:
     """Residuals and weights, scaled, and the sum of w y^2."""
-    weight = rows.weights(run)
-    squares = float(np.sum(weight * np.square(np.asarray(run.y) * rows.scaling.y_scale)))
-    return rows.residuals(run, at), weight, squares
+    weight = rows.weights(stretch)
+    squares = float(np.sum(weight * np.square(np.asarray(stretch.y) * rows.scaling.y_scale)))
+    return rows.residuals(stretch, at), weight, squares

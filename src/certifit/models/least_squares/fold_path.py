@@ -206,7 +206,9 @@ def held_out_rows(folds: FoldEquations, fits: Sequence[Fits]) -> list[HeldOut]:
     held_out: list[HeldOut] = []
     for splits in folds.rounds:
         of_round = fits[len(held_out) : len(held_out) + splits.n_splits]
-        held_out += joined_by_split(list(folds.source.map(partial(_residuals_of_run, splits=splits, fits=of_round))))
+        held_out += joined_by_split(
+            list(folds.source.map(partial(_residuals_of_stretch, splits=splits, fits=of_round)))
+        )
     return held_out
 
 
@@ -218,18 +220,18 @@ def held_out_of(numbers: Array, y: Array, weight: Array, residuals: Array, scale
     return HeldOut(numbers[counts], weight[counts] / of_weight, y[counts] / of_y, values)
 
 
-def _residuals_of_run(run: Block, splits: Splits, fits: Sequence[Fits]) -> list[HeldOut]:
-    if run.y is None:
+def _residuals_of_stretch(stretch: Block, splits: Splits, fits: Sequence[Fits]) -> list[HeldOut]:
+    if stretch.y is None:
         raise ValueError("Residuals need a target.")
     held_out = []
     for split, (coef, intercepts) in enumerate(fits):
-        keep, weight = validating(run, splits, split)
-        y = run.y[keep]
+        keep, weight = validating(stretch, splits, split)
+        y = stretch.y[keep]
         scores = np.zeros((0, len(coef)))
         if len(y):
-            scores = core.linear_scores(run.where(keep).rows, coef, intercepts, n_threads())
+            scores = core.linear_scores(stretch.where(keep).rows, coef, intercepts, n_threads())
         residuals = np.ascontiguousarray((y[:, None] - scores).T)
-        held_out.append(HeldOut(numbers_where(run, keep), weight, y, {"residual": residuals}))
+        held_out.append(HeldOut(numbers_where(stretch, keep), weight, y, {"residual": residuals}))
     return held_out
 
 

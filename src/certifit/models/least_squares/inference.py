@@ -168,7 +168,7 @@ class InferenceMethods(Regressor[TaskT, WeightsT]):
     def influence_iter(
         self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None, *, weights: Convention = "frequency"
     ) -> Iterator[Influence]:
-        """`influence` run by run, in the order of the rows: constant memory for a scan."""
+        """`influence` stretch by stretch, in the order of the rows: constant memory for a scan."""
         check_is_fitted(self)
         check_choice("weights", weights, tuple(WEIGHTS))
         seen = self._fit_on("influence", X, y, sample_weight, weights, "drop")

@@ -80,9 +80,9 @@ class Frame:
         settings = (bool(task.fit_intercept), fit.weights, fit.exponent)
         return Frame(task.gram.scaling, root, low, state, *settings, _piece_rows(task.source.block_rows, len(root)))
 
-    def pieces(self, run: Block) -> Iterator[Block]:
-        """A run cut at the ends of blocks and pieces of them: sums do not depend on the chunks that rows come in."""
-        return (run.part(begin, begin + self.piece_rows) for begin in range(0, run.n_rows, self.piece_rows))
+    def pieces(self, stretch: Block) -> Iterator[Block]:
+        """A stretch cut at the ends of blocks and pieces of them: sums do not depend on the chunks of rows."""
+        return (stretch.part(begin, begin + self.piece_rows) for begin in range(0, stretch.n_rows, self.piece_rows))
 
     @one_blas_thread
     def seen(self, block: Block) -> SeenRows:
@@ -162,8 +162,8 @@ class Influence:
 
 
 def influence_iter(task: LeastSquares, state: Weights, fit: Inference) -> Iterator[Influence]:
-    """The influence of the rows, run by run, in order: one pass."""
-    return iter(task.source.map(partial(_of_run, frame=Frame.of(task, state, fit), fit=fit)))
+    """The influence of the rows, stretch by stretch, in order: one pass."""
+    return iter(task.source.map(partial(_of_stretch, frame=Frame.of(task, state, fit), fit=fit)))
 
 
 def _scaled(X: Any, s: Scaling) -> Any:
@@ -180,8 +180,8 @@ def _piece_rows(block_rows: int, n_columns: int) -> int:
     return piece if piece < block_rows and block_rows % piece == 0 else block_rows
 
 
-def _of_run(run: Block, frame: Frame, fit: Inference) -> Influence:
-    return Influence.joined([_measured(block, frame, fit) for block in frame.pieces(run)])
+def _of_stretch(stretch: Block, frame: Frame, fit: Inference) -> Influence:
+    return Influence.joined([_measured(block, frame, fit) for block in frame.pieces(stretch)])
 
 
 def _measured(block: Block, frame: Frame, fit: Inference) -> Influence:

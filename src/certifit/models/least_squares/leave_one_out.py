@@ -206,8 +206,8 @@ def _own_basis(source: Source, alpha: float | None, fit_intercept: bool) -> Basi
     return Basis(scaling, root[offset:], origin, 1.0 - gain * total, gain, right, 0.0, 0.0, total, (1.0,))
 
 
-def _summed(run: Block, basis: Basis) -> LeftOut:
-    pieces = (_of_piece(run.part(begin, begin + ROWS), basis) for begin in range(0, run.n_rows, ROWS))
+def _summed(stretch: Block, basis: Basis) -> LeftOut:
+    pieces = (_of_piece(stretch.part(begin, begin + ROWS), basis) for begin in range(0, stretch.n_rows, ROWS))
     total = next(pieces)
     for piece in pieces:
         total = total + piece
@@ -227,9 +227,9 @@ def _of_piece(part: Block, basis: Basis) -> LeftOut:
     return LeftOut(*sums, 0.0, int(is_row.sum()), tuple(alone[:SHOWN].tolist()), len(alone))
 
 
-def _rows(run: Block, basis: Basis) -> tuple[Array, Array]:
+def _rows(stretch: Block, basis: Basis) -> tuple[Array, Array]:
     """Errors rows x alphas, scaled, NaN where a row stands alone, and weights."""
-    pieces = [_piece(run.part(begin, begin + ROWS), basis) for begin in range(0, run.n_rows, ROWS)]
+    pieces = [_piece(stretch.part(begin, begin + ROWS), basis) for begin in range(0, stretch.n_rows, ROWS)]
     errors, weights = zip(*pieces, strict=True)
     return np.concatenate(errors), np.concatenate(weights)
 

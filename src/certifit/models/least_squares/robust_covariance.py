@@ -151,11 +151,11 @@ class RowFacts:
     log_weight: float
 
     @staticmethod
-    def of(run: Block, block_rows: int) -> RowFacts:
+    def of(stretch: Block, block_rows: int) -> RowFacts:
         """Of the rows of positive weight, block by block."""
-        if run.weight is None:
-            return RowFacts(run.n_rows, 0.0)
-        parts = (run.weight[begin : begin + block_rows] for begin in range(0, run.n_rows, block_rows))
+        if stretch.weight is None:
+            return RowFacts(stretch.n_rows, 0.0)
+        parts = (stretch.weight[begin : begin + block_rows] for begin in range(0, stretch.n_rows, block_rows))
         return tree_sum(RowFacts(int((part > 0).sum()), float(np.log(part[part > 0]).sum())) for part in parts)
 
     def __add__(self, other: RowFacts) -> RowFacts:
@@ -189,7 +189,7 @@ def robust(task: LeastSquares, state: Weights, fit: Inference, kind: str, law: R
     frame = Frame.of(task, state, fit)
     root = _raw_root(frame)
     pull = Pull.of(root, POWERS[kind], math.sqrt(fit.rss / fit.df_resid))
-    meat = task.source.reduce(partial(_of_run, frame=frame, pull=pull))
+    meat = task.source.reduce(partial(_of_stretch, frame=frame, pull=pull))
     if meat.n_alone and POWERS[kind]:
         raise ValueError(
             f"{kind} does not exist: the fit passes through {_rows(meat.alone, meat.n_alone)} whatever the target "
@@ -217,8 +217,8 @@ def _rows(shown: tuple[int, ...], count: int) -> str:
     return f"row{'s' if count > 1 else ''} {', '.join(map(str, shown))}{more}"
 
 
-def _of_run(run: Block, frame: Frame, pull: Pull) -> Meat:
-    return tree_sum(_meat(block, frame, pull) for block in frame.pieces(run))
+def _of_stretch(stretch: Block, frame: Frame, pull: Pull) -> Meat:
+    return tree_sum(_meat(block, frame, pull) for block in frame.pieces(stretch))
 
 
 @one_blas_thread
@@ -358,15 +358,15 @@ def law_of(source: Source, frame: Frame, pull: Pull, sums: LawSums, factor: floa
     few = np.flatnonzero(~(equal > ENOUGH))
     n_entries = len(few) * len(pull.directions) ** 2
     if 0 < n_entries <= MOST_ENTRIES and n_entries * n_obs <= MOST_PRODUCTS:
-        crossed = source.reduce(partial(_crossed_of_run, frame=frame, pull=pull, few=few))
+        crossed = source.reduce(partial(_crossed_of_stretch, frame=frame, pull=pull, few=few))
         with np.errstate(divide="ignore", invalid="ignore"):
             equal[few] = sums.expected[few] ** 2 / (sums.crossed[few] + (crossed**2).sum(axis=(1, 2)))
     freedom = np.minimum(np.where(np.isnan(equal), 1.0, equal), np.where(np.isnan(shown), 1.0, shown))
     return Law(np.maximum(freedom, 1.0), bias)
 
 
-def _crossed_of_run(run: Block, frame: Frame, pull: Pull, few: Array) -> Array:
-    return tree_sum(_crossed(block, frame, pull, few) for block in frame.pieces(run))
+def _crossed_of_stretch(stretch: Block, frame: Frame, pull: Pull, few: Array) -> Array:
+    return tree_sum(_crossed(block, frame, pull, few) for block in frame.pieces(stretch))
 
 
 @one_blas_thread

@@ -276,11 +276,11 @@ class _Range:
     most: Array
 
     @staticmethod
-    def of(run: Block, columns: Array) -> _Range:
+    def of(stretch: Block, columns: Array) -> _Range:
         least, most = np.full(len(columns), np.inf), np.full(len(columns), -np.inf)
-        size = max(1, PIECE_ENTRIES // max(run.X.shape[1], 1))
-        for begin in range(0, run.n_rows, size):
-            part = run.part(begin, begin + size)
+        size = max(1, PIECE_ENTRIES // max(stretch.X.shape[1], 1))
+        for begin in range(0, stretch.n_rows, size):
+            part = stretch.part(begin, begin + size)
             rows = dense_rows(part.X)[:, columns]
             rows = rows if part.weight is None else rows[part.weight > 0]
             least = np.minimum(least, rows.min(axis=0, initial=np.inf))

@@ -44,7 +44,7 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
     start : None or array of numbers, default None
         The weights to start from, of all columns, then the intercept where there is one. None is zero.
     order : "given", "shuffled" or array of row numbers, default "given"
-        The order of the examples in every epoch; "shuffled" anew in each, within runs of the rows.
+        The order of the examples in every epoch; "shuffled" anew in each, within stretches of the rows.
     max_iter : int >= 1, default 1000
         Most epochs.
     random_state : int >= 0, default 0
@@ -133,9 +133,9 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
             self.history_, self.n_updates_, self.cycle_, state = [], 0, None, task.start
             self.data_ = {"n_rows": 0, "sum_weight": 0.0}
 
-        def step(so_far: tuple[Weights, int, int], number: int, run: Block) -> tuple[Weights, int, int]:
-            weights, mistakes = one_pass(run, task.delta, task.fit_intercept, so_far[:2], None)
-            return weights, mistakes, so_far[2] + run.n_rows
+        def step(so_far: tuple[Weights, int, int], number: int, stretch: Block) -> tuple[Weights, int, int]:
+            weights, mistakes = one_pass(stretch, task.delta, task.fit_intercept, so_far[:2], None)
+            return weights, mistakes, so_far[2] + stretch.n_rows
 
         started = time.perf_counter()
         with _numbers_named(task):

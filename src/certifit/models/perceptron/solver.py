@@ -70,29 +70,29 @@ class Epochs:
         return source.visit(partial(self._step, epoch, rows), (state, 0))
 
     def _step(
-        self, epoch: int, rows: RowOrder | None, so_far: tuple[Weights, int], number: int, run: Block
+        self, epoch: int, rows: RowOrder | None, so_far: tuple[Weights, int], number: int, stretch: Block
     ) -> tuple[Weights, int]:
-        visits = self._given(run) if rows is None else rows.visits(run, epoch, number)
-        return one_pass(run, self.task.delta, self.task.fit_intercept, so_far, visits)
+        visits = self._given(stretch) if rows is None else rows.visits(stretch, epoch, number)
+        return one_pass(stretch, self.task.delta, self.task.fit_intercept, so_far, visits)
 
-    def _given(self, run: Block) -> Array | None:
+    def _given(self, stretch: Block) -> Array | None:
         if isinstance(self.order, str):
             return None
-        if run.n_rows <= int(self.order.max(initial=0)):
+        if stretch.n_rows <= int(self.order.max(initial=0)):
             raise ValueError(
-                f"order names row {int(self.order.max())}, and there are {run.n_rows} rows in memory at a time. Give "
-                "row numbers for rows in memory only, or order='given' or 'shuffled'."
+                f"order names row {int(self.order.max())}, and there are {stretch.n_rows} rows in memory at a time. "
+                "Give row numbers for rows in memory only, or order='given' or 'shuffled'."
             )
         return np.asarray(self.order)
 
 
 def one_pass(
-    run: Block, delta: float, fit_intercept: bool, so_far: tuple[Weights, int], visits: Array | None
+    stretch: Block, delta: float, fit_intercept: bool, so_far: tuple[Weights, int], visits: Array | None
 ) -> tuple[Weights, int]:
     """(weights, number of mistakes) after one pass over a stretch of rows; so_far: those before it."""
     state, n_mistakes = so_far
     coef, intercept, mistakes, is_finite = core.perceptron_pass(
-        run.rows, signs_of(run), visits, delta, 1.0, fit_intercept, state.coef, state.intercept
+        stretch.rows, signs_of(stretch), visits, delta, 1.0, fit_intercept, state.coef, state.intercept
     )
     if not is_finite:
         raise OverflowError("The weights leave the range of float64. Divide the columns by their largest sizes.")

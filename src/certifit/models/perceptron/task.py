@@ -67,21 +67,21 @@ class Margins:
         )
 
 
-def signs_of(run: Block) -> Array:
+def signs_of(stretch: Block) -> Array:
     """-1 or 1 for the codes 0 and 1."""
-    if run.y is None:
+    if stretch.y is None:
         raise ValueError("The rows carry no labels.")
-    return np.asarray(2.0 * run.y - 1.0)
+    return np.asarray(2.0 * stretch.y - 1.0)
 
 
-def _margins(run: Block, state: Weights, fit_intercept: bool, delta: float) -> Margins:
-    y = signs_of(run)
-    sign, ratio = core.exact_signs(run.rows, state.coef, state.intercept, n_threads())
-    z = core.scores(run.rows, state.coef, state.intercept, n_threads())
+def _margins(stretch: Block, state: Weights, fit_intercept: bool, delta: float) -> Margins:
+    y = signs_of(stretch)
+    sign, ratio = core.exact_signs(stretch.rows, state.coef, state.intercept, n_threads())
+    z = core.scores(stretch.rows, state.coef, state.intercept, n_threads())
     with np.errstate(divide="ignore", invalid="ignore"):
         size = np.where(ratio != 0, np.abs(z / ratio), 0.0)  # |b| + |x|'|w|
-    error = 2 * (run.X.shape[1] + 4) * UNIT * size
-    squares = core.row_squares(run.rows, n_threads()) + float(fit_intercept)
+    error = 2 * (stretch.X.shape[1] + 4) * UNIT * size
+    squares = core.row_squares(stretch.rows, n_threads()) + float(fit_intercept)
     margins = y * z
     return Margins(
         float(np.min(margins - error, initial=np.inf)),
@@ -89,9 +89,9 @@ def _margins(run: Block, state: Weights, fit_intercept: bool, delta: float) -> M
         int(np.count_nonzero(margins + error <= delta)),
         int(np.count_nonzero(np.abs(sign) == 2)),
         float(squares.max(initial=0.0)),
-        run.n_rows,
+        stretch.n_rows,
     )
 
 
-def _rows_of(run: Block) -> int:
-    return run.n_rows
+def _rows_of(stretch: Block) -> int:
+    return stretch.n_rows

@@ -94,27 +94,27 @@ def _training_rows(model: BaseEstimator, source: Source, splits: Splits, split: 
     return Picked(source, flags)
 
 
-def _is_trained(cells: Cells, times: Array, run: Block) -> Array:
-    return np.append(times, 0.0)[cells.of(run)] > 0
+def _is_trained(cells: Cells, times: Array, stretch: Block) -> Array:
+    return np.append(times, 0.0)[cells.of(stretch)] > 0
 
 
 def _posteriors(fitted: ClassState, source: Source, cells: Cells, sets: Array) -> tuple[Array, Array, Array, Array]:
     """Codes, log p(k | x), weights by set and numbers of the rows that count in some set."""
-    parts = [part for part in source.map(partial(_posteriors_of_run, fitted, cells, sets)) if part is not None]
+    parts = [part for part in source.map(partial(_posteriors_of_stretch, fitted, cells, sets)) if part is not None]
     if not parts:
         raise ValueError("A split has no rows of positive weight. Use fewer folds.")
     codes, log_proba, weights, numbers = zip(*parts, strict=True)
     return np.concatenate(codes), np.concatenate(log_proba), np.concatenate(weights, axis=1), np.concatenate(numbers)
 
 
-def _posteriors_of_run(
-    fitted: ClassState, cells: Cells, sets: Array, run: Block
+def _posteriors_of_stretch(
+    fitted: ClassState, cells: Cells, sets: Array, stretch: Block
 ) -> tuple[Array, Array, Array, Array] | None:
-    times = np.column_stack([sets, np.zeros(len(sets))])[:, cells.of(run)]  # NO_CELL is the last
-    counted = counted_rows(run, times, is_coded=True)
+    times = np.column_stack([sets, np.zeros(len(sets))])[:, cells.of(stretch)]  # NO_CELL is the last
+    counted = counted_rows(stretch, times, is_coded=True)
     if counted is None:
         return None
-    return counted.y, fitted.predicted(counted.rows), counted.weight, run.first_row + counted.seen
+    return counted.y, fitted.predicted(counted.rows), counted.weight, stretch.first_row + counted.seen
 
 
 def classes_of(rows: Rows) -> Array:

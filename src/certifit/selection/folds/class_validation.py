@@ -195,7 +195,9 @@ def _collected(
     """Every row predicted by the model of the first split that it validates: one pass per round."""
     share = min(1.0, MOST_NUMBERS / (n_rows * len(classes)))
     if share < 1 and isinstance(source, Memory):
-        source = source.resized(source.block_rows, source.rows_of_run())  # or all probabilities would be held at once
+        source = source.resized(
+            source.block_rows, source.rows_of_stretch()
+        )  # or all probabilities would be held at once
     done: Array | None = None
     parts: list[_Part] = []
     n_models = 0
@@ -261,43 +263,43 @@ class _Predict:
     done: Array | None
     first_model: int = 0
 
-    def __call__(self, run: Block) -> _Part:
-        split = self._split_of(run)
-        codes = np.zeros(0) if run.y is None else run.y.astype(np.int64)
-        log_proba = np.empty((run.n_rows, self.n_classes))
+    def __call__(self, stretch: Block) -> _Part:
+        split = self._split_of(stretch)
+        codes = np.zeros(0) if stretch.y is None else stretch.y.astype(np.int64)
+        log_proba = np.empty((stretch.n_rows, self.n_classes))
         for s in np.unique(split[split >= 0]).tolist():
-            log_proba[split == s] = self.models[s].predicted(block_where(run, split == s))
+            log_proba[split == s] = self.models[s].predicted(block_where(stretch, split == s))
         done = split >= 0
-        weight = None if run.weight is None else run.weight[done]
+        weight = None if stretch.weight is None else stretch.weight[done]
         truth, guess = codes[done], log_proba[done].argmax(axis=1)
         counts = np.bincount(truth * self.n_classes + guess, weight, minlength=self.n_classes**2)
         losses = -log_scores(truth, log_proba[done])
-        kept = done & self._is_kept(run)
+        kept = done & self._is_kept(stretch)
         return _Part(
-            run.first_row, int(done.sum()), done, counts.reshape(self.n_classes, -1),
+            stretch.first_row, int(done.sum()), done, counts.reshape(self.n_classes, -1),
             Spread.of(losses, weight) if len(losses) else None,
-            run.first_row + np.flatnonzero(kept), codes[kept], log_proba[kept],
-            None if run.weight is None else run.weight[kept], self.first_model + split[kept].astype(np.int64),
+            stretch.first_row + np.flatnonzero(kept), codes[kept], log_proba[kept],
+            None if stretch.weight is None else stretch.weight[kept], self.first_model + split[kept].astype(np.int64),
         )  # fmt: skip
 
-    def _split_of(self, run: Block) -> Array:
+    def _split_of(self, stretch: Block) -> Array:
         """The split whose model predicts each row; -1 for none."""
         is_validated = self.splits.validation > 0
         first = np.where(is_validated.any(axis=0), is_validated.argmax(axis=0), -1)
-        split = np.append(first, -1)[self.splits.cells.of(run)]  # NO_CELL is the last
-        if run.y is not None:
-            split[run.y < 0] = -1
-        if run.weight is not None:
-            split[run.weight <= 0] = -1
+        split = np.append(first, -1)[self.splits.cells.of(stretch)]  # NO_CELL is the last
+        if stretch.y is not None:
+            split[stretch.y < 0] = -1
+        if stretch.weight is not None:
+            split[stretch.weight <= 0] = -1
         if self.done is not None:
-            split[self.done[run.first_row : run.first_row + run.n_rows]] = -1
+            split[self.done[stretch.first_row : stretch.first_row + stretch.n_rows]] = -1
         return split
 
-    def _is_kept(self, run: Block) -> Array:
+    def _is_kept(self, stretch: Block) -> Array:
         """A random sample of rows by their numbers: the same on every engine."""
         if self.share >= 1:
-            return np.ones(run.n_rows, dtype=bool)
-        numbers = np.arange(run.first_row, run.first_row + run.n_rows, dtype=np.uint64)
+            return np.ones(stretch.n_rows, dtype=bool)
+        numbers = np.arange(stretch.first_row, stretch.first_row + stretch.n_rows, dtype=np.uint64)
         return mixed(numbers, _SEED) < np.uint64(self.share * 2.0**64)
 
 
