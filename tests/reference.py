@@ -337,6 +337,15 @@ def exact_chebyshev(k, u):
     return before
 
 
+def widrow_hoff(X: Any, y: Any, theta: Any, step: float, mean: Any = lambda z: z) -> list[Any]:
+    """theta after every row, theta += step (y_i - h(x_i)) (x_i, 1), h(x) = mean(theta'(x, 1)): one epoch in order."""
+    theta, after = np.array(theta, dtype=float), []
+    for row, target in zip(np.column_stack([X, np.ones(len(X))]), y, strict=True):
+        theta = theta + step * (target - mean(theta @ row)) * row
+        after.append(theta)
+    return after
+
+
 def glm_objective(loss: Any, X: Any, y: Any, coef: Any, b: float, alpha: float, weight: Any, offset: Any) -> float:
     """mean of w l(y, offset + b + Xw) + alpha/2 |w|^2."""
     z = offset + b + X @ coef

@@ -49,7 +49,7 @@ def test_softmax_derivatives_are_those_of_the_objective(rng):
     task = SoftmaxTask(Memory(X, rng.integers(0, 3, 60).astype(float)), 3, 0.1, True)
     for in_user_units in (True, False):
         problem = SoftmaxProblem(task, in_user_units)
-        x = problem.start() + rng.normal(size=problem.size) / 10
+        x = problem.from_point(task.start()) + rng.normal(size=problem.size) / 10
         gradient = problem.value_gradient(x)[1]
         np.testing.assert_allclose(
             gradient, differences(lambda p, own=problem: own.value_gradient(p)[0], x), rtol=1e-5, atol=1e-7

@@ -38,7 +38,7 @@ def score_folds(
     """Fits of a grid; None where each is to be fitted by itself. Without rounds: whether there would be any.
 
     Refitted are: other maps for single candidates, gaps whose fills each training set has of its own, a penalised
-    polynomial, an L1 penalty, bounds, a solver or a stop of the user's choice, and Hessians that are too large.
+    polynomial, an L1 penalty, bounds, a solver, a start or a stop of the user's choice, and too large Hessians.
     """
     is_mapped_anew = any(map_parameters(candidate) for candidate in candidates_of(grid))
     probe = _like(model, {})
@@ -166,7 +166,11 @@ def _task(model: GlmModel, mapped: Source) -> GlmTask:
 def _is_path(model: GlmModel, task: GlmTask, alphas: Sequence[float | None]) -> bool:
     """Whether the fits are minima of a smooth objective, as the model's own solver finds them."""
     is_smooth = task.is_smooth and (float(model.l1_ratio) == 0 or all(alpha == 0 for alpha in alphas))
-    return is_smooth and isinstance(model.solver, str) and model.solver == "auto" and float(model.step_tol) == 0
+    return is_smooth and model.start is None and _is_auto(model)
+
+
+def _is_auto(model: GlmModel) -> bool:
+    return isinstance(model.solver, str) and model.solver == "auto" and float(model.step_tol) == 0
 
 
 def _alpha(model: GlmModel, candidate: Candidate) -> float | None:

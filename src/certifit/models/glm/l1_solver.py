@@ -42,16 +42,36 @@ SLACK = 1e-13  # relative: slopes that exceed their penalty by less are rounding
 
 
 @one_blas_thread
-def solve(task: GlmTask, max_iter: int, step_tol: float = 0.0) -> Run[Weights]:
-    """The minimiser of a task with an L1 penalty or bounds, to the rounding floor."""
+def solve(task: GlmTask, max_iter: int, step_tol: float = 0.0, start: Weights | None = None) -> Run[Weights]:
+    """The minimiser of a task with an L1 penalty or bounds, to the rounding floor.
+
+    A start is left for no weights where Newton's model of the loss says nothing there, and no weights are better.
+    """
     trace = Trace()
+    given = None if start is None else _start_point(task, start)
     if is_wide(task):
-        point = WorkingSet(task, task.start()).descend(task, max_iter, trace, FLOOR)
+        point = WorkingSet(task, task.start() if given is None else given).descend(task, max_iter, trace, FLOOR)
     else:
-        newton = ProxNewton(sampled_start(task, max_iter))
+        newton = ProxNewton(sampled_start(task, max_iter) if given is None else given)
         newton.descend(task, max_iter, trace, step_tol)
         point = newton.point
     return Run(to_state(task, point), trace.rows)
+
+
+def _start_point(task: GlmTask, start: Weights) -> Array:
+    """A start as a point, or what is wrong with it."""
+    bounds = task.strengths
+    outside = np.flatnonzero((start.coef < bounds.lower) | (start.coef > bounds.upper))
+    if len(outside):
+        j = int(outside[0])
+        raise ValueError(
+            f"start has {start.coef[j]:g} for {task.source.names[j]!r}, outside its bounds {bounds.lower[j]:g} to "
+            f"{bounds.upper[j]:g}."
+        )
+    point = task.to_point(start)
+    if not np.isfinite(task.evaluate(point).value):
+        raise ValueError("The objective is not finite at start. Start where it is, as start='zero'.")
+    return point
 
 
 @one_blas_thread

@@ -36,6 +36,7 @@ from certifit.models.glm.row_learning import learn, learns_by_rows
 from certifit.models.glm.scores import GlmModel
 from certifit.models.glm.softmax_certificate import certify
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
+from certifit.models.glm.start import Start, start_weights
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.learner import Told
 from certifit.models.least_squares.normal_equations import Weights
@@ -62,8 +63,8 @@ class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
         Share of the L1 penalty: 0 is ridge, 1 the lasso.
     class_weight : dict {label: weight}, "balanced" or None, default None
         Factors of the rows' weights by class; "balanced" gives every class the same sum.
-    fit_intercept, penalty_factors, bounds, standardize, solver, basis, encoder, tol, step_tol, max_iter :
-        as for PoissonRegressor
+    fit_intercept, penalty_factors, bounds, standardize, solver, start, basis, encoder, tol, step_tol, max_iter :
+        as for PoissonRegressor; an array `start` has a row per class where there are more than two
 
     Attributes
     ----------
@@ -90,6 +91,7 @@ class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
         standardize: bool = False,
         class_weight: Mapping[Hashable, float] | Literal["balanced"] | None = None,
         solver: Solver | str = "auto",
+        start: Start = None,
         basis: Basis | None = None,
         encoder: TableEncoder | None = None,
         tol: float | None = None,
@@ -104,6 +106,7 @@ class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
         self.standardize = standardize
         self.class_weight = class_weight
         self.solver = solver
+        self.start = start
         self.basis = basis
         self.encoder = encoder
         self.tol = tol
@@ -322,7 +325,9 @@ class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
         if not isinstance(task, SoftmaxTask):
             return super()._solve(task)
         stop = (self._tolerance(), int(self.max_iter), float(self.step_tol))
-        return softmax.solve_softmax(task, self.solver, *stop)
+        shape = (task.n_classes, task.source.n_features, task.fit_intercept)
+        start = None if self.start is None else SoftmaxWeights(*start_weights(self.start, *shape))
+        return softmax.solve_softmax(task, self.solver, *stop, start)
 
     def _keep(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
         if not isinstance(task, SoftmaxTask):

@@ -28,6 +28,7 @@ from certifit.models.estimator import Regressor
 from certifit.models.glm.inference import GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.row_learning import learn, learns_by_rows
 from certifit.models.glm.scores import GlmModel
+from certifit.models.glm.start import Start
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.learner import Told
@@ -189,7 +190,11 @@ class PoissonRegressor(GlmRegressor):
     standardize : bool, default False
         Penalise s_j w_j instead of w_j, s_j the standard deviation of a column (without an intercept, the root mean
         square): the fit of standardised columns, told in the units of the columns. Another unit then changes nothing.
-    solver : "auto" or the name of a solver
+    solver : "auto", the name of a solver, or an instance such as SGD(step=0.01)
+    start : None, "zero", a whole number >= 0 or an array, default None
+        Where the steps begin. None: no weights, and the intercept that suits the mean of y. "zero": the intercept is 0
+        too. A whole number is the seed of standard normal numbers. An array has a number per column of the fit, then
+        the intercept. With a start solver="auto" is Newton's method, and lbfgs above 3000 columns.
     basis, encoder : as for LinearRegression
     tol : float >= 0 or None, default None
         Largest relative excess of the objective that counts as converged; None is 1e-8, or 1e-3 for a solver that
@@ -220,6 +225,7 @@ class PoissonRegressor(GlmRegressor):
         bounds: Bounds = None,
         standardize: bool = False,
         solver: Solver | str = "auto",
+        start: Start = None,
         basis: Basis | None = None,
         encoder: TableEncoder | None = None,
         tol: float | None = None,
@@ -233,6 +239,7 @@ class PoissonRegressor(GlmRegressor):
         self.bounds = bounds
         self.standardize = standardize
         self.solver = solver
+        self.start = start
         self.basis = basis
         self.encoder = encoder
         self.tol = tol
@@ -292,8 +299,8 @@ class GLM(GlmRegressor):
         None is the family's first: identity, logit, log. Others: "probit", "cloglog", "sqrt", "inverse", ...
     alpha : float >= 0, default 0.0
         Strength of the penalty. `summary` needs 0.
-    l1_ratio, fit_intercept, penalty_factors, bounds, standardize, solver, basis, encoder, tol, step_tol, max_iter :
-        as for PoissonRegressor
+    l1_ratio, fit_intercept, penalty_factors, bounds, standardize, solver, start, basis, encoder, tol, step_tol,
+    max_iter : as for PoissonRegressor
 
     Attributes
     ----------
@@ -322,6 +329,7 @@ class GLM(GlmRegressor):
         bounds: Bounds = None,
         standardize: bool = False,
         solver: Solver | str = "auto",
+        start: Start = None,
         basis: Basis | None = None,
         encoder: TableEncoder | None = None,
         tol: float | None = None,
@@ -337,6 +345,7 @@ class GLM(GlmRegressor):
         self.bounds = bounds
         self.standardize = standardize
         self.solver = solver
+        self.start = start
         self.basis = basis
         self.encoder = encoder
         self.tol = tol

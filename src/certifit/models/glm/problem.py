@@ -12,6 +12,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.minimise.problem import Problem
 from certifit.models.glm.task import GlmTask
+from certifit.models.least_squares.normal_equations import Weights
 from certifit.statistics.factor import Curvature
 
 MOST_COLUMNS = 3000  # that a Hessian is made of
@@ -34,6 +35,10 @@ class GlmProblem(Problem):
     def start(self) -> Array:
         """No weights; the intercept that the mean of the target has."""
         return self.from_point(self.task.start())
+
+    def from_state(self, state: Weights) -> Array:
+        """The vector of weights and an intercept in the user's units."""
+        return self.from_point(self.task.to_point(state))
 
     def to_point(self, x: Array) -> Array:
         """The point of the task: weights over the scale, and the intercept of shifted columns."""

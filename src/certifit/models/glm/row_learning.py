@@ -74,10 +74,12 @@ def _begun(model: Any, task: GlmTask, solver: SGD) -> RowState:
     kept: RowState | None = getattr(model, "_row_state", None)
     if kept is not None:
         return kept
-    weights = np.array(getattr(model, "coef_", np.zeros(task.size - 1)), dtype=np.float64)
-    begun: RowState = solver.start(
-        wide_stretches(task.source), task.loss, task.fit_intercept, weights, float(getattr(model, "intercept_", 0.0))
-    )
+    if hasattr(model, "coef_"):
+        first = Weights(np.array(model.coef_, dtype=np.float64), float(model.intercept_))
+    else:
+        first = model.start_of(task) or Weights(np.zeros(task.size - 1), 0.0)
+    rows = wide_stretches(task.source)
+    begun: RowState = solver.start(rows, task.loss, task.fit_intercept, first.coef, first.intercept)
     return begun.summing() if solver.average else begun
 
 

@@ -21,6 +21,7 @@ from certifit.models.glm.folds import default_alphas, score_folds
 from certifit.models.glm.inference import GlmInferenceMethods, GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.l1_solver import alpha_max, solve_path
 from certifit.models.glm.solver import check_solver, is_stochastic, solve
+from certifit.models.glm.start import Start, check_start, start_weights
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.least_squares.normal_equations import Weights
@@ -42,6 +43,7 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
     fit_intercept: bool
     standardize: bool
     solver: Solver | str
+    start: Start
     tol: float | None
     step_tol: float
     max_iter: int
@@ -83,7 +85,15 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
         assert isinstance(task, GlmTask)
         self.__dict__.pop("_row_state", None)  # a fit begins anew
         self._check_target(task)
-        return solve(task, self.solver, self._tolerance(), int(self.max_iter), float(self.step_tol))
+        stop = (self._tolerance(), int(self.max_iter), float(self.step_tol))
+        return solve(task, self.solver, *stop, self.start_of(task))
+
+    def start_of(self, task: GlmTask) -> Weights | None:
+        """Where the steps begin; None leaves it to the solver."""
+        if self.start is None:
+            return None
+        weights, intercepts = start_weights(self.start, 1, task.source.n_features, task.fit_intercept)
+        return Weights(weights[0], float(intercepts[0]))
 
     def _keep(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
         assert isinstance(task, GlmTask) and isinstance(run.state, Weights)
@@ -181,3 +191,4 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_solver(self.solver)
+        check_start(self.start)

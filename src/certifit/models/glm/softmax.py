@@ -8,7 +8,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.minimise.problem import Run, Solver
+from certifit.minimise.problem import Run, Solver, Stop
 from certifit.models.glm.softmax_solver import minimise, solve
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.solver import AUTO, COORDINATE, is_stochastic
@@ -29,10 +29,10 @@ def softmax_task(model: Any, source: Source, alpha: float | None) -> SoftmaxTask
 
 
 def solve_softmax(
-    task: SoftmaxTask, solver: Solver | str, tol: float, max_iter: int, step_tol: float
+    task: SoftmaxTask, solver: Solver | str, tol: float, max_iter: int, step_tol: float, start: SoftmaxWeights | None
 ) -> Run[SoftmaxWeights]:
     """The minimiser by a solver, or by the one that suits the task."""
-    if solver == AUTO and step_tol == 0:
+    if solver == AUTO and step_tol == 0 and start is None:
         return solve(task, tol, max_iter)
     if solver == COORDINATE:
         raise ValueError(f"solver={solver!r} is for two classes. With {task.n_classes} classes take another solver.")
@@ -41,7 +41,7 @@ def solve_softmax(
             f"solver={solver!r} learns scores of two classes row by row. With {task.n_classes} classes take another "
             "solver, or OneVsRestClassifier(LogisticRegression(solver=...))."
         )
-    return minimise(task, "lbfgs" if solver == AUTO else solver, tol, max_iter, step_tol)
+    return minimise(task, "lbfgs" if solver == AUTO else solver, Stop(tol, step_tol, max_iter), start)
 
 
 def class_scores(columns: Block, coef: Array, intercept: Array) -> Array:

@@ -174,9 +174,9 @@ class SoftmaxProblem(Problem):
             self._transform[:-1, :-1] = np.diag(1 / scale)
             self._transform[-1, :-1] = shift / scale
 
-    def start(self) -> Array:
-        """No weights; the intercepts of the classes' shares."""
-        return np.asarray(np.linalg.solve(self._transform, self.task.start().reshape(self.task.shape)).ravel())
+    def from_point(self, point: Array) -> Array:
+        """Inverse of `to_point`."""
+        return np.asarray(np.linalg.solve(self._transform, point.reshape(self.task.shape)).ravel())
 
     def to_point(self, x: Array) -> Array:
         """The point of the task."""
@@ -208,9 +208,10 @@ class SoftmaxProblem(Problem):
         return max(float(gradient @ curvature.solve(gradient)) / 2, value - self._least)
 
 
-def minimise(task: SoftmaxTask, solver: Any, tol: float, max_iter: int, step_tol: float) -> Run[SoftmaxWeights]:
+def minimise(task: SoftmaxTask, solver: Any, stop: Stop, start: SoftmaxWeights | None = None) -> Run[SoftmaxWeights]:
     """The minimiser by a solver of any function."""
     chosen = solver_of(solver)
     problem = SoftmaxProblem(task, isinstance(chosen, GradientDescent))
-    found = chosen.minimise(problem, problem.start(), Stop(tol, step_tol, max_iter))
+    begin = problem.from_point(task.start() if start is None else task.to_point(start))
+    found = chosen.minimise(problem, begin, stop)
     return Run(task.to_state(problem.to_point(found.x)), found.trace, "" if found.converged else found.reason)

@@ -40,11 +40,15 @@ def is_stochastic(solver: Any) -> bool:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a step that overflows has no objective, and is not taken
-def solve(task: GlmTask, solver: Any, tol: float, max_iter: int, step_tol: float) -> Run[Weights]:
+def solve(
+    task: GlmTask, solver: Any, tol: float, max_iter: int, step_tol: float, start: Weights | None = None
+) -> Run[Weights]:
     """The minimiser by a solver, or by the one that suits the task."""
+    if is_own(solver) and (not task.is_smooth or solver == COORDINATE):
+        return score_path.solve(task, max_iter, step_tol, start)
+    if is_own(solver) and start is not None:
+        solver, tol = ("newton", chord.FLOOR) if task.size <= MOST_COLUMNS else ("lbfgs", tol)
     if is_own(solver):
-        if not task.is_smooth or solver == COORDINATE:
-            return score_path.solve(task, max_iter, step_tol)
         if task.size > MOST_COLUMNS:
             return newton_cg.solve(task, tol, max_iter, step_tol)
         return chord.solve(task, max_iter, step_tol)
@@ -52,11 +56,12 @@ def solve(task: GlmTask, solver: Any, tol: float, max_iter: int, step_tol: float
         raise ValueError(
             f"solver={solver!r} takes no L1 penalty and no bounds. Use solver='auto' or 'coordinate-descent'."
         )
-    return _smooth(task, solver_of(solver), Stop(tol, step_tol, max_iter))
+    return _smooth(task, solver_of(solver), Stop(tol, step_tol, max_iter), start)
 
 
-def _smooth(task: GlmTask, solver: Solver, stop: Stop) -> Run[Weights]:
+def _smooth(task: GlmTask, solver: Solver, stop: Stop, start: Weights | None) -> Run[Weights]:
     in_user_units = isinstance(solver, GradientDescent) or "rows" in solver.needs
     problem = GlmProblem(task, in_user_units)
-    found = solver.minimise(problem, problem.start(), stop)
+    begin = problem.start() if start is None else problem.from_state(start)
+    found = solver.minimise(problem, begin, stop)
     return Run(task.to_state(problem.to_point(found.x)), found.trace, "" if found.converged else found.reason)

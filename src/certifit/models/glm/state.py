@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,6 +103,10 @@ INFERENCE: Mapping[str, Spec] = {  # null: rows are needed, or there is no such 
     "pearson": MAGNITUDE,
     "saturated": OrNull(NUMBER),
 }
+START = Check(
+    "'zero', 'given' or an integer >= 0",
+    lambda value: value in ("zero", "given") if isinstance(value, str) else type(value) is int and value >= 0,
+)
 ROUNDINGS = 256  # units of the last place that a sum over rows may be off by, of its largest terms
 _PARAMETERS = {"tweedie": "power", "negative-binomial": "alpha"}
 _OWN = "code, which a model file never stores."
@@ -303,6 +308,30 @@ def _solver_name(model: Model) -> str:
     )
 
 
+def _start_word(model: Model) -> str | int | None:
+    """What a file says of the start; the numbers of an array are an array of it."""
+    if model.start is None or isinstance(model.start, str):
+        return None if model.start is None else str(model.start)
+    return int(model.start) if isinstance(model.start, Integral) else "given"
+
+
+def _start_array(model: Model) -> Floats:
+    return np.atleast_2d(np.asarray(model.start, dtype=np.float64))
+
+
+def _asked_start(model: Model) -> str | int | Floats | None:
+    return _start_array(model) if _start_word(model) == "given" else _start_word(model)
+
+
+def _given_start(content: Content) -> str | int | Floats | None:
+    """The parameter start; of files without one, None."""
+    word: str | int | None = content.metadata.get("start")
+    if word != "given":
+        return word
+    numbers: Floats = content.arrays["start"]
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
 def _certificate(content: Content) -> dict[str, object]:
     return {"n_columns": len(content.columns), "names": content.coefficients}
 
@@ -354,8 +383,10 @@ SCORES = (
             "n_iterations": LENGTH_OF_HISTORY,
             "offset": Field(OrNull(TEXT), "offset_name_"),  # what it was called; null: there was none
             "solution": fields_at("*_", {"alpha": NUMBER_FROM_0}),
+            "start": Field(START, get=_start_word, is_left_out=True),
         },
         arrays={
+            "start": Array(("C", "k"), get=_start_array, when=lambda metadata: metadata.get("start") == "given"),
             "coef": Array(("C", "p"), get=lambda model: np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))),
             "intercept": Array(("C",), get=lambda model: np.atleast_1d(np.asarray(model.intercept_, dtype=np.float64))),
             "history": Array(("m", "3"), may_be_infinite=True, get=history_array),
@@ -379,6 +410,7 @@ SCORES = (
             ),
         },
         named={"solver": Field(one_of(*SOLVERS), get=_solver_name)},
+        settings={"start": Setting(_asked_start, _given_start)},
         switches=("standardize",),
         sizes=(_sizes,),
         checks=(_problems, fault_problems, _inference_problems),
