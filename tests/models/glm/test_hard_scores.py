@@ -204,15 +204,27 @@ def test_a_share_of_columns_set_aside_whose_square_overflows_is_no_error(rng):
     assert np.isfinite(model.coef_).all()
 
 
-@pytest.mark.parametrize("alpha", [1e-9, 1e-12, 1e-15])
-def test_a_weak_penalty_of_softmax_hides_no_changed_coefficient(alpha, rng):
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("alpha", [1e-9, 1e-13])
+def test_a_weak_penalty_of_softmax_hides_no_changed_coefficient(alpha, standardize, rng):
     X, y = rng.normal(size=(30, 2)), np.arange(30) % 3
-    model = cf.LogisticRegression(alpha=alpha).fit(X, y)
+    model = cf.LogisticRegression(alpha=alpha, standardize=standardize).fit(X, y)
     assert model.certificate_.value < 1e-14 and cf.verify(model, X, y, exact=True)
-    for place in np.ndindex(model.coef_.shape):
+    for place in ((0, 0), (2, 1)):
         other = copy.copy(model)
         other.coef_ = model.coef_.copy()
         other.coef_[place] *= 1 + 1e-4
         proof = cf.verify(other, X, y, exact=True)
         assert proof.exact.lower <= other.certify(X, y).value <= 1.01 * proof.exact.upper
         assert not cf.verify(other, X, y)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_penalty_in_standard_deviations_is_that_of_the_numbers_given(n_classes):
+    """At an excess of 1e-28 the roundings of float64 standard deviations would show."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(6, 3)), np.arange(6) % n_classes
+        model = cf.LogisticRegression(alpha=1e-12, standardize=True).fit(X, y)
+        proof = cf.verify(model, X, y, exact=True).exact
+        assert proof.fault or proof.lower <= model.certificate_.value

@@ -237,9 +237,12 @@ def long_proof(task: GlmTask, state: Weights, tolerance: float) -> LongExcess | 
     if loss is None or task.targets.n_rows * task.size**2 > MOST_WORK or task.loss.concordance is None:
         return None
     rows, s = LongRows.of(task.source, task.fit_intercept), task.strengths
-    shares = zip(s.factors.tolist(), (task.spreads if s.alpha > 0 else s.factors).tolist(), strict=True)
+    squares = [Decimal(1)] * len(s.factors)
+    if task.standardize and s.alpha > 0:
+        squares = rows.squared_spreads(len(squares), task.fit_intercept)
     alpha = Decimal(s.alpha) * (1 - Decimal(s.l1_ratio))
-    at, pulls = state.coef, [alpha * Decimal(factor) * Decimal(spread) ** 2 for factor, spread in shares]
+    at = state.coef
+    pulls = [alpha * Decimal(factor) * square for factor, square in zip(s.factors.tolist(), squares, strict=True)]
     null = None
     if task.fit_intercept:
         at, pulls = np.append(at, state.intercept), [*pulls, Decimal(0)]

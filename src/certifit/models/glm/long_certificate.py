@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, DivisionByZero, InvalidOperation, Overflow, localcontext
+from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
 
@@ -30,6 +31,7 @@ from certifit.statistics.residual import EXACT_FIT
 MOST_WORK = 400_000  # rows x parameters^2
 FEWEST_DIGITS, MOST_DIGITS = 80, 640
 SPARE = 30  # digits that products keep beyond the smallest pivot
+SPREAD_DIGITS = 60  # of a variance that a penalty is relative to
 MOST_STEPS = 40
 MOST_HALVINGS = 40
 MOST_EXPONENTIALS = 8_000  # in FEWEST_DIGITS; more digits count for more
@@ -62,6 +64,21 @@ class LongRows:
     def n_rows(self) -> int:
         """Rows with a weight."""
         return len(self.y)
+
+    def squared_spreads(self, n_columns: int, centred: bool) -> list[Decimal]:
+        """Variances of the columns, mean squares where not centred, of the numbers given; 1 for what does not vary."""
+        weight = [Fraction(w) for w in self.weight.tolist()]
+        total = sum(weight, Fraction(0))
+        return [_squared_spread(column.tolist(), weight, total, centred) for column in self.X.T[:n_columns]]
+
+
+def _squared_spread(column: list[float], weight: list[Fraction], total: Fraction, centred: bool) -> Decimal:
+    entries = [Fraction(x) for x in column]
+    mean = sum((w * x for w, x in zip(weight, entries, strict=True)), Fraction(0)) / total if centred else Fraction(0)
+    found = sum((w * (x - mean) ** 2 for w, x in zip(weight, entries, strict=True)), Fraction(0)) / total
+    with localcontext() as context:
+        context.prec = SPREAD_DIGITS
+        return Decimal(found.numerator) / Decimal(found.denominator) if found else Decimal(1)
 
 
 def _floats_of_run(run: Block) -> tuple[Array, Array, Array, Array]:

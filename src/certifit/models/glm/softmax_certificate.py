@@ -188,8 +188,10 @@ def long_proof(task: SoftmaxTask, state: SoftmaxWeights, tolerance: float) -> Lo
     if task.labels[1] * task.size**2 > MOST_WORK:
         return None
     rows, n_columns = LongRows.of(task.source, task.fit_intercept), state.coef.shape[1]
-    spreads = task.spreads if task.alpha > 0 else np.ones(n_columns)
-    pulls = [Decimal(task.alpha) * Decimal(spread) ** 2 for spread in spreads.tolist()]
+    squares = [Decimal(1)] * n_columns
+    if task.standardize and task.alpha > 0:
+        squares = rows.squared_spreads(n_columns, task.fit_intercept)
+    pulls = [Decimal(task.alpha) * square for square in squares]
     at, null = state.coef.T, None
     if task.fit_intercept:
         pulls, at, null = [*pulls, Decimal(0)], np.vstack([at, state.intercept]), np.log(task.shares)
