@@ -184,3 +184,12 @@ def test_scale_is_the_width_of_scikit_learns_gamma():
     assert np.isfinite(ks.Gaussian().resolved(X * 1e300).sigma)
     with pytest.raises(ValueError, match="resolved"):
         ks.Gaussian()(X, X)
+
+
+def test_a_plain_function_is_tested_as_a_kernel_is():
+    points = np.array([[0.0], [1.0], [3.0]])
+    refuted = ks.is_mercer(lambda X, Z: -((X - Z.T) ** 2), points)  # its matrix has a zero diagonal
+    assert not refuted and refuted.vector is not None
+    G = -((points - points.T) ** 2)
+    assert refuted.vector @ G @ refuted.vector < 0
+    assert ks.is_mercer(lambda X, Z: X @ Z.T, points)

@@ -5,6 +5,7 @@ Points can only refute it: by a pair with k(x, z) != k(z, x), or by a vector c w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from certifit.data.columns import Array
 from certifit.mathematics.kernels.algebra import UNIT, Kernel
+from certifit.mathematics.kernels.basic import Function
 from certifit.runtime import one_blas_thread
 
 ASYMMETRY = 2.0**-40  # of the larger of both: a difference within it is rounding
@@ -60,10 +62,13 @@ def shown_vector(c: Array, most: int = 5) -> str:
     return shown + (f" and {len(c) - most} smaller" if len(c) > most else "")
 
 
-def is_mercer(kernel: Kernel, X: ArrayLike) -> MercerTest:
-    """Whether the points X refute that a kernel is Mercer; the answer prints what was seen."""
+def is_mercer(kernel: Kernel | Callable[[Array, Array], ArrayLike], X: ArrayLike) -> MercerTest:
+    """Whether the points X refute that a kernel is Mercer; the answer prints what was seen.
+
+    kernel: a kernel, or a function of two arrays of points with f(X, Z)[i, j] = k(x_i, z_j).
+    """
     points = np.ascontiguousarray(np.atleast_2d(np.asarray(X, dtype=np.float64)))
-    resolved = kernel.resolved(points)
+    resolved = (kernel if isinstance(kernel, Kernel) else Function(kernel)).resolved(points)
     K = resolved.matrix(points) if resolved.is_proven else resolved.matrix(points, points)
     return matrix_test(K, resolved.proof())
 
