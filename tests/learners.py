@@ -21,6 +21,7 @@ from sklearn.linear_model import Ridge as TheirRidge
 import certifit as cf
 
 IN_ORDER = frozenset({"in order"})  # the order of the rows decides: perceptrons, folds by row number
+HASHED = frozenset({"hashed"})
 SQUARES = cf.Polynomial(2)
 
 
@@ -30,7 +31,8 @@ class Row:
     hostile inputs take beside it. refitted: settings of which only failing refits are tried beside those.
 
     kind: of its target: "reg" (any number), "pois" (counts), "positive", "clf" (classes) or "tr" (none).
-    flags: "in order", "counts" (no negative X), "categories" (takes frames with columns of categories), "target" (a
+    flags: "hashed" (draws follow from the bits of the values),
+    "in order", "counts" (no negative X), "categories" (takes frames with columns of categories), "target" (a
     transformer that reads one).
     """
 
@@ -196,6 +198,15 @@ LEARNERS = {
         cf.AdaBoostClassifier(10),
         "clf",
         checked=(cf.AdaBoostClassifier(20, learning_rate=0.5),),
+    ),
+    "random_forest_classifier": Row(
+        cf.RandomForestClassifier(5, max_depth=2), "clf", HASHED, checked=(cf.RandomForestClassifier(10),)
+    ),
+    "random_forest_regressor": Row(
+        cf.RandomForestRegressor(5, max_depth=2),
+        "reg",
+        HASHED,
+        checked=(cf.RandomForestRegressor(10, max_features=0.5),),
     ),
     "pca": Row(
         cf.PCA(),

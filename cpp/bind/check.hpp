@@ -225,6 +225,14 @@ auto run(int n_threads, Work work) {
   }
 }
 
+template <class T>
+nb::object array_of(std::vector<T>&& values) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  const size_t shape[1] = {kept->size()};
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), 1, shape, owner));
+}
+
 template <size_t ndim>
 nb::ndarray<nb::numpy, double, nb::ndim<ndim>> to_numpy(std::vector<double>&& values, const size_t (&shape)[ndim]) {
   auto* kept = new std::vector<double>(std::move(values));

@@ -17,6 +17,7 @@ void bind_many(nanobind::module_& m);
 void bind_thin(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
 void bind_tree(nanobind::module_& m);
+void bind_forest(nanobind::module_& m);
 }  // namespace certifit
 
 NB_MODULE(CERTIFIT_MODULE, m) {
@@ -35,6 +36,7 @@ NB_MODULE(CERTIFIT_MODULE, m) {
   certifit::bind_thin(m);
   certifit::bind_kernels(m);
   certifit::bind_tree(m);
+  certifit::bind_forest(m);
   m.def("cpu_has_avx2", [] {
 #if defined(__x86_64__) || defined(_M_X64)
     __builtin_cpu_init();

@@ -12,14 +12,6 @@ using namespace nb::literals;
 using Places = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Flags = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-template <class T>
-nb::object array_of(std::vector<T>&& values) {
-  auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  const size_t shape[1] = {kept->size()};
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), 1, shape, owner));
-}
-
 template <class T, class Get>
 nb::object of_nodes(const Tree& tree, Get get) {
   std::vector<T> values(tree.nodes.size());
@@ -96,7 +88,8 @@ nb::object walk_tree_py(nb::list x, Places feature, Places left, Vector threshol
     const int64_t child = left.data()[k], column = feature.data()[k];
     if (child == 0) continue;
     check(child > static_cast<int64_t>(k) && child + 1 < static_cast<int64_t>(n), "a child is not behind its parent");
-    check(column >= 0 && column < static_cast<int64_t>(held.rows.n_columns), "a node splits a column that is not there");
+    check(column >= 0 && column < static_cast<int64_t>(held.rows.n_columns),
+          "a node splits a column that is not there");
   }
   const Paths paths{n, feature.data(), left.data(), threshold.data(), is_missing_left.data()};
   Walk walk = run(threads, [&](Crew& crew) { return walk_rows(held.rows, paths, with_ranges, crew); });

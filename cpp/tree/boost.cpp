@@ -78,8 +78,13 @@ Cut best_cut(const Order& order, const double* weight, const double* y, const st
 class Booster {
  public:
   Booster(const TreeRows& rows, size_t n_classes, Crew& crew)
-      : rows_(rows), n_classes_(n_classes), crew_(crew), orders_(rows.n_columns), weight_(rows.weight),
-        signed_(rows.n_rows), scores_(rows.n_rows * n_classes, 0.0) {
+      : rows_(rows),
+        n_classes_(n_classes),
+        crew_(crew),
+        orders_(rows.n_columns),
+        weight_(rows.weight),
+        signed_(rows.n_rows),
+        scores_(rows.n_rows * n_classes, 0.0) {
     crew.for_each_block(rows.n_columns, [&](size_t j) { orders_[j] = sorted_rows(rows.column(j), rows.n_rows); });
     normalise();
     first_ = weight_;
@@ -134,16 +139,15 @@ class Booster {
       std::tie(edges[a], edges[b]) = largest_edges(orders_[a], orders_[b], signed_.data(), total);
     });
     const double largest = *std::max_element(edges.begin(), edges.end());
-    const size_t feature = std::find_if(edges.begin(), edges.end(), [&](double e) { return e >= largest - tie; }) -
-                           edges.begin();
+    const size_t feature =
+        std::find_if(edges.begin(), edges.end(), [&](double e) { return e >= largest - tie; }) - edges.begin();
     return {feature, first_cut(orders_[feature], signed_.data(), total, edges[feature])};
   }
 
   Place best_of_many(const std::vector<double>& classes) {
     std::vector<Cut> cuts(rows_.n_columns);
-    crew_.for_each_block(rows_.n_columns, [&](size_t j) {
-      cuts[j] = best_cut(orders_[j], weight_.data(), rows_.y.data(), classes);
-    });
+    crew_.for_each_block(rows_.n_columns,
+                         [&](size_t j) { cuts[j] = best_cut(orders_[j], weight_.data(), rows_.y.data(), classes); });
     size_t best = 0;
     for (size_t j = 1; j < cuts.size(); ++j)
       if (cuts[j].error < cuts[best].error - tie) best = j;
@@ -220,7 +224,8 @@ Votes vote(const Rows& rows, const std::vector<Stump>& stumps, size_t n_classes,
     for (size_t k = 0; k < count; ++k) {
       const double* x = whole.row(tile, k, first + k);
       double* scores = votes.scores.data() + (first + k) * n_classes;
-      for (const Stump& stump : stumps) scores[x[stump.feature] <= stump.threshold ? stump.left : stump.right] += stump.alpha;
+      for (const Stump& stump : stumps)
+        scores[x[stump.feature] <= stump.threshold ? stump.left : stump.right] += stump.alpha;
       for (size_t j = 0; j < rows.n_columns; ++j) is_bad |= !std::isfinite(x[j]);
     }
     if (is_bad) is_finite = false;

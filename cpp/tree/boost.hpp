@@ -5,14 +5,14 @@
 
 namespace certifit {
 
-// Rows with x <= threshold are called `left`, the others `right`: codes of classes. A stump that calls all rows the same
-// has the threshold infinity.
+// Rows with x <= threshold are called `left`, the others `right`: codes of classes. A stump that calls all rows the
+// same has the threshold infinity.
 struct Stump {
   size_t feature = 0;
   double threshold = 0;
   size_t left = 0, right = 0;
-  double error = 0;  // weighted, of weights that add up to 1
-  double alpha = 0;  // its weight in the vote: rate (log((1 - error) / error) + log(K - 1))
+  double error = 0;           // weighted, of weights that add up to 1
+  double alpha = 0;           // its weight in the vote: rate (log((1 - error) / error) + log(K - 1))
   double training_error = 0;  // of the vote so far, by the first weights; a draw is an error
 };
 

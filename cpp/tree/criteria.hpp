@@ -110,9 +110,7 @@ class EntropyGain {
     r -= w;
     mass_ += w;
   }
-  double gain() const {
-    return on_left_ - x_log_x(mass_) + on_right_ - x_log_x(node_.weight - mass_) - whole_;
-  }
+  double gain() const { return on_left_ - x_log_x(mass_) + on_right_ - x_log_x(node_.weight - mass_) - whole_; }
   bool beats(double bar) const { return gain() > bar + tie_; }
   double in_units(double gain) const { return gain; }
 

@@ -45,8 +45,16 @@ struct Sheet {
   bool is_weighted;
 
   Sheet(size_t n, size_t d, bool is_weighted)
-      : n_rows(n), n_columns(d), entries(n * d), order(n), rows(n), y(n), weight(is_weighted ? n : 0), moment(n),
-        is_left(n), is_weighted(is_weighted) {
+      : n_rows(n),
+        n_columns(d),
+        entries(n * d),
+        order(n),
+        rows(n),
+        y(n),
+        weight(is_weighted ? n : 0),
+        moment(n),
+        is_left(n),
+        is_weighted(is_weighted) {
     std::iota(order.begin(), order.end(), Index{0});
   }
   Entry<Index>* column(size_t j) { return entries.data() + j * n_rows; }
@@ -110,12 +118,11 @@ template <class Index>
 NodeSums summed(const Plan& plan, Sheet<Index>& sheet, Range range) {
   const RowArrays rows = sheet.arrays();
   const Index* order = sheet.order.data() + range.begin;
-  NodeSums node = plan.n_classes > 0 ? class_sums(plan, rows, order, range.size())
-                                     : number_sums(plan, rows, order, range.size());
+  NodeSums node =
+      plan.n_classes > 0 ? class_sums(plan, rows, order, range.size()) : number_sums(plan, rows, order, range.size());
   if (!plan.has_moments() || node.is_pure) return node;
   const double mean = plan.n_classes > 0 ? node.values[1] / node.weight : node.values[0];
-  for (size_t k = 0; k < range.size(); ++k)
-    rows.moment[order[k]] = rows.mass(order[k]) * (rows.y[order[k]] - mean);
+  for (size_t k = 0; k < range.size(); ++k) rows.moment[order[k]] = rows.mass(order[k]) * (rows.y[order[k]] - mean);
   return node;
 }
 
@@ -212,8 +219,8 @@ class Grower {
  public:
   Grower(const Plan& plan, Sheet<Index>& sheet, Branch& branch) : plan_(plan), sheet_(sheet), branch_(branch) {}
 
-  // Grows the subtree of the rows from `range` on. each(n, work): work(i) for every i below n. Nodes of `most_rest` rows
-  // or fewer are handed to `leave`.
+  // Grows the subtree of the rows from `range` on. each(n, work): work(i) for every i below n. Nodes of `most_rest`
+  // rows or fewer are handed to `leave`.
   template <class Each, class Leave>
   void grow(Range range, size_t depth, size_t most_rest, Each each, Leave leave) {
     std::vector<Open> open{{add(), depth, range}};

@@ -74,6 +74,8 @@ from certifit.modelfile import save as save
 from certifit.modelfile import verify as verify
 from certifit.models.adaboost.model import AdaBoostClassifier as AdaBoostClassifier
 from certifit.models.discriminant.model import GaussianDiscriminant as GaussianDiscriminant
+from certifit.models.forest.model import RandomForestClassifier as RandomForestClassifier
+from certifit.models.forest.model import RandomForestRegressor as RandomForestRegressor
 from certifit.models.glm.logistic import LogisticRegression as LogisticRegression
 from certifit.models.glm.model import GLM as GLM
 from certifit.models.glm.model import GammaRegressor as GammaRegressor

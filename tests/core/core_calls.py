@@ -559,3 +559,37 @@ def _(rng: Rng) -> Arguments:
     sides = {name: rng.integers(0, 2, size=n) for name in ("left", "right")}
     asked = {"feature": rng.integers(0, max(d, 1), size=n), "threshold": vector(rng, n), "alpha": vector(rng, n)}
     return {"x": x, **asked, **sides, "n_classes": 2, "threads": threads(rng)}
+
+
+def _grown(rng: Rng) -> tuple[Arguments, int]:
+    x, n, d = rows(rng)
+    n_classes = int(rng.choice([0, 2, 3]))
+    y = rng.integers(0, n_classes or 9, size=n).astype(float)
+    weight = maybe(rng, rng.integers(0, 3, size=n).astype(float))
+    return {"x": x, "y": y, "weight": weight, "n_classes": n_classes, "seed": 7, "threads": threads(rng)}, d
+
+
+@call("grow_forest")
+def _(rng: Rng) -> Arguments:
+    stops = {"max_depth": int(rng.integers(0, 9)), "min_rows_split": 2, "min_rows_leaf": 1}
+    return {**_grown(rng)[0], "n_trees": int(rng.integers(0, 3)), "n_tried": 2, "max_bins": 9, **stops}
+
+
+def _two_trees(d: int, width: int) -> Arguments:
+    """A tree of a split, where there is a column, and one of a leaf."""
+    feature, left = ([0, -1, -1, -1], [1, 0, 0, 0]) if d else ([-1, -1], [0, 0])
+    nodes = {"threshold": np.zeros(len(left)), "is_missing_left": np.zeros(len(left), np.uint8)}
+    ends, values = np.array([0, len(left) - 1, len(left)]), np.ones((left.count(0), width))
+    return {"ends": ends, "feature": np.array(feature), "left": np.array(left), **nodes, "values": values}
+
+
+@call("forest_means")
+def _(rng: Rng) -> Arguments:
+    x, _, d = rows(rng)
+    return {"x": x, **_two_trees(d, 2), "threads": threads(rng)}
+
+
+@call("check_forest")
+def _(rng: Rng) -> Arguments:
+    grown, d = _grown(rng)
+    return {**grown, **_two_trees(d, max(grown["n_classes"], 1))}

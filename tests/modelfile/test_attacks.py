@@ -279,7 +279,16 @@ def test_the_models_of_this_version_have_no_support_vectors():
     # A model with indices in its state needs its own tests of attacks 13 and 14 before they stand here.
     texts = {"text_ends", "text_ends.classes", "text_ends.terms"}
     counts = {"classes", "counts.rows", "sums.rows", "encoder.documents", "history.iterations", "mistakes"}
-    counts |= {"tree.feature", "tree.left", "stumps.feature", "stumps.left", "stumps.right"}  # see test_tree_files.py
+    counts |= {
+        "forest.ends",
+        "forest.feature",
+        "forest.left",
+        "tree.feature",
+        "tree.left",
+        "stumps.feature",
+        "stumps.left",
+        "stumps.right",
+    }  # see test_tree_files.py
     told = {"order", "proof.rows"}  # of a perceptron: see test_row_numbers_of_a_perceptron_reach_no_memory
     for name, sample in samples().items():
         table, _ = split(to_bytes(sample.model))

@@ -77,3 +77,22 @@ def test_stumps_that_are_none_are_refused(array, number):
     X = rng.normal(size=(60, 3))
     data = to_bytes(cf.AdaBoostClassifier(6).fit(X, X[:, 0] * X[:, 1] + X[:, 2] > 0))
     refuse(with_number(data, array, 0, number))
+
+
+FORESTS = {
+    **{
+        name: (f"forest.{array.removeprefix('tree.')}", place, number) for name, (array, place, number) in NODES.items()
+    },
+    "a tree without nodes": ("forest.ends", 1, 0),
+    "a tree beyond the nodes": ("forest.ends", 1, 2**40),
+    "shares that add up to more than 1": ("forest.values", (0, 0), 1.5),
+    "a negative gain": ("forest.gains", (0, 0), -1.0),
+}
+
+
+@pytest.mark.parametrize("array, place, number", FORESTS.values(), ids=FORESTS)
+def test_nodes_that_are_no_forest_are_refused(array, place, number):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 3))
+    data = to_bytes(cf.RandomForestClassifier(3, max_depth=3).fit(X, X[:, 0] * X[:, 1] + X[:, 2] > 0))
+    refuse(with_number(data, array, place, number))

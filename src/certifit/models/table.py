@@ -5,6 +5,7 @@ from __future__ import annotations
 from certifit.models.adaboost import about as adaboost
 from certifit.models.discriminant import about as discriminant
 from certifit.models.ensembles import about as ensembles
+from certifit.models.forest import about as forest
 from certifit.models.glm import about as glm
 from certifit.models.huber import about as huber
 from certifit.models.kernel import about as kernel
@@ -29,6 +30,7 @@ FAMILIES: tuple[tuple[Learner, ...], ...] = (
     perceptron.ROWS,
     trees.ROWS,
     adaboost.ROWS,
+    forest.ROWS,
     pca.ROWS,
 )
 LEARNERS = {row.key: row for family in FAMILIES for row in family}

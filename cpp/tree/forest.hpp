@@ -1,0 +1,64 @@
+// Random forests on binned columns: every tree is grown on draws of the rows, every node tries some of the columns.
+#pragma once
+
+#include "tree.hpp"
+
+namespace certifit {
+
+// Columns cut into at most 255 bins: x is in the first bin whose edge is x or more. Missing values have a bin of their
+// own, 255. Edges lie halfway between neighbouring values of the first rows, which are in the order of a hash.
+struct Bins {
+  size_t n_rows = 0, n_columns = 0;
+  std::vector<uint8_t> codes;  // column after column
+  std::vector<std::vector<double>> edges;
+  const uint8_t* column(size_t j) const { return codes.data() + j * n_rows; }
+  static constexpr uint8_t missing = 255;
+};
+
+Bins binned(const TreeRows& rows, size_t max_bins, Crew& crew);
+
+// How trees are drawn and grown. n_classes 0: y is a number.
+struct ForestPlan {
+  size_t n_trees, n_classes, n_tried;  // n_tried: columns that a node tries
+  uint64_t seed;
+  Stops stops;
+  size_t width() const { return n_classes > 0 ? n_classes : 1; }
+};
+
+// How often each row is drawn for a tree: as many draws as the sum of the weights, where they are whole, else as there
+// are rows; each lands on a row with a chance in proportion to its weight.
+std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree);
+
+// values: of the leaves only, in the order of their nodes: shares of the classes, or the mean of y.
+struct ForestTree {
+  std::vector<Node> nodes;
+  std::vector<double> values;
+  std::vector<double> gains;  // per column: what its splits took from the impurity, times the weight
+};
+
+std::vector<ForestTree> grow_forest(const TreeRows& rows, const Bins& bins, const ForestPlan& plan, Crew& crew);
+
+// Trees end to end, as a model stores them.
+struct ForestPaths {
+  std::vector<std::vector<Step>> trees;  // `feature` of a leaf is its number
+  std::vector<const double*> values;     // of the leaves of each tree
+  size_t width;
+};
+
+// The mean over trees of what their leaves say, rows x width.
+struct Means {
+  std::vector<double> values;
+  bool is_finite = true;
+};
+Means forest_means(const Rows& rows, const ForestPaths& forest, Crew& crew);
+
+// A forest beside the rows that it was drawn from. deviation: the largest one of a leaf's value from that of the rows
+// drawn into it, for numbers relative to the largest |y|; infinite for a leaf without rows. out: per row the mean over
+// the trees that did not draw it; n_out: how many these are. target, weight: of the rows.
+struct ForestCheck {
+  double deviation = 0;
+  std::vector<double> out, n_out, target, weight;
+};
+ForestCheck check_forest(const TreeRows& rows, const ForestPaths& forest, uint64_t seed, size_t n_classes, Crew& crew);
+
+}  // namespace certifit

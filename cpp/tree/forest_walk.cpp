@@ -1,0 +1,134 @@
+// Forests on rows: what they say, and what the rows that were drawn say of them. Nothing here knows how trees grow.
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "forest.hpp"
+
+namespace certifit {
+namespace {
+
+constexpr size_t block_rows = 2048;
+
+size_t blocks_of(size_t n) { return (n + block_rows - 1) / block_rows; }
+
+// Rows of a block, one after the other, all columns in their places.
+std::vector<double> dense_block(const Rows& rows, size_t first, size_t count) {
+  std::vector<double> scratch, block(count * rows.n_columns);
+  WholeRows whole(rows);
+  const Tile tile = read_tile(rows, first, count, scratch);
+  for (size_t k = 0; k < count; ++k)
+    std::copy_n(whole.row(tile, k, first + k), rows.n_columns, &block[k * rows.n_columns]);
+  return block;
+}
+
+std::vector<double> row_of(const TreeRows& rows, size_t i) {
+  std::vector<double> row(rows.n_columns);
+  for (size_t j = 0; j < rows.n_columns; ++j) row[j] = rows.column(j)[i];
+  return row;
+}
+
+// The largest deviation of the leaves of one tree from the rows that were drawn into them.
+double leaf_deviation(const TreeRows& rows, const std::vector<double>& by_row, const ForestPaths& forest, size_t tree,
+                      const std::vector<uint32_t>& draws, size_t n_classes, double size) {
+  const std::vector<Step>& steps = forest.trees[tree];
+  size_t n_leaves = 0;
+  for (const Step& step : steps) n_leaves += step.left == 0;
+  std::vector<double> sums(n_leaves * forest.width, 0.0), mass(n_leaves, 0.0);
+  std::vector<uint32_t> places;
+  for (size_t i = 0; i < rows.n_rows; ++i)
+    if (draws[i] > 0) places.push_back(static_cast<uint32_t>(i));
+  const auto add = [&](uint32_t i, int32_t node) {
+    const size_t leaf = steps[static_cast<size_t>(node)].feature;
+    mass[leaf] += draws[i];
+    if (n_classes > 0) {
+      sums[leaf * forest.width + static_cast<size_t>(rows.y[i])] += draws[i];
+    } else {
+      sums[leaf] += draws[i] * rows.y[i];
+    }
+  };
+  for_each_leaf(by_row.data(), rows.n_columns, steps.data(), places.data(), places.size(), add);
+  double worst = 0;
+  for (size_t leaf = 0; leaf < n_leaves; ++leaf)
+    for (size_t c = 0; c < forest.width; ++c) {
+      const double off =
+          std::fabs(sums[leaf * forest.width + c] / mass[leaf] - forest.values[tree][leaf * forest.width + c]);
+      worst = std::max(worst, std::isnan(off) ? std::numeric_limits<double>::infinity() : off / size);
+    }
+  return worst;
+}
+
+}  // namespace
+
+Means forest_means(const Rows& rows, const ForestPaths& forest, Crew& crew) {
+  Means means;
+  means.values.assign(rows.n_rows * forest.width, 0.0);
+  std::atomic<bool> is_finite{true};
+  crew.for_each_block(blocks_of(rows.n_rows), [&](size_t block) {
+    const size_t first = block * block_rows, count = std::min(block_rows, rows.n_rows - first);
+    const std::vector<double> x = dense_block(rows, first, count);
+    for (double value : x)
+      if (std::isinf(value)) is_finite = false;
+    double* out = means.values.data() + first * forest.width;
+    std::vector<uint32_t> places(count);
+    std::iota(places.begin(), places.end(), 0u);
+    for (size_t t = 0; t < forest.trees.size(); ++t) {
+      const Step* steps = forest.trees[t].data();
+      for_each_leaf(x.data(), rows.n_columns, steps, places.data(), count, [&](uint32_t k, int32_t node) {
+        const double* values = forest.values[t] + steps[node].feature * forest.width;
+        for (size_t c = 0; c < forest.width; ++c) out[k * forest.width + c] += values[c];
+      });
+    }
+    for (size_t k = 0; k < count * forest.width; ++k) out[k] /= static_cast<double>(forest.trees.size());
+  });
+  means.is_finite = is_finite;
+  return means;
+}
+
+ForestCheck check_forest(const TreeRows& rows, const ForestPaths& forest, uint64_t seed, size_t n_classes, Crew& crew) {
+  const size_t n = rows.n_rows, n_trees = forest.trees.size(), width = forest.width;
+  std::vector<double> by_row(n * rows.n_columns);
+  crew.for_each_block(blocks_of(n), [&](size_t block) {
+    for (size_t i = block * block_rows; i < std::min(n, (block + 1) * block_rows); ++i) {
+      const std::vector<double> row = row_of(rows, i);
+      std::copy(row.begin(), row.end(), &by_row[i * rows.n_columns]);
+    }
+  });
+  double size = n_classes > 0 ? 1.0 : 0.0;
+  if (n_classes == 0)
+    for (double y : rows.y) size = std::max(size, std::fabs(y));
+  std::vector<double> deviations(n_trees);
+  std::vector<uint8_t> is_drawn(n * n_trees);
+  crew.for_each_block(n_trees, [&](size_t t) {
+    const std::vector<uint32_t> draws = drawn(rows, seed, t);
+    for (size_t i = 0; i < n; ++i) is_drawn[t * n + i] = draws[i] > 0;
+    deviations[t] = leaf_deviation(rows, by_row, forest, t, draws, n_classes, size > 0 ? size : 1.0);
+  });
+  ForestCheck check;
+  for (double deviation : deviations) check.deviation = std::max(check.deviation, deviation);
+  check.out.assign(n * width, 0.0);
+  check.n_out.assign(n, 0.0);
+  check.target = rows.y;
+  check.weight = rows.weight;
+  crew.for_each_block(blocks_of(n), [&](size_t block) {
+    const size_t end = std::min(n, (block + 1) * block_rows);
+    std::vector<uint32_t> places;
+    for (size_t t = 0; t < n_trees; ++t) {
+      places.clear();
+      for (size_t i = block * block_rows; i < end; ++i)
+        if (!is_drawn[t * n + i]) places.push_back(static_cast<uint32_t>(i));
+      const Step* steps = forest.trees[t].data();
+      for_each_leaf(by_row.data(), rows.n_columns, steps, places.data(), places.size(), [&](uint32_t i, int32_t node) {
+        const double* values = forest.values[t] + steps[node].feature * width;
+        for (size_t c = 0; c < width; ++c) check.out[i * width + c] += values[c];
+        ++check.n_out[i];
+      });
+    }
+    for (size_t i = block * block_rows; i < end; ++i)
+      for (size_t c = 0; c < width && check.n_out[i] > 0; ++c) check.out[i * width + c] /= check.n_out[i];
+  });
+  return check;
+}
+
+}  // namespace certifit

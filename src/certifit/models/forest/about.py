@@ -1,0 +1,77 @@
+"""Random forests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from certifit.data.goals import CLASSES
+from certifit.models.learner import (
+    DERIVED,
+    Answer,
+    Command,
+    Learner,
+    Option,
+    Param,
+    Told,
+    Verb,
+    Words,
+    always,
+    choice,
+    count,
+    either,
+    number,
+)
+
+
+def _mean_of_trees(told: Told) -> str:
+    """What each tree of the forest decreases."""
+    return f"mean of {told.params['n_estimators']} trees on rows drawn with replacement, each grown greedily"
+
+
+def _features(default: str | float) -> Param:
+    legal = "'sqrt', 'log2', a whole number >= 1, or a share above 0 and at most 1"
+    return either(
+        legal,
+        default,
+        choice("sqrt", "sqrt", "log2"),
+        count(1),
+        number(1.0, most=1.0, is_above=True),
+        or_none=True,
+    )
+
+
+_GROWTH = {
+    "max_depth": replace(count(1), default=None, or_none=True),
+    "min_samples_split": count(2, least=2),
+    "min_samples_leaf": count(1),
+    "max_bins": count(255, least=2, most=255),
+    "random_state": count(0, least=0, most=2**63 - 1),
+}
+_TREES = Option("trees", "N", "forest, regression-forest: number of trees. Default: 100.", "n_estimators", int)
+ROWS = (
+    Learner(
+        "random_forest_classifier",
+        "models.forest.model:RandomForestClassifier",
+        _mean_of_trees,
+        Words("a random forest of {n_estimators} trees", "impurity", goal=DERIVED),
+        {"n_estimators": count(100, most=100_000), "max_features": _features("sqrt"), **_GROWTH},
+        ("encoder",),
+        always(Answer.CLASSES),
+        always(Verb.GATHER),
+        commands=(
+            Command("forest", "random forest", "the mean of trees on drawn rows", goal=CLASSES, options=(_TREES,)),
+        ),
+        record="models.forest.record:CLASSIFIER",
+    ),
+    Learner(
+        "random_forest_regressor",
+        "models.forest.model:RandomForestRegressor",
+        _mean_of_trees,
+        Words("a random forest of {n_estimators} trees", "squared error", goal=DERIVED),
+        {"n_estimators": count(100, most=100_000), "max_features": _features(1.0), **_GROWTH},
+        ("encoder",),
+        verb=always(Verb.GATHER),
+        commands=(Command("regression-forest", "random forest", "the mean of trees on drawn rows", options=(_TREES,)),),
+        record="models.forest.record:REGRESSOR",
+    ),
+)

@@ -1,0 +1,98 @@
+"""The certificate of a forest: the leaves of every tree derived again, and its error on rows that a tree did not draw.
+
+The draws of every tree follow from random_state and the rows. Rows that were drawn are led to their leaves, and shares
+or means of the leaves are added up anew. A row that a tree did not draw is new to it: the mean of these trees predicts
+it, and the errors of these predictions are the out-of-bag error. Nothing is claimed about other forests.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.models.certificate import Certificate
+from certifit.models.forest.state import ForestState, ForestTask
+from certifit.models.trees.task import refuse_infinite
+from certifit.runtime import core, n_threads
+from certifit.statistics.residual import UNIT
+
+CLAIM = "largest deviation of a leaf from the one derived again, as a share of what rounding allows"
+THEOREM = "leaves are sums over the rows drawn for their tree; rows that were not drawn are new to it"
+Z = 1.959963984540054  # of 95 %
+
+
+@dataclass(frozen=True)
+class ForestCertificate(Certificate):
+    """The proof that goes with a forest.
+
+    out_of_bag: the share of wrong classes, or the mean squared error, on rows that trees did not draw; low and high: a
+    95 % interval for it. None where every row was drawn for every tree.
+    """
+
+    n_trees: int = 0
+    deviation: float = 0.0
+    out_of_bag: float | None = None
+    low: float | None = None
+    high: float | None = None
+    fault: str = ""
+
+    def sentences(self) -> list[str]:
+        """The certificate in words."""
+        if self.fault:
+            return [f"NOT certified: {self.fault}"]
+        if not self.holds:
+            return [
+                f"NOT certified: a leaf is off by {self.deviation:.1e} from what its rows give, more than rounding "
+                "allows. The forest was changed, or these are not its rows."
+            ]
+        first = (
+            f"Derived again from the rows drawn: every leaf of the {self.n_trees:,} trees is right to "
+            f"{self.deviation:.1e}, within rounding."
+        )
+        if self.out_of_bag is None:
+            return [first, "Every tree drew every row: there is no out-of-bag error."]
+        return [
+            first,
+            f"Out-of-bag error {self.out_of_bag:.4g} (95 %: {self.low:.4g} to {self.high:.4g}), on rows that trees did "
+            "not draw.",
+        ]
+
+
+def certify(task: ForestTask, state: ForestState) -> ForestCertificate:
+    """The leaves of a forest beside the rows that were drawn into them."""
+    y, weight = task.scaled()
+    paths = [*state.paths()[:-1], state.values if task.n_classes else state.values / task.y_unit]
+    seed = task.settings.random_state
+    found = core.check_forest(task.block.rows, y, weight, *paths, task.n_classes, seed, n_threads())
+    if found is None:
+        refuse_infinite(task.block, task.source.names)
+        raise ValueError("y must be finite numbers.")
+    deviation, out, n_out, target, mass = found
+    allowed = 16 * (float(mass.sum()) + 16) * UNIT
+    error, low, high = _out_of_bag(task, out, n_out > 0, target, mass)
+    return ForestCertificate(
+        claim=CLAIM, theorem=THEOREM, value=(deviation + UNIT) / allowed, tolerance=1.0, rounding=1.0,
+        n_trees=state.n_trees, deviation=deviation + UNIT, out_of_bag=error, low=low, high=high,
+    )  # fmt: skip
+
+
+def _out_of_bag(
+    task: ForestTask, out: Array, is_out: Array, target: Array, mass: Array
+) -> tuple[float | None, float | None, float | None]:
+    """The error on rows that trees did not draw, with an interval: Wilson's of shares, the normal one of squares."""
+    if not is_out.any():
+        return None, None, None
+    weight = mass[is_out] / mass[is_out].sum()
+    n = float(mass[is_out].sum() / mass[is_out].max()) if task.weight is not None else float(is_out.sum())
+    if task.n_classes:
+        share = float(weight @ (out[is_out].argmax(axis=1) != target[is_out]))
+        middle, width = share + Z**2 / (2 * n), Z * math.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
+        return share, max((middle - width) / (1 + Z**2 / n), 0.0), min((middle + width) / (1 + Z**2 / n), 1.0)
+    squares = np.square(out[is_out, 0] - target[is_out])
+    mean = float(weight @ squares)
+    half = Z * math.sqrt(float(weight @ np.square(squares - mean)) / n)
+    unit = task.y_unit**2
+    return mean * unit, max(mean - half, 0.0) * unit, (mean + half) * unit

@@ -1,0 +1,113 @@
+"""A forest in a file: its trees end to end.
+
+t   trees    s   t + 1    n   nodes    l   leaves
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from certifit.models.agreement import NEAR
+from certifit.models.state import (
+    COUNT_FROM_1,
+    MAGNITUDE,
+    NUMBER,
+    TEXT,
+    Array,
+    Content,
+    Field,
+    Object,
+    OrNull,
+    Problems,
+    Record,
+    Shown,
+    fields_at,
+)
+from certifit.models.state_parts import CLAIM, LABELLED, ROWS, TARGET, TARGET_NAME, fault_problems
+
+_CERTIFICATE = {
+    **CLAIM,
+    "deviation": MAGNITUDE,
+    "fault": TEXT,
+    "high": OrNull(NUMBER),
+    "low": OrNull(NUMBER),
+    "n_trees": COUNT_FROM_1,
+    "out_of_bag": OrNull(NUMBER),
+}
+
+
+def _shape_problems(content: Content) -> Iterator[Problems]:
+    """Nodes that are no trees: in each, children lie behind their parents and are 1, 2, ... without a gap."""
+    arrays, p = content.arrays, len(content.columns)
+    ends, left, feature = arrays["forest.ends"], arrays["forest.left"], arrays["forest.feature"]
+    inner = left != 0
+    yield {
+        "ends that do not rise from 0 to the number of nodes": ends[0] != 0
+        or ends[-1] != len(left)
+        or (np.diff(ends) < 1).any(),
+        "another number of trees than was asked for": content.metadata["n_trees"] != content.parameters["n_estimators"],
+        "another number of trees than the certificate": content.metadata["certificate"]["n_trees"] != len(ends) - 1,
+        "flags that are not 0 or 1": (arrays["forest.is_missing_left"] > 1).any(),
+        "a threshold of minus infinity": np.isneginf(arrays["forest.threshold"]).any(),
+        "a split of a column that is not there": ((feature[inner] < 0) | (feature[inner] >= p)).any(),
+        "a leaf with a column": (feature[~inner] != -1).any(),
+        "another number of leaves than of values": len(arrays["forest.values"]) != np.count_nonzero(~inner),
+        "neither a fault nor a proof": not content.metadata["certificate"]["fault"]
+        and not content.metadata["certificate"]["value"] <= 1,
+    }
+    for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        own = left[begin:end]
+        children, parents = own[own != 0], np.flatnonzero(own)
+        is_tree = np.array_equal(np.sort(children), np.arange(1, end - begin, 2)) and (children > parents).all()
+        yield {"nodes that are no tree": (end - begin) % 2 == 0 or not is_tree}
+
+
+def _value_problems(content: Content) -> Iterator[Problems]:
+    values, gains = content.arrays["forest.values"], content.arrays["forest.gains"]
+    has_classes = content.labels is not None
+    yield {
+        "shares of classes that are no shares": has_classes
+        and ((values < 0).any() or not np.allclose(values.sum(axis=1), 1, rtol=NEAR)),
+        "a gain below 0": (gains < 0).any(),
+    }
+
+
+def _show(content: Content) -> Shown:
+    facts = content.metadata["certificate"]
+    shown = {"n_trees": content.metadata["n_trees"], "out_of_bag": facts["out_of_bag"], "has_standard_errors": False}
+    return {"model": shown}
+
+
+def _arrays(width: str) -> dict[str, Array]:
+    def array(name: str, shape: tuple[str, ...], dtype: str = "float64", infinite: bool = False) -> Array:
+        return Array(shape, dtype, may_be_infinite=infinite, at=f"forest_.{name}")
+
+    return {
+        "forest.ends": array("ends", ("s",), "int64"),
+        "forest.feature": array("feature", ("n",), "int64"),
+        "forest.left": array("left", ("n",), "int64"),
+        "forest.threshold": array("threshold", ("n",), infinite=True),
+        "forest.is_missing_left": array("is_missing_left", ("n",), "uint8"),
+        "forest.values": array("values", ("l", width)),
+        "forest.gains": array("gains", ("t", "p")),
+    }
+
+
+_FOREST = Record(
+    fields={
+        "certificate": fields_at("certificate_.*", _CERTIFICATE),
+        "n_trees": Field(COUNT_FROM_1, get=lambda model: model.forest_.n_trees),
+        **TARGET_NAME,
+    },
+    objects={
+        "certificate_": Object("models.forest.certificate:ForestCertificate"),
+        "forest_": Object("models.forest.state:ForestState"),
+    },
+    sizes=(lambda metadata: {"t": metadata["n_trees"], "s": metadata["n_trees"] + 1},),
+    checks=(_shape_problems, _value_problems, fault_problems),
+    shown=(_show,),
+)
+CLASSIFIER = LABELLED | _FOREST | Record(fields={"data": ROWS}, arrays=_arrays("K"), counts="labelled")
+REGRESSOR = _FOREST | Record(fields=TARGET, arrays=_arrays("1"), counts="weighted")

@@ -1,0 +1,35 @@
+"""Growth of a forest."""
+
+from __future__ import annotations
+
+from certifit.minimise.problem import Run
+from certifit.models.forest.state import ForestState, ForestTask
+from certifit.models.trees.solver import UNLIMITED
+from certifit.models.trees.task import refuse_infinite
+from certifit.runtime import core, n_threads
+
+
+def grow(task: ForestTask) -> Run[ForestState]:
+    """A tree for every sample of the rows that is drawn."""
+    y, weight = task.scaled()
+    settings, stops = task.settings, task.settings.stops
+    grown = core.grow_forest(
+        task.block.rows,
+        y,
+        weight,
+        task.n_classes,
+        settings.n_estimators,
+        settings.n_tried(task.source.n_features),
+        settings.max_bins,
+        UNLIMITED if stops.max_depth is None else stops.max_depth,
+        stops.min_samples_split,
+        stops.min_samples_leaf,
+        settings.random_state,
+        n_threads(),
+    )
+    if grown is None:
+        refuse_infinite(task.block, task.source.names)
+        raise ValueError("y must be finite numbers.")
+    if not task.n_classes:
+        grown["values"] = grown["values"] * task.y_unit
+    return Run(ForestState(**grown))

@@ -1,0 +1,79 @@
+"""A forest as arrays, its trees end to end, and what it is grown on.
+
+Tree t is nodes [ends_t, ends_t+1). Within a tree the children of a node are left and left + 1, and left is 0 at a leaf.
+values has a row per leaf, in the order of the nodes: shares of the classes, or the mean of y (one column).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.source import Block, Source
+from certifit.models.trees.task import LEAST_UNIT, GatheredRows, Stops
+from certifit.runtime import core, n_threads
+
+
+@dataclass(frozen=True)
+class ForestState:
+    """gains: trees x columns, what the splits of each column took from the impurity, times the weight."""
+
+    ends: Array
+    feature: Array
+    left: Array
+    threshold: Array
+    is_missing_left: Array
+    values: Array
+    gains: Array
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.ends) - 1
+
+    def paths(self) -> tuple[Array, ...]:
+        """What leads rows to leaves, and the values there, as the core takes them."""
+        return self.ends, self.feature, self.left, self.threshold, self.is_missing_left, self.values
+
+    def means(self, columns: Block) -> tuple[Array, bool]:
+        """The mean over trees of the values of every row's leaves; whether no value of the rows is infinite."""
+        means, is_finite = core.forest_means(columns.rows, *self.paths(), n_threads())
+        return means, is_finite
+
+    def importances(self) -> Array:
+        """The mean over trees of the share of a tree's gains that each column brought."""
+        totals = self.gains.sum(axis=1, keepdims=True)
+        grown = totals[:, 0] > 0
+        return np.asarray((self.gains[grown] / totals[grown]).mean(axis=0)) if grown.any() else self.gains[0] * 0.0
+
+
+@dataclass(frozen=True)
+class ForestSettings:
+    """How trees are drawn and grown."""
+
+    n_estimators: int
+    max_features: str | float | int | None
+    max_bins: int
+    random_state: int
+    stops: Stops
+
+    def n_tried(self, n_columns: int) -> int:
+        """Columns that a node tries."""
+        asked = self.max_features
+        if asked is None:
+            return n_columns
+        if isinstance(asked, str):
+            return max(1, int(np.sqrt(n_columns) if asked == "sqrt" else np.log2(n_columns)))
+        return min(int(asked), n_columns) if isinstance(asked, int | np.integer) else max(1, int(asked * n_columns))
+
+
+class ForestTask(GatheredRows):
+    """Rows, and how trees are drawn from them and grown."""
+
+    def __init__(self, source: Source, settings: ForestSettings, n_classes: int = 0) -> None:
+        super().__init__(source, n_classes)
+        self.settings = settings
+        if not n_classes and not LEAST_UNIT**0.5 <= self.y_unit <= LEAST_UNIT**-0.5:
+            raise ValueError("Squares of y leave the range of float64. Multiply or divide y by a power of ten.")

@@ -1,0 +1,115 @@
+"""Random forests: their trees beside the rows drawn, out-of-bag errors, and certificates beside changed forests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier as TheirClassifier
+from sklearn.ensemble import RandomForestRegressor as TheirRegressor
+
+import certifit as cf
+
+KINDS = pytest.mark.parametrize("kind", ["two", "three", "number"])
+
+
+def problem(kind: str, n: int = 120, seed: int = 0, gaps: float = 0.1) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=n), rng.integers(0, 4, n), rng.normal(size=(n, 2)).round(1)])
+    score = X[:, 0] * (X[:, 1] - 1) + X[:, 2] + 0.3 * rng.normal(size=n)
+    X[rng.random(X.shape) < gaps] = np.nan
+    targets = {"two": score > 0, "three": np.digitize(score, [-1.0, 1.0]), "number": score}
+    return X, targets[kind], rng.integers(1, 4, n).astype(float)
+
+
+def model_of(kind: str, *args: Any, **parameters: Any) -> Any:
+    return (cf.RandomForestRegressor if kind == "number" else cf.RandomForestClassifier)(*args, **parameters)
+
+
+def answers(model: Any, X: Any) -> Any:
+    return model.predict_proba(X) if hasattr(model, "classes_") else model.predict(X)
+
+
+def arrays(model: Any) -> list[bytes]:
+    return [part.tobytes() for part in vars(model.forest_).values()]
+
+
+@KINDS
+def test_weight_two_is_the_row_twice_and_neither_threads_nor_the_order_of_rows_matter(kind, rng):
+    X, y, weight = problem(kind)
+    model = model_of(kind, 6).fit(X, y, weight)
+    rows = rng.permutation(np.repeat(np.arange(len(y)), weight.astype(int)))
+    for n_threads in (1, 3):
+        with cf.threads(n_threads):
+            assert arrays(model_of(kind, 6).fit(X[rows], y[rows])) == arrays(model)
+    assert arrays(model_of(kind, 6, random_state=1).fit(X, y, weight)) != arrays(model)
+
+
+@KINDS
+def test_the_out_of_bag_error_is_that_of_rows_that_trees_did_not_draw(kind):
+    X, y, _ = problem(kind, n=600, seed=1)
+    new_X, new_y, _ = problem(kind, n=4000, seed=2)
+    model = model_of(kind, 60, min_samples_leaf=3).fit(X, y)
+    low, high = model.oob_interval_
+    predicted = model.predict(new_X)
+    error = np.mean(np.square(predicted - new_y)) if kind == "number" else np.mean(predicted != new_y)
+    assert low < model.oob_error_ < high
+    assert low - 0.5 * (high - low) < error < high + 0.5 * (high - low)
+
+
+@KINDS
+def test_a_forest_predicts_as_well_as_that_of_scikit_learn(kind):
+    X, y, _ = problem(kind, n=1500, seed=3, gaps=0.0)
+    new_X, new_y, _ = problem(kind, n=3000, seed=4, gaps=0.0)
+    theirs = (TheirRegressor if kind == "number" else TheirClassifier)(40, random_state=0).fit(X, y)
+    assert model_of(kind, 40).fit(X, y).score(new_X, new_y) > theirs.score(new_X, new_y) - 0.03
+
+
+@KINDS
+def test_changed_leaves_and_other_rows_are_refused(kind):
+    X, y, weight = problem(kind)
+    model = model_of(kind, 4, max_depth=3).fit(X, y, weight)
+    assert model.certificate_.holds and cf.verify(model, X, y, weight)
+    forest = model.forest_
+    for place in np.flatnonzero(forest.values):
+        changed = forest.values.copy()
+        changed.flat[place] *= 1 + 1e-4
+        model.forest_ = replace(forest, values=changed)
+        assert not cf.verify(model, X, y, weight)
+    moved = forest.threshold.copy()
+    moved[0] += 1.0
+    model.forest_ = replace(forest, threshold=moved)
+    assert not cf.verify(model, X, y, weight)
+    model.forest_ = forest
+    assert not cf.verify(model.set_params(random_state=5), X, y, weight)
+
+
+def test_a_tree_of_all_columns_and_bins_splits_where_the_exact_one_does():
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 40, size=(300, 3)).astype(float)
+    y = X[:, 0] > X[:, 1]
+    model = cf.RandomForestClassifier(1, max_features=None, max_depth=1).fit(X, y)
+    column, threshold = int(model.forest_.feature[0]), float(model.forest_.threshold[0])
+    assert column in (0, 1) and 10 < threshold < 30 and (threshold * 2) % 1 == 0
+    assert model.feature_importances_[column] == 1
+
+
+def test_missing_values_and_values_that_are_infinite():
+    X = np.array([[1.0], [2.0], [np.nan], [np.nan]] * 10)
+    model = cf.RandomForestClassifier(20).fit(X + np.arange(40)[:, None] * 1e-3, ["a", "a", "b", "b"] * 10)
+    assert model.predict([[np.nan], [1.5]]).tolist() == ["b", "a"]
+    for rows in ([[np.inf]], [[-np.inf]]):
+        with pytest.raises(ValueError, match="infinity: row 0"):
+            model.predict(rows)
+
+
+@KINDS
+def test_every_leaf_has_as_many_different_rows_as_asked(kind):
+    X, y, _ = problem(kind)
+    for least in (1, 10):
+        model = model_of(kind, 3, min_samples_leaf=least).fit(X, y)
+        sizes = np.diff(model.forest_.ends)
+        assert (sizes <= 2 * len(y) / least).all()
+    assert np.isfinite(answers(model, X)).all()
