@@ -18,6 +18,7 @@ from tests.hunt.exact import examine_exact
 from tests.hunt.generate import Problem, Random, chance
 from tests.hunt.huber_truth import HuberTruth
 from tests.hunt.judge import Record, examine
+from tests.hunt.kernel_truth import KernelTruth
 from tests.hunt.quantile_truth import QuantileTruth
 from tests.hunt.score_truth import NamedTruth, ScoreTruth, SoftmaxTruth
 from tests.hunt.truth import KinkedTruth, SquaresTruth, Truth
@@ -127,6 +128,17 @@ def _huber(rng: Random) -> Problem:
     return problem
 
 
+def _kernel_ridge(rng: Random) -> Problem:
+    alpha = rng.choice([None, 1e-12, 1e-8, 1e-4, 0.1, 10.0, 1e10])
+    problem = make.regression(rng, {"alpha": None if alpha is None else float(alpha)}, most_columns=4)
+    spread = float(np.std(problem.rows))
+    usual = spread if 0 < spread < 1e200 else 1.0
+    width = float(np.clip(usual * 10.0 ** rng.uniform(-1, 2), 1e-300, 1e300))
+    kernel = (None, cf.kernels.Gaussian(width), cf.kernels.Linear(), cf.kernels.Polynomial(int(rng.integers(2, 4))))
+    problem.parameters["kernel"] = kernel[rng.integers(4)]
+    return problem
+
+
 def _quantile(rng: Random) -> Problem:
     problem = make.regression(rng, {"quantile": float(rng.choice([0.5, 0.1, 0.25, 0.9, 0.99]))}, most_columns=4)
     if chance(rng, 0.4):
@@ -205,6 +217,7 @@ ROWS = (
     Estimator("Lasso", lambda rng: _sparse(rng, ()), cf.Lasso, KinkedTruth),
     Estimator("ElasticNet", lambda rng: _sparse(rng, ("l1_ratio",)), cf.ElasticNet, KinkedTruth),
     Estimator("HuberRegressor", _huber, cf.HuberRegressor, HuberTruth),
+    Estimator("KernelRidge", _kernel_ridge, cf.KernelRidge, KernelTruth),
     Estimator("QuantileRegressor", _quantile, cf.QuantileRegressor, QuantileTruth),
     Estimator("LogisticRegression", _logistic, cf.LogisticRegression, ScoreTruth),
     Estimator("Softmax", _softmax, cf.LogisticRegression, SoftmaxTruth),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -160,7 +161,20 @@ def test_folds_of_all_alphas_are_those_of_refits(monkeypatch, standardize, most_
     model = cf.KernelRidge(kernel=KERNEL, standardize=standardize)
     search = cf.CrossValidated(model, {"alpha": ALPHAS}, cv=cv, scoring="neg_mean_squared_error").fit(X, Y, WEIGHT)
     expected = refits(model, ALPHAS, list(cv.split(X)), WEIGHT)
-    np.testing.assert_allclose(-search.cv_results_["mean_test_score"], expected, rtol=1e-6)
+    np.testing.assert_allclose(-search.cv_results_["mean_test_score"], expected, rtol=1e-5)
+
+
+def test_folds_fill_gaps_by_their_own_means():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=np.where(X[:, 0] > 0, "u", "v"))
+    frame.loc[RNG.random(N) < 0.2, "b"] = np.nan
+    cv = KFold(3, shuffle=True, random_state=1)
+    model = cf.KernelRidge(0.01, kernel=ks.Gaussian(2.0), standardize=True, encoder=cf.TableEncoder())
+    search = cf.CrossValidated(model, {"alpha": [0.01]}, cv=cv, scoring="neg_mean_squared_error").fit(frame, Y)
+    expected = []
+    for train, test in cv.split(frame):
+        fit = clone(model).fit(frame.iloc[train], Y[train])
+        expected.append(np.mean(np.square(Y[test] - fit.predict(frame.iloc[test]))))
+    assert -search.cv_results_["mean_test_score"][0] == pytest.approx(np.mean(expected), rel=1e-9)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

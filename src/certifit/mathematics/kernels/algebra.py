@@ -107,6 +107,10 @@ class Kernel(ABC):
         """A bound on sum_j |error of k(x_i, z_j)| v_j for every i, v >= 0."""
         return tiled(lambda place: (self._bounded(X[place], Z)[1] @ v)[:, None], len(X), 1)[:, 0]
 
+    def largest_error(self, X: Array) -> float:
+        """A bound on the rounding error of every k(x_i, x_j)."""
+        return float(self.error_times(X, X, np.ones(len(X))).max(initial=0.0))
+
     def diagonal(self, X: Array) -> Array:
         """k(x_i, x_i)."""
         return np.array([float(self(x[None], x[None])[0, 0]) for x in X])

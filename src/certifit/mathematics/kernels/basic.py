@@ -213,6 +213,11 @@ class Gaussian(Formed):
         sums = self.times(X, Z, np.column_stack([v, of_z * v]))  # expm1(t) <= 1.01 t up to 0.01
         return np.asarray(1.02 * ((of_x + 8 * UNIT) * sums[:, 0] + sums[:, 1]) + 1e-300 * v.sum())
 
+    def largest_error(self, X: Array) -> float:
+        """A bound on the rounding error of every k(x_i, x_j)."""
+        of_x, _ = self._shares(X, X)
+        return min(float(np.expm1(2 * of_x.max(initial=0.0))) + 8 * UNIT, 1.0)
+
     def diagonal(self, X: Array) -> Array:
         """k(x_i, x_i)."""
         return np.ones(len(X))

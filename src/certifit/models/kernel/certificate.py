@@ -106,8 +106,9 @@ def _point(task: KernelRidgeTask, state: KernelState) -> _Point:
     # A sum of n terms in pieces of TERMS; |k(x, z)|^2 <= k(x, x) k(z, z).
     unit = (min(len(dual), TERMS) + len(dual) / TERMS + 8) * UNIT
     reach = rows.sizes(rows.points) * float(rows.sizes(state.points) @ size)
-    errors = task.y - intercept - fitted
-    off = off + unit * reach + 4 * UNIT * (np.abs(task.y) + abs(intercept) + np.abs(fitted))
+    level = task.y - intercept
+    errors = level - fitted
+    off = off + unit * reach + 2 * UNIT * (np.abs(level) + np.abs(errors))
     return _Point(dual, fitted, errors, off, _norm(task, state, dual, fitted, off))
 
 

@@ -40,11 +40,11 @@ class KernelVariance(VarianceTask):
         self.level = float(rows.share @ self.means)
         diagonal = np.diagonal(G) - 2 * self.means + self.level
         self.total = float(rows.share @ np.maximum(diagonal, 0.0))
-        # Rows of S |error of G| S: the norm of a matrix is at most the largest sum of a row; P doubles it on each side.
-        entries = self.root * rows.error_times(rows.points, self.root)
+        # |S E S| <= max |E_ij|, since the shares add up to 1; P doubles it on each side.
+        entries = 0.0 if rows.kernel is None else rows.kernel.largest_error(rows.points)
         sizes = rows.sizes(rows.points)
         summed = (min(n, TERMS) + n / TERMS + 16) * UNIT * float(rows.share @ np.square(sizes))
-        self.error = 4 * float(entries.max(initial=0.0)) + 4 * summed
+        self.error = 4 * entries + 4 * summed
         self.noise = float(np.sqrt(self.error))
         if self.total <= 2 * self.error:
             self.total = 0.0

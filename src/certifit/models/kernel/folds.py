@@ -21,7 +21,7 @@ from certifit.mathematics.kernels.algebra import Kernel
 from certifit.mathematics.kernels.tiles import multiply
 from certifit.models.folds import EachRow, FoldStates, Rounds
 from certifit.models.kernel.solver import ConjugateGradients, pivoted_factor
-from certifit.models.kernel.task import KernelRows, Standard
+from certifit.models.kernel.task import KernelRows, Standard, dense_rows
 from certifit.models.least_squares.fold_path import FoldPath, held_out_of, safe_unit
 from certifit.models.least_squares.leave_one_out import LeftOut
 from certifit.runtime import check_memory, one_blas_thread
@@ -30,15 +30,42 @@ from certifit.statistics.fold_oracle import HeldOut
 MOST_EIGEN = 1500  # rows of a training set whose matrix is decomposed
 MOST_LEFT_OUT = 5000  # rows that are left out one at a time
 RANK = 600  # of the preconditioner
-AIM = 1e-8  # of the target: a residual of every fit
+AIM = 1e-6  # of the target: a residual of every fit
 Alphas = Sequence[float | None]
 
 
 @dataclass(frozen=True)
-class KernelPart:
-    """Candidates that differ in alpha alone. places: theirs in the grid. standardize: each training set by its rows."""
+class OpenColumns:
+    """Columns of a table with every gap marked: (place of a column, of its mark, what was filled in); those kept."""
 
     source: Source
+    gaps: Sequence[tuple[int, int, float]]
+    kept: Sequence[int]
+
+    @cached_property
+    def rows(self) -> Array:
+        """All rows."""
+        return dense_rows(self.source.gather().X)
+
+    def filled(self, seen: Array, weight: Array) -> Array:
+        """The rows that are seen, gaps filled by the means of those of positive weight."""
+        X = self.rows[seen]
+        for column, mark, fill in self.gaps:
+            known = float(weight @ (1.0 - X[:, mark]))
+            step = float(weight @ (X[:, column] - fill)) / known if known > 0 else 0.0
+            X[:, column] += step * X[:, mark]
+        return np.ascontiguousarray(X[:, list(self.kept)])
+
+
+@dataclass(frozen=True)
+class KernelPart:
+    """Candidates that differ in alpha alone. places: theirs in the grid. standardize: each training set by its rows.
+
+    opened: where each training set fills gaps by its own means.
+    """
+
+    source: Source
+    opened: OpenColumns | None
     kernel: Kernel | None
     places: list[int]
     alphas: Alphas
@@ -134,7 +161,7 @@ def _residuals(part: KernelPart, target: _Target, weight: Array) -> Array:
         dual = _by_eigenvalues(rows.matrix[np.ix_(trained, trained)], share, right, alphas, part.fit_intercept)
         fitted = multiply(rows.matrix[:, trained], dual)
     else:
-        points = Standard.of(rows.raw[trained], share)(rows.raw) if part.standardize else rows.points
+        points = _points(part, weight)
         some = np.ascontiguousarray(points[trained])
         G = rows.kernel.matrix(some)
         if len(some) <= MOST_EIGEN:
@@ -144,6 +171,13 @@ def _residuals(part: KernelPart, target: _Target, weight: Array) -> Array:
         fitted = rows.kernel.times(points, some, dual)
     shift = share @ (target.y[trained, None] - level - fitted[trained]) if part.fit_intercept else 0.0
     return np.ascontiguousarray((target.y[:, None] - level - shift - fitted).T)
+
+
+def _points(part: KernelPart, weight: Array) -> Array:
+    """All rows as a fit to those of positive weight sees them."""
+    rows, trained = part.rows, weight > 0
+    raw = rows.raw if part.opened is None else part.opened.filled(rows.seen, weight)
+    return Standard.of(raw[trained], weight[trained] / weight.sum())(raw) if part.standardize else raw
 
 
 def _by_eigenvalues(G: Array, share: Array, right: Array, alphas: Array, fit_intercept: bool) -> Array:
@@ -182,7 +216,7 @@ def _left_out(part: KernelPart) -> LeftOut | None:
     """
     rows, target = part.rows, _Target(part.rows)
     n, w = len(target.y), target.weight
-    if part.standardize or not np.allclose(w, w[0], rtol=1e-12):
+    if part.standardize or part.opened is not None or not np.allclose(w, w[0], rtol=1e-12):
         return None
     if n > MOST_LEFT_OUT:
         raise ValueError(

@@ -15,7 +15,7 @@ from certifit.models.estimator import Regressor
 from certifit.models.folds import Candidate, Grid, Rounds, Subsets, shared_work
 from certifit.models.kernel.base import KernelModel, UserKernel, kernel_of
 from certifit.models.kernel.certificate import KernelCertificate, certify
-from certifit.models.kernel.folds import KernelFolds, KernelPart
+from certifit.models.kernel.folds import KernelFolds, KernelPart, OpenColumns
 from certifit.models.kernel.solver import solve
 from certifit.models.kernel.task import KernelRidgeTask, KernelState, dense_rows
 from certifit.statistics.store import Store
@@ -111,8 +111,8 @@ class KernelRidge(KernelModel[KernelRidgeTask, KernelState], Regressor[KernelRid
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> KernelFolds | None:
         """Fits to all training sets from one matrix of the kernel, all alphas together.
 
-        A width "scale" is that of all rows. None where gaps are filled by the means of each training set, for
-        landmarks, and for kernels that are not known to be Mercer.
+        A width "scale" is that of all rows; gaps are filled and columns standardised by the rows of each training set.
+        None for landmarks, and for kernels that are not known to be Mercer.
         """
         if isinstance(grid, Subsets):
             return None
@@ -121,20 +121,22 @@ class KernelRidge(KernelModel[KernelRidgeTask, KernelState], Regressor[KernelRid
             model = clone(self).set_params(**others)
             model._check_parameters()
             alphas = [model._strength_of(grid.settings[place]) for place in places]
-            kernel, columns = kernel_of(model.kernel), model._fold_columns(source)
+            kernel = kernel_of(model.kernel)
             is_open = kernel is not None and not kernel.is_proven
-            if columns is None or is_open or model.n_landmarks is not None:
+            if is_open or model.n_landmarks is not None:
                 return None
+            columns, opened = model._fold_columns(source)
             settings = (bool(model.fit_intercept), bool(model.standardize), int(model.random_state))
-            parts.append(KernelPart(columns, kernel, places, alphas, *settings))
+            parts.append(KernelPart(columns, opened, kernel, places, alphas, *settings))
         return KernelFolds(parts, rounds)
 
-    def _fold_columns(self, source: Source) -> Source | None:
-        """The encoded columns; None where each training set fills gaps by its own means."""
+    def _fold_columns(self, source: Source) -> tuple[Source, OpenColumns | None]:
+        """The encoded columns, and the same with every gap marked, where there are any."""
         if not source.is_table:
-            return source
+            return source, None
         encoder = self._fitted_encoder(source)
-        return None if encoder.opened()[1] else source.through(encoder)
+        opened, gaps, kept = encoder.opened()
+        return source.through(encoder), OpenColumns(source.through(opened), gaps, kept) if gaps else None
 
     def _strength_of(self, candidate: Candidate) -> float | None:
         model = copy(self)

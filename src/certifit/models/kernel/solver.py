@@ -33,9 +33,12 @@ MORE_LANDMARKS = "Raise n_landmarks, or tol to the gap of the exact model that i
 Solve = Callable[[Array], Array]  # (B + alpha I)^-1 of columns
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what leaves float64 is refused at the end
 @one_blas_thread
 def solve(task: KernelRidgeTask, max_iter: int = 1000, seed: int = 0) -> Run[KernelState]:
     """The optimum of a task, and its history."""
+    if task.is_constant:
+        return Run(task.state(task.rows.kept(), np.zeros(task.rows.n_points), float(task.y[0])))
     if task.n_landmarks is not None:
         return _on_landmarks(task, seed)
     trace = _Trace(task)
@@ -53,6 +56,10 @@ def solve(task: KernelRidgeTask, max_iter: int = 1000, seed: int = 0) -> Run[Ker
         solution = apply((root * residual)[:, None])[:, 0]
         step, shift = _balanced(root, solution, solutions[:, 1], float(dual.sum()), task.fit_intercept)
         dual, intercept = dual + step, intercept + shift
+    if not trace.history:
+        raise ValueError(
+            f"Coefficients leave float64: alpha = {task.alpha:g} is too small for this kernel. Raise alpha."
+        )
     dual, intercept = trace.best
     return Run(task.state(task.rows.kept(), dual, intercept), trace.history)
 
@@ -61,8 +68,8 @@ def _balanced(root: Array, solution: Array, ones: Array, excess: float, fit_inte
     """c and b of solutions for a right-hand side and for 1, so that the sum of c is -excess."""
     if not fit_intercept:
         return root * solution, 0.0
-    shift = (float(root @ solution) + excess) / float(root @ ones)
-    return root * (solution - shift * ones), shift
+    shift = (root @ solution + excess) / (root @ ones)
+    return root * (solution - shift * ones), float(shift)
 
 
 class _Trace:
@@ -85,9 +92,8 @@ class _Trace:
             return None
         self.best, self.gap = (dual, intercept), gap
         objective = float(task.share @ np.square(errors)) / 2 + task.alpha / 2 * float(dual @ fitted)
-        with np.errstate(divide="ignore", over="ignore"):
-            unit = np.float64(task.y_scale) ** -2
-            figures = {"objective": float(objective * unit), "gap": float(gap * unit)}
+        unit = np.float64(task.y_scale) ** -2
+        figures = {"objective": float(objective * unit), "gap": float(gap * unit)}
         seconds = time.perf_counter() - self.started
         self.history.append({"iteration": len(self.history) + 1, **figures, "seconds": seconds})
         return np.asarray(residual)

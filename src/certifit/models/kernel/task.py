@@ -22,6 +22,7 @@ from certifit.mathematics.kernels.mercer import NO_DIRECTION, MercerTest, matrix
 from certifit.mathematics.kernels.tiles import multiply
 from certifit.runtime import check_memory
 from certifit.statistics.gram import counted, refuse_no_weight
+from certifit.statistics.residual import UNIT
 
 PRECOMPUTED = "precomputed"
 COPIES = 2.5  # of the matrix that an exact fit holds at a time
@@ -211,9 +212,15 @@ class KernelRidgeTask:
 
     @property
     def null(self) -> float:
-        """The objective of the best constant, or of 0 without an intercept."""
+        """The objective of the best constant, or of 0 without an intercept; never above it for rounding."""
         level = self.mean if self.fit_intercept else 0.0
-        return float(self.share @ np.square(self.y - level)) / 2
+        off = (len(self.y) + 4) * UNIT * float(np.abs(self.y).max()) if self.fit_intercept else 0.0  # of the mean
+        return max(float(self.share @ np.square(self.y - level)) * (1 - 1e-12) - off**2, 0.0) / 2
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the intercept alone meets every row."""
+        return self.fit_intercept and bool((self.y == self.y[0]).all())
 
     def state(self, points: Array, dual: Array, intercept: float) -> KernelState:
         """A state in the user's units."""
