@@ -66,9 +66,10 @@ soak: $(VENV)/.test
 hunt: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.hunt $(ARGS)
 
-# What type checkers read of the public names.
+# What type checkers read of the public names, and the page of all models.
 stub: $(VENV)/.test
 	$(BIN)/python -m tests.stub
+	$(BIN)/python -m tests.models_page
 
 wheel: $(VENV)/.build
 	$(BIN)/python -m pip wheel --no-deps --no-build-isolation -w dist .

@@ -1,7 +1,8 @@
 """The estimators of certifit, a row each: what every test that is for all of them reads.
 
 A newcomer is one row. With it come scikit-learn's checks, the hostile battery, refits that fail, copies, the same bits
-in every place for rows, weights as repeated rows, a model file with its attacks, Ctrl-C and little memory.
+in every place for rows, weights as repeated rows, a model file with its attacks, a fit without a proof, Ctrl-C and
+little memory. `python tests/modelfile/keep.py KEY` keeps a file of it.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class Row:
     def takes_weights(self) -> bool:
         return "sample_weight" in inspect.signature(self.model.fit).parameters
 
-    def answers(self, model: Any, X: Any) -> Any:
+    @staticmethod
+    def answers(model: Any, X: Any) -> Any:
         """What a fitted model says of rows, as numbers."""
         names = ("predict_proba", "decision_function", "predict", "transform")
         method = next(name for name in names if hasattr(model, name))

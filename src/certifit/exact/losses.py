@@ -286,12 +286,6 @@ class GlmProblem:
         matrix = self._hessian([s * row[2] for s, row in zip(self.shares, rows, strict=True)]) if hessian else None
         return Evaluation(value, slope, matrix)
 
-    def slope_of(self, column: Sequence[Ball], theta: Sequence[Ball]) -> Ball:
-        """The slope by the weight of a column that has none."""
-        z = self.scores_at(theta)
-        slopes = [s * self.loss(y, score)[1] for s, y, score in zip(self.shares, self.y, z, strict=True)]
-        return balls.dot(column, slopes)
-
     def _sums(self, rows: list[Ball]) -> list[Ball]:
         sums: list[Ball] = (self.transposed * balls.column(rows)).entries() if self.size else []
         return sums

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
-
-import numpy as np
 
 
 def check_number(name: str, value: Any) -> None:
@@ -15,18 +13,6 @@ def check_number(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be a number >= 0. Got {value!r}.")
     if not (math.isfinite(float(value)) and float(value) >= 0):
         raise ValueError(f"{name} must be a finite number >= 0. Got {value}.")
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Refuse what is neither True nor False."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False. Got {value!r}.")
-
-
-def check_count(name: str, value: Any, least: int = 1) -> None:
-    """Refuse what is not a whole number, or one below the least."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be a whole number >= {least}. Got {value!r}.")
 
 
 def check_choice(name: str, value: Any, legal: tuple[str, ...]) -> None:

@@ -49,10 +49,6 @@ def _is_float(value: object) -> bool:
     return type(value) is float and math.isfinite(value)
 
 
-def _is_setting(value: object) -> bool:
-    return type(value) is int or _is_float(value)
-
-
 FLAG = Check("true or false", lambda value: type(value) is bool, bool)
 INTEGER = Check("an integer", lambda value: type(value) is int, int)
 COUNT = Check("an integer >= 0", lambda value: type(value) is int and value >= 0, int)
@@ -61,7 +57,6 @@ NUMBER = Check("a finite float", _is_float, float)
 NUMBER_FROM_0 = Check("a finite float >= 0", lambda value: _is_float(value) and value >= 0, float)
 # The condition of a singular matrix is infinite, and so may be a sum of squares far from 1.
 MAGNITUDE = Check("a float >= 0, or infinity", lambda value: type(value) is float and value >= 0, float)
-SETTING_FROM_0 = Check("a finite number >= 0", lambda value: _is_setting(value) and value >= 0)
 TEXT = Check("a text", lambda value: isinstance(value, str))
 VERSION = Check(
     "a version such as '0.1.0'",

@@ -56,10 +56,6 @@ class Fit:
         """offset + b + x'w of the rows."""
         return row_losses.scores_of(stretch, self.scaling, self.weights, self.intercept)
 
-    def only_intercept(self, intercept: float) -> Fit:
-        """No weights."""
-        return replace(self, weights=np.zeros_like(self.weights), intercept=intercept)
-
 
 def expected_curvature(loss: Any, y: Array, z: Array) -> Array:
     """E l'' over targets of the mean of a score; where l'' is linear in y, l'' at that mean."""

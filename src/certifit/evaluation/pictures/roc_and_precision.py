@@ -29,7 +29,6 @@ from certifit.models.adapter import answer_of
 from certifit.models.learner import Answer
 
 _BAND_POINTS = 200
-_RESPONSES = ("predict_proba", "decision_function")
 
 Band = tuple[Array, Array, Array]  # x, low and high end of y
 

@@ -20,8 +20,6 @@ from certifit.models.linear import LinearRegressor
 from certifit.statistics.store import Store
 
 MOST_STEPS = 1_000_000
-SCALES = (1e-300, 1e300)
-LEAST_DELTA = 1e-6
 
 
 class HuberRegressor(LinearRegressor[HuberTask, HuberWeights]):

@@ -261,16 +261,6 @@ def determined(task: LeastSquares) -> Array:
     return ~moved
 
 
-def relative_relations(task: LeastSquares) -> Array:
-    """Relations in units of the columns' norms: sizes that can be compared. The intercept's share is left out."""
-    factor = task.factor
-    offset = int(task.fit_intercept)
-    norms = np.concatenate(
-        [[np.sqrt(task.gram.sum_weight)] * offset, np.maximum(task.gram.norms, np.finfo(float).tiny)]
-    )
-    return np.asarray(factor.relations * norms[factor.kept] / norms[factor.dependent][:, None])
-
-
 @np.errstate(over="ignore", invalid="ignore")  # columns may be so unlike in size that their ratio overflows
 def relations(task: LeastSquares) -> tuple[str, ...]:
     """One sentence per column that is a combination of others, or near one: "x3 = x1 + 2 x2"."""
