@@ -131,6 +131,8 @@ _MODULES = {
         "CoefficientDisplay",
     ),
     "evaluation.pictures.influence": ("InfluenceDisplay",),
+    "minimise.convexity": ("is_convex",),
+    "minimise.derivatives": ("derivatives",),
     "minimise.kkt": ("check_kkt",),
     "minimise.minimum": ("minimize",),
     "minimise.zero": ("find_zero",),

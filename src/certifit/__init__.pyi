@@ -59,6 +59,8 @@ from certifit.mathematics import kernels as kernels
 from certifit.mathematics.families import Gaussian as Gaussian
 from certifit.mathematics.losses.user import Loss as Loss
 from certifit.minimise.conjugate_gradient import ConjugateGradient as ConjugateGradient
+from certifit.minimise.convexity import is_convex as is_convex
+from certifit.minimise.derivatives import derivatives as derivatives
 from certifit.minimise.gradient_descent import GradientDescent as GradientDescent
 from certifit.minimise.kkt import check_kkt as check_kkt
 from certifit.minimise.minimum import minimize as minimize

@@ -152,8 +152,8 @@ def test_18751_a_column_twice_is_said():
     model = cf.LinearRegression().fit(X, x)
     assert model.certificate_.dependent == ("x1 = x0",)
     assert model.coef_ == pytest.approx([0.5, 0.5], abs=1e-14)
-    for v in ([0.0], [1.0], [-3.0]):  # every solution, not one of them
-        coef, intercept = model.solutions(v)
+    for u in ([0.0, 0.0], [1.0, 0.0], [-3.0, 2.0]):  # every solution, not one of them
+        coef, intercept = model.solutions(u)
         assert coef.sum() == pytest.approx(1.0, abs=1e-12) and intercept == pytest.approx(0.0, abs=1e-12)
     _, said = heard(lambda: peers.LinearRegression().fit(X, x))
     if said:

@@ -10,7 +10,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.minimise.gradient_descent import decrement_along
 from certifit.minimise.line_search import first_length, search
-from certifit.minimise.problem import Minimised, Problem, Stop, norm
+from certifit.minimise.problem import Minimised, Problem, Record, Stop, norm
 from certifit.minimise.walk import Walk
 
 FLATTER = 0.1  # a search that is nearly exact: directions stay conjugate
@@ -24,13 +24,15 @@ class ConjugateGradient:
     beta = (y - 2 d |y|^2 / (d'y))' g_(k+1) / (d'y),   y = g_(k+1) - g_k
 
     On a quadratic this is the linear method: each line search ends at the exact minimum along its direction.
+    record="weights" keeps the weights of every step.
     """
 
+    record: Record = None
     needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
 
     def minimise(self, problem: Problem, start: Array, stop: Stop) -> Minimised:
         """Walk from `start` until `stop` says so."""
-        walk = Walk(problem, start, stop, trusts_model=False)
+        walk = Walk(problem, start, stop, trusts_model=False, record=self.record)
         direction, is_steepest = -walk.at.gradient, True
         t = first_length(walk.at) if not walk.is_over else 0.0
         while not walk.is_over:
@@ -44,7 +46,7 @@ class ConjugateGradient:
             else:
                 before = walk.at
                 slope = float(before.gradient @ direction)
-                walk.move(step.point, decrement_along(before, step.point))
+                walk.move(step.point, decrement_along(before, step.point), step.t / walk.unit)
                 direction = _next(direction, before.gradient, walk.at.gradient)
                 is_steepest = False
                 now = float(walk.at.gradient @ direction)

@@ -1,4 +1,4 @@
-"""Derivatives by central differences, and a user's own derivatives checked against them.
+"""Derivatives of a function at a point, and a user's own derivatives checked against differences.
 
 df/dx_j ~ (f(x + h e_j) - f(x - h e_j)) / (2 h),  h = cube root of the rounding times max(|x_j|, 1): about ten digits of
 a well scaled function. Near the edge of a domain h is made smaller until both sides are inside.
@@ -7,6 +7,8 @@ a well scaled function. Near the edge of a domain h is made smaller until both s
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +22,89 @@ SHRINKS = 12
 MOST_CHECKED = 100  # entries of a long vector that are checked, evenly spread
 ALLOWED = 1e-5  # relative error of a derivative that may still be that of the difference
 
+IMAGINARY = 1e-100  # the step of f(x + ih): nothing is subtracted, so it may be as small as it likes
+TRUSTED = 1e-6  # relative: a complex step that differs more from differences is of a function that is not analytic
+
 Vector = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Derivatives:
+    """What `derivatives` found. value: f(x). gradient, hessian: of a number. jacobian: of a vector f, a row per entry.
+
+    method: "complex step", to the last digits of f, or "central differences", about ten digits.
+    """
+
+    value: Numbers
+    gradient: Numbers | None
+    hessian: Array | None
+    jacobian: Array | None
+    method: str
+
+
+def derivatives(f: Callable[..., ArrayLike], x: ArrayLike) -> Derivatives:
+    """First and second derivatives of f at x: a number, a vector or an array of any shape.
+
+    f may give a number (then gradient and Hessian) or an array (then its Jacobian, of the flattened x and f). Where f
+    takes complex numbers and is analytic, the imaginary part of f(x + ih) / h is the derivative to rounding; a function
+    that is not is seen by its differences, and those are used.
+
+    >>> import certifit as cf
+    >>> found = cf.derivatives(lambda x: x[0] ** 2 * x[1] + np.exp(x[1]), [3.0, 0.0])
+    >>> found.gradient, found.method
+    (array([ 0., 10.]), 'complex step')
+    >>> found.hessian.round(6)
+    array([[0., 6.],
+           [6., 1.]])
+    """
+    point = np.asarray(x, dtype=np.float64)
+    if point.size == 0 or not np.isfinite(point).all():
+        raise ValueError(f"x must be finite numbers, at least one. Got {x!r}.")
+    shaped = partial(_shaped, shape=point.shape)
+    flat = point.ravel()
+    value = np.asarray(called(f, shaped(flat)), dtype=np.float64)
+    if not np.isfinite(value).all():
+        raise ValueError(f"f is not finite at x: {value}.")
+
+    def numbers(v: Array) -> Array:
+        return np.asarray(called(f, shaped(v)), dtype=np.float64).ravel()
+
+    def exact(v: Array) -> Array:
+        return np.column_stack([_complex_step(f, shaped, v, j) for j in range(len(v))])
+
+    by_differences = difference_jacobian(numbers, flat)
+    jacobian, method = by_differences, "central differences"
+    if _agrees(exact, flat, by_differences):
+        jacobian, method = exact(flat), "complex step"
+    if value.ndim:
+        return Derivatives(value, None, None, jacobian, method)
+    slope = (lambda v: exact(v)[0]) if method == "complex step" else (lambda v: difference_jacobian(numbers, v)[0])
+    hessian = difference_jacobian(slope, flat, STEP if method == "complex step" else ROUGH_STEP)
+    gradient = float(jacobian[0, 0]) if not point.ndim else jacobian[0].reshape(point.shape)
+    return Derivatives(float(value), gradient, (hessian + hessian.T) / 2, None, method)
+
+
+def _shaped(v: Array, shape: tuple[int, ...]) -> Numbers:
+    """A flat vector as the user's function sees it; a number where x is one."""
+    return v[0].item() if not shape else v.reshape(shape).copy()
+
+
+def _complex_step(f: Callable[..., ArrayLike], shaped: Callable[[Array], Numbers], v: Array, j: int) -> Array:
+    """Im f(v + ih e_j) / h."""
+    moved = v.astype(complex)
+    moved[j] += 1j * IMAGINARY
+    with np.errstate(all="ignore"):
+        return np.asarray(np.asarray(f(shaped(moved)), dtype=complex).imag.ravel() / IMAGINARY)
+
+
+def _agrees(exact: Vector, x: Array, by_differences: Array) -> bool:
+    """Whether f takes complex numbers, and its complex steps are its derivatives to what differences tell."""
+    try:
+        found = exact(x)
+    except (TypeError, ValueError, ArithmeticError):  # math.exp and the like take no complex numbers
+        return False
+    size = np.maximum(np.abs(by_differences), np.max(np.abs(by_differences), initial=0.0) * STEP) + STEP
+    return found.shape == by_differences.shape and bool((np.abs(found - by_differences) <= TRUSTED * size).all())
 
 
 def difference_gradient(f: Callable[[Array], float], x: Array) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.minimise.curvature import largest_stable_step
 from certifit.minimise.line_search import first_length, search
-from certifit.minimise.problem import Minimised, Problem, Stop, norm
+from certifit.minimise.problem import Minimised, Problem, Record, Stop, norm
 from certifit.minimise.walk import Point, Walk
 
 RISES = 25  # risen this often in a row: the largest stable step is measured
@@ -30,6 +30,8 @@ class GradientDescent:
         The learning rate. None searches a step along each gradient (strong Wolfe conditions).
     schedule : "constant", "inverse" (step / k), "inverse-root" (step / sqrt k), or a function of the iteration
         The factor of `step` at iteration 1, 2, 3, ... Only with a `step`.
+    record : None or "weights"
+        "weights" keeps the weights of every step.
 
     A fixed step must be below 2 / largest curvature of the objective. Where it is not, the run ends at the best point
     seen, and `reason` and `largest_step` give that bound as it is at that point, rounded down.
@@ -37,6 +39,7 @@ class GradientDescent:
 
     step: float | None = None
     schedule: str | Schedule = "constant"
+    record: Record = None
     needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
 
     def __post_init__(self) -> None:
@@ -48,7 +51,7 @@ class GradientDescent:
 
     def minimise(self, problem: Problem, start: Array, stop: Stop) -> Minimised:
         """Walk from `start` until `stop` says so."""
-        walk = Walk(problem, start, stop, trusts_model=False)
+        walk = Walk(problem, start, stop, trusts_model=False, record=self.record)
         if self.step is None:
             return _with_line_search(walk)
         return _with_fixed_step(walk, self.step, schedule_of(self.schedule))
@@ -67,7 +70,7 @@ def _with_line_search(walk: Walk) -> Minimised:
             walk.stand_still(walk.decrement)
         else:
             t, slope = step.t, now
-            walk.move(step.point, decrement_along(walk.at, step.point))
+            walk.move(step.point, decrement_along(walk.at, step.point), step.t / walk.unit)
     return walk.result()
 
 
@@ -92,7 +95,7 @@ def _with_fixed_step(walk: Walk, step: float, schedule: Schedule) -> Minimised:
             is_told = True
             break
         rises = rises + 1 if point.value > walk.at.value else 0
-        walk.move(point, decrement_along(walk.at, point))
+        walk.move(point, decrement_along(walk.at, point), now)
         if rises >= limit and not walk.is_over:
             bound, limit, rises = largest_stable_step(walk.problem, walk.best.x), limit * CHECKED_AGAIN, 0
             if now >= bound:

@@ -32,7 +32,8 @@ class Minimum:
     x has the shape of x0. decrement: how far the value is above the minimum by the quadratic model at x, an estimate
     (NaN where there is none). curvature: the smallest eigenvalue of the Hessian at x (NaN where it was not measured).
     largest_step: of a fixed step that did not converge, 2 / largest curvature. direction: unit vector of an endless
-    fall. history_: a row per iteration: iteration, objective, gap, step, seconds.
+    fall. history_: a row per iteration: iteration, objective, gap, gradient_norm, step_size, step, seconds. weights: of
+    a method with record="weights", the point of every iteration, a flat row each, the start first.
     """
 
     x: Numbers
@@ -49,6 +50,7 @@ class Minimum:
     by_differences: bool
     history_: list[dict[str, float]] = field(repr=False)
     is_saddle: bool = False
+    weights: Array | None = field(default=None, repr=False)
 
     def sentences(self) -> list[str]:
         """What is known, in words."""
@@ -175,6 +177,7 @@ def _described(function: UserFunction, run: Minimised, method: str) -> Minimum:
         function.own_gradient is None,
         run.trace,
         is_saddle,
+        run.weights,
     )
 
 

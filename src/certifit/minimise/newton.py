@@ -15,7 +15,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from certifit.data.columns import Array
 from certifit.minimise.line_search import Found, search
-from certifit.minimise.problem import Minimised, Problem, Stop, norm
+from certifit.minimise.problem import Minimised, Problem, Record, Stop, norm
 from certifit.minimise.walk import EPS, LOWEST, NOISE, Point, Walk
 from certifit.runtime import one_blas_thread
 
@@ -28,14 +28,16 @@ class Newton:
     """Second-order steps with a line search: quadratic convergence, a d x d system a step. Needs a Hessian.
 
     Where the problem knows no gap, the trace shows half the squared Newton decrement, g' H^-1 g / 2: an estimate. One
-    step more is then made after tol is met: it costs little and squares the error.
+    step more is then made after tol is met: it costs little and squares the error. record="weights" keeps the weights
+    of every step.
     """
 
+    record: Record = None
     needs: ClassVar[frozenset[str]] = frozenset({"gradient", "hessian"})
 
     def minimise(self, problem: Problem, start: Array, stop: Stop) -> Minimised:
         """Walk from `start` until `stop` says so."""
-        walk = Walk(problem, start, stop, trusts_model=True, in_a_row=2)
+        walk = Walk(problem, start, stop, trusts_model=True, in_a_row=2, record=self.record)
         if walk.is_over and walk.knows_gap:
             return walk.result()
         model = _model(walk, walk.at)
@@ -68,14 +70,14 @@ def _moved(walk: Walk, step: Found, direction: Array) -> _Model | None:
     elif step.ended == "none":
         walk.stand_still(walk.decrement)
     elif walk.knows_gap:
-        walk.move(step.point, np.nan)
+        walk.move(step.point, np.nan, step.t)
         if not walk.is_over:
             model = _model(walk, step.point)
             walk.estimate_gap(model.decrement)
             return model
     else:
         model = _model(walk, step.point)
-        walk.move(step.point, model.decrement, may_end=model.downward is None)
+        walk.move(step.point, model.decrement, step.t, may_end=model.downward is None)
         walk.estimate_gap(model.decrement)
         return model
     return None

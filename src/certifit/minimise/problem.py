@@ -1,21 +1,22 @@
 """What a smooth solver takes, a problem, and what it returns, a run with its trace.
 
 A problem is a function of a vector with a gradient; outside its domain the value is infinite or NaN, and solvers turn
-back. A trace has a row per iteration: iteration, objective, gap (NaN where none is known), step = |x_k - x_(k-1)| and
-seconds since the start. Row 0 is the start.
+back. A trace has a row per iteration: iteration, objective, gap (NaN where none is known), gradient_norm, step_size
+(what the direction was multiplied by), step = |x_k - x_(k-1)| and seconds since the start. Row 0 is the start.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 
 from certifit.data.columns import Array
 
 Row = Mapping[str, float]
+Record = Literal["weights"] | None
 DIFFERENCE = float(np.finfo(float).eps) ** (1 / 3)  # relative step of a central difference
 
 
@@ -62,6 +63,12 @@ def norm(v: Array) -> float:
     return largest * float(np.linalg.norm(v / largest))
 
 
+def check_record(record: Record) -> None:
+    """Refuse what cannot be recorded."""
+    if record not in (None, "weights"):
+        raise ValueError(f"record must be None or 'weights'. Got {record!r}.")
+
+
 @dataclass(frozen=True)
 class Stop:
     """When a solver stops.
@@ -96,7 +103,8 @@ class Minimised:
 
     reason: a sentence, why it stopped. converged: whether tol or step_tol was met, or the step fell to the rounding of
     x. largest_step: of gradient descent with a fixed step that did not converge, 2 / largest curvature. direction: of
-    a function that falls without end, the unit vector along which it does.
+    a function that falls without end, the unit vector along which it does. weights: of a solver with record="weights",
+    a row per step, the start first.
     """
 
     x: Array
@@ -108,6 +116,7 @@ class Minimised:
     largest_step: float | None = None
     direction: Array | None = None
     decrement: float = field(default=np.nan)
+    weights: Array | None = None
 
 
 class Solver(Protocol):
@@ -129,9 +138,10 @@ State_co = TypeVar("State_co", covariant=True)
 class Run(Generic[State_co]):
     """The state that was found and its trace, one row per step; none of a closed form.
 
-    reason: why it did not converge.
+    reason: why it did not converge. weights: of a solver that records them, a row per step, the intercept last.
     """
 
     state: State_co
     history: list[dict[str, float]] = field(default_factory=list)
     reason: str = ""
+    weights: Array | None = None

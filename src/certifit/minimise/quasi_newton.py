@@ -17,7 +17,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.minimise.line_search import first_length, search
-from certifit.minimise.problem import Minimised, Problem, Stop, norm
+from certifit.minimise.problem import Minimised, Problem, Record, Stop, norm
 from certifit.minimise.walk import EPS, Walk
 from certifit.runtime import one_blas_thread
 
@@ -38,20 +38,29 @@ class _Memory(Protocol):
 
 @dataclass(frozen=True)
 class BFGS:
-    """The whole inverse Hessian's stand-in, d x d. Superlinear; for up to some thousands of unknowns."""
+    """The whole inverse Hessian's stand-in, d x d. Superlinear; for up to some thousands of unknowns.
 
+    record="weights" keeps the weights of every step.
+    """
+
+    record: Record = None
     needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
 
     def minimise(self, problem: Problem, start: Array, stop: Stop) -> Minimised:
         """Walk from `start` until `stop` says so."""
-        return _minimise(Walk(problem, start, stop, trusts_model=True), _Dense(problem.size), FLATTER["bfgs"])
+        walk = Walk(problem, start, stop, trusts_model=True, record=self.record)
+        return _minimise(walk, _Dense(problem.size), FLATTER["bfgs"])
 
 
 @dataclass(frozen=True)
 class LBFGS:
-    """The last `memory` pairs (s, y) stand for the inverse Hessian: 2 memory d numbers, for many unknowns."""
+    """The last `memory` pairs (s, y) stand for the inverse Hessian: 2 memory d numbers, for many unknowns.
+
+    record="weights" keeps the weights of every step.
+    """
 
     memory: int = 10
+    record: Record = None
     needs: ClassVar[frozenset[str]] = frozenset({"gradient"})
 
     def __post_init__(self) -> None:
@@ -60,7 +69,8 @@ class LBFGS:
 
     def minimise(self, problem: Problem, start: Array, stop: Stop) -> Minimised:
         """Walk from `start` until `stop` says so."""
-        return _minimise(Walk(problem, start, stop, trusts_model=True), _Pairs(int(self.memory)), FLATTER["lbfgs"])
+        walk = Walk(problem, start, stop, trusts_model=True, record=self.record)
+        return _minimise(walk, _Pairs(int(self.memory)), FLATTER["lbfgs"])
 
 
 def _minimise(walk: Walk, memory: _Memory, flatter: float) -> Minimised:
@@ -82,7 +92,7 @@ def _minimise(walk: Walk, memory: _Memory, flatter: float) -> Minimised:
             if norm(y) > SMALLEST and float(s @ y) > EPS * norm(s) * norm(y):
                 memory.learn(s, y)
             g = step.point.gradient
-            walk.move(step.point, float(g @ memory.times(g)) / 2)
+            walk.move(step.point, float(g @ memory.times(g)) / 2, step.t)
     return walk.result()
 
 

@@ -14,7 +14,9 @@ import numpy as np
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block, Source
 from certifit.mathematics.losses.scores import ScoreLoss
+from certifit.minimise.gradient_descent import Schedule, factor_at
 from certifit.runtime import core, n_threads
+from certifit.statistics.row_losses import curvature_of
 
 SCHEDULES = ("constant", "inverse", "inverse-root")  # in the order of cpp/stochastic.hpp
 SMOOTHNESS = {0: 0.25, 3: 1.0}  # largest l'' of the compiled losses that have one
@@ -22,22 +24,30 @@ SMOOTHNESS = {0: 0.25, 3: 1.0}  # largest l'' of the compiled losses that have o
 
 @dataclass(frozen=True)
 class Pace:
-    """Step sizes and batches. After t steps: step, step / (1 + decay t) or step / sqrt(1 + decay t)."""
+    """Step sizes and batches. After t steps: step, step / (1 + decay t), step / sqrt(1 + decay t), or step f(t + 1).
+
+    The last is the schedule of the user's own function f.
+    """
 
     step: float
-    schedule: str = "constant"
+    schedule: str | Schedule = "constant"
     decay: float = 0.0
     batch_rows: int = 1
 
     def at(self, t: int) -> float:
         """The size of the step after t steps."""
+        if not isinstance(self.schedule, str):
+            return self.step * factor_at(self.schedule, t + 1)
         passed = 1 + self.decay * t
         return self.step / {"constant": 1.0, "inverse": passed, "inverse-root": math.sqrt(passed)}[self.schedule]
 
 
 @dataclass(frozen=True)
 class RowState:
-    """What is learned so far. sums: of the states after each of the last n_summed steps, where they are averaged."""
+    """What is learned so far. sums: of the states after each of the last n_summed steps, where they are averaged.
+
+    recorded: weights and intercept after every step, where they are kept.
+    """
 
     weights: Array
     intercept: float
@@ -47,6 +57,7 @@ class RowState:
     sum_intercept: float = 0.0
     n_summed: int = 0
     is_finite: bool = True
+    recorded: list[Array] | None = None
 
     def averaged(self) -> tuple[Array, float]:
         """The mean of the summed states; the last state where there are none."""
@@ -64,7 +75,7 @@ def one_pass(
 ) -> RowState:
     """The state after one pass over the rows of a stretch, in the order of `visits` (None: as they stand)."""
     y = target_of(stretch)
-    if loss.code is None:
+    if loss.code is None or state.recorded is not None or not isinstance(state.pace.schedule, str):
         return _python_pass(stretch, y, loss, strengths, fit_intercept, state, visits)
     weights, intercept, sums, sum_intercept, n_steps, is_finite = core.stochastic_pass(
         stretch.rows,
@@ -98,7 +109,7 @@ def _python_pass(
     state: RowState,
     visits: Array | None,
 ) -> RowState:
-    """The same for a loss that is written in Python."""
+    """The same for a loss or a schedule that is written in Python, and for steps that are recorded."""
     X = stretch.X.toarray() if isinstance(stretch.X, Columns) else stretch.X
     order = np.arange(stretch.n_rows) if visits is None else visits
     w, b = state.weights.copy(), state.intercept
@@ -118,8 +129,10 @@ def _python_pass(
         if sums is not None:
             sums += w
             sum_intercept += b
+        if state.recorded is not None:
+            state.recorded.append(np.append(w, b))
     n_summed = 0 if sums is None else state.n_summed + n_steps - state.n_steps
-    return RowState(w, float(b), state.pace, n_steps, sums, sum_intercept, n_summed)
+    return RowState(w, float(b), state.pace, n_steps, sums, sum_intercept, n_summed, recorded=state.recorded)
 
 
 @dataclass(frozen=True)
@@ -163,7 +176,8 @@ def _facts_of(stretch: Block, loss: ScoreLoss, fit_intercept: bool, weights: Arr
         z = core.scores(stretch.rows, weights, intercept, n_threads()) + (
             0.0 if stretch.offset is None else stretch.offset
         )
-        bend = np.maximum(loss.expected(y, z), np.abs(loss.slope(y, z)))
+        curvature = loss.expected(y, z) if loss.has_curvature else curvature_of(loss, y, z)
+        bend = np.maximum(curvature, np.abs(loss.slope(y, z)))
     visits = weight if (weight == np.floor(weight)).all() else weight * (counted.sum() / weight.sum())
     steep = np.where(counted, bend * squares, 0.0)
     return RowFacts(float(visits.sum()), float(steep.max()), float(visits @ steep))

@@ -8,7 +8,7 @@ An epoch visits every row once (`RowOrder`); rows are shuffled within a stretch,
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, Protocol, cast
 
@@ -18,7 +18,8 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.minimise.curvature import rounded_down
-from certifit.minimise.problem import Minimised, Problem, Stop, norm
+from certifit.minimise.gradient_descent import Schedule
+from certifit.minimise.problem import Minimised, Problem, Record, Stop, check_record, norm
 from certifit.minimise.row_pass import SCHEDULES, Pace, RowOrder, RowState, one_pass, row_facts, wide_stretches
 
 ESTIMATED = 0.25  # a gap may be an estimate, off by a factor: go on to this share of tol
@@ -44,36 +45,44 @@ class SGD:
     step : float > 0, or None
         The learning rate. None is 1 / (largest |x|^2 of a row, 1 of the intercept in it, times the largest curvature of
         the loss): no row's step goes beyond that row's own minimum. For batches of B rows that is 1 part of B, and the
-        mean |x|^2 the rest. A loss without a largest curvature (Poisson, Gamma) takes the larger of its curvatures and
-        slopes at the start.
-    schedule : "inverse-root", "inverse" or "constant"
-        The step after t steps: step / sqrt(1 + decay t), step / (1 + decay t), step.
+        mean |x|^2 the rest. A loss without a largest curvature (Poisson, Gamma, one of your own) takes the larger of
+        its curvatures and slopes at the start; curvatures that it does not give are measured by differences.
+    schedule : "inverse-root", "inverse", "constant", or a function of the step's number 1, 2, 3, ...
+        The step after t steps: step / sqrt(1 + decay t), step / (1 + decay t), step; or step times the function's value
+        at t + 1, which must be above 0. A function makes a step cost a call of Python.
     decay : float >= 0, or None
-        None is 1 / (steps of an epoch).
+        None is 1 / (steps of an epoch). A schedule that is a function has none.
     batch_rows : int >= 1
         Rows of a batch. The rows are split into batches anew in every epoch.
     average : bool
         Hand back the mean of all states after the first epoch (of all, where there is but one).
     shuffle, random_state : order of the visits; the seed is an integer >= 0
         shuffle=False visits rows as they stand.
+    record : None or "weights"
+        "weights" keeps the weights after every step, a step being a batch. A step then costs a call of Python.
 
     An iteration of `max_iter` is an epoch. Needs the rows: it does not take a user's own function.
     """
 
     step: float | None = None
-    schedule: str = "inverse-root"
+    schedule: str | Schedule = "inverse-root"
     decay: float | None = None
     batch_rows: int = 1
     average: bool = False
     shuffle: bool = True
     random_state: int = 0
+    record: Record = None
     needs: ClassVar[frozenset[str]] = frozenset({"rows"})
 
     def __post_init__(self) -> None:
         if self.step is not None and not 0 < self.step < np.inf:
             raise ValueError(f"step must be a number > 0, or None. Got {self.step!r}.")
-        if self.schedule not in SCHEDULES:
-            raise ValueError(f"schedule must be one of {', '.join(map(repr, SCHEDULES))}. Got {self.schedule!r}.")
+        if not callable(self.schedule) and self.schedule not in SCHEDULES:
+            legal = ", ".join(map(repr, SCHEDULES))
+            raise ValueError(f"schedule must be one of {legal}, or a function of the step. Got {self.schedule!r}.")
+        if callable(self.schedule) and self.decay is not None:
+            raise ValueError(f"A schedule that is a function has no decay. Got decay={self.decay!r}.")
+        check_record(self.record)
         if self.decay is not None and not 0 <= self.decay < np.inf:
             raise ValueError(f"decay must be a number >= 0, or None. Got {self.decay!r}.")
         for name, least in (("batch_rows", 1), ("random_state", 0)):
@@ -90,7 +99,8 @@ class SGD:
     def start(self, source: Source, loss: ScoreLoss, fit_intercept: bool, weights: Array, intercept: float) -> RowState:
         """The state before the first step, with step and decay settled: one pass where they are None."""
         step, decay, rows = self.step, self.decay, int(self.batch_rows)
-        if step is None or (decay is None and self.schedule != "constant"):
+        decays = not callable(self.schedule) and self.schedule != "constant"
+        if step is None or (decay is None and decays):
             facts = row_facts(source, loss, fit_intercept, weights, intercept)
             steepest = facts.of_batch(rows)
             # Six digits: a sum in another order of rows gives the same step.
@@ -136,6 +146,8 @@ class _Run:
         )
         if self.solver.average:
             self.state = self.state.summing()
+        if self.solver.record is not None:
+            self.state = replace(self.state, recorded=[np.append(weights, intercept)])
         self.value, self.gradient = self.problem.value_gradient(self.x)
         self.best = self.x, self.value, self.gradient
         self._record(0.0)
@@ -153,7 +165,13 @@ class _Run:
             largest = 2 / self._steepest() if self._steepest() > 0 else np.inf
             self.reason = f"{self.reason} {self._judged(largest)}"
         x, value, gradient = (self.x, self.value, self.gradient) if self.converged else self.best
-        return Minimised(x, value, gradient, self.trace, self.reason, self.converged, largest)
+        return Minimised(x, value, gradient, self.trace, self.reason, self.converged, largest, weights=self._recorded())
+
+    def _recorded(self) -> Array | None:
+        """The weights of every step, the start first."""
+        if self.state.recorded is None:
+            return None
+        return np.array(self.state.recorded)[:, : len(self.begin)]
 
     def _epoch(self, epoch: int) -> None:
         if self.solver.average and epoch == 2:
@@ -208,6 +226,8 @@ class _Run:
             "iteration": len(self.trace),
             "objective": float(self.value),
             "gap": np.nan if gap is None else float(gap),
+            "gradient_norm": norm(self.gradient),
+            "step_size": self._size(),
             "step": step,
             "seconds": time.perf_counter() - self.started,
         }

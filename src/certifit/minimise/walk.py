@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.minimise.problem import Minimised, Problem, Stop, norm
+from certifit.minimise.problem import Minimised, Problem, Record, Stop, check_record, norm
 
 EPS = float(np.finfo(float).eps)
 NOISE = 2.0**-43  # relative differences of values below this may be rounding
@@ -39,15 +39,24 @@ class Walk:
     """A run of a solver: `move` to the next point until `is_over`.
 
     trusts_model: the solver's decrement is that of a second-order model, so that a step below the rounding of x is an
-    end and not only a standstill. in_a_row: how often tol must be met before that counts.
+    end and not only a standstill. in_a_row: how often tol must be met before that counts. record="weights" keeps
+    every point.
     """
 
     def __init__(
-        self, problem: Problem, start: Array, stop: Stop, trusts_model: bool, in_a_row: int = IN_A_ROW
+        self,
+        problem: Problem,
+        start: Array,
+        stop: Stop,
+        trusts_model: bool,
+        in_a_row: int = IN_A_ROW,
+        record: Record = None,
     ) -> None:
+        check_record(record)
         self.problem, self.stop, self.trusts_model, self.in_a_row = problem, stop, trusts_model, in_a_row
         self.started = time.perf_counter()
         self.trace: list[dict[str, float]] = []
+        self.weights: list[Array] | None = None if record is None else []
         self.unit = 1.0
         self.reason, self.converged = "", False
         self.direction: Array | None = None
@@ -60,7 +69,7 @@ class Walk:
         self.stuck = self.near = 0
         self.lowest = LOWEST * max(1.0, abs(self.at.value))
         self.origin = self.at.x
-        self.knows_gap = not np.isnan(self._record(0.0)["gap"])
+        self.knows_gap = not np.isnan(self._record(0.0, np.nan)["gap"])
         if self.first_norm == 0:
             self.end("The gradient is zero at the start.", True)
         elif self.knows_gap and self._is_near(self.trace[0], self.first_norm, np.nan):
@@ -83,16 +92,17 @@ class Walk:
         value, gradient = self.problem.value_gradient(x)
         return Point(x, float(value) / self.unit, np.asarray(gradient, dtype=np.float64) / self.unit)
 
-    def move(self, point: Point, decrement: float, may_end: bool = True) -> None:
+    def move(self, point: Point, decrement: float, step_size: float, may_end: bool = True) -> None:
         """Go to a point; decrement is what the solver's model says is left above the minimum there (NaN: unknown).
 
-        may_end=False: the point is known not to be a minimum, however flat it is.
+        step_size: the number that the solver's direction was multiplied by. may_end=False: the point is known not to be
+        a minimum, however flat it is.
         """
         before, self.at = self.at, point
         change = point.x - before.x
         self.first_norm = self.first_norm or norm(point.gradient)  # a start at a saddle
         self._note_progress(before)
-        row = self._record(norm(change))
+        row = self._record(norm(change), step_size)
         self.decrement = decrement
         if point.value < self.lowest:
             self.fall(point.x - self.origin, norm(point.x - self.origin), point.value)
@@ -153,19 +163,24 @@ class Walk:
             largest_step,
             self.direction,
             self.decrement * self.unit,
+            None if self.weights is None else np.array(self.weights),
         )
 
-    def _record(self, step: float) -> dict[str, float]:
+    def _record(self, step: float, step_size: float) -> dict[str, float]:
         value, gradient = self.at.value * self.unit, self.at.gradient * self.unit
         gap = self.problem.gap(self.at.x, value, gradient)
         row = {
             "iteration": len(self.trace),
             "objective": value,
             "gap": np.nan if gap is None else float(gap),
+            "gradient_norm": norm(gradient),
+            "step_size": step_size,
             "step": step,
             "seconds": time.perf_counter() - self.started,
         }
         self.trace.append(row)
+        if self.weights is not None:
+            self.weights.append(self.at.x.copy())
         return row
 
     def _note_progress(self, before: Point) -> None:

@@ -20,6 +20,8 @@ ADVICE = {"inference_": "Fit again, or set inference_ = None to save it without 
 FORMAT = 1  # raised when a file of an older certifit can no longer say all that a model is
 NESTED_FORMAT = 2  # of models that are made of models
 
+PASSING = frozenset({"seconds", "norm", "gradient_norm", "step_size"})  # of a history, that a file does not keep
+
 
 def save(model: Model, path: Path) -> None:
     """Write a fitted model to a file, whole or not at all. The file holds no rows and no code.
@@ -138,7 +140,7 @@ def _refuse_difference(model: Model, again: Model) -> None:
 
 
 def _same(a: Json, b: Json) -> bool:
-    """Equal to the bit. Seconds of a history are not compared."""
+    """Equal to the bit. What a file does not keep of the rows of a history is not compared."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype != object:
         return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(_raw(a), _raw(b))
     if isinstance(a, str) or (isinstance(a, Real) and isinstance(b, Real)):
@@ -150,7 +152,8 @@ def _same(a: Json, b: Json) -> bool:
     a, b = _parts(a), _parts(b)
     if not isinstance(a, dict):
         return bool(a == b)
-    return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a if key != "seconds")
+    passing = PASSING if "iteration" in a else frozenset()
+    return a.keys() - passing == b.keys() - passing and all(_same(a[key], b[key]) for key in a.keys() - passing)
 
 
 def _raw(array: NDArray[np.generic]) -> NDArray[np.uint8]:

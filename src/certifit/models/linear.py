@@ -137,14 +137,19 @@ class LinearRegressor(InferenceMethods[TaskT, WeightsT]):
         strength: float | None = model._penalty_strength()
         return strength
 
-    def solutions(self, v: ArrayLike) -> tuple[Array, float]:
-        """All minimisers: coef_ + null_space_ v with the intercept that goes with them, for any v."""
+    def solutions(self, u: ArrayLike) -> tuple[Array, float]:
+        """All minimisers: w(u) = coef_ + (I - X^+ X) u with the intercept that goes with them, for any u.
+
+        u has a number per column of the fit. coef_, at u = 0, is the minimiser of smallest norm, X^+ y. X is centred
+        where there is an intercept.
+        """
         check_is_fitted(self)
         if self.null_space_ is None:
             raise ValueError(f"The null space of {len(self.coef_)} columns was not kept: it is too large.")
-        v = np.asarray(v, dtype=np.float64)
-        if v.shape != (self.null_space_.shape[1],):
-            raise ValueError(f"v must have {self.null_space_.shape[1]} entries, one a redundant column. Got {v.shape}.")
+        u = np.asarray(u, dtype=np.float64)
+        if u.shape != self.coef_.shape:
+            raise ValueError(f"u must have {len(self.coef_)} entries, one per column. Got the shape {u.shape}.")
+        v = np.linalg.lstsq(self.null_space_, u, rcond=None)[0] if self.null_space_.size else np.zeros(0)
         return self.coef_ + self.null_space_ @ v, float(self.intercept_ + self.null_intercept_ @ v)
 
     def monomials(self) -> dict[str, float]:

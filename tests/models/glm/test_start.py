@@ -118,3 +118,85 @@ def test_folds_of_a_start_are_refits_and_agree(rows):
     ours = cf.CrossValidated(cf.PoissonRegressor(start="zero"), grid, cv=3).fit(X, y)
     plain = cf.CrossValidated(cf.PoissonRegressor(), grid, cv=3).fit(X, y)
     np.testing.assert_allclose(ours.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"], rtol=1e-6)
+
+
+def own_loss():
+    return cf.Loss(lambda y, z: np.log(np.cosh(z - y)), lambda y, z: np.tanh(z - y), name="log cosh")
+
+
+@pytest.mark.parametrize("solver", [cf.SGD(step=0.1), cf.MiniBatch(step=0.1), cf.SGD()])
+def test_a_loss_of_ones_own_without_a_curvature_is_learned_row_by_row(solver, rows):
+    X, targets = rows
+    best = cf.GLM(own_loss(), alpha=0.1, solver="lbfgs").fit(X, targets["gaussian"])
+    found = cf.GLM(own_loss(), alpha=0.1, solver=solver, tol=1e-2).fit(X, targets["gaussian"])
+    assert np.abs(found.coef_ - best.coef_).max() < 0.2
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_schedule_may_be_a_function_of_the_step(rows):
+    X, targets = rows
+    y = targets["bernoulli"]
+    named = cf.SGD(step=0.3, schedule="inverse", decay=1.0, shuffle=False)
+    model = cf.GLM("bernoulli", solver=named, start="zero", max_iter=3).fit(X, y)
+    own = cf.SGD(step=0.3, schedule=lambda t: 1 / t, shuffle=False)
+    np.testing.assert_allclose(clone(model).set_params(solver=own).fit(X, y).coef_, model.coef_, rtol=1e-10)
+    theta = np.zeros(4)
+    for t, (row, target) in enumerate(zip(np.column_stack([X, np.ones(60)]), y, strict=True), start=1):
+        theta = theta + 0.3 / t * (target - MEANS["bernoulli"](theta @ row)) * row
+    once = clone(model).set_params(solver=own, max_iter=1).fit(X, y)
+    np.testing.assert_allclose(np.append(once.coef_, once.intercept_), theta, rtol=1e-10)
+    with pytest.raises(ValueError, match=r"schedule must give positive numbers. Got -1.0 at iteration 1"):
+        cf.GLM("bernoulli", solver=cf.SGD(step=0.3, schedule=lambda t: -1.0)).fit(X, y)
+    with pytest.raises(ValueError, match="has no decay"):
+        cf.SGD(step=0.3, schedule=lambda t: 1.0, decay=0.1)
+
+
+def test_the_family_of_many_classes_is_named():
+    with pytest.raises(ValueError, match="'multinomial' use LogisticRegression"):
+        cf.GLM("multinomial").fit([[1.0], [2.0]], [0.0, 1.0])
+
+
+def test_the_weights_of_every_step_are_kept_where_asked_for(rows):
+    X, targets = rows
+    y, A = targets["poisson"], np.column_stack([X, np.ones(60)])
+    rule = cf.GradientDescent(step=0.01, record="weights")
+    model = cf.PoissonRegressor(0.0, solver=rule, start="zero", tol=1e-4).fit(X, y)
+    assert model.weights_.shape == (len(model.history_), 4)
+    theta = np.zeros(4)
+    for row, weights in zip(model.history_[:20], model.weights_, strict=False):
+        np.testing.assert_allclose(weights, theta, rtol=1e-9, atol=1e-12)
+        slope = A.T @ (np.exp(A @ theta) - y) / 60
+        assert row["gradient_norm"] == pytest.approx(np.linalg.norm(slope), rel=1e-9)
+        theta = theta - 0.01 * slope
+    assert {row["step_size"] for row in model.history_[1:]} == {0.01}
+    np.testing.assert_array_equal(model.weights_[-1], np.append(model.coef_, model.intercept_))
+    assert not hasattr(model.set_params(solver="newton").fit(X, y), "weights_")
+
+
+@pytest.mark.parametrize("solver", [cf.ConjugateGradient, cf.BFGS, cf.LBFGS, cf.Newton])
+def test_every_smooth_solver_records_its_way(solver, rows):
+    X, targets = rows
+    model = cf.LogisticRegression(0.1, solver=solver(record="weights"), start="zero").fit(X, targets["bernoulli"])
+    assert not model.weights_[0].any() and len(model.weights_) == len(model.history_)
+    np.testing.assert_allclose(model.weights_[-1], np.append(model.coef_, model.intercept_), rtol=1e-12)
+    three = np.digitize(targets["gaussian"], [1.5, 2.5])
+    assert model.fit(X, three).weights_.shape[1:] == (3, 4)
+    with pytest.raises(ValueError, match="record must be None or 'weights'"):
+        cf.LogisticRegression(solver=solver(record="all")).fit(X, targets["bernoulli"])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_learning_row_by_row_records_every_row(rows):
+    X, targets = rows
+    rule = cf.SGD(step=0.02, schedule="constant", shuffle=False, record="weights")
+    model = cf.GLM("poisson", solver=rule, start="zero", max_iter=1).fit(X, targets["poisson"])
+    expected = widrow_hoff(X, targets["poisson"], np.zeros(4), 0.02, np.exp)
+    np.testing.assert_allclose(model.weights_[1:], expected, rtol=1e-11)
+    with pytest.raises(ValueError, match="keeps the steps of a fit"):
+        cf.GLM("poisson", solver=rule).partial_fit(X, targets["poisson"])
+
+
+def test_minimize_records_its_way_too():
+    found = cf.minimize(lambda x: x @ x, [1.0, 2.0], cf.GradientDescent(0.25, record="weights"), lambda x: 2 * x)
+    halves = 0.5 ** np.arange(len(found.history_))[:, None]
+    np.testing.assert_allclose(found.weights, halves * [1.0, 2.0])

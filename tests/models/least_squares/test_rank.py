@@ -143,19 +143,26 @@ def test_all_solutions_predict_the_same_and_the_null_space_is_all_there_is(rng, 
     assert np.abs(X @ model.null_space_ + model.null_intercept_).max() < 1e-14 * max(np.abs(X).max(), 1000)
     expected = model.predict(X)
     for _ in range(5):
-        v = rng.normal(size=free)
-        coef, intercept = model.solutions(v)
+        coef, intercept = model.solutions(rng.normal(size=X.shape[1]))
         assert X @ coef + intercept == pytest.approx(expected, abs=1e-9 if shift else 1e-10)
         assert np.linalg.norm(coef) >= np.linalg.norm(model.coef_) * (1 - 1e-12)
-    assert np.array_equal(model.solutions(np.zeros(free))[0], model.coef_)
+    assert np.array_equal(model.solutions(np.zeros(X.shape[1]))[0], model.coef_)
 
 
-def test_solutions_wants_one_number_a_redundant_column(rng):
+def test_solutions_are_those_of_the_pseudo_inverse(rng):
+    """w(u) = X^+ y + (I - X^+ X) u."""
+    X, y = whole(rng, 12, 4), rng.normal(size=12)
+    X = np.column_stack([X, X[:, 0] - 2 * X[:, 1]])
+    model, u, inverse = cf.LinearRegression(fit_intercept=False).fit(X, y), rng.normal(size=5), np.linalg.pinv(X)
+    assert model.solutions(u)[0] == pytest.approx(inverse @ y + u - inverse @ (X @ u), abs=1e-11)
+    full = cf.Ridge(0.1).fit(X, y)
+    assert np.array_equal(full.solutions(u)[0], full.coef_)
+
+
+def test_solutions_wants_one_number_per_column(rng):
     X = whole(rng)
-    with pytest.raises(ValueError, match=r"v must have 0 entries.*Got \(2,\)"):
+    with pytest.raises(ValueError, match=rf"u must have {X.shape[1]} entries.*Got the shape \(2,\)"):
         fit(X).solutions([1.0, 2.0])
-    with pytest.raises(ValueError, match="v must have 1 entries"):
-        fit(np.column_stack([X, X[:, 0]])).solutions([])
 
 
 def test_a_null_space_too_large_to_keep_says_so(rng):
@@ -163,7 +170,7 @@ def test_a_null_space_too_large_to_keep_says_so(rng):
     model = fit(X)
     assert model.null_space_ is None
     with pytest.raises(ValueError, match="2500 columns was not kept"):
-        model.solutions(np.zeros(2497))
+        model.solutions(np.zeros(2500))
 
 
 def test_a_polynomial_through_too_few_points_is_told(rng):

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.evaluation.pictures import new_axes
+from certifit.evaluation.pictures.updates import UpdatesDisplay
 from certifit.models.adapter import learner_of
 from certifit.models.certificate import Certificate
 
@@ -48,8 +49,11 @@ class ConvergenceDisplay:
     @classmethod
     def from_estimator(
         cls, estimator: Any, *, x: Across = "iteration", y: Up = "gap", ax: Any = None
-    ) -> ConvergenceDisplay:
-        """Draw the steps of a fitted model, or of the best one of a fitted CrossValidated."""
+    ) -> ConvergenceDisplay | UpdatesDisplay:
+        """Draw the steps of a fitted model, or of the best one of a fitted CrossValidated.
+
+        A perceptron has no objective: the length of its weights is drawn against its updates, without x and y.
+        """
         model = getattr(estimator, "best_estimator_", estimator)
         check_is_fitted(model)
         if not learner_of(model).is_ours or not model.history_:
@@ -57,6 +61,15 @@ class ConvergenceDisplay:
                 f"{type(model).__name__} keeps no steps (history_). A certifit model that was fitted does."
             )
         rows: Sequence[Mapping[str, float]] = model.history_
+        if "mistakes" in rows[0]:
+            if (x, y) != ("iteration", "gap"):
+                raise ValueError(f"A perceptron is drawn against its updates. Leave x and y out. Got {x!r} and {y!r}.")
+            return UpdatesDisplay.of(model).plot(ax)
+        if "gap" not in rows[0]:
+            raise ValueError(
+                f"The steps of {type(model).__name__} have no objective and no gap to draw: history_ has "
+                f"{', '.join(rows[0])}."
+            )
         iteration, seconds, objective = ([row[key] for row in rows] for key in ("iteration", "seconds", "objective"))
         shown = cls(
             iteration, seconds, objective, _relative_gaps(model), model.certificate_, explanation(model.certificate_)

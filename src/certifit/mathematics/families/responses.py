@@ -340,6 +340,10 @@ def family_of(family: object) -> Response:
     """A family by its name, or as it is given."""
     if isinstance(family, Response):
         return family
+    if family in ("multinomial", "categorical", "softmax"):
+        raise ValueError(
+            f"A GLM has one score per row. For the family {family!r} use LogisticRegression: one per class."
+        )
     if not isinstance(family, str) or family not in FAMILIES:
         names = ", ".join(map(repr, FAMILIES))
         raise ValueError(f"family must be one of {names}, or a Response. Got {family!r}.")

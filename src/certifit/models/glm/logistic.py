@@ -71,6 +71,7 @@ class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
     classes_ : the labels, sorted
     coef_, intercept_ : of shape (1, columns) and (1,) for two classes, (classes, columns) and (classes,) for more
     alpha_, certificate_, history_, n_iter_, rank_, condition_ : as for Ridge
+    weights_ : as for PoissonRegressor; of more than two classes, steps x classes x (columns, then the intercept)
 
     >>> import numpy as np
     >>> import certifit as cf
@@ -335,6 +336,7 @@ class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
             return
         self.coef_, self.intercept_ = run.state.coef, run.state.intercept
         self.alpha_, self.history_ = float(task.alpha), run.history
+        self._keep_steps(run)
 
     def _keep_weights(self, state: Weights) -> None:
         self.coef_, self.intercept_ = state.coef[None, :], np.array([state.intercept])

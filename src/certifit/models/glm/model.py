@@ -206,6 +206,7 @@ class PoissonRegressor(GlmRegressor):
     Attributes
     ----------
     coef_, intercept_, alpha_, certificate_, history_, n_iter_, rank_, condition_ : as for Ridge
+    weights_ : of a solver with record="weights", a row per step, the start first: weights, then the intercept
 
     >>> import numpy as np
     >>> import certifit as cf

@@ -45,6 +45,8 @@ def learn(model: Any, source: Source) -> None:
     model._check_target(task)
     solver, history = solver_of(model.solver), model.history_
     assert isinstance(solver, SGD)  # `learns_by_rows` let nothing else through
+    if solver.record is not None:
+        raise ValueError("record='weights' keeps the steps of a fit. partial_fit keeps none: set record=None.")
     passes = int(history[-1]["iteration"]) + 1 if history else 0
     state = _pass(task, solver, _begun(model, task, solver), passes)
     coef, intercept = state.averaged()

@@ -214,4 +214,8 @@ def minimise(task: SoftmaxTask, solver: Any, stop: Stop, start: SoftmaxWeights |
     problem = SoftmaxProblem(task, isinstance(chosen, GradientDescent))
     begin = problem.from_point(task.start() if start is None else task.to_point(start))
     found = chosen.minimise(problem, begin, stop)
-    return Run(task.to_state(problem.to_point(found.x)), found.trace, "" if found.converged else found.reason)
+    reason, weights = "" if found.converged else found.reason, None
+    if found.weights is not None:
+        states = [task.to_state(problem.to_point(x)) for x in found.weights]
+        weights = np.array([np.column_stack([state.coef, state.intercept]) for state in states])
+    return Run(task.to_state(problem.to_point(found.x)), found.trace, reason, weights)

@@ -64,4 +64,8 @@ def _smooth(task: GlmTask, solver: Solver, stop: Stop, start: Weights | None) ->
     problem = GlmProblem(task, in_user_units)
     begin = problem.start() if start is None else problem.from_state(start)
     found = solver.minimise(problem, begin, stop)
-    return Run(task.to_state(problem.to_point(found.x)), found.trace, "" if found.converged else found.reason)
+    reason, weights = "" if found.converged else found.reason, None
+    if found.weights is not None:
+        states = [task.to_state(problem.to_point(x)) for x in found.weights]
+        weights = np.array([np.append(state.coef, state.intercept) for state in states])
+    return Run(task.to_state(problem.to_point(found.x)), found.trace, reason, weights)

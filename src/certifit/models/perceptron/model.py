@@ -24,7 +24,7 @@ from certifit.models.classifier import ScoredClassifier
 from certifit.models.glm.separation_certificate import Separation
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.perceptron.certificate import PerceptronCertificate, certify, inseparability, seen_once
-from certifit.models.perceptron.solver import Epochs, PerceptronRun, one_pass
+from certifit.models.perceptron.solver import Epochs, PerceptronRun, augmented_norm, one_pass
 from certifit.models.perceptron.task import PerceptronTask
 from certifit.runtime import core, n_threads
 
@@ -59,7 +59,7 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
     classes_ : the two labels, sorted; the second is y = 1
     coef_, intercept_ : of shape (1, columns) and (1,)
     n_updates_ : mistakes made, each with an update
-    history_ : iteration, mistakes and seconds of every epoch
+    history_ : iteration, mistakes, norm |(w, b)| at the end and seconds of every epoch; a file keeps the last norm
     certificate_ : see above
 
     >>> import numpy as np
@@ -142,8 +142,8 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
             state, mistakes, n_rows = task.source.visit(step, (state, 0, int(self.data_["n_rows"])))
         task.margins(state)
         self.n_updates_ += mistakes
-        row = {"iteration": len(self.history_) + 1, "mistakes": mistakes, "seconds": time.perf_counter() - started}
-        self.history_ = [*self.history_, row]
+        row = {"iteration": len(self.history_) + 1, "mistakes": mistakes, "norm": augmented_norm(state)}
+        self.history_ = [*self.history_, row | {"seconds": time.perf_counter() - started}]
         self._keep_weights(state)
         self.data_ = {"n_rows": n_rows, "sum_weight": float(n_rows)}
         self.certificate_ = seen_once(self.n_updates_)

@@ -13,7 +13,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block
-from certifit.minimise.problem import Run
+from certifit.minimise.problem import Run, norm
 from certifit.minimise.row_pass import RowOrder, wide_stretches
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.perceptron.task import PerceptronTask, signs_of
@@ -53,7 +53,8 @@ class Epochs:
         for epoch in range(1, max_iter + 1):
             state, mistakes = self._epoch(state, epoch, rows)
             n_updates += mistakes
-            self.history.append({"iteration": epoch, "mistakes": mistakes, "seconds": time.perf_counter() - started})
+            row = {"iteration": epoch, "mistakes": mistakes, "norm": augmented_norm(state)}
+            self.history.append(row | {"seconds": time.perf_counter() - started})
             if mistakes == 0:
                 break
             if rows is None:  # the same order every time: the same weights are an endless cycle
@@ -97,6 +98,11 @@ def one_pass(
     if not is_finite:
         raise OverflowError("The weights leave the range of float64. Divide the columns by their largest sizes.")
     return Weights(coef, intercept), n_mistakes + int(mistakes)
+
+
+def augmented_norm(state: Weights) -> float:
+    """|(w, b)|."""
+    return norm(np.append(state.coef, state.intercept))
 
 
 def _digest(state: Weights) -> bytes:

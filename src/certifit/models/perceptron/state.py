@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from certifit.minimise.problem import norm
 from certifit.models.agreement import SAME, agree
 from certifit.models.state import (
     COUNT,
@@ -116,6 +117,14 @@ def _bound_problems(content: Content) -> Iterator[Problems]:
     }
 
 
+def _history(content: Content) -> list[dict[str, float]]:
+    """Mistakes of every epoch, and the norm at the end of the last."""
+    norms = np.full(len(content.arrays["mistakes"]), math.nan)
+    norms[-1] = norm(np.append(content.arrays["coef"][0], content.arrays["intercept"]))
+    rows = history_rows(content.arrays["mistakes"], keys=("mistakes",))
+    return [{**row, "norm": float(size)} for row, size in zip(rows, norms, strict=True)]
+
+
 RECORD = LABELLED | Record(
     fields={
         "certificate": fields_at(
@@ -157,7 +166,7 @@ RECORD = LABELLED | Record(
     },
     derived={
         "cycle_": lambda content: _cycle(content) or None,
-        "history_": lambda content: history_rows(content.arrays["mistakes"], keys=("mistakes",)),
+        "history_": _history,
         "n_updates_": _n_updates,
     },
     sizes=(lambda metadata: {"m": metadata["n_epochs"], "o": metadata["n_order"], "r": metadata["n_proof"]},),
