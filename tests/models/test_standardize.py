@@ -246,3 +246,28 @@ def test_exact_arithmetic_proves_the_standardised_objective(name, tmp_path):
     cf.save(model, tmp_path / "m.certifit")
     proof = cf.modelfile.verify(tmp_path / "m.certifit", X, y, sample_weight=weight, exact=True)
     assert proof.holds
+
+
+UNEVEN = np.array([1.0, 1e-6, 1e-9, 1e-12, 1e-9, 1e-6])
+# Columns whose spread float64 sums do not tell: rows, and weights of the rows or none.
+FAINT = {
+    "a mean far from that of the first rows": (np.arange(6.0) ** 2, UNEVEN),
+    "one heavy row": (np.arange(6.0) ** 3, UNEVEN**4),
+    "an offset": (1e14 + np.arange(6.0) ** 2, None),
+    "one entry": (
+        np.array([0.0, 0.0, 1e-30, 0.0, 0.0, 0.0]) + 1e-14 * np.arange(6),
+        np.array([1, 1e-30, 1, 1, 1, 1e-9]),
+    ),
+}
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("name", FAINT)
+def test_spreads_are_those_of_the_numbers_given_however_faint(name, storage):
+    """The penalty is of weights times standard deviations: one that is off makes another objective."""
+    column, weight = FAINT[name]
+    X, y = np.column_stack([column, np.cos(np.arange(6.0))]), np.array([1.0, 3.0, 2.0, 5.0, 4.0, 7.0])
+    for model in (cf.Ridge(0.1), cf.HuberRegressor(alpha=0.1, scale=1.0), cf.HuberRegressor(alpha=0.1, scale="mad")):
+        fit = clone(model).set_params(standardize=True).fit(storage(X), y, weight)
+        proof = cf.verify(fit, storage(X), y, weight, exact=True).exact
+        assert proof.lower <= fit.certificate_.value

@@ -28,6 +28,7 @@ CUBE_SECONDS = {
     True: 1e-9,
 }  # of one core of 2024 to factor and invert, per cube of columns; twofold or not
 _LARGEST_EXPONENT = 1000  # 2^1000 times a number below 2^24 is finite
+ROUGH_SHARE = 1 / 16  # of a column's squares: squares about its mean below it are known to fewer digits than entries
 NO_SPREAD = 1e-14  # of a column's mean square about its shift: a variance below it is rounding
 
 
@@ -177,6 +178,12 @@ class Gram:
             left = tf.add(sums, tf.multiply((np.full(d, self.sums[d, d]), np.full(d, self.low[d, d])), minus))
             about = tf.add((squares, np.diagonal(self.low)[:d]), tf.multiply(minus, tf.add(sums, left)))[0]
         return np.asarray(np.sqrt(np.where(about > least * squares, about, 0.0) / total))
+
+    def has_rough_spreads(self) -> bool:
+        """Whether float64 sums lose digits of a standard deviation: a mean far from the shift of its column."""
+        d = self.n_columns
+        squares, sums = np.diagonal(self.sums)[:d], self.sums[d, :d]
+        return self.low is None and bool((squares - sums * (sums / self.sum_weight) < ROUGH_SHARE * squares).any())
 
     def taken(self, columns: Array) -> Gram:
         """The statistic of some of the columns."""

@@ -256,3 +256,15 @@ def test_rows_of_little_weight_put_no_error_into_the_smallest_median_scale(level
     )
     assert model.scale_ == pytest.approx(2.0**-44 * float(mean_square) ** 0.5, rel=1e-14, abs=0)
     assert cf.verify(model, x[:, None], y, weight, exact=True)
+
+
+def test_what_twofold_residuals_leave_of_an_exact_fit_is_counted_as_rounding():
+    powers = [
+        [0.3333333333333333, 0.11111111111111109, 0.03703703703703703],
+        [0.6666666666666666, 0.44444444444444436, 0.2962962962962962],
+    ]
+    X = np.array([[0.0] * 3, *powers, [1.0] * 3])
+    y = np.array([1.0, 1.3333333333333333, 1.6666666666666665, 2.0])
+    model = fitted(X, y, scale=0.29329264593481696, delta=2.5)
+    assert model.certificate_.is_exact_fit
+    assert 0 < cf.verify(model, X, y, exact=True).exact.lower <= model.certificate_.value

@@ -29,7 +29,7 @@ from certifit.models.least_squares.certificate import relations
 from certifit.runtime import one_blas_thread
 from certifit.statistics.factor import Factor, System, plain_factor
 from certifit.statistics.remainders import column_factor
-from certifit.statistics.residual import TINY, UNIT, is_exact_fit
+from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT, is_exact_fit
 
 MOST_STEPS = 3  # of Newton's method from the state to a dual point
 MOST_LIFTS = 3  # of u to the moments that the penalty asks for
@@ -39,6 +39,7 @@ WEAK = (1e-6, 1e-20)  # of the curvature of all rows: pulls below such a share a
 PLAIN = 1e3  # condition up to which the errors of twofold sums are below all others
 TIGHT = 1.5  # times the excess: a gap for which no further dual point is tried
 GOOD = 1e-13  # of the objective: a gap for which no further dual point is tried
+RESIDUAL_ERROR = 2.0**-100  # of the terms of a residual, in scaled units: it is summed in twofold precision
 NULL_SHARE = 1 - 1e-9  # of a null model's bound, for the roundings of its sums
 
 CLAIMS = {
@@ -106,6 +107,9 @@ def certify(task: HuberTask, state: HuberWeights, tolerance: float) -> Certifica
         gap, rounding, literal = literal, 0.0, None  # over all weights, without a condition
     drift = _drift(task, state, at, objective)
     gap += drift + (TINY if state.coef.any() else 0.0)  # squares of small weights are lost, but they are not 0
+    if is_exact:  # what is left of the residuals may be their rounding
+        off = RESIDUAL_ERROR * (2 + abs(at.intercept) + 2 * float(np.abs(at.weights).sum()))
+        rounding += off * min(float(np.sqrt(2 * objective * at.scale) + off) / at.scale, task.loss.delta)
     rounding = rounding / scale + SAFETY * gap / scale + TINY
     claim = MAD_CLAIM if task.rule == "mad" else CLAIMS[task.is_joint]
     return Certificate(
@@ -286,9 +290,11 @@ def _gap_at(task: HuberTask, at: Point, dual: Dual, demands: Demands) -> tuple[f
     outside = np.array(demands.outside, dtype=np.int64)
     used, used_error = _used_outside(task, at, outside, share * moments[1:], off, slopes)
     gap, rounding = max(gap - used, 0.0), rounding + used_error
-    error = task.gram.norms * off + UNIT * (np.abs(moments[1:]) + pull * np.abs(at.weights))
+    unit = MATRIX_ERROR if task.standardize else UNIT  # of a pull: squares of spreads come from sums
+    error = task.gram.norms * off + UNIT * np.abs(moments[1:]) + unit * pull * np.abs(at.weights)
     error = error + task.moment_error(slopes.squares)[1:]
     distance = np.abs(pull * at.weights - share * moments[1:])
+    rounding += unit * paid
     rounding += float(np.sum(np.divide(error * (distance + error), held, where=held > 0, out=np.zeros_like(held))))
     return float(gap / total), float(rounding / total)
 

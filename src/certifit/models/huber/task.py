@@ -182,6 +182,7 @@ class HuberTask(LeastSquares):
             other.__dict__.pop(name, None)
         other.source = self.source.through(replace(literal.basis, is_beside=True))
         other.gram, other.strength, other._last = gram(other.source, self.fit_intercept, twofold=True), 0.0, None
+        other.standardize = False  # there is no penalty
         kept = np.concatenate([np.arange(offset), offset + literal.remainders.kept, offset + d + np.arange(n_live)])
         units = np.ones(offset + d + n_live)
         units[kept] = literal.factor._units

@@ -220,8 +220,12 @@ class NormalEquations(GramUnits):
         return np.asarray(weights / unit), np.asarray(intercept / unit)
 
     def _factored(self) -> Factor:
-        """Factor of the system's matrix; from twofold sums where float64 ones cannot bear its condition."""
-        plain = plain_factor(self._system()) if self.gram.low is None else None
+        """Factor of the system's matrix; from twofold sums where float64 ones cannot bear its condition.
+
+        A penalty of weights times spreads is as exact as the spreads are: these need twofold sums where they are rough.
+        """
+        is_rough = self.standardize and self.alpha > 0 and self.fit_intercept and self.gram.has_rough_spreads()
+        plain = plain_factor(self._system()) if self.gram.low is None and not is_rough else None
         if plain is not None:
             return plain
         self.gram = self.gram if self.gram.low is not None else self._resum()

@@ -15,12 +15,14 @@ from certifit.data.source import Source
 from certifit.models.least_squares.literal import LiteralSystem
 from certifit.models.least_squares.normal_equations import NormalEquations, Weights
 from certifit.statistics import twofold as tf
+from certifit.statistics.cell_sums import column_spreads
 from certifit.statistics.gram import gram
 from certifit.statistics.remainders import Remainders, column_factor, remainders
 from certifit.statistics.residual import MATRIX_ERROR, UNIT, Residual, residual, twofold_unit
 
 SMALL_STEP = 1e-8  # relative to the size of predictions: beyond it a residual statistic is summed anew
 SMALL_CHANGE = 0.1  # relative to the size of residuals: beyond it their squares would be known to fewer digits
+FAINT_SHARE = 2.0**-40  # of a column's squares: squares about its mean below it have lost digits of twofold sums
 
 
 class LeastSquares(NormalEquations):
@@ -31,6 +33,23 @@ class LeastSquares(NormalEquations):
         self._last: tuple[Weights, Residual] | None = None
         summed = partial(gram, source, centred=fit_intercept)
         super().__init__(summed(), alpha, fit_intercept, partial(summed, twofold=True), source.names, standardize)
+
+    @property
+    def penalty_units(self) -> Array:
+        """scale_j s_j. A column that varies by less than its sums tell has its spread from rows about one of them."""
+        units = super().penalty_units
+        if not self.standardize:
+            return units
+        squares = np.diagonal(self.gram.sums)[: self.gram.n_columns]
+        about = self.gram.sum_weight * np.square(self.gram.spreads(self.fit_intercept))
+        is_faint = about <= FAINT_SHARE * squares
+        if not is_faint.any():
+            return units
+        return np.where(is_faint, self._spreads_about_a_row * self.gram.scaling.scale, units)
+
+    @cached_property
+    def _spreads_about_a_row(self) -> Array:
+        return column_spreads(self.source, self.fit_intercept)
 
     def residual_at(self, state: Weights) -> Residual:
         """The residual statistic at a state: one pass over the rows, or none for a small step from the last."""
