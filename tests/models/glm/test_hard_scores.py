@@ -228,3 +228,19 @@ def test_a_penalty_in_standard_deviations_is_that_of_the_numbers_given(n_classes
         model = cf.LogisticRegression(alpha=1e-12, standardize=True).fit(X, y)
         proof = cf.verify(model, X, y, exact=True).exact
         assert proof.fault or proof.lower <= model.certificate_.value
+
+
+@pytest.mark.filterwarnings("ignore:.*NOT certified")
+@pytest.mark.parametrize("link", [None, "probit", "cloglog"])
+def test_a_share_met_by_its_mean_has_no_loss_of_rounding(link):
+    """All weight but 1e-48 of it is on one row: the objective is what the others leave, not a rounding of this one."""
+    X, y = np.full((4, 2), -1.5), np.array([0.5, 0.25, 0.75, 0.5])
+    weight = np.array([1e-142, 1e-4, 2e-52, 2e-51])
+    model = cf.GLM("bernoulli", link).fit(X, y, weight)
+    proof = cf.verify(model, X, y, weight, exact=True).exact
+    assert proof.lower <= model.certificate_.value
+    loss = model._loss()
+    apart = np.array([1e-3, 1e-6, 1e-9])
+    scores = loss.score(0.25) + apart
+    expected = loss.curvature(np.full(3, 0.25), scores) * apart**2 / 2
+    np.testing.assert_allclose(loss.value(np.full(3, 0.25), scores), expected, rtol=5e-3, atol=1e-30)

@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+from scipy.special import xlog1py, xlogy
 
 from certifit.data.columns import Array
 from certifit.mathematics.families import responses
+from certifit.mathematics.families.deviances import shares
 from certifit.mathematics.families.links import Identity, Link, Log, Logit
 from certifit.mathematics.families.response import Response
 from certifit.mathematics.families.responses import family_of
@@ -33,6 +35,7 @@ from certifit.mathematics.losses.scores import (
     TweedieLog,
 )
 
+CLOSE = 0.1  # of the entropy of a share: losses below it are differences of larger terms
 _SOME_MEAN = 0.5  # legal in every family, and for every link
 
 # Pairs whose loss is convex in z for every legal y, beside the canonical links (there l'' = h'^2 / V):
@@ -174,11 +177,23 @@ class BernoulliLoss(ResponseLoss):
                 value[where] += part * (np.log(part) - parts.value)  # log y: what y alone decides
                 slope[where] -= part * parts.slope
                 curvature[where] -= part * parts.curvature
+            value = self._uncancelled(y, at, value)
         return (
             np.where(inside, np.maximum(value, 0.0), np.inf),
             np.where(inside, slope, np.nan),
             np.where(inside, curvature, np.nan),
         )
+
+    def _uncancelled(self, y: Array, z: Array, value: Array) -> Array:
+        """Values, those of shares near their mean in the formula whose terms do not cancel, by logits."""
+        entropy = -xlogy(y, y) - xlog1py(1 - y, -y)
+        close = np.nonzero((y > 0) & (y < 1) & (value < CLOSE * entropy))
+        if not len(close[0]):
+            return value
+        own, at = y[close], z[close]
+        apart = self.link.log_mean(at).value - self.link.log_rest(at).value - (np.log(own) - np.log1p(-own))
+        value[close] = shares(own, 1 - own, apart)
+        return value
 
     def expected(self, y: Array, z: Array) -> Array:
         """h'^2 / (mu (1 - mu)) = -(log mu)' (log(1 - mu))'."""
