@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 
 
 @pytest.fixture
-def stretches():
+def runs():
     f, g = (lambda x: (x[0] - 1) ** 2 + 10 * (x[1] + 2) ** 2 + 3), (lambda x: np.array([2 * x[0] - 2, 20 * x[1] + 40]))
     found = {name: cf.minimize(f, [0.0, 0.0], name, g) for name in ("gradient-descent", "bfgs")}
     yield found

@@ -83,7 +83,8 @@ def test_the_trace_starts_at_the_start_and_ends_at_the_result(name):
     assert [row["iteration"] for row in found.trace] == list(range(len(found.trace)))
     assert first["objective"] == problem.value(problem.start) and first["step"] == 0
     assert last["objective"] == found.value
-    assert all(set(row) == {"iteration", "objective", "gap", "step", "seconds"} for row in found.trace)
+    columns = {"iteration", "objective", "gap", "gradient_norm", "step_size", "step", "seconds"}
+    assert all(set(row) == columns for row in found.trace)
     assert (np.diff([row["seconds"] for row in found.trace]) >= 0).all()
 
 

@@ -100,7 +100,7 @@ def test_every_stochastic_solver_comes_within_a_thousandth_of_the_optimum(rng, l
     rows = found.trace
     assert [row["iteration"] for row in rows] == list(range(len(rows)))
     assert rows[-1]["objective"] == found.value
-    assert set(rows[0]) == {"iteration", "objective", "gap", "step", "seconds"}
+    assert set(rows[0]) == {"iteration", "objective", "gap", "gradient_norm", "step_size", "step", "seconds"}
 
 
 def test_a_loss_in_python_takes_the_same_steps_as_the_compiled_one(rng):

@@ -71,7 +71,7 @@ def test_every_smooth_solver_ends_at_the_same_minimum(solver, standardised):
         found = clone(model).set_params(solver=solver, tol=1e-12)
         np.testing.assert_allclose(found.fit(X, y).coef_, best, atol=1e-5)
         assert found.certificate_.holds
-        assert {"iteration", "objective", "gap", "step", "seconds"} == set(found.history_[-1])
+        assert {"iteration", "objective", "gap", "step", "seconds"} <= set(found.history_[-1])
 
 
 @pytest.mark.parametrize("solver", STOCHASTIC)
