@@ -96,7 +96,7 @@ def _body(found: Any) -> list[str]:
         *_components(found.components),
         *_estimators(found.estimators),
         *[("residuals", f"scale {number(scale)}") for scale in [found.model.get("scale")] if scale is not None],
-        ("data", _data(found.data)),
+        ("data", _data(found.data, found.model.get("rows_kept", 0))),
         *[("it claims", sentence) for sentence in found.certificate["sentences"]],
         ("proof", found.certificate["kind"]),
         ("sha256", f"file     {found.file['sha256']}"),
@@ -221,9 +221,10 @@ def _weights(coefficients: dict[str, Any]) -> list[str]:
     return ["; ".join([*shown, *more])] if shown else []
 
 
-def _data(data: dict[str, Any]) -> str:
+def _data(data: dict[str, Any], n_kept: int) -> str:
     weights = "" if data["sum_weight"] == data["n_rows"] else f", weights sum to {number(data['sum_weight'], 6)}"
-    return f"{plural(data['n_rows'], 'row')}{weights}; no row is in the file"
+    kept = "no row is" if not n_kept else f"{count(n_kept)} of them are, for predictions are made of them,"
+    return f"{plural(data['n_rows'], 'row')}{weights}; {kept} in the file"
 
 
 def _tail(model: str) -> list[str]:

@@ -24,7 +24,7 @@ PASSING = frozenset({"seconds", "norm", "gradient_norm", "step_size"})  # of a h
 
 
 def save(model: Model, path: Path) -> None:
-    """Write a fitted model to a file, whole or not at all. The file holds no rows and no code.
+    """Write a fitted model to a file, whole or not at all. The file holds no code, and rows only of models of kernels.
 
     >>> import tempfile
     >>> import certifit as cf

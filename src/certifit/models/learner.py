@@ -291,6 +291,9 @@ DERIVED = Goal(
 STRENGTHS = {"alpha": "penalty alpha", "shrinkage": "shrinkage"}
 
 
+ROWS_KEPT = "the rows of the fit, which predictions are made of"  # what the file of some models stores
+
+
 @dataclass(frozen=True)
 class Words:
     """name: with parameters of the model in braces; minimised: the size that the proof speaks of."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from certifit.models.learner import ROWS_KEPT
 from certifit.report import text
 from certifit.report.calibration import DIRECTIONS
 from certifit.report.checks import FEW_ROWS, suspects, told
@@ -348,6 +349,18 @@ def _miscalibrated(context: Table) -> Notice | None:
 IMBALANCED = 0.8
 
 
+def _keeps_rows(context: Table) -> Notice | None:
+    """A model whose file has rows of the data."""
+    if ROWS_KEPT not in context["model"]["holds"]:
+        return None
+    return _notice(
+        "note",
+        "The model keeps its rows",
+        "Its predictions are sums over the rows of the fit, so the model file holds them.",
+        "Share the file as you would share the data.",
+    )
+
+
 def _notice(level: str, title: str, words: str, action: str) -> Notice:
     return {"level": level, "title": title, "text": words, "action": action}
 
@@ -369,4 +382,5 @@ CHECKS = (
     _overdispersed,
     _unequal_spread,
     _heavy_tails,
+    _keeps_rows,
 )

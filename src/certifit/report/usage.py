@@ -3,6 +3,7 @@
 import shlex
 from typing import Any
 
+from certifit.models.learner import ROWS_KEPT
 from certifit.report import text
 from certifit.report.facts import Fit, Table
 from certifit.report.text import visible
@@ -102,8 +103,9 @@ def holds_words(context: Table) -> str:
     """The model file in a sentence."""
     model, found = context["files"]["model"], context["model"]["holds"]
     listed = "; ".join(found) if found else "no cell value"
+    kept = "no row" if ROWS_KEPT not in found else "the rows of the fit: share it as you would share them"
     return (
-        f"{text.visible(model, 60)} holds no row. Beside coefficients and sums over the rows it holds what predictions "
+        f"{text.visible(model, 60)} holds {kept}. Beside coefficients and sums over the rows it holds what predictions "
         f"need: {listed}. Whoever has the file can read that."
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge as TheirRidge
@@ -14,6 +15,7 @@ from sklearn.model_selection import KFold, LeaveOneOut
 
 import certifit as cf
 from certifit import kernels as ks
+from certifit.cli.inspect import inspect
 from certifit.modelfile.files import from_bytes, to_bytes
 from certifit.models.kernel import folds, solver
 
@@ -226,6 +228,12 @@ def test_a_file_of_an_earlier_version_gives_the_numbers_that_it_gave_then():
     points = np.linspace(-1, 1, 6).reshape(2, 3)
     np.testing.assert_allclose(model.predict(points), [-1.671243658776616, -0.9881414979746804], rtol=1e-12)
     assert model.kernel == ks.Gaussian("scale") + 0.5 * ks.Linear() and model.certificate_.holds
+
+
+def test_an_inspection_states_that_rows_are_kept(tmp_path):
+    cf.save(cf.KernelRidge(0.1).fit(X, Y), tmp_path / "model.certifit")
+    result = CliRunner().invoke(inspect, [str(tmp_path / "model.certifit")])
+    assert f"{N} of them are, for predictions are made of them, in the file" in " ".join(result.output.split())
 
 
 def test_a_function_is_not_stored():

@@ -6,6 +6,7 @@ from certifit.models.about import ALPHA, INTERCEPT, NO_INFERENCE, STANDARDIZE, T
 from certifit.models.learner import (
     LARGEST,
     MEAN,
+    ROWS_KEPT,
     Answer,
     Command,
     Keeps,
@@ -47,7 +48,7 @@ def _kernel_pca(told: Told) -> str:
 
 
 _SOME = Param("a whole number >= 1", None, is_whole, lambda value: value >= 1, or_none=True)
-_STORES = ("the rows of the fit, which predictions are made of",)
+_STORES = (ROWS_KEPT,)
 _KERNEL = ("kernel", "encoder")
 ROWS = (
     Learner(
