@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
@@ -17,6 +18,12 @@ from certifit.models.adaboost.certificate import BoostingCertificate, certify
 from certifit.models.adaboost.solver import boost
 from certifit.models.adaboost.state import BoostTask, StumpVote
 from certifit.models.classifier import Classifier
+from certifit.models.fold_rows import RowFolds, log_posterior
+from certifit.models.folds import Grid, Rounds
+from certifit.models.trees.folds import StagedState, staged_folds
+from certifit.statistics.store import Store
+
+ROUNDS = (10, 25, 50, 100, 200, 400)  # that folds choose from
 
 
 class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
@@ -61,6 +68,7 @@ class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
 
     certificate_: BoostingCertificate
     vote_: StumpVote
+    shares = ("n_estimators",)
 
     def __init__(
         self, n_estimators: int = 50, *, learning_rate: float = 1.0, encoder: TableEncoder | None = None
@@ -68,6 +76,22 @@ class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.encoder = encoder
+
+    def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> RowFolds | None:
+        """One vote per training set for all numbers of rounds."""
+        return staged_folds(self, source, rounds, grid)
+
+    def fold_states(self, source: Source, stages: Sequence[AdaBoostClassifier]) -> list[StagedState]:
+        """What the stages, copies with other numbers of rounds, are after one boosting of these rows."""
+        whole = clone(self).set_params(n_estimators=max(stage.n_estimators for stage in stages))
+        whole.classes_, n_classes = self.classes_, len(self.classes_)
+        vote = boost(whole._task(whole.fit_maps(source))).state
+        parts = [vote.part(0, stage.n_estimators) for stage in stages]
+        return [StagedState(partial(log_chances, part, n_classes), whole) for part in parts]
+
+    def candidates(self, source: Source) -> list[dict[str, int]]:
+        """Numbers of rounds worth trying where the user names none."""
+        return [{"n_estimators": n_rounds} for n_rounds in ROUNDS]
 
     @property
     def estimator_weights_(self) -> Array:
@@ -121,12 +145,7 @@ class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
         return self._finite(block, lambda columns: _finite_votes(chosen, columns, len(self.classes_)))
 
     def _log_scores(self, columns: Block) -> Array:
-        """Votes whose softmax are the chances: half the difference of two classes, 1 / (K - 1) of more."""
-        votes = _finite_votes(self.vote_, columns, len(self.classes_))
-        if len(self.classes_) == 2:
-            half = (votes[:, 1] - votes[:, 0]) / 2
-            return np.column_stack([-half, half])
-        return votes / max(len(self.classes_) - 1, 1)
+        return _vote_scores(self.vote_, len(self.classes_), columns)
 
     def _task(self, source: Source, is_fitted: bool = False) -> BoostTask:
         return BoostTask(source, len(self.classes_), int(self.n_estimators), float(self.learning_rate))
@@ -143,6 +162,20 @@ class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
 
     def _certified(self, task: BoostTask, state: StumpVote) -> BoostingCertificate:
         return certify(task, state)
+
+
+def log_chances(vote: StumpVote, n_classes: int, columns: Block) -> Array:
+    """log p(k | x) of mapped rows."""
+    return log_posterior(_vote_scores(vote, n_classes, columns))
+
+
+def _vote_scores(vote: StumpVote, n_classes: int, columns: Block) -> Array:
+    """Votes whose softmax are the chances: half the difference of two classes, 1 / (K - 1) of more."""
+    votes = _finite_votes(vote, columns, n_classes)
+    if n_classes == 2:
+        half = (votes[:, 1] - votes[:, 0]) / 2
+        return np.column_stack([-half, half])
+    return votes / max(n_classes - 1, 1)
 
 
 def _finite_votes(vote: StumpVote, columns: Block, n_classes: int) -> Array:

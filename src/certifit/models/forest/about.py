@@ -21,6 +21,7 @@ from certifit.models.learner import (
     either,
     number,
 )
+from certifit.models.trees.about import LEAVES
 
 
 def _mean_of_trees(told: Told) -> str:
@@ -53,7 +54,7 @@ ROWS = (
         "random_forest_classifier",
         "models.forest.model:RandomForestClassifier",
         _mean_of_trees,
-        Words("a random forest of {n_estimators} trees", "impurity", goal=DERIVED),
+        Words("a random forest of {n_estimators} trees", "impurity", goal=DERIVED, stores=LEAVES),
         {"n_estimators": count(100, most=100_000), "max_features": _features("sqrt"), **_GROWTH},
         ("encoder",),
         always(Answer.CLASSES),
@@ -67,7 +68,7 @@ ROWS = (
         "random_forest_regressor",
         "models.forest.model:RandomForestRegressor",
         _mean_of_trees,
-        Words("a random forest of {n_estimators} trees", "squared error", goal=DERIVED),
+        Words("a random forest of {n_estimators} trees", "squared error", goal=DERIVED, stores=LEAVES),
         {"n_estimators": count(100, most=100_000), "max_features": _features(1.0), **_GROWTH},
         ("encoder",),
         verb=always(Verb.GATHER),

@@ -36,6 +36,7 @@ def _greedy(told: Told) -> str:
     return f"decreased by every split, greedily: sum over leaves of share x ({impurity}){cost}"
 
 
+LEAVES = ("thresholds between values of rows, and the targets of leaves, of single rows too",)  # what its file stores
 _STOPS = {
     "max_depth": replace(count(1), default=None, or_none=True),
     "min_samples_split": count(2, least=2),
@@ -51,7 +52,7 @@ ROWS = (
         "decision_tree_classifier",
         "models.trees.model:DecisionTreeClassifier",
         _greedy,
-        Words("a decision tree ({criterion})", "impurity", goal=DERIVED),
+        Words("a decision tree ({criterion})", "impurity", goal=DERIVED, stores=LEAVES),
         {"criterion": choice("gini", "gini", "entropy"), **_STOPS},
         ("encoder",),
         always(Answer.CLASSES),
@@ -67,7 +68,7 @@ ROWS = (
         "decision_tree_regressor",
         "models.trees.model:DecisionTreeRegressor",
         _greedy,
-        Words("a regression tree ({criterion})", "impurity", goal=DERIVED, is_squared=False),
+        Words("a regression tree ({criterion})", "impurity", goal=DERIVED, stores=LEAVES, is_squared=False),
         {"criterion": choice("squared_error", "squared_error", "poisson"), **_STOPS},
         ("encoder",),
         verb=always(Verb.GATHER),

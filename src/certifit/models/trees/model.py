@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,12 +18,18 @@ from certifit.maps import TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.classifier import Classifier
 from certifit.models.estimator import Regressor, TaskEstimator
+from certifit.models.fold_rows import RowFolds
+from certifit.models.folds import Grid, Rounds
 from certifit.models.trees.certificate import TreeCertificate, certify
+from certifit.models.trees.folds import StagedState, staged_folds
 from certifit.models.trees.pruning import PruningPath, pruning_path
-from certifit.models.trees.solver import UNLIMITED, full_tree, grow
+from certifit.models.trees.solver import UNLIMITED, full_tree, grow, stopped
 from certifit.models.trees.state import SplitHistory, TreeState
 from certifit.models.trees.task import Stops, TreeTask, refuse_infinite
 from certifit.models.trees.words import path_in_words, rules
+from certifit.statistics.store import Store
+
+DEPTHS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 17)  # that folds choose from
 
 
 class TreeModel(TaskEstimator[TreeTask, TreeState]):
@@ -36,6 +44,23 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
     ccp_alpha: float
     certificate_: TreeCertificate
     tree_: TreeState
+    shares = ("max_depth", "max_leaf_nodes", "ccp_alpha")
+
+    def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> RowFolds | None:
+        """One tree per training set for all depths, numbers of leaves and strengths of pruning."""
+        return staged_folds(self, source, rounds, grid)
+
+    def fold_states(self, source: Source, stages: Sequence[TreeModel]) -> list[StagedState]:
+        """What the stages, copies with other stops, are after one tree is grown to these rows."""
+        task = self._task(self.fit_maps(source))
+        depths = [stage.max_depth for stage in stages if stage.max_depth is not None]
+        tree = full_tree(task, max(depths) if len(depths) == len(stages) else UNLIMITED)
+        answer = log_shares if task.n_classes else means
+        return [StagedState(partial(answer, stopped(tree, stage._stops())), self) for stage in stages]
+
+    def candidates(self, source: Source) -> list[dict[str, int | None]]:
+        """Depths worth trying where the user names none."""
+        return [{"max_depth": depth} for depth in DEPTHS]
 
     @property
     def feature_importances_(self) -> Array:
@@ -232,9 +257,7 @@ class DecisionTreeClassifier(TreeModel, Classifier[TreeTask, TreeState]):
         return np.asarray(tree.values[leaves] / tree.weight[leaves, None])
 
     def _log_scores(self, columns: Block) -> Array:
-        leaves = self.tree_.walk(columns).leaves
-        with np.errstate(divide="ignore"):
-            return np.log(self.tree_.values[leaves] / self.tree_.weight[leaves, None])
+        return log_shares(self.tree_, columns)
 
     def _log_posterior(self, block: Block) -> Array:
         return self.scores(block)
@@ -311,6 +334,18 @@ class DecisionTreeRegressor(TreeModel, Regressor[TreeTask, TreeState]):
     def _answers(self) -> list[str]:
         tree = self.tree_
         return [f"{mean:.6g} (of {total:.6g})" for mean, total in zip(tree.values, tree.weight, strict=True)]
+
+
+def log_shares(tree: TreeState, columns: Block) -> Array:
+    """log of the shares of the classes in the leaves of mapped rows."""
+    leaves = tree.walk(columns).leaves
+    with np.errstate(divide="ignore"):
+        return np.log(tree.values[leaves] / tree.weight[leaves, None])
+
+
+def means(tree: TreeState, columns: Block) -> Array:
+    """The means of the leaves of mapped rows."""
+    return np.asarray(tree.values[tree.walk(columns).leaves])
 
 
 def _refuse_negative(task: TreeTask) -> None:

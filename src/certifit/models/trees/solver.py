@@ -7,7 +7,7 @@ import numpy as np
 from certifit.minimise.problem import Run
 from certifit.models.trees.pruning import pruned
 from certifit.models.trees.state import TreeState
-from certifit.models.trees.task import TreeTask, refuse_infinite
+from certifit.models.trees.task import Stops, TreeTask, refuse_infinite
 from certifit.runtime import core, n_threads
 
 UNLIMITED = 2**40  # levels
@@ -16,10 +16,16 @@ UNLIMITED = 2**40  # levels
 def grow(task: TreeTask) -> Run[TreeState]:
     """The greedy tree of a task, stopped and pruned as it says."""
     stops = task.stops
-    tree = full_tree(task, UNLIMITED if stops.max_depth is None else stops.max_depth)
+    return Run(stopped(full_tree(task, UNLIMITED if stops.max_depth is None else stops.max_depth), stops))
+
+
+def stopped(tree: TreeState, stops: Stops) -> TreeState:
+    """The part of a tree that was grown deeper, with more leaves or unpruned: the tree that these stops give."""
+    if stops.max_depth is not None and stops.max_depth < int(tree.depths.max()):
+        tree = tree.cut_at(stops.max_depth)
     if stops.max_leaf_nodes is not None:
         tree = tree.best_first(stops.max_leaf_nodes)
-    return Run(pruned(tree, stops.ccp_alpha) if stops.ccp_alpha > 0 else tree)
+    return pruned(tree, stops.ccp_alpha) if stops.ccp_alpha > 0 else tree
 
 
 def full_tree(task: TreeTask, max_depth: int) -> TreeState:

@@ -1,0 +1,100 @@
+"""Trees, forests and AdaBoost beside scikit-learn (and LightGBM where it is installed): CPU and wall seconds.
+
+    python benchmarks/trees.py [--rows 100000] [--rounds 2]
+
+Runs of all contestants in turn, the least of each; two threads where a peer takes them. Accuracy is that on rows that
+no fit has seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import AdaBoostClassifier as TheirBoost
+from sklearn.ensemble import RandomForestClassifier as TheirForest
+from sklearn.tree import DecisionTreeClassifier as TheirTree
+
+import certifit as cf
+
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def problem(n_rows: int, n_columns: int = 30, n_new: int = 50_000) -> Rows:
+    """Two classes with interactions, discrete and skewed columns, and noise; some of the rows are for scoring."""
+    rng = np.random.default_rng(1)
+    n = n_rows + n_new
+    X = rng.standard_normal((n, n_columns))
+    X[:, 10:15] = np.round(X[:, 10:15] * 2)
+    X[:, 15:18] = np.exp(X[:, 15:18])
+    score = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + 0.5 * X[:, 3] ** 2 - 0.5 + 0.7 * X[:, 4] * (X[:, 5] > 0)
+    score += 0.3 * X[:, 10] - 0.4 * np.log(X[:, 15]) + 0.2 * X[:, 6:10].sum(axis=1)
+    y = (score + 0.5 * rng.logistic(size=n) > 0).astype(np.int64)
+    return X[:n_rows], y[:n_rows], X[n_rows:], y[n_rows:]
+
+
+def contests(n_trees: int, n_stumps: int) -> dict[str, dict[str, Callable[[], Any]]]:
+    """Contests, and the contestants of each."""
+    out: dict[str, dict[str, Callable[[], Any]]] = {
+        "exact tree": {"certifit": cf.DecisionTreeClassifier, "scikit-learn": TheirTree},
+        f"forest of {n_trees}": {
+            "certifit": lambda: cf.RandomForestClassifier(n_trees),
+            "scikit-learn": lambda: TheirForest(n_trees, n_jobs=2),
+        },
+        f"AdaBoost, {n_stumps} stumps": {
+            "certifit": lambda: cf.AdaBoostClassifier(n_stumps),
+            "scikit-learn": lambda: TheirBoost(n_estimators=n_stumps),
+        },
+    }
+    if find_spec("lightgbm"):
+        from lightgbm import LGBMClassifier
+
+        leaves = {"num_leaves": 2**17, "min_child_samples": 1, "min_child_weight": 0.0, "n_jobs": 2, "verbose": -1}
+        drawn = {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.632, "colsample_bynode": 0.18}
+        out[f"forest of {n_trees}"]["LightGBM"] = lambda: LGBMClassifier(n_estimators=n_trees, **leaves, **drawn)
+        stumps = {"num_leaves": 2, "n_jobs": 2, "verbose": -1}
+        out[f"AdaBoost, {n_stumps} stumps"]["LightGBM"] = lambda: LGBMClassifier(n_estimators=n_stumps, **stumps)
+    return out
+
+
+def run(make: Callable[[], Any], rows: Rows) -> tuple[float, float, float, float]:
+    """Wall and CPU seconds of the fit, wall seconds of the prediction, accuracy."""
+    X, y, new_X, new_y = rows
+    wall, cpu = time.perf_counter(), time.process_time()
+    model = make().fit(X, y)
+    fitted, used = time.perf_counter() - wall, time.process_time() - cpu
+    wall = time.perf_counter()
+    quality = float(np.mean(model.predict(new_X) == new_y))
+    return fitted, used, time.perf_counter() - wall, quality
+
+
+def main() -> None:
+    """Print a line per contest and library."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--trees", type=int, default=20)
+    parser.add_argument("--stumps", type=int, default=50)
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows = problem(asked.rows)
+    for name, makes in contests(asked.trees, asked.stumps).items():
+        best = dict.fromkeys(makes, (np.inf,) * 4)
+        for _ in range(asked.rounds):
+            for library, make in makes.items():
+                best[library] = tuple(map(min, best[library], run(make, rows)))
+        ours = best["certifit"]
+        for library, (wall, cpu, predicted, quality) in best.items():
+            print(
+                f"{name:22} {asked.rows:9,} rows {library:12} fit {wall:7.2f} s ({wall / ours[0]:5.1f}x), "
+                f"cpu {cpu:7.2f} s ({cpu / ours[1]:5.1f}x), predict {predicted:6.3f} s, accuracy {quality:.4f}"
+            )
+
+
+if __name__ == "__main__":
+    main()
