@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -44,12 +44,8 @@ class Oracle:
         return Oracle(value, gradient, self.hessian + other.hessian, largest, slopes, curvatures)
 
 
-class RowLoss(Protocol):
+class RowLoss(row_losses.PythonLoss, Protocol):
     """A loss of a score: its place among the compiled ones and its parameter, or its formulas in Python."""
-
-    @property
-    def code(self) -> int | None:
-        """Place among the compiled losses; None: in Python."""
 
     @property
     def parameter(self) -> float:
@@ -82,7 +78,7 @@ def oracle(source: Source, at: At, hessian: bool = False, cells: Cells | None = 
 
 def _of_stretch(stretch: Block, at: At, hessian: bool, cells: Cells | None, block_rows: int) -> Oracle:
     s = at.scaling
-    by_cell: tuple[Any, ...] = (None, 1) if cells is None else (cells.of(stretch), cells.n_cells)
+    by_cell: row_losses.ByCell = (None, 1) if cells is None else (cells.of(stretch), cells.n_cells)
     return Oracle(
         *core.oracle(
             stretch.rows,
@@ -107,7 +103,7 @@ def _of_stretch(stretch: Block, at: At, hessian: bool, cells: Cells | None, bloc
 def _of_stretch_in_python(stretch: Block, at: At, hessian: bool, cells: Cells | None, block_rows: int) -> Oracle:
     """The same of a loss that is not compiled; with two Hessians, shape (2, cells, size, size), where it needs both."""
     s = at.scaling
-    by_cell: tuple[Any, ...] = (None, 1) if cells is None else (cells.of(stretch), cells.n_cells)
+    by_cell: row_losses.ByCell = (None, 1) if cells is None else (cells.of(stretch), cells.n_cells)
     z = row_losses.scores_of(stretch, s, at.weights, at.intercept)
     losses = row_losses.derivatives_of(stretch, at.loss, z, hessian)
     value = row_losses.value_sums(stretch, losses.values, s.weight_scale, block_rows, by_cell)

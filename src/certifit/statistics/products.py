@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -95,7 +94,7 @@ def _moments(block: Block, scaling: Scaling) -> ScaledMoments:
     n_rows, block = block.n_rows, counted(block)
     weight = _weight(block, scaling)
     z = _scaled(block, scaling)
-    squares = weight @ (z.power(2) if sp.issparse(z) else z * z)
+    squares = weight @ (z * z if isinstance(z, np.ndarray) else z.power(2))
     return ScaledMoments(float(weight.sum()), np.asarray(weight @ z), np.asarray(squares), n_rows)
 
 
@@ -117,7 +116,7 @@ def _weight(block: Block, scaling: Scaling) -> Array:
     return np.ones(block.n_rows) if block.weight is None else block.weight * scaling.weight_scale
 
 
-def _scaled(block: Block, scaling: Scaling) -> Any:
+def _scaled(block: Block, scaling: Scaling) -> Array | sp.csr_array:
     """Rows times scale less shift. Sparse rows stay so where there is no shift."""
     if sp.issparse(block.X) and not scaling.shift.any():
         values = block.X.data.astype(np.float64) * scaling.scale[block.X.indices]

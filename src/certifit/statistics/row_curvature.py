@@ -6,7 +6,6 @@ Rows of CSR are read entry by entry; their blocks are large, for every block sum
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -115,7 +114,7 @@ def is_thin(stretch: Block) -> bool:
     return bool(sp.issparse(stretch.X)) and stretch.X.shape[1] > DENSE_COLUMNS
 
 
-def _reduced(source: Source, of_stretch: Callable[..., Statistic]) -> Statistic:
+def _reduced(source: Source, of_stretch: partial[Statistic]) -> Statistic:
     blocks = in_large_blocks(source)
     return blocks.reduce(partial(of_stretch, block_rows=blocks.block_rows))
 

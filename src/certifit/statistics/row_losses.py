@@ -8,18 +8,76 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.data.source import Block, tree_sum
+from certifit.data.source import Block, Source, tree_sum
 from certifit.runtime import core, n_threads
+from certifit.statistics.gram import Scaling
 
 STEP = 6e-6  # of differences of a slope: the cube root of the rounding unit
 FORMULA_ERROR = 2.0**-49  # of a loss, relative to it and to its slope times 1 + |z| + |log y|
 SUM_ERROR = 2.0**-40  # of a sum of losses
 INDEFINITE = 1e-10  # of the largest eigenvalue, in units of unit diagonal: a lower one is negative
+
+
+ByCell = tuple[Array | None, int]  # the cell of each row, and how many cells there are; None: one cell
+
+
+class PythonLoss(Protocol):
+    """A loss of a score by its formulas: l, its derivatives by z, and the mean of y at a score."""
+
+    @property
+    def code(self) -> int | None:
+        """Place among the compiled losses; None: in Python."""
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether l'' >= 0 everywhere."""
+
+    @property
+    def has_curvature(self) -> bool:
+        """Whether l'' has a formula."""
+
+    def value(self, y: Array, z: Array) -> Array:
+        """l."""
+
+    def slope(self, y: Array, z: Array) -> Array:
+        """l'."""
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """l''."""
+
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array, Array]:
+        """l, l' and l'' at once."""
+
+    def expected(self, y: Array, z: Array) -> Array:
+        """A curvature >= 0."""
+
+    def mean(self, z: Array) -> Array:
+        """E y at a score."""
+
+
+class Point(Protocol):
+    """Where a loss is evaluated."""
+
+    @property
+    def loss(self) -> PythonLoss:
+        """Of the rows."""
+
+    @property
+    def scaling(self) -> Scaling:
+        """Of the columns."""
+
+    @property
+    def weights(self) -> Array:
+        """Of the scaled, shifted columns."""
+
+    @property
+    def intercept(self) -> float:
+        """Of those columns."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +90,7 @@ class RowDerivatives:
     curvatures: tuple[Array, ...]
 
 
-def scores_of(stretch: Block, scaling: Any, weights: Array, intercept: float) -> Array:
+def scores_of(stretch: Block, scaling: Scaling, weights: Array, intercept: float) -> Array:
     """offset + b + x'w of the rows, in scaled and shifted columns."""
     directions = np.ascontiguousarray(weights[:, None])
     if len(weights):
@@ -42,7 +100,7 @@ def scores_of(stretch: Block, scaling: Any, weights: Array, intercept: float) ->
     return np.asarray(z if stretch.offset is None else z + stretch.offset)
 
 
-def derivatives_of(stretch: Block, loss: Any, z: Array, hessian: bool, curved: bool = True) -> RowDerivatives:
+def derivatives_of(stretch: Block, loss: PythonLoss, z: Array, hessian: bool, curved: bool = True) -> RowDerivatives:
     """Of the rows; those of weight 0 have none. curved: whether l'' is wanted; else it is 0."""
     if stretch.y is None:
         raise ValueError("The rows carry no target.")
@@ -65,7 +123,7 @@ def derivatives_of(stretch: Block, loss: Any, z: Array, hessian: bool, curved: b
     return RowDerivatives(np.asarray(values), np.ascontiguousarray(slopes), second, curvatures)
 
 
-def curvature_of(loss: Any, y: Array, z: Array) -> Array:
+def curvature_of(loss: PythonLoss, y: Array, z: Array) -> Array:
     """l'', by differences of the slope where the loss gives none."""
     if loss.has_curvature:
         return np.asarray(loss.curvature(y, z))
@@ -74,7 +132,7 @@ def curvature_of(loss: Any, y: Array, z: Array) -> Array:
 
 
 def sums_of(
-    stretch: Block, scaling: Any, slopes: Array, curvatures: Array | None, block_rows: int, by_cell: tuple[Any, ...]
+    stretch: Block, scaling: Scaling, slopes: Array, curvatures: Array | None, block_rows: int, by_cell: ByCell
 ) -> tuple[Array, Array | None, Array | None, float]:
     """Sums of w slope (x, 1) and w curvature (x, 1)(x, 1)'; the largest entries, and the sum of w |slope|."""
     usable = None if curvatures is None else np.where(np.isfinite(curvatures), np.maximum(curvatures, 0.0), 0.0)
@@ -87,7 +145,7 @@ def sums_of(
 
 
 def hessians_of(
-    stretch: Block, scaling: Any, curvatures: tuple[Array, ...], block_rows: int, by_cell: tuple[Any, ...]
+    stretch: Block, scaling: Scaling, curvatures: tuple[Array, ...], block_rows: int, by_cell: ByCell
 ) -> list[Array]:
     """A sum of w curvature (x, 1)(x, 1)' for each; parts below 0 are summed by themselves."""
     nothing = np.zeros(stretch.n_rows)
@@ -103,7 +161,7 @@ def hessians_of(
     return hessians
 
 
-def value_sums(stretch: Block, values: Array, weight_scale: float, block_rows: int, by_cell: tuple[Any, ...]) -> Array:
+def value_sums(stretch: Block, values: Array, weight_scale: float, block_rows: int, by_cell: ByCell) -> Array:
     """Sums of w value: one entry per cell, blocks in the tree of all sums."""
     cells, n_cells = by_cell
     weighted = values * weight_scale if stretch.weight is None else values * (stretch.weight * weight_scale)
@@ -117,7 +175,7 @@ def value_sums(stretch: Block, values: Array, weight_scale: float, block_rows: i
     return tree_sum(map(of_block, range(0, max(stretch.n_rows, 1), block_rows)))
 
 
-def careful_loss(source: Any, at: Any, score_error: float) -> tuple[float, float]:
+def careful_loss(source: Source, at: Point, score_error: float) -> tuple[float, float]:
     """Bounds on the sum of w l, losses written so that nothing cancels, for scores that are off by score_error.
 
     l is convex in z, so l(z + t) >= l(z) + l'(z) t; its formulas are right to some roundings of it and of z and log y.
@@ -127,7 +185,7 @@ def careful_loss(source: Any, at: Any, score_error: float) -> tuple[float, float
     return float(low) * (1 - SUM_ERROR), float(high) * (1 + SUM_ERROR)
 
 
-def _careful_of_stretch(stretch: Block, at: Any, score_error: float) -> tuple[float, float]:
+def _careful_of_stretch(stretch: Block, at: Point, score_error: float) -> tuple[float, float]:
     z = scores_of(stretch, at.scaling, at.weights, at.intercept)
     losses = derivatives_of(stretch, at.loss, z, hessian=False)
     y = np.abs(np.asarray(stretch.y))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ INSTEAD = "Use fewer classes (is the target a number or an identifier?), or naiv
 class Sums:
     """Arrays and numbers that add part by part."""
 
-    parts: tuple[Any, ...]
+    parts: tuple[Array, ...]
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
@@ -102,7 +101,7 @@ def columns_matrix(source: Source, scaling: Scaling) -> Array:
         return np.asarray(total / total[-1, -1])
 
 
-def _summed(source: Source, of_stretch: Any) -> tuple[Any, ...]:
+def _summed(source: Source, of_stretch: partial[Sums]) -> tuple[Array, ...]:
     with np.errstate(over="ignore", invalid="ignore"):
         blocks = in_large_blocks(source)
         total: Sums = blocks.reduce(partial(of_stretch, block_rows=blocks.block_rows))
@@ -159,4 +158,4 @@ def _labels_of_block(part: Block, n_classes: int) -> Sums:
     weight = np.ones(part.n_rows) if part.weight is None else part.weight
     counted = weight > 0
     codes = part.y[counted].astype(np.int64)
-    return Sums((np.bincount(codes, weight[counted], minlength=n_classes), int(np.count_nonzero(counted))))
+    return Sums((np.bincount(codes, weight[counted], minlength=n_classes), np.asarray(np.count_nonzero(counted))))

@@ -93,7 +93,7 @@ def _of_stretch(
 
 def _of_class(
     x: Array, w: Array, is_own: Array, whole: float, mean: Array, root: Array, is_twofold: bool
-) -> tuple[Any, Array, Array, Array, Array]:
+) -> tuple[Array, Array, Array, Array, Array]:
     is_own = is_own & (w > 0)
     share = (w[is_own] / whole)[:, None]
     hi, lo = tf.two_sum(x[is_own], -mean)

@@ -5,7 +5,7 @@ The order of operations is that of the compiled core, so sums continued here kee
 
 from __future__ import annotations
 
-from typing import Any
+from typing import overload
 
 import numpy as np
 
@@ -14,7 +14,11 @@ from certifit.data.columns import Array
 Pair = tuple[Array, Array]
 
 
-def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+@overload
+def two_sum(a: float, b: float) -> tuple[float, float]: ...
+@overload
+def two_sum(a: Array, b: Array | float) -> Pair: ...
+def two_sum(a: Array | float, b: Array | float) -> tuple[Array | float, Array | float]:
     """hi + lo = a + b exactly."""
     s = a + b
     t = s - a

@@ -54,7 +54,7 @@ def form_times(form: tuple[str, float, int], X: Array, Z: Array, V: Array) -> Ar
 
 
 @one_blas_thread
-def tiled(of_rows: Callable[[slice], Array], n_rows: int, n_columns: int) -> Array:
+def tiled(of_rows: Callable[[slice[int, int, None]], Array], n_rows: int, n_columns: int) -> Array:
     """Rows of a matrix, some at a time, one after the other."""
     out = np.empty((n_rows, n_columns))
     places = [slice(begin, min(begin + TILE, n_rows)) for begin in range(0, n_rows, TILE)]

@@ -14,7 +14,6 @@ state, where nothing cancels (`statistics.state_moments`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -201,7 +200,7 @@ class _About:
         lost = lost + (2 * np.sqrt(away) + lean_error) * lean_error
         return _About(sums, scale, means, has_rows, away, lean_error, lost)
 
-    def covariance(self, task: GaussianTask, shares: Array, root: Array, stated: Array) -> tuple[Any, ...]:
+    def covariance(self, task: GaussianTask, shares: Array, root: Array, stated: Array) -> tuple[object, ...]:
         """Of one covariance: its divergence at most and at least, the error of its entries, and that of the latter.
 
         Last, the standard deviations of the best covariance at least.

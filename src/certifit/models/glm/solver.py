@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from certifit.minimise.gradient_descent import GradientDescent
@@ -20,7 +18,7 @@ COORDINATE = "coordinate-descent"  # on the quadratic model of a Newton step: wh
 MOST_COLUMNS = 3000  # that a Hessian is made of
 
 
-def check_solver(solver: Any) -> None:
+def check_solver(solver: str | Solver) -> None:
     """Refuse what is no solver."""
     if isinstance(solver, str) and solver not in (AUTO, COORDINATE, *SOLVERS):
         names = ", ".join(map(repr, (AUTO, *SOLVERS, COORDINATE)))
@@ -29,19 +27,19 @@ def check_solver(solver: Any) -> None:
         solver_of(solver)
 
 
-def is_own(solver: Any) -> bool:
+def is_own(solver: str | Solver) -> bool:
     """Whether a solver is one that knows the model, not one of any function."""
     return isinstance(solver, str) and solver in (AUTO, COORDINATE)
 
 
-def is_stochastic(solver: Any) -> bool:
+def is_stochastic(solver: str | Solver) -> bool:
     """Whether a solver learns row by row."""
     return not is_own(solver) and "rows" in solver_of(solver).needs
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a step that overflows has no objective, and is not taken
 def solve(
-    task: GlmTask, solver: Any, tol: float, max_iter: int, step_tol: float, start: Weights | None = None
+    task: GlmTask, solver: str | Solver, tol: float, max_iter: int, step_tol: float, start: Weights | None = None
 ) -> Run[Weights]:
     """The minimiser by a solver, or by the one that suits the task."""
     if is_own(solver) and (not task.is_smooth or solver == COORDINATE):

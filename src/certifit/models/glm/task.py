@@ -11,7 +11,6 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +20,7 @@ from certifit.data.cells import Cells
 from certifit.data.columns import Array, Columns
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source, join
+from certifit.mathematics.losses.families import ResponseLoss
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.mathematics.penalties import ElasticPenalty
 from certifit.models.lasso.task import Strengths
@@ -259,6 +259,7 @@ class GlmTask:
         """For links that do not take any score: the point, or weighted least squares of scores near the targets."""
         if np.isfinite(self.evaluate(point).value):
             return point
+        assert isinstance(self.loss, ResponseLoss)  # no other loss has scores that are not legal
         f = partial(_working_sums, loss=self.loss, scaling=self.scaling, block_rows=self.source.block_rows)
         sums = self.source.reduce(f)
         own = slice(self.size - int(not self.fit_intercept))
@@ -316,7 +317,7 @@ class GlmTask:
         )
 
 
-def _working_sums(run: Block, loss: Any, scaling: Scaling, block_rows: int) -> Array:
+def _working_sums(run: Block, loss: ResponseLoss, scaling: Scaling, block_rows: int) -> Array:
     """Sums of w W (x, 1)(x, 1)' and, as a last column, of w W (x, 1) times the score of a mean near the target."""
     y = np.asarray(run.y)
     z = loss.start(y)
@@ -352,7 +353,7 @@ class SomeColumns:
         names = [self.task.source.names[j] for j in columns]
         return self._like(Memory(block.X, block.y, block.weight, names, block.offset), columns, alpha)
 
-    def sparse(self, columns: Array, alpha: float) -> tuple[GlmTask, Any, Block] | None:
+    def sparse(self, columns: Array, alpha: float) -> tuple[GlmTask, sp.csc_array, Block] | None:
         """The units of `taken`, the columns by column and what is beside them; None where rows are not sparse."""
         if self._by_column is None:
             return None
@@ -382,7 +383,7 @@ class SomeColumns:
         return self.task.source.block
 
     @cached_property
-    def _by_column(self) -> Any:
+    def _by_column(self) -> sp.csc_array | None:
         """Sparse rows in memory by column; None for others."""
         source = self.task.source
         if isinstance(source, Memory) and sp.issparse(source.block.X):

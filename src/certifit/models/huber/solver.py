@@ -216,7 +216,7 @@ def _patience(least: float) -> int:
     return next((steps for bound, steps in PATIENCE if least <= bound), MOST_STUCK)
 
 
-def _own(task: HuberTask) -> slice:
+def _own(task: HuberTask) -> slice[int, None, None]:
     """The system's unknowns among (intercept, weights)."""
     return slice(1 - int(task.fit_intercept), None)
 

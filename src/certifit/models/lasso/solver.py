@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -120,7 +119,7 @@ class ColumnCore:
             states.append(self.task.from_scaled(weights / self.task.units, float(intercept)))
         return states, np.asarray(raw["relative_gaps"]), np.asarray(raw["iterations"])
 
-    def raw_path(self, alphas: Array, tol: float, max_iter: int) -> dict[str, Any]:
+    def raw_path(self, alphas: Array, tol: float, max_iter: int) -> dict[str, Array]:
         """The compiled solver's answer, in scaled units."""
         if not (alphas > 0).all():
             raise ValueError(
@@ -139,7 +138,7 @@ class ColumnCore:
         return self.task.strengths.unscaled(largest, self.task.penalty_units)
 
     @property
-    def _rows(self) -> tuple[Any, ...]:
+    def _rows(self) -> tuple[object, ...]:
         X = self.task.columns
         columns = ("csc", X.data, X.indices, X.indptr, X.shape[0]) if sp.issparse(X) else ("dense", X)
         return columns, self.task.y, self.weight, self.task.fit_intercept

@@ -8,7 +8,6 @@ then costs no digits.
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -24,14 +23,16 @@ from certifit.statistics.residual import UNIT
 
 OVERSAMPLE = 10
 LARGEST_BASIS = 1 << 28  # bytes of directions that products are made of
+Wanted = float | str | None  # directions: a number of them, a share of the variance, "mle", or all that vary
 TIE = 1e-6  # entries of a direction that are equal to this, relative, have the same size
 
 
 @one_blas_thread
-def solve(task: VarianceTask, wanted: Any, *, tolerance: float, max_iter: int, seed: int) -> Run[Directions]:
+def solve(task: VarianceTask, wanted: Wanted, *, tolerance: float, max_iter: int, seed: int) -> Run[Directions]:
     """The directions of largest variance. wanted: None (all that vary), a number, a share of the variance, "mle"."""
     started = time.perf_counter()
     if isinstance(task, ProductVariance):
+        assert wanted is not None
         values, vectors, history = by_products(task, int(wanted), tolerance, max_iter, seed)
         values, count = np.where(np.sqrt(values) > _zero_level(task, values), values, 0.0), int(wanted)
     else:
@@ -45,7 +46,7 @@ def solve(task: VarianceTask, wanted: Any, *, tolerance: float, max_iter: int, s
     return Run(Directions(components, kept * task.factor, task.mean, task.scale), history)
 
 
-def _by_matrix(task: ColumnVariance | RowVariance, wanted: Any) -> tuple[Array, Array, int]:
+def _by_matrix(task: ColumnVariance | RowVariance, wanted: Wanted) -> tuple[Array, Array, int]:
     """Variances (the largest first, in units of A), directions in columns, and how many are wanted."""
     values, vectors = _eigen(task.held, wanted)
     level = _zero_level(task, values)
@@ -63,11 +64,11 @@ def _by_matrix(task: ColumnVariance | RowVariance, wanted: Any) -> tuple[Array, 
     return values, task.lifted(vectors[:, :rank]), count
 
 
-def _eigen(matrix: Array, wanted: Any) -> tuple[Array, Array]:
+def _eigen(matrix: Array, wanted: Wanted) -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors, the largest first; with a small number wanted, one more than that."""
     size = len(matrix)
-    few = isinstance(wanted, int) and size > 200 and wanted < size // 4
-    at = [size - wanted - 1, size - 1] if few else None
+    few = size > 200 and isinstance(wanted, int) and wanted < size // 4
+    at = [size - wanted - 1, size - 1] if few and isinstance(wanted, int) else None
     values, vectors = scipy.linalg.eigh(matrix, subset_by_index=at, driver="evr" if few else "evd")
     return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
 
@@ -77,7 +78,7 @@ def _zero_level(task: VarianceTask, values: Array) -> float:
     return max(task.noise, 16 * UNIT * float(np.sqrt(len(values) * values[0])))
 
 
-def choose_count(wanted: Any, values: Array, level: float, task: VarianceTask) -> int:
+def choose_count(wanted: Wanted, values: Array, level: float, task: VarianceTask) -> int:
     """How many directions to keep."""
     rank = max(1, int(np.count_nonzero(np.sqrt(values) > level)))
     if wanted is None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,19 +19,22 @@ from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.perceptron.task import PerceptronTask, signs_of
 from certifit.runtime import core
 
-ASKED_AFTER = 100  # epochs with mistakes, after which it is asked whether the classes can be parted at all
+if TYPE_CHECKING:
+    from certifit.models.glm.separation_certificate import Separation
+
+ASKED_AFTER = 100  # epochs with mistakes, after which it is asked whether the classes can be separated at all
 
 
 @dataclass(frozen=True)
 class PerceptronRun(Run[Weights]):
     """What the epochs came to. cycle: the epochs (first, last) whose ends have the same weights; None: none seen.
 
-    separation: whether the classes can be parted, where that was asked.
+    separation: whether the classes can be separated, where that was asked.
     """
 
     n_updates: int = 0
     cycle: tuple[int, int] | None = None
-    separation: Any = None
+    separation: Separation | None = None
 
 
 @dataclass
@@ -39,12 +42,12 @@ class Epochs:
     """A run. order: "given", "shuffled", or the numbers of the rows of an epoch."""
 
     task: PerceptronTask
-    order: Any
+    order: str | Array
     random_state: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
 
     def run(self, max_iter: int, is_hopeless: Callable[[], bool]) -> PerceptronRun:
-        """At most max_iter epochs; is_hopeless tells whether no weights can part the rows."""
+        """At most max_iter epochs; is_hopeless tells whether no weights can separate the rows."""
         state, n_updates, cycle = self.task.start, 0, None
         started = time.perf_counter()
         ends = {_digest(state): 0}

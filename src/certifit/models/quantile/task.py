@@ -189,7 +189,7 @@ class QuantileTask:
         by_column = sp.csc_array(self.X) if sp.issparse(self.X) else None
         for j in np.flatnonzero(weights):
             if by_column is None:
-                rows: slice | Array = slice(None)
+                rows: slice[None, None, None] | Array = slice(None)
                 column = self.X[:, j]
             else:
                 span = slice(by_column.indptr[j], by_column.indptr[j + 1])
