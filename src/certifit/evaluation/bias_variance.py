@@ -4,7 +4,7 @@ At a point x, over training sets D of one size and new targets y = f*(x) + noise
 
     E (y - f(x; D))^2 = E (y - f*(x))^2 + (E_D f(x; D) - f*(x))^2 + E_D (f(x; D) - E_D f(x; D))^2
 
-then averaged over the test points. D is drawn anew by a sampler, or stood in for by bootstrap draws of one data set.
+then averaged over the test points. A sampler draws D again each time, or bootstrap draws of one data set replace it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def bias_variance(
     X, y : the data set that bootstrap draws come from: arrays, sparse matrices or data frames. None with a sampler.
     X_test : the points
     truth : f*(X_test), one number per point, or a function that gives it
-        Without it only bias^2 and noise together can be told, from y_test.
+        Without it only the sum of bias^2 and noise is estimated, from y_test.
     y_test : targets at X_test that no training set holds
     sampler : function seed -> (X, y), a new data set each time, always of one size
     noise : variance of the noise, a number or one per point; default mean of (y_test - truth)^2 where both are given

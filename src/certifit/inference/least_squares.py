@@ -24,7 +24,7 @@ from certifit.inference.summary import Dropped, Summary, left_out
 
 EPSILON = float(np.finfo(np.float64).eps)
 BLOCK_NUMBERS = 2**17  # numbers of a block of rows in `interval`: 1 MB
-FEWEST_DIGITS = 1e-6  # relative error of what comes from the rounded entries of A that is still told
+FEWEST_DIGITS = 1e-6  # largest relative error, from the rounded entries of A, with which a number is still printed
 Kind = Literal["confidence", "prediction"]
 Convention = Literal["frequency", "variance"]
 WEIGHTS: dict[Convention, str] = {

@@ -113,7 +113,7 @@ def check_kkt(
         those that fit best among the constraints at their limit.
     gradient, inequality_jacobian, equality_jacobian : else central differences; given ones are checked against them.
     dual : dual(a), dual(b) or dual(a, b) -> min over x of the Lagrangian. Without it the Lagrangian is minimised
-        from x on; the result is its value there, and a local search is said to be one.
+        from x on; the result is its value there, stated to be that of a local search.
     tol : each number is relative to the size of its terms; distances are relative to max(|x|, 1).
 
     >>> import certifit as cf

@@ -108,7 +108,7 @@ def minimize(
 
     method : "auto", "gradient-descent", "conjugate-gradient", "bfgs", "lbfgs", "newton", or an instance such as
         `GradientDescent(step=0.1)`. "auto": newton where a Hessian is given, else bfgs, and lbfgs above 1000 unknowns.
-    gradient, hessian : functions of x. Without a gradient, central differences are used, and said.
+    gradient, hessian : functions of x. Without a gradient, central differences are used, and the result states it.
     tol : the gradient's norm relative to its first, and the estimate of what is left relative to |f|. 0: to rounding.
     step_tol : stop where |x_k - x_(k-1)| is at most this; 0 is off.
     max_iter, max_time : limits, the second in seconds.

@@ -75,7 +75,7 @@ class Stop:
 
     tol: where the problem knows a gap, gap <= tol max(|f|, floor). Elsewhere the gradient's norm must be at most tol
     times its first, and what is left by the solver's own quadratic model at most tol max(|f|, floor): that second rule
-    keeps a far start from making the first one easy. tol = 0 goes on to the rounding of the arithmetic.
+    keeps a far start from making the first one easy. tol = 0 continues to the rounding of the arithmetic.
     step_tol: stop when |x_k - x_(k-1)| <= step_tol; 0 is off. max_time in seconds; None is off.
     callback(row, x) is called after every iteration; the run ends when it returns True.
     """

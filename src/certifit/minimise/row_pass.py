@@ -66,7 +66,7 @@ class RowState:
         return self.sums / self.n_summed, self.sum_intercept / self.n_summed
 
     def summing(self) -> RowState:
-        """The same state with its sums begun anew."""
+        """The same state with its sums set to 0."""
         return replace(self, sums=np.zeros_like(self.weights), sum_intercept=0.0, n_summed=0)
 
 

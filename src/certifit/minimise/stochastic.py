@@ -53,7 +53,7 @@ class SGD:
     decay : float >= 0, or None
         None is 1 / (steps of an epoch). A schedule that is a function has none.
     batch_rows : int >= 1
-        Rows of a batch. The rows are split into batches anew in every epoch.
+        Rows of a batch. Every epoch splits the rows into batches again.
     average : bool
         Hand back the mean of all states after the first epoch (of all, where there is but one).
     shuffle, random_state : order of the visits; the seed is an integer >= 0
@@ -153,7 +153,7 @@ class _Run:
         self._record(0.0)
 
     def result(self) -> Minimised:
-        """Run, and what it came to: the last state where it converged, else the best end of an epoch."""
+        """The result: the last state where the run converged, else the best end of an epoch."""
         if self.stop.max_iter == 0:
             self.reason = "No epoch was allowed (max_iter=0)."
         for epoch in range(1, self.stop.max_iter + 1):

@@ -16,7 +16,7 @@ from certifit.minimise.problem import Minimised, Problem, Record, Stop, check_re
 
 EPS = float(np.finfo(float).eps)
 NOISE = 2.0**-43  # relative differences of values below this may be rounding
-PATIENCE = {True: 100, False: 1000}  # iterations without progress that are borne, with a model and without
+PATIENCE = {True: 100, False: 1000}  # most iterations without progress, with a model and without
 LOWEST = -1e60  # a value this far below the first, in units of the first gradient: there is no minimum
 IN_A_ROW = 3  # times that a model learnt on the way must say that the end is near
 
@@ -151,7 +151,7 @@ class Walk:
         self.reason, self.converged = reason, converged
 
     def result(self, largest_step: float | None = None) -> Minimised:
-        """What the run came to, in the user's units: the last point where it converged, else the best one seen."""
+        """The result in the user's units: the last point where the run converged, else the best point."""
         point = self.at if self.converged else self.best
         return Minimised(
             point.x,

@@ -81,7 +81,7 @@ def find_zero(
     tol : the next Newton step, an estimate of the distance to the zero, relative to |x|.
     check : compare the Jacobian with differences at x0, and refuse a wrong one.
 
-    Zeros in the complex plane, or none at all, end at a place where |f| has a minimum, and that is said.
+    Zeros in the complex plane, or none at all, end where |f| has a minimum, and the result states it.
 
     >>> import certifit as cf
     >>> print(f"{cf.find_zero(lambda x: x**2 - 2, 1.0).x:.12f}")

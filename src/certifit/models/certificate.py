@@ -44,7 +44,7 @@ class Certificate:
     digits: tuple[float, ...] = ()
     literal: float | None = None
     prediction_change: float | None = field(default=None, compare=False)
-    advice: str = field(default="", compare=False)  # what stands in the way of a proof, where that is known
+    advice: str = field(default="", compare=False)  # what prevents a proof, where that is known
 
     def __post_init__(self) -> None:
         # A number that overflowed on both sides of a fraction is not known: nothing is proven, and a file can store it.

@@ -193,7 +193,7 @@ class TaskEstimator(Estimator[Source], Generic[TaskT, StateT]):
         return self
 
     def _add(self, source: Source) -> None:
-        """Learn from mapped rows beside those before."""
+        """Learn from mapped rows in addition to those before."""
         raise NotImplementedError
 
     def _begin(self, source: Source) -> None:

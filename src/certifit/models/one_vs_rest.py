@@ -78,7 +78,7 @@ class OneVsRestClassifier(ClassifierMixin, Composite[CodedRows]):
     def fit(self, X: UserRows, y: UserTarget = None, **params: Any) -> Self:
         """Fit to rows X and labels y of any type, or, with an estimator of ours, to a scan that carries its target.
 
-        params: what the estimator's fit takes beside the rows: sample_weight, offset.
+        params: what the estimator's fit takes in addition to the rows: sample_weight, offset.
         """
         return self._fit(X, y, **params)
 

@@ -108,10 +108,10 @@ Shape = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Array:
-    """An array whose sizes have names, such as ("p", "d"); never NaN, and finite unless said otherwise.
+    """An array whose sizes have names, such as ("p", "d"); never NaN, and finite unless stated otherwise.
 
     shape: where it depends on parameters, a function of the metadata. at, get: as of a Field. when: whether a file with
-    this metadata has it; always, if not said. is_tuple: a model has its numbers as a tuple.
+    this metadata has it; always, if not stated. is_tuple: a model has its numbers as a tuple.
     """
 
     shape: Shape | Callable[[Metadata], Shape]
@@ -171,7 +171,7 @@ Shown = Mapping[str, Mapping[str, object]]
 
 @dataclass(frozen=True)
 class Record:
-    """What a file stores of a model, beside its columns, its maps and the parameters that are single values.
+    """What a file stores of a model, in addition to its columns, its maps and the parameters that are single values.
 
     sizes: numbers behind symbols of shapes. derived: attributes that follow from the rest. checks: contradictions, in
     the order in which one makes sense after the other; a ValueError is one too. shown: what an inspection prints.

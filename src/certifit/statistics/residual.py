@@ -30,7 +30,7 @@ def twofold_unit(n_rows: float) -> float:
 
 
 def is_exact_fit(objective: float, null: float) -> bool:
-    """Whether an objective is rounding beside the null model's: only there is an excess relative to the latter."""
+    """Whether an objective is only rounding relative to the null model's; an excess is then relative to the latter."""
     return bool(objective < EXACT_FIT * null)
 
 

@@ -128,7 +128,7 @@ def _sums_of_stretch(stretch: Block, at: LossAt, block_rows: int) -> RowSums:
     assert stretch.y is not None
     z = _scores(stretch, s, at.point) + (0.0 if stretch.offset is None else stretch.offset)
     weight = np.ones(stretch.n_rows) if stretch.weight is None else stretch.weight * s.weight_scale
-    counted = weight > 0  # a row of weight 0 is no row, whatever stands in it
+    counted = weight > 0  # a row of weight 0 does not count, whatever its values are
     y, z, weight = stretch.y[counted], z[counted], weight[counted]
     slopes, curvatures = np.zeros(stretch.n_rows), np.zeros(stretch.n_rows)
     slopes[counted] = weight * loss.slope(y, z)

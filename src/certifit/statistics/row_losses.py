@@ -200,7 +200,7 @@ def _careful_of_stretch(stretch: Block, at: Point, score_error: float) -> tuple[
 
 
 def chosen(pairs: Array) -> Array:
-    """Of true Hessians beside expected ones, shape (2, cells, size, size): the true ones where they are positive."""
+    """Of pairs of true and expected Hessians, shape (2, cells, size, size): the true ones where they are positive."""
     return np.stack([true if _is_positive(true) else expected for true, expected in zip(*pairs, strict=True)])
 
 

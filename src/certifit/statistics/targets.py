@@ -25,7 +25,7 @@ class TargetSums:
 
     @property
     def mean_offset(self) -> float:
-        """What the rows' scores have beside b + x'w, on average."""
+        """The mean offset: what scores have in addition to b + x'w."""
         return self.offset / self.weight
 
     @property

@@ -64,7 +64,7 @@ class Estimate(float):
         method: str = "none",
         sentence: str = "",
     ) -> Estimate:
-        """The number; the rest is kept beside it."""
+        """The value alone, without its interval."""
         if (low is None) != (high is None):
             raise ValueError(f"An interval has two ends, or none. Got low {low} and high {high}.")
         self = super().__new__(cls, value)

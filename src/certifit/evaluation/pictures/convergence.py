@@ -24,7 +24,7 @@ _LOWEST = 1e-20  # relative gaps below are the rounding of the rounding, and are
 class ConvergenceDisplay:
     """The relative gap against steps or seconds, with the tolerance as a line and the certificate as a mark.
 
-    The gap is what the solver reckoned on its way. The certificate is computed anew from the data at the end.
+    The gap is the solver's estimate at each step. The certificate is computed from the data after the last one.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 A kernel k(x, z) is Mercer where it is the inner product of phi(x) and phi(z) for some map phi; equally, where it is
 symmetric and the matrix of any points has no eigenvalue below 0. A kernel here states that it is Mercer, and by which
-rules, or what stands in the way.
+rules, or what prevents it.
 
     k1 + k2, k1 * k2, a * k, k + a, k ** p, k.polynomial((a0, a1, ...)), k.exp()     with a >= 0 and whole p >= 0
     k.weighted(f):  f(x) k(x, z) f(z)    k.of(phi):  k(phi(x), phi(z))       k.on(columns):  of some features alone

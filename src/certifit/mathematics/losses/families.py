@@ -38,7 +38,7 @@ from certifit.mathematics.losses.scores import (
 CLOSE = 0.1  # of the entropy of a share: losses below it are differences of larger terms
 _SOME_MEAN = 0.5  # legal in every family, and for every link
 
-# Pairs whose loss is convex in z for every legal y, beside the canonical links (there l'' = h'^2 / V):
+# Pairs whose loss is convex in z for every legal y, besides the canonical links (there l'' = h'^2 / V):
 _CONVEX = {
     # -log h and -log(1 - h) are convex: Phi and e^-e^z are log-concave, as are 1 - e^z, z and 1 - z
     *(("bernoulli", link) for link in ("logit", "probit", "cloglog", "log", "identity")),

@@ -190,7 +190,7 @@ def _refuse(bad: Array, y: Array, z: Array, sentence: str, *numbers: Array) -> N
 
 
 def _dent(y: Array, z: Array, slope: Array, name: str) -> str:
-    """Where the slope falls from one score to the next; "" if nowhere. Points stand in the order of y, then z."""
+    """Where the slope falls from one score to the next; "" if nowhere. Points are in the order of y, then z."""
     falls = (y[1:] == y[:-1]) & (slope[1:] < slope[:-1] - 1e-9 * (np.abs(slope[1:]) + np.abs(slope[:-1])))
     if not falls.any():
         return ""

@@ -1,4 +1,4 @@
-"""Separation: whether a likelihood has a finite maximum, and whether two classes are parted by a hyperplane.
+"""Separation: whether a likelihood has a finite maximum, and whether a hyperplane separates two classes.
 
 Along a receding direction (recession.py) with a score that is not 0 the loss falls for ever: no weights are the best.
 It separates completely where every side_i s_i > 0. Either such a direction exists, or positive multipliers with

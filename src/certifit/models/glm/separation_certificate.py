@@ -1,4 +1,4 @@
-"""The proof that a likelihood has no finite maximum, or that it has one; that two classes can be parted, or cannot.
+"""The proof that a likelihood has no finite maximum, or that it has one; that two classes can be separated, or cannot.
 
 Three outcomes: a direction, its signs exact on every row; rows with positive multipliers whose combination vanishes,
 the multipliers positive by more than their rounding; or undecided within rounding.

@@ -21,7 +21,7 @@ from certifit.models.least_squares.normal_equations import Weights
 from certifit.statistics.gram import counted
 
 MAX_STEPS = 100
-SMALL_GAP = 1e-13  # relative: below it the rows with residual 0 are told from the others
+SMALL_GAP = 1e-13  # relative: below it the rows with residual 0 can be distinguished from the others
 SHORT = 0.995  # of the way to the nearest bound
 LEAST_PULL = 1e-30  # relative to the largest
 FELT = 1e-200  # a largest pull on scaled columns below this is none: rows divided by it would leave float64

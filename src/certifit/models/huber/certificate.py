@@ -176,7 +176,7 @@ def _objective_after(task: HuberTask, at: Point, dual: Dual) -> float:
 
 @dataclass(frozen=True)
 class Demands:
-    """Columns that u must be orthogonal to, beside the intercept: their penalty is then paid in full.
+    """Columns that u must be orthogonal to, in addition to the intercept: their penalty is then paid in full.
 
     factor: of (intercept, these columns), by places in (intercept, columns); lifted: u is brought to X'u = pull w
     on the others, which are free to be anything. outside: columns that the fits compared with do not use.
@@ -222,7 +222,7 @@ def _weak_demands(task: HuberTask, scale: float) -> Iterator[Demands]:
 
 
 def _independent(task: HuberTask, columns: Array) -> tuple[Array, Factor | None]:
-    """Those of some columns that no others before them make redundant, and their factor, beside the intercept.
+    """Those of some columns that no others before them make redundant, and their factor with the intercept.
 
     It is without a penalty; None where float64 sums do not bear it.
     """

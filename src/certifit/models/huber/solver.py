@@ -73,7 +73,7 @@ def solve(task: HuberTask, max_iter: int) -> Run[HuberWeights]:
 
 
 class Trace:
-    """One row per iteration, in the user's units; what cannot be told there is infinite or 0."""
+    """One row per iteration, in the user's units; what is not known there is infinite or 0."""
 
     def __init__(self, task: HuberTask) -> None:
         self.started = time.perf_counter()
@@ -212,7 +212,7 @@ def _point(task: HuberTask, state: Weights, scale: float) -> Point:
 
 
 def _patience(least: float) -> int:
-    """Steps without a smaller decrement that are borne: few near the rounding floor of the state."""
+    """Most steps without a smaller decrement: few near the rounding floor of the state."""
     return next((steps for bound, steps in PATIENCE if least <= bound), MOST_STUCK)
 
 

@@ -34,8 +34,8 @@ SMALLEST_SCALE = 2.0**-44  # relative to the target's size: below it residuals a
 SMALLEST_BAND = 2.0**-36  # a scale that falls to 0 is followed as far as this: roundings are 2^-17 of it
 NORMAL = 0.6744897501960817  # the median of |z| for a standard normal z
 SMALLEST_CURVATURE = 1e-10  # of a band, relative to that of all rows
-PLAIN_CURVATURE = 1e-6  # of a penalty relative to that beside all rows: below it bands are summed in twofold precision
-RIDGE = 1e-24  # of all rows, beside a band in twofold precision: keeps its factor definite
+PLAIN_CURVATURE = 1e-6  # of a penalty relative to that of all rows: below it bands are summed in twofold precision
+RIDGE = 1e-24  # share of the matrix of all rows, added to a band in twofold precision: keeps its factor definite
 PLAIN_CONDITION = 1e6  # of the columns: beyond it bands are summed in twofold precision
 LEAST_SIZE = 2.0**-700
 MOST_COLUMNS = 4000  # of a system with fewer rows than columns
@@ -211,19 +211,19 @@ class HuberTask(LeastSquares):
 
     @property
     def alpha(self) -> float:
-        """The strength beside least squares: that of a fixed scale; of a joint one, times the target's spread."""
+        """The strength relative to least squares: that of a fixed scale; of a joint one, times the target's spread."""
         if not self.is_joint:
             return self.strength
         return self.strength * self.spread / self.gram.scaling.y_scale
 
     @property
     def smallest_scale(self) -> float:
-        """Scales below this, in scaled units, are not told from rounding."""
+        """Scales below this, in scaled units, cannot be distinguished from rounding."""
         return SMALLEST_SCALE * self.target_size
 
     @property
     def smallest_band(self) -> float:
-        """The scale, in scaled units, at which a fit with scale 0 is told by the rows in its band."""
+        """The scale, in scaled units, at which the rows in its band determine a fit with scale 0."""
         return SMALLEST_BAND * self.target_size
 
     @property
@@ -309,7 +309,7 @@ class HuberTask(LeastSquares):
         return Direction(whole, float(step[-1]), float(slope @ step))
 
     def is_faint(self, scale: float) -> bool:
-        """Whether the penalty is so small beside a band of this scale that float64 sums would lose it."""
+        """Whether the penalty is so small relative to a band of this scale that float64 sums would lose it."""
         return self._faintness(scale) < PLAIN_CURVATURE
 
     @cached_property
@@ -332,7 +332,7 @@ class HuberTask(LeastSquares):
         return np.asarray(units @ (vectors @ lengths))
 
     def _hard_step(self, at: Point, sums: HuberSums, damping: float, slope: Array, is_held: bool) -> Array:
-        """By a twofold factor on the kept columns, beside a share of the matrix of all rows."""
+        """By a twofold factor on the kept columns, plus a share of the matrix of all rows."""
         band, all_rows = self._band(sums), self._all_rows()
         share = damping + min(SMALLEST_CURVATURE, self._faintness(at.scale) / 2)
         matrix, low = tf.add(band, tf.multiply(all_rows, (np.asarray(share), np.zeros(()))))
@@ -391,7 +391,7 @@ class HuberTask(LeastSquares):
             return np.asarray(np.minimum(scale * self.pull(scale), LARGEST_PENALTY))
 
     def _faintness(self, scale: float) -> float:
-        """The least of s pull relative to the penalty beside all rows; 1 without one."""
+        """The least of s pull relative to the penalty of all rows; 1 without one."""
         penalised = self.penalty > 0
         if not penalised.any():
             return 1.0

@@ -238,7 +238,7 @@ def brackets_of(penalty: ElasticPenalty, w: Array, q: Array) -> Array:
 
 MOST_PROVEN = 400  # columns with a weight up to which a gap is brought to its floor, so that small nudges are seen
 FLOOR = 1e-14  # a relative gap that is its floor
-MOST_ACTIVE = 2000  # columns with a weight up to which their condition is told
+MOST_ACTIVE = 2000  # most columns with a weight for which their condition is stated
 
 
 def certify(task: LassoTask, state: Weights, tolerance: float) -> Certificate:

@@ -243,7 +243,7 @@ def _dense_variance(X: Array, units: Array, mean: Array, share: Array) -> Array:
 
 
 def _sparse_variance(X: Any, units: Array, mean: Array, share: Array) -> Array:
-    """The same of sparse columns; what is rounding beside the mean is 0."""
+    """The same of sparse columns; what is rounding relative to the mean is 0."""
     per_entry = np.diff(X.indptr)
     weight = share[X.indices]
     apart = weight * (X.data * np.repeat(units, per_entry) - np.repeat(mean, per_entry)) ** 2

@@ -102,7 +102,7 @@ class LassoModel(PenaltyParameters[LassoOrLeastSquares, Weights], LinearRegresso
             folds = FoldEquations(mapped, rounds, fit_intercept, gaps, shared=shared)
             path = partial(gram_fold_path, folds, self._strengths(folds.names, 1.0), standardize, strengths, stop)
             return NumberPart(self, places, alphas, path)
-        # An l2 penalty of columns standardised anew for every training set is no factor of an l1 penalty.
+        # Columns are standardised again for every training set, so an l2 penalty is not a multiple of an l1 penalty.
         is_mixed = standardize and self._l1_ratio() < 1
         if gaps is not None or isinstance(self.basis, Polynomial) or not all(strengths) or is_mixed:
             return None
@@ -168,7 +168,7 @@ class Lasso(LassoModel):
         Bounds on weights, with 0 between them; in a dict None is no bound.
     standardize : bool, default False
         Penalise s_j w_j instead of w_j, s_j the standard deviation of a column (without an intercept, the root mean
-        square): the fit of standardised columns, told in the units of the columns.
+        square): the fit of standardised columns, stated in the units of the columns.
     basis, encoder : as for LinearRegression
     tol : float >= 0, default 1e-8
         Largest relative gap that counts as converged.
@@ -226,7 +226,7 @@ class ElasticNet(LassoModel):
         Share of the L1 penalty; 1 is the lasso. For 0 use Ridge.
     standardize : bool, default False
         Penalise s_j |w_j| and s_j^2 w_j^2 / s_y, s the standard deviations of a column and of y: the fit of
-        standardised columns and target, told in their units; alpha then has the unit of y.
+        standardised columns and target, stated in their units; alpha then has the unit of y.
     fit_intercept, penalty_factors, bounds, basis, encoder, tol, max_iter : as for Lasso
 
     Attributes

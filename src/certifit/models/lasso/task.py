@@ -219,7 +219,7 @@ class CommonUnits:
         is_still = variance[:d] == 0  # what is left of a column that does not vary is rounding
         about[:d][is_still], about[:, :d][:, is_still] = 0.0, 0.0
         square = float(variance[d])
-        # Rounding may leave a product above what Cauchy and Schwarz allow, as beside a target that does not vary.
+        # Rounding may leave a product above what Cauchy and Schwarz allow, as for a target that does not vary.
         most = np.sqrt(np.maximum(variance[:d], 0.0) * square)
         about[:d, d] = np.clip(about[:d, d], -most, most)
         if standardize:

@@ -2,7 +2,7 @@
 
 K_ij = z_i'z_j with z_i = sqrt(w_i) (x_i - mean). The weights are w = sum_i a_i z_i with (K + sum_w alpha I) a = the
 centred target; with alpha = 0 that is the solution of smallest norm. Standardised: z_ij is divided by the spread s_j of
-its column, and s_j w_j stands in place of w_j.
+its column, and s_j w_j replaces w_j.
 """
 
 from __future__ import annotations

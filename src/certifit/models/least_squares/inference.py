@@ -291,7 +291,7 @@ def refuse_other_facts(facts: dict[str, float], known: dict[str, float]) -> None
 
 @dataclass(frozen=True)
 class _SeenFit:
-    """A fit beside its rows: of all columns, or without the redundant ones."""
+    """A fit with its rows: of all columns, or without the redundant ones."""
 
     task: LeastSquares
     state: Weights

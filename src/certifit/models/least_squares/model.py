@@ -114,7 +114,7 @@ class Ridge(LeastSquaresRegressor):
         The intercept is never penalised.
     standardize : bool, default False
         Penalise s_j w_j instead of w_j, s_j the standard deviation of a column (without an intercept, the root mean
-        square): the fit of standardised columns, told in the units of the columns. Another unit then changes nothing.
+        square): the fit of standardised columns, stated in the units of the columns. Another unit then changes nothing.
     basis, encoder : as for LinearRegression
     tol : float >= 0, default 1e-8
 

@@ -6,7 +6,8 @@ The sum is taken in the frame t of `influence`, where A is the identity: it does
 only what the residuals lose to the rounding of the coefficients, 2^-53 |X||b|.
 Standard errors are those of statsmodels. Coefficients are tested with Student's law and degrees of freedom of their own
 (`law_of`), or with the normal law (z) as statsmodels does; all together with F(q, N - p).
-A coefficient that only rows without a residual tell would have an error of 0, to rounding: it is nan here, and said.
+A coefficient that only rows without a residual determine would have an error of 0, to rounding: it is nan here, with a
+sentence.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def _solve_rows(task: DualLeastSquares) -> Run[Weights]:
         if not size < smallest:
             break
         smallest, best = size, state
-        # The weights are moved, not formed anew: their error is then that of the step.
+        # The weights are moved by a step, not computed again: their error is then that of the step.
         step = factor.solve(left)
         multipliers, weights = multipliers + step, weights + task.combine(step)
         state = task.from_scaled(weights)

@@ -20,7 +20,7 @@ from certifit.statistics.gram import gram
 from certifit.statistics.remainders import Remainders, column_factor, remainders
 from certifit.statistics.residual import MATRIX_ERROR, UNIT, Residual, residual, twofold_unit
 
-SMALL_STEP = 1e-8  # relative to the size of predictions: beyond it a residual statistic is summed anew
+SMALL_STEP = 1e-8  # relative to the size of predictions: beyond it a residual statistic is summed again
 SMALL_CHANGE = 0.1  # relative to the size of residuals: beyond it their squares would be known to fewer digits
 FAINT_SHARE = 2.0**-40  # of a column's squares: squares about its mean below it have lost digits of twofold sums
 

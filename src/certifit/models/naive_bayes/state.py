@@ -1,6 +1,6 @@
 """Naive Bayes in a file: over numbers, over yes and no, over counts.
 
-It goes on with rows that come later, for which it needs sums beside its state. Of numbers, in scaled units:
+It can learn more rows later, for which it needs sums in addition to its state. Of numbers, in scaled units:
 
     sums.scale, sums.shift   of every column, scales are powers of two     sums.rows   rows of every class
     sums.scatter             sum of weight (x scale - mean)^2 of every class and column

@@ -94,7 +94,7 @@ class BernoulliTask(CountTask):
     def absent(self) -> tuple[Array, Array]:
         """Weight of the rows of every class that lack every column, and its error.
 
-        The weight of the class less that of the rows that have it, while that leaves digits beside the smoothing;
+        The weight of the class less that of the rows that have it, while that leaves digits relative to the smoothing;
         otherwise exact sums of the weights' leading bits, a few passes.
         """
         if self._absent is None:

@@ -55,7 +55,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
     whiten : bool, default False
         Scores of unit variance; those along a direction of variance 0 are 0.
     solver : {"auto", "exact", "randomized"}, default "auto"
-        "randomized" needs only products with A, one pass over the rows each, and goes on until the residual is below
+        "randomized" needs only products with A, one pass over the rows each, and continues until the residual is below
         tol. "auto" takes it where rows and columns are both more than 4096 and n_components is a tenth at most.
     ddof : float in [0, 1], default 1
         Variances are sums of squares over the sum of weights less this. 1 is scikit-learn's N - 1; 0 is A itself.

@@ -30,9 +30,9 @@ from certifit.runtime import core, n_threads
 
 
 class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
-    """Two classes parted by a hyperplane: add y (x, 1) to (w, b) wherever y (b + x'w) <= delta, y = -1 or 1.
+    """Two classes separated by a hyperplane: add y (x, 1) to (w, b) wherever y (b + x'w) <= delta, y = -1 or 1.
 
-    It ends iff the classes can be parted, after at most (R^2 + 2 delta) / gamma^2 updates from zero, R and gamma of the
+    It ends iff the classes are separable, after at most (R^2 + 2 delta) / gamma^2 updates from zero, R and gamma of the
     augmented examples y_i (x_i, 1). Where they cannot, `certificate_` proves it by a few rows; epochs end once that is
     known (it is asked after 100), at a cycle of the weights, or after max_iter.
     certificate:  updates against that bound, gamma of the weights that were found; or the proof of inseparability
@@ -44,7 +44,7 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
     start : None or array of numbers, default None
         The weights to start from, of all columns, then the intercept where there is one. None is zero.
     order : "given", "shuffled" or array of row numbers, default "given"
-        The order of the examples in every epoch; "shuffled" anew in each, within stretches of the rows.
+        The order of the examples in every epoch; "shuffled" again in each, within stretches of the rows.
     max_iter : int >= 1, default 1000
         Most epochs.
     random_state : int >= 0, default 0
@@ -99,7 +99,7 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
         return self._fit(X, y)
 
     def partial_fit(self, X: UserRows, y: UserTarget = None, classes: UserLabels = None) -> Self:
-        """One pass over more rows, in the order given; it goes on from the weights so far.
+        """One pass over more rows, in the order of the rows; it continues from the weights so far.
 
         classes: both labels, in the first call. Nothing is certified: `certify(X, y)` looks at all rows.
         """

@@ -27,7 +27,7 @@ ASKED_AFTER = 100  # epochs with mistakes, after which it is asked whether the c
 
 @dataclass(frozen=True)
 class PerceptronRun(Run[Weights]):
-    """What the epochs came to. cycle: the epochs (first, last) whose ends have the same weights; None: none seen.
+    """The result of the epochs. cycle: the epochs (first, last) whose ends have the same weights; None: no cycle.
 
     separation: whether the classes can be separated, where that was asked.
     """

@@ -6,7 +6,7 @@ no fit has a loss below sum_i a_i u_i y_i. So with r the residuals of the state 
     sum_i a_i [ rho(r_i) - u_i r_i ]  +  sum_j [ pull_j |w_j| - m_j w_j ]
 
 where every bracket is >= 0. u is that of the signs of r; on the rows that the state meets it solves m = 0. Float64 only
-nears such a u: that an exact one lies beside it is proven by an approximate inverse of the rows met, and how far the
+nears such a u: that an exact one lies near it is proven by an approximate inverse of the rows met, and how far the
 exact one can be off is paid: by its product with the residuals, and by shrinking u into its box.
 """
 
@@ -31,7 +31,7 @@ MOST_STEPS = 200  # of the interior point method
 SAFETY = 1e-12  # of a gap, for the last roundings
 BOX = 4 * UNIT  # q - 1 is rounded: what shrinking u by as much costs
 NEAR = 1e-7  # of its box: a dual weight nearer to a side is on it
-FAINT = 1e-12  # how freely the dual weights of rows that are not met move beside those that are
+FAINT = 1e-12  # how freely the dual weights of rows that are not met move relative to those that are
 CORRECTIONS = 2
 MET = 8 * UNIT  # of a row's size, per column: residuals up to it are roundings of a state that meets the row
 ENOUGH = 1e-13  # of the objective: a gap for which no further dual point is tried
@@ -191,7 +191,7 @@ def _dual(task: QuantileTask, program: Program, u: Array, rows: Array, pulls: Ar
 
 
 def _gap_at(task: QuantileTask, at: Point, dual: Dual, most: float) -> Gap:
-    """The gap with an exact dual point beside `dual`; infinite where none is proven to be there."""
+    """The gap with an exact dual point near `dual`; infinite where none is proven to be there."""
     moments, errors = task.moments(dual.u)
     off = _distance(task, dual, np.abs(moments[dual.exact] - dual.pulls) * (1 + 4 * UNIT) + errors[dual.exact])
     if off is None or not np.isfinite(off).all():
