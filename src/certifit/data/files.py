@@ -31,7 +31,7 @@ AnyPath = str | PathLike[str]
 Item = TypeVar("Item")
 
 _BATCH_ROWS = 65_536
-_COLUMN_BYTES = 160  # of a column whatever the model: its name, and some ten numbers
+_COLUMN_BYTES = 160  # memory that every model needs per column: its name, and some ten numbers
 
 
 def scan_csv(

@@ -28,7 +28,7 @@ from certifit.runtime import core, n_threads
 
 _CORE_KINDS = "fiub"  # float, signed, unsigned, bool
 _SEARCH_ROWS = 65_536
-_COUNTS = (np.float32, np.float64, np.int32, np.int64)  # what sparse counts come as
+_COUNTS = (np.float32, np.float64, np.int32, np.int64)  # dtypes that sparse counts may have
 
 
 @contextmanager

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # the command line starts without NumPy
 
 FEWEST = 5  # rows that must hold a cell value before it is printed
 MOST_WEIGHT = 0.99  # share of all weight that fewer than FEWEST rows may have: means are else those of these rows
-TAIL = 0.05  # of the rows that lie below the printed range, and above it
+TAIL = 0.05  # share of the rows below the printed range, and share above it
 ROW_DIGITS = 3  # significant digits of a residual or another figure of a single row
 STEPS = 50  # a window is widened to multiples of a power of ten that is at most its width / STEPS
 MOST = sys.float_info.max

@@ -39,7 +39,7 @@ BOOTSTRAP = (
     "this data set lies from the mean over all data sets is not seen: it stays in bias^2, which comes out too large "
     "by about the variance. For the definition give sampler=, which draws new data sets."
 )
-_WIDTH = 100  # of the sentences under a table
+_WIDTH = 100  # characters per line of the sentences under a table
 TOGETHER = "Without truth=, bias^2 and noise cannot be told apart: bias_squared holds their sum."
 
 

@@ -14,7 +14,7 @@ from certifit.minimise.problem import Minimised, Problem, Record, Stop, norm
 from certifit.minimise.walk import Walk
 
 FLATTER = 0.1  # a search that is nearly exact: directions stay conjugate
-LEAST = 0.01  # of the bound on how negative beta may be
+LEAST = 0.01  # factor of the bound on how negative beta may be
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from certifit.minimise.problem import Problem, difference_product, norm
 
 MOST_PRODUCTS = 300
 EPS = float(np.finfo(float).eps)
-SHOWN = 10  # digits of the largest stable step
+SHOWN = 10  # printed digits of the largest stable step
 ACCURACY = 1e-10  # relative to the largest curvature in size
 
 

@@ -17,10 +17,10 @@ from certifit.data.columns import Array, Numbers
 
 EPS = float(np.finfo(float).eps)
 STEP = float(EPS ** (1 / 3))
-ROUGH_STEP = float(EPS ** (1 / 4))  # for differences of differences
+ROUGH_STEP = float(EPS ** (1 / 4))  # relative step for differences of differences
 SHRINKS = 12
 MOST_CHECKED = 100  # entries of a long vector that are checked, evenly spread
-ALLOWED = 1e-5  # relative error of a derivative that may still be that of the difference
+ALLOWED = 1e-5  # relative error of a derivative that differences may cause
 
 IMAGINARY = 1e-100  # the step of f(x + ih): nothing is subtracted, so it may be as small as it likes
 TRUSTED = 1e-6  # relative: a complex step that differs more from differences is of a function that is not analytic

@@ -17,9 +17,9 @@ from certifit.minimise.line_search import first_length, search
 from certifit.minimise.problem import Minimised, Problem, Record, Stop, norm
 from certifit.minimise.walk import Point, Walk
 
-RISES = 25  # risen this often in a row: the largest stable step is measured
-CHECKED_AGAIN = 4  # times as many rises until it is measured again
-FLATTER = 0.5  # of the slope along the direction, for the line search
+RISES = 25  # rises in a row after which the largest stable step is measured
+CHECKED_AGAIN = 4  # factor on the number of rises until it is measured again
+FLATTER = 0.5  # share of the slope along the direction at which the line search ends
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from certifit.minimise.function import Functions, User, as_numbers, checked_star
 from certifit.minimise.minimum import minimize
 from certifit.minimise.problem import norm
 
-PROBES = 40  # directions in which the Lagrangian is looked at
+PROBES = 40  # directions in which the Lagrangian is evaluated
 DISTANCES = (0.01, 0.1, 1.0, 10.0)  # relative to max(|x|, 1)
 
 

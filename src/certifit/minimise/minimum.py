@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from certifit.evaluation.pictures.convergence import RunsDisplay
 
 MOST_DENSE = 1000  # unknowns up to which BFGS keeps its d x d matrix by default
-MOST_MEASURED = {True: 200, False: 30}  # unknowns whose Hessian is measured, with a gradient given and without
-DIFFERENCES = 1e-8  # of the first value: differences cannot tell lower values from 0
+MOST_MEASURED = {True: 200, False: 30}  # most unknowns for which the Hessian is measured, with a gradient and without
+DIFFERENCES = 1e-8  # share of the first value below which differences cannot distinguish values from 0
 FLAT = {True: 1e-8, False: 1e-5}  # a curvature below this share of the largest is zero to its error
 
 

@@ -20,7 +20,7 @@ from certifit.minimise.walk import EPS, LOWEST, NOISE, Point, Walk
 from certifit.runtime import one_blas_thread
 
 NEGATIVE = 1e-8  # a curvature below minus this share of the largest is more than rounding
-FLAT = 1e-4  # of the first gradient: a point so flat where a curvature is negative is near a saddle
+FLAT = 1e-4  # share of the first gradient: a point this flat with a negative curvature is near a saddle
 
 
 @dataclass(frozen=True)

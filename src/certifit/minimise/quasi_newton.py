@@ -23,7 +23,7 @@ from certifit.runtime import one_blas_thread
 
 SMALLEST = 1e-150  # changes of the gradient, relative to the first one, whose squares are still numbers
 
-FLATTER = {"bfgs": 0.5, "lbfgs": 0.9}  # of the slope along a direction: near-exact searches teach a dense memory more
+FLATTER = {"bfgs": 0.5, "lbfgs": 0.9}  # share of the slope at which a line search ends
 
 
 class _Memory(Protocol):

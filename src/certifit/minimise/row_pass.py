@@ -196,9 +196,9 @@ def target_of(stretch: Block) -> Array:
 # as two equal rows. Weights: visits are evenly spaced positions on the cumulative weight, one per unit of weight where
 # weights are whole numbers, else as many as there are rows with a weight; a row of weight 0 is no row.
 
-MOST_VISITS = 1 << 27  # of a stretch: larger whole weights are spread over as many visits as there are rows
+MOST_VISITS = 1 << 27  # most visits per stretch; larger whole weights are spread over as many visits as there are rows
 KEPT_ROWS = 1 << 25  # rows whose order by hash is kept from one pass to the next: 256 MB
-_SHUFFLED_NUMBERS = 1 << 24  # of a stretch: 128 MB
+_SHUFFLED_NUMBERS = 1 << 24  # most numbers in a stretch that is shuffled: 128 MB
 
 
 def wide_stretches(source: Source) -> Source:

@@ -23,7 +23,7 @@ from certifit.minimise.problem import Minimised, Problem, Record, Stop, check_re
 from certifit.minimise.row_pass import SCHEDULES, Pace, RowOrder, RowState, one_pass, row_facts, wide_stretches
 
 ESTIMATED = 0.25  # a gap may be an estimate, off by a factor: go on to this share of tol
-FAR_ABOVE = 100.0  # times the first objective: a run that is there after an epoch diverges
+FAR_ABOVE = 100.0  # multiple of the first objective above which, after an epoch, a run diverges
 
 
 class RowProblem(Problem, Protocol):

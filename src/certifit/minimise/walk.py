@@ -18,7 +18,7 @@ EPS = float(np.finfo(float).eps)
 NOISE = 2.0**-43  # relative differences of values below this may be rounding
 PATIENCE = {True: 100, False: 1000}  # most iterations without progress, with a model and without
 LOWEST = -1e60  # a value this far below the first, in units of the first gradient: there is no minimum
-IN_A_ROW = 3  # times that a model learnt on the way must say that the end is near
+IN_A_ROW = 3  # iterations in a row at which an approximate model must find the end near
 
 
 @dataclass(frozen=True)

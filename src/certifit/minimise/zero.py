@@ -22,7 +22,7 @@ from certifit.minimise.problem import norm
 if TYPE_CHECKING:
     from certifit.evaluation.pictures.convergence import RunsDisplay
 
-FALL = 1e-4  # of |f|, a full step should take off at least this share
+FALL = 1e-4  # least share of |f| that a full step should take off
 HALVINGS = 60
 SINGULAR = 1e-13  # singular values below this share of the largest are zero to rounding
 ROUNDING = 1e-7  # a Newton step below this share of x that no longer lowers |f|: at the rounding of f

@@ -16,9 +16,9 @@ from certifit.statistics import twofold as tf
 _LOG_2 = (float(np.log(2.0)), 2.3190468138462996e-17)  # hi + lo = log 2 to 1e-33
 _HALVINGS = 8
 _TERMS = 9
-_MOST_STEPS = 2  # units in the last place that a logarithm is moved by
+_MOST_STEPS = 2  # most units in the last place by which a logarithm is moved
 _CHOICES = 6  # logarithms whose moves are chosen together
-EXCESS_ERROR = 2.0**-94  # of a sum of chances near 1
+EXCESS_ERROR = 2.0**-94  # error of a sum of chances near 1
 
 
 def twofold_exp(x: Array) -> tf.Pair:

@@ -212,7 +212,7 @@ def _solve_pairs(upper: tuple[Array, Array], right: Array, low: Array) -> tf.Pai
 # Directions whose curvature rounding cannot tell from zero are left out: there is no step along them, and `n_flat`
 # says how many there are.
 
-FLAT = 1e-12  # of the largest eigenvalue, in units of near-unit diagonal: below it curvature is rounding
+FLAT = 1e-12  # share of the largest eigenvalue, in units of near-unit diagonal, below which curvature is rounding
 
 
 class Curvature:

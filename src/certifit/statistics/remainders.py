@@ -26,12 +26,12 @@ from certifit.statistics.factor import Factor, System, twofold_factor
 from certifit.statistics.gram import Gram, Scaling, counted, gram
 
 UNIT = 2.0**-53
-TWOFOLD_ERROR = 2.0**-102  # of a sum of products, relative to the sum of their sizes, a term
+TWOFOLD_ERROR = 2.0**-102  # error per term of a sum of products, relative to the sum of their sizes
 PLAIN_BITS = 24  # coefficients with so few bits are tried first: relations made by hand have them
-SMALLEST_TERM = 2.0**-40  # of a column of size 1
-FEW_NUMBERS = 600  # so many are combined in exact arithmetic
+SMALLEST_TERM = 2.0**-40  # smallest coefficient of a relation between columns of size 1
+FEW_NUMBERS = 600  # most entries of rows that are combined in exact arithmetic
 LARGEST_DENOMINATOR = 1000
-MOST_LEVELS = 3  # remainders of remainders of remainders
+MOST_LEVELS = 3  # remainders, remainders of remainders, and of those
 PIECE = 4096  # rows whose magnitudes are found at a time
 
 

@@ -21,7 +21,7 @@ TWOFOLD_UNIT = 2.0**-100  # error of a twofold sum of few rows, relative to the 
 MOST_BLOCK_ROWS = 65536  # rows that are summed before sums are added
 EXACT_FIT = 1e-14  # an objective below this share of the null model's is an exact fit to rounding
 LEAST_SQUARES = 2.0**-830  # in scaled units: sums of squares below it may have lost terms to underflow
-TINY = float(np.finfo(float).tiny)  # a value is never a bare 0
+TINY = float(np.finfo(float).tiny)  # least positive bound, so that no bound is 0
 
 
 def twofold_unit(n_rows: float) -> float:

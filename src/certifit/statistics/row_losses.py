@@ -17,10 +17,10 @@ from certifit.data.source import Block, Source, tree_sum
 from certifit.runtime import core, n_threads
 from certifit.statistics.gram import Scaling
 
-STEP = 6e-6  # of differences of a slope: the cube root of the rounding unit
-FORMULA_ERROR = 2.0**-49  # of a loss, relative to it and to its slope times 1 + |z| + |log y|
-SUM_ERROR = 2.0**-40  # of a sum of losses
-INDEFINITE = 1e-10  # of the largest eigenvalue, in units of unit diagonal: a lower one is negative
+STEP = 6e-6  # relative step of differences of a slope: the cube root of the rounding unit
+FORMULA_ERROR = 2.0**-49  # error of a computed loss, relative to it and to its slope times 1 + |z| + |log y|
+SUM_ERROR = 2.0**-40  # relative error of a sum of losses
+INDEFINITE = 1e-10  # eigenvalues below minus this share of the largest, in units of unit diagonal, are negative
 
 
 ByCell = tuple[Array | None, int]  # the cell of each row, and how many cells there are; None: one cell

@@ -204,7 +204,7 @@ def normal_quantile(level: float) -> float:
 # which fades as rows grow. 15 is chosen by simulation: `python -m benchmarks.coverage auc`.
 
 FADE = 15.0
-_HALVINGS = 200  # of an interval of logarithms of odds: beyond float64
+_HALVINGS = 200  # halvings of an interval of logarithms of odds: enough for float64
 
 
 @dataclass(frozen=True)

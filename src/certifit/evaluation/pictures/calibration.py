@@ -9,7 +9,7 @@ import numpy as np
 from certifit.evaluation.metrics.probabilities import Calibration, Strategy, calibration
 from certifit.evaluation.pictures import new_axes
 
-_STRIP = 0.12  # height of the strip of counts, of the axes
+_STRIP = 0.12  # height of the strip of counts, as a share of the axes
 _THINNEST = 0.005  # width of a bin of one value
 
 

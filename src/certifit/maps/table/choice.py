@@ -17,7 +17,7 @@ from certifit.maps.table.survey import ColumnSurvey, Survey
 
 FEW_ROWS = 20  # too few rows to call a column an identifier, too few levels to call one free text
 _UNIQUE_SHARE = 0.95
-_LONG_TEXT = 40  # characters
+_LONG_TEXT = 40  # mean number of characters above which texts are long
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from certifit.maps.table.reading import as_text, family, valid_rows, whole_numbe
 from certifit.maps.text import TextBinarizer
 
 _SHOWN_LEVELS = 10
-_SHOWN_SHARES = 2  # columns beside the first that the name of a shared mark has
+_SHOWN_SHARES = 2  # columns after the first that the name of a shared mark lists
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,7 @@ def found(texts: Texts, reading: Reading, limits: Limits | None, *, with_matrix:
 
 _RULES = {"invalid": ("error", "replace"), "missing": ("error", "empty")}
 _LARGEST = (1 << 31) - 1
-_INTEGERS = {"min_length": _LARGEST, "max_features": _LARGEST, "n_hash": _LARGEST + 1}  # largest legal
+_INTEGERS = {"min_length": _LARGEST, "max_features": _LARGEST, "n_hash": _LARGEST + 1}  # largest legal values
 
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:

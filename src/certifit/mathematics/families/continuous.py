@@ -262,7 +262,7 @@ class Gamma(ExponentialFamily):
 
 # ---- proportions: Beta of one, Dirichlet of k that sum to 1 ----------------------------------------------------------
 
-_SUM = 1e-9  # proportions may miss 1 by so much
+_SUM = 1e-9  # largest difference between a sum of proportions and 1
 
 
 class _Concentrations(ExponentialFamily):

@@ -10,8 +10,8 @@ from scipy.special import gammaln, logsumexp
 
 from certifit.data.columns import Array, Numbers
 
-_NEAR = 0.1  # of y: closer means are taken by the series
-_FAR = 600.0  # e^u has no more room beyond
+_NEAR = 0.1  # share of y: means closer to y than this are evaluated by the series
+_FAR = 600.0  # largest u for which e^u is computed: it overflows beyond 709
 
 
 def relative(y: Array, mu: Array, apart: Array | None = None) -> Array:
@@ -105,10 +105,10 @@ def negative_binomial(y: Array, mu: Array, alpha: float) -> Array:
 # wide, terms half a standard deviation apart are as good as all of them: a sum over a lattice of step h differs from
 # the integral by exp(-2 pi^2 sd^2 / h^2) of it.
 
-_WIDE = 12.0  # standard deviations from here on are summed on the lattice of half of one
+_WIDE = 12.0  # standard deviation above which the sum is taken on a lattice of half a standard deviation
 _REACH = 9.5  # standard deviations to each side: e^-45 of the largest term
-_MORE = 30  # terms beyond, for the skewness of narrow ones
-_ROWS = 2048  # at a time
+_MORE = 30  # terms added at the upper end, for the skewness of narrow sums
+_ROWS = 2048  # rows that are evaluated at a time
 
 
 def log_series(y: Array, dispersion: Numbers, power: float) -> Array:

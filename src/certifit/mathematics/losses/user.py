@@ -16,10 +16,10 @@ from certifit.mathematics.losses.scores import ScoreLoss
 
 Function = Callable[[Array, Array], ArrayLike]
 
-_STEP = 1e-5  # of finite differences, relative to the score where that is > 1
+_STEP = 1e-5  # step of finite differences, relative to the score where that is > 1
 _AGREE = 1e-5  # relative difference of a derivative and the finite one that counts as none
 _SCORES = (-10.0, -3.0, -1.0, -0.5, -0.1, 0.0, 0.1, 0.5, 1.0, 3.0, 10.0)
-_MOST_TARGETS = 9  # that are tried
+_MOST_TARGETS = 9  # most targets at which a user's functions are tried
 
 
 class Loss(ScoreLoss):

@@ -32,8 +32,8 @@ from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import MATRIX_ERROR, TINY, TWOFOLD_UNIT, UNIT
 from certifit.statistics.state_moments import StateMoments, plain_numbers, remainders, state_moments
 
-SPACING = 2.0**-1074  # of the numbers below the range in which float64 keeps all its digits
-ASK = 1e-10  # roundings of the sums above this are not left at that: the rows are read about the state
+SPACING = 2.0**-1074  # distance of the numbers below the range in which float64 keeps all its digits
+ASK = 1e-10  # error of the sums above which the rows are read again, about the state
 
 
 @dataclass(frozen=True)

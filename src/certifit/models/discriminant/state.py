@@ -29,7 +29,7 @@ from certifit.models.state import (
 )
 from certifit.models.state_parts import CLAIM, LABELLED, ROWS, TARGET_NAME, fault_problems
 
-MOST_OFF = 1e-8  # of given priors from a sum of 1, as the models allow
+MOST_OFF = 1e-8  # largest difference between the sum of the user's priors and 1, as the models allow
 REDUNDANT = Array(("r",), "int64", at="redundant_", is_tuple=True)
 
 

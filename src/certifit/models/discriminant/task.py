@@ -27,7 +27,7 @@ from certifit.statistics.class_scatter import ClassScatter, about_mean
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
 from certifit.statistics.residual import MATRIX_ERROR, UNIT
 
-MENDED = 1e-6  # of a column's variance over all rows
+MENDED = 1e-6  # share of a column's variance over all rows that is added to its variances
 _LOG_2PI = float(np.log(2 * np.pi))
 
 

@@ -22,10 +22,10 @@ from certifit.statistics.gram import counted
 
 MAX_STEPS = 100
 SMALL_GAP = 1e-13  # relative: below it the rows with residual 0 can be distinguished from the others
-SHORT = 0.995  # of the way to the nearest bound
-LEAST_PULL = 1e-30  # relative to the largest
+SHORT = 0.995  # share of the way to the nearest bound that a step takes
+LEAST_PULL = 1e-30  # least pull, relative to the largest
 FELT = 1e-200  # a largest pull on scaled columns below this is none: rows divided by it would leave float64
-MOST_ROWS = 2000  # a factor of the matrix of their products is made some thirty times
+MOST_ROWS = 2000  # most rows: a factor of the matrix of their products is made some thirty times
 MOST_ENTRIES = 40_000_000
 
 

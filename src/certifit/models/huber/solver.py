@@ -24,19 +24,19 @@ from certifit.models.least_squares.solver import solve as least_squares
 from certifit.runtime import one_blas_thread
 
 MAD_ROUNDS = 130
-MAD_TURNS = 50  # of scale and fit, before the scale is bracketed
-MAD_TOL = 1e-14  # relative change of the scale at which it is held
+MAD_TURNS = 50  # most alternations of scale and fit before the scale is bracketed
+MAD_TOL = 1e-14  # relative change of the scale at which it counts as settled
 NEAR = 0.01  # relative change of the scale up to which secants are trusted
-STEPS = 2.0 ** np.arange(6, -31, -1)  # of a line search
+STEPS = 2.0 ** np.arange(6, -31, -1)  # step lengths that a line search tries
 GOOD_STEP = 0.5  # a full step that halves the slope is taken without a search
-NOISE = 1e-30  # one this small is
+NOISE = 1e-30  # a relative decrement below this is rounding
 PATIENCE = ((1e-20, 0), (1e-15, 4))  # decrements that may be rounding, and steps without a smaller one
 MOST_STUCK = 30
 EXACT = 2.0**-164  # times the smallest band: of a fit without residuals, far below a rounding of the target
 MOST_FALLS = 3  # steps cut short because the scale would fall too far
-FALLS = 60  # of a scale, at most, between two joint steps
-JOINT_TURNS = 10  # of joint steps and falls: more only tell roundings apart
-CLOSE = 1e-9  # to a scale known to be too small
+FALLS = 60  # most reductions of a scale between two joint steps
+JOINT_TURNS = 10  # most alternations of joint steps and reductions: more only follow roundings
+CLOSE = 1e-9  # relative distance to a scale that is known to be too small
 SHRINK = 0.25  # a scale falls to no less than this share of itself in one step
 FURTHEST = 8.0  # a fixed scale this much below the residuals' is approached from above
 

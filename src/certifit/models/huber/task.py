@@ -33,12 +33,12 @@ Rule = Literal["joint", "mad"] | float
 SMALLEST_SCALE = 2.0**-44  # relative to the target's size: below it residuals are rounding
 SMALLEST_BAND = 2.0**-36  # a scale that falls to 0 is followed as far as this: roundings are 2^-17 of it
 NORMAL = 0.6744897501960817  # the median of |z| for a standard normal z
-SMALLEST_CURVATURE = 1e-10  # of a band, relative to that of all rows
+SMALLEST_CURVATURE = 1e-10  # smallest curvature of a band, relative to that of all rows
 PLAIN_CURVATURE = 1e-6  # of a penalty relative to that of all rows: below it bands are summed in twofold precision
 RIDGE = 1e-24  # share of the matrix of all rows, added to a band in twofold precision: keeps its factor definite
 PLAIN_CONDITION = 1e6  # of the columns: beyond it bands are summed in twofold precision
 LEAST_SIZE = 2.0**-700
-MOST_COLUMNS = 4000  # of a system with fewer rows than columns
+MOST_COLUMNS = 4000  # most columns of a system with fewer rows than columns
 
 
 @dataclass(frozen=True)

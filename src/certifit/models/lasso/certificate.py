@@ -23,9 +23,9 @@ from certifit.models.least_squares.normal_equations import Weights
 from certifit.statistics.factor import System, plain_factor
 from certifit.statistics.residual import MATRIX_ERROR, TINY, is_exact_fit, is_lost
 
-SAFETY = 1e-14  # of a value, for the last roundings
-MOST_SETTLED = 3000  # columns with a weight up to which a second dual point is tried
-MOST_ROUNDS = 10  # of finding the columns that u must be orthogonal to
+SAFETY = 1e-14  # share added to a value for the last roundings
+MOST_SETTLED = 3000  # most columns with a weight for which a second dual point is tried
+MOST_ROUNDS = 10  # most rounds of finding the columns that u must be orthogonal to
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ def brackets_of(penalty: ElasticPenalty, w: Array, q: Array) -> Array:
 # ---- the certificate -------------------------------------------------------------------------------------------------
 
 MOST_PROVEN = 400  # columns with a weight up to which a gap is brought to its floor, so that small nudges are seen
-FLOOR = 1e-14  # a relative gap that is its floor
+FLOOR = 1e-14  # relative gap that only roundings are left of
 MOST_ACTIVE = 2000  # most columns with a weight for which their condition is stated
 
 

@@ -20,10 +20,10 @@ from certifit.statistics.gram import ColumnSizes, Scaling, counted, mean_shift, 
 from certifit.statistics.residual import UNIT
 
 MODERATE = 2.0**100
-STILL = 1e-24  # of the square of a mean: a variance below it is rounding
+STILL = 1e-24  # share of the square of a mean below which a variance is rounding
 FULL = 0.5  # share of stored entries above which columns are faster, and centred more exactly, as dense ones
-PIECE = 256  # columns looked at together
-MOST_PRODUCTS = 5000  # columns up to which all their products are summed
+PIECE = 256  # columns that are read at a time
+MOST_PRODUCTS = 5000  # most columns for which all products are summed
 
 
 def elastic_task(source: Source, strengths: Strengths, fit_intercept: bool, standardize: bool) -> LassoTask:

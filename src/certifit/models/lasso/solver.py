@@ -17,9 +17,9 @@ from certifit.models.lasso.task import CommonUnits, GramLasso, LassoTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import core, n_threads, one_blas_thread
 
-INNER_SHARE = 1e-4  # of the tolerance: direct solves make the last digits cheap
+INNER_SHARE = 1e-4  # share of the tolerance that the solver goes to: direct solves make the last digits cheap
 LEAST_TOL = 1e-15
-LEAST_STRENGTH = 1e-200  # of a penalty: a smaller one gives the same weights to rounding
+LEAST_STRENGTH = 1e-200  # least penalty: a smaller one gives the same weights to rounding
 MOST_SWEEPS = 2**31 - 1  # what the compiled core counts to
 
 

@@ -23,14 +23,14 @@ from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import MATRIX_ERROR, TINY, Residual, is_exact_fit, is_lost, twofold_unit
 
 UNIT = 2.0**-53
-SAFETY = 1e-12  # of a value, for the last roundings
+SAFETY = 1e-12  # share added to a value for the last roundings
 MOST_DIGITS = 15.0
-MOST_TERMS = 12  # of a relation that is spelt out
+MOST_TERMS = 12  # most terms of a relation that is printed
 MOST_RELATIONS = 100
 LARGEST_DENOMINATOR = 12
 LARGEST_NUMERATOR = 10**12
-NO_TERM = 1e-9  # of a relation between columns of size 1: the column takes no part
-NOISE = 2.0**-80  # of an exact relation: coefficients are known to some hundred bits
+NO_TERM = 1e-9  # coefficient, between columns of size 1, below which a column has no part in a relation
+NOISE = 2.0**-80  # coefficient below which an exact relation has no term: they are known to some hundred bits
 TRUSTED = 0.25  # relative error of a matrix beyond which its inverse proves nothing
 
 

@@ -26,8 +26,8 @@ from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_we
 from certifit.statistics.remainders import column_remainders
 from certifit.statistics.residual import Residual, residual
 
-PIECE = 2048  # columns centred at a time
-LARGEST_NULL_SPACE = 4_000_000  # entries
+PIECE = 2048  # columns that are centred at a time
+LARGEST_NULL_SPACE = 4_000_000  # most entries of a null space
 COUNT_ABOVE = 256  # with fewer columns the d x d matrix is cheap, and a stream is not read just to count its rows
 
 

@@ -24,8 +24,8 @@ from certifit.statistics.factor import PLAIN_CONDITION
 from certifit.statistics.fold_oracle import HeldOut, joined_by_split, joined_candidates, numbers_where, validating
 from certifit.statistics.gram import Gram, Scaling
 
-ROUNDING = 16 * 2.0**-53  # of an entry of a float64 Gram matrix, relative to its column norms
-DIGITS = 1e-9  # relative error that squares may have
+ROUNDING = 16 * 2.0**-53  # error of an entry of a float64 Gram matrix, relative to its column norms
+DIGITS = 1e-9  # largest relative error of squares
 
 Fits = tuple[Array, Array]  # coefficients, candidates x columns, and intercepts
 

@@ -35,7 +35,7 @@ from certifit.statistics.gram import Scaling
 if TYPE_CHECKING:
     import pandas
 
-PIECE_BITS = 20  # of the numbers that are seen at a time
+PIECE_BITS = 20  # logarithm to base 2 of the numbers that are read at a time
 PLAIN_CONDITION = 1e5  # float64 keeps directions to about 2^-53 times the condition of the columns
 ALONE = 1e-9  # 1 - h below this: the fit passes through the row whatever its target
 

@@ -24,7 +24,7 @@ from certifit.statistics.gram import Scaling
 
 ALONE = 1e-9  # 1 - h below this: the row's own prediction rests on itself
 SAFE_RATIO = 1e7  # largest over smallest eigenvalue, penalty included, that an eigen-decomposition resolves
-ROWS = 2048  # at a time
+ROWS = 2048  # rows that are read at a time
 SHOWN = 20
 
 

@@ -20,7 +20,7 @@ from certifit.statistics import twofold as tf
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
 from certifit.statistics.gram import Gram, Scaling
 
-LARGEST_PENALTY = 1e200  # on a column of size 1
+LARGEST_PENALTY = 1e200  # largest penalty on a column of size 1
 ALMOST_LARGEST = 2.0**-20  # of its root: columns whose scale in another system may make their penalty the largest
 
 

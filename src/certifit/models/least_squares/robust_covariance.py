@@ -281,7 +281,7 @@ def _wald(fit: Inference, root: Array, sums: Array) -> float:
 
 ENOUGH = 1000.0  # degrees of freedom: Student's quantile is within 0.3 % of the normal one
 MOST_PRODUCTS = 2e10  # multiplications of tr(MDMD), all coefficients together: some seconds
-MOST_ENTRIES = 1 << 24  # of the matrices that they need: 128 MB
+MOST_ENTRIES = 1 << 24  # most entries of the matrices for tr(MDMD): 128 MB
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from certifit.statistics.residual import is_exact_fit
 
 MAX_REFINEMENTS = 6
 MAX_LITERAL_STEPS = 4
-HELD = 1e-9  # of the objective: a state that is so near the minimum over all weights holds it
+HELD = 1e-9  # share of the objective: a state this near to the minimum over all weights is taken for it
 FLOOR = 2.0**-54  # relative size of a step that no longer changes a float64
 
 

@@ -18,8 +18,8 @@ from certifit.statistics.cell_sums import CellCounts, absent_weights
 from certifit.statistics.chances import balanced
 from certifit.statistics.residual import MATRIX_ERROR, UNIT
 
-ASK = 1e-10  # a relative error of a difference of sums above this asks for exact sums
-SMALLEST = 5e-324  # a product of a weight and an entry below the normal numbers is off by so much
+ASK = 1e-10  # relative error of a difference of sums above which exact sums are made
+SMALLEST = 5e-324  # error of a product of a weight and an entry below the normal numbers
 MANY_WORDS = 1e5  # per row: from here on the chances are made to add up to 1 beyond the rounding of their logarithms
 
 

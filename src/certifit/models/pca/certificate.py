@@ -23,7 +23,7 @@ from certifit.models.pca.task import Directions, VarianceTask
 from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import TINY, UNIT
 
-PROBES = 10  # a bound of theirs fails with probability 10^-PROBES
+PROBES = 10  # random directions; a bound from them fails with probability 10^-PROBES
 PROBE_PASSES = 4
 PROBE_SEED = 20_06
 MOST_DIGITS = 15.0

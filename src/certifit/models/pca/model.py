@@ -26,8 +26,8 @@ from certifit.models.pca.task import ColumnVariance, Directions, VarianceTask, f
 from certifit.runtime import core, n_threads, one_blas_thread
 
 COUNT_ABOVE = 256  # with fewer columns their matrix is cheap, and a stream is not read just to count its rows
-EXACT_UP_TO = 4096  # rows and columns of a matrix that "auto" makes
-PIECE = 4096  # rows made dense at a time
+EXACT_UP_TO = 4096  # size of a matrix up to which "auto" makes it
+PIECE = 4096  # rows that are made dense at a time
 ROUTES = {ColumnVariance: "columns", RowVariance: "rows", ProductVariance: "products"}
 
 

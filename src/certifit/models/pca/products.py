@@ -13,7 +13,7 @@ from certifit.statistics import products
 from certifit.statistics.gram import Scaling, refuse_no_weight
 from certifit.statistics.residual import MATRIX_ERROR
 
-FAR = 100.0  # squares about zero by squares about the mean: beyond it rows are centred first
+FAR = 100.0  # ratio of squares about zero to squares about the mean beyond which rows are centred first
 
 
 class ProductVariance(VarianceTask):

@@ -24,9 +24,9 @@ from certifit.statistics.factor import DEPENDENT
 from certifit.statistics.gram import ColumnSizes, counted, refuse_no_weight
 from certifit.statistics.residual import MATRIX_ERROR, UNIT
 
-PIECE = 2048  # columns at a time
-FAR = 100.0  # squares about zero by squares about the mean: beyond it rows are centred first
-MOST_UNEVEN = 2.0**400  # units of dense columns that are read in place
+PIECE = 2048  # columns that are read at a time
+FAR = 100.0  # ratio of squares about zero to squares about the mean beyond which rows are centred first
+MOST_UNEVEN = 2.0**400  # largest ratio of units of dense columns that are read in place
 
 
 class RowVariance(VarianceTask):

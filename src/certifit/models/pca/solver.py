@@ -22,9 +22,9 @@ from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import UNIT
 
 OVERSAMPLE = 10
-LARGEST_BASIS = 1 << 28  # bytes of directions that products are made of
+LARGEST_BASIS = 1 << 28  # most bytes of the directions that products are made of
 Wanted = float | str | None  # directions: a number of them, a share of the variance, "mle", or all that vary
-TIE = 1e-6  # entries of a direction that are equal to this, relative, have the same size
+TIE = 1e-6  # relative difference below which entries of a direction have the same size
 
 
 @one_blas_thread

@@ -26,7 +26,7 @@ from certifit.statistics.residual import MATRIX_ERROR, TWOFOLD_UNIT, UNIT
 from certifit.statistics.state_moments import PIECE_ENTRIES, dense_rows
 
 SHARP = 1e-8  # largest relative error of a variance from float64 sums
-SHARP_TOTAL = 1e-11  # largest error of the matrix, of its trace
+SHARP_TOTAL = 1e-11  # largest error of the matrix, relative to its trace
 MOST_BLOCK_ROWS = 1 << 16
 ENTRY = 4 * UNIT  # rounding of the entries, relative to their size about zero
 

@@ -22,7 +22,7 @@ from certifit.runtime import core
 if TYPE_CHECKING:
     from certifit.models.glm.separation_certificate import Separation
 
-ASKED_AFTER = 100  # epochs with mistakes, after which it is asked whether the classes can be separated at all
+ASKED_AFTER = 100  # epochs with mistakes after which the fit tests whether the classes are separable
 
 
 @dataclass(frozen=True)

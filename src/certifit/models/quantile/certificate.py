@@ -27,15 +27,15 @@ from certifit.models.quantile.task import Point, QuantileTask
 from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import TINY, UNIT, is_exact_fit
 
-MOST_STEPS = 200  # of the interior point method
-SAFETY = 1e-12  # of a gap, for the last roundings
+MOST_STEPS = 200  # most steps of the interior point method
+SAFETY = 1e-12  # share added to a gap for the last roundings
 BOX = 4 * UNIT  # q - 1 is rounded: what shrinking u by as much costs
-NEAR = 1e-7  # of its box: a dual weight nearer to a side is on it
+NEAR = 1e-7  # share of its box: a dual weight nearer to a side is on it
 FAINT = 1e-12  # how freely the dual weights of rows that are not met move relative to those that are
 CORRECTIONS = 2
 MET = 8 * UNIT  # of a row's size, per column: residuals up to it are roundings of a state that meets the row
-ENOUGH = 1e-13  # of the objective: a gap for which no further dual point is tried
-NULL_SHARE = 1 - 1e-12  # of the null model's loss, for the roundings of its sums
+ENOUGH = 1e-13  # share of the objective: with a gap below it no further dual point is tried
+NULL_SHARE = 1 - 1e-12  # factor on the null model's loss, for the roundings of its sums
 
 
 @dataclass(frozen=True)

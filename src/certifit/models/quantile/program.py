@@ -18,16 +18,16 @@ import scipy.sparse as sp
 
 from certifit.data.columns import Array
 
-STEP = 0.99995  # of the way to the border of the box
+STEP = 0.99995  # share of the way to the border of the box that a step takes
 CENTRE = 0.1  # of the mean loss: the products x p and s m at the start
-EXACT = 1e-18  # of the loss of 0: a gap that is rounding
+EXACT = 1e-18  # share of the loss at 0: a smaller gap is rounding
 MOST_FREEDOM = 1e200
 LEAST_FREEDOM = 1e-14  # of the largest: rows that move less count alike
-NO_RANK = 1e-13  # of the largest pivot
-GOOD = 1e-12  # of the objective: a gap at which an interior point is handed on
-LEAST_MOVE = 1e-6  # of a full step: shorter ones are no progress
+NO_RANK = 1e-13  # share of the largest pivot below which a pivot is 0
+GOOD = 1e-12  # share of the objective: the gap at which the interior point method ends
+LEAST_MOVE = 1e-6  # share of a full step: shorter ones are no progress
 FEASIBLE = 1e-8  # of the distance at the start: a dual point this near to its plane gives a bound
-SMALL_SHIFT = 1e-15  # of the diagonal, added where a matrix is singular to rounding
+SMALL_SHIFT = 1e-15  # share of the diagonal that is added where a matrix is singular to rounding
 
 Matrix: TypeAlias = Any  # a dense array, or CSR of SciPy, which has no types
 

@@ -21,15 +21,15 @@ from certifit.models.quantile.program import Program, chosen_rows, interior_poin
 from certifit.models.quantile.task import QuantileTask
 from certifit.runtime import one_blas_thread
 
-MOST_PIVOTS = 20  # times the number of columns, and 200 more
+MOST_PIVOTS = 20  # most pivots per column; 200 are added
 MET = 1e-11  # of a row's size: a residual below it is that of a row that the fit meets
 AT_BORDER = 1e-9  # of a box: nearer to its border a dual weight counts as on it
 OUTSIDE = 1e-9  # of a box: a dual weight further outside asks for a step
 RIDGE = 1e-9  # of the mean squares of a column, so that a least sum of squares is unique
-MOST_ROUNDS = 50  # of adding rows whose side a best fit must keep
+MOST_ROUNDS = 50  # most rounds of adding rows whose side a best fit must keep
 REFINEMENTS = 3
 NO_LOSS = 1e-10  # of the loss of the intercept alone: a loss below it is that of a fit that meets all rows
-MOST_INTERPOLATED = 2000  # rows
+MOST_INTERPOLATED = 2000  # most rows that are interpolated
 NOTHING = 1e-20  # of the target's size: a weight below it changes no prediction and is rounding
 
 

@@ -26,11 +26,11 @@ from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_we
 from certifit.statistics.remainders import Remainders
 from certifit.statistics.residual import TINY, TWOFOLD_UNIT, UNIT, twofold_unit
 
-COPIES = 4  # of the rows in float64 that a fit holds at a time
-NEGLIGIBLE = 1e-13  # of what the rows can pull a weight with: a weaker penalty is left to the certificate
+COPIES = 4  # copies of the rows in float64 that a fit needs at the same time
+NEGLIGIBLE = 1e-13  # share of the rows' largest pull on a weight: a weaker penalty is left to the certificate
 MOST_WIDE = 1000  # columns, of fewer rows, up to which all their products are summed
 NO_SPREAD = 1e-13  # of a column's mean: a spread below it is rounding
-NO_RANK = 1e-11  # of the largest pivot
+NO_RANK = 1e-11  # share of the largest pivot below which a pivot is 0
 
 
 @dataclass(frozen=True)
