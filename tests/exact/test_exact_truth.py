@@ -12,7 +12,7 @@ import pytest
 
 import certifit as cf
 from certifit.exact import balls
-from certifit.exact.losses import NoExactForm, ScoreProblem, _cloglog_mean
+from certifit.exact.losses import GlmProblem, NoExactForm, _cloglog_mean
 from certifit.exact.penalised import Penalty, ScoreFit
 from certifit.exact.proof import Bounds, refined
 from certifit.exact.rows import ExactRows
@@ -201,8 +201,8 @@ def test_chances_near_1_are_known_where_the_exponential_is_beyond_all_balls():
 def test_a_state_far_from_every_minimum_is_given_up_after_few_evaluations(monkeypatch):
     """Targets of 1e-100 beside weights of 0: a Newton step is 1e98 too long, and no bits shorten it."""
     counted = []
-    evaluate = ScoreProblem.at
-    monkeypatch.setattr(ScoreProblem, "at", lambda *args, **options: counted.append(1) or evaluate(*args, **options))
+    evaluate = GlmProblem.at
+    monkeypatch.setattr(GlmProblem, "at", lambda *args, **options: counted.append(1) or evaluate(*args, **options))
     rng = np.random.default_rng(0)
     X = rng.normal(size=(10, 2))
     X, y = np.c_[X, X[:, 0]], 10.0 ** -rng.uniform(97, 104, size=10)

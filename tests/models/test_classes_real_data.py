@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 import sklearn.discriminant_analysis as peers
 import sklearn.naive_bayes as naive_peers
-from class_places import assert_same_bits, places, plain
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA as PeerPCA
 from sklearn.exceptions import ConvergenceWarning
@@ -20,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import certifit as cf
+from tests.models.class_places import assert_same_bits, places, plain
 
 ADULT_MODELS = {
     "one covariance": cf.GaussianDiscriminant,

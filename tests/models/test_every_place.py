@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from chunks import batches, memory, random_cuts
-from class_places import places
 from learners import LEARNERS, Row
 from sklearn.base import clone
 
 import certifit as cf
+from tests.models.class_places import places
 
 N_ROWS, N_COLUMNS = 4500, 40  # more than a block
 EVERY = pytest.mark.parametrize("key", LEARNERS)

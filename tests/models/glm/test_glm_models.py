@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from class_places import places
 
 import certifit as cf
+from tests.models.class_places import places
 
 
 def test_fits_without_an_intercept_are_certified(rng):

@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.naive_bayes as peers
-from class_places import assert_same_bits, places
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import f1_score
 
 import certifit as cf
+from tests.models.class_places import assert_same_bits, places
 
 MODELS = {"bernoulli": cf.BernoulliNB, "multinomial": cf.MultinomialNB}
 PEERS = {"bernoulli": peers.BernoulliNB, "multinomial": peers.MultinomialNB}

@@ -7,10 +7,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from class_places import assert_same_bits, places
 from sklearn.decomposition import PCA as PeerPCA
 
 import certifit as cf
+from tests.models.class_places import assert_same_bits, places
 
 # set -> (target, the matrix that is made)
 SETS = {"colon": "rows", "leukemia": "rows", "mnist_5k": "columns", "wine_quality": "columns"}
