@@ -593,3 +593,35 @@ def _(rng: Rng) -> Arguments:
 def _(rng: Rng) -> Arguments:
     grown, d = _grown(rng)
     return {**grown, **_two_trees(d, max(grown["n_classes"], 1))}
+
+
+def _kernel(rng: Rng) -> tuple[Arguments, int]:
+    from scipy.linalg import cython_blas
+
+    n, m, d = (int(size) for size in rng.integers(0, 9, size=3))
+    kind = str(rng.choice(["linear", "polynomial", "gaussian"]))
+    form = {
+        "dgemm": cython_blas.__pyx_capi__["dgemm"],
+        "kind": kind,
+        "constant": 1.0,
+        "degree": int(rng.integers(0, 4)),
+    }
+    return {**form, "X": rng.normal(size=(n, d)), "Z": rng.normal(size=(m, d)), "threads": threads(rng)}, m
+
+
+@call("kernel_matrix")
+def _(rng: Rng) -> Arguments:
+    return _kernel(rng)[0]
+
+
+@call("kernel_times")
+def _(rng: Rng) -> Arguments:
+    arguments, m = _kernel(rng)
+    return {**arguments, "V": rng.normal(size=(m, int(rng.integers(0, 4))))}
+
+
+@call("multiply")
+def _(rng: Rng) -> Arguments:
+    arguments, m = _kernel(rng)
+    shapes = {"A": rng.normal(size=(m, 3)), "B": rng.normal(size=(m, 2)), "is_transposed": True}
+    return {"dgemm": arguments["dgemm"], **shapes, "threads": threads(rng)}

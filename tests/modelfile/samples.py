@@ -260,8 +260,8 @@ def perceptron_cases() -> dict[str, tuple[Any, ...]]:
 
 
 def fit(model: Any, sample: Sample) -> Any:
-    """The model fitted to the rows of a sample; a perceptron takes no weights."""
-    return model.fit(*(sample[1:3] if isinstance(model, cf.Perceptron) else sample[1:]))
+    """The model fitted to the rows of a sample; those that learn in the order of rows take no weights."""
+    return model.fit(*(sample[1:3] if isinstance(model, cf.Perceptron | cf.KernelLMS) else sample[1:]))
 
 
 @cache

@@ -219,8 +219,8 @@ EDITS: dict[str, tuple[str, str, Any, str]] = {
     "newer format": (
         "ridge",
         "format",
-        2,
-        "has format 2, .* reads format 1. Use a newer certifit",
+        3,
+        "has format 3, .* in format 1. Use a newer certifit",
     ),
     "older format": ("ridge", "format", 0, "it has format 0, .* Fit and save the model again"),
     "format is true": ("ridge", "format", True, "format must be an integer"),
