@@ -111,7 +111,7 @@ def test_an_empty_file_and_a_pipe(cli, tmp_path):
         (["--weight", "nope"], "no column 'nope'"),
         (["--no-intercept", "--degree", "2"], "--no-intercept"),
         (["--modle", "ridge"], "--model"),
-        (["--model", "tree"], "linear"),
+        (["--model", "oak"], "linear"),
         (["--model", "ridge", "--rule", "2se"], "1se"),
         (["--cv", "1"], "2 or more"),
         (["--cv", "-1"], "--cv"),

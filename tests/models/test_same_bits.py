@@ -135,8 +135,8 @@ def test_the_other_build_keeps_the_same_promises():
     if other == "avx2" and not import_module("certifit._core_baseline").cpu_has_avx2():
         pytest.skip("this processor has no AVX2 and FMA")
     here = Path(__file__).parent
-    files = [here / name for name in ("test_same_bits.py", "test_nist.py", "test_rank.py")]
-    files += [here.parent / "certificates" / "test_least_squares.py"]
+    files = [here / name for name in ("test_same_bits.py", "least_squares/test_nist.py", "least_squares/test_rank.py")]
+    files += [here / "least_squares/test_least_squares_certificate.py"]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:xdist", "-x", *map(str, files)],
         env=os.environ | {"CERTIFIT_BUILD": other}, capture_output=True, text=True, check=False,

@@ -105,7 +105,7 @@ class KernelPCA(
         self._refuse_refuted(task.rows)
         wanted = None if self.n_components is None else int(self.n_components)
         if wanted is not None and wanted > task.n_columns:
-            raise ValueError(f"n_components must be at most the number of rows, {task.n_columns}. Got {wanted}.")
+            raise ValueError(f"n_components must be at most the number of rows of X, {task.n_columns}. Got {wanted}.")
         return solve(task, wanted, tolerance=float(self.tol), max_iter=int(self.max_iter), seed=int(self.random_state))
 
     def _keep(self, task: KernelVariance, run: Run[Directions]) -> None:

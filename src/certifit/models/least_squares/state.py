@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certifit.models.agreement import NEAR, SAME, agree, alpha_problems, inverse_problems
 from certifit.models.state import (
@@ -198,9 +199,10 @@ def _history_keys(model: Model) -> list[str]:
     return [key for key in model.history_[0] if key != "iteration"] if model.history_ else []
 
 
-def _history(model: Model) -> list[list[float]]:
+def _history(model: Model) -> NDArray[np.float64]:
     keys = [key for key in _history_keys(model) if key != _NOT_STORED]
-    return [[float(row[key]) for key in keys] for row in model.history_]
+    rows = [[float(row[key]) for key in keys] for row in model.history_]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(keys))
 
 
 def _stored_keys(metadata: Metadata) -> list[str]:
