@@ -8,7 +8,7 @@ from typing import Any
 
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.schema import brief
-from certifit.models.state import COUNT_FROM_1, Array, Arrays, Spec, one_of
+from certifit.models.record import COUNT_FROM_1, Array, Arrays, Spec, one_of
 
 BASIS: Mapping[str, Spec] = {
     "kind": one_of("polynomial"),

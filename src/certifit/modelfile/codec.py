@@ -1,4 +1,4 @@
-"""One codec for every model: its record in `models/FAMILY/state.py` says what is written, checked, read and shown.
+"""One codec for every model: its record in `models/FAMILY/modelfile.py` says what is written, checked, read and shown.
 
     dump    a fitted model -> metadata and arrays        check   metadata against the record
     read    checked metadata and arrays -> Parts         build   Parts -> the fitted model
@@ -23,7 +23,7 @@ from certifit.modelfile.schema import brief, check, check_arrays, plain, refuse_
 from certifit.models.agreement import tolerance_problems
 from certifit.models.certificate import Certificate, least_certain
 from certifit.models.learner import Learner
-from certifit.models.state import (
+from certifit.models.record import (
     TEXT,
     Array,
     Arrays,

@@ -32,7 +32,7 @@ from certifit.modelfile.words import (
     plain_words,
     word_arrays,
 )
-from certifit.models.state import FLAG, TEXTS, Array, Arrays, Check, Metadata, Spec, one_of
+from certifit.models.record import FLAG, TEXTS, Array, Arrays, Check, Metadata, Spec, one_of
 
 if TYPE_CHECKING:
     from certifit.maps import TableEncoder

@@ -14,7 +14,7 @@ from certifit.modelfile import codec, container
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show, write_bytes
 from certifit.modelfile.encoders import plain_parameters
 from certifit.modelfile.schema import brief, check, plain
-from certifit.models.state import INTEGER, VERSION, Arrays, Json, Metadata, Model
+from certifit.models.record import INTEGER, VERSION, Arrays, Json, Metadata, Model
 
 ADVICE = {"inference_": "Fit again, or set inference_ = None to save it without standard errors."}
 FORMAT = 1  # raised when a file of an older certifit can no longer say all that a model is

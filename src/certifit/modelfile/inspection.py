@@ -16,7 +16,7 @@ from certifit.modelfile.codec import Parts
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show
 from certifit.modelfile.files import parts_of
 from certifit.models.learner import Told
-from certifit.models.state import Json, Metadata
+from certifit.models.record import Json, Metadata
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from certifit.modelfile import texts
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.schema import brief, refuse_any
-from certifit.models.state import COUNT, Array, Arrays, Check, Metadata, Spec, one_of
+from certifit.models.record import COUNT, Array, Arrays, Check, Metadata, Spec, one_of
 
 MOST_CLASSES = 100_000
 MOST_LETTERS = 1 << 24  # of all labels at the width of the longest: 64 MB

@@ -17,7 +17,7 @@ import numpy as np
 from certifit.modelfile.bases import BASIS, BASIS_ARRAYS, build_basis, dump_basis, n_columns
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.encoders import build_encoder, dump_encoder, encoder_arrays, encoder_spec
-from certifit.models.state import COUNT_FROM_1, TEXTS, Array, Arrays, Metadata, OrNull, Spec
+from certifit.models.record import COUNT_FROM_1, TEXTS, Array, Arrays, Metadata, OrNull, Spec
 
 FEATURES: Mapping[str, Spec] = {"count": COUNT_FROM_1, "names": OrNull(TEXTS)}
 

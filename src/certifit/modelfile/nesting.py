@@ -16,7 +16,7 @@ import numpy as np
 
 from certifit.modelfile import canonical, container
 from certifit.modelfile.disk import MAX_FILE, ModelFileError
-from certifit.models.state import Arrays, Check, Metadata, Spec, deep_merge
+from certifit.models.record import Arrays, Check, Metadata, Spec, deep_merge
 
 MOST_MODELS = 1000
 MOST_LEVELS = 4

@@ -1,6 +1,6 @@
 """Checks of what a model file says: single values, closed records of them, arrays with symbolic shapes.
 
-The vocabulary is in `models/state.py`. A record lists every legal key; a value that may be missing is null.
+The vocabulary is in `models/record.py`. A record lists every legal key; a value that may be missing is null.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from certifit.modelfile.canonical import INTEGER_BOUND
 from certifit.modelfile.disk import ModelFileError
 from certifit.models.learner import Param
-from certifit.models.state import Array, Arrays, Check, Json, Metadata, OrNull, Problems, Spec
+from certifit.models.record import Array, Arrays, Check, Json, Metadata, OrNull, Problems, Spec
 
 
 def stored_spec(param: Param) -> Spec:

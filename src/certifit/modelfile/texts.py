@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from certifit.modelfile.canonical import MAX_STRING
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.schema import brief
-from certifit.models.state import Array, Arrays
+from certifit.models.record import Array, Arrays
 
 
 def text_arrays(of: str = "", n_texts: str = "n_texts", n_bytes: str = "n_bytes") -> dict[str, Array]:

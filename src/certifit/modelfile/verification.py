@@ -30,7 +30,7 @@ from certifit.modelfile.codec import children_of, record_of
 from certifit.modelfile.files import load
 from certifit.models.certificate import Certificate, least_certain
 from certifit.models.pca.certificate import PCACertificate
-from certifit.models.state import Json, Model
+from certifit.models.record import Json, Model
 
 GROWTH = 10.0
 DIGITS_SLACK = 1e-6  # last bits of the sums on another processor

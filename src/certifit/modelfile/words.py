@@ -18,7 +18,7 @@ import numpy as np
 from certifit.modelfile import texts as text_store
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.schema import refuse_any
-from certifit.models.state import COUNT_FROM_1, FLAG, TEXTS, Array, Arrays, Check, Metadata, OrNull, Spec, one_of
+from certifit.models.record import COUNT_FROM_1, FLAG, TEXTS, Array, Arrays, Check, Metadata, OrNull, Spec, one_of
 
 if TYPE_CHECKING:
     from certifit.maps import TextBinarizer

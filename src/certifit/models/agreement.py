@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from certifit.models.state import Metadata, Problems
+from certifit.models.record import Metadata, Problems
 
 SAME = 1e-9  # how nearly numbers that follow from each other must agree
 NEAR = 1e-6  # the same of numbers that were summed in other ways

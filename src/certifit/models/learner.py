@@ -18,7 +18,7 @@ from certifit.data.goals import QUANTITY
 
 if TYPE_CHECKING:
     from certifit.models.metric import Metric
-    from certifit.models.state import Record
+    from certifit.models.record import Record
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class Learner:
     sections: Callable[[Params], tuple[str, ...]] = NO_SECTIONS
     commands: tuple[Command, ...] = ()
     exact: str | None = None
-    record: str = "models.least_squares.state:RECORD"
+    record: str = "models.least_squares.modelfile:RECORD"
     metric: Callable[[Params], Metric | None] = NO_METRIC
     is_ours: ClassVar[bool] = True
 

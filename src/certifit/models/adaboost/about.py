@@ -25,6 +25,6 @@ ROWS = (
         always(Answer.CLASSES),
         always(Verb.GATHER),
         commands=(Command("adaboost", "AdaBoost", "a weighted vote of stumps", goal=CLASSES, options=(_ROUNDS,)),),
-        record="models.adaboost.record:RECORD",
+        record="models.adaboost.modelfile:RECORD",
     ),
 )

@@ -91,6 +91,6 @@ ROWS = (
             ),
             _command("quadratic", "quadratic discriminant", "each class has its own covariance", "class"),
         ),
-        record="models.discriminant.state:RECORD",
+        record="models.discriminant.modelfile:RECORD",
     ),
 )

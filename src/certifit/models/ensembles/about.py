@@ -26,6 +26,6 @@ ROWS = (
         {"n_jobs": _JOBS},
         ("estimator",),
         always(Answer.MARGINS),
-        record="models.ensembles.state:RECORD",
+        record="models.ensembles.modelfile:RECORD",
     ),
 )

@@ -62,7 +62,7 @@ ROWS = (
         commands=(
             Command("forest", "random forest", "the mean of trees on drawn rows", goal=CLASSES, options=(_TREES,)),
         ),
-        record="models.forest.record:CLASSIFIER",
+        record="models.forest.modelfile:CLASSIFIER",
     ),
     Learner(
         "random_forest_regressor",
@@ -73,6 +73,6 @@ ROWS = (
         ("encoder",),
         verb=always(Verb.GATHER),
         commands=(Command("regression-forest", "random forest", "the mean of trees on drawn rows", options=(_TREES,)),),
-        record="models.forest.record:REGRESSOR",
+        record="models.forest.modelfile:REGRESSOR",
     ),
 )

@@ -151,7 +151,7 @@ ROWS = (
                 selects=True,
             ),
         ),
-        record="models.glm.state:LOGISTIC",
+        record="models.glm.modelfile:LOGISTIC",
     ),
     Learner(
         "poisson_regressor",
@@ -164,7 +164,7 @@ ROWS = (
         sections=_SECTIONS,
         exact="scores",
         commands=(_ridge("Poisson", COUNTS),),
-        record="models.glm.state:MEAN",
+        record="models.glm.modelfile:MEAN",
     ),
     Learner(
         "gamma_regressor",
@@ -177,7 +177,7 @@ ROWS = (
         sections=_SECTIONS,
         exact="scores",
         commands=(_ridge("Gamma", POSITIVE),),
-        record="models.glm.state:MEAN",
+        record="models.glm.modelfile:MEAN",
     ),
     Learner(
         "glm",
@@ -190,6 +190,6 @@ ROWS = (
         sections=_SECTIONS,
         exact="scores",
         commands=(_without_penalty("Poisson", COUNTS), _without_penalty("Gamma", POSITIVE)),
-        record="models.glm.state:GLM",
+        record="models.glm.modelfile:GLM",
     ),
 )

@@ -69,6 +69,6 @@ ROWS = (
                 fixed={"standardize": True},
             ),
         ),
-        record="models.huber.state:RECORD",
+        record="models.huber.modelfile:RECORD",
     ),
 )

@@ -85,7 +85,7 @@ ROWS = (
                 tunes="alpha",
             ),
         ),
-        record="models.kernel.state:KERNEL_RIDGE",
+        record="models.kernel.modelfile:KERNEL_RIDGE",
     ),
     Learner(
         "kernel_lms",
@@ -107,7 +107,7 @@ ROWS = (
         _KERNEL,
         verb=always(Verb.GATHER),
         keeps=Keeps.ALL_ROWS,
-        record="models.kernel.state:KERNEL_LMS",
+        record="models.kernel.modelfile:KERNEL_LMS",
     ),
     Learner(
         "kernel_pca",
@@ -125,6 +125,6 @@ ROWS = (
         always(Answer.NONE),
         verb=always(Verb.GATHER),
         keeps=Keeps.ALL_ROWS,
-        record="models.kernel.state:KERNEL_PCA",
+        record="models.kernel.modelfile:KERNEL_PCA",
     ),
 )

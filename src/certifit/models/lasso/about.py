@@ -70,7 +70,7 @@ ROWS = (
                 needs_folds=True,
             ),
         ),
-        record="models.lasso.state:RECORD",
+        record="models.lasso.modelfile:RECORD",
     ),
     Learner(
         "elastic_net",
@@ -92,6 +92,6 @@ ROWS = (
                 needs_folds=True,
             ),
         ),
-        record="models.lasso.state:RECORD",
+        record="models.lasso.modelfile:RECORD",
     ),
 )

@@ -41,7 +41,7 @@ ROWS = (
                 selects=True,
             ),
         ),
-        record="models.least_squares.state:LEAST_SQUARES",
+        record="models.least_squares.modelfile:LEAST_SQUARES",
     ),
     Learner(
         "ridge",
@@ -71,6 +71,6 @@ ROWS = (
                 selects=True,
             ),
         ),
-        record="models.least_squares.state:RIDGE",
+        record="models.least_squares.modelfile:RIDGE",
     ),
 )

@@ -92,7 +92,7 @@ ROWS = (
                 selects=True,
             ),
         ),
-        record="models.naive_bayes.state:GAUSSIAN",
+        record="models.naive_bayes.modelfile:GAUSSIAN",
     ),
     Learner(
         "bernoulli_nb",
@@ -105,7 +105,7 @@ ROWS = (
         sections=_DECIDING,
         exact="counts",
         commands=(_command("Bernoulli", "naive Bayes of what is there or not", counts_words=False),),
-        record="models.naive_bayes.state:BERNOULLI",
+        record="models.naive_bayes.modelfile:BERNOULLI",
     ),
     Learner(
         "multinomial_nb",
@@ -118,6 +118,6 @@ ROWS = (
         sections=_DECIDING,
         exact="counts",
         commands=(_command("multinomial", "naive Bayes of counts", counts_words=True),),
-        record="models.naive_bayes.state:MULTINOMIAL",
+        record="models.naive_bayes.modelfile:MULTINOMIAL",
     ),
 )

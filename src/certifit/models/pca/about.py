@@ -40,6 +40,6 @@ ROWS = (
         MAPS,
         always(Answer.NONE),
         exact="components",
-        record="models.pca.state:RECORD",
+        record="models.pca.modelfile:RECORD",
     ),
 )

@@ -27,6 +27,6 @@ ROWS = (
         always(Answer.MARGINS),
         always(Verb.VISIT),
         sections=always(("odds",)),
-        record="models.perceptron.state:RECORD",
+        record="models.perceptron.modelfile:RECORD",
     ),
 )

@@ -62,7 +62,7 @@ ROWS = (
                 "tree", "decision tree", "a tree of questions about columns", goal=CLASSES, options=(_DEPTH, _LEAF)
             ),
         ),
-        record="models.trees.record:CLASSIFIER",
+        record="models.trees.modelfile:CLASSIFIER",
     ),
     Learner(
         "decision_tree_regressor",
@@ -75,6 +75,6 @@ ROWS = (
         commands=(
             Command("regression-tree", "regression tree", "a tree of questions about columns", options=(_DEPTH, _LEAF)),
         ),
-        record="models.trees.record:REGRESSOR",
+        record="models.trees.modelfile:REGRESSOR",
     ),
 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from certifit.models.state import Content, Problems, Record
-from certifit.models.state_parts import LABELLED, TARGET_NAME
+from certifit.models.record import LABELLED, TARGET_NAME, Content, Problems, Record
 
 
 def _problems(content: Content) -> Iterator[Problems]:

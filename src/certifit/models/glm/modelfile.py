@@ -25,12 +25,20 @@ from certifit.models.agreement import (
     alpha_problems,
     inverse_problems,
 )
-from certifit.models.state import (
+from certifit.models.record import (
+    CLAIM,
     COUNT,
     FLAG,
+    LABELLED,
+    LENGTH_OF_HISTORY,
+    LITERAL,
     MAGNITUDE,
     NUMBER,
     NUMBER_FROM_0,
+    PENALISED,
+    PENALTY,
+    TARGET,
+    TARGET_NAME,
     TEXT,
     TEXTS,
     Array,
@@ -47,21 +55,11 @@ from certifit.models.state import (
     Setting,
     Shown,
     Spec,
-    fields_at,
-    one_of,
-)
-from certifit.models.state_parts import (
-    CLAIM,
-    LABELLED,
-    LENGTH_OF_HISTORY,
-    LITERAL,
-    PENALISED,
-    PENALTY,
-    TARGET,
-    TARGET_NAME,
     fault_problems,
+    fields_at,
     history_array,
     history_rows,
+    one_of,
     show_coefficients,
 )
 

@@ -18,13 +18,17 @@ from certifit.mathematics.kernels import Kernel
 from certifit.mathematics.kernels.stored import is_stored_kernel, kernel_from
 from certifit.models.agreement import NEAR, agree, alpha_problems, is_orthonormal
 from certifit.models.kernel.task import PRECOMPUTED
-from certifit.models.pca.state import COMPONENTS, MOST_DIGITS
-from certifit.models.state import (
+from certifit.models.pca.modelfile import COMPONENTS, MOST_DIGITS
+from certifit.models.record import (
+    CLAIM,
     COUNT,
     COUNT_FROM_1,
     MAGNITUDE,
     NUMBER,
     NUMBER_FROM_0,
+    PENALISED,
+    TARGET,
+    TARGET_NAME,
     TEXT,
     Array,
     Check,
@@ -40,8 +44,8 @@ from certifit.models.state import (
     Setting,
     Shown,
     fields_at,
+    history_rows,
 )
-from certifit.models.state_parts import CLAIM, PENALISED, TARGET, TARGET_NAME, history_rows
 
 KERNEL = Check("a kernel", is_stored_kernel)
 NOT_STORED = "A model file holds no code: use a kernel of certifit.kernels, or kernel='precomputed'."

@@ -12,12 +12,16 @@ import numpy as np
 
 from certifit.minimise.problem import norm
 from certifit.models.agreement import SAME, agree
-from certifit.models.state import (
+from certifit.models.record import (
+    CLAIM,
     COUNT,
     COUNT_FROM_1,
     FLAG,
+    LABELLED,
     MAGNITUDE,
     NUMBER_FROM_0,
+    ROWS,
+    TARGET_NAME,
     TEXT,
     Array,
     Content,
@@ -29,16 +33,10 @@ from certifit.models.state import (
     Problems,
     Record,
     Setting,
-    fields_at,
-    one_of,
-)
-from certifit.models.state_parts import (
-    CLAIM,
-    LABELLED,
-    ROWS,
-    TARGET_NAME,
     fault_problems,
+    fields_at,
     history_rows,
+    one_of,
     show_coefficients,
 )
 

@@ -11,9 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certifit.models.agreement import SAME, Floats, agree, are_inverse_roots
-from certifit.models.state import (
+from certifit.models.record import (
+    CLAIM,
     FLAG,
+    LABELLED,
     MAGNITUDE,
+    ROWS,
+    TARGET_NAME,
     TEXT,
     Array,
     Content,
@@ -25,9 +29,9 @@ from certifit.models.state import (
     Record,
     Setting,
     Shown,
+    fault_problems,
     fields_at,
 )
-from certifit.models.state_parts import CLAIM, LABELLED, ROWS, TARGET_NAME, fault_problems
 
 MOST_OFF = 1e-8  # largest difference between the sum of the user's priors and 1, as the models allow
 REDUNDANT = Array(("r",), "int64", at="redundant_", is_tuple=True)

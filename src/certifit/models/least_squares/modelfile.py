@@ -15,13 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certifit.models.agreement import NEAR, SAME, agree, alpha_problems, inverse_problems
-from certifit.models.state import (
+from certifit.models.record import (
+    CLAIM,
     COUNT,
     FLAG,
     INTEGER,
+    ITERATIONS,
+    LITERAL,
     MAGNITUDE,
     NUMBER,
     NUMBER_FROM_0,
+    PENALISED,
+    TARGET,
+    TARGET_NAME,
     TEXTS,
     Array,
     Content,
@@ -34,14 +40,6 @@ from certifit.models.state import (
     Problems,
     Record,
     fields_at,
-)
-from certifit.models.state_parts import (
-    CLAIM,
-    ITERATIONS,
-    LITERAL,
-    PENALISED,
-    TARGET,
-    TARGET_NAME,
     history_array,
     history_rows,
     show_coefficients,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from certifit.models.least_squares.state import LEAST_SQUARES, NAMED
-from certifit.models.state import Check, Content, Field, Problems, Record
+from certifit.models.least_squares.modelfile import LEAST_SQUARES, NAMED
+from certifit.models.record import Check, Content, Field, Problems, Record
 
 SCALE = Check("a finite float > 0", lambda value: type(value) is float and 0 < value < float("inf"), float)
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from certifit.models.least_squares.state import LINEAR, NAMED
-from certifit.models.state import Check, Content, Field, Problems, Record
-from certifit.models.state_parts import PENALTY, history_rows
+from certifit.models.least_squares.modelfile import LINEAR, NAMED
+from certifit.models.record import PENALTY, Check, Content, Field, Problems, Record, history_rows
 
 ITERATIONS = Check(
     "a list of integers from 0 on, each above the one before",

@@ -11,10 +11,14 @@ import numpy as np
 
 from certifit.models.adaboost.state import StumpVote
 from certifit.models.agreement import NEAR, agree
-from certifit.models.state import (
+from certifit.models.record import (
+    CLAIM,
     COUNT_FROM_1,
+    LABELLED,
     NUMBER,
     NUMBER_FROM_0,
+    ROWS,
+    TARGET_NAME,
     TEXT,
     Array,
     Content,
@@ -24,9 +28,9 @@ from certifit.models.state import (
     Problems,
     Record,
     Shown,
+    fault_problems,
     fields_at,
 )
-from certifit.models.state_parts import CLAIM, LABELLED, ROWS, TARGET_NAME, fault_problems
 
 _NAMES = ("feature", "threshold", "left", "right", "error", "alpha", "training_error")
 _INTEGERS = ("feature", "left", "right")

@@ -10,10 +10,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from certifit.models.agreement import NEAR, Floats, agree
-from certifit.models.state import (
+from certifit.models.record import (
+    CLAIM,
     COUNT,
     COUNT_FROM_1,
+    LABELLED,
     MAGNITUDE,
+    ROWS,
+    TARGET,
+    TARGET_NAME,
     TEXT,
     Array,
     Content,
@@ -22,9 +27,9 @@ from certifit.models.state import (
     Problems,
     Record,
     Shown,
+    fault_problems,
     fields_at,
 )
-from certifit.models.state_parts import CLAIM, LABELLED, ROWS, TARGET, TARGET_NAME, fault_problems
 from certifit.models.trees.state import SplitHistory, TreeState
 
 _CERTIFICATE = {**CLAIM, "depth": COUNT, "deviation": MAGNITUDE, "fault": TEXT, "n_leaves": COUNT_FROM_1}

@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from certifit.models.agreement import SAME, agree, is_orthonormal
-from certifit.models.state import (
+from certifit.models.record import (
+    CLAIM,
     COUNT,
     COUNT_FROM_1,
     MAGNITUDE,
@@ -33,9 +34,9 @@ from certifit.models.state import (
     Shown,
     Spec,
     fields_at,
+    history_rows,
     one_of,
 )
-from certifit.models.state_parts import CLAIM, history_rows
 
 UNIT_LENGTH = 1e-6
 MOST_DIGITS = 15.0

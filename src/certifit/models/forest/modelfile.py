@@ -10,10 +10,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from certifit.models.agreement import NEAR
-from certifit.models.state import (
+from certifit.models.record import (
+    CLAIM,
     COUNT_FROM_1,
+    LABELLED,
     MAGNITUDE,
     NUMBER,
+    ROWS,
+    TARGET,
+    TARGET_NAME,
     TEXT,
     Array,
     Content,
@@ -23,9 +28,9 @@ from certifit.models.state import (
     Problems,
     Record,
     Shown,
+    fault_problems,
     fields_at,
 )
-from certifit.models.state_parts import CLAIM, LABELLED, ROWS, TARGET, TARGET_NAME, fault_problems
 
 _CERTIFICATE = {
     **CLAIM,
