@@ -15,19 +15,15 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
 Model = Any  # a fitted model; a record names its attributes
 Json = Any  # None, flags, integers, floats, texts, lists and objects of them
 Metadata = dict[str, Json]
-Arrays = dict[str, "NDArray[Any]"]
+Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
