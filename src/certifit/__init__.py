@@ -82,7 +82,7 @@ _MODULES = {
         "scan_parquet",
         "scan_svmlight",
     ),
-    "data.streams": ("from_arrow",),
+    "data.arrow": ("from_arrow",),
     "data.engines.dask": ("from_dask",),
     "modelfile": (
         "save",

@@ -2,11 +2,11 @@
 
 __version__: str
 
+from certifit.data.arrow import from_arrow as from_arrow
 from certifit.data.engines.dask import from_dask as from_dask
 from certifit.data.files import scan_csv as scan_csv
 from certifit.data.files import scan_parquet as scan_parquet
 from certifit.data.files import scan_svmlight as scan_svmlight
-from certifit.data.streams import from_arrow as from_arrow
 from certifit.evaluation import bounds as bounds
 from certifit.evaluation.bias_variance import bias_variance as bias_variance
 from certifit.evaluation.metrics.class_scores import accuracy_score as accuracy_score

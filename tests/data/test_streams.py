@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from tables import bits, in_memory, table_of_numbers
 
-from certifit.data.streams import from_arrow
+from certifit.data.arrow import from_arrow
 
 ROLES = {"target": "y", "weight": "w"}
 TABLE = table_of_numbers()

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import PolynomialFeatures
 
-import certifit.maps.polynomial as module
+import certifit.maps.basis as module
 from certifit.maps import Functions, Polynomial
 
 FORMS = ("chebyshev", "powers")

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from certifit.data.harmless import harmless
+from certifit.data.privacy import harmless
 from certifit.report import text
 
 

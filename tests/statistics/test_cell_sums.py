@@ -10,7 +10,7 @@ from certifit.data.cells import ByLabel
 from certifit.data.columns import Codes, Columns, Dense
 from certifit.data.source import Memory
 from certifit.statistics.cell_sums import cell_counts, cell_moments
-from certifit.statistics.class_scatter import class_scatter
+from certifit.statistics.class_moments import class_scatter
 
 
 def wide_csr(kind, index):

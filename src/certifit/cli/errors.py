@@ -19,8 +19,7 @@ from typing import Any, NoReturn
 import click
 
 from certifit.cli.signals import unwinding
-from certifit.data.harmless import visible
-from certifit.data.privacy import hiding, masked
+from certifit.data.privacy import hiding, masked, visible
 from certifit.report.text import one_line
 
 NOT_PROVEN, BAD_INPUT, DEFECT, INTERRUPTED = 1, 2, 3, 130

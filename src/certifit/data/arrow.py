@@ -2,13 +2,18 @@
 
 Rows come as record batches of any size and leave as stretches of blocks by global row number. A table source needs
 a map to numbers: `TableEncoder` turns its columns into segments the compiled core reads in place.
+
+Frames and arrays become Arrow tables; `from_arrow` takes what hands out an Arrow stream as often as it is asked.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
+from functools import partial
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +21,9 @@ import pyarrow.compute as pc
 
 from certifit.data.columns import Array, Bits
 from certifit.data.labels import codes_of, label_column
-from certifit.data.offsets import added, refuse_no_exposure
 from certifit.data.privacy import cell
-from certifit.data.roles import Roles, features
 from certifit.data.source import Block, Source
-from certifit.data.view import Target, View
+from certifit.data.view import Roles, Target, View, added, features, refuse_no_exposure
 
 
 class ArrowSource(Source):
@@ -184,3 +187,181 @@ def values_of(column: pa.Array) -> Array | Bits:
         return Bits(np.frombuffer(buffer, dtype=np.uint8), column.offset)
     dtype = np.dtype(column.type.to_pandas_dtype())
     return np.frombuffer(buffer, dtype=dtype, count=column.offset + len(column))[column.offset :]
+
+
+# What a column of Python objects that Arrow cannot hold becomes: no kind reads it, so it is set aside.
+MIXED = pa.struct([pa.field("mixed Python objects", pa.null())])
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a table with named columns rather than an array."""
+    return _is_pandas(X) or isinstance(X, pa.RecordBatch) or hasattr(X, "__arrow_c_stream__")
+
+
+def frame_table(X: Any) -> pa.Table:
+    """A frame (pandas, polars, pyarrow, anything with an Arrow stream) as an Arrow table."""
+    if _is_pandas(X):
+        names = [str(name) for name in X.columns]
+        return _table([_pandas_column(X.iloc[:, j]) for j in range(X.shape[1])], names)
+    if isinstance(X, pa.RecordBatch):
+        X = pa.Table.from_batches([X])
+    try:
+        table = X if isinstance(X, pa.Table) else pa.table(X)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise TypeError(f"X must be a table with named columns. Got {type(X).__name__}: {error}") from None
+    refuse_repeated(table.column_names)
+    return table
+
+
+def array_table(X: Array) -> pa.Table:
+    """The columns of a 2-D array as a table with columns x0, x1, ..."""
+    return _table([_array_column(X[:, j]) for j in range(X.shape[1])], [f"x{j}" for j in range(X.shape[1])])
+
+
+def refuse_repeated(names: Iterable[str]) -> None:
+    """Refuse names that stand for more than one column."""
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise ValueError(f"X has more than one column named {', '.join(map(repr, repeated))}. Rename them.")
+
+
+def _table(columns: Sequence[Any], names: list[str]) -> pa.Table:
+    refuse_repeated(names)
+    return pa.table(list(columns), names=names)
+
+
+def _is_pandas(X: Any) -> bool:
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def _pandas_column(series: Any) -> pa.Array | pa.ChunkedArray:
+    try:
+        return pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.nulls(len(series), MIXED)
+
+
+def _array_column(values: Array) -> pa.Array:
+    if values.dtype.kind == "f" and (values.dtype.itemsize > 8 or not values.dtype.isnative):
+        values = values.astype(np.float64)
+    elif values.dtype.kind in "iu" and not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    try:
+        return pa.array(values.tolist(), from_pandas=True) if values.dtype.kind == "O" else pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.nulls(len(values), MIXED)
+
+
+_BATCH_ROWS = 65_536
+
+
+def from_arrow(
+    data: Any,
+    target: str | None = None,
+    weight: str | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    group: str | None = None,
+    offset: str | None = None,
+    exposure: str | None = None,
+) -> ArrowSource:
+    """A table to give to `fit` or `predict`: pyarrow, polars, pandas, a DuckDB relation, any `__arrow_c_stream__`.
+
+    target, weight: the columns that hold y and the sample weight. columns: the features; default all others.
+    group: the column whose equal values cross-validation keeps in one fold (a customer, a patient).
+    offset: the column that is added to the score of a row. exposure: a column > 0 (time, people) whose log is added.
+    The rows are read once per pass and must come in the same order each time: give a DuckDB query an ORDER BY.
+    A polars LazyFrame is computed anew in batches on every pass. The index of a pandas frame is left out.
+    """
+    what = type(data).__name__
+    schema, open_batches, n_rows = _opened(data, what)
+    roles = Roles(target, weight, group, offset, exposure)
+    chosen = features(schema.names, roles, columns, what)
+    return ArrowSource(Repeated(open_batches, what), schema, columns=chosen, n_rows=n_rows, **roles.named())
+
+
+class Repeated:
+    """Opens a stream again and again; refuses one that has other rows the next time."""
+
+    def __init__(self, open_batches: Callable[[], Iterable[pa.RecordBatch]], what: str) -> None:
+        self.open_batches = open_batches
+        self.what = what
+        self.n_rows: int | None = None
+
+    def __call__(self) -> Iterator[pa.RecordBatch]:
+        """All batches."""
+        n_rows = 0
+        for batch in self.open_batches():
+            n_rows += batch.num_rows
+            yield batch
+        if self.n_rows not in (None, n_rows):
+            raise ValueError(
+                f"{self.what} gave {self.n_rows:,} rows the first time and {n_rows:,} now. "
+                "A fit reads its rows more than once: give a table or a query, not a stream."
+            )
+        self.n_rows = n_rows
+
+
+def _opened(data: Any, what: str) -> tuple[pa.Schema, Callable[[], Iterable[pa.RecordBatch]], int | None]:
+    """The schema, how to open the batches, and the number of rows if it is known."""
+    if isinstance(data, pa.RecordBatchReader):
+        raise TypeError("A RecordBatchReader can be read only once, and a fit reads its rows again. Give a table.")
+    if _is_from(data, "pandas"):
+        data = _of_pandas(data)
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if isinstance(data, pa.Table):
+        return data.schema, data.to_batches, data.num_rows
+    if _is_from(data, "polars") and hasattr(data, "collect_schema") and not hasattr(data, "__arrow_c_stream__"):
+        return _of_lazy(data)
+    if not hasattr(data, "__arrow_c_stream__"):
+        raise TypeError(f"from_arrow needs a table that gives an Arrow stream (__arrow_c_stream__). Got {what}.")
+    with pa.RecordBatchReader.from_stream(data) as reader:
+        schema = _plain(reader.schema)
+    height = getattr(data, "height", None)
+    return schema, partial(_batches, data, schema), height if isinstance(height, int) else None
+
+
+def _batches(data: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    with pa.RecordBatchReader.from_stream(data) as reader:
+        for batch in reader:
+            yield batch if batch.schema.equals(schema) else batch.cast(schema)
+
+
+def _of_pandas(frame: Any) -> pa.Table:
+    """Converted once. The index is no column."""
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ValueError(f"The frame has a column that is no table column: {error}") from error
+
+
+def _of_lazy(frame: Any) -> tuple[pa.Schema, Callable[[], Iterable[pa.RecordBatch]], None]:
+    if not hasattr(frame, "collect_batches"):
+        raise TypeError("This polars cannot collect a LazyFrame in batches. Give frame.collect(), or write Parquet.")
+    schema = _plain(frame.collect_schema().to_frame().to_arrow().schema)
+    return schema, partial(_lazy_batches, frame, schema), None
+
+
+def _lazy_batches(frame: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for part in frame.collect_batches(chunk_size=_BATCH_ROWS, maintain_order=True):
+        yield from _batches(part, schema)
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """The schema with text views as text, which every kernel takes."""
+    return pa.schema([(field.name, _plain_type(field.type)) for field in schema])
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if kind == pa.string_view():
+        return pa.large_string()
+    if kind == pa.binary_view():
+        return pa.large_binary()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _plain_type(kind.value_type), kind.ordered)
+    return kind
+
+
+def _is_from(data: Any, library: str) -> bool:
+    return type(data).__module__.partition(".")[0] == library

@@ -1,6 +1,8 @@
 """Files as sources of rows, read in constant memory: CSV, Parquet, svmlight; and predictions written to one.
 
 A scan can be read any number of times, and refuses files that change in between.
+
+`refuse_unwritable` tries whether something can be written at a place: permissions do not tell of read-only disks.
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ import csv as csv_text
 import io
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -22,9 +26,9 @@ import pyarrow as pa
 from certifit.data.arrow import ArrowSource, rebatched
 from certifit.data.columns import Array
 from certifit.data.formats.paths import listed
-from certifit.data.harmless import harmless, harmless_label
-from certifit.data.roles import Roles, features
+from certifit.data.privacy import harmless, harmless_label, visible
 from certifit.data.source import Batches
+from certifit.data.view import Roles, features
 from certifit.runtime import check_memory
 
 AnyPath = str | PathLike[str]
@@ -309,3 +313,31 @@ def _harmless(column: pa.Array) -> pa.Array:
     """Every text of a column made harmless, each different one once."""
     coded = column.dictionary_encode()
     return pa.array(map(harmless_label, coded.dictionary.to_pylist()), column.type).take(coded.indices)
+
+
+TEMPORARY = ".certifit-"
+
+
+def refuse_unwritable(place: Path) -> None:
+    """Refuse a folder in which no file can be made, or one that cannot be made itself. Nothing is left behind."""
+    whole = place.absolute()
+    folder = next(part for part in (whole, *whole.parents) if os.path.exists(part))
+    if not folder.is_dir():
+        raise ValueError(f"{_quoted(folder)} is a file. Give the name of a folder.")
+    missing = whole.relative_to(folder).parts
+    if missing and os.path.lexists(folder / missing[0]):
+        raise ValueError(f"{_quoted(folder / missing[0])} is a link to nothing. Choose another folder.")
+    trial = folder / f"{TEMPORARY}{secrets.token_hex(6)}"
+    try:
+        trial.mkdir()
+        try:
+            trial.joinpath(*missing).mkdir(parents=True, exist_ok=True)
+        finally:
+            shutil.rmtree(trial, ignore_errors=True)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise ValueError(f"{_quoted(folder)} cannot be written: {why}. Choose another folder.") from error
+
+
+def _quoted(path: Path) -> str:
+    return f"'{visible(path)}'"

@@ -31,8 +31,7 @@ from scipy import special
 from certifit.data.columns import Array
 from certifit.inference.least_squares import WEIGHTS, Convention, centred_factor, leverage_of
 from certifit.inference.summary import Dropped, Summary, count_text, cut, format_number, left_out, plain_text
-from certifit.mathematics.families.response import Response
-from certifit.mathematics.families.responses import Binomial, Gamma, InverseGaussian, Tweedie
+from certifit.mathematics.families.responses import Binomial, Gamma, InverseGaussian, Response, Tweedie
 
 Rules = Literal["R", "statsmodels"]
 Dispersion = Literal["pearson", "deviance"] | float | None

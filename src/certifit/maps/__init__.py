@@ -1,7 +1,6 @@
 """Maps: what a row becomes before a model sees it."""
 
-from certifit.maps.functions import Functions
-from certifit.maps.polynomial import Polynomial
+from certifit.maps.basis import Functions, Polynomial
 from certifit.maps.table import TableEncoder
 from certifit.maps.text import TextBinarizer
 

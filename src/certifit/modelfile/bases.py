@@ -40,7 +40,7 @@ def n_columns(record: dict[str, Any] | None, n_features: int) -> int:
     """Columns that a basis makes of the features, from its record alone."""
     if record is None:
         return n_features
-    from certifit.maps.polynomial import MAX_TERMS
+    from certifit.maps.basis import MAX_TERMS
 
     # As many terms as features or degrees at least: this bounds the binomial before it is computed.
     if max(n_features, record["degree"]) <= MAX_TERMS:

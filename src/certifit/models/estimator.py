@@ -45,8 +45,8 @@ from certifit.models.learner import Told
 from certifit.models.metric import Metric
 from certifit.models.task import StateT, TaskT
 from certifit.runtime import one_blas_thread
+from certifit.statistics.cell_sums import Store
 from certifit.statistics.gram import ColumnRange
-from certifit.statistics.store import Store
 
 RowsT = TypeVar("RowsT")  # what the gate of an estimator lets through
 FRAMES_TO_USER = 6  # from a warning of `_settle` up to the line that called fit

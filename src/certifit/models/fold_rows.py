@@ -19,7 +19,7 @@ from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.models.folds import FoldStates, RowMetric, Validated
 from certifit.runtime import core, n_threads
 from certifit.statistics.fold_oracle import HeldOut, joined_by_split
-from certifit.statistics.targets import row_sums
+from certifit.statistics.moments import row_sums
 
 MOST_BYTES = 256 << 20  # of sums by fold and class, and of the states of all candidates
 NO_ROWS = "A split has no rows of positive weight. Use fewer folds."

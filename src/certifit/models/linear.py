@@ -30,8 +30,8 @@ from certifit.models.least_squares.folds import NumberFolds, NumberPart, RowPart
 from certifit.models.least_squares.inference import InferenceMethods, WeightsT
 from certifit.models.task import TaskT
 from certifit.runtime import core, n_threads
+from certifit.statistics.cell_sums import Store
 from certifit.statistics.moments import ColumnMoments
-from certifit.statistics.store import Store
 
 
 class LinearRegressor(InferenceMethods[TaskT, WeightsT]):

@@ -1,15 +1,15 @@
 """Text for people: names made safe to show, and numbers with a sensible count of digits.
 
-Names come from data files, so they are never trusted: what is hidden in them is spelt out (data/harmless.py). HTML
+Names come from data files, so they are never trusted: what is hidden in them is spelt out (data/privacy.py). HTML
 escaping is the template's work (autoescape) and svg.escape's.
 """
 
 import math
 from typing import Any
 
-from certifit.data import harmless
+from certifit.data import privacy
 
-visible = harmless.visible
+visible = privacy.visible
 
 LEAST_LOSS = 1e-15  # of a probability of 1 to the last digit
 

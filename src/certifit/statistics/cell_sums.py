@@ -3,13 +3,17 @@
 weight_c = sum_i w_i,  sums_cj = sum_i w_i z_ij,  squares_cj = sum_i w_i z_ij^2  over the rows i of cell c,
 z = x scale - shift_c with scales that are powers of two; for counts z = x, or 1 where x > threshold and else 0.
 `JointCounts` are counts of pairs of a discrete column and a discrete target.
+
+`Store`: where statistics that several models need are asked for, and made once.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +25,8 @@ from certifit.data.columns import Array, Codes, Columns, Csr
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
 from certifit.runtime import check_memory, core, n_threads
+from certifit.statistics.class_moments import dense_rows
 from certifit.statistics.gram import Scaling, summed
-from certifit.statistics.state_moments import dense_rows
 
 MOST_CANCELLED = 1e4  # a mean square this many times the variance costs the variance four digits
 _UNIT = 2.0**-53
@@ -422,3 +426,16 @@ def pairs_information(first: Array, second: Array, weight: Array) -> float:
     w, first, second = w[occurs], first[occurs], second[occurs]
     terms = w / total * np.log(w * total / (a[first] * b[second]))
     return max(0.0, math.fsum(terms))
+
+
+Made = TypeVar("Made")
+
+
+class Store(Protocol):
+    """Statistics that are made when first asked for. It belongs to who compares models, never to a model."""
+
+    def once(self, made_of: Sequence[object], key: Hashable, make: Callable[[], Made], n_bytes: int = 0) -> Made:
+        """What `make` returns, or has returned before for the same objects and an equal key.
+
+        n_bytes: memory that it takes, of statistics that may be forgotten and made again.
+        """

@@ -15,9 +15,8 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source, tree_sum
-from certifit.statistics import row_losses
 from certifit.statistics.gram import Scaling
-from certifit.statistics.row_losses import PythonLoss
+from certifit.statistics.oracle import PythonLoss, curvature_of, derivatives_of, hessians_of, scores_of, sums_of
 
 Likelihood = Callable[[Array, Array, Array | None], float]  # of targets, means and weights
 
@@ -55,7 +54,7 @@ class Fit:
 
     def scores(self, stretch: Block) -> Array:
         """offset + b + x'w of the rows."""
-        return row_losses.scores_of(stretch, self.scaling, self.weights, self.intercept)
+        return scores_of(stretch, self.scaling, self.weights, self.intercept)
 
 
 def expected_curvature(loss: PythonLoss, y: Array, z: Array) -> Array:
@@ -73,14 +72,14 @@ def fit_sums(source: Source, fit: Fit, null: float, saturated: Likelihood | None
 
 def _of_stretch(stretch: Block, fit: Fit, null: float, saturated: Likelihood | None, block_rows: int) -> FitSums:
     z = fit.scores(stretch)
-    losses = row_losses.derivatives_of(stretch, fit.loss, z, hessian=False, curved=False)
+    losses = derivatives_of(stretch, fit.loss, z, hessian=False, curved=False)
     y = np.asarray(stretch.y)
     with np.errstate(all="ignore"):
         weights = np.where(np.isfinite(losses.values), expected_curvature(fit.loss, y, z), 0.0)
         pearson = np.where(losses.slopes == 0, 0.0, np.square(losses.slopes) / weights)
         alone = np.full(stretch.n_rows, null) if stretch.offset is None else null + stretch.offset
-        null_values = row_losses.derivatives_of(stretch, fit.loss, alone, hessian=False, curved=False).values
-    information = row_losses.sums_of(stretch, fit.scaling, losses.slopes, weights, block_rows, (None, 1))[1]
+        null_values = derivatives_of(stretch, fit.loss, alone, hessian=False, curved=False).values
+    information = sums_of(stretch, fit.scaling, losses.slopes, weights, block_rows, (None, 1))[1]
     assert information is not None
 
     def of_block(begin: int) -> FitSums:
@@ -136,11 +135,11 @@ class _Pair:
 
 def _sandwich_of_stretch(stretch: Block, fit: Fit, is_frequency: bool, block_rows: int) -> _Pair:
     z, y = fit.scores(stretch), np.asarray(stretch.y)
-    slopes = row_losses.derivatives_of(stretch, fit.loss, z, hessian=False, curved=False).slopes
+    slopes = derivatives_of(stretch, fit.loss, z, hessian=False, curved=False).slopes
     with np.errstate(all="ignore"):
-        curvatures = row_losses.curvature_of(fit.loss, y, z)
+        curvatures = curvature_of(fit.loss, y, z)
     squares = np.square(slopes) * (1.0 if is_frequency or stretch.weight is None else stretch.weight)
-    both = row_losses.hessians_of(stretch, fit.scaling, (curvatures, squares), block_rows, (None, 1))
+    both = hessians_of(stretch, fit.scaling, (curvatures, squares), block_rows, (None, 1))
     return _Pair(np.stack([pair[0] for pair in both]))
 
 
@@ -174,7 +173,7 @@ def _null_sums(source: Source, loss: PythonLoss, b: float) -> Array:
 
 def _null_of_stretch(stretch: Block, loss: PythonLoss, b: float, block_rows: int) -> Array:
     z = np.full(stretch.n_rows, b) if stretch.offset is None else b + stretch.offset
-    losses = row_losses.derivatives_of(stretch, loss, z, hessian=False, curved=False)
+    losses = derivatives_of(stretch, loss, z, hessian=False, curved=False)
     with np.errstate(all="ignore"):
         curved = expected_curvature(loss, np.asarray(stretch.y), z)
 

@@ -1,6 +1,11 @@
 """The oracle statistic: a loss of scores z = offset + b + x'w summed over rows, with its gradient and Hessian.
 
 Columns are scaled and shifted as for the Gram statistic; the order of a gradient is (columns, 1).
+
+The oracle statistic of losses in Python, a stretch at a time: derivatives by row in NumPy, their sums compiled.
+
+A loss without a curvature gets differences of its slope. Where a loss is not convex both Hessians are summed, the
+true one and the expected one (Fisher's, >= 0); the true one is used where it is positive.
 """
 
 from __future__ import annotations
@@ -13,11 +18,205 @@ import numpy as np
 
 from certifit.data.cells import Cells
 from certifit.data.columns import Array
-from certifit.data.source import Block, Source
+from certifit.data.source import Block, Source, tree_sum
 from certifit.runtime import core, n_threads
-from certifit.statistics import row_losses
 from certifit.statistics.gram import Scaling, check_square
 from certifit.statistics.row_curvature import in_large_blocks
+
+STEP = 6e-6  # relative step of differences of a slope: the cube root of the rounding unit
+FORMULA_ERROR = 2.0**-49  # error of a computed loss, relative to it and to its slope times 1 + |z| + |log y|
+SUM_ERROR = 2.0**-40  # relative error of a sum of losses
+INDEFINITE = 1e-10  # eigenvalues below minus this share of the largest, in units of unit diagonal, are negative
+
+
+ByCell = tuple[Array | None, int]  # the cell of each row, and how many cells there are; None: one cell
+
+
+class PythonLoss(Protocol):
+    """A loss of a score by its formulas: l, its derivatives by z, and the mean of y at a score."""
+
+    @property
+    def code(self) -> int | None:
+        """Place among the compiled losses; None: in Python."""
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether l'' >= 0 everywhere."""
+
+    @property
+    def has_curvature(self) -> bool:
+        """Whether l'' has a formula."""
+
+    def value(self, y: Array, z: Array) -> Array:
+        """l."""
+
+    def slope(self, y: Array, z: Array) -> Array:
+        """l'."""
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """l''."""
+
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array, Array]:
+        """l, l' and l'' at once."""
+
+    def expected(self, y: Array, z: Array) -> Array:
+        """A curvature >= 0."""
+
+    def mean(self, z: Array) -> Array:
+        """E y at a score."""
+
+
+class Point(Protocol):
+    """Where a loss is evaluated."""
+
+    @property
+    def loss(self) -> PythonLoss:
+        """Of the rows."""
+
+    @property
+    def scaling(self) -> Scaling:
+        """Of the columns."""
+
+    @property
+    def weights(self) -> Array:
+        """Of the scaled, shifted columns."""
+
+    @property
+    def intercept(self) -> float:
+        """Of those columns."""
+
+
+@dataclass(frozen=True)
+class RowDerivatives:
+    """Loss and derivatives by row. curvatures: one, or the true and the expected one; none: not asked."""
+
+    values: Array
+    slopes: Array
+    curved: Array  # l''
+    curvatures: tuple[Array, ...]
+
+
+def scores_of(stretch: Block, scaling: Scaling, weights: Array, intercept: float) -> Array:
+    """offset + b + x'w of the rows, in scaled and shifted columns."""
+    directions = np.ascontiguousarray(weights[:, None])
+    if len(weights):
+        z = core.project(stretch.rows, scaling.scale, scaling.shift, directions, n_threads())[:, 0] + intercept
+    else:
+        z = np.full(stretch.n_rows, intercept)
+    return np.asarray(z if stretch.offset is None else z + stretch.offset)
+
+
+def derivatives_of(stretch: Block, loss: PythonLoss, z: Array, hessian: bool, curved: bool = True) -> RowDerivatives:
+    """Of the rows; those of weight 0 have none. curved: whether l'' is wanted; else it is 0."""
+    if stretch.y is None:
+        raise ValueError("The rows carry no target.")
+    counted = None if stretch.weight is None else stretch.weight > 0
+    y = stretch.y if counted is None or not counted.any() else np.where(counted, stretch.y, stretch.y[counted][0])
+    z = z if counted is None else np.where(counted, z, z[counted][0] if counted.any() else 0.0)
+    with np.errstate(all="ignore"):
+        if curved and loss.has_curvature:
+            values, slopes, second = loss.derivatives(y, z)
+        else:
+            values, slopes = loss.value(y, z), loss.slope(y, z)
+            second = curvature_of(loss, y, z) if curved else np.zeros_like(z)
+        curvatures: tuple[Array, ...] = ()
+        if hessian:
+            curvatures = (second,)
+            if not loss.is_convex:
+                curvatures = (*curvatures, np.maximum(loss.expected(y, z), 0.0)) if loss.has_curvature else curvatures
+    if counted is not None:
+        values, slopes, second = (np.where(counted, rows, 0.0) for rows in (values, slopes, second))
+    return RowDerivatives(np.asarray(values), np.ascontiguousarray(slopes), second, curvatures)
+
+
+def curvature_of(loss: PythonLoss, y: Array, z: Array) -> Array:
+    """l'', by differences of the slope where the loss gives none."""
+    if loss.has_curvature:
+        return np.asarray(loss.curvature(y, z))
+    step = STEP * np.maximum(np.abs(z), 1.0)
+    return np.asarray((loss.slope(y, z + step) - loss.slope(y, z - step)) / (2 * step))
+
+
+def sums_of(
+    stretch: Block, scaling: Scaling, slopes: Array, curvatures: Array | None, block_rows: int, by_cell: ByCell
+) -> tuple[Array, Array | None, Array | None, float]:
+    """Sums of w slope (x, 1) and w curvature (x, 1)(x, 1)'; the largest entries, and the sum of w |slope|."""
+    usable = None if curvatures is None else np.where(np.isfinite(curvatures), np.maximum(curvatures, 0.0), 0.0)
+    finite = np.where(np.isfinite(slopes), slopes, 0.0)
+    settings = (scaling.scale, scaling.shift, scaling.weight_scale, block_rows, n_threads())
+    sums: tuple[Array, Array | None, Array | None, float] = core.weighted_sums(
+        stretch.rows, finite, usable, stretch.weight, *settings, *by_cell
+    )
+    return sums
+
+
+def hessians_of(
+    stretch: Block, scaling: Scaling, curvatures: tuple[Array, ...], block_rows: int, by_cell: ByCell
+) -> list[Array]:
+    """A sum of w curvature (x, 1)(x, 1)' for each; parts below 0 are summed by themselves."""
+    nothing = np.zeros(stretch.n_rows)
+    hessians = []
+    for curvature in curvatures:
+        total = sums_of(stretch, scaling, nothing, curvature, block_rows, by_cell)[1]
+        assert total is not None
+        if (curvature < 0).any():
+            below = sums_of(stretch, scaling, nothing, -curvature, block_rows, by_cell)[1]
+            assert below is not None
+            total = total - below
+        hessians.append(total)
+    return hessians
+
+
+def value_sums(stretch: Block, values: Array, weight_scale: float, block_rows: int, by_cell: ByCell) -> Array:
+    """Sums of w value: one entry per cell, blocks in the tree of all sums."""
+    cells, n_cells = by_cell
+    weighted = values * weight_scale if stretch.weight is None else values * (stretch.weight * weight_scale)
+
+    def of_block(begin: int) -> Array:
+        part = weighted[begin : begin + block_rows]
+        if cells is None:
+            return np.array([part.sum()])
+        return np.bincount(cells[begin : begin + block_rows], weights=part, minlength=n_cells)[:n_cells]
+
+    return tree_sum(map(of_block, range(0, max(stretch.n_rows, 1), block_rows)))
+
+
+def careful_loss(source: Source, at: Point, score_error: float) -> tuple[float, float]:
+    """Bounds on the sum of w l, losses written so that nothing cancels, for scores that are off by score_error.
+
+    l is convex in z, so l(z + t) >= l(z) + l'(z) t; its formulas are right to some roundings of it and of z and log y.
+    """
+    bounds = source.map(partial(_careful_of_stretch, at=at, score_error=score_error))
+    low, high = np.sum(np.asarray(list(bounds)).reshape(-1, 2), axis=0)
+    return float(low) * (1 - SUM_ERROR), float(high) * (1 + SUM_ERROR)
+
+
+def _careful_of_stretch(stretch: Block, at: Point, score_error: float) -> tuple[float, float]:
+    z = scores_of(stretch, at.scaling, at.weights, at.intercept)
+    losses = derivatives_of(stretch, at.loss, z, hessian=False)
+    y = np.abs(np.asarray(stretch.y))
+    sizes = 1 + np.abs(z) + np.where(y > 0, np.abs(np.log(np.where(y > 0, y, 1.0))), 0.0)
+    moved = score_error + FORMULA_ERROR * sizes
+    with np.errstate(over="ignore", invalid="ignore"):
+        off = moved * (np.abs(losses.slopes) + moved * np.abs(losses.curved))
+        low = np.maximum(losses.values * (1 - FORMULA_ERROR) - off, 0.0)
+        weight = at.scaling.weight_scale * (1.0 if stretch.weight is None else stretch.weight)
+        # e^moved: by how much a curvature can grow on the way
+        return float(np.sum(weight * low)), float(np.sum(weight * (losses.values * (1 + FORMULA_ERROR) + 2 * off)))
+
+
+def chosen(pairs: Array) -> Array:
+    """Of pairs of true and expected Hessians, shape (2, cells, size, size): the true ones where they are positive."""
+    return np.stack([true if _is_positive(true) else expected for true, expected in zip(*pairs, strict=True)])
+
+
+def _is_positive(matrix: Array) -> bool:
+    diagonal = np.diagonal(matrix)
+    if not (np.isfinite(matrix).all() and (diagonal >= 0).all()):
+        return False
+    units = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    values = np.linalg.eigvalsh(matrix * units * units[:, None])
+    return bool(values[0] >= -INDEFINITE * max(values[-1], 0.0))
 
 
 @dataclass(frozen=True)
@@ -44,7 +243,7 @@ class Oracle:
         return Oracle(value, gradient, self.hessian + other.hessian, largest, slopes, curvatures)
 
 
-class RowLoss(row_losses.PythonLoss, Protocol):
+class RowLoss(PythonLoss, Protocol):
     """A loss of a score: its place among the compiled ones and its parameter, or its formulas in Python."""
 
     @property
@@ -72,13 +271,13 @@ def oracle(source: Source, at: At, hessian: bool = False, cells: Cells | None = 
     with np.errstate(over="ignore", invalid="ignore"):
         total: Oracle = blocks.reduce(f)
     if total.hessian is not None and total.hessian.ndim == 4:
-        total = replace(total, hessian=row_losses.chosen(total.hessian))
+        total = replace(total, hessian=chosen(total.hessian))
     return total
 
 
 def _of_stretch(stretch: Block, at: At, hessian: bool, cells: Cells | None, block_rows: int) -> Oracle:
     s = at.scaling
-    by_cell: row_losses.ByCell = (None, 1) if cells is None else (cells.of(stretch), cells.n_cells)
+    by_cell: ByCell = (None, 1) if cells is None else (cells.of(stretch), cells.n_cells)
     return Oracle(
         *core.oracle(
             stretch.rows,
@@ -103,16 +302,16 @@ def _of_stretch(stretch: Block, at: At, hessian: bool, cells: Cells | None, bloc
 def _of_stretch_in_python(stretch: Block, at: At, hessian: bool, cells: Cells | None, block_rows: int) -> Oracle:
     """The same of a loss that is not compiled; with two Hessians, shape (2, cells, size, size), where it needs both."""
     s = at.scaling
-    by_cell: row_losses.ByCell = (None, 1) if cells is None else (cells.of(stretch), cells.n_cells)
-    z = row_losses.scores_of(stretch, s, at.weights, at.intercept)
-    losses = row_losses.derivatives_of(stretch, at.loss, z, hessian)
-    value = row_losses.value_sums(stretch, losses.values, s.weight_scale, block_rows, by_cell)
+    by_cell: ByCell = (None, 1) if cells is None else (cells.of(stretch), cells.n_cells)
+    z = scores_of(stretch, s, at.weights, at.intercept)
+    losses = derivatives_of(stretch, at.loss, z, hessian)
+    value = value_sums(stretch, losses.values, s.weight_scale, block_rows, by_cell)
     first = losses.curvatures[0] if hessian else None
-    gradient, matrix, largest, _ = row_losses.sums_of(stretch, s, losses.slopes, first, block_rows, by_cell)
+    gradient, matrix, largest, _ = sums_of(stretch, s, losses.slopes, first, block_rows, by_cell)
     slopes, curvatures = (
-        float(row_losses.value_sums(stretch, np.abs(rows), s.weight_scale, block_rows, (None, 1))[0])
+        float(value_sums(stretch, np.abs(rows), s.weight_scale, block_rows, (None, 1))[0])
         for rows in (losses.slopes, losses.curved)
     )
     if len(losses.curvatures) > 1:
-        matrix = np.stack(row_losses.hessians_of(stretch, s, losses.curvatures, block_rows, by_cell))
+        matrix = np.stack(hessians_of(stretch, s, losses.curvatures, block_rows, by_cell))
     return Oracle(value, gradient, matrix, largest, slopes, curvatures)

@@ -8,9 +8,9 @@ import pytest
 from folding import offered
 
 import certifit as cf
+from certifit.data.arrow import from_arrow
 from certifit.data.cells import ByRow, Splits
 from certifit.data.source import Memory
-from certifit.data.streams import from_arrow
 from certifit.models.least_squares.fold_equations import FoldEquations
 from certifit.statistics.gram import gram
 

@@ -1,15 +1,22 @@
-"""CSV files: rows in constant memory, every fault with its line."""
+"""CSV files: rows in constant memory, every fault with its line.
+
+What the cells of a CSV column are, decided from the text of all of them.
+
+A column is whole numbers, numbers, flags, dates or times if all its filled cells are; if more than 9 in 10 are, it is
+that too and the others are bad cells; else it is text.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from certifit.data import privacy
-from certifit.data.formats import csv_types
 from certifit.data.formats.csv_reader import (
     BadRow,
     Reader,
@@ -21,7 +28,123 @@ from certifit.data.formats.csv_reader import (
     undecodable_line,
 )
 from certifit.data.formats.paths import Unchanged, refused_memory
-from certifit.data.roles import refuse_unknown
+from certifit.data.view import refuse_unknown
+
+_MOST = 0.9
+
+
+@dataclass(frozen=True)
+class CellType:
+    """A kind of cell: its Arrow type, the pattern of its text, its names in a sentence."""
+
+    type: pa.DataType
+    pattern: str
+    article: str
+    plural: str
+
+    def matches(self, column: pa.Array) -> pa.Array:
+        """One flag per cell; null where it is missing."""
+        return pc.match_substring_regex(column, rf"^\s*(?:{self.pattern})\s*$")
+
+    def mismatches(self, column: pa.Array) -> list[int]:
+        """Rows whose cell is there and is not of this kind."""
+        rows: list[int] = pc.indices_nonzero(pc.invert(self.matches(column)).fill_null(False)).to_pylist()
+        return rows
+
+    def converted(self, column: pa.Array) -> pa.Array:
+        """The cells as values."""
+        return pc.cast(pc.utf8_trim_whitespace(column), self.type)
+
+
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?i:inf|infinity)"
+_DATE = r"\d{4}-\d\d-\d\d"
+_TIME = r"(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?"
+
+# Every kind stands before the kinds that hold it.
+KINDS = (
+    CellType(pa.int64(), r"[+-]?\d{1,18}", "a whole number", "whole numbers"),
+    CellType(pa.float64(), _NUMBER, "a number", "numbers"),
+    CellType(pa.bool_(), r"true|True|TRUE|false|False|FALSE", "true or false", "true or false"),
+    CellType(pa.date32(), _DATE, "a date", "dates"),
+    CellType(pa.timestamp("us"), _DATE + _TIME, "a date and time", "dates"),
+    CellType(pa.timestamp("us", "UTC"), _DATE + _TIME + "(?:Z|[+-]\\d\\d:?\\d\\d)", "a date and time", "dates"),
+)
+
+_NAMED = {
+    "number": pa.float64(),
+    "text": pa.string(),
+    "date": pa.timestamp("us"),
+    "flag": pa.bool_(),
+}
+
+
+def named_type(column: str, kind: Any) -> pa.DataType:
+    """The Arrow type that a user's word means."""
+    if isinstance(kind, pa.DataType):
+        return kind
+    if kind not in _NAMED:
+        raise ValueError(f"types[{column!r}] must be one of {', '.join(map(repr, _NAMED))}. Got {kind!r}.")
+    return _NAMED[kind]
+
+
+def inferred(kind: pa.DataType) -> pa.DataType:
+    """The type to read a column as whose first cells look like `kind`."""
+    # Bytes that are not text are read as text, which fails with their line; times of day are levels.
+    return pa.string() if pa.types.is_binary(kind) or pa.types.is_time(kind) else kind
+
+
+def kind_of(type_: pa.DataType) -> CellType | None:
+    """The kind of cells that a type reads; None where any text will do."""
+    return next((kind for kind in KINDS if kind.type == type_), None)
+
+
+def article(kind: pa.DataType | None) -> str:
+    """A type in a sentence."""
+    if kind is not None and kind == pa.null():
+        return "empty like the cells before it"
+    known = {column_type.type: column_type.article for column_type in reversed(KINDS)}
+    if kind is not None and pa.types.is_temporal(kind):
+        return "a date such as 2026-01-31"
+    return known.get(kind, f"of type {kind}")
+
+
+@dataclass
+class Counts:
+    """How many filled cells of a column are of each kind."""
+
+    n_cells: int = 0
+    of_kind: list[int] = field(default_factory=lambda: [0] * len(KINDS))
+
+    def add(self, column: pa.Array) -> None:
+        """Count the cells of a batch."""
+        filled = len(column) - column.null_count
+        self.n_cells += filled
+        if filled == 0:
+            return
+        counted = pc.value_counts(column.drop_null())
+        values, counts = counted.field(0), counted.field(1)
+        for k, kind in enumerate(KINDS):
+            hits = pc.sum(pc.if_else(kind.matches(values), counts, 0)).as_py() or 0
+            self.of_kind[k] += hits
+            if hits == filled:
+                self._hold(k, filled)
+                return
+
+    def _hold(self, k: int, n: int) -> None:
+        """Whole numbers are numbers, dates are times."""
+        holder = {0: 1, 3: 4}.get(k)
+        if holder is not None:
+            self.of_kind[holder] += n
+
+    def decide(self, must_be_number: bool = False) -> tuple[CellType | None, int]:
+        """The kind and how many cells are not of it; None is text."""
+        if self.n_cells == 0:
+            return CellType(pa.null(), "", "empty", "empty"), 0
+        best = max(range(len(KINDS)), key=lambda k: self.of_kind[k])  # the first of equals: the narrowest
+        if self.of_kind[best] > _MOST * self.n_cells:
+            return KINDS[best], self.n_cells - self.of_kind[best]
+        return (KINDS[1], self.n_cells - self.of_kind[1]) if must_be_number else (None, 0)
+
 
 __all__ = ["CsvFiles", "Text"]
 
@@ -45,9 +168,9 @@ class CsvFiles:
             _same_header(path, Text.of(path, text.delimiter, text.encoding, ()).header, self.paths[0], text.header)
         for name in types:
             refuse_unknown(name, text.header, repr(self.paths[0]))
-        fixed = {name: csv_types.named_type(name, kind) for name, kind in types.items()}
+        fixed = {name: named_type(name, kind) for name, kind in types.items()}
         self.types = {name: fixed[name] for name in wanted if name in fixed}
-        self.lenient: dict[str, csv_types.CellType] = {}  # columns read as text, whose bad cells are bad rows
+        self.lenient: dict[str, CellType] = {}  # columns read as text, whose bad cells are bad rows
         self.cells: dict[str, str] = {}  # what an error says about all cells of a column
         self.bad: list[BadRow] = []
         self.rows: list[int] = []
@@ -105,7 +228,7 @@ class CsvFiles:
             except _BadCell as error:
                 if error.column in unknown:
                     types |= dict.fromkeys(unknown, pa.string())
-                elif not self.bad_rows or (kind := csv_types.kind_of(types[error.column])) is None:
+                elif not self.bad_rows or (kind := kind_of(types[error.column])) is None:
                     raise
                 else:
                     self.lenient[error.column] = kind
@@ -121,13 +244,13 @@ class CsvFiles:
             raise self._undecodable(path) from error
         except (pa.ArrowException, OSError) as error:
             raise self._explained(error, path, known, Skipped(0)) from error
-        return {name: csv_types.inferred(kind) for name, kind in types.items()}
+        return {name: inferred(kind) for name, kind in types.items()}
 
-    def _count(self, types: dict[str, pa.DataType], undecided: list[str]) -> dict[str, csv_types.Counts]:
+    def _count(self, types: dict[str, pa.DataType], undecided: list[str]) -> dict[str, Counts]:
         """One pass: rows, bad rows, and what the cells of the undecided columns are."""
         self.types, self.rows, self.cut = types, [], []
         bad = Skipped(self.bad_rows)
-        counts = {name: csv_types.Counts() for name in undecided}
+        counts = {name: Counts() for name in undecided}
         for path in self.paths:
             read = kept = 0
             for batch in self._read(path, self._read_as(types), bad):
@@ -139,7 +262,7 @@ class CsvFiles:
         self.bad = bad.rows
         return counts
 
-    def _decide(self, counts: dict[str, csv_types.Counts]) -> bool:
+    def _decide(self, counts: dict[str, Counts]) -> bool:
         """Give columns read as text the type of their cells; whether any changed."""
         before = dict(self.types)
         for name, count in counts.items():
@@ -223,7 +346,7 @@ class CsvFiles:
                 f"{where}: column {name!r} has bytes that are not {self.text.encoding} text. {SAVE_AS_UTF8}"
             )
         wrong = privacy.cell(said.removeprefix("invalid value "))
-        what = f"column {name!r} is {wrong}, not {csv_types.article(types.get(name))}"
+        what = f"column {name!r} is {wrong}, not {article(types.get(name))}"
         advice = f"Mend the file, name a sign for no value in missing=, or pass types={{{name!r}: 'text'}}."
         return _BadCell(f"{where}: {what}. {advice}", name)
 

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from certifit.data.arrow import ArrowSource
+from certifit.data.arrow import ArrowSource, array_table, frame_table, is_frame
 from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment
-from certifit.data.frames import array_table, frame_table, is_frame
 from certifit.data.gate import unchanged_on_error
 from certifit.data.privacy import conceal, rule
 from certifit.data.source import Source

@@ -16,9 +16,8 @@ from certifit.data.arrow import values_of
 from certifit.data.columns import Array, Bits
 from certifit.data.privacy import FEWEST
 from certifit.data.source import Block
-from certifit.maps.table.dates import PARTS, date_parts
 from certifit.maps.table.moments import WORD, Levels, NumberMoments, levels, moments, row_keys
-from certifit.maps.table.reading import as_text, family, plain, valid_rows, whole_numbers
+from certifit.maps.table.reading import PARTS, as_text, date_parts, family, plain, valid_rows, whole_numbers
 
 _SHOWN_LEVELS = 20
 

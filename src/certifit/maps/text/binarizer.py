@@ -17,15 +17,19 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.gate import unchanged_on_error
 from certifit.data.source import RowError, Source
-from certifit.maps.text.reading import Texts, arrow_texts, n_texts, read_texts, refuse_invalid
 from certifit.maps.text.terms import (
     Limits,
     Reading,
     Terms,
+    Texts,
+    arrow_texts,
     check_lengths,
     check_parameters,
     count_texts,
     found,
+    n_texts,
+    read_texts,
+    refuse_invalid,
     stop_words,
     warn_of_idle,
 )

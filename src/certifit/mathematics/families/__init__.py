@@ -10,8 +10,7 @@ from certifit.mathematics.families.discrete import Bernoulli, Categorical, Multi
 from certifit.mathematics.families.exponential import ExponentialFamily
 from certifit.mathematics.families.links import LINKS, Link, Power
 from certifit.mathematics.families.multivariate import Gaussian
-from certifit.mathematics.families.response import Response
-from certifit.mathematics.families.responses import FAMILIES, NegativeBinomial, Tweedie
+from certifit.mathematics.families.responses import FAMILIES, NegativeBinomial, Response, Tweedie
 
 __all__ = [
     "FAMILIES",

@@ -21,7 +21,7 @@ from certifit.models.classifier import Classifier
 from certifit.models.fold_rows import RowFolds, log_posterior
 from certifit.models.folds import Grid, Rounds
 from certifit.models.trees.folds import StagedState, staged_folds
-from certifit.statistics.store import Store
+from certifit.statistics.cell_sums import Store
 
 ROUNDS = (10, 25, 50, 100, 200, 400)  # that folds choose from
 

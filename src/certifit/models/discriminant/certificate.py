@@ -8,7 +8,7 @@
 The classes' own divergences weigh p^_k in the mean over the rows: the largest is at least that, and leaves no class of
 few rows unseen. M is that of the roots T, which predict: S = (T'T)^-1 has digits that float64 entries do not hold.
 The closed form of the sums tells both while their roundings are small; otherwise the rows are read once more, about the
-state, where nothing cancels (`statistics.state_moments`).
+state, where nothing cancels (`statistics.class_moments`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from certifit.models.discriminant.likelihood import (
 )
 from certifit.models.discriminant.task import DiagonalCovariance, FullCovariance, GaussianState, GaussianTask
 from certifit.runtime import one_blas_thread
+from certifit.statistics.class_moments import StateMoments, plain_numbers, remainders, state_moments
 from certifit.statistics.residual import MATRIX_ERROR, TINY, TWOFOLD_UNIT, UNIT
-from certifit.statistics.state_moments import StateMoments, plain_numbers, remainders, state_moments
 
 SPACING = 2.0**-1074  # distance of the numbers below the range in which float64 keeps all its digits
 ASK = 1e-10  # error of the sums above which the rows are read again, about the state

@@ -25,7 +25,7 @@ from certifit.models.discriminant.folds import class_folds
 from certifit.models.fold_rows import RowFolds
 from certifit.models.folds import EachRow, Grid, Rounds, Subsets
 from certifit.models.task import StateT
-from certifit.statistics.store import Store
+from certifit.statistics.cell_sums import Store
 
 ClosedT = TypeVar("ClosedT", bound=ClosedForm[Any])
 SumsT = TypeVar("SumsT")

@@ -21,7 +21,7 @@ from certifit.models.discriminant.likelihood import LikelihoodCertificate
 from certifit.models.discriminant.task import DiagonalCovariance, FullCovariance, GaussianState, GaussianTask, Shrinkage
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import CellMoments, cell_moments
-from certifit.statistics.class_scatter import ClassScatter, class_grams, class_scatter
+from certifit.statistics.class_moments import ClassScatter, class_grams, class_scatter
 from certifit.statistics.gram import CellGrams
 
 FAR = 1e3  # standard deviations from the mean of all: linear scores of classes beyond cancel ten digits and more

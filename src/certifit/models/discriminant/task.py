@@ -23,7 +23,7 @@ from certifit.models.discriminant.closed_form_task import ClosedForm
 from certifit.runtime import one_blas_thread
 from certifit.statistics import twofold as tf
 from certifit.statistics.cell_sums import CellMoments
-from certifit.statistics.class_scatter import ClassScatter, about_mean
+from certifit.statistics.class_moments import ClassScatter, about_mean
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
 from certifit.statistics.residual import MATRIX_ERROR, UNIT
 

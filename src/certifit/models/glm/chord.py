@@ -20,7 +20,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, join, rows_where
-from certifit.mathematics.quadratic import without_still
+from certifit.mathematics.penalties import without_still
 from certifit.minimise.problem import Run
 from certifit.models.glm.task import Evaluated, GlmTask
 from certifit.models.least_squares.normal_equations import Weights

@@ -19,10 +19,9 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.models.glm.task import GlmTask
-from certifit.statistics.oracle import At
+from certifit.statistics.oracle import At, scores_of
 from certifit.statistics.remainders import Remainders, SomeColumns, column_remainders
 from certifit.statistics.residual import TINY
-from certifit.statistics.row_losses import scores_of
 
 LEAST_SIZE = float(np.sqrt(TINY))  # its square is no less than TINY
 SERIES = 0.1  # below it the bound is summed as a series, where nothing cancels

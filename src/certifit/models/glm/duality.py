@@ -26,10 +26,9 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.models.glm.task import Evaluated, GlmTask
 from certifit.models.lasso.certificate import Gap, brackets_of, finite_share
-from certifit.statistics.oracle import Oracle
+from certifit.statistics.oracle import Oracle, careful_loss
 from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT, is_exact_fit
 from certifit.statistics.row_curvature import row_reach
-from certifit.statistics.row_losses import careful_loss
 
 MOST_TERMS = 1000  # of a score; where there may be more, the entries of the rows are looked at
 CANCELLED = 1e-3  # of an objective: where rounding is more, it is summed with more care

@@ -20,8 +20,7 @@ from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.inference.glm import Dispersion, GlmInference, GlmSummary, Kind, Rules
 from certifit.inference.least_squares import WEIGHTS, Convention
 from certifit.inference.summary import Dropped
-from certifit.mathematics.families.response import Response
-from certifit.mathematics.families.responses import Tweedie
+from certifit.mathematics.families.responses import Response, Tweedie
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.models.estimator import TaskEstimator
 from certifit.models.glm.certificate import GlmCertificate, certify

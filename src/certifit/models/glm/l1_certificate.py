@@ -27,7 +27,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.mathematics.losses.scores import ScoreLoss
-from certifit.mathematics.quadratic import Kinks, minimiser, without_still
+from certifit.mathematics.penalties import Kinks, minimiser, without_still
 from certifit.models.glm.concordance import Decrement
 from certifit.models.glm.duality import ScorePoint, better, score_gap
 from certifit.models.glm.task import GlmTask, SomeColumns

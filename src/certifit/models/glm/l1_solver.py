@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.mathematics.quadratic import Kinks, minimiser, without_still
+from certifit.mathematics.penalties import Kinks, minimiser, without_still
 from certifit.minimise.problem import Run
 from certifit.models.glm.chord import (
     ARMIJO,

@@ -19,8 +19,7 @@ from certifit.data.labels import one_type, read_labels
 from certifit.data.source import Block, Source, tree_sum
 from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
 from certifit.maps import Basis, TableEncoder
-from certifit.mathematics.families.response import Response
-from certifit.mathematics.families.responses import Bernoulli
+from certifit.mathematics.families.responses import Bernoulli, Response
 from certifit.mathematics.losses.scores import Logistic, ScoreLoss
 from certifit.minimise.problem import Run, Solver
 from certifit.models.certificate import Certificate
@@ -42,9 +41,9 @@ from certifit.models.learner import Told
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.parameters import check_number
 from certifit.models.penalty import Bounds, PenaltyFactors
+from certifit.statistics.cell_sums import Store
 from certifit.statistics.fold_oracle import cell_targets
-from certifit.statistics.store import Store
-from certifit.statistics.targets import target_sums
+from certifit.statistics.moments import target_sums
 
 
 class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):

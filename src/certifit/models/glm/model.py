@@ -17,8 +17,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget, UserWeights
 from certifit.maps import Basis, TableEncoder
-from certifit.mathematics.families.response import Response
-from certifit.mathematics.families.responses import Gamma, Poisson, family_of
+from certifit.mathematics.families.responses import Gamma, Poisson, Response, family_of
 from certifit.mathematics.losses.families import loss_of
 from certifit.mathematics.losses.scores import GammaLog, PoissonLog, ScoreLoss
 from certifit.mathematics.losses.user import Loss
@@ -36,7 +35,7 @@ from certifit.models.penalty import Bounds, PenaltyFactors
 from certifit.runtime import one_blas_thread
 from certifit.statistics.fit_sums import null_score
 from certifit.statistics.gram import counted
-from certifit.statistics.targets import target_sums
+from certifit.statistics.moments import target_sums
 
 DEVIANCES: dict[type[ScoreLoss], str] = {
     PoissonLog: "neg_mean_poisson_deviance",

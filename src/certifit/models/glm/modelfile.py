@@ -65,7 +65,7 @@ from certifit.models.record import (
 
 if TYPE_CHECKING:
     from certifit.mathematics.families.links import Link
-    from certifit.mathematics.families.response import Response
+    from certifit.mathematics.families.responses import Response
 
 SOLVERS = (
     "auto",

@@ -28,7 +28,7 @@ from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.solver import smallest_norm
 from certifit.models.penalty import PenaltyParameters, alpha_count
 from certifit.runtime import core, n_threads
-from certifit.statistics.store import Store
+from certifit.statistics.cell_sums import Store
 
 TOL = 1e-8
 LEAST_SHARE = 1e-3  # of the largest alpha of a path

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from certifit.data.columns import Array
 from certifit.data.source import Block
-from certifit.mathematics.quadratic import Kinks
+from certifit.mathematics.penalties import Kinks
 from certifit.models.glm.chord import ARMIJO, SHORTEST, SURE, Trace
 from certifit.models.glm.task import GlmTask
 from certifit.runtime import core, n_threads

@@ -26,15 +26,13 @@ from certifit.mathematics.penalties import ElasticPenalty
 from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weights
 from certifit.models.least_squares.task import LeastSquares
-from certifit.statistics import row_losses
 from certifit.statistics import twofold as tf
 from certifit.statistics.cell_sums import column_spreads
 from certifit.statistics.factor import Curvature
 from certifit.statistics.fit_sums import null_score
 from certifit.statistics.gram import ColumnSizes, Scaling, refuse_no_weight
-from certifit.statistics.oracle import At, Oracle, oracle
-from certifit.statistics.row_losses import careful_loss
-from certifit.statistics.targets import TargetSums, target_sums
+from certifit.statistics.moments import TargetSums, target_sums
+from certifit.statistics.oracle import At, Oracle, careful_loss, oracle, sums_of
 
 LABELS = 1e-15  # share of the weights: targets whose squares differ less from them are 0 or 1
 
@@ -323,7 +321,7 @@ def _working_sums(run: Block, loss: ResponseLoss, scaling: Scaling, block_rows: 
     z = loss.start(y)
     curvature = loss.expected(y, z)
     slopes = curvature * (z if run.offset is None else z - run.offset)
-    right, matrix, _, _ = row_losses.sums_of(run, scaling, slopes, curvature, block_rows, (None, 1))
+    right, matrix, _, _ = sums_of(run, scaling, slopes, curvature, block_rows, (None, 1))
     assert matrix is not None
     return np.column_stack([matrix[0], right[0]])
 

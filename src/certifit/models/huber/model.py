@@ -17,7 +17,7 @@ from certifit.models.huber.task import HuberTask, HuberWeights, Rule
 from certifit.models.learner import Told
 from certifit.models.least_squares.robust_covariance import RowFacts
 from certifit.models.linear import LinearRegressor
-from certifit.statistics.store import Store
+from certifit.statistics.cell_sums import Store
 
 MOST_STEPS = 1_000_000
 

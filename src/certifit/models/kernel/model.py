@@ -18,7 +18,7 @@ from certifit.models.kernel.certificate import KernelCertificate, certify
 from certifit.models.kernel.folds import KernelFolds, KernelPart, OpenColumns
 from certifit.models.kernel.solver import solve
 from certifit.models.kernel.task import KernelRidgeTask, KernelState, dense_rows
-from certifit.statistics.store import Store
+from certifit.statistics.cell_sums import Store
 
 
 class KernelRidge(KernelModel[KernelRidgeTask, KernelState], Regressor[KernelRidgeTask, KernelState]):

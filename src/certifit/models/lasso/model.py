@@ -34,7 +34,7 @@ from certifit.models.least_squares.model import LeastSquaresTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.linear import LinearRegressor
 from certifit.models.penalty import Bounds, PenaltyFactors, PenaltyParameters, alpha_count
-from certifit.statistics.store import Store
+from certifit.statistics.cell_sums import Store
 
 LEAST_SHARE = {False: 1e-3, True: 1e-2}  # of the largest alpha; fewer rows than columns are fitted exactly sooner
 

@@ -17,8 +17,8 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.models.least_squares.normal_equations import NormalEquations
+from certifit.statistics.cell_sums import Store
 from certifit.statistics.gram import CellGrams, Gram, cell_grams, refuse_no_weight
-from certifit.statistics.store import Store
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
+from certifit.statistics.class_moments import PIECE_ENTRIES, dense_rows
 from certifit.statistics.factor import DEPENDENT, System
 from certifit.statistics.gram import Gram, gram
 from certifit.statistics.residual import MATRIX_ERROR, TWOFOLD_UNIT, UNIT
-from certifit.statistics.state_moments import PIECE_ENTRIES, dense_rows
 
 SHARP = 1e-8  # largest relative error of a variance from float64 sums
 SHARP_TOTAL = 1e-11  # largest error of the matrix, relative to its trace

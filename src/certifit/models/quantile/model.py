@@ -13,7 +13,7 @@ from certifit.models.linear import LinearRegressor
 from certifit.models.quantile.certificate import certify
 from certifit.models.quantile.solver import solve
 from certifit.models.quantile.task import QuantileTask
-from certifit.statistics.store import Store
+from certifit.statistics.cell_sums import Store
 
 
 class QuantileRegressor(LinearRegressor[QuantileTask, Weights]):

@@ -27,7 +27,7 @@ from certifit.models.trees.solver import UNLIMITED, full_tree, grow, stopped
 from certifit.models.trees.state import SplitHistory, TreeState
 from certifit.models.trees.task import Stops, TreeTask, refuse_infinite
 from certifit.models.trees.words import path_in_words, rules
-from certifit.statistics.store import Store
+from certifit.statistics.cell_sums import Store
 
 DEPTHS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 17)  # that folds choose from
 

@@ -17,8 +17,8 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from certifit.data.arrow import is_frame
 from certifit.data.columns import Array
-from certifit.data.frames import is_frame
 from certifit.data.gate import class_source, fit_source, predict_source, unchanged_on_error
 from certifit.data.source import Source
 from certifit.data.user_types import Predictions, UserLabels, UserRows, UserTarget, UserWeights

@@ -14,8 +14,8 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
+from certifit.data.arrow import frame_table, is_frame
 from certifit.data.columns import Array, refuse_kinds
-from certifit.data.frames import frame_table, is_frame
 from certifit.data.gate import canonical, refuse_nonfinite, refuse_offset, unchanged_on_error
 from certifit.data.source import Memory, Source
 from certifit.data.user_types import Predictions
