@@ -161,7 +161,7 @@ class Choice:
         self, kinds: Sequence[str], common: Mapping[str, Any], rule: str, names: Sequence[str]
     ) -> dict[str, Candidate]:
         """The models by name. names: of the data."""
-        from certifit.data.view import refuse_unknown
+        from certifit.data.roles import refuse_unknown
 
         for option in ("increasing", "decreasing", "unpenalised"):
             for name in _names(self.own, option):

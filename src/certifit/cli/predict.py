@@ -15,7 +15,7 @@ from certifit.cli.paths import CSV_TYPES, PARQUET, Data, find_data, reading, rea
 from certifit.cli.progress import Display
 from certifit.cli.values import conceal_model, values_option
 from certifit.data.privacy import are_names
-from certifit.data.view import listed
+from certifit.data.roles import listed
 from certifit.report.text import joined, plural, visible
 
 N_FOLDS = 10  # of intervals from held-out rows

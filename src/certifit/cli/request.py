@@ -210,7 +210,7 @@ def _encoder(
 
 def _reference(pair: str, names: Sequence[str]) -> tuple[str, str]:
     """(column, level) of 'column=level'; either may hold a = of its own."""
-    from certifit.data.view import refuse_unknown
+    from certifit.data.roles import refuse_unknown
 
     cuts = [(pair[:k], pair[k + 1 :]) for k, letter in enumerate(pair) if letter == "="]
     if not cuts:

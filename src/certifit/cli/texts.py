@@ -68,7 +68,7 @@ class Texts:
 
     def chosen(self, kinds: Mapping[str, str], columns: Sequence[str]) -> list[str]:
         """The columns of free text to use. kinds: what each column is; columns: all of the data."""
-        from certifit.data.view import refuse_unknown
+        from certifit.data.roles import refuse_unknown
 
         found = [name for name, kind in kinds.items() if kind == "text"]
         for name in self.names or ():

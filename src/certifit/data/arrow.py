@@ -21,9 +21,11 @@ import pyarrow.compute as pc
 
 from certifit.data.columns import Array, Bits
 from certifit.data.labels import codes_of, label_column
+from certifit.data.offsets import added, refuse_no_exposure
 from certifit.data.privacy import cell
+from certifit.data.roles import Roles, features
 from certifit.data.source import Block, Source
-from certifit.data.view import Roles, Target, View, added, features, refuse_no_exposure
+from certifit.data.view import Target, View
 
 
 class ArrowSource(Source):

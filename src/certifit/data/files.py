@@ -27,8 +27,8 @@ from certifit.data.arrow import ArrowSource, rebatched
 from certifit.data.columns import Array
 from certifit.data.formats.paths import listed
 from certifit.data.privacy import harmless, harmless_label, visible
+from certifit.data.roles import Roles, features
 from certifit.data.source import Batches
-from certifit.data.view import Roles, features
 from certifit.runtime import check_memory
 
 AnyPath = str | PathLike[str]

@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_array, column_or_1d, has_fit_paramete
 from certifit.data.arrow import ArrowSource, frame_table, is_frame
 from certifit.data.columns import Array, Columns, plain_numbers, refuse_kinds
 from certifit.data.labels import coded, read_labels, with_codes
+from certifit.data.offsets import checked_offset
 from certifit.data.privacy import cell
 from certifit.data.source import Block, Memory, Source
-from certifit.data.view import checked_offset
 from certifit.runtime import core, n_threads
 
 _CORE_KINDS = "fiub"  # float, signed, unsigned, bool

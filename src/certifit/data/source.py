@@ -17,7 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from certifit.data.columns import Array, Columns
-from certifit.data.view import Roles, Target, View, code_places
+from certifit.data.roles import Roles
+from certifit.data.view import Target, View, code_places
 from certifit.runtime import memory_limit
 
 

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from certifit.data.columns import Array
+from certifit.data.roles import refuse_unknown
 from certifit.data.source import Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
-from certifit.data.view import refuse_unknown
 from certifit.models.estimator import TaskEstimator
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.lasso.task import Strengths

@@ -21,8 +21,10 @@ import pyarrow as pa
 from certifit.data.arrow import ArrowSource
 from certifit.data.columns import Array
 from certifit.data.labels import codes_of, label_column
+from certifit.data.offsets import added, refuse_no_exposure
+from certifit.data.roles import Roles, features
 from certifit.data.source import Block, Result, Source, Statistic, join, recut, tree_sum
-from certifit.data.view import Roles, Target, View, added, features, refuse_no_exposure
+from certifit.data.view import Target, View
 from certifit.runtime import threads
 
 _TASKS_AT_ONCE = 64

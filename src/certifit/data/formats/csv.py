@@ -28,7 +28,7 @@ from certifit.data.formats.csv_reader import (
     undecodable_line,
 )
 from certifit.data.formats.paths import Unchanged, refused_memory
-from certifit.data.view import refuse_unknown
+from certifit.data.roles import refuse_unknown
 
 _MOST = 0.9
 

@@ -20,7 +20,7 @@ import pyarrow.csv as arrow_csv
 
 from certifit.data.formats.paths import digested
 from certifit.data.privacy import are_names, cell, doubt
-from certifit.data.view import repeated_names
+from certifit.data.roles import repeated_names
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "-NaN", "null", "NULL")
 BLOCK = 1 << 20  # bytes that are parsed at a time; more where a row is long

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from certifit.data.formats.paths import Unchanged, refused_memory
-from certifit.data.view import repeated_names
+from certifit.data.roles import repeated_names
 
 _BUFFER = 1 << 20
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certifit.data.columns import Array
+from certifit.data.roles import refuse_unknown
 from certifit.data.user_types import UserLabels
-from certifit.data.view import refuse_unknown
 
 if TYPE_CHECKING:
     from pandas import DataFrame

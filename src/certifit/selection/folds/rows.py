@@ -21,9 +21,9 @@ from certifit.data.arrow import frame_table, is_frame
 from certifit.data.cells import Splits
 from certifit.data.columns import Array, refuse_kinds
 from certifit.data.gate import canonical, checked_weight, class_source, fit_source, refuse_nonfinite
+from certifit.data.offsets import checked_offset
 from certifit.data.source import Block, Memory, Source
 from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights, n_samples, taken
-from certifit.data.view import checked_offset
 from certifit.maps import TableEncoder
 from certifit.models.adapter import learner_of
 from certifit.selection.folds.metrics import Scorer
