@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 
 Array = np.ndarray[Any, Any]
 Numbers = Array | float  # a number, or an array of them
@@ -280,3 +281,10 @@ def _column_kinds(X: Any) -> list[tuple[str, str]]:
         return []
     kinds = [str(kind).lower() for kind in dtypes]
     return [(str(name), "string" if kind == "str" else kind) for name, kind in zip(columns, kinds, strict=True)]
+
+
+def dense_rows(X: Any) -> Array:
+    """Rows as a float64 array."""
+    if isinstance(X, Columns) or sp.issparse(X):
+        X = X.toarray()
+    return np.asarray(X, dtype=np.float64)

@@ -21,11 +21,10 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from certifit.data.cells import ByRow, Cells
-from certifit.data.columns import Array, Codes, Columns, Csr
+from certifit.data.columns import Array, Codes, Columns, Csr, dense_rows
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
 from certifit.runtime import check_memory, core, n_threads
-from certifit.statistics.class_moments import dense_rows
 from certifit.statistics.gram import Scaling, summed
 
 MOST_CANCELLED = 1e4  # a mean square this many times the variance costs the variance four digits

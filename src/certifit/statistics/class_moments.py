@@ -17,13 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from certifit.data.cells import Cells
-from certifit.data.columns import Array, Columns
+from certifit.data.columns import Array, dense_rows
 from certifit.data.source import Block, Source
 from certifit.statistics import twofold as tf
 from certifit.statistics.cell_sums import MOST_CANCELLED
@@ -289,10 +287,3 @@ def _remainders(stretch: Block, columns: Array, others: Array, times: Array, sta
             shares = np.divide(np.abs(left[0]), allowed, out=np.zeros(len(x)), where=left[0] != 0)
             total[i] = max(total[i], shares.max(initial=0.0))
     return Remainders(total)
-
-
-def dense_rows(X: Any) -> Array:
-    """Rows as a float64 array."""
-    if isinstance(X, Columns) or sp.issparse(X):
-        X = X.toarray()
-    return np.asarray(X, dtype=np.float64)

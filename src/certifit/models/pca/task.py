@@ -16,11 +16,11 @@ from functools import partial
 
 import numpy as np
 
-from certifit.data.columns import Array
+from certifit.data.columns import Array, dense_rows
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
 from certifit.statistics import twofold as tf
-from certifit.statistics.class_moments import PIECE_ENTRIES, dense_rows
+from certifit.statistics.class_moments import PIECE_ENTRIES
 from certifit.statistics.factor import DEPENDENT, System
 from certifit.statistics.gram import Gram, gram
 from certifit.statistics.residual import MATRIX_ERROR, TWOFOLD_UNIT, UNIT
