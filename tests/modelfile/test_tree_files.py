@@ -52,6 +52,11 @@ def test_a_chain_of_a_million_nodes_is_read_in_no_time_or_refused():
 
 
 @KINDS
+def test_a_number_of_columns_that_nothing_in_the_file_bears_out_is_refused(kind):
+    refuse(edited(file_of(kind), "features.count", 2**40))
+
+
+@KINDS
 @pytest.mark.parametrize("array", ["tree.weight", "tree.values", "tree.impurity", "tree.decrease"])
 def test_numbers_that_are_not_those_of_the_children_are_refused(kind, array):
     for factor in (1.001, -1.0):

@@ -19,6 +19,8 @@ from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.encoders import build_encoder, dump_encoder, encoder_arrays, encoder_spec
 from certifit.models.record import COUNT_FROM_1, TEXTS, Array, Arrays, Metadata, OrNull, Spec
 
+# Columns without a name that a file may claim where it has no array of that size (a tree has none).
+MOST_UNNAMED = 1_000_000
 FEATURES: Mapping[str, Spec] = {"count": COUNT_FROM_1, "names": OrNull(TEXTS)}
 
 
@@ -79,6 +81,10 @@ def open_maps(metadata: Metadata, arrays: Arrays) -> Opened:
     rest = {name: array for name, array in arrays.items() if name not in own}
     # Every column of a model has a number of its own in the file, which bounds what an encoder may make.
     most_columns = max((array.size for array in rest.values()), default=0)
+    if names is None and c > max(most_columns, MOST_UNNAMED):
+        raise ModelFileError(
+            f"it has {c:,} features without names and no array of that size; {MOST_UNNAMED:,} is the limit."
+        )
     encoder, fitted = build_encoder(record, names, c, own, most_columns)
     if fitted is not None:
         names = [str(name) for name in fitted.get_feature_names_out()]
