@@ -188,13 +188,18 @@ LEARNERS = {
         checked=(
             cf.DecisionTreeClassifier(),
             cf.DecisionTreeClassifier(criterion="entropy", min_samples_leaf=3, max_leaf_nodes=8),
+            cf.DecisionTreeClassifier(search="optimal", max_depth=2),
         ),
-        attacked=(cf.DecisionTreeClassifier(ccp_alpha=0.01),),
+        attacked=(cf.DecisionTreeClassifier(ccp_alpha=0.01), cf.DecisionTreeClassifier(search="optimal", max_depth=2)),
     ),
     "decision_tree_regressor": Row(
         cf.DecisionTreeRegressor(max_depth=2),
         "reg",
-        checked=(cf.DecisionTreeRegressor(), cf.DecisionTreeRegressor(min_samples_split=5, ccp_alpha=0.01)),
+        checked=(
+            cf.DecisionTreeRegressor(),
+            cf.DecisionTreeRegressor(min_samples_split=5, ccp_alpha=0.01),
+            cf.DecisionTreeRegressor(search="optimal", max_depth=2, min_samples_leaf=2),
+        ),
     ),
     "ada_boost_classifier": Row(
         cf.AdaBoostClassifier(10),

@@ -1,5 +1,5 @@
-// Branch and bound over the split of the root. E_L(s) and E_R(s): the least losses of trees of one level less on the rows
-// left and right of the split s of a column. E_L never falls and E_R never rises with s, so for lo < s < hi
+// Branch and bound over the split of the root. E_L(s) and E_R(s): the least losses of trees of one level less on the
+// rows left and right of the split s of a column. E_L never falls and E_R never rises with s, so for lo < s < hi
 //
 //   E(s) >= E_L(lo) + E_R(hi)                                    losses that are least sums of row losses >= 0
 //   E(s) >= max(E_L(lo), E_L(hi) - w(s, hi)) + max(E_R(hi), E_R(lo) - w(lo, s))       0-1 loss, w: weight between
@@ -292,7 +292,8 @@ class Emitter {
     node.left = static_cast<int32_t>(left);
     node.threshold = is_known_alone ? std::numeric_limits<double>::infinity() : column.edges[place];
     const size_t missing = column.is_missing_low ? 0 : column.edges.size() + 1;
-    const bool has_missing = std::any_of(rows.begin(), rows.end(), [&](uint32_t i) { return column.codes[i] == missing; });
+    const bool has_missing =
+        std::any_of(rows.begin(), rows.end(), [&](uint32_t i) { return column.codes[i] == missing; });
     node.is_missing_left = has_missing ? column.is_missing_low && !is_swapped : is_left_larger;
   }
 

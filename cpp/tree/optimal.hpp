@@ -20,8 +20,8 @@ struct BestTree {
   double lower = 0, upper = 0, rounding = 0;
   uint64_t n_nodes = 0;
   size_t n_thresholds = 0;
-  bool is_closed = false;    // the whole of the search was done
-  bool is_in_range = true;   // weights are near enough to each other for sums of them to be told from 0
+  bool is_closed = false;   // the whole of the search was done
+  bool is_in_range = true;  // weights are near enough to each other for sums of them to be told from 0
 };
 
 BestTree best_tree(const TreeRows& rows, const OptimalPlan& plan, Crew& crew);

@@ -203,7 +203,9 @@ class Pairs {
     return margins;
   }
 
-  static size_t n_visited(const Part& part, size_t j) { return part.rare[j].empty() ? part.n_rows : part.rare[j].size(); }
+  static size_t n_visited(const Part& part, size_t j) {
+    return part.rare[j].empty() ? part.n_rows : part.rare[j].size();
+  }
 
   // The table of two columns, from the rows where the first has not its common code.
   void fill(const Part& part, size_t a, size_t b, const Margins& margins, Table& table) const {

@@ -22,7 +22,7 @@ from certifit.modelfile.nesting import CHILDREN, fold, is_nested, refuse_deep, r
 from certifit.modelfile.schema import brief, check, check_arrays, plain, refuse_any, stored_spec
 from certifit.models.agreement import tolerance_problems
 from certifit.models.certificate import Certificate, least_certain
-from certifit.models.learner import Learner
+from certifit.models.learner import Learner, Param
 from certifit.models.record import (
     TEXT,
     Array,
@@ -178,7 +178,11 @@ def settings(model: Model) -> Metadata:
 
 def _dump_parameters(learner: Learner, record: Record, model: Model) -> Metadata:
     single = {name: plain(getattr(model, name)) for name in learner.params if name not in record.switches}
-    switches = {name: True for name in record.switches if getattr(model, name)}
+    switches = {
+        name: plain(getattr(model, name))
+        for name in record.switches
+        if getattr(model, name) != _default(learner.params.get(name))
+    }
     return {**single, **switches, **_dump_fields(record.named, model)}
 
 
@@ -245,7 +249,22 @@ def _parameters_spec(learner: Learner, record: Record, found: Json) -> dict[str,
     """The legal parameters of a file that has these."""
     single = {name: stored_spec(param) for name, param in learner.params.items() if name not in record.switches}
     on = [name for name in record.switches if isinstance(found, dict) and name in found]
-    return {**single, **{name: item.spec for name, item in record.named.items()}, **dict.fromkeys(on, SWITCHED_ON)}
+    switched = {name: _switched(learner.params.get(name)) for name in on}
+    return {**single, **{name: item.spec for name, item in record.named.items()}, **switched}
+
+
+def _default(param: Param | None) -> Json:
+    return False if param is None else param.default
+
+
+def _switched(param: Param | None) -> Spec:
+    """What a file may say of a parameter that it has only where it is not the default."""
+    if param is None:
+        return SWITCHED_ON
+    return Check(
+        f"{param.legal}, and not the default",
+        lambda value: type(value) in (bool, int, float, str) and param.is_legal(value) and value != param.default,
+    )
 
 
 def _fields_spec(fields: Fields, found: Json) -> dict[str, Spec]:

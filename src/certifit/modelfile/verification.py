@@ -31,10 +31,12 @@ from certifit.modelfile.files import load
 from certifit.models.certificate import Certificate, least_certain
 from certifit.models.pca.certificate import PCACertificate
 from certifit.models.record import Json, Model
+from certifit.models.trees.certificate import TreeCertificate
 
 GROWTH = 10.0
 DIGITS_SLACK = 1e-6  # last bits of the sums on another processor
 # Residuals of directions end at their rounding, which is another one on another processor: as much as GROWTH allows.
+BOUND_SLACK = 1e-9  # relative, of a bound that another processor rounds differently
 DIRECTIONS_SLACK = math.log10(GROWTH)
 WEIGHT_SLACK = 1e-9
 MOST_NAMES = 5
@@ -137,6 +139,7 @@ def _verified(model: Model, rows: Json, exact: bool) -> Verification:
     else:
         reasons += _exact_reasons(proof, certificate, stored)
     reasons += [*_rank_reasons(certificate, stored), *_digit_reasons(certificate, stored)]
+    reasons += _bound_reasons(certificate, stored)
     return Verification(not reasons, tuple(reasons), certificate, stored, proof)
 
 
@@ -289,6 +292,18 @@ def _exact_sentence(proof: ExactProof, certificate: Certificate, stored: Certifi
 def _rank_reasons(certificate: Certificate, stored: Certificate) -> Iterator[str]:
     if certificate.rank != stored.rank:
         yield f"The columns have rank {certificate.rank} on this data, and rank {stored.rank} was claimed."
+
+
+def _bound_reasons(certificate: Certificate, stored: Certificate) -> Iterator[str]:
+    """A tree that was compared with all others claims no more than the rows show."""
+    if not isinstance(stored, TreeCertificate) or stored.least_loss is None or stored.fault:
+        return
+    least = certificate.least_loss if isinstance(certificate, TreeCertificate) else None
+    if least is None or stored.least_loss > least * (1 + BOUND_SLACK):
+        yield (
+            f"No tree was claimed to have a loss below {stored.least_loss:.8g}; on this data no more is proven than "
+            f"{least or 0.0:.8g}."
+        )
 
 
 def _digit_reasons(certificate: Certificate, stored: Certificate) -> Iterator[str]:

@@ -176,9 +176,9 @@ class Record:
     sizes: numbers behind symbols of shapes. derived: attributes that follow from the rest. checks: contradictions, in
     the order in which one makes sense after the other; a ValueError is one too. shown: what an inspection prints.
     told: what the objective says beyond the parameters. named: parameters that may be objects, and that a file can
-    hold where they are names. switches: parameters that are False unless the file has them. children: the attribute
-    that lists the models of which this one is made. counts: which rows the number of rows counts, "all", "weighted"
-    or "labelled". finish: a method that derives further attributes.
+    hold where they are names. switches: parameters at their defaults unless the file has them. children: the
+    attribute that lists the models of which this one is made. counts: which rows the number of rows counts, "all",
+    "weighted" or "labelled". finish: a method that derives further attributes.
     """
 
     fields: Fields = field(default_factory=dict)

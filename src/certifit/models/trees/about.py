@@ -26,10 +26,14 @@ _IMPURITIES = {
     "squared_error": "mean of (y - mean)^2",
     "poisson": "mean of y log(y / mean)",
 }
+_OF_NUMBERS = ("squared_error", "poisson")
 
 
-def _greedy(told: Told) -> str:
-    """What every split decreases."""
+def _objective(told: Told) -> str:
+    """What every split decreases, or what is minimised over all trees."""
+    if told.params["search"] == "optimal":
+        loss = "mean of (y - mean of the leaf)^2" if told.params["criterion"] in _OF_NUMBERS else "share of wrong rows"
+        return f"minimised over all trees of depth {told.params['max_depth']} on a grid of thresholds: {loss}"
     impurity = _IMPURITIES[str(told.params["criterion"])]
     alpha = float(told.params["ccp_alpha"])
     cost = f"; then minimised over subtrees: impurity + {alpha:g} leaves" if alpha else ""
@@ -44,6 +48,9 @@ _STOPS = {
     "min_impurity_decrease": number(0.0),
     "max_leaf_nodes": replace(count(2, least=2), default=None, or_none=True),
     "ccp_alpha": number(0.0),
+    "search": choice("greedy", "greedy", "optimal"),
+    "n_thresholds": count(32, 1, 254),
+    "max_nodes": count(5000),
 }
 _DEPTH = Option("max_depth", "N", "tree, regression-tree: most splits between root and leaf.", "max_depth", int)
 _LEAF = Option("min_leaf", "N", "tree, regression-tree: fewest different rows of a leaf.", "min_samples_leaf", int)
@@ -51,7 +58,7 @@ ROWS = (
     Learner(
         "decision_tree_classifier",
         "models.trees.model:DecisionTreeClassifier",
-        _greedy,
+        _objective,
         Words("a decision tree ({criterion})", "impurity", goal=DERIVED, stores=LEAVES),
         {"criterion": choice("gini", "gini", "entropy"), **_STOPS},
         ("encoder",),
@@ -67,7 +74,7 @@ ROWS = (
     Learner(
         "decision_tree_regressor",
         "models.trees.model:DecisionTreeRegressor",
-        _greedy,
+        _objective,
         Words("a regression tree ({criterion})", "impurity", goal=DERIVED, stores=LEAVES, is_squared=False),
         {"criterion": choice("squared_error", "squared_error", "poisson"), **_STOPS},
         ("encoder",),

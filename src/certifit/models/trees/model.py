@@ -22,6 +22,7 @@ from certifit.models.fold_rows import RowFolds
 from certifit.models.folds import Grid, Rounds
 from certifit.models.trees.certificate import TreeCertificate, certify
 from certifit.models.trees.folds import StagedState, staged_folds
+from certifit.models.trees.optimal import DEEPEST, SearchGrid
 from certifit.models.trees.pruning import PruningPath, pruning_path
 from certifit.models.trees.solver import UNLIMITED, full_tree, grow, stopped
 from certifit.models.trees.state import SplitHistory, TreeState
@@ -29,6 +30,8 @@ from certifit.models.trees.task import Stops, TreeTask, refuse_infinite
 from certifit.models.trees.words import path_in_words, rules
 from certifit.statistics.cell_sums import Store
 
+# Parameters that only a greedy search has, and their defaults.
+GREEDY_STOPS = {"min_samples_split": 2, "min_impurity_decrease": 0.0, "max_leaf_nodes": None, "ccp_alpha": 0.0}
 DEPTHS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 17)  # that folds choose from
 
 
@@ -42,13 +45,16 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
     min_impurity_decrease: float
     max_leaf_nodes: int | None
     ccp_alpha: float
+    search: str
+    n_thresholds: int
+    max_nodes: int
     certificate_: TreeCertificate
     tree_: TreeState
     shares = ("max_depth", "max_leaf_nodes", "ccp_alpha")
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> RowFolds | None:
         """One tree per training set for all depths, numbers of leaves and strengths of pruning."""
-        return staged_folds(self, source, rounds, grid)
+        return None if self.search == "optimal" else staged_folds(self, source, rounds, grid)
 
     def fold_states(self, source: Source, stages: Sequence[TreeModel]) -> list[StagedState]:
         """What the stages, copies with other stops, are after one tree is grown to these rows."""
@@ -60,7 +66,7 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
 
     def candidates(self, source: Source) -> list[dict[str, int | None]]:
         """Depths worth trying where the user names none."""
-        return [{"max_depth": depth} for depth in DEPTHS]
+        return [{"max_depth": depth} for depth in (DEPTHS[:3] if self.search == "optimal" else DEPTHS)]
 
     @property
     def feature_importances_(self) -> Array:
@@ -109,6 +115,8 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
         self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None
     ) -> PruningPath:
         """All alphas at which pruning takes another subtree of the tree that is grown to these rows."""
+        if self.search == "optimal":
+            raise ValueError("The best tree of a depth is not pruned. Use search='greedy' for a pruning path.")
         probe = self.reader() if hasattr(self, "column_names_") else self
         probe._check_parameters()
         source = probe._gate(X, y, sample_weight=sample_weight)
@@ -144,6 +152,42 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
             self.max_leaf_nodes,
             self.ccp_alpha,
         )
+
+    def _grid(self) -> SearchGrid | None:
+        """Where the best tree is searched for; None: the search is greedy."""
+        grid = SearchGrid(self.n_thresholds, self.max_nodes)
+        if self.search == "greedy":
+            return None
+        if self.max_depth is None or self.max_depth > DEEPEST:
+            raise ValueError(f"search='optimal' needs max_depth from 1 to {DEEPEST}. Got {self.max_depth}.")
+        for name, default in GREEDY_STOPS.items():
+            if getattr(self, name) != default:
+                raise ValueError(
+                    f"{name} stops or prunes a greedy search; search='optimal' has none. Got {getattr(self, name)!r}. "
+                    f"Leave it at {default!r}."
+                )
+        return grid
+
+    def certify(
+        self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None, against: str | None = None
+    ) -> TreeCertificate:
+        """The certificate of this tree recomputed on data; its solver takes no part.
+
+        against: "optimal" also states how small the loss of any tree of this depth can be; needs a depth of 1 to 4.
+        """
+        check_is_fitted(self)
+        if against not in (None, "optimal"):
+            raise ValueError(f"The parameter against must be 'optimal' or None. Got {against!r}.")
+        task = self._task_on(X, y, sample_weight=sample_weight)
+        if against == "optimal" and task.is_greedy:
+            task.grid = SearchGrid(self.n_thresholds, self.max_nodes)
+        return certify(task, self.tree_, against_best=against == "optimal")
+
+    def _warnings(self, task: TreeTask, run: Run[TreeState]) -> list[str]:
+        proof = self.certificate_
+        if task.is_greedy or not proof.holds or proof.is_closed:
+            return super()._warnings(task, run)
+        return [f"Not proven to be the best tree. {proof.sentences()[-1]} Raise max_nodes, now {self.max_nodes:,}."]
 
     def _solve(self, task: TreeTask) -> Run[TreeState]:
         return grow(task)
@@ -194,6 +238,14 @@ class DecisionTreeClassifier(TreeModel, Classifier[TreeTask, TreeState]):
         Most leaves; the leaf of the largest decrease is split first.
     ccp_alpha : float >= 0, default 0.0
         Prune to the smallest subtree that minimises impurity + ccp_alpha x number of leaves.
+    search : "greedy" or "optimal", default "greedy"
+        "optimal" finds the tree of the least share of wrong rows among all trees of max_depth (1 to 4) on a grid of
+        thresholds, and proves it; the criterion then only measures impurities and importances (docs/best_tree.md).
+    n_thresholds : int from 1 to 254, default 32
+        Thresholds of the grid in a column of more than 64 different values, at quantiles; other columns have all.
+    max_nodes : int >= 1, default 5000
+        Most subsets of the rows that a search of depth 3 or 4 looks at. Where they do not do, the certificate says how
+        far from the best the tree can be.
     encoder : as for LinearRegression
 
     Attributes
@@ -226,6 +278,9 @@ class DecisionTreeClassifier(TreeModel, Classifier[TreeTask, TreeState]):
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
         ccp_alpha: float = 0.0,
+        search: str = "greedy",
+        n_thresholds: int = 32,
+        max_nodes: int = 5000,
         encoder: TableEncoder | None = None,
     ) -> None:
         self.criterion = criterion
@@ -235,6 +290,9 @@ class DecisionTreeClassifier(TreeModel, Classifier[TreeTask, TreeState]):
         self.min_impurity_decrease = min_impurity_decrease
         self.max_leaf_nodes = max_leaf_nodes
         self.ccp_alpha = ccp_alpha
+        self.search = search
+        self.n_thresholds = n_thresholds
+        self.max_nodes = max_nodes
         self.encoder = encoder
 
     def predict_proba(self, X: UserRows) -> Array:
@@ -263,7 +321,7 @@ class DecisionTreeClassifier(TreeModel, Classifier[TreeTask, TreeState]):
         return self.scores(block)
 
     def _task(self, source: Source, is_fitted: bool = False) -> TreeTask:
-        return TreeTask(source, self.criterion, self._stops(), len(self.classes_))
+        return TreeTask(source, self.criterion, self._stops(), len(self.classes_), self._grid())
 
     def _answers(self) -> list[str]:
         tree = self.tree_
@@ -286,8 +344,9 @@ class DecisionTreeRegressor(TreeModel, Regressor[TreeTask, TreeState]):
     Parameters
     ----------
     criterion : "squared_error" or "poisson", default "squared_error"
-    max_depth, min_samples_split, min_samples_leaf, min_impurity_decrease, max_leaf_nodes, ccp_alpha, encoder :
-        as for DecisionTreeClassifier
+    max_depth, min_samples_split, min_samples_leaf, min_impurity_decrease, max_leaf_nodes, ccp_alpha, search,
+    n_thresholds, max_nodes, encoder :
+        as for DecisionTreeClassifier; search="optimal" minimises the mean squared error
 
     Attributes
     ----------
@@ -310,6 +369,9 @@ class DecisionTreeRegressor(TreeModel, Regressor[TreeTask, TreeState]):
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
         ccp_alpha: float = 0.0,
+        search: str = "greedy",
+        n_thresholds: int = 32,
+        max_nodes: int = 5000,
         encoder: TableEncoder | None = None,
     ) -> None:
         self.criterion = criterion
@@ -319,6 +381,9 @@ class DecisionTreeRegressor(TreeModel, Regressor[TreeTask, TreeState]):
         self.min_impurity_decrease = min_impurity_decrease
         self.max_leaf_nodes = max_leaf_nodes
         self.ccp_alpha = ccp_alpha
+        self.search = search
+        self.n_thresholds = n_thresholds
+        self.max_nodes = max_nodes
         self.encoder = encoder
 
     def scores(self, block: Block) -> Array:
@@ -326,7 +391,7 @@ class DecisionTreeRegressor(TreeModel, Regressor[TreeTask, TreeState]):
         return np.asarray(self.tree_.values[self.leaves(block)], dtype=np.float64)
 
     def _task(self, source: Source, is_fitted: bool = False) -> TreeTask:
-        task = TreeTask(source, self.criterion, self._stops())
+        task = TreeTask(source, self.criterion, self._stops(), grid=self._grid())
         if self.criterion == "poisson":
             _refuse_negative(task)
         return task

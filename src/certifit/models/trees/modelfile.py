@@ -14,6 +14,7 @@ from certifit.models.record import (
     CLAIM,
     COUNT,
     COUNT_FROM_1,
+    FLAG,
     LABELLED,
     MAGNITUDE,
     ROWS,
@@ -32,7 +33,17 @@ from certifit.models.record import (
 )
 from certifit.models.trees.state import SplitHistory, TreeState
 
+OPEN = 1e-3  # a bound that is further than this from the loss, relative, is not equal to it but for rounding
 _CERTIFICATE = {**CLAIM, "depth": COUNT, "deviation": MAGNITUDE, "fault": TEXT, "n_leaves": COUNT_FROM_1}
+
+# Of trees that were compared with all others of their depth.
+_COMPARED = {
+    name: Field(spec, f"certificate_.{name}", is_left_out=True)
+    for name, spec in {
+        "least_loss": MAGNITUDE, "loss": MAGNITUDE, "n_searched": COUNT_FROM_1, "n_thresholds": COUNT,
+        "searched_depth": COUNT_FROM_1, "is_closed": FLAG,
+    }.items()
+}  # fmt: skip
 
 
 def _state(content: Content) -> TreeState:
@@ -116,6 +127,24 @@ def _mean_problems(tree: TreeState, together: Floats) -> Iterator[Problems]:
     yield {"a mean that is not that of the children": not _near(tree.values[inner], mean, np.full(len(inner), size))}
 
 
+def _bound_problems(content: Content) -> Iterator[Problems]:
+    """What is said of other trees, without having searched them or against what is said of this one."""
+    stated, search = content.metadata["certificate"], content.metadata["parameters"].get("search", "greedy")
+    n_stated = sum(name in stated for name in _COMPARED)
+    yield {
+        "half of a comparison with other trees": n_stated not in (0, len(_COMPARED)),
+        "a comparison of a greedy tree": search == "greedy" and n_stated > 0,
+        "a best tree without a comparison": search == "optimal" and n_stated == 0 and not stated["fault"],
+    }
+    if n_stated:
+        yield {
+            "a best tree that is worse than a bound allows": stated["loss"] < stated["least_loss"] * (1 - NEAR),
+            "another depth than was searched": stated["searched_depth"] != content.metadata["parameters"]["max_depth"],
+            "a proof that is not closed": stated["is_closed"]
+            and not stated["loss"] - stated["least_loss"] <= OPEN * stated["loss"],
+        }
+
+
 def _show(content: Content) -> Shown:
     facts = content.metadata["certificate"]
     shown = {"n_nodes": content.metadata["n_nodes"], "n_leaves": facts["n_leaves"], "depth": facts["depth"]}
@@ -140,7 +169,7 @@ def _node_arrays(values: tuple[str, ...]) -> dict[str, Array]:
 
 _TREE = Record(
     fields={
-        "certificate": fields_at("certificate_.*", _CERTIFICATE),
+        "certificate": {**fields_at("certificate_.*", _CERTIFICATE), **_COMPARED},
         "n_nodes": Field(COUNT_FROM_1, get=lambda model: model.tree_.n_nodes),
         **TARGET_NAME,
     },
@@ -150,8 +179,9 @@ _TREE = Record(
     },
     derived={"history_": lambda content: SplitHistory(_state(content), tuple(content.columns))},
     sizes=(lambda metadata: {"t": metadata["n_nodes"]},),
-    checks=(_shape_problems, _sum_problems, fault_problems),
+    checks=(_shape_problems, _sum_problems, _bound_problems, fault_problems),
     shown=(_show,),
+    switches=("search", "n_thresholds", "max_nodes"),
 )
 CLASSIFIER = LABELLED | _TREE | Record(fields={"data": ROWS}, arrays=_node_arrays(("t", "K")), counts="labelled")
 REGRESSOR = _TREE | Record(fields=TARGET, arrays=_node_arrays(("t",)), counts="weighted")

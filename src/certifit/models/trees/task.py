@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NoReturn
 
 import numpy as np
 
 from certifit.data.columns import Array, Columns
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
+from certifit.models.trees.optimal import Optimum, SearchGrid, best_tree
 from certifit.runtime import check_memory
 
 POWERS = {"gini": 0, "entropy": 0, "squared_error": 2, "poisson": 1}  # of the unit of y in an impurity
@@ -89,11 +91,26 @@ class GatheredRows:
 
 
 class TreeTask(GatheredRows):
-    """Rows and how a tree is grown on them."""
+    """Rows and how a tree is grown on them. grid: where the best tree is searched for; None: the search is greedy."""
 
-    def __init__(self, source: Source, criterion: str, stops: Stops, n_classes: int = 0) -> None:
+    def __init__(
+        self, source: Source, criterion: str, stops: Stops, n_classes: int = 0, grid: SearchGrid | None = None
+    ) -> None:
         super().__init__(source, n_classes)
         self.criterion, self.stops = criterion, stops
+        self.is_greedy, self.grid = grid is None, grid or SearchGrid()
+        self._optima: dict[int, Optimum] = {}
+
+    def optimum(self, depth: int) -> Optimum:
+        """The best tree of a depth and the least loss of any; searched once."""
+        if depth not in self._optima:
+            self._optima[depth] = best_tree(self, depth)
+        return self._optima[depth]
+
+    def refuse(self) -> NoReturn:
+        """Raise for what is not finite."""
+        refuse_infinite(self.block, self.source.names)
+        raise ValueError("y must be finite numbers.")
 
     @property
     def impurity_unit(self) -> float:

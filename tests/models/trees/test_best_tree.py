@@ -1,0 +1,190 @@
+"""The best tree: its loss and its bounds beside a search of all trees, and its certificate beside changed trees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import certifit as cf
+
+Case = tuple[Any, Any, Any, int, int, int]
+
+
+def case(seed: int) -> Case:
+    """Few rows with ties, and at times weights, missing values and a least number of rows of a leaf."""
+    rng = np.random.default_rng(seed)
+    n, d, n_classes = int(rng.integers(5, 16)), int(rng.integers(1, 4)), int(rng.choice([0, 2, 3]))
+    X = rng.integers(0, int(rng.integers(2, 5)), size=(n, d)).astype(float)
+    if rng.random() < 0.3:
+        X[rng.random(X.shape) < 0.2] = np.nan
+    y = rng.integers(0, n_classes, n) if n_classes else rng.normal(size=n).round(1)
+    weight = (np.ones(n), rng.integers(1, 4, n).astype(float), rng.random(n) + 0.1)[int(rng.integers(3))]
+    return X, y, weight, n_classes, int(rng.integers(1, 4)), int(rng.choice([1, 1, 2, 3]))
+
+
+def merged(X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
+    """Equal rows as one row with the sum of their weights."""
+    table = np.column_stack([np.where(np.isnan(X), -9.0, X), y])
+    rows, places = np.unique(table, axis=0, return_inverse=True)
+    known = np.where(rows[:, :-1] == -9, np.nan, rows[:, :-1])
+    return known, rows[:, -1], np.bincount(places.ravel(), weights=weight)
+
+
+def sides(X: Any) -> list[Any]:
+    """Which rows go left, of every split there is."""
+    splits = []
+    for column in X.T:
+        missing, values = np.isnan(column), np.unique(column[~np.isnan(column)])
+        splits += [np.where(missing, False, column <= value) for value in values[:-1]]
+        if missing.any():
+            splits += [np.where(missing, True, column <= value) for value in values[:-1]] + [~missing]
+    return splits
+
+
+def leaf_loss(y: Any, weight: Any, n_classes: int) -> float:
+    if n_classes:
+        return float(weight.sum() - max(weight[y == k].sum() for k in range(n_classes)))
+    return float(weight @ np.square(y - weight @ y / weight.sum()))
+
+
+def least_loss(y: Any, weight: Any, n_classes: int, splits: list[Any], rows: Any, depth: int, min_rows: int) -> float:
+    """Of all trees of a depth, one after the other."""
+    best = leaf_loss(y[rows], weight[rows], n_classes) if rows.sum() >= min_rows else np.inf
+    if depth:
+        for split in splits:
+            left, right = rows & split, rows & ~split
+            if left.any() and right.any():
+                parts = (least_loss(y, weight, n_classes, splits, part, depth - 1, min_rows) for part in (left, right))
+                best = min(best, sum(parts))
+    return best
+
+
+def tree_of(n_classes: int, **settings: Any) -> Any:
+    kind = cf.DecisionTreeClassifier if n_classes else cf.DecisionTreeRegressor
+    return kind(search="optimal", **settings)
+
+
+@pytest.mark.filterwarnings("ignore:Not proven")
+@pytest.mark.parametrize("seeds", [range(40), range(40, 80)])
+def test_loss_and_bounds_are_those_of_a_search_of_all_trees(seeds):
+    n_open = 0
+    for seed in seeds:
+        X, y, weight, n_classes, depth, min_rows = case(seed)
+        codes = np.unique(y, return_inverse=True)[1] if n_classes else y
+        rows, targets, mass = merged(X, codes, weight)
+        if len(mass) < min_rows or len(np.unique(y)) < 2:
+            continue
+        everything = np.ones(len(mass), dtype=bool)
+        truth = least_loss(targets, mass, n_classes, sides(rows), everything, depth, min_rows) / mass.sum()
+        for max_nodes in (5000, 1, 4):
+            model = tree_of(n_classes, max_depth=depth, min_samples_leaf=min_rows, max_nodes=max_nodes)
+            proof = model.fit(X, y, weight).certificate_
+            assert proof.holds and proof.least_loss <= truth * (1 + 1e-12) + 1e-15, seed
+            assert proof.loss >= truth * (1 - 1e-9) - 1e-15, seed
+            if max_nodes == 5000:
+                assert proof.is_closed and np.isclose(proof.loss, truth, rtol=1e-9, atol=1e-12), seed
+            n_open += not proof.is_closed
+            n_rows = np.bincount(model.apply(rows), minlength=model.tree_.n_nodes)[model.tree_.is_leaf]
+            assert (n_rows >= min_rows).all(), seed
+    assert n_open
+
+
+def table(n_classes: int = 2, n: int = 300, seed: int = 0) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=(n, 2)), rng.integers(0, 5, n)])
+    score = X[:, 0] * X[:, 1] + 0.5 * X[:, 2] + 0.5 * rng.normal(size=n)
+    y = np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes)) if n_classes else score
+    return X, y, rng.integers(1, 4, n).astype(float)
+
+
+CLASSES = pytest.mark.parametrize("n_classes", [2, 3, 0])
+
+
+@CLASSES
+def test_weight_two_is_the_row_twice_and_neither_order_nor_threads_matter(n_classes, rng):
+    X, y, weight = table(n_classes)
+    rows = rng.permutation(np.repeat(np.arange(len(y)), weight.astype(int)))
+    first = tree_of(n_classes, max_depth=3).fit(X, y, weight)
+    with cf.threads(2):
+        second = tree_of(n_classes, max_depth=3).fit(X[rows], y[rows])
+    for name in ("feature", "left", "threshold", "is_missing_left"):
+        assert np.array_equal(getattr(first.tree_, name), getattr(second.tree_, name))
+    assert np.isclose(first.certificate_.least_loss, second.certificate_.least_loss, rtol=1e-9)
+
+
+@CLASSES
+def test_a_greedy_tree_is_compared_with_the_best_on_request(n_classes):
+    X, y, weight = table(n_classes)
+    X = X.round(1)  # few values: the grid has every threshold
+    greedy = (cf.DecisionTreeClassifier if n_classes else cf.DecisionTreeRegressor)(max_depth=2, n_thresholds=254)
+    best = tree_of(n_classes, max_depth=2, n_thresholds=254).fit(X, y, weight)
+    greedy.fit(X, y, weight)
+    assert greedy.certificate_.least_loss is None and "greedy" in str(greedy.certificate_)
+    proof = greedy.certify(X, y, weight, against="optimal")
+    assert proof.holds and proof.least_loss == best.certificate_.least_loss
+    assert proof.loss >= best.certificate_.loss * (1 - 1e-12)
+    if n_classes:
+        wrong = (greedy.predict(X) != y) @ weight / weight.sum()
+    else:
+        wrong = np.square(greedy.predict(X) - y) @ weight / weight.sum()
+    assert np.isclose(proof.loss, wrong)
+
+
+@CLASSES
+def test_another_tree_and_a_bound_too_high_are_refused(n_classes):
+    X, y, weight = table(n_classes)
+    model = tree_of(n_classes, max_depth=2).fit(X, y, weight)
+    assert cf.verify(model, X, y, weight)
+    proof, tree = model.certificate_, model.tree_
+    kind = cf.DecisionTreeClassifier if n_classes else cf.DecisionTreeRegressor
+    model.tree_ = kind(max_depth=1).fit(X, y, weight).tree_  # right in its numbers, and not the best
+    refused = cf.verify(model, X, y, weight)
+    assert not refused and "the same search finds a tree" in str(refused.certificate)
+    model.tree_, model.certificate_ = tree, replace(proof, least_loss=proof.least_loss * 1.01)
+    assert not cf.verify(model, X, y, weight)
+
+
+def test_grids_have_few_thresholds_or_all():
+    X = np.arange(200.0)[:, None]
+    y = (X[:, 0] > 100.2).astype(int)
+    counts = [
+        tree_of(2, max_depth=1, n_thresholds=n)
+        .fit(X[:m], y[:m] if m > 150 else X[:m, 0] > 30)
+        .certificate_.n_thresholds
+        for n, m in ((32, 200), (254, 200), (32, 64), (7, 200))
+    ]
+    assert counts == [32, 199, 63, 7]
+
+
+def test_what_the_search_cannot_obey_is_refused_in_words():
+    X, y, _ = table()
+    for settings, words in (
+        ({}, "needs max_depth from 1 to 4"),
+        ({"max_depth": 5}, "Got 5"),
+        ({"max_depth": 2, "ccp_alpha": 0.1}, "ccp_alpha stops or prunes a greedy search"),
+        ({"max_depth": 2, "max_leaf_nodes": 3}, "max_leaf_nodes"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            tree_of(2, **settings).fit(X, y)
+    with pytest.raises(ValueError, match="criterion='poisson'"):
+        tree_of(0, max_depth=2, criterion="poisson").fit(X, y)
+    with pytest.raises(ValueError, match="Weights are too far apart"):
+        tree_of(2, max_depth=2).fit(X, y, np.where(np.arange(len(y)) == 0, 1e-13, 1.0))
+    with pytest.raises(ValueError, match="depths 1 to 4"):
+        cf.DecisionTreeClassifier().fit(X, y).certify(X, y, against="optimal")
+    with pytest.raises(ValueError, match="against must be 'optimal' or None"):
+        cf.DecisionTreeClassifier(max_depth=2).fit(X, y).certify(X, y, against="best")
+    with pytest.raises(ValueError, match="not pruned"):
+        tree_of(2, max_depth=2).cost_complexity_pruning_path(X, y)
+
+
+def test_xor_is_solved_at_its_root():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    y = (X[:, 0] > 0) ^ (X[:, 1] > 0)
+    best = tree_of(2, max_depth=2).fit(X, y)
+    assert best.score(X, y) > cf.DecisionTreeClassifier(max_depth=2).fit(X, y).score(X, y) + 0.2
+    assert set(best.tree_.feature[best.tree_.left > 0]) == {0, 1}
