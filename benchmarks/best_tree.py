@@ -2,7 +2,7 @@
 
     python benchmarks/best_tree.py [--splits 10] [--only adult wine_quality]
 
-Columns are encoded as a fit encodes them: one column per level of a category, gaps filled. CPU seconds count both threads.
+Columns are encoded: one column per level of a category. CPU seconds count both threads.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ def times(name: str, depths: list[int]) -> None:
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
         closed = "closed" if proof.is_closed else f"open, bound {proof.least_loss:.6g}"
         size = f"{X.shape[0]} x {X.shape[1]}"
-        print(f"{name:20s} {size:14s} depth {depth}  cpu {cpu:6.2f} s  wall {wall:6.2f} s  loss {proof.loss:.6g}  {closed}")
+        print(
+            f"{name:20s} {size:14s} depth {depth}  cpu {cpu:5.2f} s  wall {wall:5.2f} s  loss {proof.loss:.6g}  {closed}"
+        )
 
 
 def held_out(name: str, depth: int, n_splits: int) -> None:
