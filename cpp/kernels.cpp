@@ -23,13 +23,14 @@ void times_transposed(Gemm gemm, size_t a, size_t b, size_t k, const double* A, 
 }
 
 // C = A B + beta C, or A' B + beta C, of row-major blocks: C is a x b, the sums have k terms.
-void times(Gemm gemm, bool is_transposed, size_t a, size_t b, size_t k, const double* A, size_t lda, const double* B,
-           size_t ldb, double beta, double* C, size_t ldc) {
+template <class T>
+void times(GemmOf<T> gemm, bool is_transposed, size_t a, size_t b, size_t k, const T* A, size_t lda, const T* B,
+           size_t ldb, T beta, T* C, size_t ldc) {
   char plain = 'N', of_a = is_transposed ? 'T' : 'N';
   int m = static_cast<int>(b), n = static_cast<int>(a), kk = static_cast<int>(k);
   int la = static_cast<int>(ldb), lb = static_cast<int>(lda), lc = static_cast<int>(ldc);
-  double one = 1.0;
-  gemm(&plain, &of_a, &m, &n, &kk, &one, const_cast<double*>(B), &la, const_cast<double*>(A), &lb, &beta, C, &lc);
+  T one = 1;
+  gemm(&plain, &of_a, &m, &n, &kk, &one, const_cast<T*>(B), &la, const_cast<T*>(A), &lb, &beta, C, &lc);
 }
 
 std::vector<double> squares(DenseMatrix X) {
@@ -96,7 +97,8 @@ size_t n_tiles(size_t n, size_t size) { return (n + size - 1) / size; }
 
 }  // namespace
 
-void kernel_matrix(Gemm gemm, const KernelForm& form, DenseMatrix X, DenseMatrix Z, double* K, Crew& crew) {
+template <class T>
+void kernel_matrix(Gemm gemm, const KernelForm& form, DenseMatrix X, DenseMatrix Z, T* K, Crew& crew) {
   const Tiles tiles(gemm, form, X, Z);
   const size_t n = X.n_rows, m = Z.n_rows, across = n_tiles(m, tile);
   const bool is_symmetric = X.values == Z.values && n == m;
@@ -104,16 +106,23 @@ void kernel_matrix(Gemm gemm, const KernelForm& form, DenseMatrix X, DenseMatrix
     const size_t i = number / across * tile, j = number % across * tile;
     if (is_symmetric && j > i) return;
     const size_t a = std::min(tile, n - i), b = std::min(tile, m - j);
-    double* C = K + i * m + j;
-    tiles.make(i, a, j, b, C, m);
-    if (!is_symmetric) return;
+    std::vector<double> made(a * b);
+    tiles.make(i, a, j, b, made.data(), b);
     for (size_t row = 0; row < a; ++row) {
-      if (i == j && form.kind == KernelForm::Kind::gaussian) C[row * m + row] = 1.0;
-      const size_t end = i == j ? row : b;
-      for (size_t k = 0; k < end; ++k) K[(j + k) * m + i + row] = C[row * m + k];
+      double* C = made.data() + row * b;
+      if (is_symmetric && i == j && form.kind == KernelForm::Kind::gaussian) C[row] = 1.0;
+      const size_t end = is_symmetric && i == j ? row + 1 : b;
+      std::copy(C, C + end, K + (i + row) * m + j);
     }
+    if (!is_symmetric) return;
+    for (size_t k = 0; k < b; ++k)  // the same numbers across the diagonal, one row of K after the other
+      for (size_t row = i == j ? k + 1 : 0; row < a; ++row)
+        K[(j + k) * m + i + row] = static_cast<T>(made[row * b + k]);
   });
 }
+
+template void kernel_matrix<double>(Gemm, const KernelForm&, DenseMatrix, DenseMatrix, double*, Crew&);
+template void kernel_matrix<float>(Gemm, const KernelForm&, DenseMatrix, DenseMatrix, float*, Crew&);
 
 void kernel_times(Gemm gemm, const KernelForm& form, DenseMatrix X, DenseMatrix Z, DenseMatrix V, double* out,
                   Crew& crew) {
@@ -131,19 +140,23 @@ void kernel_times(Gemm gemm, const KernelForm& form, DenseMatrix X, DenseMatrix 
   });
 }
 
-void multiply(Gemm gemm, DenseMatrix A, bool is_transposed, DenseMatrix B, double* out, Crew& crew) {
+template <class T>
+void multiply(GemmOf<T> gemm, MatrixOf<T> A, bool is_transposed, MatrixOf<T> B, T* out, Crew& crew) {
   const size_t n = is_transposed ? A.n_columns : A.n_rows, terms = B.n_rows, k = B.n_columns;
   const size_t width = std::min<size_t>(k, 512), across = n_tiles(k, std::max<size_t>(width, 1));
   crew.for_each_block(n_tiles(n, product_rows) * across, [&](size_t number) {
     const size_t i = number / across * product_rows, a = std::min(product_rows, n - i);
     const size_t j = number % across * width, b = std::min(width, k - j);
-    for (size_t row = i; row < i + a; ++row) std::fill(out + row * k + j, out + row * k + j + b, 0.0);
+    for (size_t row = i; row < i + a; ++row) std::fill(out + row * k + j, out + row * k + j + b, T(0));
     for (size_t t = 0; t < terms && crew.keep_going(); t += depth) {
       const size_t c = std::min(depth, terms - t);
-      const double* from = is_transposed ? A.values + t * A.n_columns + i : A.values + i * A.n_columns + t;
-      times(gemm, is_transposed, a, b, c, from, A.n_columns, B.values + t * k + j, k, 1.0, out + i * k + j, k);
+      const T* from = is_transposed ? A.values + t * A.n_columns + i : A.values + i * A.n_columns + t;
+      times(gemm, is_transposed, a, b, c, from, A.n_columns, B.values + t * k + j, k, T(1), out + i * k + j, k);
     }
   });
 }
+
+template void multiply<double>(Gemm, DenseMatrix, bool, DenseMatrix, double*, Crew&);
+template void multiply<float>(GemmOf<float>, MatrixOf<float>, bool, MatrixOf<float>, float*, Crew&);
 
 }  // namespace certifit

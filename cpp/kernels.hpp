@@ -8,8 +8,10 @@
 
 namespace certifit {
 
-// dgemm of Fortran: column-major, every argument by address.
-using Gemm = void (*)(char*, char*, int*, int*, int*, double*, double*, int*, double*, int*, double*, double*, int*);
+// sgemm or dgemm of Fortran: column-major, every argument by address.
+template <class T>
+using GemmOf = void (*)(char*, char*, int*, int*, int*, T*, T*, int*, T*, int*, T*, T*, int*);
+using Gemm = GemmOf<double>;
 
 // What becomes of the inner product g of two rows.
 struct KernelForm {
@@ -19,20 +21,24 @@ struct KernelForm {
 };
 
 // Row-major, n_rows x n_columns, without gaps.
-struct DenseMatrix {
-  const double* values;
+template <class T>
+struct MatrixOf {
+  const T* values;
   size_t n_rows, n_columns;
 };
+using DenseMatrix = MatrixOf<double>;
 
 // K_ij = k(x_i, z_j), n x m, row-major. gaussian: exp(-|x - z|^2 / 2). Z the same array as X: K is symmetric to the
-// bit.
-void kernel_matrix(Gemm gemm, const KernelForm& form, DenseMatrix X, DenseMatrix Z, double* K, Crew& crew);
+// bit. T float: rounded from double.
+template <class T>
+void kernel_matrix(Gemm gemm, const KernelForm& form, DenseMatrix X, DenseMatrix Z, T* K, Crew& crew);
 
 // K V without holding K, n x k.
 void kernel_times(Gemm gemm, const KernelForm& form, DenseMatrix X, DenseMatrix Z, DenseMatrix V, double* out,
                   Crew& crew);
 
 // A B, or A' B.
-void multiply(Gemm gemm, DenseMatrix A, bool is_transposed, DenseMatrix B, double* out, Crew& crew);
+template <class T>
+void multiply(GemmOf<T> gemm, MatrixOf<T> A, bool is_transposed, MatrixOf<T> B, T* out, Crew& crew);
 
 }  // namespace certifit

@@ -614,6 +614,11 @@ def _(rng: Rng) -> Arguments:
     return _kernel(rng)[0]
 
 
+@call("kernel_matrix_short")
+def _(rng: Rng) -> Arguments:
+    return _kernel(rng)[0]
+
+
 @call("kernel_times")
 def _(rng: Rng) -> Arguments:
     arguments, m = _kernel(rng)
@@ -625,3 +630,13 @@ def _(rng: Rng) -> Arguments:
     arguments, m = _kernel(rng)
     shapes = {"A": rng.normal(size=(m, 3)), "B": rng.normal(size=(m, 2)), "is_transposed": True}
     return {"dgemm": arguments["dgemm"], **shapes, "threads": threads(rng)}
+
+
+@call("multiply_short")
+def _(rng: Rng) -> Arguments:
+    from scipy.linalg import cython_blas
+
+    m = int(rng.integers(0, 9))
+    shapes = {name: rng.normal(size=(m, k)).astype(np.float32) for name, k in (("A", 3), ("B", 2))}
+    sgemm = cython_blas.__pyx_capi__["sgemm"]
+    return {"sgemm": sgemm, **shapes, "is_transposed": True, "threads": threads(rng)}

@@ -163,7 +163,31 @@ def test_folds_of_all_alphas_are_those_of_refits(monkeypatch, standardize, most_
     model = cf.KernelRidge(kernel=KERNEL, standardize=standardize)
     search = cf.CrossValidated(model, {"alpha": ALPHAS}, cv=cv, scoring="neg_mean_squared_error").fit(X, Y, WEIGHT)
     expected = refits(model, ALPHAS, list(cv.split(X)), WEIGHT)
-    np.testing.assert_allclose(-search.cv_results_["mean_test_score"], expected, rtol=1e-5)
+    np.testing.assert_allclose(-search.cv_results_["mean_test_score"], expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(
+    "kernel", [900.0 * ks.Polynomial(2, c=1.0), ks.Gaussian(1.5) + ks.Linear()], ids=["scaled", "sum"]
+)
+def test_steps_in_float32_find_the_fits_of_all_folds(monkeypatch, kernel, fit_intercept):
+    model = cf.KernelRidge(kernel=kernel, fit_intercept=fit_intercept)
+    cv = KFold(3, shuffle=True, random_state=0)
+    alphas = {"alpha": [3.0, 100.0]}
+    exact = cf.CrossValidated(model, alphas, cv=cv, scoring="neg_mean_squared_error").fit(X, Y)
+    monkeypatch.setattr(folds, "MOST_EIGEN", 20)
+    monkeypatch.setattr(folds, "_alone", None)  # float32 must do
+    search = cf.CrossValidated(model, alphas, cv=cv, scoring="neg_mean_squared_error").fit(X, Y)
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], exact.cv_results_["mean_test_score"], rtol=1e-7)
+
+
+def test_alphas_that_float32_cannot_step_for_are_solved_in_float64(monkeypatch):
+    model, cv = cf.KernelRidge(kernel=KERNEL), KFold(3, shuffle=True, random_state=0)
+    alphas = {"alpha": [1e-10, 1e9]}
+    exact = cf.CrossValidated(model, alphas, cv=cv, scoring="neg_mean_squared_error").fit(X, Y)
+    monkeypatch.setattr(folds, "MOST_EIGEN", 20)
+    search = cf.CrossValidated(model, alphas, cv=cv, scoring="neg_mean_squared_error").fit(X, Y)
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], exact.cv_results_["mean_test_score"], rtol=1e-4)
 
 
 def test_folds_fill_gaps_by_their_own_means():

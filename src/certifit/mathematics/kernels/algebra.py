@@ -99,6 +99,10 @@ class Kernel(ABC):
         K *= 0.5
         return K
 
+    def short_matrix(self, X: Array, scale: float = 1.0) -> Array:
+        """scale k(x_i, x_j) of all points in float32."""
+        return (self.matrix(X) * scale).astype(np.float32)
+
     def times(self, X: Array, Z: Array, V: Array) -> Array:
         """The matrix times the columns V; the matrix is not held."""
         return tiled(lambda place: self(X[place], Z) @ V, len(X), V.shape[1])

@@ -40,6 +40,14 @@ class Formed(Kernel):
         """k(x_i, z_j) of all points; symmetric where Z is not given."""
         return form_matrix(self.form, *self.prepared(X, X if Z is None else Z))
 
+    def short_matrix(self, X: Array, scale: float = 1.0) -> Array:
+        """scale k(x_i, x_j) of all points in float32."""
+        return (
+            form_matrix(self.form, *self.prepared(X, X), is_short=True)
+            if scale == 1
+            else super().short_matrix(X, scale)
+        )
+
     def times(self, X: Array, Z: Array, V: Array) -> Array:
         """The matrix times the columns V; the matrix is not held."""
         return form_times(self.form, *self.prepared(X, Z), V)

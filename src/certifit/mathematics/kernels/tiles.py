@@ -19,11 +19,11 @@ FORMS = ("linear", "polynomial", "gaussian")
 
 
 @cache
-def _dgemm() -> object:
+def _gemm(name: str) -> object:
     from scipy.linalg import cython_blas
 
     capsules: dict[str, object] = cython_blas.__pyx_capi__
-    return capsules["dgemm"]
+    return capsules[name]
 
 
 def dense(X: Array) -> Array:
@@ -33,23 +33,28 @@ def dense(X: Array) -> Array:
 
 @one_blas_thread
 def multiply(A: Array, B: Array, *, transposed: bool = False) -> Array:
-    """A B, or A' B; B may be a vector."""
-    columns = dense(B.reshape(len(B), -1))
-    product: Array = core.multiply(_dgemm(), dense(A), columns, transposed, n_threads())
+    """A B, or A' B; B may be a vector. Two matrices of float32 have a product of float32."""
+    columns = B.reshape(len(B), -1)
+    if A.dtype == np.float32 and B.dtype == np.float32:
+        short = np.ascontiguousarray(columns)
+        product: Array = core.multiply_short(_gemm("sgemm"), np.ascontiguousarray(A), short, transposed, n_threads())
+    else:
+        product = core.multiply(_gemm("dgemm"), dense(A), dense(columns), transposed, n_threads())
     return product.reshape(-1) if B.ndim == 1 else product
 
 
 @one_blas_thread
-def form_matrix(form: tuple[str, float, int], X: Array, Z: Array) -> Array:
-    """The matrix of a kernel that the core has; symmetric to the bit where Z is X."""
-    matrix: Array = core.kernel_matrix(_dgemm(), *form, X, Z, n_threads())
+def form_matrix(form: tuple[str, float, int], X: Array, Z: Array, *, is_short: bool = False) -> Array:
+    """The matrix of a kernel that the core has; symmetric to the bit where Z is X. is_short: rounded to float32."""
+    make = core.kernel_matrix_short if is_short else core.kernel_matrix
+    matrix: Array = make(_gemm("dgemm"), *form, X, Z, n_threads())
     return matrix
 
 
 @one_blas_thread
 def form_times(form: tuple[str, float, int], X: Array, Z: Array, V: Array) -> Array:
     """The matrix of a kernel that the core has times V; the matrix is not held."""
-    product: Array = core.kernel_times(_dgemm(), *form, X, Z, dense(V), n_threads())
+    product: Array = core.kernel_times(_gemm("dgemm"), *form, X, Z, dense(V), n_threads())
     return product
 
 

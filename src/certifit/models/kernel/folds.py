@@ -1,15 +1,16 @@
 """Kernel ridge on all training sets and all alphas without refits.
 
 A training set's matrix is a part of the matrix of all rows (of its own, where columns are standardised by its rows).
-Few rows: one eigendecomposition S G S = V L V' serves every alpha. Many: conjugate gradients on all alphas together.
+Few rows: one eigendecomposition S G S = V L V' serves every alpha. Many: conjugate gradients on all training sets and
+alphas together (`fold_systems.py`).
 The intercept is removed by the projection I - ss', s the roots of the shares: t is at right angles to s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import scipy.linalg
@@ -20,6 +21,7 @@ from certifit.data.source import Source
 from certifit.mathematics.kernels.algebra import Kernel
 from certifit.mathematics.kernels.tiles import multiply
 from certifit.models.folds import EachRow, FoldStates, Rounds
+from certifit.models.kernel.fold_systems import AIM, RANK, Columns, FoldSystems, is_short, largest_size
 from certifit.models.kernel.solver import ConjugateGradients, pivoted_factor
 from certifit.models.kernel.task import KernelRows, Standard, dense_rows
 from certifit.models.least_squares.fold_path import FoldPath, held_out_of, safe_unit
@@ -29,8 +31,6 @@ from certifit.statistics.fold_oracle import HeldOut
 
 MOST_EIGEN = 1500  # rows of a training set whose matrix is decomposed
 MOST_LEFT_OUT = 5000  # rows that are left out one at a time
-RANK = 600  # of the preconditioner
-AIM = 1e-6  # of the target: a residual of every fit
 Alphas = Sequence[float | None]
 
 
@@ -123,54 +123,104 @@ class _Target:
 @one_blas_thread
 def _path(part: KernelPart, rounds: Sequence[Splits], with_rows: bool) -> FoldPath:
     rows, target = part.rows, _Target(part.rows)
-    n_splits = sum(splits.n_splits for splits in rounds)
-    shape = (len(part.alphas), n_splits)
+    sides = _sides(part, target, rounds)
+    shape = (len(part.alphas), len(sides))
     train, validation = np.zeros(shape), np.zeros(shape)
-    totals, weights, null = np.zeros((2, n_splits)), np.zeros((2, n_splits)), np.zeros(n_splits)
+    totals, weights, null = np.zeros((2, len(sides))), np.zeros((2, len(sides))), np.zeros(len(sides))
     held_out: list[HeldOut] = []
-    at = 0
-    for splits in rounds:
-        cells = splits.cells.of(rows.gathered)[rows.seen]
-        for s in range(splits.n_splits):
-            sides = [np.append(times, 0.0)[cells] * target.weight for times in (splits.train[s], splits.validation[s])]
-            residuals = _residuals(part, target, sides[0])
-            train[:, at], validation[:, at] = (residuals**2 @ side * target.unit for side in sides)
-            totals[:, at] = [target.spread(side) * target.unit for side in sides]
-            weights[:, at] = [side.sum() for side in sides]
-            level = target.mean(sides[0]) if part.fit_intercept else 0.0
-            null[at] = float(sides[1] @ np.square(target.y - level)) * target.unit
-            if with_rows:
-                held_out.append(
-                    held_out_of(np.flatnonzero(rows.seen), target.y, sides[1], residuals, (target.scale, 1.0))
-                )
-            at += 1
+    for at, (pair, residuals) in enumerate(zip(sides, _residuals(part, target, sides), strict=True)):
+        train[:, at], validation[:, at] = (residuals**2 @ side * target.unit for side in pair)
+        totals[:, at] = [target.spread(side) * target.unit for side in pair]
+        weights[:, at] = [side.sum() for side in pair]
+        level = target.mean(pair[0]) if part.fit_intercept else 0.0
+        null[at] = float(pair[1] @ np.square(target.y - level)) * target.unit
+        if with_rows:
+            held_out.append(held_out_of(np.flatnonzero(rows.seen), target.y, pair[1], residuals, (target.scale, 1.0)))
     sides_of_all = (totals[0], totals[1], weights[0], weights[1])
     return FoldPath(train, validation, *sides_of_all, null, target.in_units, held_out=held_out)
 
 
-def _residuals(part: KernelPart, target: _Target, weight: Array) -> Array:
-    """Alphas x rows: y - b - f(x) of all rows by the fits to those of positive weight."""
-    rows, trained = part.rows, weight > 0
-    if not trained.any():
-        raise ValueError("A training set has no rows. Use fewer folds.")
-    share = weight[trained] / weight.sum()
-    alphas = np.array([1.0 / weight.sum() if alpha is None else alpha for alpha in part.alphas])
-    level = target.mean(weight) if part.fit_intercept else 0.0
-    right = np.sqrt(share) * (target.y[trained] - level)
+def _sides(part: KernelPart, target: _Target, rounds: Sequence[Splits]) -> list[tuple[Array, Array]]:
+    """Weights of all rows in the training and the validation set of every split."""
+    sides = []
+    for splits in rounds:
+        cells = splits.cells.of(part.rows.gathered)[part.rows.seen]
+        for times in zip(splits.train, splits.validation, strict=True):
+            train, validation = (np.append(side, 0.0)[cells] * target.weight for side in times)
+            if not train.any():
+                raise ValueError("A training set has no rows. Use fewer folds.")
+            sides.append((train, validation))
+    return sides
+
+
+def _residuals(part: KernelPart, target: _Target, sides: Sequence[tuple[Array, Array]]) -> Iterator[Array]:
+    """For every split alphas x rows: y - b - f(x) of all rows by the fits to its training rows."""
+    is_own = part.standardize or part.opened is not None  # points of a training set are its own
+    groups = [[side] for side in sides] if is_own else [list(sides)]
+    for group in groups:
+        yield from _of_group(part, target, [train for train, _ in group])
+
+
+def _of_group(part: KernelPart, target: _Target, weights: Sequence[Array]) -> Iterator[Array]:
+    """Residuals by the fits to training sets that see the same points; conjugate gradients for many rows."""
+    fits = [_Training.of(part, target, weight) for weight in weights]
+    kernel = part.rows.kernel
+    fitted: list[Array] | None = None
+    if kernel is not None and min(fit.trained.sum() for fit in fits) > MOST_EIGEN:
+        fitted = _together(part, kernel, _points(part, weights[0]), fits)
+    for at, (fit, weight) in enumerate(zip(fits, weights, strict=True)):
+        values = fitted[at] if fitted is not None else _alone(part, fit, weight)
+        shift = fit.share @ (target.y[:, None] - fit.level - values) if part.fit_intercept else 0.0
+        yield np.ascontiguousarray((target.y[:, None] - fit.level - shift - values).T)
+
+
+@dataclass(frozen=True)
+class _Training:
+    """A training set: which rows, the shares of all rows, the alphas on its scale and the roots times the target."""
+
+    trained: Array
+    share: Array
+    alphas: Array
+    level: float
+    right: Array
+
+    @staticmethod
+    def of(part: KernelPart, target: _Target, weight: Array) -> _Training:
+        share, level = weight / weight.sum(), target.mean(weight) if part.fit_intercept else 0.0
+        alphas = np.array([1.0 / weight.sum() if alpha is None else alpha for alpha in part.alphas])
+        right = np.sqrt(share) * (target.y - level)
+        if part.fit_intercept:
+            right = right - np.sqrt(share) * float(np.sqrt(share) @ right)
+        return _Training(weight > 0, share, alphas, level, right)
+
+
+def _together(part: KernelPart, kernel: Kernel, points: Array, fits: Sequence[_Training]) -> list[Array] | None:
+    """f of all rows by all fits, rows x alphas each; None where float32 cannot take the steps."""
+    check_memory(8.0 * len(points) ** 2, f"Folds of a kernel of {len(points):,} rows", "Sample rows.")
+    roots = np.column_stack([np.sqrt(fit.share) for fit in fits])
+    size, n_alphas = largest_size(kernel, points), len(part.alphas)
+    columns = Columns(np.repeat(np.arange(len(fits)), n_alphas), np.concatenate([fit.alphas for fit in fits]))
+    if not is_short(columns.alpha, size):
+        return None
+    systems = FoldSystems(kernel, points, roots, size, is_centred=part.fit_intercept, seed=part.seed)
+    right = np.repeat(np.column_stack([fit.right for fit in fits]), n_alphas, axis=1)
+    fitted, is_met = systems.solve(right, columns)
+    return np.split(fitted, len(fits), axis=1) if is_met.all() else None
+
+
+def _alone(part: KernelPart, fit: _Training, weight: Array) -> Array:
+    """f of all rows by the fits of one training set for all alphas."""
+    rows, trained = part.rows, fit.trained
+    share, right = fit.share[trained], fit.right[trained]
     if rows.kernel is None:
-        dual = _by_eigenvalues(rows.matrix[np.ix_(trained, trained)], share, right, alphas, part.fit_intercept)
-        fitted = multiply(rows.matrix[:, trained], dual)
-    else:
-        points = _points(part, weight)
-        some = np.ascontiguousarray(points[trained])
-        G = rows.kernel.matrix(some)
-        if len(some) <= MOST_EIGEN:
-            dual = _by_eigenvalues(G, share, right, alphas, part.fit_intercept)
-        else:
-            dual = _by_gradients(part, G, some, share, right, alphas)
-        fitted = rows.kernel.times(points, some, dual)
-    shift = share @ (target.y[trained, None] - level - fitted[trained]) if part.fit_intercept else 0.0
-    return np.ascontiguousarray((target.y[:, None] - level - shift - fitted).T)
+        dual = _by_eigenvalues(rows.matrix[np.ix_(trained, trained)], share, right, fit.alphas, part.fit_intercept)
+        return multiply(rows.matrix[:, trained], dual)
+    points = _points(part, weight)
+    some = np.ascontiguousarray(points[trained])
+    check_memory(8.0 * 2.5 * len(some) ** 2, f"Folds of a kernel of {len(points):,} rows", "Sample rows.")
+    G = rows.kernel.matrix(some)
+    solve = _by_eigenvalues if len(some) <= MOST_EIGEN else partial(_by_gradients, part, some)
+    return rows.kernel.times(points, some, solve(G, share, right, fit.alphas, part.fit_intercept))
 
 
 def _points(part: KernelPart, weight: Array) -> Array:
@@ -187,7 +237,6 @@ def _by_eigenvalues(G: Array, share: Array, right: Array, alphas: Array, fit_int
     if fit_intercept:
         product = matrix @ root
         matrix += float(root @ product) * np.outer(root, root) - np.outer(root, product) - np.outer(product, root)
-        right = right - root * float(root @ right)
     values, vectors = scipy.linalg.eigh(matrix, check_finite=False)
     inverse = 1.0 / (np.maximum(values, 0.0)[:, None] + alphas)
     solutions = vectors @ (inverse * (vectors.T @ right)[:, None])
@@ -196,15 +245,16 @@ def _by_eigenvalues(G: Array, share: Array, right: Array, alphas: Array, fit_int
     return np.asarray(root[:, None] * solutions)
 
 
-def _by_gradients(part: KernelPart, G: Array, points: Array, share: Array, right: Array, alphas: Array) -> Array:
-    """c of every alpha, in columns: every column has its own shift."""
+def _by_gradients(
+    part: KernelPart, points: Array, G: Array, share: Array, right: Array, alphas: Array, fit_intercept: bool
+) -> Array:
+    """c of every alpha, in columns, in float64."""
     root, kernel = np.sqrt(share), part.rows.kernel
     assert kernel is not None
     _, F = pivoted_factor(kernel, points, root, min(RANK, len(points) // 4), part.seed)
-    if part.fit_intercept:
+    if fit_intercept:
         F -= np.outer(root, root @ F)
-        right = right - root * float(root @ right)
-    system = ConjugateGradients(G, root, F, alphas, AIM, is_centred=part.fit_intercept)
+    system = ConjugateGradients(G, root, F, alphas, AIM, is_centred=fit_intercept)
     return np.asarray(root[:, None] * system.solve(np.repeat(right[:, None], len(alphas), axis=1)))
 
 

@@ -1,0 +1,170 @@
+"""Kernel ridge on many training sets of the same rows and many alphas, all in one block of conjugate gradients.
+
+    (B_s + alpha I) t = r,    B_s = S_s G S_s,    S_s the roots of the shares of training set s, 0 for rows left out
+
+Every pair of a training set and an alpha is a column; a step multiplies G by all columns that are left at once. One
+randomly pivoted Cholesky factor F of all rows preconditions every training set through its own rows of F. Steps are
+taken in float32; the residuals that they have to remove, and so the solutions, are float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from certifit.data.columns import Array
+from certifit.mathematics.kernels.algebra import Kernel
+from certifit.mathematics.kernels.tiles import multiply
+from certifit.models.kernel.solver import pivoted_factor
+
+RANK = 600  # of the preconditioner
+AIM = 1e-9  # of the right-hand side: a residual of every fit
+STAGE = 2.5e-5  # of its right-hand side: how far float32 goes before the residual is computed again
+STAGES = 6
+MOST_STEPS = 400  # of conjugate gradients in a stage
+FAINT = 1e-6  # of the largest: an eigenvalue of the preconditioner that float32 does not hold
+LEAST = np.finfo(np.float32).tiny
+SHORT_ALPHAS = (1e-7, 1e6)  # of the largest k(x, x): float32 holds the matrix shifted by an alpha between these
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The training set and the alpha of every right-hand side."""
+
+    split: Array
+    alpha: Array
+
+    def only(self, on: Array) -> Columns:
+        """Some of the columns."""
+        return Columns(self.split[on], self.alpha[on])
+
+
+class FoldSystems:
+    """The training sets of some rows. roots: rows x training sets. is_centred: B_s stands between projections I - ss',
+    s its column of roots, and right-hand sides are at right angles to s."""
+
+    def __init__(
+        self, kernel: Kernel, points: Array, roots: Array, size: float, *, is_centred: bool, seed: int
+    ) -> None:
+        self.kernel, self.points, self.roots, self.is_centred = kernel, points, roots, is_centred
+        self.scale = float(np.ldexp(1.0, 1 - int(np.frexp(size)[1])))  # 1 for a Gaussian kernel
+        self._prepare(seed)
+
+    @np.errstate(all="ignore")  # what leaves float32 is no step, and its column does not meet its aim
+    def solve(self, right: Array, columns: Columns) -> tuple[Array, Array]:
+        """G S t on every row, and which columns met their aim."""
+        X, R = np.zeros_like(right), right
+        fitted = np.zeros_like(right)
+        roots = self.roots[:, columns.split]
+        aim = AIM * np.linalg.norm(right, axis=0)
+        on = aim > 0
+        for _ in range(STAGES):
+            if not on.any():
+                break
+            size = np.linalg.norm(R[:, on], axis=0)
+            asked = np.maximum(0.5 * aim[on] / size, STAGE)
+            step = self._short_solve((R[:, on] / size).astype(np.float32), columns.only(on), asked)
+            X[:, on] += np.where(np.isfinite(step).all(axis=0), step, 0.0) * size
+            fitted[:, on] = self.kernel.times(self.points, self.points, roots[:, on] * X[:, on])
+            R = right - self._projected(roots * fitted, roots) - columns.alpha * X
+            on = ~(np.linalg.norm(R, axis=0) <= aim)
+        return fitted, ~on
+
+    def _projected(self, V: Array, roots: Array) -> Array:
+        """Columns less their parts along s, where there is an intercept."""
+        return np.asarray(V - roots * np.einsum("ij,ij->j", roots, V)) if self.is_centred else V
+
+    def _prepare(self, seed: int) -> None:
+        """G and F in float32, and the eigenvectors of F'F of every training set."""
+        self.G = self.kernel.short_matrix(self.points, self.scale)
+        whole = np.sqrt(np.mean(np.square(self.roots), axis=1))
+        drawn = np.where(whole > 0, whole, 1.0 / np.sqrt(len(whole)))
+        _, F = pivoted_factor(self.kernel, self.points, drawn, min(RANK, len(self.points) // 4), seed)
+        self.F = (F / drawn[:, None] * np.sqrt(self.scale)).astype(np.float32)
+        self.short_roots = self.roots.astype(np.float32)
+        self.values, self.vectors = [], []
+        for root in self.short_roots.T:
+            part = root[:, None] * self.F
+            inner = multiply(part, part, transposed=True).astype(np.float64)
+            if self.is_centred:
+                mean = (root @ part).astype(np.float64)
+                inner -= np.outer(mean, mean)
+            values, vectors = scipy.linalg.eigh(inner, check_finite=False)
+            self.values.append(np.maximum(values, 0.0))
+            self.vectors.append(vectors.astype(np.float32))
+
+    def _short_solve(self, right: Array, columns: Columns, asked: Array) -> Array:
+        """Conjugate gradients in float32 to the share `asked` of every right-hand side, whose size is 1."""
+        X, left = np.zeros_like(right), np.arange(right.shape[1])
+        at = _Block(self, columns)
+        R = right
+        P = at.preconditioned(R)
+        before = _inner(R, P)
+        for _ in range(MOST_STEPS):
+            product = at.times(P)
+            step = before / np.maximum(_inner(P, product), LEAST)
+            X[:, left] += step * P
+            R = R - step * product
+            on = np.sqrt(_inner(R, R)) > asked[left]
+            if not on.any():
+                break
+            if not on.all():
+                R, P, left, before = R[:, on], P[:, on], left[on], before[on]
+                at = _Block(self, columns.only(left))
+            Z = at.preconditioned(R)
+            after = _inner(R, Z)
+            P, before = Z + after / np.maximum(before, LEAST) * P, after
+        return X.astype(np.float64) * self.scale
+
+
+def largest_size(kernel: Kernel, points: Array) -> float:
+    """The largest k(x, x)."""
+    return float(kernel.diagonal(points).max(initial=0.0))
+
+
+def is_short(alphas: Array, size: float) -> bool:
+    """Whether float32 can take the steps for these alphas. size: the largest k(x, x)."""
+    least, most = SHORT_ALPHAS
+    return 0 < size < np.inf and bool((alphas >= least * size).all() and (alphas <= most * size).all())
+
+
+def _inner(A: Array, B: Array) -> Array:
+    """Inner products of columns."""
+    return np.asarray(np.einsum("ij,ij->j", A, B))
+
+
+class _Block:
+    """Products of some columns with scaled matrices B_s + alpha I, and with their preconditioners, in float32.
+
+    With F'F = V diag(l) V' of the rows of a training set and l_0 the least of l, the preconditioner is
+    I - F V diag((l - l_0) / (l (l + alpha))) V'F': the inverse of F F' + alpha I on what F has, times l_0 + alpha.
+    """
+
+    def __init__(self, systems: FoldSystems, columns: Columns) -> None:
+        self.systems = systems
+        self.roots = systems.short_roots[:, columns.split]
+        self.alphas = (columns.alpha * systems.scale).astype(np.float32)
+        self.parts = []
+        for split in np.unique(columns.split):
+            places = np.flatnonzero(columns.split == split)
+            values = systems.values[split]
+            kept = values > FAINT * values[-1]
+            least = values[kept][0] if kept.any() else 0.0
+            alphas = columns.alpha[places] * systems.scale
+            bottom = np.where(kept, values, 1.0)[:, None] * (values[:, None] + alphas)
+            factors = np.where(kept[:, None], (values[:, None] - least) / bottom, 0.0)
+            self.parts.append((places, systems.vectors[split], factors.astype(np.float32)))
+
+    def times(self, V: Array) -> Array:
+        """(B + alpha I) V."""
+        product = self.roots * multiply(self.systems.G, self.roots * V)
+        return np.asarray(self.systems._projected(product, self.roots) + self.alphas * V)
+
+    def preconditioned(self, R: Array) -> Array:
+        """The preconditioner times R."""
+        inner = multiply(self.systems.F, self.roots * R, transposed=True)
+        for places, vectors, factors in self.parts:
+            inner[:, places] = vectors @ (factors * (vectors.T @ inner[:, places]))
+        return np.asarray(R - self.systems._projected(self.roots * multiply(self.systems.F, inner), self.roots))
