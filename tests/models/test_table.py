@@ -13,6 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVR, LinearSVC
 
+import certifit as cf
 from certifit.models.adapter import learner_of
 from certifit.models.learner import Answer, choice, count, either, flag, number
 from certifit.models.table import LEARNERS
@@ -107,3 +108,17 @@ def test_none_is_legal_only_where_it_is_said():
 def test_the_table_needs_no_numpy():
     code = "import sys, certifit.models.table; assert not {'numpy', 'sklearn', 'scipy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+ELSEWHERE = [
+    (cf.LogisticRegression, {"C": 1.0}, "alpha_from_C"),
+    (cf.LogisticRegression, {"penalty": "l1"}, "l1_ratio=1"),
+    (cf.Lasso, {"positive": True}, r"bounds=\(0, np.inf\)"),
+    (cf.HuberRegressor, {"epsilon": 1.5}, "delta"),
+]
+
+
+@pytest.mark.parametrize("cls, params, sentence", ELSEWHERE, ids=[next(iter(row[1])) for row in ELSEWHERE])
+def test_parameters_of_other_libraries_are_refused_with_what_to_write(cls, params, sentence):
+    with pytest.raises(TypeError, match=sentence):
+        cls(**params)

@@ -43,6 +43,7 @@ from certifit.models.certificate import Certificate
 from certifit.models.folds import FoldStates, Grid, Rounds
 from certifit.models.learner import Told
 from certifit.models.metric import Metric
+from certifit.models.parameters import refuse_elsewhere
 from certifit.models.task import StateT, TaskT
 from certifit.runtime import one_blas_thread
 from certifit.statistics.cell_sums import Store
@@ -62,6 +63,12 @@ class Estimator(BaseEstimator, ABC, Generic[RowsT]):
     alpha_: float | None = None
     inference_: Any = None
     history_: Sequence[Mapping[str, Any]] = ()
+
+    def __new__(cls, *args: Any, **params: Any) -> Self:
+        """A new model; a parameter of another library is refused with what to write in its place."""
+        if params:
+            refuse_elsewhere(cls, params)
+        return super().__new__(cls)
 
     @property
     def objective(self) -> str:

@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any
+
+# Parameters of the same models in other libraries -> how the same is said here.
+ELSEWHERE: Mapping[str, str] = {
+    "C": "The strength of a penalty is alpha, per row: cf.alpha_from_C(C, n) = 1 / (C n) for n rows.",
+    "lambda_": "The strength of a penalty is alpha, the factor of the penalty beside the mean loss.",
+    "penalty": "An L2 penalty is the default, penalty='l1' is l1_ratio=1, penalty=None is alpha=0.",
+    "normalize": "Columns are put on one scale by standardize=True.",
+    "positive": "Coefficients >= 0 are asked for by bounds=(0, np.inf).",
+    "epsilon": "Where a loss turns from a square to a line is delta.",
+    "n_jobs": "The number of threads is set once for all models: with cf.threads(n).",
+    "multi_class": "Many classes are fitted by softmax; one model per class: cf.OneVsRestClassifier(model).",
+    "cv": "Parameters are chosen on held-out rows by cf.CrossValidated(model, param_grid, cv=cv).",
+    "probability": "Probabilities of a model of margins: cf.Calibrated(model).",
+}
+
+
+def refuse_elsewhere(cls: type, names: Iterable[str]) -> None:
+    """Refuse parameters that other libraries have for the same models, with what to write in their place."""
+    for name in names:
+        if name in ELSEWHERE and name not in inspect.signature(cls).parameters:
+            raise TypeError(f"{cls.__name__} has no parameter {name!r}. {ELSEWHERE[name]}")
 
 
 def check_number(name: str, value: Any) -> None:
