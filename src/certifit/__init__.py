@@ -89,6 +89,7 @@ _MODULES = {
         "load",
         "verify",
     ),
+    "models.progress": ("progress",),
     "runtime": (
         "memory",
         "threads",

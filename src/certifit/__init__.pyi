@@ -97,6 +97,7 @@ from certifit.models.one_vs_rest import OneVsRestClassifier as OneVsRestClassifi
 from certifit.models.pca.model import PCA as PCA
 from certifit.models.penalty import alpha_from_C as alpha_from_C
 from certifit.models.perceptron.model import Perceptron as Perceptron
+from certifit.models.progress import progress as progress
 from certifit.models.quantile.model import QuantileRegressor as QuantileRegressor
 from certifit.models.trees.model import DecisionTreeClassifier as DecisionTreeClassifier
 from certifit.models.trees.model import DecisionTreeRegressor as DecisionTreeRegressor

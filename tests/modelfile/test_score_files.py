@@ -41,7 +41,8 @@ def test_predictions_and_attributes_are_the_same_bits(name, tmp_path):
     assert again.n_iter_ == model.n_iter_
     for row, old in zip(again.history_, model.history_, strict=True):
         kept = row.keys() - PASSING
-        assert kept == old.keys() - PASSING and all(row[key] == old[key] for key in kept)
+        assert kept == old.keys() - PASSING
+        assert {key: row[key] for key in kept} == {key: old[key] for key in kept}
 
 
 def _bits(array: Any) -> Any:

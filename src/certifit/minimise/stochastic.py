@@ -7,7 +7,6 @@ An epoch visits every row once (`RowOrder`); rows are shuffled within a stretch,
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, Protocol, cast
@@ -21,6 +20,7 @@ from certifit.minimise.curvature import rounded_down
 from certifit.minimise.gradient_descent import Schedule
 from certifit.minimise.problem import Minimised, Problem, Record, Stop, check_record, norm
 from certifit.minimise.row_pass import SCHEDULES, Pace, RowOrder, RowState, one_pass, row_facts, wide_stretches
+from certifit.minimise.steps import NAN, Steps
 
 ESTIMATED = 0.25  # a gap may be an estimate, off by a factor: go on to this share of tol
 FAR_ABOVE = 100.0  # multiple of the first objective above which, after an epoch, a run diverges
@@ -131,12 +131,12 @@ class _Run:
     problem: RowProblem
     begin: Array
     stop: Stop
-    trace: list[dict[str, float]] = field(default_factory=list)
+    steps: Steps = field(default_factory=Steps)
     reason: str = ""
     converged: bool = False
 
     def __post_init__(self) -> None:
-        self.started = time.perf_counter()
+        self.trace = self.steps.rows
         self.source = wide_stretches(self.problem.source)
         self.order = RowOrder(self.solver.shuffle, int(self.solver.random_state))
         self.x = np.array(self.begin, dtype=np.float64)
@@ -217,24 +217,23 @@ class _Run:
             self.reason = f"Not converged after {epoch} epochs (max_iter): {words}."
         elif self.stop.max_time is not None and row["seconds"] >= self.stop.max_time:
             self.reason = f"Not converged after {row['seconds']:.3g} s (max_time): {words}."
+        elif self.steps.is_over:
+            self.reason = f"{self.steps.reason} Not converged: {words}."
         if self.stop.callback is not None and self.stop.callback(row, self.x) is True and not self.reason:
             self.reason = "The callback asked to stop."
 
     def _record(self, step: float) -> dict[str, float]:
         gap = self.problem.gap(self.x, self.value, self.gradient)
-        row = {
-            "iteration": len(self.trace),
-            "objective": float(self.value),
-            "gap": np.nan if gap is None else float(gap),
-            "gradient_norm": norm(self.gradient),
-            "step_size": self._size(),
-            "step": step,
-            "seconds": time.perf_counter() - self.started,
-        }
+        size = norm(self.gradient)
         if not self.trace:
-            self.first_norm = norm(self.gradient)
-        self.trace.append(row)
-        return row
+            self.first_norm = size
+        return self.steps.add(
+            float(self.value),
+            NAN if gap is None else float(gap),
+            gradient_norm=size,
+            step_size=self._size(),
+            step=step,
+        )
 
     def _steepest(self) -> float:
         """The largest curvature of a single row's objective, at the best state."""

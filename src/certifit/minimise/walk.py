@@ -6,13 +6,13 @@ gradients neither overflow nor vanish, whatever the unit of the function.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.minimise.problem import Minimised, Problem, Record, Stop, check_record, norm
+from certifit.minimise.steps import NAN, Steps
 
 EPS = float(np.finfo(float).eps)
 NOISE = 2.0**-43  # relative differences of values below this may be rounding
@@ -54,9 +54,8 @@ class Walk:
     ) -> None:
         check_record(record)
         self.problem, self.stop, self.trusts_model, self.in_a_row = problem, stop, trusts_model, in_a_row
-        self.started = time.perf_counter()
-        self.trace: list[dict[str, float]] = []
-        self.weights: list[Array] | None = None if record is None else []
+        self.steps = Steps(keeps_weights=record is not None)
+        self.trace = self.steps.rows
         self.unit = 1.0
         self.reason, self.converged = "", False
         self.direction: Array | None = None
@@ -163,25 +162,20 @@ class Walk:
             largest_step,
             self.direction,
             self.decrement * self.unit,
-            None if self.weights is None else np.array(self.weights),
+            None if self.steps.weights is None else np.array(self.steps.weights),
         )
 
     def _record(self, step: float, step_size: float) -> dict[str, float]:
         value, gradient = self.at.value * self.unit, self.at.gradient * self.unit
         gap = self.problem.gap(self.at.x, value, gradient)
-        row = {
-            "iteration": len(self.trace),
-            "objective": value,
-            "gap": np.nan if gap is None else float(gap),
-            "gradient_norm": norm(gradient),
-            "step_size": step_size,
-            "step": step,
-            "seconds": time.perf_counter() - self.started,
-        }
-        self.trace.append(row)
-        if self.weights is not None:
-            self.weights.append(self.at.x.copy())
-        return row
+        return self.steps.add(
+            value,
+            NAN if gap is None else float(gap),
+            gradient_norm=norm(gradient),
+            step_size=step_size,
+            step=step,
+            weights=self.at.x,
+        )
 
     def _note_progress(self, before: Point) -> None:
         """Keep the best point: the lowest, and of points as low within rounding the one of least gradient."""
@@ -215,6 +209,8 @@ class Walk:
             self.end(f"Not converged after {stop.max_iter} iterations (max_iter): {left}", False)
         elif stop.max_time is not None and row["seconds"] >= stop.max_time:
             self.end(f"Not converged after {row['seconds']:.3g} s (max_time): {left}", False)
+        elif self.steps.is_over:
+            self.end(f"{self.steps.reason} Not converged: {left}", False)
 
     def _still_falling(self) -> str:
         """A hint where the second half of the way lowered the value about as much as the first."""

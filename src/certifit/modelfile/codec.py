@@ -15,6 +15,7 @@ from importlib import import_module
 import numpy as np
 from numpy.typing import NDArray
 
+from certifit.minimise.steps import closed_form_row
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.labels import LABELS, build_labels, dump_labels, label_arrays
 from certifit.modelfile.maps import Maps, close_maps, dump_maps, maps_spec, no_maps, open_maps, set_maps
@@ -177,11 +178,10 @@ def settings(model: Model) -> Metadata:
 
 
 def _dump_parameters(learner: Learner, record: Record, model: Model) -> Metadata:
-    single = {name: plain(getattr(model, name)) for name in learner.params if name not in record.switches}
+    late = _late(learner, record)
+    single = {name: plain(getattr(model, name)) for name in learner.params if name not in late}
     switches = {
-        name: plain(getattr(model, name))
-        for name in record.switches
-        if getattr(model, name) != _default(learner.params.get(name))
+        name: plain(getattr(model, name)) for name in late if getattr(model, name) != _default(learner.params.get(name))
     }
     return {**single, **switches, **_dump_fields(record.named, model)}
 
@@ -247,10 +247,15 @@ def check_model(metadata: Metadata, head: Mapping[str, Spec]) -> None:
 
 def _parameters_spec(learner: Learner, record: Record, found: Json) -> dict[str, Spec]:
     """The legal parameters of a file that has these."""
-    single = {name: stored_spec(param) for name, param in learner.params.items() if name not in record.switches}
-    on = [name for name in record.switches if isinstance(found, dict) and name in found]
-    switched = {name: _switched(learner.params.get(name)) for name in on}
-    return {**single, **{name: item.spec for name, item in record.named.items()}, **switched}
+    has, late = found if isinstance(found, dict) else {}, _late(learner, record)
+    single = {name: stored_spec(param) for name, param in learner.params.items() if name not in late}
+    switched = {name: _switched(learner.params.get(name)) for name in late if name in has}
+    return {**single, **_fields_spec(record.named, has), **switched}
+
+
+def _late(learner: Learner, record: Record) -> tuple[str, ...]:
+    """Parameters that a file has only where they are not the default: files of versions without them stay legal."""
+    return (*record.switches, *(name for name, param in learner.params.items() if param.is_left_out))
 
 
 def _default(param: Param | None) -> Json:
@@ -394,6 +399,8 @@ def build(parts: Parts) -> Model:
     derived = {name: derive(content) for name, derive in record.derived.items()}
     for name, value in {**parts.attributes, **derived}.items():
         setattr(model, name, value)
+    if "history_" not in vars(model) and not record.children:
+        model.history_ = [closed_form_row(float("nan"))]
     if record.finish:
         getattr(model, record.finish)()
     return model

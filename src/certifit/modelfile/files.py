@@ -20,7 +20,9 @@ ADVICE = {"inference_": "Fit again, or set inference_ = None to save it without 
 FORMAT = 1  # raised when a file of an older certifit can no longer say all that a model is
 NESTED_FORMAT = 2  # of models that are made of models
 
-PASSING = frozenset({"seconds", "norm", "gradient_norm", "step_size"})  # of a history, that a file does not keep
+PASSING = frozenset(
+    {"seconds", "norm", "dual", "gradient_norm", "step_size"}
+)  # of a history, that a file does not keep
 
 
 def save(model: Model, path: Path) -> None:

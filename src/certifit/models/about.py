@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from certifit.models.learner import Option, flag, number
 
 MAPS = ("basis", "encoder")
 PENALTY = ("penalty_factors", "bounds")
 INTERCEPT, STANDARDIZE, TOL = flag(True), flag(False), number(1e-8)
+MAX_TIME = replace(number(None, is_above=True, or_none=True), legal="a number of seconds above 0", is_left_out=True)
 ALPHA = Option(
     "alpha",
     "A",

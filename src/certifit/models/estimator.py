@@ -11,6 +11,7 @@ one-line `fit`, whose arguments scikit-learn reads.
 
 from __future__ import annotations
 
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget,
 from certifit.data.view import Target
 from certifit.maps import Basis, Polynomial, TableEncoder
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import closed_form_row
 from certifit.models.adapter import learner_of
 from certifit.models.certificate import Certificate
 from certifit.models.folds import FoldStates, Grid, Rounds
@@ -45,6 +47,7 @@ from certifit.models.learner import Told
 from certifit.models.metric import Metric
 from certifit.models.parameters import refuse_elsewhere
 from certifit.models.task import StateT, TaskT
+from certifit.models.watch import CallbackSupport, fit_watch
 from certifit.runtime import one_blas_thread
 from certifit.statistics.cell_sums import Store
 from certifit.statistics.gram import ColumnRange
@@ -53,7 +56,7 @@ RowsT = TypeVar("RowsT")  # what the gate of an estimator lets through
 FRAMES_TO_USER = 6  # from a warning of `_settle` up to the line that called fit
 
 
-class Estimator(BaseEstimator, ABC, Generic[RowsT]):
+class Estimator(CallbackSupport, BaseEstimator, ABC, Generic[RowsT]):
     """What is fitted to rows: one task (`TaskEstimator`), or some estimators (`Composite`)."""
 
     # What some fits leave, and others do not.
@@ -82,7 +85,7 @@ class Estimator(BaseEstimator, ABC, Generic[RowsT]):
     def _fit(self, X: UserRows, y: UserTarget = None, **roles: UserWeights) -> Self:
         """The fit of every model. roles: what else there is per row, as sample_weight."""
         self._check_parameters()
-        with unchanged_on_error(self):
+        with unchanged_on_error(self), fit_watch(self, X, y, roles):
             self._learn(self._gate(X, y, **roles))
         return self
 
@@ -148,7 +151,9 @@ class TaskEstimator(Estimator[Source], Generic[TaskT, StateT]):
 
     def _settle(self, task: TaskT) -> None:
         """Solve a task, keep what was found, and prove what is kept."""
+        started = time.perf_counter()
         run = self._solve(task)
+        self.history_ = run.history or [closed_form_row(time.perf_counter() - started)]
         self.data_ = task.facts()
         self._keep(task, run)
         self._prove(task, run)

@@ -26,7 +26,8 @@ class Param:
     """The legal values of a parameter, and its default. legal completes the sentence "alpha must be ...".
 
     is_kind: whether a value is of the right type at all. accepts: whether one of that type is legal. advice: what to do
-    about one that is not.
+    about one that is not. is_left_out: a model file has no such key where the value is the default, so that files of
+    versions without the parameter are read, and bytes stay.
     """
 
     legal: str
@@ -35,6 +36,7 @@ class Param:
     accepts: Callable[[Any], bool]
     or_none: bool = False
     advice: str = ""
+    is_left_out: bool = False
 
     def is_legal(self, value: Any) -> bool:
         """Whether a value that is not None is legal."""

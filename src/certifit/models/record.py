@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from certifit.minimise.steps import NAN, full_row
 
 Model = Any  # a fitted model; a record names its attributes
 Json = Any  # None, flags, integers, floats, texts, lists and objects of them
@@ -237,20 +239,77 @@ HISTORY = ("objective", "gap", "step")
 
 def history_array(model: Model) -> NDArray[np.float64]:
     """The history without its seconds, so that the same fit gives the same bytes."""
-    rows = [[float(row[key]) for key in HISTORY] for row in model.history_]
-    return np.array(rows, dtype=np.float64).reshape(len(rows), len(HISTORY))
+    return stored_numbers(model, HISTORY)
+
+
+def stored_numbers(model: Model, keys: Sequence[str]) -> NDArray[np.float64]:
+    """Columns of the history as a file holds them: minus infinity stands for what is not known."""
+    rows = [[float(row[key]) for key in keys] for row in model.history_]
+    numbers = np.array(rows, dtype=np.float64).reshape(len(rows), len(keys))
+    return np.where(np.isnan(numbers), -np.inf, numbers)
 
 
 def history_rows(
-    array: NDArray[np.float64], numbers: list[int] | None = None, keys: tuple[str, ...] = HISTORY
+    array: NDArray[np.float64],
+    numbers: list[int] | None = None,
+    keys: Sequence[str] = HISTORY,
+    more: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> list[dict[str, float]]:
-    """The history of a model: a row each, numbered from 1 where no numbers are stored."""
-    numbers = list(range(1, len(array) + 1)) if numbers is None else numbers
-    rows = array.reshape(len(array), len(keys)).tolist()
-    return [
-        {"iteration": i, **dict(zip(keys, row, strict=True)), "seconds": math.nan}
-        for i, row in zip(numbers, rows, strict=True)
-    ]
+    """The history of a model: a row each, numbered from 1 where no numbers are stored. more: further columns."""
+    table = dict(zip(keys, array.reshape(len(array), len(keys)).T, strict=True)) | dict(more or {})
+    known = {name: [NAN if v == -math.inf else v for v in column.tolist()] for name, column in table.items()}
+    first = known.pop("iteration", list(range(1, len(array) + 1)) if numbers is None else numbers)
+    return [full_row(int(i), **{name: column[k] for name, column in known.items()}) for k, i in enumerate(first)]
+
+
+# Columns of a history beside those that every file has, where a fit knows them.
+MORE = ("dual", "gradient_norm", "step_size")
+
+
+def _more_names(model: Model) -> list[str] | None:
+    return [name for name in MORE if any(not math.isnan(row.get(name, NAN)) for row in model.history_)] or None
+
+
+def _names_with_numbers(model: Model) -> list[str] | None:
+    """The same, and the numbers of the steps where they are not 1, 2, 3, ..."""
+    numbers, names = [row["iteration"] for row in model.history_], _more_names(model) or []
+    return (["iteration"] * (numbers != list(range(1, len(numbers) + 1))) + names) or None
+
+
+def more_columns(content: Content) -> dict[str, NDArray[np.float64]]:
+    """The columns of the history that this file has beside those of every file."""
+    names = content.metadata.get("history_more", [])
+    return dict(zip(names, content.arrays["history.more"].T, strict=True)) if names else {}
+
+
+def _more_problems(content: Content) -> Iterator[Problems]:
+    names = content.metadata.get("history_more", [])
+    numbers = more_columns(content).get("iteration", np.arange(1.0))
+    is_sorted = bool((numbers[1:] > numbers[:-1]).all()) and bool((numbers >= 0).all())
+    yield {
+        "a column of the history that is not known": not set(names) <= {"iteration", *MORE},
+        "a column of the history twice": len(set(names)) < len(names),
+        "iterations that do not follow each other": not (is_sorted and bool((numbers == np.floor(numbers)).all())),
+    }
+
+
+def _more(names: Callable[[Model], list[str] | None]) -> Record:
+    return Record(
+        fields={"history_more": Field(TEXTS, get=names, is_left_out=True)},
+        arrays={
+            "history.more": Array(
+                ("m", "c"),
+                may_be_infinite=True,
+                get=lambda model: stored_numbers(model, names(model) or ()),
+                when=lambda metadata: bool(metadata.get("history_more")),
+            )
+        },
+        sizes=(lambda metadata: {"c": len(metadata.get("history_more", []))},),
+        checks=(_more_problems,),
+    )
+
+
+MORE_HISTORY, NUMBERED_HISTORY = _more(_more_names), _more(_names_with_numbers)
 
 
 def fault_problems(content: Content) -> Iterator[Problems]:

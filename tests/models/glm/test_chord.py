@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import certifit as cf
+from certifit.minimise.steps import Steps
 from certifit.models.glm import chord
 from certifit.statistics.factor import Curvature
 from tests.glm_problem import LOSSES, Rows, drawn, task_of
@@ -55,7 +56,7 @@ def test_one_hessian_of_all_rows_is_enough_from_a_sample(rng, monkeypatch):
     monkeypatch.setattr(
         task, "evaluate", lambda point, hessian=False: asked.append(hessian) or evaluate(point, hessian)
     )
-    chord.descend(task, start, 100, chord.Trace())
+    chord.descend(task, start, 100, Steps())
     assert sum(asked) == 1
     assert len(asked) <= 8
 
@@ -75,7 +76,7 @@ def test_a_far_start_descends_where_plain_newton_would_overflow(rng):
     y = rng.poisson(np.exp(np.clip(X @ np.array([1.5, -1.0]), -20, 6))).astype(float)
     rows = Rows(X, y, np.ones(n), np.zeros(n))
     task = task_of("poisson", rows)
-    point = chord.descend(task, np.array([-40.0, 40.0, 5.0]), 200, chord.Trace())
+    point = chord.descend(task, np.array([-40.0, 40.0, 5.0]), 200, Steps())
     best = chord.solve(task, 100).state
     np.testing.assert_allclose(task.to_state(point).coef, best.coef, rtol=1e-8)
 

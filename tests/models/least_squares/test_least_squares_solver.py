@@ -11,6 +11,7 @@ from chunks import batches, memory
 from reference import Exact, digits, minimum_norm, ridge, ridge_dual
 
 from certifit.data.source import Memory
+from certifit.minimise.steps import COLUMNS
 from certifit.models.least_squares.dual import DualLeastSquares
 from certifit.models.least_squares.solver import MAX_REFINEMENTS, solve
 from certifit.models.least_squares.task import LeastSquares
@@ -96,7 +97,7 @@ def test_the_trace_has_a_row_an_iteration(rng):
         assert 1 <= len(history) <= MAX_REFINEMENTS
         assert [row["iteration"] for row in history] == list(range(1, len(history) + 1))
         for row in history:
-            assert set(row) == {"iteration", "objective", "gap", "step", "seconds"}
+            assert tuple(row) == COLUMNS
             assert row["objective"] >= 0 and row["gap"] >= 0 and row["seconds"] >= 0
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
+from certifit.minimise.steps import full_row
 from certifit.models.trees.task import GatheredRows
 from certifit.runtime import core, n_threads
 
@@ -54,7 +55,7 @@ class StumpVote:
         bounds = np.exp(np.cumsum(self.log_factors(n_classes))) if n_classes == 2 else np.full(self.n_rounds, np.nan)
         return [
             {
-                "iteration": j + 1,
+                **full_row(j + 1, objective=float(bounds[j]), step_size=float(self.alpha[j])),
                 "column": names[self.feature[j]],
                 "threshold": float(self.threshold[j]),
                 "error": float(self.error[j]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from certifit.data.goals import CLASSES, COUNTS, POSITIVE
-from certifit.models.about import ALPHA, INTERCEPT, MAPS, OFFSETS, PENALTY, SHRUNK, STANDARDIZE
+from certifit.models.about import ALPHA, INTERCEPT, MAPS, MAX_TIME, OFFSETS, PENALTY, SHRUNK, STANDARDIZE
 from certifit.models.learner import MEAN, Answer, Command, Learner, Objective, Told, Words, always, count, number
 
 
@@ -44,6 +44,7 @@ _PARAMS = {
     "tol": number(None, or_none=True),
     "step_tol": number(0.0),
     "max_iter": count(1000),
+    "max_time": MAX_TIME,
 }
 _FAMILIES = {
     "gaussian": "Gaussian",

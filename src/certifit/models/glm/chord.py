@@ -11,8 +11,7 @@ A step that does not lower the objective enough is halved (Armijo), so that the 
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -22,6 +21,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, join, rows_where
 from certifit.mathematics.penalties import without_still
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import Steps, unreported
 from certifit.models.glm.task import Evaluated, GlmTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.statistics.factor import Curvature
@@ -81,31 +81,20 @@ class Chord:
         return step
 
 
-@dataclass
-class Trace:
-    """Rows of a history; row 0 is the start."""
-
-    started: float = field(default_factory=time.perf_counter)
-    rows: list[dict[str, float]] = field(default_factory=list)
-
-    def add(self, objective: float, gap: float, step: float) -> None:
-        """One more iteration."""
-        row = {"iteration": len(self.rows), "objective": objective, "gap": gap, "step": step}
-        self.rows.append(row | {"seconds": time.perf_counter() - self.started})
-
-
 def solve(task: GlmTask, max_iter: int, step_tol: float = 0.0) -> Run[Weights]:
     """The minimiser of a smooth task, to the rounding floor."""
-    trace = Trace()
-    point = descend(task, sampled_start(task, max_iter), max_iter, trace, step_tol)
-    return Run(task.to_state(point), trace.rows)
+    with unreported():
+        start = sampled_start(task, max_iter)
+    steps = Steps()
+    point = descend(task, start, max_iter, steps, step_tol)
+    return Run(task.to_state(point), steps.rows, steps.reason)
 
 
 def descend(
     task: Descends,
     point: Array,
     max_iter: int,
-    trace: Trace,
+    steps: Steps,
     step_tol: float = 0.0,
     enough: float = FLOOR,
     runaway: int = RUNAWAY,
@@ -125,17 +114,18 @@ def descend(
             )
     last, first = np.inf, at.value  # the decrement of the step before; the objective at the start
     slow, falls = 0, True
-    while len(trace.rows) < max_iter:
+    while len(steps.rows) < max_iter and not steps.is_over:
         if at.hessian is not None:
             chord = Chord(Curvature(_held(task, at.hessian)))
         step = chord.solve(at.gradient)
         decrement = max(float(at.gradient @ step), 0.0)
-        trace.add(at.value, decrement / 2, float(np.linalg.norm(step)))
+        size = float(np.linalg.norm(at.gradient))
+        steps.add(at.value, decrement / 2, gradient_norm=size, step=float(np.linalg.norm(step)))
         rate = decrement / last if last > 0 else 1.0
         is_slow = rate > SLOW
         slow = slow + 1 if at.hessian is not None and is_slow and decrement <= FAR * first else 0
         if last == np.inf and is_lost(task, point, at.value, decrement):
-            return descend(task, task.start(), max_iter, trace, step_tol, enough, runaway)
+            return descend(task, task.start(), max_iter, steps, step_tol, enough, runaway)
         # Where neither the objective nor the decrement of a Newton step falls, both are rounding.
         is_rounding = (is_slow and decrement <= NOISE * at.value) or (rate >= 1 and not falls)
         if slow >= runaway or (is_rounding and at.hessian is not None):
@@ -203,7 +193,7 @@ def sampled_start(task: GlmTask, max_iter: int) -> Array:
     sample = sampled(task)
     if sample is None:
         return task.start()
-    return descend(sample, sample.start(), max_iter, Trace(), enough=ROUGH)
+    return descend(sample, sample.start(), max_iter, Steps(), enough=ROUGH)
 
 
 def sampled(task: GlmTask) -> GlmTask | None:

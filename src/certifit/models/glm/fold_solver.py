@@ -18,8 +18,9 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.mathematics.losses.scores import ScoreLoss
+from certifit.minimise.steps import Steps
 from certifit.models.glm import chord
-from certifit.models.glm.chord import ARMIJO, SURE, Chord, Trace
+from certifit.models.glm.chord import ARMIJO, SURE, Chord
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weights
@@ -272,7 +273,7 @@ def common_start(task: GlmTask, alphas: Array, max_iter: int) -> Array:
     """A rough fit of the largest alpha to all rows, where the paths of all rounds start."""
     whole = task_of(task, task.source, float(alphas.mean(axis=1).max()))
     whole.scaling = task.scaling
-    start = chord.descend(whole, chord.sampled_start(whole, max_iter), max_iter, Trace(), enough=START)
+    start = chord.descend(whole, chord.sampled_start(whole, max_iter), max_iter, Steps(), enough=START)
     task.scaling = whole.scaling  # another where the first rows had misled
     return start
 
@@ -300,7 +301,7 @@ def _alone(task: GlmTask, state: Weights, max_iter: int) -> Weights:
     """
     if task.strengths.alpha == 0:
         return chord.solve(task, max_iter).state
-    return task.to_state(chord.descend(task, task.to_point(state), max_iter, Trace()))
+    return task.to_state(chord.descend(task, task.to_point(state), max_iter, Steps()))
 
 
 def _settle(folds: FoldLosses, fits: Sequence[_Fit], l2: Array, enough: float = ENOUGH) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.mathematics.penalties import Kinks, minimiser, without_still
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import Steps, unreported
 from certifit.models.glm.chord import (
     ARMIJO,
     FAR,
@@ -20,7 +21,6 @@ from certifit.models.glm.chord import (
     SHORTEST,
     SLOW,
     SURE,
-    Trace,
     is_lost,
     sampled,
 )
@@ -47,15 +47,17 @@ def solve(task: GlmTask, max_iter: int, step_tol: float = 0.0, start: Weights | 
 
     A start is left for no weights where Newton's model of the loss says nothing there, and no weights are better.
     """
-    trace = Trace()
+    steps = Steps()
     given = None if start is None else _start_point(task, start)
     if is_wide(task):
-        point = WorkingSet(task, task.start() if given is None else given).descend(task, max_iter, trace, FLOOR)
+        point = WorkingSet(task, task.start() if given is None else given).descend(task, max_iter, steps, FLOOR)
     else:
-        newton = ProxNewton(sampled_start(task, max_iter) if given is None else given)
-        newton.descend(task, max_iter, trace, step_tol)
+        with unreported():
+            begin = sampled_start(task, max_iter) if given is None else given
+        newton = ProxNewton(begin)
+        newton.descend(task, max_iter, steps, step_tol)
         point = newton.point
-    return Run(to_state(task, point), trace.rows)
+    return Run(to_state(task, point), steps.rows, steps.reason)
 
 
 def _start_point(task: GlmTask, start: Weights) -> Array:
@@ -83,16 +85,16 @@ def solve_path(task: GlmTask, alphas: Array, tol: float, max_iter: int) -> Lasso
     newton = ProxNewton(task.start())
     states, left, counts = [], [], []
     for alpha in alphas[order]:
-        at, trace = task.at_strength(float(alpha)), Trace()
+        at, steps = task.at_strength(float(alpha)), Steps()
         if wide is not None:
-            point = wide.descend(at, max_iter, trace, enough)
+            point = wide.descend(at, max_iter, steps, enough)
             left.append(wide.left)
         else:
-            newton.descend(at, max_iter, trace, enough=enough)
+            newton.descend(at, max_iter, steps, enough=enough)
             point = newton.point
             left.append(newton.left)
         states.append(to_state(at, point))
-        counts.append(len(trace.rows))
+        counts.append(len(steps.rows))
     back = np.argsort(order)
     coef = np.array([state.coef for state in states]).reshape(len(alphas), task.source.n_features)
     intercept = np.array([state.intercept for state in states])
@@ -106,7 +108,7 @@ def alpha_max(task: GlmTask) -> float:
     point = task.start()
     if len(free) or (task.fit_intercept and task.largest_offset > 0):
         newton = ProxNewton(np.append(point[free], point[-1]))
-        newton.descend(SomeColumns(task).taken(free, 0.0), 100, Trace())
+        newton.descend(SomeColumns(task).taken(free, 0.0), 100, Steps())
         point[free], point[-1] = newton.point[:-1], newton.point[-1]
     slopes = -task.at_strength(0.0).evaluate(point).gradient[:-1] / task.scaling.scale
     can_move = np.where(slopes > 0, s.upper, s.lower) != 0
@@ -135,11 +137,11 @@ class WorkingSet:
         self.left = np.inf
         self._columns = SomeColumns(task)
 
-    def descend(self, task: GlmTask, max_iter: int, trace: Trace, enough: float) -> Array:
+    def descend(self, task: GlmTask, max_iter: int, steps: Steps, enough: float) -> Array:
         """Fits to growing sets of columns, until no slope of the others exceeds its penalty."""
         kinks = Kinks.of(task.penalty)
         chosen, nearly = None, False
-        while len(trace.rows) < max_iter:
+        while len(steps.rows) < max_iter and not steps.is_over:
             outside = _excess(task.evaluate(self.point).gradient, self.point, kinks)[:-1]
             if chosen is not None:
                 outside[chosen] = 0.0
@@ -147,7 +149,7 @@ class WorkingSet:
                     break
                 nearly = nearly or bool((outside <= NEARLY * kinks.l1[:-1]).all())
             chosen = self._enlarged(outside, kinks) | (chosen if chosen is not None and nearly else False)
-            self._fit(task, np.flatnonzero(chosen), max_iter, trace, enough if nearly else max(enough, COARSE))
+            self._fit(task, np.flatnonzero(chosen), max_iter, steps, enough if nearly else max(enough, COARSE))
         return self.point
 
     def _enlarged(self, outside: Array, kinks: Kinks) -> Array:
@@ -160,16 +162,16 @@ class WorkingSet:
         kept[entering] = True
         return np.asarray(kept)
 
-    def _fit(self, task: GlmTask, columns: Array, max_iter: int, trace: Trace, enough: float) -> None:
+    def _fit(self, task: GlmTask, columns: Array, max_iter: int, steps: Steps, enough: float) -> None:
         sparse = self._columns.sparse(columns, task.strengths.alpha) if len(columns) > MOST_GRAM else None
         if sparse is not None:
             found = SparseNewton(*sparse, np.append(self.point[columns], self.point[-1]))
-            found.descend(max_iter, trace, max(enough**0.5, SHARP))
+            found.descend(max_iter, steps, max(enough**0.5, SHARP))
             self._put(columns, found.point)
             return
         small = self._columns.taken(columns, task.strengths.alpha)
         newton = ProxNewton(np.append(self.point[columns], self.point[-1]))
-        newton.descend(small, max_iter, trace, enough=enough)
+        newton.descend(small, max_iter, steps, enough=enough)
         self.left = newton.left
         self._put(columns, newton.point)
 
@@ -203,19 +205,19 @@ class ProxNewton:
         self.left = np.inf  # relative to the objective: what the last step was expected to leave
         self._matrix: Array | None = None
 
-    def descend(self, task: GlmTask, max_iter: int, trace: Trace, step_tol: float = 0.0, enough: float = FLOOR) -> None:
+    def descend(self, task: GlmTask, max_iter: int, steps: Steps, step_tol: float = 0.0, enough: float = FLOOR) -> None:
         """Steps until what they lower the objective by is rounding, or `enough` relative to it."""
         kinks = Kinks.of(task.penalty)
         at = self._start(task)
         last, first = np.inf, np.inf  # the decrement of the step before; the objective at the start
         slow, falls = 0, True
-        while len(trace.rows) < max_iter:
+        while len(steps.rows) < max_iter and not steps.is_over:
             matrix = self._model(task, at)
             value = at.value + kinks.size(self.point)
             target = minimiser(matrix, at.gradient, self.point, value, kinks)
             step = target - self.point
             decrement = max(float(step @ matrix @ step), 0.0)
-            trace.add(value, decrement / 2, float(np.linalg.norm(step)))
+            steps.add(value, decrement / 2, step=float(np.linalg.norm(step)))
             rate = decrement / last if last > 0 else 1.0
             is_slow = rate > SLOW
             self.left = decrement * (min(max(rate, LUCK), 1.0) if last < np.inf else 1.0) / max(value, TINY)
@@ -275,7 +277,7 @@ def sampled_start(task: GlmTask, max_iter: int) -> Array:
     if sample is None:
         return task.start()
     newton = ProxNewton(sample.start())
-    newton.descend(sample, max_iter, Trace(), enough=ROUGH)
+    newton.descend(sample, max_iter, Steps(), enough=ROUGH)
     return newton.point
 
 

@@ -62,7 +62,8 @@ class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
         Share of the L1 penalty: 0 is ridge, 1 the lasso.
     class_weight : dict {label: weight}, "balanced" or None, default None
         Factors of the rows' weights by class; "balanced" gives every class the same sum.
-    fit_intercept, penalty_factors, bounds, standardize, solver, start, basis, encoder, tol, step_tol, max_iter :
+    fit_intercept, penalty_factors, bounds, standardize, solver, start, basis, encoder, tol, step_tol, max_iter,
+    max_time :
         as for PoissonRegressor; an array `start` has a row per class where there are more than two
 
     Attributes
@@ -97,6 +98,7 @@ class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
         tol: float | None = None,
         step_tol: float = 0.0,
         max_iter: int = 1000,
+        max_time: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.l1_ratio = l1_ratio
@@ -112,6 +114,7 @@ class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
         self.tol = tol
         self.step_tol = step_tol
         self.max_iter = max_iter
+        self.max_time = max_time
 
     def fit(
         self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None, offset: UserWeights = None
@@ -334,7 +337,7 @@ class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
             super()._keep(task, run)
             return
         self.coef_, self.intercept_ = run.state.coef, run.state.intercept
-        self.alpha_, self.history_ = float(task.alpha), run.history
+        self.alpha_ = float(task.alpha)
         self._keep_steps(run)
 
     def _keep_weights(self, state: Weights) -> None:

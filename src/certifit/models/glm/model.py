@@ -201,6 +201,8 @@ class PoissonRegressor(GlmRegressor):
     step_tol : float >= 0, default 0
         Stop also where a step is shorter than this.
     max_iter : int >= 1, default 1000
+    max_time : float > 0 or None, default None
+        Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
 
     Attributes
     ----------
@@ -231,6 +233,7 @@ class PoissonRegressor(GlmRegressor):
         tol: float | None = None,
         step_tol: float = 0.0,
         max_iter: int = 1000,
+        max_time: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.l1_ratio = l1_ratio
@@ -245,6 +248,7 @@ class PoissonRegressor(GlmRegressor):
         self.tol = tol
         self.step_tol = step_tol
         self.max_iter = max_iter
+        self.max_time = max_time
 
     def _loss(self) -> ScoreLoss:
         return PoissonLog()
@@ -300,7 +304,7 @@ class GLM(GlmRegressor):
     alpha : float >= 0, default 0.0
         Strength of the penalty. `summary` needs 0.
     l1_ratio, fit_intercept, penalty_factors, bounds, standardize, solver, start, basis, encoder, tol, step_tol,
-    max_iter : as for PoissonRegressor
+    max_iter, max_time : as for PoissonRegressor
 
     Attributes
     ----------
@@ -335,6 +339,7 @@ class GLM(GlmRegressor):
         tol: float | None = None,
         step_tol: float = 0.0,
         max_iter: int = 1000,
+        max_time: float | None = None,
     ) -> None:
         self.family = family
         self.link = link
@@ -351,6 +356,7 @@ class GLM(GlmRegressor):
         self.tol = tol
         self.step_tol = step_tol
         self.max_iter = max_iter
+        self.max_time = max_time
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
         """Nothing to choose: the model has no penalty unless one is asked for."""

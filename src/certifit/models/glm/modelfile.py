@@ -33,6 +33,7 @@ from certifit.models.record import (
     LENGTH_OF_HISTORY,
     LITERAL,
     MAGNITUDE,
+    MORE_HISTORY,
     NUMBER,
     NUMBER_FROM_0,
     PENALISED,
@@ -59,6 +60,7 @@ from certifit.models.record import (
     fields_at,
     history_array,
     history_rows,
+    more_columns,
     one_of,
     show_coefficients,
 )
@@ -359,6 +361,7 @@ def _sizes(metadata: Metadata) -> dict[str, int]:
 
 SCORES = (
     PENALISED
+    | MORE_HISTORY
     | Record(
         fields={
             "certificate": {
@@ -404,7 +407,9 @@ SCORES = (
             "condition_": lambda content: content.metadata["certificate"]["condition"],
             "exposure_name_": lambda content: content.metadata.get("exposure"),
             "history_": lambda content: history_rows(
-                content.arrays["history"], content.arrays["history.iterations"].tolist()
+                content.arrays["history"],
+                content.arrays["history.iterations"].tolist(),
+                more=more_columns(content),
             ),
         },
         named={"solver": Field(one_of(*SOLVERS), get=_solver_name)},

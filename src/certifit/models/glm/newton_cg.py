@@ -13,7 +13,8 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.minimise.problem import Run
-from certifit.models.glm.chord import ARMIJO, NOISE, SHORTEST, SURE, Trace
+from certifit.minimise.steps import Steps
+from certifit.models.glm.chord import ARMIJO, NOISE, SHORTEST, SURE
 from certifit.models.glm.task import GlmTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import one_blas_thread
@@ -76,21 +77,22 @@ class WideProblem:
 @one_blas_thread
 def solve(task: GlmTask, tol: float, max_iter: int, step_tol: float = 0.0) -> Run[Weights]:
     """The minimiser of a smooth task, until the gap is within the tolerance."""
-    problem, trace = WideProblem(task), Trace()
+    problem, steps = WideProblem(task), Steps()
     point = task.start()
     at = problem.evaluate(point)
     first, units, known = np.inf, np.ones(task.size), np.inf
-    while len(trace.rows) < max_iter:
+    while len(steps.rows) < max_iter and not steps.is_over:
         if not at.value > STALE * known:
             units, known = problem.diagonal(at), at.value
         size = float(np.sqrt(np.sum(np.square(at.gradient) / units)))
         first = size if first == np.inf else first
         gap = problem.gap(at, units)
         if gap <= SHARE * tol * at.value or size**2 <= NOISE * at.value:
-            trace.add(at.value, gap, 0.0)
+            steps.add(at.value, gap, gradient_norm=float(np.linalg.norm(at.gradient)), step=0.0)
             break
         step = _newton_step(problem, at, units, min(LARGEST_ETA, float(np.sqrt(size / first))) * size)
-        trace.add(at.value, gap, float(np.linalg.norm(step)))
+        length = float(np.linalg.norm(step))
+        steps.add(at.value, gap, gradient_norm=float(np.linalg.norm(at.gradient)), step=length)
         found = _lower(problem, point, at, step)
         if found is None:
             break
@@ -98,7 +100,7 @@ def solve(task: GlmTask, tol: float, max_iter: int, step_tol: float = 0.0) -> Ru
         point, at = found
         if length < step_tol:
             break
-    return Run(task.to_state(_best_intercept(problem, point, at)), trace.rows)
+    return Run(task.to_state(_best_intercept(problem, point, at)), steps.rows, steps.reason)
 
 
 def _best_intercept(problem: WideProblem, point: Array, at: Curved) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 
 from certifit.data.source import Block, Source
 from certifit.minimise.row_pass import RowOrder, RowState, one_pass, wide_stretches
+from certifit.minimise.steps import full_row
 from certifit.minimise.stochastic import SGD
 from certifit.minimise.table import solver_of
 from certifit.models.glm.certificate import CLAIM, GlmCertificate
@@ -55,13 +56,13 @@ def learn(model: Any, source: Source) -> None:
     before = np.append(getattr(model, "coef_", 0.0 * coef), getattr(model, "intercept_", 0.0))
     model._row_state = state
     model.coef_, model.intercept_ = np.asarray(coef), float(intercept)
-    row = {
-        "iteration": passes,
-        "objective": task.evaluate(task.to_point(Weights(model.coef_, model.intercept_))).value,
-        "gap": np.inf,
-        "step": float(np.linalg.norm(np.append(model.coef_, model.intercept_) - before)),
-        "seconds": time.perf_counter() - started,
-    }
+    row = full_row(
+        passes,
+        objective=task.evaluate(task.to_point(Weights(model.coef_, model.intercept_))).value,
+        gap=np.inf,
+        step=float(np.linalg.norm(np.append(model.coef_, model.intercept_) - before)),
+        seconds=time.perf_counter() - started,
+    )
     model.history_ = [*history, row]
     model.column_names_, model.alpha_, model.inference_ = list(source.names), float(model.alpha), None
     model.certificate_ = _seen_once(model, task)

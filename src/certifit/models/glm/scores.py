@@ -98,7 +98,7 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
     def _keep(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
         assert isinstance(task, GlmTask) and isinstance(run.state, Weights)
         self._keep_weights(run.state)
-        self.alpha_, self.history_ = float(task.strengths.alpha), run.history
+        self.alpha_ = float(task.strengths.alpha)
         self._keep_steps(run)
 
     def _keep_steps(self, run: Run[GlmState]) -> None:

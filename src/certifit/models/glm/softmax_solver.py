@@ -16,8 +16,9 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.minimise.gradient_descent import GradientDescent
 from certifit.minimise.problem import Problem, Run, Stop
+from certifit.minimise.steps import Steps
 from certifit.minimise.table import solver_of
-from certifit.models.glm.chord import ARMIJO, NOISE, RUNAWAY, SHORTEST, SURE, Trace, descend, sampled_rows
+from certifit.models.glm.chord import ARMIJO, NOISE, RUNAWAY, SHORTEST, SURE, descend, sampled_rows
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.task import Evaluated
 from certifit.runtime import one_blas_thread
@@ -73,25 +74,26 @@ class Changes:
 @one_blas_thread
 def solve(task: SoftmaxTask, tol: float, max_iter: int) -> Run[SoftmaxWeights]:
     """The minimiser: small problems to the rounding floor, others until the gap is within the tolerance."""
-    trace = Trace()
+    steps = Steps()
     if task.size > SMALL:
-        point = _descend(task, task.start(), tol, max_iter, trace)
+        point = _descend(task, task.start(), tol, max_iter, steps)
     else:
-        point = _descend(task, task.start(), tol, min(max_iter, MOST_ROUGH), trace, ROUGH)
+        point = _descend(task, task.start(), tol, min(max_iter, MOST_ROUGH), steps, ROUGH)
         is_held = bool((task.l2[:-1] > 0).all())  # a penalty ends the growth of weights, however small it is
-        point = descend(task, point, max_iter, trace, runaway=PATIENT if is_held else RUNAWAY)
-    return Run(task.to_state(point), trace.rows)
+        point = descend(task, point, max_iter, steps, runaway=PATIENT if is_held else RUNAWAY)
+    return Run(task.to_state(point), steps.rows, steps.reason)
 
 
-def _descend(task: SoftmaxTask, point: Array, tol: float, max_iter: int, trace: Trace, rough: float = 0.0) -> Array:
+def _descend(task: SoftmaxTask, point: Array, tol: float, max_iter: int, steps: Steps, rough: float = 0.0) -> Array:
     """L-BFGS steps until the gap is within the tolerance, or the decrement is rough relative to the objective."""
     changes = Changes(_first_inverse(task), task.shape)
     at = task.evaluate(point)
-    while len(trace.rows) < max_iter:
+    while len(steps.rows) < max_iter and not steps.is_over:
         step = changes.step(at.gradient)
         decrement = max(float(at.gradient @ step), 0.0)
         gap = gap_estimate(task, at, decrement)
-        trace.add(at.value, gap, float(np.linalg.norm(step)))
+        size = float(np.linalg.norm(at.gradient))
+        steps.add(at.value, gap, gradient_norm=size, step=float(np.linalg.norm(step)))
         is_done = decrement <= rough * at.value if rough else gap <= SHARE * tol * at.value
         if is_done or decrement <= NOISE * at.value:
             return point

@@ -14,7 +14,8 @@ import scipy.sparse as sp
 from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.mathematics.penalties import Kinks
-from certifit.models.glm.chord import ARMIJO, SHORTEST, SURE, Trace
+from certifit.minimise.steps import Steps
+from certifit.models.glm.chord import ARMIJO, SHORTEST, SURE
 from certifit.models.glm.task import GlmTask
 from certifit.runtime import core, n_threads
 
@@ -43,10 +44,10 @@ class SparseNewton:
         l1 = self._kinks.l1[:-1]
         self._units = np.append(np.where(l1 > 0, l1, l1.max(initial=0.0) or 1.0), l1.max(initial=0.0) or 1.0)
 
-    def descend(self, max_iter: int, trace: Trace, enough: float) -> None:
+    def descend(self, max_iter: int, steps: Steps, enough: float) -> None:
         """Steps until no slope is off by more than `enough` of its penalty."""
         least, idle = np.inf, 0
-        while len(trace.rows) < max_iter:
+        while len(steps.rows) < max_iter and not steps.is_over:
             slopes, curvatures = self._derivatives()
             gradient = np.append(self._X.T @ slopes, slopes.sum() * self.task.fit_intercept)
             off = float((self._violations(gradient) / self._units).max())
@@ -57,7 +58,7 @@ class SparseNewton:
             target = self._target(gradient, curvatures, max(INNER * off, enough / 4))
             size = float(np.linalg.norm(target - self.point))
             value = self._value(self.point, self._z)
-            trace.add(value, off, size)
+            steps.add(value, off, step=size)
             if not self._step(target, gradient, value):
                 return
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from certifit.models.about import ALPHA, INTERCEPT, MAPS, NO_INFERENCE, STANDARDIZE, TOL
+from certifit.models.about import ALPHA, INTERCEPT, MAPS, MAX_TIME, NO_INFERENCE, STANDARDIZE, TOL
 from certifit.models.learner import (
     MEAN,
     RESIDUAL,
@@ -56,6 +56,7 @@ ROWS = (
             "standardize": STANDARDIZE,
             "tol": TOL,
             "max_iter": count(100, most=1_000_000),
+            "max_time": MAX_TIME,
         },
         MAPS,
         sections=always(("coefficients", "influence", "outliers")),

@@ -58,6 +58,8 @@ class HuberRegressor(LinearRegressor[HuberTask, HuberWeights]):
         Largest relative gap that counts as converged. The fit goes to its rounding floor anyway.
     max_iter : int from 1 to 1000000, default 100
         Newton steps at one scale.
+    max_time : float > 0 or None, default None
+        Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
 
     Attributes
     ----------
@@ -85,6 +87,7 @@ class HuberRegressor(LinearRegressor[HuberTask, HuberWeights]):
         encoder: TableEncoder | None = None,
         tol: float = 1e-8,
         max_iter: int = 100,
+        max_time: float | None = None,
     ) -> None:
         self.delta = delta
         self.alpha = alpha
@@ -95,6 +98,7 @@ class HuberRegressor(LinearRegressor[HuberTask, HuberWeights]):
         self.encoder = encoder
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> None:
         """None: the fit is not linear in the target, so folds are refitted."""
@@ -124,7 +128,7 @@ class HuberRegressor(LinearRegressor[HuberTask, HuberWeights]):
         self.coef_, self.intercept_, self.scale_ = run.state.coef, run.state.intercept, run.state.scale
         self.alpha_ = float(task.strength)
         self.null_space_, self.null_intercept_ = task.null_space()
-        self.history_, self.n_iter_ = run.history, len(run.history)
+        self.n_iter_ = len(self.history_)
 
     def _why_no_inference(self, facts: RowFacts | None = None) -> str:
         return (

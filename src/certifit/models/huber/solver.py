@@ -7,7 +7,6 @@ search over a grid of steps makes every one a descent.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +15,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import Steps, unreported
 from certifit.models.huber.absolute_values import can_solve, solve_absolute
 from certifit.models.huber.task import Direction, HuberSums, HuberTask, HuberWeights, Point, Rows
 from certifit.models.least_squares.normal_equations import Weights
@@ -55,7 +55,8 @@ class Line:
 @one_blas_thread
 def solve(task: HuberTask, max_iter: int) -> Run[HuberWeights]:
     """The minimiser; of all that predict the same, the one of smallest norm."""
-    first = least_squares(task).state
+    with unreported():
+        first = least_squares(task).state
     at = task.residual_at(first)
     spread = max(float(np.sqrt(at.squares / task.gram.sum_weight)), task.smallest_scale)
     trace = Trace(task)
@@ -69,30 +70,28 @@ def solve(task: HuberTask, max_iter: int) -> Run[HuberWeights]:
         state = _approached(task, first, spread, scale, max_iter, trace)
     if len(task.factor.dependent):
         state = smallest_norm(task, state)
-    return Run(task.located(state, scale), trace.rows)
+    return Run(task.located(state, scale), trace.steps.rows, trace.steps.reason)
 
 
 class Trace:
     """One row per iteration, in the user's units; what is not known there is infinite or 0."""
 
     def __init__(self, task: HuberTask) -> None:
-        self.started = time.perf_counter()
-        self.rows: list[dict[str, float]] = []
+        self.steps = Steps(first=1)
         self._task = task
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up, or a callback asked to stop."""
+        return self.steps.is_over
 
     def add(self, objective: float, gap: float, step: float, scale: float) -> None:
         """A row; objective and gap are of the scaled objective over the scale."""
         y_scale = self._task.gram.scaling.y_scale
         with np.errstate(over="ignore", under="ignore"):
             unit = np.float64(1.0) / y_scale if self._task.is_joint else np.float64(scale) / y_scale / y_scale
-            self.rows.append(
-                {
-                    "iteration": len(self.rows) + 1,
-                    "objective": float(objective * unit),
-                    "gap": float(max(gap, 0.0) * unit),
-                    "step": float(step),
-                    "seconds": time.perf_counter() - self.started,
-                }
+            self.steps.add(
+                float(objective * unit), float(max(gap, 0.0) * unit), step_size=float(step), step=float(step)
             )
 
 
@@ -109,7 +108,7 @@ def _with_median_scale(task: HuberTask, state: Weights, max_iter: int, trace: Tr
     for k in range(MAD_ROUNDS):
         state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
         off = task.median_scale(state) - scale
-        if abs(off) <= MAD_TOL * scale:
+        if abs(off) <= MAD_TOL * scale or trace.is_over:
             break
         if k == MAD_TURNS or not low <= scale <= high:  # there may be several such scales: one is between these
             low, high = lowest, np.inf
@@ -128,7 +127,7 @@ def _approached(task: HuberTask, state: Weights, spread: float, scale: float, ma
     # A delta below 1 makes the band as narrow as a smaller scale does.
     wide = min(task.loss.delta, 1.0)
     stage = spread / FURTHEST / wide
-    while stage > FURTHEST * scale and stage * wide > task.smallest_scale:
+    while stage > FURTHEST * scale and stage * wide > task.smallest_scale and not trace.is_over:
         state, *_ = _newton(task, state, stage, max_iter, trace, free=False)
         stage /= FURTHEST
     return _newton(task, state, scale, max_iter, trace, free=False)[0]
@@ -142,7 +141,7 @@ def _jointly(task: HuberTask, state: Weights, scale: float, max_iter: int, trace
     lowest = task.smallest_band
     for _ in range(min(max_iter, JOINT_TURNS)):
         state, scale, is_done = _newton(task, state, scale, max_iter, trace, free=True)
-        if is_done:
+        if is_done or trace.is_over:
             break
         if can_solve(task) and lowest <= task.smallest_band:
             corner = solve_absolute(task, state)
@@ -150,7 +149,7 @@ def _jointly(task: HuberTask, state: Weights, scale: float, max_iter: int, trace
                 return _newton(task, corner.state, lowest, max_iter, trace, free=False)[0], lowest
         for _ in range(FALLS):
             state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
-            if task.sums_at(_point(task, state, scale)).slopes.squares >= task.gram.sum_weight:
+            if trace.is_over or task.sums_at(_point(task, state, scale)).slopes.squares >= task.gram.sum_weight:
                 lowest = max(lowest, scale)
                 break
             if scale <= lowest * (1 + CLOSE):
@@ -181,6 +180,8 @@ def _newton(
     least, damping = np.inf, 0.0
     stuck = falls = 0
     for _ in range(max_iter):
+        if trace.is_over:
+            return *(best if least < np.inf else first), True
         at = _point(task, state, scale)
         sums = task.sums_at(at)
         objective = task.objective(at, sums, task.is_joint)

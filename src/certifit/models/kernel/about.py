@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from certifit.models.about import ALPHA, INTERCEPT, NO_INFERENCE, STANDARDIZE, TOL
+from certifit.models.about import ALPHA, INTERCEPT, MAX_TIME, NO_INFERENCE, STANDARDIZE, TOL
 from certifit.models.learner import (
     LARGEST,
     MEAN,
@@ -70,6 +70,7 @@ ROWS = (
             "indefinite": choice("refuse", "refuse", "allow"),
             "tol": TOL,
             "max_iter": count(1000),
+            "max_time": MAX_TIME,
             "random_state": count(0, least=0),
         },
         _KERNEL,
@@ -103,6 +104,7 @@ ROWS = (
             "updates": choice("batch", "batch", "rows"),
             "standardize": STANDARDIZE,
             "max_iter": count(100),
+            "max_time": MAX_TIME,
         },
         _KERNEL,
         verb=always(Verb.GATHER),
@@ -119,6 +121,7 @@ ROWS = (
             "standardize": STANDARDIZE,
             "tol": TOL,
             "max_iter": count(100),
+            "max_time": MAX_TIME,
             "random_state": count(0, least=0),
         },
         _KERNEL,

@@ -17,6 +17,7 @@ import scipy.linalg
 from certifit.data.columns import Array
 from certifit.mathematics.kernels.tiles import multiply
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import full_row
 from certifit.models.kernel.task import KernelRows
 from certifit.models.pca.solver import by_products, completed, signs
 from certifit.models.pca.task import Directions, VarianceTask
@@ -97,12 +98,13 @@ def solve(task: KernelVariance, wanted: int | None, *, tolerance: float, max_ite
         at = None if wanted is None else [n - wanted, n - 1]
         values, vectors = scipy.linalg.eigh((B + B.T) / 2, subset_by_index=at, check_finite=False)
         values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-        history = [{"iteration": 1, "residual": 0.0, "seconds": time.perf_counter() - started}]
+        history, reason = [full_row(1, residual=0.0, seconds=time.perf_counter() - started)], ""
     else:
-        values, vectors, history = by_products(task, wanted, tolerance, max_iter, seed)
+        values, vectors, steps = by_products(task, wanted, tolerance, max_iter, seed)
+        history, reason = steps.rows, steps.reason
     level = max(task.error, 16 * n * UNIT * float(values[0]))
     values = np.where(values > level, values, 0.0)
     count = max(1, int(np.count_nonzero(values))) if wanted is None else wanted
     V = completed(vectors[:, : min(count, int(np.count_nonzero(values)))], count)
     components = np.ascontiguousarray(V.T * signs(V)[:, None])
-    return Run(Directions(components, values[:count] * task.factor, task.mean, task.scale), history)
+    return Run(Directions(components, values[:count] * task.factor, task.mean, task.scale), history, reason)

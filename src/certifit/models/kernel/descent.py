@@ -9,7 +9,6 @@ where step k(x_i, x_i) < 2 for every row.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +18,7 @@ import scipy.linalg
 from certifit.data.columns import Array
 from certifit.mathematics.kernels.tiles import multiply
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import Steps
 from certifit.models.certificate import Certificate
 from certifit.models.kernel.task import KernelRows
 from certifit.runtime import one_blas_thread
@@ -135,18 +135,20 @@ def solve(task: LmsTask, max_iter: int) -> Run[LmsState]:
         raise ValueError(
             f"step must be below {task.largest_step:.6g}, {rule}, or errors grow without end. Got {task.step:g}."
         )
-    started, history = time.perf_counter(), []
+    steps = Steps(first=1)
     G, y, step = task.rows.matrix, task.y, task.step
     dual = np.zeros(len(y))
-    for epoch in range(1, max_iter + 1):
+    for _ in range(max_iter):
         if task.is_batch:
             dual = dual + step * (y - multiply(G, dual))
         else:
             for i in range(len(y)):
                 dual[i] += step * (y[i] - G[i] @ dual)
         objective = task.objective(dual)
-        history.append({"iteration": epoch, "objective": objective, "seconds": time.perf_counter() - started})
-    return Run(LmsState(task.rows.kept(), dual.copy(), step, objective), history)
+        steps.add(objective, step_size=step)
+        if steps.is_over:
+            break
+    return Run(LmsState(task.rows.kept(), dual.copy(), step, objective), steps.rows, steps.reason)
 
 
 @one_blas_thread

@@ -42,6 +42,8 @@ class KernelLMS(KernelModel[LmsTask, LmsState], Regressor[LmsTask, LmsState]):
     encoder : as for LinearRegression
     max_iter : int >= 1, default 100
         Passes over the rows.
+    max_time : float > 0 or None, default None
+        Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
 
     Attributes
     ----------
@@ -67,6 +69,7 @@ class KernelLMS(KernelModel[LmsTask, LmsState], Regressor[LmsTask, LmsState]):
         standardize: bool = False,
         encoder: TableEncoder | None = None,
         max_iter: int = 100,
+        max_time: float | None = None,
     ) -> None:
         self.step = step
         self.kernel = kernel
@@ -74,6 +77,7 @@ class KernelLMS(KernelModel[LmsTask, LmsState], Regressor[LmsTask, LmsState]):
         self.standardize = standardize
         self.encoder = encoder
         self.max_iter = max_iter
+        self.max_time = max_time
 
     def fit(self, X: UserRows, y: UserTarget = None) -> Self:  # type: ignore[override]
         """Fit to rows X and target y (arrays, sparse matrices, data frames), or to a scan that carries its target."""
@@ -97,10 +101,13 @@ class KernelLMS(KernelModel[LmsTask, LmsState], Regressor[LmsTask, LmsState]):
         state = run.state
         self.X_fit_, self.dual_coef_, self.step_ = state.points, state.dual, state.step
         self._keep_rows(task.rows)
-        self.history_, self.n_iter_ = run.history, len(run.history)
+        self.n_iter_ = len(self.history_)
 
     def _state(self) -> LmsState:
         return LmsState(self.X_fit_, self.dual_coef_, self.step_, float(self.history_[-1]["objective"]))
+
+    def _warnings(self, task: LmsTask, run: Run[LmsState]) -> list[str]:
+        return super()._warnings(task, run) or [run.reason] * bool(run.reason)  # a stable step proves no minimum
 
     def _certified(self, task: LmsTask, state: LmsState) -> LmsCertificate:
         return certify(task, state)

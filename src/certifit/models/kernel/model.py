@@ -56,6 +56,8 @@ class KernelRidge(KernelModel[KernelRidgeTask, KernelState], Regressor[KernelRid
         Largest relative gap that counts as converged. The fit goes to its rounding floor anyway.
     max_iter : int >= 1, default 1000
         Steps of conjugate gradients.
+    max_time : float > 0 or None, default None
+        Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
     random_state : int >= 0, default 0
         Which rows the preconditioner and the landmarks are made of.
 
@@ -89,6 +91,7 @@ class KernelRidge(KernelModel[KernelRidgeTask, KernelState], Regressor[KernelRid
         encoder: TableEncoder | None = None,
         tol: float = 1e-8,
         max_iter: int = 1000,
+        max_time: float | None = None,
         random_state: int = 0,
     ) -> None:
         self.alpha = alpha
@@ -100,6 +103,7 @@ class KernelRidge(KernelModel[KernelRidgeTask, KernelState], Regressor[KernelRid
         self.encoder = encoder
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
         self.random_state = random_state
 
     def _task(self, source: Source, is_fitted: bool = False) -> KernelRidgeTask:
@@ -161,7 +165,7 @@ class KernelRidge(KernelModel[KernelRidgeTask, KernelState], Regressor[KernelRid
         self.X_fit_, self.dual_coef_, self.intercept_ = run.state.points, run.state.dual, run.state.intercept
         self._keep_rows(task.rows)
         self.alpha_ = task.alpha
-        self.history_, self.n_iter_ = run.history, max(len(run.history), 1)
+        self.n_iter_ = len(self.history_)
 
     def _state(self) -> KernelState:
         return KernelState(self.X_fit_, self.dual_coef_, self.intercept_)

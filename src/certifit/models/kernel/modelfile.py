@@ -45,6 +45,7 @@ from certifit.models.record import (
     Shown,
     fields_at,
     history_rows,
+    stored_numbers,
 )
 
 KERNEL = Check("a kernel", is_stored_kernel)
@@ -114,7 +115,7 @@ def _history(*keys: str) -> Record:
     """The numbers of the history, without its seconds."""
 
     def stored(model: Model) -> object:
-        return np.array([[float(row[key]) for key in keys] for row in model.history_]).reshape(-1, len(keys))
+        return stored_numbers(model, keys)
 
     return Record(
         fields={"n_iterations": Field(COUNT, get=lambda model: len(model.history_))},
@@ -192,7 +193,7 @@ def _lms_problems(content: Content) -> Iterator[Problems]:
     share = step / stored["largest_step"] if stored["largest_step"] > 0 else np.inf
     yield {
         f"a step {step!r} that was not asked for": parameters["step"] not in (None, step),
-        "passes that were not asked for": metadata["n_iterations"] != parameters["max_iter"],
+        "passes that were not asked for": metadata["n_iterations"] > parameters["max_iter"],
         "a step that is not stable": not step < stored["largest_step"] and not stored["fault"],
         "a value that is not that of its step": not stored["fault"] and not agree(stored["value"], share),
         "an objective that is not that of the last pass": not stored["fault"]

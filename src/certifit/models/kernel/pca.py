@@ -43,6 +43,8 @@ class KernelPCA(
         Largest value of the certificate that counts as converged.
     max_iter : int >= 1, default 100
         Steps of the search where few directions of more than 1,000 rows are wanted.
+    max_time : float > 0 or None, default None
+        Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
     random_state : int >= 0, default 0
         Where it starts.
 
@@ -75,6 +77,7 @@ class KernelPCA(
         encoder: TableEncoder | None = None,
         tol: float = 1e-8,
         max_iter: int = 100,
+        max_time: float | None = None,
         random_state: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -83,6 +86,7 @@ class KernelPCA(
         self.encoder = encoder
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
         self.random_state = random_state
 
     def transform(self, X: UserRows, out: OutPath = None) -> Predictions:
@@ -118,7 +122,6 @@ class KernelPCA(
         coefficients = task.coefficients(state.components, state.variances)
         self.dual_coef_ = rows.on_every_row(coefficients)
         self.offsets_: Array = task.means @ coefficients  # scores of the mean
-        self.history_ = run.history
 
     def _state(self) -> Directions:
         n = len(self.eigenvectors_)

@@ -7,7 +7,6 @@ solutions for y and for 1, b = 1'u / 1'v. Landmarks: the same objective over fun
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -17,6 +16,7 @@ from certifit.data.columns import Array
 from certifit.mathematics.kernels.algebra import Kernel
 from certifit.mathematics.kernels.tiles import multiply
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import Steps, time_is_up
 from certifit.models.kernel.task import KernelRidgeTask, KernelState
 from certifit.runtime import check_memory, one_blas_thread
 from certifit.statistics.residual import TINY
@@ -56,12 +56,12 @@ def solve(task: KernelRidgeTask, max_iter: int = 1000, seed: int = 0) -> Run[Ker
         solution = apply((root * residual)[:, None])[:, 0]
         step, shift = _balanced(root, solution, solutions[:, 1], float(dual.sum()), task.fit_intercept)
         dual, intercept = dual + step, intercept + shift
-    if not trace.history:
+    if not trace.steps.rows:
         raise ValueError(
             f"Coefficients leave float64: alpha = {task.alpha:g} is too small for this kernel. Raise alpha."
         )
     dual, intercept = trace.best
-    return Run(task.state(task.rows.kept(), dual, intercept), trace.history)
+    return Run(task.state(task.rows.kept(), dual, intercept), trace.steps.rows, trace.steps.reason)
 
 
 def _balanced(root: Array, solution: Array, ones: Array, excess: float, fit_intercept: bool) -> tuple[Array, float]:
@@ -76,8 +76,7 @@ class _Trace:
     """Residuals y - b - Gc - alpha c / s of the points tried, the best of them, and the history of the fit."""
 
     def __init__(self, task: KernelRidgeTask) -> None:
-        self.task, self.started = task, time.perf_counter()
-        self.history: list[dict[str, float]] = []
+        self.task, self.steps = task, Steps(first=1)
         self.best: tuple[Array, float] = (np.zeros(task.rows.n_points), 0.0)
         self.gap = np.inf
 
@@ -93,10 +92,9 @@ class _Trace:
         self.best, self.gap = (dual, intercept), gap
         objective = float(task.share @ np.square(errors)) / 2 + task.alpha / 2 * float(dual @ fitted)
         unit = np.float64(task.y_scale) ** -2
-        figures = {"objective": float(objective * unit), "gap": float(gap * unit)}
-        seconds = time.perf_counter() - self.started
-        self.history.append({"iteration": len(self.history) + 1, **figures, "seconds": seconds})
-        return np.asarray(residual)
+        value, left = float(objective * unit), float(gap * unit)
+        self.steps.add(value, left, dual=value - left)
+        return None if self.steps.is_over else np.asarray(residual)
 
 
 def _factored(task: KernelRidgeTask) -> Solve:
@@ -175,7 +173,7 @@ class ConjugateGradients:
             X[:, left] += step * P
             R = R - step * product
             on = np.linalg.norm(R, axis=0) > aim
-            if not on.any():
+            if not on.any() or time_is_up():
                 break
             if not on.all():
                 R, P, left, alphas, aim, before = R[:, on], P[:, on], left[on], alphas[on], aim[on], before[on]

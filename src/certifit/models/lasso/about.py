@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from certifit.data.goals import QUANTITY
-from certifit.models.about import ALPHA, INTERCEPT, LINEAR, MAPS, NO_INFERENCE, PENALTY, STANDARDIZE, TOL
+from certifit.models.about import ALPHA, INTERCEPT, LINEAR, MAPS, MAX_TIME, NO_INFERENCE, PENALTY, STANDARDIZE, TOL
 from certifit.models.learner import SQUARES, Command, Learner, Option, Told, Words, always, count, number
 
 
@@ -27,6 +27,7 @@ _PARAMS = {
     "standardize": STANDARDIZE,
     "tol": TOL,
     "max_iter": count(10_000),
+    "max_time": MAX_TIME,
 }
 _CHOSEN = (
     f"{NO_INFERENCE}the penalty chose the columns and pulls their coefficients towards zero on purpose, so the usual "

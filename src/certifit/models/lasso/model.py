@@ -131,7 +131,7 @@ class LassoModel(PenaltyParameters[LassoOrLeastSquares, Weights], LinearRegresso
         return prove(task, state, float(self.tol))
 
     def _keep(self, task: LassoOrLeastSquares, run: Run[Weights]) -> None:
-        self.coef_, self.intercept_, self.history_ = run.state.coef, run.state.intercept, run.history
+        self.coef_, self.intercept_ = run.state.coef, run.state.intercept
         if isinstance(task, LassoTask):
             self.alpha_ = float(task.strengths.alpha)
             self.null_space_, self.null_intercept_ = np.zeros((len(run.state.coef), 0)), np.zeros(0)
@@ -174,6 +174,8 @@ class Lasso(LassoModel):
         Largest relative gap that counts as converged.
     max_iter : int >= 1, default 10000
         Passes over the columns.
+    max_time : float > 0 or None, default None
+        Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
 
     Attributes
     ----------
@@ -199,6 +201,7 @@ class Lasso(LassoModel):
         encoder: TableEncoder | None = None,
         tol: float = 1e-8,
         max_iter: int = 10_000,
+        max_time: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
@@ -209,6 +212,7 @@ class Lasso(LassoModel):
         self.encoder = encoder
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
 
 
 class ElasticNet(LassoModel):
@@ -227,7 +231,7 @@ class ElasticNet(LassoModel):
     standardize : bool, default False
         Penalise s_j |w_j| and s_j^2 w_j^2 / s_y, s the standard deviations of a column and of y: the fit of
         standardised columns and target, stated in their units; alpha then has the unit of y.
-    fit_intercept, penalty_factors, bounds, basis, encoder, tol, max_iter : as for Lasso
+    fit_intercept, penalty_factors, bounds, basis, encoder, tol, max_iter, max_time : as for Lasso
 
     Attributes
     ----------
@@ -253,6 +257,7 @@ class ElasticNet(LassoModel):
         encoder: TableEncoder | None = None,
         tol: float = 1e-8,
         max_iter: int = 10_000,
+        max_time: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.l1_ratio = l1_ratio
@@ -264,6 +269,7 @@ class ElasticNet(LassoModel):
         self.encoder = encoder
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
 
     def _l1_ratio(self) -> float:
         return float(self.l1_ratio)

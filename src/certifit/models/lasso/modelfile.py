@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from certifit.models.least_squares.modelfile import LINEAR, NAMED
-from certifit.models.record import PENALTY, Check, Content, Field, Problems, Record, history_rows
+from certifit.models.record import PENALTY, Check, Content, Field, Problems, Record, history_rows, more_columns
 
 ITERATIONS = Check(
     "a list of integers from 0 on, each above the one before",
@@ -42,7 +42,7 @@ RECORD = (
         },
         derived={
             "history_": lambda content: history_rows(
-                content.arrays["history"], content.metadata["penalty"]["iterations"]
+                content.arrays["history"], content.metadata["penalty"]["iterations"], more=more_columns(content)
             )
         },
         checks=(_problems,),

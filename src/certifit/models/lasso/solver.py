@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 
 from certifit.data.columns import Array
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import Steps
 from certifit.models.lasso.certificate import duality_gap
 from certifit.models.lasso.columns import ColumnLasso
 from certifit.models.lasso.task import CommonUnits, GramLasso, LassoTask
@@ -43,16 +43,19 @@ class LassoPath:
 @one_blas_thread
 def solve(task: LassoTask, tol: float, max_iter: int) -> Run[Weights]:
     """The minimiser at the task's alpha. Its trace has the model without weights, and the end."""
-    started = time.perf_counter()
+    steps = Steps()
     path = elastic_path(task, np.array([task.strengths.alpha]), tol, max_iter)
     state = Weights(path.coef[0], float(path.intercept[0]))
     gap = duality_gap(task, state, tol)
     null = task.null_squares() / (2 * task.sum_weight)
     excess = gap.relative * gap.scale
     start = max(null - gap.objective + excess, 0.0)
-    rows = [(0, null, start), (max(int(path.sweeps[0]), 1), gap.objective, excess)]
-    seconds = (0.0, time.perf_counter() - started)
-    return Run(state, [_row(task, *row, second) for row, second in zip(rows, seconds, strict=True)])
+    unit = np.float64(task.scaling.y_scale)
+    for iteration, objective, left in ((0, null, start), (max(int(path.sweeps[0]), 1), gap.objective, excess)):
+        with np.errstate(over="ignore"):
+            value, bound = float(objective / unit / unit), float(left / unit / unit)
+        steps.add(value, bound, dual=value - bound, step=0.0, iteration=iteration)
+    return Run(state, steps.rows, steps.reason)
 
 
 def elastic_path(task: LassoTask, alphas: Array, tol: float, max_iter: int) -> LassoPath:
@@ -160,10 +163,3 @@ def _core_of(task: LassoTask) -> GramCore | ColumnCore:
         return GramCore(task)
     assert isinstance(task, ColumnLasso)
     return ColumnCore(task)
-
-
-def _row(task: LassoTask, iteration: int, objective: float, gap: float, seconds: float) -> dict[str, float]:
-    y_scale = np.float64(task.scaling.y_scale)
-    with np.errstate(over="ignore"):
-        objective, gap = float(objective / y_scale / y_scale), float(gap / y_scale / y_scale)
-    return {"iteration": iteration, "objective": objective, "gap": gap, "step": 0.0, "seconds": seconds}

@@ -33,7 +33,7 @@ class LeastSquaresRegressor(LinearRegressor[LeastSquaresTask, Weights]):
 
     def _keep(self, task: LeastSquaresTask, run: Run[Weights]) -> None:
         self.coef_, self.intercept_ = run.state.coef, run.state.intercept
-        self.alpha_, self.history_ = task.alpha, run.history
+        self.alpha_ = task.alpha
         self.null_space_, self.null_intercept_ = task.null_space()
 
     def _state(self) -> Weights:

@@ -23,8 +23,11 @@ from certifit.models.record import (
     ITERATIONS,
     LITERAL,
     MAGNITUDE,
+    MORE,
+    MORE_HISTORY,
     NUMBER,
     NUMBER_FROM_0,
+    NUMBERED_HISTORY,
     PENALISED,
     TARGET,
     TARGET_NAME,
@@ -42,7 +45,9 @@ from certifit.models.record import (
     fields_at,
     history_array,
     history_rows,
+    more_columns,
     show_coefficients,
+    stored_numbers,
 )
 
 LARGEST_EXPONENT = 1100
@@ -130,51 +135,57 @@ def _sizes(metadata: Metadata) -> dict[str, int]:
 
 
 # Every linear model that keeps the directions in which the data do not determine it.
-LINEAR = PENALISED | Record(
-    fields={
-        "certificate": {
-            **fields_at("certificate_.*", {**CLAIM, "dependent": TEXTS}),
-            "has_digits": Field(FLAG, get=lambda model: bool(model.certificate_.digits)),
-            **LITERAL,
+LINEAR = (
+    PENALISED
+    | MORE_HISTORY
+    | Record(
+        fields={
+            "certificate": {
+                **fields_at("certificate_.*", {**CLAIM, "dependent": TEXTS}),
+                "has_digits": Field(FLAG, get=lambda model: bool(model.certificate_.digits)),
+                **LITERAL,
+            },
+            **TARGET,
+            **TARGET_NAME,
+            "inference": Maybe(
+                "inference_",
+                fields_at("inference_.*", {"exponent": INTEGER, "rss": NUMBER_FROM_0, "tss": NUMBER_FROM_0}),
+            ),
+            "n_directions": Field(OrNull(COUNT), get=_n_directions),
+            "n_iterations": Field(COUNT, get=lambda model: len(model.history_)),
+            "solution": fields_at(
+                "*_", {"alpha": NUMBER_FROM_0, "condition": MAGNITUDE, "intercept": NUMBER, "rank": COUNT}
+            ),
         },
-        **TARGET,
-        **TARGET_NAME,
-        "inference": Maybe(
-            "inference_",
-            fields_at("inference_.*", {"exponent": INTEGER, "rss": NUMBER_FROM_0, "tss": NUMBER_FROM_0}),
-        ),
-        "n_directions": Field(OrNull(COUNT), get=_n_directions),
-        "n_iterations": Field(COUNT, get=lambda model: len(model.history_)),
-        "solution": fields_at(
-            "*_", {"alpha": NUMBER_FROM_0, "condition": MAGNITUDE, "intercept": NUMBER, "rank": COUNT}
-        ),
-    },
-    arrays={
-        "coef": Array(("p",), at="coef_"),
-        "null_intercept": Array(("q",), at="null_intercept_"),
-        "null_space": Array(("p", "q"), at="null_space_", when=lambda metadata: metadata["n_directions"] is not None),
-        "certificate.digits": Array(
-            ("k",),
-            at="certificate_.digits",
-            when=lambda metadata: metadata["certificate"]["has_digits"],
-            is_tuple=True,
-        ),
-        "history": Array(("m", "3"), may_be_infinite=True, get=history_array),
-        "inference.inverse": Array(
-            ("k", "k"), at="inference_.inverse", when=lambda metadata: metadata["inference"] is not None
-        ),
-    },
-    objects={
-        "certificate_": Object("models.certificate:Certificate", _certificate),
-        "inference_": Object("inference.least_squares:Inference", _inference),
-    },
-    derived={
-        "history_": lambda content: history_rows(content.arrays["history"]),
-        "null_space_": lambda content: content.arrays.get("null_space"),
-    },
-    sizes=(_sizes,),
-    checks=(_solution_problems, _inference_problems),
-    shown=(show_coefficients,),
+        arrays={
+            "coef": Array(("p",), at="coef_"),
+            "null_intercept": Array(("q",), at="null_intercept_"),
+            "null_space": Array(
+                ("p", "q"), at="null_space_", when=lambda metadata: metadata["n_directions"] is not None
+            ),
+            "certificate.digits": Array(
+                ("k",),
+                at="certificate_.digits",
+                when=lambda metadata: metadata["certificate"]["has_digits"],
+                is_tuple=True,
+            ),
+            "history": Array(("m", "3"), may_be_infinite=True, get=history_array),
+            "inference.inverse": Array(
+                ("k", "k"), at="inference_.inverse", when=lambda metadata: metadata["inference"] is not None
+            ),
+        },
+        objects={
+            "certificate_": Object("models.certificate:Certificate", _certificate),
+            "inference_": Object("inference.least_squares:Inference", _inference),
+        },
+        derived={
+            "history_": lambda content: history_rows(content.arrays["history"], more=more_columns(content)),
+            "null_space_": lambda content: content.arrays.get("null_space"),
+        },
+        sizes=(_sizes,),
+        checks=(_solution_problems, _inference_problems),
+        shown=(show_coefficients,),
+    )
 )
 # A certificate that names its coefficients though it proves no digits of them.
 NAMED = Record(
@@ -182,7 +193,7 @@ NAMED = Record(
         "certificate_": Object("models.certificate:Certificate", lambda content: _certificate(content, has_names=True))
     }
 )
-LEAST_SQUARES = LINEAR | Record(checks=(_direction_problems,))
+LEAST_SQUARES = LINEAR | NUMBERED_HISTORY | Record(checks=(_direction_problems,))
 RIDGE = LEAST_SQUARES | Record(switches=("standardize",))
 
 
@@ -191,16 +202,16 @@ RIDGE = LEAST_SQUARES | Record(switches=("standardize",))
 # A model that has more attributes, or a certificate of a class of its own, adds them: `RECORD | Record(...)`.
 
 _NOT_STORED = "seconds"  # so that the same fit gives the same bytes; a load says NaN
+_RENAMED = {"primal": "objective"}  # of files of earlier versions
 
 
 def _history_keys(model: Model) -> list[str]:
-    return [key for key in model.history_[0] if key != "iteration"] if model.history_ else []
+    keys = [key for key in model.history_[0] if key not in ("iteration", *MORE)] if model.history_ else []
+    return [key for key in keys if key == _NOT_STORED or not all(math.isnan(row[key]) for row in model.history_)]
 
 
 def _history(model: Model) -> NDArray[np.float64]:
-    keys = [key for key in _history_keys(model) if key != _NOT_STORED]
-    rows = [[float(row[key]) for key in keys] for row in model.history_]
-    return np.array(rows, dtype=np.float64).reshape(len(rows), len(keys))
+    return stored_numbers(model, [key for key in _history_keys(model) if key != _NOT_STORED])
 
 
 def _stored_keys(metadata: Metadata) -> list[str]:
@@ -208,12 +219,9 @@ def _stored_keys(metadata: Metadata) -> list[str]:
 
 
 def _history_rows(content: Content) -> list[dict[str, float]]:
-    keys, numbers = _stored_keys(content.metadata), content.arrays["history.iterations"].tolist()
-    rows = (dict(zip(keys, row, strict=True)) for row in content.arrays["history"].tolist())
-    numbered = zip(numbers, rows, strict=True)
-    return [
-        {"iteration": i, **{key: row.get(key, math.nan) for key in content.metadata["history"]}} for i, row in numbered
-    ]
+    keys = [_RENAMED.get(key, key) for key in _stored_keys(content.metadata)]
+    numbers = content.arrays["history.iterations"].tolist()
+    return history_rows(content.arrays["history"], numbers, keys, more_columns(content))
 
 
 def _problems(content: Content) -> Iterator[Problems]:

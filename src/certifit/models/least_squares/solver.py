@@ -6,13 +6,13 @@ about (condition^2) 2^-53 (float64 factor) or (condition^2) 2^-104 (twofold fact
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import Steps
 from certifit.models.least_squares.dual import DualLeastSquares
 from certifit.models.least_squares.normal_equations import NormalEquations, Weights
 from certifit.models.least_squares.task import LeastSquares
@@ -60,16 +60,15 @@ def _over_all_weights(task: LeastSquares, remainders: Remainders, state: Weights
 
 
 def _solve_columns(task: LeastSquares) -> Run[Weights]:
-    started = time.perf_counter()
+    steps = Steps(first=1)
     factor = task.factor
     solution = factor.solve(task.right_hand_side())
     state = task.from_solution(solution)
     if len(factor.dependent):
         state = smallest_norm(task, state)
         solution = task.to_solution(state)
-    history: list[dict[str, float]] = []
     previous = np.inf
-    for iteration in range(1, MAX_REFINEMENTS + 1):
+    for _ in range(MAX_REFINEMENTS):
         at = task.residual_at(state)
         gradient = task.gradient(at)
         step = factor.solve(gradient)
@@ -77,17 +76,7 @@ def _solve_columns(task: LeastSquares) -> Run[Weights]:
         # solution' right hand side = solution' A solution, unless the first solve had no digit: then the step is large.
         explained = max(float(solution @ task.right_hand_side()), FLOOR * decrement, np.finfo(float).tiny)
         size = np.sqrt(max(decrement, 0.0) / explained)
-        history.append(
-            _row(
-                iteration,
-                at.squares,
-                decrement,
-                size,
-                task.gram.sum_weight,
-                task.gram.scaling.y_scale,
-                started,
-            )
-        )
+        _report(steps, at.squares, decrement, size, task.gram.sum_weight, task.gram.scaling.y_scale)
         if not size < previous:
             break  # at the floor: a further step is rounding noise
         state = task.from_solution(solution, step)
@@ -96,21 +85,14 @@ def _solve_columns(task: LeastSquares) -> Run[Weights]:
         if size * min(size, size / previous) < FLOOR:
             break
         previous = size
-    return Run(state, history)
+    return Run(state, steps.rows)
 
 
-def _row(
-    iteration: int, squares: float, gap: float, step: float, sum_weight: float, y_scale: float, started: float
-) -> dict[str, float]:
-    """A row of the trace: mean half squares and the gap of the data term, in the user's units."""
+def _report(steps: Steps, squares: float, gap: float, step: float, sum_weight: float, y_scale: float) -> None:
+    """A row of the history: mean half squares and the gap in the user's units, from sums of scaled squares."""
     unit = 2 * sum_weight
-    return {
-        "iteration": iteration,
-        "objective": float(squares / unit / y_scale / y_scale),
-        "gap": float(max(gap, 0.0) / unit / y_scale / y_scale),
-        "step": float(step),
-        "seconds": time.perf_counter() - started,
-    }
+    gap = float(max(gap, 0.0) / unit / y_scale / y_scale)
+    steps.add(float(squares / unit / y_scale / y_scale), gap, step=float(step))
 
 
 @one_blas_thread
@@ -138,20 +120,17 @@ def _reachable(task: DualLeastSquares, target: Array) -> Array:
 
 
 def _solve_rows(task: DualLeastSquares) -> Run[Weights]:
-    started = time.perf_counter()
+    steps = Steps(first=1)
     factor, target = task.factor, task.target()
     multipliers = factor.solve(_reachable(task, target))
     weights = task.combine(multipliers)
     state = best = task.from_scaled(weights)
-    history: list[dict[str, float]] = []
     smallest = np.inf
-    for iteration in range(1, MAX_REFINEMENTS + 1):
+    for _ in range(MAX_REFINEMENTS):
         r = task.roots * task.residuals(state)
         left = _reachable(task, r - task.strength * multipliers)
         size = float(np.linalg.norm(left) / max(np.linalg.norm(target), np.finfo(float).tiny))
-        history.append(
-            _row(iteration, float(r @ r), float(left @ left), size, task.sum_weight, task.scaling.y_scale, started)
-        )
+        _report(steps, float(r @ r), float(left @ left), size, task.sum_weight, task.scaling.y_scale)
         if not size < smallest:
             break
         smallest, best = size, state
@@ -159,4 +138,4 @@ def _solve_rows(task: DualLeastSquares) -> Run[Weights]:
         step = factor.solve(left)
         multipliers, weights = multipliers + step, weights + task.combine(step)
         state = task.from_scaled(weights)
-    return Run(best, history)
+    return Run(best, steps.rows)

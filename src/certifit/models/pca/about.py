@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from certifit.models.about import MAPS, STANDARDIZE, TOL
+from certifit.models.about import MAPS, MAX_TIME, STANDARDIZE, TOL
 from certifit.models.learner import LARGEST, Answer, Learner, Told, Words, always, choice, count, either, flag, number
 
 
@@ -35,6 +35,7 @@ ROWS = (
             "ddof": number(1, most=1.0),
             "tol": TOL,
             "max_iter": count(100),
+            "max_time": MAX_TIME,
             "random_state": count(0, least=0),
         },
         MAPS,

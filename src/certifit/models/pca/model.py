@@ -65,6 +65,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
         Largest value of the certificate that counts as converged.
     max_iter : int >= 1, default 100
         Steps of the randomized solver.
+    max_time : float > 0 or None, default None
+        Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
     random_state : int >= 0, default 0
         Where it starts.
 
@@ -105,6 +107,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
         encoder: TableEncoder | None = None,
         tol: float = 1e-8,
         max_iter: int = 100,
+        max_time: float | None = None,
         random_state: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -117,6 +120,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
         self.encoder = encoder
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
         self.random_state = random_state
 
     def transform(self, X: UserRows, out: OutPath = None) -> Predictions:
@@ -201,7 +205,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
         self.spectrum_ = _spectrum(task, state.variances)
         self.total_variance_ = task.total * task.factor
         self.route_ = ROUTES[type(task)]
-        self.history_ = run.history
 
     def _prove(self, task: VarianceTask, run: Run[Directions]) -> None:
         super()._prove(task, run)

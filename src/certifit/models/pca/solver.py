@@ -15,6 +15,7 @@ from scipy.special import gammaln
 
 from certifit.data.columns import Array
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import Steps, closed_form_row
 from certifit.models.pca.products import ProductVariance
 from certifit.models.pca.row_variance import RowVariance
 from certifit.models.pca.task import ColumnVariance, Directions, VarianceTask
@@ -30,20 +31,21 @@ TIE = 1e-6  # relative difference below which entries of a direction have the sa
 @one_blas_thread
 def solve(task: VarianceTask, wanted: Wanted, *, tolerance: float, max_iter: int, seed: int) -> Run[Directions]:
     """The directions of largest variance. wanted: None (all that vary), a number, a share of the variance, "mle"."""
-    started = time.perf_counter()
+    started, reason = time.perf_counter(), ""
     if isinstance(task, ProductVariance):
         assert wanted is not None
-        values, vectors, history = by_products(task, int(wanted), tolerance, max_iter, seed)
+        values, vectors, steps = by_products(task, int(wanted), tolerance, max_iter, seed)
+        history, reason = steps.rows, steps.reason
         values, count = np.where(np.sqrt(values) > _zero_level(task, values), values, 0.0), int(wanted)
     else:
         assert isinstance(task, ColumnVariance | RowVariance)
         values, vectors, count = _by_matrix(task, wanted)
-        history = [{"iteration": 1, "seconds": time.perf_counter() - started}]
+        history = [closed_form_row(time.perf_counter() - started)]
     V = completed(vectors[:, :count], count)
     kept = np.zeros(count)
     kept[: len(values[:count])] = values[:count]
     components = np.ascontiguousarray(V.T * signs(V)[:, None])
-    return Run(Directions(components, kept * task.factor, task.mean, task.scale), history)
+    return Run(Directions(components, kept * task.factor, task.mean, task.scale), history, reason)
 
 
 def _by_matrix(task: ColumnVariance | RowVariance, wanted: Wanted) -> tuple[Array, Array, int]:
@@ -134,16 +136,13 @@ def _log_curvatures(variances: Array, v: Array) -> Array:
     return np.asarray(out)
 
 
-def by_products(
-    task: VarianceTask, k: int, tolerance: float, max_iter: int, seed: int
-) -> tuple[Array, Array, list[dict[str, float]]]:
+def by_products(task: VarianceTask, k: int, tolerance: float, max_iter: int, seed: int) -> tuple[Array, Array, Steps]:
     """Block Krylov iteration from random directions: a pass adds the residuals of the best directions so far."""
-    started, d = time.perf_counter(), task.n_columns
+    steps, d = Steps(first=1), task.n_columns
     width = min(d, k + OVERSAMPLE)
     most = max(4 * width, min(12 * width, LARGEST_BASIS // (16 * d)))
     basis = _orthonormal(np.random.default_rng(seed).standard_normal((d, width)))
     image = task.product(basis)
-    history: list[dict[str, float]] = []
     for iteration in range(1, max_iter + 1):
         inner = basis.T @ image
         values, turn = scipy.linalg.eigh((inner + inner.T) / 2)
@@ -152,8 +151,8 @@ def by_products(
         residuals = its_image[:, :width] - best[:, :width] * values[:width]
         sizes = np.linalg.norm(residuals, axis=0)
         residual = float(sizes[:k].max() / max(values[0], np.finfo(float).tiny))
-        history.append({"iteration": iteration, "residual": residual, "seconds": time.perf_counter() - started})
-        if residual <= tolerance / 10 or iteration == max_iter:
+        steps.add(residual=residual)
+        if residual <= tolerance / 10 or iteration == max_iter or steps.is_over:
             break
         if basis.shape[1] + width > most:
             basis, image = best, its_image
@@ -161,7 +160,7 @@ def by_products(
         if new.shape[1] == 0:
             break
         basis, image = np.hstack([basis, new]), np.hstack([image, task.product(new)])
-    return values[: 2 * width], _orthonormal(best), history
+    return values[: 2 * width], _orthonormal(best), steps
 
 
 def _new_directions(basis: Array, candidates: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from certifit.models.about import INTERCEPT, MAPS
+from certifit.models.about import INTERCEPT, MAPS, MAX_TIME
 from certifit.models.learner import Answer, Learner, Told, Verb, Words, always, count, number
 
 
@@ -20,6 +20,7 @@ ROWS = (
         {
             "delta": number(0.0),
             "max_iter": count(1000),
+            "max_time": MAX_TIME,
             "random_state": count(0, least=0),
             "fit_intercept": INTERCEPT,
         },

@@ -19,6 +19,7 @@ from certifit.data.source import Block, Source
 from certifit.data.user_types import UserLabels, UserRows, UserTarget
 from certifit.maps import Basis, TableEncoder
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import full_row
 from certifit.models.certificate import Certificate
 from certifit.models.classifier import ScoredClassifier
 from certifit.models.glm.separation_certificate import Separation
@@ -47,6 +48,8 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
         The order of the examples in every epoch; "shuffled" again in each, within stretches of the rows.
     max_iter : int >= 1, default 1000
         Most epochs.
+    max_time : float > 0 or None, default None
+        Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
     random_state : int >= 0, default 0
         Seed of order="shuffled".
     fit_intercept : bool, default True
@@ -80,6 +83,7 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
         start: ArrayLike | None = None,
         order: str | ArrayLike = "given",
         max_iter: int = 1000,
+        max_time: float | None = None,
         random_state: int = 0,
         fit_intercept: bool = True,
         basis: Basis | None = None,
@@ -89,6 +93,7 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
         self.start = start
         self.order = order
         self.max_iter = max_iter
+        self.max_time = max_time
         self.random_state = random_state
         self.fit_intercept = fit_intercept
         self.basis = basis
@@ -119,7 +124,7 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
     def _keep(self, task: PerceptronTask, run: Run[Weights]) -> None:
         assert isinstance(run, PerceptronRun)
         self._keep_weights(run.state)
-        self.history_, self.n_updates_, self.cycle_ = run.history, run.n_updates, run.cycle
+        self.n_updates_, self.cycle_ = run.n_updates, run.cycle
 
     def _prove(self, task: PerceptronTask, run: Run[Weights]) -> None:
         assert isinstance(run, PerceptronRun)
@@ -142,8 +147,9 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
             state, mistakes, n_rows = task.source.visit(step, (state, 0, int(self.data_["n_rows"])))
         task.margins(state)
         self.n_updates_ += mistakes
-        row = {"iteration": len(self.history_) + 1, "mistakes": mistakes, "norm": augmented_norm(state)}
-        self.history_ = [*self.history_, row | {"seconds": time.perf_counter() - started}]
+        seconds, length = time.perf_counter() - started, augmented_norm(state)
+        row = full_row(len(self.history_) + 1, mistakes=mistakes, norm=length, seconds=seconds)
+        self.history_ = [*self.history_, row]
         self._keep_weights(state)
         self.data_ = {"n_rows": n_rows, "sum_weight": float(n_rows)}
         self.certificate_ = seen_once(self.n_updates_)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,6 +14,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.minimise.problem import Run, norm
 from certifit.minimise.row_pass import RowOrder, wide_stretches
+from certifit.minimise.steps import Steps
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.perceptron.task import PerceptronTask, signs_of
 from certifit.runtime import core
@@ -44,21 +44,19 @@ class Epochs:
     task: PerceptronTask
     order: str | Array
     random_state: int = 0
-    history: list[dict[str, float]] = field(default_factory=list)
+    steps: Steps = field(default_factory=lambda: Steps(first=1))
 
     def run(self, max_iter: int, is_hopeless: Callable[[], bool]) -> PerceptronRun:
         """At most max_iter epochs; is_hopeless tells whether no weights can separate the rows."""
         state, n_updates, cycle = self.task.start, 0, None
-        started = time.perf_counter()
         ends = {_digest(state): 0}
         is_shuffled = isinstance(self.order, str) and self.order == "shuffled"
         rows = RowOrder(True, self.random_state, by_content=False) if is_shuffled else None
         for epoch in range(1, max_iter + 1):
             state, mistakes = self._epoch(state, epoch, rows)
             n_updates += mistakes
-            row = {"iteration": epoch, "mistakes": mistakes, "norm": augmented_norm(state)}
-            self.history.append(row | {"seconds": time.perf_counter() - started})
-            if mistakes == 0:
+            self.steps.add(mistakes=mistakes, norm=augmented_norm(state))
+            if mistakes == 0 or self.steps.is_over:
                 break
             if rows is None:  # the same order every time: the same weights are an endless cycle
                 first = ends.setdefault(_digest(state), epoch)
@@ -67,7 +65,7 @@ class Epochs:
                     break
             if epoch == ASKED_AFTER and epoch < max_iter and is_hopeless():
                 break
-        return PerceptronRun(state, self.history, n_updates=n_updates, cycle=cycle)
+        return PerceptronRun(state, self.steps.rows, self.steps.reason, n_updates=n_updates, cycle=cycle)
 
     def _epoch(self, state: Weights, epoch: int, rows: RowOrder | None) -> tuple[Weights, int]:
         source = self.task.source if rows is None else wide_stretches(self.task.source)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from certifit.models.about import ALPHA, INTERCEPT, MAPS, NO_INFERENCE, STANDARDIZE, TOL
+from certifit.models.about import ALPHA, INTERCEPT, MAPS, MAX_TIME, NO_INFERENCE, STANDARDIZE, TOL
 from certifit.models.learner import (
     MEAN,
     RESIDUAL,
@@ -63,6 +63,7 @@ ROWS = (
             "standardize": STANDARDIZE,
             "tol": TOL,
             "max_iter": count(200, most=1_000_000),
+            "max_time": MAX_TIME,
         },
         MAPS,
         verb=always(Verb.GATHER),

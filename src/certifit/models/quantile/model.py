@@ -43,6 +43,8 @@ class QuantileRegressor(LinearRegressor[QuantileTask, Weights]):
         Largest relative gap that counts as converged. The fit goes to its rounding floor anyway.
     max_iter : int from 1 to 1000000, default 200
         Steps of the interior point method.
+    max_time : float > 0 or None, default None
+        Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
 
     Attributes
     ----------
@@ -70,6 +72,7 @@ class QuantileRegressor(LinearRegressor[QuantileTask, Weights]):
         encoder: TableEncoder | None = None,
         tol: float = 1e-8,
         max_iter: int = 200,
+        max_time: float | None = None,
     ) -> None:
         self.quantile = quantile
         self.alpha = alpha
@@ -79,6 +82,7 @@ class QuantileRegressor(LinearRegressor[QuantileTask, Weights]):
         self.encoder = encoder
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
 
     def _task_at(self, source: Source, alpha: float | None) -> QuantileTask:
         quantile, strength = float(self.quantile), float(alpha or 0.0)
@@ -93,7 +97,7 @@ class QuantileRegressor(LinearRegressor[QuantileTask, Weights]):
     def _keep(self, task: QuantileTask, run: Run[Weights]) -> None:
         self.coef_, self.intercept_, self.alpha_ = run.state.coef, run.state.intercept, task.alpha
         self.null_space_, self.null_intercept_ = task.null_space()
-        self.history_, self.n_iter_ = run.history, len(run.history)
+        self.n_iter_ = len(self.history_)
 
     def _state(self) -> Weights:
         return Weights(self.coef_, self.intercept_)

@@ -17,6 +17,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from certifit.data.columns import Array
+from certifit.minimise.steps import Steps
 
 STEP = 0.99995  # share of the way to the border of the box that a step takes
 CENTRE = 0.1  # of the mean loss: the products x p and s m at the start
@@ -109,7 +110,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Interior:
-    """z and v at the end of a run, and the history: primal, dual and gap after every step.
+    """z and v at the end of a run, and its steps: primal, dual and gap after each.
 
     freedom: of every row, how freely its v moves at this point: large for rows that the fit meets.
     """
@@ -117,7 +118,7 @@ class Interior:
     z: Array
     v: Array
     freedom: Array
-    history: list[dict[str, float]]
+    steps: Steps
     is_converged: bool
 
 
@@ -154,17 +155,18 @@ def _with_more_penalties(program: Program, fixed: Array, free: Array, data: Arra
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def interior_point(program: Program, right: Array, z: Array, max_iter: int) -> Interior:
+def interior_point(program: Program, right: Array, z: Array, max_iter: int, unit: float = 1.0) -> Interior:
     """Mehrotra's predictor and corrector from z, as Portnoy and Koenker (1997) use them.
 
-    m and p are the parts of the residual, r = m - p, of the sides `upper` and `lower`.
+    m and p are the parts of the residual, r = m - p, of the sides `upper` and `lower`. unit: what objectives are
+    divided by in the rows of the steps.
     """
     r = program.target - program.times(z)
     mu = CENTRE * program.loss(r) / max(len(r), 1)
     x, s = _centred(r, program.upper - program.lower, mu)
     v = np.where(x < s, program.lower + x, program.upper - s)
     m, p = mu / s, mu / x
-    history: list[dict[str, float]] = []
+    steps = Steps(first=1)
     is_converged, slack = False, EXACT * float(np.abs(program.target) @ (program.upper - program.lower))
     n, outside = max(2 * len(r), 1), 1.0  # the share that is left of A'v - right of the start
     for _ in range(max_iter):
@@ -192,12 +194,14 @@ def interior_point(program: Program, right: Array, z: Array, max_iter: int) -> I
         primal = program.loss(r) - float(right @ z)
         dual = float(program.target @ v) if outside <= FEASIBLE else 0.0  # no loss is negative
         gap = float(x @ p + s @ m)
-        history.append({"iteration": len(history) + 1, "primal": primal, "dual": dual, "gap": primal - dual})
+        steps.add(primal / unit, dual=dual / unit, step_size=by_loss)
+        if steps.is_over:
+            break
         if gap <= max(GOOD * abs(primal), slack) or not np.isfinite(gap):
             is_converged = bool(np.isfinite(gap))
             break
     freedom = np.nan_to_num(1.0 / (m / s + p / x), nan=0.0, posinf=MOST_FREEDOM)
-    return Interior(z, np.clip(v, program.lower, program.upper), freedom, history, is_converged)
+    return Interior(z, np.clip(v, program.lower, program.upper), freedom, steps, is_converged)
 
 
 def _centred(r: Array, width: Array, mu: float) -> tuple[Array, Array]:

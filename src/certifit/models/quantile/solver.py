@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from certifit.data.columns import Array
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import full_row, time_is_up
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.quantile.program import Program, chosen_rows, interior_point
 from certifit.models.quantile.task import QuantileTask
@@ -39,32 +40,24 @@ def solve(task: QuantileTask, max_iter: int) -> Run[Weights]:
     if not _varies(task) or not len(task.kept) + int(task.fit_intercept):
         level = float(task.y[0]) if task.fit_intercept else 0.0
         loss = task.loss(task.y - level) / (task.sum_weight * task.scaling.y_scale)
-        best = {"iteration": 1, "primal": loss, "dual": loss, "gap": 0.0}
+        best = full_row(1, objective=loss, dual=loss, gap=0.0)
         return Run(task.state(np.zeros(task.source.n_features), level), [best])
     problem = _Centred.of(task)
     program = problem.program
     start = _least_squares(program, task.weight, task.quantile)
-    inner = interior_point(program, np.zeros(program.n_columns), start, max_iter)
+    unit = task.sum_weight * task.scaling.y_scale
+    inner = interior_point(program, np.zeros(program.n_columns), start, max_iter, unit)
     vertex = _vertex(program, inner.z, inner.freedom)
     z, rows = _least_squares_of_best(program, vertex, task.weight)
     weights, intercept = _of_less_rounding(task, *problem.settled(z, rows))
-    reason = "" if inner.is_converged or vertex.is_best else f"It stopped after {max_iter} steps. Raise max_iter."
-    return Run(task.state(weights, intercept), _history(inner.history, task), reason)
+    reason = inner.steps.reason or f"It stopped after {max_iter} steps. Raise max_iter."
+    reason = "" if inner.is_converged or vertex.is_best else reason
+    return Run(task.state(weights, intercept), inner.steps.rows, reason)
 
 
 def _varies(task: QuantileTask) -> bool:
     """Whether the target is other than what the intercept alone gives."""
     return bool((task.y != (task.y[0] if task.fit_intercept else 0.0)).any())
-
-
-def _history(steps: list[dict[str, float]], task: QuantileTask) -> list[dict[str, float]]:
-    """In the user's units; a dual value that rounding puts above the primal is that."""
-    unit = task.sum_weight * task.scaling.y_scale
-    out = []
-    for step in steps:
-        primal, dual = step["primal"] / unit, min(step["dual"], step["primal"]) / unit
-        out.append({"iteration": step["iteration"], "primal": primal, "dual": dual, "gap": primal - dual})
-    return out
 
 
 @dataclass(frozen=True)
@@ -211,7 +204,7 @@ def _vertex(program: Program, z: Array, freedom: Array) -> Vertex:
         if not above[k] > OUTSIDE * width[basis.rows[k]]:
             return Vertex(basis.rows, basis.primal(program.target[basis.rows]), v, True)
         entering = _entering(program, basis, r, width, k, 1.0 if of_basis[k] > 0 else -1.0, float(above[k]))
-        if entering is None:
+        if entering is None or time_is_up():
             break
         basis = _Basis(program, np.append(np.delete(basis.rows, k), entering))
     return Vertex(basis.rows, basis.primal(program.target[basis.rows]), v, False)

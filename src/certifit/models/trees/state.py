@@ -16,6 +16,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block
+from certifit.minimise.steps import full_row
 from certifit.runtime import core, n_threads
 
 
@@ -165,7 +166,7 @@ class SplitHistory(Sequence[Split]):
             return [self[k] for k in range(*place.indices(len(self)))]
         node = int(np.flatnonzero(self.tree.left)[place])
         return {
-            "iteration": (place % len(self)) + 1,
+            **full_row((place % len(self)) + 1),
             "node": node,
             "column": self.names[self.tree.feature[node]],
             "threshold": float(self.tree.threshold[node]),

@@ -1,0 +1,198 @@
+"""The steps of every fit: one shape of history_, limits of time, scikit-learn's callbacks, the line of progress."""
+
+from __future__ import annotations
+
+import io
+import math
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from learners import LEARNERS, Row
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+import certifit as cf
+from certifit.minimise.steps import COLUMNS, Steps, Watch, watched
+from certifit.models import progress
+from certifit.models.table import STORED
+
+callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has no callbacks")
+
+
+def _fitted(row: Row) -> Any:
+    X, y = row.rows()
+    model = clone(row.model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X) if y is None else model.fit(X, y)
+
+
+@pytest.mark.parametrize("key", [key for key in LEARNERS if key in STORED and not STORED[key].load_record().children])
+def test_every_history_has_the_same_columns_and_no_dual_above_its_primal(key: str, tmp_path: Any) -> None:
+    model = _fitted(LEARNERS[key])
+    cf.save(model, tmp_path / "model")
+    for fitted in (model, cf.load(tmp_path / "model")):
+        assert len(fitted.history_) >= 1
+        for row in fitted.history_:
+            assert set(COLUMNS) <= set(row)
+            assert not row["dual"] > row["objective"]
+        numbers = [row["iteration"] for row in fitted.history_]
+        assert numbers == sorted(set(numbers)) and numbers[0] in (0, 1)
+
+
+def test_a_dual_that_rounding_puts_above_the_objective_is_cut_to_it() -> None:
+    row = Steps().add(1.0, dual=1.0 + 1e-15)
+    assert row["dual"] == 1.0 and row["gap"] == 0.0
+
+
+# ---- limits of time --------------------------------------------------------------------------------------------------
+
+
+def _limited() -> list[tuple[str, Any]]:
+    with_limit = [key for key, row in LEARNERS.items() if key in STORED and "max_time" in STORED[key].params]
+    return [(key, LEARNERS[key]) for key in with_limit]
+
+
+@pytest.mark.parametrize(("key", "row"), _limited())
+def test_a_fit_whose_time_is_up_stops_and_says_how_far_it_can_be(key: str, row: Row) -> None:
+    """1e-9 s are over at the first step: what is left is a finished model, proven, or said not to be."""
+    X, y = row.rows(400, 6)
+    model = clone(row.model).set_params(max_time=1e-9)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X) if y is None else model.fit(X, y)
+    told = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+    assert len(model.history_) <= 2
+    assert np.isfinite(row.answers(model, X)).all()
+    if not model.certificate_.holds:
+        assert any("max_time" in sentence for sentence in told), told
+        assert model.certificate_.value > model.certificate_.tolerance or model.certificate_.fault
+
+
+def test_time_that_is_up_leaves_a_bound_that_is_true() -> None:
+    X, y = LEARNERS["logistic_regression"].rows(400, 6)
+    best = cf.LogisticRegression().fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        stopped = cf.LogisticRegression(solver="gradient-descent", start="zero", max_time=1e-9).fit(X, y)
+    assert not stopped.certificate_.holds
+    excess = 1 - best.history_[-1]["objective"] / stopped.history_[-1]["objective"]
+    assert excess <= stopped.certificate_.value
+
+
+@pytest.mark.parametrize("wrong", [0, -1.0, math.inf, math.nan])
+def test_a_time_that_is_none_is_refused(wrong: float) -> None:
+    with pytest.raises(ValueError, match="max_time must be a number of seconds above 0 or None"):
+        cf.Lasso(max_time=wrong).fit(*LEARNERS["lasso"].rows())
+
+
+def test_a_fit_inside_another_keeps_the_deadline_of_the_outer_one() -> None:
+    soon = time.perf_counter()
+    with watched(Watch(soon, 0.5)), watched(Watch(soon + 1000, 1000.0)):
+        steps = Steps()
+        steps.add(1.0)
+    assert steps.is_over and "0.5 s" in steps.reason
+
+
+# ---- callbacks -------------------------------------------------------------------------------------------------------
+
+
+class Recorder:
+    """What scikit-learn's hooks are told. stop_at: the step after which it asks to stop."""
+
+    def __init__(self, stop_at: int | None = None) -> None:
+        self.events: list[str] = []
+        self.steps: list[dict[str, float]] = []
+        self.stop_at = stop_at
+        self.fitted: Any = None
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        self.events.append("setup")
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        self.events.append(f"begin {context.task_name}")
+
+    def on_fit_task_end(
+        self, estimator: Any, context: Any, *, metadata: Any = None, fitted_estimator: Any = None
+    ) -> bool:
+        self.events.append(f"end {context.task_name}")
+        if context.task_name == "fit":
+            self.fitted = fitted_estimator
+            return False
+        self.steps.append(metadata["step"])
+        return len(self.steps) == self.stop_at
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        self.events.append("teardown")
+
+
+def test_callbacks_see_every_row_of_the_history() -> None:
+    recorder = Recorder()
+    X, y = LEARNERS["logistic_regression"].rows()
+    model = cf.LogisticRegression(solver="lbfgs").set_callbacks(recorder).fit(X, y)
+    assert recorder.events[:2] == ["setup", "begin fit"]
+    assert recorder.events[-2:] == ["end fit", "teardown"]
+    assert recorder.steps == list(model.history_)
+    assert (recorder.fitted.predict(X) == model.predict(X)).all()
+
+
+@pytest.mark.parametrize(("key", "row"), _limited())
+def test_a_callback_can_stop_every_iterative_model(key: str, row: Row) -> None:
+    X, y = row.rows(400, 6)
+    recorder = Recorder(stop_at=1)
+    model = clone(row.model).set_callbacks(recorder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X) if y is None else model.fit(X, y)
+    assert 1 <= len(model.history_) <= 2
+    assert recorder.events[-1] == "teardown"
+
+
+def test_a_fit_that_fails_is_torn_down_and_leaves_the_callbacks() -> None:
+    recorder = Recorder()
+    model = cf.LogisticRegression().set_callbacks(recorder)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit([[np.nan], [1.0]], [0, 1])
+    assert recorder.events == ["setup", "begin fit", "teardown"]
+    assert not hasattr(model, "_callback_fit_ctx")
+
+
+def test_scikit_learns_own_callbacks_and_pipelines_take_our_models(capsys: Any) -> None:
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    X, y = LEARNERS["logistic_regression"].rows()
+    model = make_pipeline(StandardScaler(), cf.LogisticRegression(solver="newton"))
+    model.set_callbacks(callback.ProgressBar()).fit(X, y)
+    assert "LogisticRegression" in capsys.readouterr().out
+
+
+# ---- progress --------------------------------------------------------------------------------------------------------
+
+
+def test_scripts_show_no_progress_and_asking_shows_it(monkeypatch: Any) -> None:
+    assert not progress.shows_progress()
+    with cf.progress(True):
+        assert progress.shows_progress()
+    monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert not progress.shows_progress()  # a prompt without a terminal
+    with pytest.raises(TypeError, match="True or False"), cf.progress("yes"):  # type: ignore[arg-type]
+        pass
+
+
+def test_a_long_fit_draws_a_line_and_takes_it_away(monkeypatch: Any) -> None:
+    drawn = io.StringIO()
+    drawn.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr("sys.stderr", drawn)
+    line = progress.ProgressLine("Ridge")
+    with line as tell:
+        deadline = time.perf_counter() + 30
+        while line._line is None and time.perf_counter() < deadline:
+            time.sleep(0.01)
+        assert tell({"iteration": 3, "objective": 0.25, "gap": math.nan}) is False
+    assert line.text == "Ridge  step 3  objective 0.25"
+    assert "Ridge" in drawn.getvalue()
