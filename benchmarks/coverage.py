@@ -27,7 +27,7 @@ from scipy import special
 
 import certifit as cf
 from certifit.evaluation.metrics.auc_intervals import PlacementSums
-from certifit.evaluation.metrics.scored_rows import scored_rows
+from certifit.evaluation.metrics.rows import scored_rows
 
 RUNS = 2000
 RESAMPLES = 199

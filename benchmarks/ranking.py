@@ -16,7 +16,7 @@ from sklearn.utils import resample
 
 from certifit.evaluation.metrics.auc_intervals import replicates
 from certifit.evaluation.metrics.ranking import roc_auc_score
-from certifit.evaluation.metrics.scored_rows import scored_rows
+from certifit.evaluation.metrics.rows import scored_rows
 
 
 def rows(n: int) -> tuple[Any, Any]:

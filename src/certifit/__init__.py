@@ -42,8 +42,8 @@ _MODULES = {
         "clopper_pearson",
         "bootstrap_interval",
     ),
-    "evaluation.metrics.confusion": ("ConfusionMatrix",),
-    "evaluation.metrics.class_scores": (
+    "evaluation.metrics.confusion": (
+        "ConfusionMatrix",
         "confusion_matrix",
         "accuracy_score",
         "balanced_accuracy_score",

@@ -14,7 +14,7 @@ import pytest
 import certifit.modelfile
 from certifit.cli import models
 from certifit.cli.fit import run
-from certifit.cli.model_options import own_options
+from certifit.cli.models import own_options
 from certifit.cli.predict import predict
 from certifit.cli.request import Request
 from certifit.data.columns import Array

@@ -19,7 +19,8 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeClassifier
 
-from certifit.evaluation.metrics.class_scores import (
+from certifit.evaluation.metrics.confusion import (
+    ConfusionMatrix,
     accuracy_score,
     balanced_accuracy_score,
     confusion_matrix,
@@ -28,7 +29,6 @@ from certifit.evaluation.metrics.class_scores import (
     precision_score,
     recall_score,
 )
-from certifit.evaluation.metrics.confusion import ConfusionMatrix
 
 CLASSES = {
     "two numbers": [0, 1],

@@ -21,7 +21,7 @@ from certifit.evaluation.metrics.ranking import (
     roc_auc_score,
     roc_curve,
 )
-from certifit.evaluation.metrics.scored_rows import scored_rows
+from certifit.evaluation.metrics.rows import scored_rows
 from certifit.runtime import threads
 
 SCORES = {

@@ -11,12 +11,11 @@ import pytest
 from exact_fits import fits
 
 import certifit as cf
-from certifit.exact.kinds import kind_of_proof
-from certifit.exact.rows import rows_of
+from certifit.exact.proof import rows_of
 from certifit.exact.table import PROVERS, exact_proof
 from certifit.modelfile import inspect
 from certifit.modelfile.verification import _exact_proof
-from certifit.models.adapter import learner_of
+from certifit.models.adapter import kind_of_proof, learner_of
 from certifit.models.table import LEARNERS
 
 pytest.importorskip("flint")

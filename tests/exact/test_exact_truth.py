@@ -14,8 +14,7 @@ import certifit as cf
 from certifit.exact import balls
 from certifit.exact.losses import GlmProblem, NoExactForm, _cloglog_mean
 from certifit.exact.penalised import Penalty, ScoreFit
-from certifit.exact.proof import Bounds, refined
-from certifit.exact.rows import ExactRows
+from certifit.exact.proof import Bounds, ExactRows, refined
 from certifit.mathematics.losses.scores import PoissonLog, Squared
 
 pytest.importorskip("flint")

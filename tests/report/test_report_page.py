@@ -10,9 +10,9 @@ from fits import FILES, MAKERS, fitted
 import certifit as cf
 from certifit.data.source import Memory
 from certifit.report.context import build
+from certifit.report.model import python_lines, shell_lines
 from certifit.report.page import render
 from certifit.report.svg import ticks
-from certifit.report.usage import python_lines, shell_lines
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -5,7 +5,7 @@ import certifit as cf
 from certifit.data.source import Batches, Block, Memory
 from certifit.report import passes
 from certifit.report.moments import Moments
-from certifit.report.sketch import Sketch
+from certifit.report.passes import Sketch
 
 
 def filled(values, weight=None):

@@ -15,7 +15,7 @@ from certifit.report import svg, text
 from certifit.report.context import build
 from certifit.report.folder import selection_table
 from certifit.report.page import render
-from certifit.report.pictures import names
+from certifit.report.pictures.selection import ordered
 from certifit.report.tables import step_rows, validation_rows
 from certifit.report.validation import chosen_entry, selection_facts, validation_facts
 from certifit.selection.compare.decomposition import decompose
@@ -145,12 +145,12 @@ def test_bias_and_variance_add_up_to_the_error():
 
 def test_the_names_along_the_path_are_what_came_in():
     selector, context = selected_context()
-    steps = names.ordered(context)
+    steps = ordered(context)
     assert [step["n_features"] for step in steps] == [1, 2, 3]
     assert [step["added"] for step in steps] == [[step.change] for step in selector.steps_]
     _, backward = selected_context(direction="backward")
-    assert [len(step["added"]) for step in names.ordered(backward)] == [1, 1, 1]
-    assert sorted(name for step in names.ordered(backward) for name in step["added"]) == NAMES
+    assert [len(step["added"]) for step in ordered(backward)] == [1, 1, 1]
+    assert sorted(name for step in ordered(backward) for name in step["added"]) == NAMES
 
 
 def test_tables_mark_the_choice():

@@ -20,8 +20,7 @@ import certifit as cf
 from certifit.data.cells import ByRow, Splits
 from certifit.data.source import Batches, Block, Memory
 from certifit.selection.compare import curves
-from certifit.selection.compare.curve_scores import CrossValidationScores
-from certifit.selection.compare.curves import cross_validate, learning_curve, validation_curve
+from certifit.selection.compare.curves import CrossValidationScores, cross_validate, learning_curve, validation_curve
 from certifit.selection.folds import stages
 from certifit.selection.folds.splits import Bootstrap, Folds, rounds_of
 from certifit.selection.folds.stages import growing

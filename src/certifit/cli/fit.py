@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from certifit.cli.errors import say
-from certifit.cli.model_options import model_options
-from certifit.cli.models import AUTO, OWN, Choice, penalised, untuned
+from certifit.cli.models import AUTO, OWN, Choice, model_options, penalised, untuned
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
 from certifit.cli.task import refuse_constant, settle

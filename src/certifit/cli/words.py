@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from certifit.report import folder, text
-from certifit.report.class_tables import SCORES, class_rows, leader_rows
 from certifit.report.coefficients import CHOSEN
 from certifit.report.deciding import spoken
-from certifit.report.tables import parameter, shown_groups, shown_rows
+from certifit.report.tables import SCORES, class_rows, leader_rows, parameter, shown_groups, shown_rows
 
 # A longer table of coefficients is left to the report.
 MOST_COEFFICIENTS = 20

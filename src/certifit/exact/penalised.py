@@ -23,8 +23,7 @@ from certifit.exact import balls
 from certifit.exact.balls import Ball, ball, flint
 from certifit.exact.losses import GlmProblem, legal_scores, loss_in_balls
 from certifit.exact.minimum import Minimum, NoMinimum, descended, minimum
-from certifit.exact.proof import Bounds, ExactProof, NoProof, nothing_proven, refined, relative
-from certifit.exact.rows import PLAIN, Asked, ExactRows
+from certifit.exact.proof import PLAIN, Asked, Bounds, ExactProof, ExactRows, NoProof, nothing_proven, refined, relative
 
 THEOREM = "a zero of the slope enclosed in balls (interval Newton), and convexity"
 MOST_CHANGES = 500  # of the set of free weights

@@ -19,8 +19,7 @@ from certifit.exact.balls import Ball, ball
 from certifit.exact.losses import Evaluation
 from certifit.exact.minimum import Minimum, NoMinimum, minimum
 from certifit.exact.penalised import FLAT, THEOREM, Penalty
-from certifit.exact.proof import Bounds, ExactProof, NoProof, refined, relative
-from certifit.exact.rows import PLAIN, Asked, ExactRows
+from certifit.exact.proof import PLAIN, Asked, Bounds, ExactProof, ExactRows, NoProof, refined, relative
 
 
 @dataclass

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from certifit.exact.components import ComponentsFit
-from certifit.exact.counts import CountFit
-from certifit.exact.gaussian import GaussianFit
+from certifit.exact.closed_forms import CountFit, GaussianFit
+from certifit.exact.huber import HuberFit
 from certifit.exact.losses import NoExactForm, loss_in_balls
+from certifit.exact.pca import ComponentsFit
 from certifit.exact.penalised import Penalty, ScoreFit
-from certifit.exact.proof import ExactProof, nothing_proven
-from certifit.exact.robust import HuberFit
-from certifit.exact.rows import Asked, ExactRows
+from certifit.exact.proof import Asked, ExactProof, ExactRows, nothing_proven
 from certifit.exact.softmax import SoftmaxFit
 from certifit.mathematics.losses.scores import Squared
 from certifit.mathematics.losses.user import Loss

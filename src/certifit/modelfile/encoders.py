@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from certifit.modelfile import texts as text_store
 from certifit.modelfile.disk import ModelFileError
 from certifit.modelfile.schema import brief, check_arrays, plain
-from certifit.modelfile.words import (
+from certifit.modelfile.texts import (
     WORD_ARRAYS,
     WORDS,
     build_words,

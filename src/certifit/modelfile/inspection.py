@@ -10,11 +10,11 @@ import hashlib
 import math
 from dataclasses import dataclass, fields
 
-from certifit.exact.kinds import kind_of_proof
 from certifit.modelfile import container
 from certifit.modelfile.codec import Parts
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show
 from certifit.modelfile.files import parts_of
+from certifit.models.adapter import kind_of_proof
 from certifit.models.learner import Told
 from certifit.models.record import Json, Metadata
 

@@ -5,20 +5,32 @@
 
 The name of the bytes sorts last, so the numbers before them stay aligned in the file. `of` is the end of both names
 where a file has more than one such pair.
+
+Columns of free text in a file: how texts are read, and the terms that have a column.
+
+    header              the parameters of the TextBinarizer, and how many texts its fit saw
+    encoder.documents   texts of the fit that hold each term
+    text_ends.terms, texts.terms   the terms of every column of text, in the order of the columns; none with n_hash
+
+An encoder without texts has no entry for them. Columns of text are read alike, with missing="empty".
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from operator import ge
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certifit.modelfile.canonical import MAX_STRING
 from certifit.modelfile.disk import ModelFileError
-from certifit.modelfile.schema import brief
-from certifit.models.record import Array, Arrays
+from certifit.modelfile.schema import brief, refuse_any
+from certifit.models.record import COUNT_FROM_1, FLAG, TEXTS, Array, Arrays, Check, Metadata, OrNull, Spec, one_of
+
+if TYPE_CHECKING:
+    from certifit.maps import TextBinarizer
 
 
 def text_arrays(of: str = "", n_texts: str = "n_texts", n_bytes: str = "n_bytes") -> dict[str, Array]:
@@ -73,3 +85,126 @@ def _decoded(part: bytes, most: int | None) -> str:
 def _refuse_long(text: str, most: int | None) -> None:
     if most is not None and len(text) > most:
         raise ModelFileError(f"it holds a text of {len(text)} characters, and the limit is {most}.")
+
+
+OF = ".terms"
+_LARGEST = (1 << 31) - 1
+
+
+def _is_integer(value: Any, high: int = _LARGEST) -> bool:
+    return type(value) is int and 1 <= value <= high
+
+
+def _is_words(value: Any) -> bool:
+    is_pair = isinstance(value, list) and len(value) == 2 and all(_is_integer(number) for number in value)
+    return is_pair and value[0] <= value[1] < 1 << 16
+
+
+def _is_limit(value: Any) -> bool:
+    return _is_integer(value) or (type(value) is float and 0 <= value <= 1)
+
+
+def _is_stop_words(value: Any) -> bool:
+    return value == "english" if isinstance(value, str) else TEXTS.accepts(value) and value == sorted(set(value))
+
+
+_INTEGER = Check(f"an integer from 1 to {_LARGEST}", _is_integer)
+_LIMIT = Check("an integer >= 1 or a float in [0, 1]", _is_limit)
+PARAMETERS: Mapping[str, Spec] = {
+    "binary": FLAG,
+    "invalid": one_of("error", "replace"),
+    "lowercase": FLAG,
+    "max_df": _LIMIT,
+    "max_features": OrNull(_INTEGER),
+    "min_df": _LIMIT,
+    "min_length": _INTEGER,
+    "missing": one_of("error", "empty"),
+    "n_hash": OrNull(Check("an integer from 1 to 2^31", lambda value: _is_integer(value, _LARGEST + 1))),
+    "ngram_range": Check("two integers, 1 <= least <= most", _is_words),
+    "signed": FLAG,
+    "stop_words": OrNull(Check("'english' or a sorted list of words", _is_stop_words)),
+}
+WORDS: Mapping[str, Spec] = {"n_texts": OrNull(COUNT_FROM_1), "parameters": PARAMETERS}
+WORD_ARRAYS = {
+    "encoder.documents": Array(("n_terms",), "int64"),
+    **text_arrays(OF, "n_terms", "n_letters"),
+}
+
+
+def plain_words(words: TextBinarizer) -> Metadata:
+    """The parameters of a map from texts in JSON types."""
+    try:
+        return words.to_plain()
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(str(error)) from None
+
+
+def dump_words(columns: list[Metadata]) -> tuple[int | None, Arrays]:
+    """How many texts the fit saw, and the arrays of columns as the encoder states them; None where there are none."""
+    own = [column for column in columns if column["text"] is not None]
+    if not own:
+        return None, {}
+    n_texts = int(own[0]["text"]["n_texts"])
+    if own[0]["text"]["parameters"]["n_hash"] is not None:
+        return n_texts, {}
+    terms = [term for column in own for term in column["levels"]]
+    documents = np.array([count for column in own for count in column["text"]["documents"]], dtype="int64")
+    return n_texts, {"encoder.documents": documents, **pack(terms, OF, most=None)}
+
+
+def word_arrays(record: Metadata, arrays: Arrays, n_terms: int) -> tuple[Mapping[str, Array], dict[str, int]]:
+    """The arrays that a checked record announces, and their sizes."""
+    if record["n_texts"] is None or record["parameters"]["n_hash"] is not None:
+        return {}, {}
+    letters = arrays.get(f"texts{OF}", np.zeros(0))
+    return WORD_ARRAYS, {"n_terms": n_terms, "n_letters": letters.size}
+
+
+def check_counts(record: Metadata | None, n_terms: list[int], most_columns: int) -> None:
+    """Refuse numbers of terms, one per column of text, that the parameters rule out or the file has no room for."""
+    if record is None:
+        refuse_any({"a column of text without how texts are read": n_terms})
+        return
+    n_hash, most = record["parameters"]["n_hash"], record["parameters"]["max_features"]
+    made = [n_hash or n for n in n_terms]
+    refuse_any(
+        {
+            "texts counted without a column of text": not n_terms and record["n_texts"] is not None,
+            "a column of text without a number of texts": n_terms and record["n_texts"] is None,
+            "terms and n_hash": n_hash is not None and any(n_terms),
+            "a column of text without a term": 0 in made,
+            f"more than {most} terms": most is not None and n_terms and max(n_terms) > most,
+            f"{sum(made)} columns of words in a model of {most_columns} numbers": sum(made) > most_columns,
+        }
+    )
+
+
+def build_words(record: Metadata, names: list[str], n_terms: list[int], arrays: Arrays) -> dict[str, Metadata]:
+    """For every column of text its terms and how they are read, as the encoder states them."""
+    parameters = {**record["parameters"], "missing": "empty"}
+    has_terms = record["parameters"]["n_hash"] is None
+    terms = unpack(arrays, OF, most=None) if has_terms and names else []
+    documents = arrays["encoder.documents"].tolist() if has_terms and names else []
+    found, at = {}, 0
+    for name, n in zip(names, n_terms, strict=True):
+        own, counts = terms[at : at + n], documents[at : at + n]
+        _check_terms(own, counts, record)
+        state = {"parameters": parameters, "column": name, "n_texts": record["n_texts"], "documents": counts}
+        found[name] = {"levels": own, "text": state}
+        at += n
+    return found
+
+
+def _check_terms(terms: list[str], counts: list[int], record: Metadata) -> None:
+    """Refuse terms that are not sorted, or that the parameters would have left out."""
+    n_texts, limits = record["n_texts"], (record["parameters"]["min_df"], record["parameters"]["max_df"])
+    least, most = record["parameters"]["ngram_range"]
+    low, high = (limit if type(limit) is int else limit * n_texts for limit in limits)
+    refuse_any(
+        {
+            "terms that are not sorted, or come twice": any(map(ge, terms, terms[1:])),
+            "a term of too few or too many words": not all(least <= 1 + term.count(" ") <= most for term in terms),
+            "a term in no text, or in more than there are": not all(1 <= count <= n_texts for count in counts),
+            "a term in too few or too many texts": not all(low <= count <= high for count in counts),
+        }
+    )

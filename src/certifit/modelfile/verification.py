@@ -167,7 +167,7 @@ def _refuse_exact(model: Any, most_minutes: float) -> None:
 
 
 def _exact_proof(model: Any, certificate: Certificate, source: Source) -> ExactProof:
-    from certifit.exact.rows import rows_of
+    from certifit.exact.proof import rows_of
     from certifit.exact.table import exact_proof
 
     return exact_proof(model, rows_of(model.mapped_again(source)), certificate)

@@ -9,7 +9,7 @@ import numpy as np
 
 from certifit.evaluation.metrics.probabilities import calibration
 from certifit.report import text
-from certifit.report.facts import Table
+from certifit.report.text import Table
 from certifit.selection.folds.class_validation import ClassValidation
 
 N_BINS = 10

@@ -16,9 +16,8 @@ from certifit.data.columns import Array
 from certifit.data.labels import with_codes
 from certifit.data.source import Block, Source, rows_where
 from certifit.report.class_information import are_flags, of_levels, of_numbers
-from certifit.report.drawn import Drawn, drawn_rows, share_drawn
 from certifit.report.moments import Moments
-from certifit.report.passes import Seen
+from certifit.report.passes import Drawn, Seen, drawn_rows, share_drawn
 from certifit.statistics.cell_sums import CellMoments, cell_moments
 
 

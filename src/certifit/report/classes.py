@@ -14,8 +14,9 @@ from certifit.evaluation.metrics.intervals import Estimate
 from certifit.evaluation.metrics.ranking import average_precision_score, precision_recall_curve
 from certifit.report import text
 from certifit.report.calibration import calibration_facts
-from certifit.report.class_tables import decimals
-from certifit.report.facts import Fit, Table
+from certifit.report.facts import Fit
+from certifit.report.tables import decimals
+from certifit.report.text import Table
 from certifit.selection.folds.class_validation import ClassValidation, class_training
 from certifit.selection.folds.metrics import class_auc, class_roc
 

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.report.facts import Fit, Table
+from certifit.report.facts import Fit
 from certifit.report.moments import Moments
+from certifit.report.text import Table
 
 KINDS = {"level": "levels"}
 MOST_LEVELS = 20

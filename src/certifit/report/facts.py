@@ -16,8 +16,7 @@ from certifit.report.class_passes import ByClass
 from certifit.report.lift import Means
 from certifit.report.passes import HIDES, Seen, Shapes, Survey
 from certifit.report.printed import Printed
-
-Table = dict[str, Any]
+from certifit.report.text import Table
 
 
 @dataclass(frozen=True)

@@ -7,42 +7,32 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import unescape
-from types import ModuleType
 
 from certifit.report import text
-from certifit.report.facts import Table
 from certifit.report.pictures import (
+    bias_variance,
     calibration,
-    curve,
+    coefficients,
+    confusion,
+    convergence,
     deciding,
-    effects,
-    fit,
-    gaps,
-    histogram,
     influence,
-    lift,
-    matrix,
-    names,
-    penalty,
-    precision,
-    quantiles,
     residuals,
-    roc,
+    roc_and_precision,
     selection,
-    validation,
-    variance,
 )
+from certifit.report.text import Table
 
 FOLDER = "pictures"
 
 
 @dataclass(frozen=True)
 class Picture:
-    """module: has draw(context); caption: words, or a function from the context to words."""
+    """draw: from the context to SVG text; caption: words, or a function from the context to words."""
 
     name: str
     section: str
-    module: ModuleType
+    draw: Callable[[Table], str]
     title: str | Callable[[Table], str]
     caption: str | Callable[[Table], str]
 
@@ -58,7 +48,7 @@ class Picture:
 
 
 def _selection(context: Table) -> str:
-    more = ", the first 26" if len(context["selection"]["steps"]) > names.MOST_ROWS else ""
+    more = ", the first 26" if len(context["selection"]["steps"]) > selection.MOST_ROWS else ""
     return f"From top to bottom, the column that comes in and the error with it{more}."
 
 
@@ -163,37 +153,39 @@ def _outside(key: str, words: str) -> Callable[[Table], str]:
 
 
 PICTURES = (
-    Picture("path", "validation", selection, "Error against the number of columns.",
+    Picture("path", "validation", selection.draw_path, "Error against the number of columns.",
             "The ring is the choice; the band is one standard error."),
-    Picture("names", "validation", names, "Columns along the path.", _selection),
-    Picture("validation", "validation", validation, _against, _validation),
-    Picture("variance", "validation", variance, "Bias and variance.", _variance),
-    Picture("matrix", "classes", matrix, "Confusion matrix.", _matrix),
-    Picture("calibration", "probabilities", calibration, "Calibration.", _calibration),
-    Picture("roc", "probabilities", roc, "ROC curve.", _roc),
-    Picture("precision", "probabilities", precision, "Precision and recall.", _precision),
-    Picture("deciding", "deciding", deciding, "What decides.", _deciding),
-    Picture("penalty", "path", penalty, "Coefficients against the penalty alpha.", _penalty),
-    Picture("curve", "fit", curve, "The fit.", "Dots are rows, counted on a grid; the line is the prediction."),
-    Picture("fit", "fit", fit, "Predicted against actual.", _outside("fit", "The closer to the line, the better.")),
-    Picture("lift", "fit", lift, "Observed against predicted.", _lift),
-    Picture("effects", "fit", effects, "How much each column moves the prediction.", _effects),
-    Picture("residuals", "residuals", residuals, "Against predictions.",
+    Picture("names", "validation", selection.draw_names, "Columns along the path.", _selection),
+    Picture("validation", "validation", selection.draw_validation, _against, _validation),
+    Picture("variance", "validation", bias_variance.draw, "Bias and variance.", _variance),
+    Picture("matrix", "classes", confusion.draw, "Confusion matrix.", _matrix),
+    Picture("calibration", "probabilities", calibration.draw_calibration, "Calibration.", _calibration),
+    Picture("roc", "probabilities", roc_and_precision.draw_roc, "ROC curve.", _roc),
+    Picture("precision", "probabilities", roc_and_precision.draw_precision, "Precision and recall.", _precision),
+    Picture("deciding", "deciding", deciding.draw, "What decides.", _deciding),
+    Picture("penalty", "path", coefficients.draw_penalty, "Coefficients against the penalty alpha.", _penalty),
+    Picture("curve", "fit", residuals.draw_curve, "The fit.",
+            "Dots are rows, counted on a grid; the line is the prediction."),
+    Picture("fit", "fit", residuals.draw_fit, "Predicted against actual.",
+            _outside("fit", "The closer to the line, the better.")),
+    Picture("lift", "fit", calibration.draw_lift, "Observed against predicted.", _lift),
+    Picture("effects", "fit", coefficients.draw_effects, "How much each column moves the prediction.", _effects),
+    Picture("residuals", "residuals", residuals.draw_residuals, "Against predictions.",
             _outside("spread", "A sound fit is a flat band of equal width round zero.")),
-    Picture("histogram", "residuals", histogram, "Histogram.", "Bars that follow the curve are normal."),
-    Picture("quantiles", "residuals", quantiles, "Normal quantiles.",
+    Picture("histogram", "residuals", residuals.draw_histogram, "Histogram.", "Bars that follow the curve are normal."),
+    Picture("quantiles", "residuals", residuals.draw_quantiles, "Normal quantiles.",
             "Ends that leave the line are heavy tails: more extreme errors than normal noise has."),
-    Picture("influence", "influence", influence, "Leverage and residual of every row.",
+    Picture("influence", "influence", influence.draw, "Leverage and residual of every row.",
             "Far right: unusual in its columns. Far up or down: unusual in the target. Both: it moves the fit. The "
             "numbered rows have the largest Cook's distance."),
-    Picture("gaps", "steps", gaps, "Excess over the best, step by step.",
+    Picture("gaps", "steps", convergence.draw, "Excess over the best, step by step.",
             "By the solver's own reckoning; the proof above does not rely on it."),
 )  # fmt: skip
 
 
 def drawings(context: Table) -> dict[str, str]:
     """SVG text of every picture that this context has, by name."""
-    drawn = {picture.name: picture.module.draw(context) for picture in PICTURES}
+    drawn = {picture.name: picture.draw(context) for picture in PICTURES}
     return {name: drawing for name, drawing in drawn.items() if drawing}
 
 

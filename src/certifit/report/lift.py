@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from certifit.data.columns import Array
 from certifit.data.privacy import Rule
 from certifit.data.source import Block, Source
-from certifit.report.drawn import Drawn
-from certifit.report.passes import Seen, encoded, predicted, share_of
-from certifit.report.sketch import Array, Sketch, bin_sums
+from certifit.report.passes import Drawn, Seen, Sketch, bin_sums, encoded, predicted, share_of
 
 N_GROUPS = 10
 NORMAL_95 = 1.959963984540054

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from certifit.data import columns as seg
-from certifit.report.sketch import Array
+from certifit.data.columns import Array
 from certifit.statistics.moments import Merge
 
 # mean, squares, cross, low, high: one entry per column

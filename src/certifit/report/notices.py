@@ -1,16 +1,14 @@
 """What a reader must know before using the numbers: worst first, each with what to do."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from certifit.models.learner import ROWS_KEPT
 from certifit.report import text
 from certifit.report.calibration import DIRECTIONS
-from certifit.report.checks import FEW_ROWS, suspects, told
-from certifit.report.leak import too_good
+from certifit.report.checks import FEW_ROWS, suspects, told, too_good
 from certifit.report.quality import SPREADS_MORE
+from certifit.report.text import Table
 
-Table = dict[str, Any]
 Notice = dict[str, str]
 
 

@@ -7,11 +7,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from certifit.report import class_tables, tables, text
+from certifit.report import tables, text
+from certifit.report.answer import tiles
 from certifit.report.gallery import drawings
+from certifit.report.model import holds_words, privacy_words
 from certifit.report.svg import TEMPLATES, page_style
-from certifit.report.tiles import tiles
-from certifit.report.usage import holds_words, privacy_words
 
 # Sentences of a check that are shown at once; columns of a table of the data that is not folded.
 MOST_SENTENCES, FEW_COLUMNS = 4, 12
@@ -72,13 +72,13 @@ def render(context: dict[str, Any]) -> str:
             held_back=tables.outlier_rows(context),
             taken=tables.history_rows(context),
             quartiles=tables.aligned([text.number(value) for value in (quality["quartiles"] if quality else [])]),
-            class_leaders=class_tables.leader_rows(context),
-            class_rows=class_tables.class_rows(context),
-            cuts=class_tables.cut_rows(context),
-            lists=class_tables.deciding_lists(context),
-            grid=class_tables.deciding_grid(context),
-            grid_labels=class_tables.grid_labels(context),
-            weighed=class_tables.weighed(context),
+            class_leaders=tables.leader_rows(context),
+            class_rows=tables.class_rows(context),
+            cuts=tables.cut_rows(context),
+            lists=tables.deciding_lists(context),
+            grid=tables.deciding_grid(context),
+            grid_labels=tables.grid_labels(context),
+            weighed=tables.weighed(context),
             most_rows=tables.MOST_ROWS,
             most_sentences=MOST_SENTENCES,
             few_columns=FEW_COLUMNS,
@@ -132,12 +132,12 @@ def card(context: dict[str, Any]) -> str:
         holds_words=holds_words(context),
         task="regression" if context["classes"] is None else "classification",
         shown=tables.coefficient_rows(rows),
-        class_leaders=class_tables.leader_rows(context),
-        class_rows=class_tables.class_rows(context)[:MOST_ROWS],
-        lists=class_tables.deciding_lists(context),
-        grid=class_tables.deciding_grid(context)[:MOST_ROWS],
-        grid_labels=class_tables.grid_labels(context),
-        weighed=class_tables.weighed(context),
+        class_leaders=tables.leader_rows(context),
+        class_rows=tables.class_rows(context)[:MOST_ROWS],
+        lists=tables.deciding_lists(context),
+        grid=tables.deciding_grid(context)[:MOST_ROWS],
+        grid_labels=tables.grid_labels(context),
+        weighed=tables.weighed(context),
         leaders=tables.validation_rows(context),
         influential=tables.influence_rows(context),
     )

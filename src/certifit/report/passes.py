@@ -3,7 +3,16 @@
 First pass (Survey): ranges, quantiles and moments of target, prediction, residual and fitted columns.
 Second pass (Shapes): counts on grids whose edges the first pass gave.
 Residual = target - prediction. All counts are sums of weights: a row of weight 2 is the row twice.
+
+Quantiles of a stream in small memory.
+
+A value x is counted in bin floor(log|x| / log g) of its sign, so every quantile is right to a relative
+(g - 1) / 2, whatever the range and however heavy the tails. Weights add: a row of weight 2 is the row twice.
+
+A share of the rows, drawn by their numbers, so that the same ones are drawn on every engine; for printed ranges.
 """
+
+from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -12,12 +21,145 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import scipy.sparse
+from numpy.typing import NDArray
 
+from certifit.data import columns as seg
+from certifit.data.cells import mixed
+from certifit.data.columns import Array
 from certifit.data.privacy import Rule
 from certifit.data.source import Block, Memory, RowError, Source
-from certifit.report.drawn import Drawn, share_drawn
 from certifit.report.moments import Moments
-from certifit.report.sketch import Array, Sketch
+
+GROWTH = np.log1p(0.005)
+# Above |log(5e-324)| / GROWTH, so that the bin of a magnitude is positive and can carry the sign.
+SHIFT = 160_000
+
+
+class Sketch:
+    """Counts by logarithmic bin; `add` one array at a time, then `quantile`."""
+
+    def __init__(self) -> None:
+        self.bins: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self.mass: Array = np.empty(0, dtype=np.float64)
+        self.low = np.inf
+        self.high = -np.inf
+
+    def add(self, values: Array, weight: Array | None = None) -> None:
+        """Count the values of one block."""
+        if weight is not None:
+            values, weight = values[weight > 0], weight[weight > 0]
+        if values.size == 0:
+            return
+        self.low = min(self.low, float(values.min()))
+        self.high = max(self.high, float(values.max()))
+        mass = np.ones(values.size) if weight is None else weight
+        bins = np.concatenate([self.bins, _bin(values)])
+        # Bins lie within a range of some hundred thousand, so counting all of it beats sorting.
+        first = int(bins.min())
+        place = bins - first
+        size = int(place.max()) + 1
+        used = np.flatnonzero(np.bincount(place, minlength=size))
+        self.mass = bin_sums(place, np.concatenate([self.mass, mass]), size)[used]
+        self.bins = used + first
+
+    def quantile(self, levels: Any) -> Array:
+        """Smallest bin whose cumulative share reaches each level, as a value; exact at the two ends."""
+        levels = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        if self.bins.size == 0:
+            return np.full(levels.shape, np.nan)
+        reached = np.cumsum(self.mass)
+        place = np.searchsorted(reached, levels * reached[-1] * (1 - 1e-15))
+        values = np.clip(_value(self.bins[np.minimum(place, self.bins.size - 1)]), self.low, self.high)
+        return np.where(levels <= 0, self.low, np.where(levels >= 1, self.high, values))
+
+    def window(self) -> tuple[float, float]:
+        """The range to draw: all, or the middle 99 % and as much again when a few values lie far out."""
+        if self.bins.size == 0:
+            return 0.0, 1.0
+        inner_low, inner_high = self.quantile([0.005, 0.995])
+        spread = float(inner_high - inner_low)
+        low, high = self.low, self.high
+        if spread > 0 and high / 4 - low / 4 > 0.75 * spread:
+            low, high = max(low, inner_low - spread / 2), min(high, inner_high + spread / 2)
+        if not high > low:
+            width = max(abs(low) * 0.1, 1e-300) if low else 1.0
+            low, high = low - width, high + width
+        return float(low), float(high)
+
+
+def bin_sums(place: Any, mass: Array, size: int) -> Array:
+    """Sum of mass by place, for places in [0, size)."""
+    return np.bincount(place, weights=mass, minlength=size).astype(np.float64, copy=False)
+
+
+def _bin(values: Array) -> NDArray[np.int64]:
+    size = np.abs(values)
+    with np.errstate(divide="ignore"):
+        number = np.floor(np.log(size) / GROWTH)
+    number = np.where(size > 0, number + SHIFT, 0.0)
+    return (np.sign(values) * number).astype(np.int64)
+
+
+def _value(bins: NDArray[np.int64]) -> Array:
+    with np.errstate(over="ignore"):
+        size = np.exp((np.abs(bins) - SHIFT + 0.5) * GROWTH)
+    return np.where(bins == 0, 0.0, np.sign(bins) * np.minimum(size, np.finfo(np.float64).max))
+
+
+# Rows and numbers that are drawn.
+MOST_ROWS, MOST_NUMBERS = 20_000, 4_000_000
+_SEED = 21
+
+
+def share_drawn(n_rows: int, n_columns: int) -> float:
+    """The share of so many rows of so many numbers that is drawn."""
+    return min(1.0, MOST_ROWS / max(n_rows, 1), MOST_NUMBERS / max(n_rows * n_columns, 1))
+
+
+def drawn_rows(first_row: int, n_rows: int, weight: Array | None, share: float) -> Array:
+    """Which rows of a block are drawn; those of weight 0 are not."""
+    numbers = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
+    kept = (mixed(numbers, _SEED) >> np.uint64(11)) < np.uint64(share * 2.0**53)
+    return kept if weight is None else kept & (weight > 0)
+
+
+@dataclass
+class Drawn:
+    """Numbers of the drawn rows by place of their column, gaps left out, and their targets."""
+
+    share: float = 1.0
+    parts: dict[int, list[Array]] = field(default_factory=dict)
+    targets: list[Array] = field(default_factory=list)
+
+    def add(self, first_row: int, columns: Any, y: Array, weight: Array) -> None:
+        """Draw from one block; columns: an array, CSR, or the segments of an encoded table."""
+        kept = np.flatnonzero(drawn_rows(first_row, len(y), weight, self.share))
+        self.targets.append(y[kept])
+        if not isinstance(columns, seg.Columns):
+            rows = columns[kept]
+            self.add_rows(rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows))
+            return
+        place = 0
+        for segment in columns.segments:
+            if isinstance(segment, seg.Number) and not isinstance(segment.values, seg.Bits):
+                there = kept if segment.valid is None else kept[segment.valid.to_bool(len(y))[kept]]
+                self.parts.setdefault(place, []).append(np.asarray(segment.values[there], dtype=np.float64))
+            place += segment.n_columns
+
+    def add_rows(self, rows: Array) -> None:
+        """Rows of numbers."""
+        for place, values in enumerate(np.asarray(rows, dtype=np.float64).T):
+            self.parts.setdefault(place, []).append(values)
+
+    def values(self, place: int) -> Array:
+        """Of one column."""
+        return np.concatenate(self.parts.get(place, [np.zeros(0)]))
+
+    @property
+    def target(self) -> Array:
+        """Targets of the drawn rows."""
+        return np.concatenate([np.zeros(0), *self.targets])
+
 
 BAND_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 N_RESIDUAL_EDGES = 1200

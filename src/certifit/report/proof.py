@@ -4,10 +4,10 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from certifit.exact.kinds import kind_of_proof
-from certifit.models.adapter import learner_of
+from certifit.models.adapter import kind_of_proof, learner_of
 from certifit.report import text
-from certifit.report.facts import Fit, Table
+from certifit.report.facts import Fit
+from certifit.report.text import Table
 
 MOST_STEPS = 500
 

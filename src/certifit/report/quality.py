@@ -8,9 +8,10 @@ from scipy import special
 from certifit.data.privacy import Rule
 from certifit.models.metric import Metric
 from certifit.report import passes, text
-from certifit.report.facts import Errors, Fit, Table
+from certifit.report.facts import Errors, Fit
 from certifit.report.lift import lift_groups
 from certifit.report.passes import Survey
+from certifit.report.text import Table
 from certifit.selection.folds.metrics import ROW_ERRORS
 
 # Two-sided 5 % point of the normal law; the middle half of a normal law is so many standard deviations wide.

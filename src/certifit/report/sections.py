@@ -7,16 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from certifit.report.classes import class_facts, validation_table
-from certifit.report.coefficients import coefficient_facts
+from certifit.report.coefficients import coefficient_facts, path_facts
 from certifit.report.deciding import deciding_facts
-from certifit.report.facts import Fit, Table
-from certifit.report.influence import influence_facts
-from certifit.report.model import data_facts
-from certifit.report.outliers import outlier_facts
-from certifit.report.penalty import path_facts
+from certifit.report.facts import Fit
+from certifit.report.influence import influence_facts, outlier_facts
+from certifit.report.model import data_facts, usage
 from certifit.report.proof import certificate_facts, history_facts
 from certifit.report.quality import deviance_facts, quality_facts
-from certifit.report.usage import usage
+from certifit.report.text import Table
 
 
 @dataclass(frozen=True)

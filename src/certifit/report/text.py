@@ -9,6 +9,7 @@ from typing import Any
 
 from certifit.data import privacy
 
+Table = dict[str, Any]  # of the context: JSON types only
 visible = privacy.visible
 
 LEAST_LOSS = 1e-15  # of a probability of 1 to the last digit

@@ -11,14 +11,13 @@ from certifit.models.adapter import learner_of
 from certifit.models.learner import STRENGTHS
 from certifit.models.metric import Metric
 from certifit.report import text
-from certifit.selection.compare.curve_scores import CAUTION, standard_errors
+from certifit.report.text import Table
+from certifit.selection.compare.curves import CAUTION, standard_errors
 from certifit.selection.compare.decomposition import Decomposition
 from certifit.selection.compare.leaders import RMSE, Entry, Leaderboard
 from certifit.selection.compare.nested import HeldOutScore
 from certifit.selection.compare.words import choice_sentences
 from certifit.selection.features.features import Step
-
-Table = dict[str, Any]
 
 SAME_FOLDS = (
     "The same folds chose the columns, so this error is a little too small. Rows kept apart would tell the real one."

@@ -28,7 +28,7 @@ from certifit.evaluation.metrics.intervals import (
     effective_rows,
     interval_words,
 )
-from certifit.evaluation.metrics.scored_rows import ScoredRows
+from certifit.evaluation.metrics.rows import ScoredRows
 from certifit.runtime import core, n_threads
 
 Measure = Literal["auc", "average_precision"]

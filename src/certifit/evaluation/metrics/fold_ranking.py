@@ -37,8 +37,7 @@ from certifit.evaluation.metrics.auc_intervals import (
     separated,
 )
 from certifit.evaluation.metrics.intervals import Estimate, interval_words
-from certifit.evaluation.metrics.rows import column
-from certifit.evaluation.metrics.scored_rows import ScoredRows
+from certifit.evaluation.metrics.rows import ScoredRows, column
 from certifit.runtime import core, n_threads
 
 SHARED_ROWS = 1.7  # how much larger the variance is because fold models share training rows; by simulation

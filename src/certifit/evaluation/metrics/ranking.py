@@ -30,8 +30,7 @@ from certifit.evaluation.metrics.auc_intervals import (
 )
 from certifit.evaluation.metrics.fold_ranking import fold_auc
 from certifit.evaluation.metrics.intervals import HELD_OUT, Estimate, check_level, interval_words
-from certifit.evaluation.metrics.rows import check_lengths, column
-from certifit.evaluation.metrics.scored_rows import ScoredRows, plain_one, score_column, scored_rows
+from certifit.evaluation.metrics.rows import ScoredRows, check_lengths, column, plain_one, score_column, scored_rows
 from certifit.runtime import core, n_threads
 
 NOT_ASKED = "No interval was asked for."

@@ -24,7 +24,7 @@ from certifit.evaluation.metrics.ranking import (
     roc_auc_score,
     roc_curve,
 )
-from certifit.evaluation.metrics.scored_rows import plain_one, scored_rows
+from certifit.evaluation.metrics.rows import plain_one, scored_rows
 from certifit.models.adapter import answer_of
 from certifit.models.learner import Answer
 

@@ -1,11 +1,13 @@
 """What models of p(x, k) with a closed form share.
 
 Its sums are by class. Sums by fold and class are those of all training sets, so cross-validation needs no refits.
+
+What tasks share whose optimum is a formula of sums by class.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar, cast
 
@@ -20,12 +22,34 @@ from certifit.data.source import Block, Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.minimise.problem import Run
 from certifit.models.classifier import Classifier, codes_of
-from certifit.models.discriminant.closed_form_task import ClosedForm
 from certifit.models.discriminant.folds import class_folds
 from certifit.models.fold_rows import RowFolds
 from certifit.models.folds import EachRow, Grid, Rounds, Subsets
 from certifit.models.task import StateT
 from certifit.statistics.cell_sums import Store
+
+State = TypeVar("State")
+
+
+class ClosedForm(ABC, Generic[State]):
+    """A likelihood of rows and classes. rows, cells: what was summed, where a certificate may read it again."""
+
+    rows: Source | None = None
+    cells: Cells | None = None
+
+    @property
+    def mended(self) -> str:
+        """What was done where the likelihood has no maximum, and what to do; nothing where it has one."""
+        return ""
+
+    @abstractmethod
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+
+    @abstractmethod
+    def solve(self) -> State:
+        """The state of largest likelihood."""
+
 
 ClosedT = TypeVar("ClosedT", bound=ClosedForm[Any])
 SumsT = TypeVar("SumsT")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.models.discriminant.closed_form_task import ClosedForm
+from certifit.models.discriminant.closed_form import ClosedForm
 from certifit.runtime import one_blas_thread
 from certifit.statistics import twofold as tf
 from certifit.statistics.cell_sums import CellMoments

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.models.discriminant.closed_form_task import ClosedForm
+from certifit.models.discriminant.closed_form import ClosedForm
 from certifit.statistics.cell_sums import CellCounts, absent_weights
 from certifit.statistics.residual import MATRIX_ERROR, UNIT
 from certifit.statistics.twofold import balanced

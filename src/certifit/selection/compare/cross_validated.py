@@ -31,7 +31,7 @@ from certifit.selection.folds.engine import evaluate, refuse_units
 from certifit.selection.folds.fold_scores import FoldScores
 from certifit.selection.folds.metrics import Scoring, UserGrid, own_scoring, sufficient
 from certifit.selection.folds.rows import Rows, given, with_offset
-from certifit.selection.folds.splits import UserSplits, counted_rows, rounds_of
+from certifit.selection.folds.splits import UserSplits, rounds_of, row_count
 
 
 def _winner_has(name: str) -> Any:
@@ -272,7 +272,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
 
     def _folds(self, rows: Rows, candidates: Sequence[Candidate]) -> tuple[Array, Array]:
         rounds = rounds_of(self.cv, rows.source, rows.labels, rows.groups)
-        is_kept = self.corrected and row_scores_are_few(rounds, counted_rows(rows.source), len(candidates))
+        is_kept = self.corrected and row_scores_are_few(rounds, row_count(rows.source), len(candidates))
         how: dict[str, Any] = {"n_jobs": self.n_jobs, "with_rows": is_kept}
         scores = evaluate(self.estimator, rows, rounds, candidates, self.scoring, **how)
         self.route_, self.n_splits_, self.alone_ = scores.route, scores.validation.shape[1], ()
@@ -311,7 +311,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
     def _leave_one_out(self, rows: Rows, candidates: Sequence[Candidate]) -> tuple[Array, Array]:
         if self.corrected or self.nested:
             raise ValueError("corrected=True and nested=True need folds, not leave-one-out. Use cv=10.")
-        n_rows = counted_rows(rows.source)
+        n_rows = row_count(rows.source)
         if n_rows < 2:
             raise ValueError(f"Leave-one-out needs at least 2 rows. Got n_samples = {n_rows}.")
         score = sufficient(self.scoring)

@@ -23,20 +23,31 @@ from certifit.models.adapter import learner_of
 from certifit.models.folds import Candidate
 from certifit.models.least_squares.fold_path import FoldPath
 from certifit.models.metric import Metric
-from certifit.selection.compare.baseline import BestConstant, MeanOfTarget, MeanRate, class_shares, without_columns
 from certifit.selection.compare.choice import TOO_MANY, Choosing, Evidence, evidence_of, row_scores_are_few
 from certifit.selection.compare.cross_validated import CrossValidated, results_table
-from certifit.selection.compare.leaders import BASELINE, CLASS_SCORE, RATE, RMSE, SHARES, Entry, Leaderboard
+from certifit.selection.compare.leaders import (
+    BASELINE,
+    CLASS_SCORE,
+    RATE,
+    RMSE,
+    SHARES,
+    BestConstant,
+    Entry,
+    Leaderboard,
+    MeanOfTarget,
+    MeanRate,
+    class_shares,
+    without_columns,
+)
 from certifit.selection.compare.nested import Nested
 from certifit.selection.compare.nested import nested as nested_choice
 from certifit.selection.compare.rules import RULES, choose
 from certifit.selection.folds.class_validation import ClassValidation, validated
 from certifit.selection.folds.engine import evaluate, has_sums, offered_scores
-from certifit.selection.folds.fold_scores import FoldScores, NoFit, path_scores
-from certifit.selection.folds.mean_path import mean_path
+from certifit.selection.folds.fold_scores import FoldScores, NoFit, mean_path, path_scores
 from certifit.selection.folds.metrics import Scoring, UserGrid, own_scoring, sufficient
 from certifit.selection.folds.rows import Rows, refuse_given
-from certifit.selection.folds.splits import ANYWHERE, Folds, UserSplits, counted_rows, rounds_of
+from certifit.selection.folds.splits import ANYWHERE, Folds, UserSplits, rounds_of, row_count
 
 FEWEST_ROWS = 4  # two folds of two rows
 FEWEST_CANDIDATES = 5  # fewer do not show where the best lies
@@ -188,7 +199,7 @@ def _folds_for(source: Source, n_splits: int) -> tuple[Folds | None, str | None]
         if n_groups < 2:
             return None, "All rows are of one group, and a group stays in one fold."
         return Folds(n_groups), f"{n_groups} folds instead of {n_splits}: there are only {n_groups} groups."
-    n_rows = counted_rows(source)
+    n_rows = row_count(source)
     if n_rows >= n_splits:
         return Folds(n_splits), None
     if n_rows < FEWEST_ROWS:
@@ -251,7 +262,7 @@ class _Tried:
 
 def _are_few(rounds: Sequence[Splits], rows: Rows, candidates: Sequence[Sequence[Candidate]]) -> bool:
     """Whether the row scores of all candidates are few enough to be kept, whatever memory there is."""
-    return row_scores_are_few(rounds, counted_rows(rows.source), sum(map(len, candidates)))
+    return row_scores_are_few(rounds, row_count(rows.source), sum(map(len, candidates)))
 
 
 def _evidence(tried: Sequence[_Tried], rows: Rows, scoring: Scoring, why_not: str) -> Evidence:

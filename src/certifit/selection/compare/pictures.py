@@ -11,8 +11,7 @@ from certifit.data.columns import Array
 from certifit.data.user_types import UserRows, UserTarget
 from certifit.evaluation.pictures import new_axes
 from certifit.evaluation.pictures.bias_variance import axis_places, is_geometric
-from certifit.selection.compare.curve_scores import LearningCurve, ValidationCurve
-from certifit.selection.compare.curves import learning_curve, validation_curve
+from certifit.selection.compare.curves import LearningCurve, ValidationCurve, learning_curve, validation_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

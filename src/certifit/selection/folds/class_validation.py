@@ -2,18 +2,25 @@
 
 Every row counts once: it is predicted by the model of the first split that it validates. Rows that no split validates
 (a bootstrap may have some) do not count.
+
+Scores of a classifier of ours by refits that read a source whose y are codes.
+
+A class that the training rows of a split lack has probability 0 there: rows of it that validate are wrong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.utils.validation import has_fit_parameter
 
-from certifit.data.cells import ByRow, Splits, mixed
+from certifit.data.cells import ByRow, Cells, Splits, mixed
+from certifit.data.changed import FewerClasses, Picked
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, tree_sum
 from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
@@ -22,13 +29,113 @@ from certifit.evaluation.metrics.errors import Spread
 from certifit.evaluation.metrics.intervals import Estimate
 from certifit.models.adapter import learner_of
 from certifit.models.discriminant.folds import present, trained_classes
-from certifit.models.fold_rows import ClassState, RowFolds, RowState, block_where
-from certifit.models.folds import Candidate, Candidates
+from certifit.models.fold_rows import ClassState, RowFolds, RowState, block_where, counted_rows
+from certifit.models.folds import Candidate, Candidates, RowMetric
 from certifit.runtime import one_blas_thread
-from certifit.selection.folds.class_refits import classes_of, fitted_codes
-from certifit.selection.folds.metrics import METRICS, log_scores, resentenced
+from certifit.selection.folds.fold_scores import PredictedClasses, PredictedMargins
+from certifit.selection.folds.metrics import METRICS, Scorer, Scoring, accuracies, log_scores, resentenced, row_metric
 from certifit.selection.folds.rows import Rows, picked, reading_new_levels, times_of
-from certifit.selection.folds.splits import UserSplits, counted_rows, rounds_of
+from certifit.selection.folds.splits import UserSplits, rounds_of, row_count
+from certifit.statistics.fold_oracle import HeldOut
+
+# (training score, validation score, validation weight), fault, the validation rows where they are kept
+Result = tuple[tuple[float, float, float], str, HeldOut | None]
+
+
+@dataclass(frozen=True)
+class RefittedClasses:
+    """Scores of a classifier that is fitted to the training rows of a split. Can be sent to a worker.
+
+    trained: `trained_classes` of the splits. has_probabilities: False where scores only rank the classes.
+    """
+
+    trained: Array
+    scoring: Scoring
+    has_probabilities: bool = True
+    with_rows: bool = False
+
+    def __call__(self, model: BaseEstimator, rows: Rows, splits: Splits, split: int, scorer: Scorer) -> Result:
+        """Of one split; a model that has no fit there has no score but a fault."""
+        classes = classes_of(rows)
+        places = present(self.trained[split], classes, split)
+        try:
+            fitted = fitted_codes(model, rows, splits, split, places)
+        except ValueError as error:
+            return (np.nan, np.nan, np.nan), f"{error} (on the training rows of split {split})", None
+        sets = np.array([splits.train[split], splits.validation[split]])
+        codes, log_proba, weights, numbers = _posteriors(fitted, rows.source, splits.cells, sets)
+        scores = [self._score(scorer, classes, codes, log_proba, weight) for weight in weights]
+        is_seen = weights[1] > 0
+        held_out = None
+        metric = self._metric()
+        if self.with_rows and metric is not None:
+            metrics = {"score": metric, "accuracy": accuracies}
+            values = {name: metric(codes[is_seen], log_proba[is_seen])[None, :] for name, metric in metrics.items()}
+            held_out = HeldOut(numbers[is_seen], weights[1][is_seen], codes[is_seen], values)
+        return (scores[0], scores[1], float(weights[1].sum())), "", held_out
+
+    def _metric(self) -> RowMetric | None:
+        """What the score is the mean over rows of, where it is one of what this model tells."""
+        metric = row_metric(self.scoring, is_classes=True)
+        return metric if self.has_probabilities or metric is accuracies else None
+
+    def _score(self, scorer: Scorer, classes: Array, codes: Array, log_proba: Array, weight: Array) -> float:
+        codes, log_proba, weight = codes[weight > 0], log_proba[weight > 0], weight[weight > 0]
+        metric = self._metric()
+        if metric is not None:
+            return float(np.average(metric(codes, log_proba), weights=weight))
+        model = (PredictedClasses if self.has_probabilities else PredictedMargins)(classes, log_proba)
+        options = {} if (weight == 1).all() else {"sample_weight": weight}
+        return float(scorer(model, np.zeros((len(codes), 1)), classes[codes], **options))
+
+
+def fitted_codes(model: BaseEstimator, rows: Rows, splits: Splits, split: int, places: Array) -> ClassState:
+    """A classifier fitted to the training rows of a split; places: of the classes that these have."""
+    classes = classes_of(rows)
+    source = rows.source if len(places) == len(classes) else FewerClasses(rows.source, places)
+    one_blas_thread(model.fit_codes)(_training_rows(model, source, splits, split), classes[places])
+    return ClassState(model, places, len(classes), model)
+
+
+def _training_rows(model: BaseEstimator, source: Source, splits: Splits, split: int) -> Source:
+    """The training rows of a split; a model without weights is not shown the others at all."""
+    if has_fit_parameter(model, "sample_weight"):
+        return splits.trained(source, split)
+    if (splits.train[split] > 1).any():
+        raise TypeError(f"{type(model).__name__} takes no weights, and a split draws rows more than once. Use folds.")
+    flags = np.concatenate(list(source.map(partial(_is_trained, splits.cells, splits.train[split]))))
+    return Picked(source, flags)
+
+
+def _is_trained(cells: Cells, times: Array, stretch: Block) -> Array:
+    return np.append(times, 0.0)[cells.of(stretch)] > 0
+
+
+def _posteriors(fitted: ClassState, source: Source, cells: Cells, sets: Array) -> tuple[Array, Array, Array, Array]:
+    """Codes, log p(k | x), weights by set and numbers of the rows that count in some set."""
+    parts = [part for part in source.map(partial(_posteriors_of_stretch, fitted, cells, sets)) if part is not None]
+    if not parts:
+        raise ValueError("A split has no rows of positive weight. Use fewer folds.")
+    codes, log_proba, weights, numbers = zip(*parts, strict=True)
+    return np.concatenate(codes), np.concatenate(log_proba), np.concatenate(weights, axis=1), np.concatenate(numbers)
+
+
+def _posteriors_of_stretch(
+    fitted: ClassState, cells: Cells, sets: Array, stretch: Block
+) -> tuple[Array, Array, Array, Array] | None:
+    times = np.column_stack([sets, np.zeros(len(sets))])[:, cells.of(stretch)]  # NO_CELL is the last
+    counted = counted_rows(stretch, times, is_coded=True)
+    if counted is None:
+        return None
+    return counted.y, fitted.predicted(counted.rows), counted.weight, stretch.first_row + counted.seen
+
+
+def classes_of(rows: Rows) -> Array:
+    """The classes that the y of the rows are codes of."""
+    if rows.classes is None:
+        raise ValueError("A classifier needs labels y.")
+    return rows.classes
+
 
 MOST_NUMBERS = 20_000_000  # probabilities that are kept: 160 MB
 _SEED = 20  # of the sample of rows
@@ -143,7 +250,7 @@ def validated(
         states = offered if isinstance(offered, RowFolds) else None
     if states is not None:
         return validated_by(rows, states)
-    return _collected(_classes(rows), _one_by_one(model, rows, rounds), rows.source, counted_rows(rows.source))
+    return _collected(_classes(rows), _one_by_one(model, rows, rounds), rows.source, row_count(rows.source))
 
 
 def validated_by(rows: Rows, folds: RowFolds) -> ClassValidation:
@@ -152,7 +259,7 @@ def validated_by(rows: Rows, folds: RowFolds) -> ClassValidation:
         raise ValueError(next(iter(folds.faults.values())))
     every = zip(folds.rounds, folds.states, strict=True)
     jobs = [(splits, [state for state in of_round[0] if state is not None]) for splits, of_round in every]
-    return _collected(_classes(rows), jobs, folds.source, counted_rows(rows.source))
+    return _collected(_classes(rows), jobs, folds.source, row_count(rows.source))
 
 
 def class_training(
@@ -168,7 +275,7 @@ def class_training(
     source = model.labelled(X, y, sample_weight, offset, exposure)
     whole_fit = ClassState(model, np.arange(len(model.classes_)), len(model.classes_), model)
     whole = Splits(ByRow(1, 0), np.ones((1, 1)), np.ones((1, 1)))
-    return replace(_collected(model.classes_, [(whole, [whole_fit])], source, counted_rows(source)), is_seen=True)
+    return replace(_collected(model.classes_, [(whole, [whole_fit])], source, row_count(source)), is_seen=True)
 
 
 def _classes(rows: Rows) -> Array:

@@ -20,7 +20,7 @@ from certifit.models.fold_rows import RowFolds
 from certifit.models.folds import Candidate, Candidates
 from certifit.models.learner import Answer
 from certifit.runtime import one_blas_thread
-from certifit.selection.folds.class_refits import RefittedClasses, Result
+from certifit.selection.folds.class_validation import RefittedClasses, Result
 from certifit.selection.folds.fold_scores import (
     FoldScores,
     Predicted,

@@ -30,7 +30,7 @@ from certifit.evaluation.metrics.fold_ranking import (
     fold_roc,
 )
 from certifit.evaluation.metrics.intervals import Estimate, interval_words
-from certifit.evaluation.metrics.scored_rows import ScoredRows, scored_rows
+from certifit.evaluation.metrics.rows import ScoredRows, scored_rows
 from certifit.models.adapter import learner_of
 from certifit.models.folds import RowMetric
 from certifit.models.metric import Metric

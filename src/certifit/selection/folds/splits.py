@@ -160,7 +160,7 @@ class Bootstrap:
 
     def rounds(self, source: Source, labels: Array | None = None) -> list[Splits]:
         """The draws of a source: a cell holds the rows that are drawn equally often."""
-        n_rows = counted_rows(source)
+        n_rows = row_count(source)
         return [_drawn(self._times(n_rows, draw)) for draw in range(self.n_splits)]
 
     def _times(self, n_rows: int, draw: int) -> Array:
@@ -229,7 +229,7 @@ class HoldOut:
             if self.stratify:
                 raise ValueError("HoldOut cannot both stratify and keep groups together. Use stratify=False.")
             return self._of_groups(source)
-        n_rows = counted_rows(source)
+        n_rows = row_count(source)
         counted = _is_row(source) if first.weight is not None else None
         if not self.stratify:
             labels = np.zeros(n_rows)
@@ -272,7 +272,7 @@ def rounds_of(cv: UserSplits, source: Source, labels: Array | None = None, group
         return Folds(int(cv), stratify=is_stratified).rounds(source, labels)
     if isinstance(cv, Folds | Bootstrap | HoldOut):
         return cv.rounds(source, labels)
-    n_rows = counted_rows(source)
+    n_rows = row_count(source)
     if isinstance(cv, Splitter) and not isinstance(cv, str):
         y = labels if labels is not None else targets(source) if source.first_block().y is not None else None
         keys = group_keys(source) if groups is None else groups
@@ -303,7 +303,7 @@ def known_rows(source: Source) -> int | None:
     return source.block.n_rows if isinstance(source, Memory) else getattr(source, "n_rows", None)
 
 
-def counted_rows(source: Source) -> int:
+def row_count(source: Source) -> int:
     """Number of rows, counted where it is not known."""
     known = known_rows(source)
     return source.remembered("rows", lambda: sum(source.map(_n_rows))) if known is None else known

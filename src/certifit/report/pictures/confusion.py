@@ -1,5 +1,7 @@
 """The confusion matrix: of the rows of each class, the share that is predicted as each; the diagonal is right."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from certifit.report import svg, text

@@ -1,5 +1,7 @@
 """The way of the solver to the best fit: its own estimate of the excess, step by step."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from certifit.report import svg, text

@@ -1,5 +1,7 @@
 """Bias and variance against the strength of the penalty: what is lost by too little of it, and by too much."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from certifit.report import svg

@@ -21,8 +21,7 @@ from certifit.exact.balls import Ball, ball
 from certifit.exact.losses import Evaluation
 from certifit.exact.minimum import Minimum, NoMinimum, minimum
 from certifit.exact.penalised import Penalty
-from certifit.exact.proof import Bounds, ExactProof, refined, relative
-from certifit.exact.rows import PLAIN, Asked, ExactRows
+from certifit.exact.proof import PLAIN, Asked, Bounds, ExactProof, ExactRows, refined, relative
 from certifit.models.huber.task import NORMAL, SMALLEST_SCALE
 
 THEOREM = "a zero of the slope enclosed in balls (interval Newton), and convexity"

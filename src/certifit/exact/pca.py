@@ -19,8 +19,7 @@ import numpy as np
 
 from certifit.exact import balls
 from certifit.exact.balls import Ball, Matrix, ball
-from certifit.exact.proof import Bounds, ExactProof, refined
-from certifit.exact.rows import PLAIN, Asked, ExactRows
+from certifit.exact.proof import PLAIN, Asked, Bounds, ExactProof, ExactRows, refined
 
 THEOREM = "Ky Fan, with eigenvalues enclosed in balls"
 FAULT = "the eigenvalues of the rows could not be enclosed."
