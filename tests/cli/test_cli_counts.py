@@ -8,9 +8,9 @@ import pytest
 
 import certifit as cf
 from certifit.cli import models
+from certifit.cli.goal import settle
 from certifit.cli.offsets import offset_roles, offsets_there
 from certifit.cli.request import Request
-from certifit.cli.task import settle
 from certifit.models.learner import Command
 from certifit.models.table import LEARNERS
 
@@ -48,7 +48,7 @@ def every_task(monkeypatch):
     takers = {command.name: models.Kind(LEARNERS["ridge"], command) for command in commands}
     kinds = models.KINDS | takers
     monkeypatch.setattr(models, "KINDS", kinds)
-    monkeypatch.setattr("certifit.cli.task.KINDS", kinds)
+    monkeypatch.setattr("certifit.cli.goal.KINDS", kinds)
     for kind, row in takers.items():
         more = models.COMPARED[row.command.goal] if row.command.goal == "classes" else ()
         monkeypatch.setitem(models.COMPARED, row.command.goal, (kind, *more))
@@ -69,7 +69,7 @@ def test_the_task_is_recognised_and_said(case, policies, every_task, tmp_path):
     given, task, words = SETTLED[case]
     request = request_of(tmp_path, **given)
     setting = settle(request, models.Choice(), request.data.open(labels=True, **request.roles))
-    assert setting.task == task
+    assert setting.goal == task
     assert setting.kinds == (models.COMPARED["quantity"] if task == "quantity" else (f"of-{task}",))
     assert setting.classes is None
     assert (words is None and not setting.notes) or words in setting.notes[0]
@@ -81,7 +81,7 @@ def test_the_task_that_is_asked_for_is_not_doubted(task, policies, every_task, t
     request = request_of(tmp_path, target="claims")
     choice = models.Choice.of("auto", task)
     setting = settle(request, choice, request.data.open(**request.roles))
-    assert (setting.task, setting.notes) == (task, [])
+    assert (setting.goal, setting.notes) == (task, [])
 
 
 def test_only_models_that_read_an_offset_are_compared(policies, every_task, tmp_path):
@@ -89,7 +89,7 @@ def test_only_models_that_read_an_offset_are_compared(policies, every_task, tmp_
     for offset in (None, "o"):
         request = request_of(tmp_path, target="hit", offset=offset)
         setting = settle(request, models.Choice(), request.data.open(labels=True, **request.roles))
-        assert setting.task == "classes"
+        assert setting.goal == "classes"
         assert (setting.kinds == ("of-classes", "logistic")) == (offset is not None)
 
 
@@ -219,7 +219,7 @@ def test_a_prediction_without_exposure_names_its_line(years, cli, policies, fitt
 
 
 def test_the_report_scans_with_the_columns_of_the_fit():
-    from certifit.report.usage import python_lines
+    from certifit.report.model import python_lines
 
     files = {"paths": ["p.csv"], "scan": "scan_csv", "weight": None, "bad_rows": 0, "model": "m"}
     files |= {"offset": "o", "exposure": "years"}

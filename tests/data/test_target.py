@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import skew
 
 import certifit as cf
-from certifit.data.target import Shape, task_of
+from certifit.data.target import Shape, goal_of
 
 RNG = np.random.default_rng(0)
 CASES = {
@@ -41,7 +41,7 @@ def scan(y, **roles):
 @pytest.mark.parametrize("case", CASES)
 def test_the_values_of_a_target_say_what_it_is(case):
     y, name = CASES[case]
-    task = task_of(scan(y))
+    task = goal_of(scan(y))
     assert task.name == name
     assert task.sentence.startswith("'y' ")
     assert ("--task" in task.sentence) == (name in ("counts", "positive", "classes") or case == "grades")
@@ -49,18 +49,18 @@ def test_the_values_of_a_target_say_what_it_is(case):
 
 @pytest.mark.parametrize("case", ["symmetric whole numbers", "two whole numbers", "whole numbers far from 0"])
 def test_whole_numbers_with_an_exposure_are_counts(case):
-    task = task_of(scan(CASES[case][0], exposure="e"))
+    task = goal_of(scan(CASES[case][0], exposure="e"))
     assert task.name == "counts" and "has an exposure: counts" in task.sentence
     assert ("--task classes" in task.sentence) == (case == "two whole numbers")
 
 
 @pytest.mark.parametrize("case", ["amounts", "normal", "amounts with one below 0"])
 def test_an_exposure_makes_no_counts_of_fractions(case):
-    assert task_of(scan(CASES[case][0], exposure="e")).name == CASES[case][1]
+    assert goal_of(scan(CASES[case][0], exposure="e")).name == CASES[case][1]
 
 
 def test_an_offset_makes_no_counts_of_two_classes():
-    assert task_of(scan(CASES["two whole numbers"][0], offset="e")).name == "classes"
+    assert goal_of(scan(CASES["two whole numbers"][0], offset="e")).name == "classes"
 
 
 def test_every_source_says_the_same(tmp_path):
@@ -71,12 +71,12 @@ def test_every_source_says_the_same(tmp_path):
         cf.scan_csv(tmp_path / "a.csv", target="y"),
         cf.from_dask(dd.from_pandas(table, npartitions=3), target="y"),
     )
-    assert len({task_of(source).sentence for source in sources}) == 1
+    assert len({goal_of(source).sentence for source in sources}) == 1
 
 
 def test_rows_of_weight_zero_do_not_say_what_the_target_is():
     table = pd.DataFrame({"y": [*CASES["claims"][0], -5.5], "x": 1.0, "w": [*np.ones(2000), 0.0]})
-    assert task_of(cf.from_arrow(table, "y", "w")).name == "counts"
+    assert goal_of(cf.from_arrow(table, "y", "w")).name == "counts"
 
 
 def test_the_skewness_of_parts_is_that_of_all(rng):
@@ -92,7 +92,7 @@ def test_the_skewness_of_parts_is_that_of_all(rng):
 
 @pytest.mark.parametrize("values", [[3.0] * 4, [1e300, 2e300, 9e300], [1.0, np.inf]])
 def test_numbers_without_a_skewness_are_a_quantity(values):
-    assert task_of(scan(values)).name == "quantity"
+    assert goal_of(scan(values)).name == "quantity"
 
 
 REAL = {
@@ -110,4 +110,4 @@ REAL = {
 @pytest.mark.parametrize("case", REAL)
 def test_real_targets_are_what_they_are_known_as(case, shared_data):
     file, roles, name = REAL[case]
-    assert task_of(cf.scan_parquet(shared_data / file, **roles)).name == name
+    assert goal_of(cf.scan_parquet(shared_data / file, **roles)).name == name

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import certifit as cf
-from certifit.data.target import label_counts, task_of
+from certifit.data.target import goal_of, label_counts
 
 CLASSES = {
     "text": (["spam", "ham"] * 5, "is text"),
@@ -35,14 +35,14 @@ def scan(values, **roles):
 @pytest.mark.parametrize("name", CLASSES)
 def test_text_flags_and_two_whole_numbers_are_classes(name):
     values, words = CLASSES[name]
-    task = task_of(scan(values))
+    task = goal_of(scan(values))
     assert task.is_classes and words in task.sentence
 
 
 @pytest.mark.parametrize("name", QUANTITIES)
 def test_other_numbers_are_a_quantity(name):
     values, words = QUANTITIES[name]
-    task = task_of(scan(values))
+    task = goal_of(scan(values))
     assert not task.is_classes and words in task.sentence
 
 
@@ -66,14 +66,14 @@ def test_numbers_below_zero_are_a_quantity_without_a_pass_over_all_rows(tmp_path
             return column
 
     wide = Counted(scan(np.arange(-3, 49_997) / 7))
-    assert not task_of(wide).is_classes and wide.read == 1
+    assert not goal_of(wide).is_classes and wide.read == 1
     codes = Counted(scan(np.arange(50_000) % 2))
-    assert task_of(codes).is_classes and codes.read == 49
+    assert goal_of(codes).is_classes and codes.read == 49
 
 
 def test_rows_of_weight_zero_are_none():
     table = pd.DataFrame({"x": [1, 2, 3], "y": [0, 1, 7], "w": [1.0, 1.0, 0.0]})
-    assert task_of(cf.from_arrow(table, target="y", weight="w")).is_classes
+    assert goal_of(cf.from_arrow(table, target="y", weight="w")).is_classes
     assert label_counts(cf.from_arrow(table, target="y", weight="w")) == {0: 1, 1: 1}
 
 
@@ -86,4 +86,4 @@ def test_labels_are_counted_on_every_source(tmp_path):
         cf.from_dask(dd.from_pandas(table, npartitions=2), target="y"),
     ):
         assert label_counts(source) == {"a": 3, "b": 6}
-        assert task_of(source).is_classes
+        assert goal_of(source).is_classes

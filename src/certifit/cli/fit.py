@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from certifit.cli.errors import say
+from certifit.cli.goal import refuse_constant, settle
 from certifit.cli.models import AUTO, OWN, Choice, model_options, penalised, untuned
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
-from certifit.cli.task import refuse_constant, settle
 from certifit.cli.validation import decomposed, held_out, separation_of, validated
 from certifit.data.goals import CLASSES
 
@@ -56,7 +56,7 @@ def fit(*, kind: str, degree: int | None, rule: str, nested: bool, holdout: floa
     certifit fit messages.csv -t label -o messages --positive spam
     certifit fit policies.csv -t claims -o claims --exposure years
     """
-    own = {name: given.pop(name) for name in (*OWN, "task", "positive")}
+    own = {name: given.pop(name) for name in (*OWN, "goal", "positive")}
     choice = Choice.of(kind, **own)
     if given["no_intercept"] and degree is not None:
         raise click.UsageError("--no-intercept does not go with --degree: its columns are not zero at zero.")
@@ -78,7 +78,7 @@ def run(
     work = partial(_fit, request, choice, degree, rule, nested)
     if holdout is not None:
         work = partial(held_out, request, choice, holdout, work)
-    return carry_out(request, work, labels=choice.task in (AUTO, CLASSES))
+    return carry_out(request, work, labels=choice.goal in (AUTO, CLASSES))
 
 
 def _fit(

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from certifit.cli.paths import listed_names
-from certifit.data.goals import CLASSES, QUANTITY, TASKS
+from certifit.data.goals import CLASSES, GOALS, QUANTITY
 from certifit.models.learner import Command, Learner, Option, Param
 from certifit.models.table import LEARNERS
 
@@ -70,16 +70,16 @@ class Candidate:
 def kinds_of(learners: Iterable[Learner]) -> dict[str, Kind]:
     """By name, those of a quantity first; of each goal, a model with p-values comes first."""
     found = [Kind(learner, command) for learner in learners for command in learner.commands]
-    goals = list(TASKS)
+    goals = list(GOALS)
     found.sort(key=lambda kind: (goals.index(kind.command.goal), not kind.command.has_p_values))
     return {kind.command.name: kind for kind in found}
 
 
 KINDS = kinds_of(LEARNERS.values())
-# What auto compares for every task, and for classes where a column is free text. A task without models of its own is
+# What auto compares for every goal, and for classes where a column is free text. A goal without models of its own is
 # recognised as a quantity.
 COMPARED: dict[str, tuple[str, ...]] = {
-    goal: tuple(name for name, kind in KINDS.items() if goal in kind.command.compared_for) for goal in (*TASKS, "texts")
+    goal: tuple(name for name, kind in KINDS.items() if goal in kind.command.compared_for) for goal in (*GOALS, "texts")
 }
 # option -> models that have it
 GOES_WITH = {
@@ -94,7 +94,7 @@ class Choice:
     """What is to be predicted, the models asked for, and the options that only some models have."""
 
     kind: str = AUTO
-    task: str = AUTO
+    goal: str = AUTO
     own: Mapping[str, Any] = field(default_factory=dict)
     positive: str | None = None
     compared: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: COMPARED)
@@ -102,53 +102,53 @@ class Choice:
     @staticmethod
     def of(
         kind: str,
-        task: str = AUTO,
+        goal: str = AUTO,
         positive: str | None = None,
         compared: Mapping[str, tuple[str, ...]] | None = None,
         **own: Any,
     ) -> Choice:
-        """From the options of the command line; refuses one that does not go with the model, or that with the task.
+        """From the options of the command line; refuses one that does not go with the model, or that with the goal.
 
-        compared: the models of every task, COMPARED unless given.
+        compared: the models of every goal, COMPARED unless given.
         """
         given = {name: value for name, value in own.items() if value is not None}
         for name in given:
             if kind not in GOES_WITH[name]:
                 legal = " or ".join(GOES_WITH[name])
                 raise click.UsageError(f"--{dashed(name)} is for --model {legal}, and --model is {kind}.")
-        predicts = task if kind == AUTO else KINDS[kind].command.goal
-        if task not in (AUTO, predicts):
-            legal = ", ".join(name for name, row in KINDS.items() if row.command.goal == task)
+        predicts = goal if kind == AUTO else KINDS[kind].command.goal
+        if goal not in (AUTO, predicts):
+            legal = ", ".join(name for name, row in KINDS.items() if row.command.goal == goal)
             models = f"Its models are {legal}." if legal else "No model is made for it."
-            raise click.UsageError(f"--model {kind} predicts {TASKS[predicts]}, and --task is {task}. {models}")
+            raise click.UsageError(f"--model {kind} predicts {GOALS[predicts]}, and --task is {goal}. {models}")
         if positive is not None and predicts not in (AUTO, CLASSES):
-            raise click.UsageError(f"--positive names one of two classes, and the target is {TASKS[predicts]}.")
+            raise click.UsageError(f"--positive names one of two classes, and the target is {GOALS[predicts]}.")
         return Choice(kind, predicts, given, positive, COMPARED if compared is None else compared)
 
-    def recognised(self, task: str) -> str:
-        """A task that was found, where models are compared for it; else a quantity."""
-        return task if self.compared[task] else QUANTITY
+    def recognised(self, goal: str) -> str:
+        """A goal that was found, where models are compared for it; else a quantity."""
+        return goal if self.compared[goal] else QUANTITY
 
-    def kinds(self, task: str, has_texts: bool = False, **shared: bool) -> tuple[str, ...]:
+    def kinds(self, goal: str, has_texts: bool = False, **shared: bool) -> tuple[str, ...]:
         """The models to compare. shared: which of the options that auto takes too are given."""
-        compared = self._compared("texts" if has_texts and task == CLASSES else task, shared)
+        compared = self._compared("texts" if has_texts and goal == CLASSES else goal, shared)
         for name in (name for name, is_given in shared.items() if is_given):
             lacking = [kind for kind in compared if name not in KINDS[kind].takes]
             if lacking:
-                legal = ", ".join(kind for kind in GOES_WITH.get(name, ()) if _may_be(kind, task, name))
+                legal = ", ".join(kind for kind in GOES_WITH.get(name, ()) if _may_be(kind, goal, name))
                 instead = f" It is for --model {legal}." if legal else " Leave it out."
-                why = f", and the target {task}" if task == CLASSES and self.kind == AUTO else ""
+                why = f", and the target {goal}" if goal == CLASSES and self.kind == AUTO else ""
                 raise click.UsageError(f"--{dashed(name)} does not go with {', '.join(lacking)}{why}.{instead}")
         return compared
 
-    def _compared(self, task: str, shared: Mapping[str, bool]) -> tuple[str, ...]:
-        """The models of a task, of those that auto compares the ones that read the columns which are given."""
+    def _compared(self, goal: str, shared: Mapping[str, bool]) -> tuple[str, ...]:
+        """The models of a goal, of those that auto compares the ones that read the columns which are given."""
         if self.kind != AUTO:
             return (self.kind,)
-        if not self.compared[task]:
-            raise click.UsageError(f"No model is made for {TASKS[task]}. Use --task {QUANTITY}.")
+        if not self.compared[goal]:
+            raise click.UsageError(f"No model is made for {GOALS[goal]}. Use --task {QUANTITY}.")
         given = {name for name in OFFSETS if shared.get(name)}
-        compared = self.compared[task]
+        compared = self.compared[goal]
         return tuple(kind for kind in compared if given.issubset(KINDS[kind].takes)) or compared
 
     def refuse_rule(self, kinds: Sequence[str], cv: int | None) -> None:
@@ -194,9 +194,9 @@ def penalised(board: Any) -> Any:
     return next((entry for entry in models if (entry.model.get_params(deep=False).get("alpha") or 0) > 0), None)
 
 
-def _may_be(kind: str, task: str, option: str) -> bool:
-    """Whether a model that has an option suits the task; an offset or exposure says itself what the target is."""
-    return option in OFFSETS or KINDS[kind].command.goal == task
+def _may_be(kind: str, goal: str, option: str) -> bool:
+    """Whether a model that has an option suits the goal; an offset or exposure says itself what the target is."""
+    return option in OFFSETS or KINDS[kind].command.goal == goal
 
 
 def dashed(name: str) -> str:
@@ -263,13 +263,13 @@ def own_options(*names: str) -> tuple[Callable[[Any], Any], ...]:
 
 def help_of(compared: Mapping[str, Sequence[str]], names: Iterable[str]) -> str:
     """What the models are, and which auto compares."""
-    of_goal = {goal: [name for name in names if KINDS[name].command.goal == goal] for goal in TASKS}
+    of_goal = {goal: [name for name in names if KINDS[name].command.goal == goal] for goal in GOALS}
     each = [
-        f"Of {TASKS[goal]}: " + " ".join(f"{name}: {KINDS[name].command.help}." for name in found)
+        f"Of {GOALS[goal]}: " + " ".join(f"{name}: {KINDS[name].command.help}." for name in found)
         for goal, found in of_goal.items()
         if found
     ]
-    tried = [f"of {words}, {_and(compared[goal])}" for goal, words in TASKS.items() if compared[goal]]
+    tried = [f"of {words}, {_and(compared[goal])}" for goal, words in GOALS.items() if compared[goal]]
     texts = f"with free text, {_and(compared['texts'])}"
     best = "the best on rows it did not see (one with p-values where it is within one standard error)"
     return f"{' '.join(each)} auto: {best}: {'; '.join(tried)}; {texts}."
@@ -281,7 +281,7 @@ def _and(names: Sequence[str]) -> str:
 
 model_options: tuple[Callable[[Any], Any], ...] = (
     click.option(
-        "--task", type=click.Choice([AUTO, *TASKS]), default=AUTO, show_default=True,
+        "--task", "goal", type=click.Choice([AUTO, *GOALS]), default=AUTO, show_default=True,
         help="What the target is. auto: text, true/false and two whole numbers are classes; whole numbers >= 0 with an "
         "exposure, or from 0 or 1 up and skewed to the right, are counts; skewed numbers > 0 are positive; others a "
         "quantity.",

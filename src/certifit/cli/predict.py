@@ -263,7 +263,7 @@ def _labels(fitted: Any, source: Any, proba: bool) -> Predicted:
     """Labels, and the probabilities of all classes where wanted."""
     import pyarrow as pa
 
-    from certifit.cli.task import spelt
+    from certifit.cli.goal import spelt
     from certifit.data.files import record_batch
     from certifit.data.source import RowError
     from certifit.report.passes import with_offset

@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from certifit.cli.errors import say
+from certifit.cli.goal import Setting, settle
 from certifit.cli.models import AUTO, COMPARED, KINDS, Candidate, Choice
 from certifit.cli.paths import listed_names
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
-from certifit.cli.task import Setting, settle
 from certifit.cli.validation import validated
-from certifit.data.goals import CLASSES, TASKS
+from certifit.data.goals import CLASSES, GOALS
 
 MODELS = tuple(name for name, kind in KINDS.items() if kind.command.selects)
 SELECTED = {goal: tuple(name for name in compared if name in MODELS) for goal, compared in COMPARED.items()}
@@ -31,7 +31,7 @@ SELECTED = {goal: tuple(name for name in compared if name in MODELS) for goal, c
     ),
     click.option("--fixed", metavar="A,B,C", help="Columns that are always in."),
     click.option(
-        "--task", type=click.Choice([AUTO, *TASKS]), default=AUTO, show_default=True,
+        "--task", "goal", type=click.Choice([AUTO, *GOALS]), default=AUTO, show_default=True,
         help="What the target is; auto: as for `certifit fit`.",
     ),
     click.option(
@@ -49,7 +49,7 @@ SELECTED = {goal: tuple(name for name in compared if name in MODELS) for goal, c
     ),
     click.option("--cv", type=click.IntRange(min=0), metavar="K", help=f"Folds, 2 or more. Default: {FOLDS}."),
 )  # fmt: skip
-def select(*, direction: str, wanted: str, fixed: str | None, kind: str, task: str, **given: Any) -> int:
+def select(*, direction: str, wanted: str, fixed: str | None, kind: str, goal: str, **given: Any) -> int:
     """Choose columns of DATA by cross-validation, fit to them and write a report and the model to DIR.
 
     A column of the data is in or out as a whole: the levels of a category go together, and so do the words of a text.
@@ -66,12 +66,12 @@ def select(*, direction: str, wanted: str, fixed: str | None, kind: str, task: s
     own = {name: given.pop(name) for name in ("alpha", "shrinkage", "smoothing")}
     if own["alpha"] is not None and kind != "ridge":
         raise click.UsageError(f"--alpha is the ridge penalty and --model is {kind}. Add --model ridge.")
-    choice = Choice.of(kind, task, compared=SELECTED, **own)
+    choice = Choice.of(kind, goal, compared=SELECTED, **own)
     if given["cv"] == 0:
         raise click.UsageError("--cv 0: a selection compares errors on folds. Give 2 or more.")
     request = Request.of(**given)
     work = partial(_select, request, choice, direction, _wanted(wanted), listed_names(fixed) or [])
-    return carry_out(request, work, labels=choice.task in (AUTO, CLASSES))
+    return carry_out(request, work, labels=choice.goal in (AUTO, CLASSES))
 
 
 _FASTER = "Fewer columns (--columns) or a small number of --features is faster."

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from certifit.cli.errors import as_options
+from certifit.cli.goal import Setting
 from certifit.cli.models import AUTO, Candidate, Choice, preferred
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request
-from certifit.cli.task import Setting
 from certifit.data.goals import CLASSES
 
 # Candidates of a model that is refitted for each of them.
@@ -86,13 +86,13 @@ def held_out(
     request: Request, choice: Choice, share: float, work: Callable[[Any, Display], Done], source: Any, display: Display
 ) -> Done:
     """`work` without a share of the rows, and the score of its model on them: nothing else has seen these."""
-    from certifit.data.target import task_of
+    from certifit.data.target import goal_of
     from certifit.report.validation import holdout_facts, validation_facts
     from certifit.selection.compare.nested import held_out_score, set_aside
 
     display.step("setting rows aside")
-    task = choice.recognised(task_of(source).name) if choice.task == AUTO else choice.task
-    kept, others = set_aside(source, share, is_classes=task == CLASSES)
+    goal = choice.recognised(goal_of(source).name) if choice.goal == AUTO else choice.goal
+    kept, others = set_aside(source, share, is_classes=goal == CLASSES)
     done = work(kept, display)
     display.step("scoring the rows set aside")
     used = list(done.source.names)

@@ -1,4 +1,4 @@
-"""Names of what a target may ask for; see `certifit.data.target`."""
+"""Goals: what a target may ask for; `data/target.py` finds out which. Plain names, importable without NumPy."""
 
 QUANTITY, COUNTS, POSITIVE, CLASSES = "quantity", "counts", "positive", "classes"
-TASKS = {QUANTITY: "a quantity", COUNTS: "counts", POSITIVE: "a positive quantity", CLASSES: "classes"}  # in words
+GOALS = {QUANTITY: "a quantity", COUNTS: "counts", POSITIVE: "a positive quantity", CLASSES: "classes"}  # in words

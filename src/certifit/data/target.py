@@ -33,7 +33,7 @@ LEAST_RATIO = 10.0  # of the largest to the smallest value of a positive quantit
 
 
 @dataclass(frozen=True)
-class Task:
+class Goal:
     """What a model of a target is to do: "quantity", "counts", "positive" or "classes"; and a sentence that says so."""
 
     name: str
@@ -47,7 +47,7 @@ class Task:
         return self.name == CLASSES
 
 
-def task_of(source: Source) -> Task:
+def goal_of(source: Source) -> Goal:
     """What the target of a scan asks for. Its column alone is read, and no further than the answer needs.
 
     Text, categories and flags are classes. Text that is mostly numbers, of more than 20 values, is a quantity with a
@@ -69,29 +69,29 @@ def task_of(source: Source) -> Task:
         if shapes[-1].low < 0 and (len(values) > MOST_CODES or (len(values) > 1 and not shapes[-1].is_whole)):
             break
     if kind != "number":
-        return _TASKS[kind](f"{column.target!r}", values)
+        return _OF_KIND[kind](f"{column.target!r}", values)
     shape = reduce(add, shapes, Shape())
-    task = _task_of_numbers(f"{column.target!r}", values, shape, _has_exposure(source))
+    goal = _goal_of_numbers(f"{column.target!r}", values, shape, _has_exposure(source))
     is_constant = shape.n > 0 and shape.low == shape.high and n_missing == 0  # a fit names the row of an empty cell
-    return replace(task, constant=shape.low, n_rows=shape.n) if is_constant else task
+    return replace(goal, constant=shape.low, n_rows=shape.n) if is_constant else goal
 
 
-def _task_of_text(name: str, values: set[Any]) -> Task:
+def _goal_of_text(name: str, values: set[Any]) -> Goal:
     words = sorted(value for value in values if not _is_number(value))
     if len(values) > MOST_CODES and 2 * len(words) < len(values):
         shown = cell(", ".join(map(repr, words[:3])) + (", ..." if len(words) > 3 else ""))
-        return Task(QUANTITY, f"{name} is numbers but for {shown}: taken as a quantity. Mend or remove those rows.")
-    return Task(CLASSES, f"{name} is text: its values are classes.")
+        return Goal(QUANTITY, f"{name} is numbers but for {shown}: taken as a quantity. Mend or remove those rows.")
+    return Goal(CLASSES, f"{name} is text: its values are classes.")
 
 
-def _task_of_flags(name: str, values: set[Any]) -> Task:
-    return Task(CLASSES, f"{name} is true or false: two classes.")
+def _goal_of_flags(name: str, values: set[Any]) -> Goal:
+    return Goal(CLASSES, f"{name} is true or false: two classes.")
 
 
-_TASKS: dict[str, Callable[[str, set[Any]], Task]] = {"text": _task_of_text, "flag": _task_of_flags}
+_OF_KIND: dict[str, Callable[[str, set[Any]], Goal]] = {"text": _goal_of_text, "flag": _goal_of_flags}
 
 
-def _task_of_numbers(name: str, values: set[Any], shape: Shape, has_exposure: bool) -> Task:
+def _goal_of_numbers(name: str, values: set[Any], shape: Shape, has_exposure: bool) -> Goal:
     """The rules above, in their order."""
     is_few = shape.is_whole and len(values) <= MOST_CODES
     pair = " or ".join(str(int(value)) for value in sorted(values)) if is_few else ""
@@ -112,7 +112,7 @@ def _task_of_numbers(name: str, values: set[Any], shape: Shape, has_exposure: bo
         (is_few, QUANTITY, f"has {len(values)} distinct whole numbers and is taken as a quantity.{or_classes}"),
         (True, QUANTITY, "is a number on a scale: a quantity."),
     )
-    return next(Task(task, f"{name} {sentence}") for holds, task, sentence in rules if holds)
+    return next(Goal(goal, f"{name} {sentence}") for holds, goal, sentence in rules if holds)
 
 
 _OR_QUANTITY = " If it is a quantity, say so: --task quantity."

@@ -8,7 +8,7 @@ import click
 
 from certifit.cli.models import AUTO, KINDS, OFFSETS, Choice
 from certifit.cli.request import Request
-from certifit.data.goals import CLASSES, QUANTITY, TASKS
+from certifit.data.goals import CLASSES, GOALS, QUANTITY
 from certifit.data.privacy import printed_labels
 from certifit.report.text import joined, visible
 
@@ -22,14 +22,14 @@ MOST_NAMED = 20  # so many labels of mostly one row each are names
 class Setting:
     """What a fit starts from: the rows, the models to compare, how they read columns, and what there is to note.
 
-    rows: of the columns that are used, the target as it is stored; task: what the target is; classes: the labels, None
+    rows: of the columns that are used, the target as it is stored; goal: what the target is; classes: the labels, None
     for numbers.
     """
 
     rows: Any
     kinds: tuple[str, ...]
     encoder: Any
-    task: str = QUANTITY
+    goal: str = QUANTITY
     classes: Any = None
     positive: Any = None
     notes: list[str] = field(default_factory=list)
@@ -75,14 +75,14 @@ def _copy_notes(request: Request, setting: Setting) -> list[str]:
 
 def _settled(request: Request, choice: Choice, source: Any, **shared: bool) -> Setting:
     """Look at the target and, where words may matter, at the columns. shared: options that auto takes, if given."""
-    task, notes = _task(choice, source)
+    goal, notes = _goal(choice, source)
     shared |= {role: request.roles.get(role) is not None for role in OFFSETS}
-    if task != CLASSES:
+    if goal != CLASSES:
         if str(source.schema.field(source.target).type) == "string":
             request.data.open(**request.roles)  # read as numbers, which names the first line that holds none
         if choice.positive is not None:
-            raise click.UsageError(f"--positive names one of two classes, and {source.target!r} is {TASKS[task]}.")
-        return _of_numbers(request, choice, source, task, notes, shared)
+            raise click.UsageError(f"--positive names one of two classes, and {source.target!r} is {GOALS[goal]}.")
+        return _of_numbers(request, choice, source, goal, notes, shared)
     from certifit.data.labels import with_codes
     from certifit.data.target import label_counts
 
@@ -106,31 +106,31 @@ def _settled(request: Request, choice: Choice, source: Any, **shared: bool) -> S
 
 
 def _of_numbers(
-    request: Request, choice: Choice, source: Any, task: str, notes: list[str], shared: Mapping[str, bool]
+    request: Request, choice: Choice, source: Any, goal: str, notes: list[str], shared: Mapping[str, bool]
 ) -> Setting:
-    kinds = choice.kinds(task, **shared)
+    kinds = choice.kinds(goal, **shared)
     if not request.texts.is_asked:
         request.texts.refuse_unused()
-        return Setting(source, kinds, request.encoder(source.names), task, notes=notes)
+        return Setting(source, kinds, request.encoder(source.names), goal, notes=notes)
     kinds_of = _column_kinds(request, source)
     texts = request.texts.chosen(kinds_of, source.names)
     used, more = _used(request, choice, kinds, kinds_of, texts)
     rows = source if used == source.names else source.select(used)
-    return Setting(rows, kinds, request.encoder(used, with_words=True), task, notes=[*notes, *more])
+    return Setting(rows, kinds, request.encoder(used, with_words=True), goal, notes=[*notes, *more])
 
 
-def _task(choice: Choice, source: Any) -> tuple[str, list[str]]:
+def _goal(choice: Choice, source: Any) -> tuple[str, list[str]]:
     """What the target is, and a sentence on it where it may be meant otherwise."""
-    if choice.task != AUTO:
-        return choice.task, []
-    from certifit.data.target import task_of
+    if choice.goal != AUTO:
+        return choice.goal, []
+    from certifit.data.target import goal_of
 
-    found = task_of(source)
+    found = goal_of(source)
     if found.constant is not None:
         raise ValueError(constant_target(source.target, found.constant, found.n_rows))
-    task = choice.recognised(found.name)
-    is_doubtful = "--task" in found.sentence and task == found.name
-    return task, [_printed_sentence(found, source)] if is_doubtful else []
+    goal = choice.recognised(found.name)
+    is_doubtful = "--task" in found.sentence and goal == found.name
+    return goal, [_printed_sentence(found, source)] if is_doubtful else []
 
 
 def _printed_sentence(found: Any, source: Any) -> str:
