@@ -216,14 +216,14 @@ def _fold_intervals(fitted: Any, data: Data, level: float, display: Display) -> 
 
     from certifit.selection.compare.intervals import fold_intervals
     from certifit.selection.folds.rows import Rows
-    from certifit.selection.folds.splits import counted_rows, rounds_of
+    from certifit.selection.folds.splits import row_count, rounds_of
 
     if fitted.data_["sum_weight"] != fitted.data_["n_rows"]:
         raise ValueError("--fitted-on is for a fit without row weights: intervals from held-out errors count rows.")
     if fitted.offset_name_ or fitted.exposure_name_:
         raise ValueError("--fitted-on is for a fit without offset and exposure: errors of rates are not alike.")
     source, _ = matched(fitted, data, display, target=fitted.target_name_)
-    n_rows = counted_rows(source)
+    n_rows = row_count(source)
     if n_rows != fitted.data_["n_rows"]:
         raise ValueError(
             f"--fitted-on has {n_rows:,} rows, and the model was fitted to {fitted.data_['n_rows']:,}. Give the data "

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from certifit.evaluation.metrics.probabilities import calibration
+from certifit.evaluation.pictures.calibration import drawn_bins
 from certifit.report import text
 from certifit.report.text import Table
 from certifit.selection.folds.class_validation import ClassValidation
@@ -18,8 +19,6 @@ SURELY, FEWEST_BETWEEN = 0.05, 3
 # A mean distance of probabilities from what happens that is too much to use them: so much, or of what is rare this
 # share of how often it happens.
 BADLY, BADLY_OF_RARE = 0.05, 0.5
-
-BINS = {"count": "count", "predicted": "mean_prediction", "observed": "observed_share", "low": "low", "high": "high"}
 
 # direction -> what the probabilities are, and why
 DIRECTIONS = {
@@ -52,10 +51,10 @@ def calibration_facts(rows: ClassValidation, positive: int | None, level: float)
     is_even = int(((found.mean_prediction > SURELY) & (found.mean_prediction < 1 - SURELY)).sum()) < FEWEST_BETWEEN
     if is_even:
         found = calibration(truth, p, N_BINS, "uniform", level, sample_weight=rows.weight)
-    bins = [{key: row[name] for key, name in BINS.items()} for row in found.table() if row["count"] > 0]
+    bins: list[Table] = [*drawn_bins(found)]
     # All intervals hold together with probability `level` at least where each misses with a share of 1 - level.
     wide = calibration(truth, p, found.edges, level=1 - (1 - level) / len(bins), sample_weight=rows.weight)
-    ends = [(row["low"], row["high"]) for row in wide.table() if row["count"] > 0]
+    ends = [(row["low"], row["high"]) for row in drawn_bins(wide)]
     error = found.expected_calibration_error
     share = float(np.average(truth, weights=rows.weight))
     judged = verdict(bins, ends, error, share, is_of_predicted=positive is None)

@@ -41,7 +41,13 @@ def influence_facts(fit: Fit) -> Table | None:
         return None
     of_row = fit.printed.rule.of_row
     rows = [_row(best, k, of_row) for k in range(len(best)) if np.isfinite(best.cooks_distance[k])]
-    facts: Table = {"n_coefficients": p, "mean_leverage": p / fit.seen.mass, "grid": grid.to_dict(), "rows": rows}
+    facts: Table = {
+        "n_coefficients": p,
+        "df_resid": fit.seen.mass - p,
+        "mean_leverage": p / fit.seen.mass,
+        "grid": grid.to_dict(),
+        "rows": rows,
+    }
     return facts | counts | {"sentences": _sentences(fit, facts | counts)}
 
 

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
+from certifit.evaluation.pictures import Band
 from certifit.report.text import visible
 
 WIDTH, HEIGHT = 480, 330
@@ -207,6 +208,12 @@ def _log_label(m: int, k: int) -> str:
 def marked(frame: Frame, x: float, y: float, radius: float = 5) -> str:
     """A ring that marks a point."""
     return f'<circle class="mark" cx="{_c(frame.px(x))}" cy="{_c(frame.py(y))}" r="{_c(radius)}"/>'
+
+
+def edges(band: Band) -> tuple[list[Point], list[Point]]:
+    """The lower and the upper edge of a band."""
+    x = band.x.tolist()
+    return list(zip(x, band.low.tolist(), strict=True)), list(zip(x, band.high.tolist(), strict=True))
 
 
 def x_axis(frame: Frame, label: str) -> str:

@@ -1,9 +1,45 @@
-"""Pictures of an evaluation, each with scikit-learn's three parts: attributes, `plot`, `from_...`."""
+"""Pictures of an evaluation: what is drawn, prepared once, and Matplotlib's pen.
+
+A file has the data of its picture (plain numbers, no Matplotlib) and a display with scikit-learn's three parts:
+attributes, `plot`, `from_...`. The report's pen, SVG, draws the same data in `report/pictures/`, in a file of the same
+name.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+
+import numpy as np
+
+from certifit.data.columns import Array
+
+
+@dataclass(frozen=True)
+class Band:
+    """A line of means, and how far a standard error reaches above and below it."""
+
+    x: Array
+    mean: Array
+    error: Array
+
+    @classmethod
+    def of(cls, x: Any, mean: Any, error: Any) -> Band:
+        """From one number per point each; points where one of them is missing are left out."""
+        parts = [np.asarray(part, dtype=np.float64) for part in (x, mean, error)]
+        known = np.all([np.isfinite(part) for part in parts], axis=0)
+        return cls(*(part[known] for part in parts))
+
+    @property
+    def low(self) -> Array:
+        """The lower edge."""
+        return self.mean - self.error
+
+    @property
+    def high(self) -> Array:
+        """The upper edge."""
+        return self.mean + self.error
 
 
 def new_axes(ax: Any, name: str) -> Any:

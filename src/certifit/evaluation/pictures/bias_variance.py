@@ -10,11 +10,19 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.evaluation.bias_variance import BiasVariance, bias_variance
-from certifit.evaluation.pictures import new_axes
+from certifit.evaluation.pictures import Band, new_axes
 
 Style = Literal["lines", "stacked"]
 _COLOURS = {"noise": "0.6", "bias": "C0", "variance": "C1", "error": "black"}
 _WIDE_RANGE = 1e3  # of the largest to the smallest error; beyond it the axis is logarithmic
+
+
+def drawn_parts(
+    bias: Array, variance: Array, noise: float | None = None, bias_name: str = "bias^2"
+) -> dict[str, tuple[str, Array]]:
+    """(label, values) of each part of the error that is known, the lowest of a stack first."""
+    parts = {} if noise is None else {"noise": ("noise", np.full(len(bias), noise))}
+    return parts | {"bias": (bias_name.replace("^2", "²"), bias), "variance": ("variance", variance)}
 
 
 class BiasVarianceDisplay:
@@ -59,11 +67,7 @@ class BiasVarianceDisplay:
     def _parts(self) -> dict[str, tuple[str, Array]]:
         """(label, values) of each part that is known, the lowest of a stack first."""
         result = self.result
-        parts = {} if result.noise is None else {"noise": ("noise", np.full(len(result.complexity), result.noise))}
-        return parts | {
-            "bias": (_spelt(result.bias_name), result.bias_squared),
-            "variance": ("variance", result.variance),
-        }
+        return drawn_parts(result.bias_squared, result.variance, result.noise, result.bias_name)
 
     def _draw_lines(self, ax: Any, places: Array) -> dict[str, Any]:
         result, drawn = self.result, {}
@@ -71,8 +75,8 @@ class BiasVarianceDisplay:
         for part, (label, values) in self._parts().items():
             (drawn[part],) = ax.plot(places, values, "o-", color=_COLOURS[part], label=label, markersize=4)
             if part in errors:
-                low, high = values - errors[part], values + errors[part]
-                ax.fill_between(places, np.maximum(low, 0.0), high, color=_COLOURS[part], alpha=0.2, lw=0)
+                band = Band.of(places, values, errors[part])
+                ax.fill_between(band.x, np.maximum(band.low, 0.0), band.high, color=_COLOURS[part], alpha=0.2, lw=0)
         label = "sum" if result.noise is not None or not result.has_truth else "sum, without noise"
         (drawn["error"],) = ax.plot(places, result.error, "-", color=_COLOURS["error"], lw=2, label=label)
         if result.test_error is not None:
@@ -117,7 +121,3 @@ def is_geometric(values: Array) -> bool:
         return False
     steps = np.diff(np.log(values))
     return bool(np.abs(steps - steps.mean()).max() <= 0.05 * abs(steps.mean()))
-
-
-def _spelt(name: str) -> str:
-    return name.replace("^2", "²")

@@ -13,6 +13,18 @@ _STRIP = 0.12  # height of the strip of counts, as a share of the axes
 _THINNEST = 0.005  # width of a bin of one value
 
 
+def drawn_bins(found: Calibration) -> list[dict[str, float]]:
+    """The bins that hold rows: count, predicted, observed, low and high; no interval is nan."""
+    names = {
+        "count": "count",
+        "predicted": "mean_prediction",
+        "observed": "observed_share",
+        "low": "low",
+        "high": "high",
+    }
+    return [{key: row[name] for key, name in names.items()} for row in found.table() if row["count"] > 0]
+
+
 class CalibrationDisplay:
     """Observed share against mean prediction by bin, with Clopper-Pearson bars; bins without rows are hatched.
 
@@ -69,13 +81,12 @@ class CalibrationDisplay:
         """Draw on `ax`, or on a new figure."""
         ax = new_axes(ax, "CalibrationDisplay")
         result = self.calibration
-        has_rows = result.count > 0
-        x, y = result.mean_prediction[has_rows], result.observed_share[has_rows]
+        bins = drawn_bins(result)
+        x, y, low, high = (np.array([row[key] for row in bins]) for key in ("predicted", "observed", "low", "high"))
         ax.plot([0, 1], [0, 1], ":", color="0.4", label="perfectly calibrated")
         label = f"{self.name or 'model'} (expected calibration error {result.expected_calibration_error:.3g})"
         bars = None
         if result.interval is not None:
-            low, high = (ends[has_rows] for ends in result.interval)
             bars = np.maximum([y - low, high - y], 0.0)
             label += f"\n{100 * result.level:g} % interval of each bin"
         self.line_ = ax.errorbar(x, y, yerr=bars, fmt="o", markersize=4, capsize=3, color="C0", label=label)

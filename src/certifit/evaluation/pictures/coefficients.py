@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from certifit.data.columns import Array
 from certifit.evaluation.pictures import new_axes, spread, visible
 from certifit.inference.summary import Summary
 from certifit.models.adapter import sections_of
@@ -103,6 +104,14 @@ class CoefficientDisplay:
 _COUNTS = 8  # numbers on the top axis
 
 
+def drawn_path(alphas: Any, values: Any) -> tuple[Array, Array]:
+    """alphas > 0, the largest first, and the rows of values that belong to them: the axis is logarithmic."""
+    alphas, values = np.asarray(alphas, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    order = np.argsort(-alphas, kind="stable")
+    order = order[alphas[order] > 0]
+    return alphas[order], values[order]
+
+
 class PathDisplay:
     """Every weight against alpha (falling to the right), names at the ends, number of weights on the top axis.
 
@@ -143,10 +152,7 @@ class PathDisplay:
     ) -> PathDisplay:
         """Draw what `model.path(X, y)` returns."""
         names = getattr(path, "names", None) if names is None else names
-        positive = np.asarray(path.alphas) > 0
-        return cls(np.asarray(path.alphas)[positive], np.asarray(path.coef)[positive], names, chosen).plot(
-            ax, named=named
-        )
+        return cls(*drawn_path(path.alphas, path.coef), names, chosen).plot(ax, named=named)
 
     @classmethod
     def from_estimator(
@@ -165,8 +171,7 @@ class PathDisplay:
     def plot(self, ax: Any = None, *, named: int = 8) -> PathDisplay:
         """Draw on `ax`, or on a new figure. named: how many columns are named, those of largest weight at the end."""
         ax = new_axes(ax, "PathDisplay")
-        order = np.argsort(-self.alphas)
-        alphas, coef = self.alphas[order], self.coef[order]
+        alphas, coef = drawn_path(self.alphas, self.coef)
         largest = [int(j) for j in np.argsort(-np.abs(coef[-1]), kind="stable")[:named] if coef[-1, j] != 0]
         self.lines_ = []
         for j in range(coef.shape[1]):

@@ -6,11 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from certifit.data.columns import Array
 from certifit.evaluation.metrics.confusion import ConfusionMatrix
 from certifit.evaluation.pictures import new_axes
 
 _ROOMY = 8  # classes; up to here a cell has room for its count and its share
 _LEGIBLE = 20  # beyond it the cells have no room for text
+
+
+def true_shares(counts: Any, rows: Any) -> Array:
+    """Of the rows of each true class, the share that is predicted as each; 0 of a class without rows."""
+    total = np.asarray(rows, dtype=np.float64)[:, None]
+    return np.asarray(np.asarray(counts) / np.where(total == 0, 1, total))
 
 
 class ConfusionMatrixDisplay:
@@ -71,7 +78,8 @@ class ConfusionMatrixDisplay:
     def plot(self, ax: Any = None, *, cmap: str = "Blues") -> ConfusionMatrixDisplay:
         """Draw on `ax`, or on a new figure."""
         ax = new_axes(ax, "ConfusionMatrixDisplay")
-        shares = self.confusion_matrix.normalized("true")
+        counts = self.confusion_matrix.counts
+        shares = true_shares(counts, counts.sum(axis=1))
         self.im_ = ax.imshow(shares, cmap=cmap, vmin=0.0, vmax=1.0)
         self.text_ = self._texts(ax, shares) if len(shares) <= _LEGIBLE else None
         ax.figure.colorbar(self.im_, ax=ax, label="share of the true class")

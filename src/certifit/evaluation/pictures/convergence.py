@@ -179,15 +179,15 @@ class ConvergenceDisplay:
 
     def _draw_gap(self, ax: Any, places: Any) -> None:
         tol, value = self.certificate.tolerance, self.certificate.value
-        shown = np.maximum(self.gap, _LOWEST)
-        (self.line_,) = ax.plot(places, shown, "o-", color="C0", markersize=4, label="gap, as the solver went")
+        steps, shown = drawn_gaps(places, self.gap, _LOWEST)
+        (self.line_,) = ax.plot(steps, shown, "o-", color="C0", markersize=4, label="gap, as the solver went")
         self.tolerance_line_ = ax.axhline(max(tol, _LOWEST), color="0.4", ls="--", lw=1, label=f"asked: tol = {tol:g}")
         colour, words = ("C2", "proven at the end") if self.certificate.holds else ("C3", "NOT certified")
         (self.mark_,) = ax.plot(
             places[-1], max(value, _LOWEST), "*", color=colour, markersize=14, zorder=3, label=f"{words}: {value:.1e}"
         )
         ax.set(yscale="log", ylabel="objective above its minimum, relative")
-        low, high = min(shown.min(), value, tol), max(shown.max(), value, tol)
+        low, high = min(*shown, value, tol), max(*shown, value, tol)
         ax.set_ylim(max(low, _LOWEST) / 10, max(high * 10, _LOWEST))
 
     def _draw_objective(self, ax: Any, places: Any) -> None:
@@ -206,6 +206,14 @@ def explanation(certificate: Certificate) -> str:
     if not certificate.holds or change is None:  # a fit that is not certified says it in the sentence itself
         return words
     return f"{words} Predictions differ from the best by at most {change:.1e} (root mean square over the rows)."
+
+
+def drawn_gaps(iterations: Any, gaps: Any, least: float) -> tuple[Array, Array]:
+    """Steps whose gap is known, and that gap on a logarithmic axis: what is below `least` is rounding, drawn there."""
+    steps = np.asarray(iterations, dtype=np.float64)
+    heights = np.array([np.nan if gap is None else gap for gap in gaps], dtype=np.float64)
+    is_known = np.isfinite(heights)
+    return steps[is_known], np.maximum(heights[is_known], least)
 
 
 def _relative_gaps(model: Any) -> list[float]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from certifit.data.columns import Array
 from certifit.evaluation.pictures import new_axes, spread
 from certifit.inference.least_squares import Convention
 from certifit.models.adapter import sections_of
@@ -13,6 +14,18 @@ from certifit.models.least_squares.influence import Influence
 
 _LEVELS = {0.5: ":", 1.0: "--"}  # Cook's distance -> line style
 _MANY = 20_000  # points that are drawn as pixels
+
+
+def cook_contour(leverage: Any, distance: float, n_coefficients: int, df_resid: float) -> Array:
+    """The studentised residual of a row of this leverage and Cook's distance D; nan where no row has it.
+
+    r^2 = D p (1 - h) / h,   t^2 = r^2 (df - 1) / (df - r^2)
+    """
+    h = np.asarray(leverage, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        square = distance * n_coefficients * (1 - h) / h
+        t = np.sqrt(square * (df_resid - 1) / (df_resid - square))
+    return np.where(square < df_resid, t, np.nan)
 
 
 class InfluenceDisplay:
@@ -78,15 +91,8 @@ class InfluenceDisplay:
         return self
 
     def residual_at(self, leverage: Any, distance: float) -> Any:
-        """The studentised residual of a row of this leverage and Cook's distance; nan where no row has it.
-
-        r^2 = D p (1 - h) / h,   t^2 = r^2 (df - 1) / (df - r^2)
-        """
-        h = np.asarray(leverage, dtype=np.float64)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            square = distance * self.n_coefficients * (1 - h) / h
-            t = np.sqrt(square * (self.df_resid - 1) / (self.df_resid - square))
-        return np.where(square < self.df_resid, t, np.nan)
+        """`cook_contour` of this fit."""
+        return cook_contour(leverage, distance, self.n_coefficients, self.df_resid)
 
     def _contour(self, ax: Any, level: float, right: float) -> Any:
         h = np.linspace(right / 400, right, 400)

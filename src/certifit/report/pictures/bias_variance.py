@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from certifit.evaluation.pictures.bias_variance import drawn_parts
 from certifit.report import svg
+
+KINDS = {"bias": "line-soft", "variance": "line-fit"}  # of a part -> of its line
 
 
 def draw(context: dict[str, Any]) -> str:
@@ -14,15 +19,12 @@ def draw(context: dict[str, Any]) -> str:
     if found is None or not sd or None in (*found["error"], *found["variance"]):
         return ""
     x = [svg.log10(value) for value in found["values"]]
-    lines = {
-        kind: [(at, value / sd / sd) for at, value in zip(x, found[key], strict=True)]
-        for kind, key in (("line", "error"), ("line-fit", "variance"), ("line-soft", "bias_and_noise"))
-    }
-    top = max(y for points in lines.values() for _, y in points)
-    frame = svg.LogFrame.around((min(x), max(x)), (0.0, top))
-    marks = [frame.line(points, kind) for kind, points in lines.items()]
-    keys = [("line", "error"), ("line-soft", "bias² + noise"), ("line-fit", "variance")]
+    share = {key: np.asarray(found[key], dtype=np.float64) / sd / sd for key in ("error", "variance", "bias_and_noise")}
+    parts = drawn_parts(share["bias_and_noise"], share["variance"], bias_name="bias^2 + noise")
+    lines = {"line": ("error", share["error"])} | {KINDS[part]: line for part, line in parts.items()}
+    frame = svg.LogFrame.around((min(x), max(x)), (0.0, max(float(values.max()) for _, values in lines.values())))
+    marks = [frame.line(list(zip(x, values.tolist(), strict=True)), kind) for kind, (_, values) in lines.items()]
     body = [frame.axes("alpha", "share of the target's variance"), frame.clipped("variance", marks)]
-    body.append(svg.legend(frame, keys))
+    body.append(svg.legend(frame, [(kind, label) for kind, (label, _) in lines.items()]))
     description = "Squared error on rows not drawn, and its parts, against alpha, as shares of the target's variance."
     return svg.document("variance", "Bias and variance", description, body)

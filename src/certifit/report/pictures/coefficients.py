@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from certifit.evaluation.pictures.coefficients import drawn_path
 from certifit.report import svg, text
 
 MOST = 16
@@ -110,9 +113,10 @@ def draw_penalty(context: dict[str, Any]) -> str:
     path = context["path"]
     if path is None:
         return ""
-    places = [k for k, alpha in enumerate(path["alphas"]) if alpha > 0]
-    x = [svg.log10(path["alphas"][k]) for k in places]
-    lines = [(line, [line["effects"][k] for k in places]) for line in path["lines"]]
+    columns = [line["effects"] for line in path["lines"]]
+    alphas, drawn = drawn_path(path["alphas"], np.column_stack([path["n_nonzero"], *columns]))
+    x, n_nonzero = [svg.log10(alpha) for alpha in alphas.tolist()], drawn[:, 0].astype(int).tolist()
+    lines = list(zip(path["lines"], drawn[:, 1:].T.tolist(), strict=True))
     if len(x) < 2 or not lines or max(x) <= min(x):
         return ""
     values = [value for _, effects in lines for value in effects]
@@ -128,7 +132,7 @@ def draw_penalty(context: dict[str, Any]) -> str:
     body = [
         frame.axes("penalty alpha", f"{text.visible(context['model']['target'], 13)} per standard deviation"),
         frame.clipped("penalty", marks),
-        _counts(frame, x, [path["n_nonzero"][k] for k in places], at),
+        _counts(frame, x, n_nonzero, at),
         _names(frame, lines),
     ]
     description = (

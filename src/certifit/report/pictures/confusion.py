@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from certifit.evaluation.pictures.confusion import true_shares
 from certifit.report import svg, text
 
 # Cells of a matrix with more classes carry no numbers.
@@ -27,14 +28,13 @@ def draw(context: dict[str, Any]) -> str:
     width = room / len(labels) if is_few else side
     top = 44.0 if _fits(labels, width) else 24 + svg.CHARACTER * longest
     body = [_heads(left, top, width, side, labels)]
+    shares = true_shares(counts, rows)
     for i, label in enumerate(labels):
         for j, other in enumerate(labels):
-            share = counts[i][j] / rows[i] if rows[i] else 0.0
             place = (left + j * width, top + i * side, width, side)
-            body.append(_cell(place, share, counts[i][j], i == j, len(labels), (label, other)))
+            body.append(_cell(place, float(shares[i, j]), counts[i][j], i == j, len(labels), (label, other)))
     description = "; ".join(
-        f"of {text.visible(label, 40)} {text.percent(counts[i][i] / rows[i] if rows[i] else 0.0)} right"
-        for i, label in enumerate(labels)
+        f"of {text.visible(label, 40)} {text.percent(float(shares[i, i]))} right" for i, label in enumerate(labels)
     )
     title = "Confusion matrix: truth down, prediction across"
     return svg.document("matrix", title, description, body, height=top + side * len(labels) + 10)

@@ -1,8 +1,10 @@
 """Leverage against studentised residual, with lines of equal Cook's distance and the rows that matter most."""
 
-import math
 from typing import Any
 
+import numpy as np
+
+from certifit.evaluation.pictures.influence import cook_contour
 from certifit.report import svg, text
 
 LEVELS = ((0.1, "line-soft"), (1.0, "line-chosen"))
@@ -19,7 +21,7 @@ def draw(context: dict[str, Any]) -> str:
     frame = svg.LogFrame.around(_x_range(grid, points), _y_range(grid, points), margin=0.04)
     marks = [svg.density(frame, grid), frame.line([(frame.x[0], 0.0), (frame.x[1], 0.0)], "zero")]
     for level, kind in LEVELS:
-        marks += [frame.line(_cook(frame, level * sign, found["n_coefficients"]), kind) for sign in (-1, 1)]
+        marks += [frame.line(contour, kind) for contour in _contours(frame, level, found)]
     marks.append("".join(svg.marked(frame, x, y, 3.5) for x, y in points))
     labels = _labels(frame, rows, points)
     keys = [("dot s4", "rows"), *((kind, f"Cook's distance {level:g}") for level, kind in LEVELS)]
@@ -34,11 +36,12 @@ def draw(context: dict[str, Any]) -> str:
     return svg.document("influence", "Leverage and residuals", description, body)
 
 
-def _cook(frame: svg.Frame, level: float, p: int) -> list[svg.Point]:
-    """Where Cook's distance is |level|: r = sqrt(D p (1 - h) / h), with the sign of the level."""
-    low, high = frame.x[0], min(frame.x[1], -1e-6)
-    places = [low + (high - low) * k / 120 for k in range(121)]
-    return [(x, math.copysign(math.sqrt(abs(level) * p * (1 - 10**x) / 10**x), level)) for x in places]
+def _contours(frame: svg.Frame, level: float, found: dict[str, Any]) -> list[list[svg.Point]]:
+    """Where Cook's distance is this, above and below zero."""
+    places = np.linspace(frame.x[0], min(frame.x[1], -1e-6), 121)
+    t = cook_contour(10**places, level, found["n_coefficients"], found["df_resid"])
+    above = [(float(x), float(y)) for x, y in zip(places, t, strict=True) if np.isfinite(y)]
+    return [above, [(x, -y) for x, y in above]] if len(above) > 1 else []
 
 
 def _x_range(grid: dict[str, Any], points: list[svg.Point]) -> svg.Range:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from certifit.evaluation.pictures import Band
 from certifit.report import svg, text
 
 ROW = 19
@@ -78,12 +79,11 @@ def draw_path(context: dict[str, Any]) -> str:
     steps = ordered(context)
     chosen = context["selection"]["steps"][context["selection"]["chosen"]]
     x = [step["n_features"] for step in steps]
-    ends = [step["error"] + sign * step["standard_error"] for step in steps for sign in (-1, 1)]
-    ends += [step["train_error"] for step in steps]
+    band = Band.of(*([step[key] for step in steps] for key in ("n_features", "error", "standard_error")))
+    ends = [*band.low, *band.high, *(step["train_error"] for step in steps)]
     frame = svg.Frame.around((min(x), max(x)), (min(ends), max(ends)))
-    lower, upper = ([(s["n_features"], s["error"] + k * s["standard_error"]) for s in steps] for k in (-1, 1))
     marks = [
-        frame.area(lower, upper, "band-wide"),
+        frame.area(*svg.edges(band), "band-wide"),
         frame.line([(step["n_features"], step["train_error"]) for step in steps], "line-fit"),
         frame.line([(step["n_features"], step["error"]) for step in steps], "line"),
         svg.marked(frame, chosen["n_features"], chosen["error"]),
@@ -114,7 +114,7 @@ def draw_validation(context: dict[str, Any]) -> str:
     x, axis = make(curve["values"], points)
     if len(x) < 2 or "validation" not in shown:
         return ""
-    ends = [curve[key][k] + sign * curve[f"{key}_error"][k] for key in shown for k in x for sign in (-1, 1)]
+    ends = [end for key in shown for band in [_band(curve, key, x)] for end in (*band.low, *band.high)]
     frame = axis((min(x.values()), max(x.values())), (min(ends), max(ends)))
     marks = [mark for key, kind in shown.items() for mark in _line(frame, curve, key, kind, x)]
     best, chosen = curve["best"], curve["chosen"]
@@ -161,10 +161,14 @@ def _error(context: dict[str, Any]) -> str:
 
 
 def _line(frame: svg.Frame, curve: dict[str, Any], key: str, kind: str, x: dict[int, float]) -> list[str]:
+    band = _band(curve, key, x)
+    line = list(zip(band.x.tolist(), band.mean.tolist(), strict=True))
+    return [frame.area(*svg.edges(band), _BANDS[key]), frame.line(line, kind)]
+
+
+def _band(curve: dict[str, Any], key: str, x: dict[int, float]) -> Band:
     values, errors = curve[key], curve[f"{key}_error"]
-    lower = [(at, values[k] - errors[k]) for k, at in x.items()]
-    upper = [(at, values[k] + errors[k]) for k, at in x.items()]
-    return [frame.area(lower, upper, _BANDS[key]), frame.line([(at, values[k]) for k, at in x.items()], kind)]
+    return Band.of(list(x.values()), [values[k] for k in x], [errors[k] for k in x])
 
 
 def _description(curve: dict[str, Any], measure: str) -> str:

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from certifit.data.columns import Array
 from certifit.data.user_types import UserRows, UserTarget
-from certifit.evaluation.pictures import new_axes
+from certifit.evaluation.pictures import Band, new_axes
 from certifit.evaluation.pictures.bias_variance import axis_places, is_geometric
 from certifit.selection.compare.curves import LearningCurve, ValidationCurve, learning_curve, validation_curve
 
@@ -112,9 +112,8 @@ def _draw(ax: Axes, places: Array, curve: LearningCurve | ValidationCurve) -> tu
     for name, (mean, error, colour, label) in parts.items():
         (lines[name],) = ax.plot(places, sign * mean, "o-", color=colour, markersize=4, label=label)
         if curve.n_splits > 1:
-            bands[name] = ax.fill_between(
-                places, sign * mean - error, sign * mean + error, color=colour, alpha=0.2, lw=0
-            )
+            band = Band.of(places, sign * mean, error)
+            bands[name] = ax.fill_between(band.x, band.low, band.high, color=colour, alpha=0.2, lw=0)
     _fit_axis(ax, curve)
     words = curve.score_name.removeprefix("neg_").replace("_", " ")
     ax.set_ylabel(f"{words} (lower is better)" if is_error else words)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from certifit.evaluation.pictures import new_axes
+from certifit.evaluation.pictures import Band, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,8 +75,9 @@ class SelectionPathDisplay:
         ax = new_axes(ax, "SelectionPathDisplay")
         n, mean, error = self.n_features, self.mean_score, self.standard_error
         self.line_ = ax.plot(n, mean, "o-", color="C0", markersize=4, label="validation rows, mean over folds")[0]
+        band = Band.of(n, mean, error)
         self.band_ = ax.fill_between(
-            n, mean - error, mean + error, color="C0", alpha=0.2, lw=0, label="one standard error"
+            band.x, band.low, band.high, color="C0", alpha=0.2, lw=0, label="one standard error"
         )
         self.train_line_ = ax.plot(n, self.train_score, "--", color="C1", lw=1, label="training rows")[0]
         at = int(np.flatnonzero(n == self.chosen)[0])
