@@ -216,7 +216,7 @@ def _fold_intervals(fitted: Any, data: Data, level: float, display: Display) -> 
 
     from certifit.selection.compare.intervals import fold_intervals
     from certifit.selection.folds.rows import Rows
-    from certifit.selection.folds.splits import row_count, rounds_of
+    from certifit.selection.folds.splits import rounds_of, row_count
 
     if fitted.data_["sum_weight"] != fitted.data_["n_rows"]:
         raise ValueError("--fitted-on is for a fit without row weights: intervals from held-out errors count rows.")
