@@ -66,7 +66,8 @@ def times(name: str, depths: list[int]) -> None:
         closed = "closed" if proof.is_closed else f"open, bound {proof.least_loss:.6g}"
         size = f"{X.shape[0]} x {X.shape[1]}"
         print(
-            f"{name:20s} {size:14s} depth {depth}  cpu {cpu:5.2f} s  wall {wall:5.2f} s  loss {proof.loss:.6g}  {closed}"
+            f"{name:20s} {size:14s} depth {depth}  cpu {cpu:5.2f} s  wall {wall:5.2f} s  "
+            f"loss {proof.loss:.6g}  {closed}"
         )
 
 
