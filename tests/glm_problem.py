@@ -47,7 +47,7 @@ def drawn(name: str, rng: np.random.Generator, n: int = 400, d: int = 4) -> Rows
     return Rows(X, targets[name](), rng.integers(1, 4, n).astype(float), offset)
 
 
-def goal_of(name: str, rows: Rows, alpha: float = 0.0, fit_intercept: bool = True) -> GlmTask:
+def task_of(name: str, rows: Rows, alpha: float = 0.0, fit_intercept: bool = True) -> GlmTask:
     """The task of these rows with a ridge penalty."""
     d = rows.X.shape[1]
     strengths = Strengths(alpha, 0.0, np.ones(d), np.full(d, -np.inf), np.full(d, np.inf))

@@ -12,7 +12,7 @@ from certifit.minimise.table import SOLVERS
 from certifit.models.glm.problem import GlmProblem
 from certifit.models.glm.softmax_solver import SoftmaxProblem
 from certifit.models.glm.softmax_task import SoftmaxTask
-from tests.glm_problem import drawn, goal_of
+from tests.glm_problem import drawn, task_of
 
 SMOOTH = [name for name, solver in SOLVERS.items() if "rows" not in solver.needs]
 STOCHASTIC = [name for name in SOLVERS if name not in SMOOTH]
@@ -26,7 +26,7 @@ def differences(f, x, h=1e-5):
 @pytest.mark.parametrize("in_user_units", [True, False])
 def test_derivatives_are_those_of_the_objective_in_any_units(in_user_units, fit_intercept, rng):
     rows = drawn("poisson", rng, n=80)
-    problem = GlmProblem(goal_of("poisson", rows, 0.1, fit_intercept), in_user_units)
+    problem = GlmProblem(task_of("poisson", rows, 0.1, fit_intercept), in_user_units)
     x = problem.start() + rng.normal(size=problem.size) / 30
     np.testing.assert_allclose(problem.from_point(problem.to_point(x)), x, rtol=1e-12, atol=1e-13)
     gradient = problem.value_gradient(x)[1]
@@ -37,7 +37,7 @@ def test_derivatives_are_those_of_the_objective_in_any_units(in_user_units, fit_
 
 def test_in_the_users_units_x_is_the_weights_and_the_intercept(rng):
     rows = drawn("gamma", rng, n=80)
-    task = goal_of("gamma", rows, 0.1)
+    task = task_of("gamma", rows, 0.1)
     problem = GlmProblem(task, in_user_units=True)
     x = rng.normal(size=5) / 10
     state = task.to_state(problem.to_point(x))

@@ -16,8 +16,8 @@ def draw(context: dict[str, Any]) -> str:
     """Gaps on a log axis against steps; empty text for fewer than three of them."""
     history = context["history"]
     rows = [] if history is None else history["rows"]
-    columns = ([row[key] for row in rows] for key in ("iteration", "gap"))
-    drawn = [(float(step), float(gap)) for step, gap in zip(*drawn_gaps(*columns, FLOOR), strict=True) if gap > FLOOR]
+    steps, gaps = drawn_gaps([row["iteration"] for row in rows], [row["gap"] for row in rows], FLOOR)
+    drawn = [(step, gap) for step, gap in zip(steps.tolist(), gaps.tolist(), strict=True) if gap > FLOOR]
     if len(drawn) < FEWEST:
         return ""
     points = [(step, svg.log10(gap)) for step, gap in drawn]
