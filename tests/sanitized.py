@@ -17,8 +17,21 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent
 # The nearest to the core first: whoever stops the run early has the most of it.
-NEAREST_FIRST = ("core", "statistics", "solvers", "models/test_hostile.py", "tasks", "maps", "certificates", "losses")
-EVERY = (*NEAREST_FIRST, "optimise", "models", "data", "evaluation", "selection", "exact", "modelfile")
+EVERY = (
+    "core",
+    "statistics",
+    "models/test_hostile.py",
+    "maps",
+    "mathematics",
+    "inference",
+    "minimise",
+    "models",
+    "data",
+    "evaluation",
+    "selection",
+    "exact",
+    "modelfile",
+)
 
 # Each process of a test, and those that it starts: an editable install would answer imports before PYTHONPATH is asked.
 SITE = """
@@ -45,7 +58,7 @@ def environment(package: Path) -> dict[str, str]:
 def files_in(paths: list[str]) -> list[Path]:
     """Files of tests in the order of the paths, each once."""
     chosen = [Path(path).resolve() for path in paths] or [TESTS / path for path in EVERY]
-    files = [file for path in chosen for file in (sorted(path.glob("test_*.py")) if path.is_dir() else [path])]
+    files = [file for path in chosen for file in (sorted(path.rglob("test_*.py")) if path.is_dir() else [path])]
     return list(dict.fromkeys(files))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import numpy as np
-
 from tests.hunt.estimators import ESTIMATORS, estimator_of
 from tests.hunt.runner import run
+
+NAMES = ("X", "y", "sample_weight=weights", "offset=offset", "exposure=exposure")
 
 
 def main() -> None:
@@ -36,10 +36,10 @@ def main() -> None:
 def replay(seed: int, case: int, name: str | None, exact: bool) -> None:
     """Print the problem as NumPy literals, the model, and the record. name: another estimator than the case's own."""
     row = estimator_of(case) if name is None else ESTIMATORS[name]
-    problem = row.problem(np.random.default_rng([seed, case]))
+    _, problem = row.drawn(seed, case)
     print("import numpy as np, scipy.sparse, certifit as cf")
     print(problem.literals())
-    fit = "X" if problem.y is None else "X, y" if problem.weights is None else "X, y, weights"
+    fit = ", ".join(name for name in NAMES if name == "X" or getattr(problem, name.split("=")[-1]) is not None)
     print(f"model = cf.{row.model.__name__}(**parameters).fit({fit}); print(model.certificate_)")
     record = row.run(seed, case, exact)
     print()

@@ -90,10 +90,12 @@ class GaussianTruth(ClassTruth):
 
     def _shrunk(self, matrix: arb_mat, added: list[arb]) -> arb_mat:
         d, s = matrix.nrows(), self.shrinkage
-        mean = sum((matrix[j, j] for j in range(d)), ZERO) / d
+        units = self.variances if self.problem.parameters.get("standardize", False) else [arb(1)] * d
+        units = [unit if unit > 0 else arb(1) for unit in units]
+        mean = sum((matrix[j, j] / units[j] for j in range(d)), ZERO) / d
         out = matrix * (1 - s)
         for j in range(d):
-            out[j, j] += s * mean + added[j]
+            out[j, j] += s * mean * units[j] + added[j]
         return out.mid()
 
     def verdict(self, model: Any, certificate: Any) -> Verdict:
@@ -278,17 +280,24 @@ class ComponentsTruth(Truth):
     def __init__(self, problem: Problem, model: Any) -> None:
         self.problem = problem
         rows = Rows(problem.rows, problem.weights)
-        self.total, self.mean, matrix = rows.moments()
+        self.total, mean, variances = rows.spreads()
         d = rows.n_columns
-        variances = [matrix[j, j] for j in range(d)]
         if not problem.parameters.get("center", True):
-            matrix = (matrix + arb_mat([[a * b for b in self.mean] for a in self.mean])).mid()
+            mean = [ZERO] * d
+        scale = [arb(1)] * d
         if problem.parameters.get("standardize", False):
             scale = [v.sqrt() if v > 0 else arb(1) for v in variances]
-            matrix = arb_mat([[matrix[i, j] / scale[i] / scale[j] for j in range(d)] for i in range(d)]).mid()
-        self.matrix = matrix
-        self.trace = sum((matrix[j, j] for j in range(d)), ZERO)
-        self.values = eigenvalues(matrix)
+        # A = Z'Z, z_i = sqrt(w_i / W) (x_i - mean) / scale; Z'Z and ZZ' have the same eigenvalues but for zeros
+        roots = [(w / self.total).sqrt() for w in rows.weights]
+        away = [
+            [r * (x - m) / s for x, m, s in zip(row, mean, scale, strict=True)]
+            for r, row in zip(roots, rows.X, strict=True)
+        ]
+        self.Z = arb_mat(away).mid()
+        self.down = self.Z.transpose()
+        self.trace = sum((z * z for row in away for z in row), ZERO).mid()
+        values = eigenvalues((self.Z * self.down if self.Z.nrows() < d else self.down * self.Z).mid())
+        self.values = values + [ZERO] * (d - len(values))
         size = arb(float(np.abs(problem.rows).max(initial=0.0)))
         is_scaled = bool(problem.parameters.get("standardize", False))
         self.is_rounding = not is_scaled and bool(self.trace <= (size * d) ** 2 * arb(2) ** -100)
@@ -298,7 +307,7 @@ class ComponentsTruth(Truth):
         """The worst of the four claims."""
         V = given_matrix(model.components_).transpose()
         k, d = V.ncols(), V.nrows()
-        AV = (self.matrix * V).mid()
+        AV = (self.down * (self.Z * V)).mid()
         found = [sum((V[i, c] * AV[i, c] for i in range(d)), ZERO) for c in range(k)]
         largest = max(found)
         inner = (V.transpose() * V).mid()

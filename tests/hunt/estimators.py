@@ -13,6 +13,7 @@ import numpy as np
 
 import certifit as cf
 from tests.hunt import generate as make
+from tests.hunt import options
 from tests.hunt.class_truth import ComponentsTruth, CountTruth, GaussianTruth, PerceptronTruth
 from tests.hunt.exact import examine_exact
 from tests.hunt.generate import Problem, Random, chance
@@ -26,17 +27,27 @@ from tests.hunt.truth import KinkedTruth, SquaresTruth, Truth
 
 @dataclass(frozen=True)
 class Estimator:
-    """problem: of a random generator; model: of a problem's parameters; truth: of the problem and the fitted model."""
+    """problem: of a random generator; model: of a problem's parameters; truth: of the problem and the fitted model.
+
+    options: what a problem may have beside that, by a generator of its own.
+    """
 
     name: str
     problem: Callable[[Random], Problem]
     model: Callable[..., Any]
     truth: Callable[[Problem, Any], Truth | None]
+    options: Callable[[Random, Problem], None] = options.nothing
+
+    def drawn(self, seed: int, case: int) -> tuple[Random, Problem]:
+        """The problem of a case, and the generator that goes on from it."""
+        rng = np.random.default_rng([seed, case])
+        problem = self.problem(rng)
+        self.options(np.random.default_rng([seed, case, 1]), problem)
+        return rng, problem
 
     def run(self, seed: int, case: int, exact: bool = False) -> Record:
         """One case. exact: the fit's exact proof is made too."""
-        rng = np.random.default_rng([seed, case])
-        problem = self.problem(rng)
+        rng, problem = self.drawn(seed, case)
         beside = examine_exact if exact else None
         return examine(case, self.name, problem, self.model(**problem.parameters), self.truth, rng, beside=beside)
 
@@ -196,6 +207,23 @@ def _components(rng: Random) -> Problem:
     return Problem(make.dressed(rng, X, tags), None, weights, parameters, tags)
 
 
+def _wide_components(rng: Random) -> Problem:
+    """More columns than rows: copies of a few columns in other units, with some noise."""
+    n, d = int(rng.integers(2, 8)), int(rng.integers(257, 262))
+    few, tags = make.design(rng, n, 5)
+    with np.errstate(over="ignore"):
+        X = few[:, rng.integers(5, size=d)] * rng.choice([1.0, -0.5, 1e-3, 1e3], size=d)
+    if not np.isfinite(X).all():
+        X = few[:, rng.integers(5, size=d)]
+    if chance(rng, 0.5):
+        X = X * (1 + rng.choice([1e-12, 1e-3]) * rng.normal(size=X.shape))
+    parameters: dict[str, Any] = {"n_components": int(rng.integers(1, n + 1))} if chance(rng, 0.5) else {}
+    for name, value in (("center", False), ("standardize", True), ("ddof", 0)):
+        if chance(rng, 0.25):
+            parameters[name] = value
+    return Problem(make.dressed(rng, X, tags), None, make.weights_of(rng, n, tags), parameters, tags)
+
+
 def _perceptron(rng: Random) -> Problem:
     problem = make.classification(rng, {"max_iter": 100})
     problem.weights = None
@@ -213,33 +241,29 @@ BERNOULLIS = [(family, link) for family in ("bernoulli", "binomial") for link in
 
 ROWS = (
     Estimator("LinearRegression", _least_squares, cf.LinearRegression, SquaresTruth),
-    Estimator("Ridge", _ridge, cf.Ridge, SquaresTruth),
-    Estimator("Lasso", lambda rng: _sparse(rng, ()), cf.Lasso, KinkedTruth),
-    Estimator("ElasticNet", lambda rng: _sparse(rng, ("l1_ratio",)), cf.ElasticNet, KinkedTruth),
-    Estimator("HuberRegressor", _huber, cf.HuberRegressor, HuberTruth),
+    Estimator("Ridge", _ridge, cf.Ridge, SquaresTruth, options.standardised),
+    Estimator("Lasso", lambda rng: _sparse(rng, ()), cf.Lasso, KinkedTruth, options.standardised),
+    Estimator("ElasticNet", lambda rng: _sparse(rng, ("l1_ratio",)), cf.ElasticNet, KinkedTruth, options.standardised),
+    Estimator("HuberRegressor", _huber, cf.HuberRegressor, HuberTruth, options.standardised),
     Estimator("KernelRidge", _kernel_ridge, cf.KernelRidge, KernelTruth),
-    Estimator("QuantileRegressor", _quantile, cf.QuantileRegressor, QuantileTruth),
-    Estimator("LogisticRegression", _logistic, cf.LogisticRegression, ScoreTruth),
-    Estimator("Softmax", _softmax, cf.LogisticRegression, SoftmaxTruth),
-    Estimator("PoissonRegressor", _named("poisson"), cf.PoissonRegressor, NamedTruth),
-    Estimator("GammaRegressor", _named("gamma"), cf.GammaRegressor, NamedTruth),
-    Estimator("GLM Bernoulli", _family(*BERNOULLIS), cf.GLM, ScoreTruth),
-    Estimator("GLM Poisson", _family(*POISSONS), cf.GLM, ScoreTruth),
-    Estimator("GLM Gamma", _family(*GAMMAS), cf.GLM, ScoreTruth),
-    Estimator(
-        "GLM inverse Gaussian",
-        _family(*INVERSE_GAUSSIANS),
-        cf.GLM,
-        ScoreTruth,
-    ),
-    Estimator("GLM negative binomial", _family(*NEGATIVE_BINOMIALS), cf.GLM, ScoreTruth),
-    Estimator("GLM Tweedie", _family(*TWEEDIES), cf.GLM, ScoreTruth),
-    Estimator("GLM Gaussian", _family(("gaussian", None)), cf.GLM, ScoreTruth),
-    Estimator("GaussianDiscriminant", _discriminant, cf.GaussianDiscriminant, GaussianTruth),
+    Estimator("QuantileRegressor", _quantile, cf.QuantileRegressor, QuantileTruth, options.standardised),
+    Estimator("LogisticRegression", _logistic, cf.LogisticRegression, ScoreTruth, options.for_two_classes),
+    Estimator("Softmax", _softmax, cf.LogisticRegression, SoftmaxTruth, options.for_classes),
+    Estimator("PoissonRegressor", _named("poisson"), cf.PoissonRegressor, NamedTruth, options.for_scores),
+    Estimator("GammaRegressor", _named("gamma"), cf.GammaRegressor, NamedTruth, options.for_scores),
+    Estimator("GLM Bernoulli", _family(*BERNOULLIS), cf.GLM, ScoreTruth, options.for_scores),
+    Estimator("GLM Poisson", _family(*POISSONS), cf.GLM, ScoreTruth, options.for_scores),
+    Estimator("GLM Gamma", _family(*GAMMAS), cf.GLM, ScoreTruth, options.for_scores),
+    Estimator("GLM inverse Gaussian", _family(*INVERSE_GAUSSIANS), cf.GLM, ScoreTruth, options.for_scores),
+    Estimator("GLM negative binomial", _family(*NEGATIVE_BINOMIALS), cf.GLM, ScoreTruth, options.for_scores),
+    Estimator("GLM Tweedie", _family(*TWEEDIES), cf.GLM, ScoreTruth, options.for_scores),
+    Estimator("GLM Gaussian", _family(("gaussian", None)), cf.GLM, ScoreTruth, options.for_scores),
+    Estimator("GaussianDiscriminant", _discriminant, cf.GaussianDiscriminant, GaussianTruth, options.standardised),
     Estimator("GaussianNB", _gaussian_naive_bayes, cf.GaussianNB, GaussianTruth),
     Estimator("BernoulliNB", _words, cf.BernoulliNB, CountTruth),
     Estimator("MultinomialNB", _words, cf.MultinomialNB, CountTruth),
-    Estimator("PCA", _components, cf.PCA, ComponentsTruth),
+    Estimator("PCA", _components, cf.PCA, ComponentsTruth, options.by_products),
+    Estimator("PCA by rows", _wide_components, cf.PCA, ComponentsTruth, options.by_products),
     Estimator("Perceptron", _perceptron, cf.Perceptron, PerceptronTruth),
 )
 ESTIMATORS = {row.name: row for row in ROWS}

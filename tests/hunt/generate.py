@@ -25,6 +25,8 @@ class Problem:
     weights: Array | None
     parameters: dict[str, Any]
     tags: list[str] = field(default_factory=list)
+    offset: Array | None = None
+    exposure: Array | None = None
 
     @property
     def rows(self) -> Array:
@@ -35,17 +37,19 @@ class Problem:
     @property
     def arguments(self) -> tuple[Any, ...]:
         """What `fit` takes, without trailing None."""
-        if self.weights is not None:
-            return self.X, self.y, self.weights
-        return (self.X,) if self.y is None else (self.X, self.y)
+        values = [self.X, self.y, self.weights, self.offset, self.exposure]
+        while values[-1] is None:
+            values.pop()
+        return tuple(values)
 
     def literals(self) -> str:
         """The problem as lines of Python."""
         lines = [f"X = {_literal(self.X)}"]
         if self.y is not None:
             lines.append(f"y = {_literal(self.y)}")
-        if self.weights is not None:
-            lines.append(f"weights = {_literal(self.weights)}")
+        for name in ("weights", "offset", "exposure"):
+            if (values := getattr(self, name)) is not None:
+                lines.append(f"{name} = {_literal(values)}")
         return "\n".join([*lines, f"parameters = {self.parameters!r}", f"# {', '.join(self.tags) or 'plain'}"])
 
 

@@ -12,9 +12,10 @@ from flint import arb
 from tests.hunt.generate import Problem
 from tests.hunt.references.convex import ZERO
 from tests.hunt.references.huber import JointHuber, huber
+from tests.hunt.references.numbers import set_bits
 from tests.hunt.references.scores import Scores
-from tests.hunt.score_truth import REST
-from tests.hunt.truth import LinearTruth, Random, Verdict
+from tests.hunt.score_truth import MOST_BITS, REST
+from tests.hunt.truth import LinearTruth, Random, Verdict, penalty_units
 
 SMALLEST_SCALE = arb(2) ** -58
 
@@ -31,12 +32,14 @@ class HuberTruth(LinearTruth):
         self.y = [arb(float(y)) for y in problem.y[used]]
         size = float(np.abs(problem.y[used]).max(initial=0.0))
         self.unit = arb(2) ** (int(np.frexp(size)[1]) if size > 0 else 0)
+        set_bits(MOST_BITS)
+        self.units = [arb(unit).mid() for unit in penalty_units(problem, self.has_intercept)]
         self.whole = self._scores(None)
         self.at_fit = self.objective(model)
 
     def _scores(self, columns: list[int] | None) -> Scores:
         laws = [huber(arb(float(y)), self.delta, self.scale) for y in self.problem.y]
-        pulls = [arb(float(self.model.alpha_))] * self.n_columns
+        pulls = [arb(float(self.model.alpha_)) * unit for unit in self.units]
         return Scores(self.problem.rows, laws, self.problem.weights, self.has_intercept, pulls, columns)
 
     def _joint(self, scores: Scores) -> JointHuber:

@@ -9,13 +9,14 @@ from flint import fmpq, fmpq_mat
 
 from tests.hunt.generate import Problem
 from tests.hunt.references.numbers import rational
-from tests.hunt.truth import LinearTruth
+from tests.hunt.references.spreads import root
+from tests.hunt.truth import LinearTruth, penalty_units
 
 MOST_PIVOTS = 3000
 
 
 class QuantileTruth(LinearTruth):
-    """The program in rationals: rows (x_i, 1), then one row e_j of both slopes alpha per column."""
+    """The program in rationals: rows (x_i, 1), then one row e_j of both slopes alpha (times its spread) per column."""
 
     def __init__(self, problem: Problem, model: Any) -> None:
         super().__init__(problem, model)
@@ -30,11 +31,12 @@ class QuantileTruth(LinearTruth):
         self.lower = [(q - 1) * m / total for m in mass]
         self.alpha = rational(float(model.alpha_))
         self.size = self.n_columns + int(self.has_intercept)
+        spreads = [root(square) for square in penalty_units(problem, self.has_intercept)]
         for j in range(self.n_columns if self.alpha else 0):
             self.rows.append([fmpq(int(k == j)) for k in range(self.size)])
             self.target.append(fmpq(0))
-            self.upper.append(self.alpha)
-            self.lower.append(-self.alpha)
+            self.upper.append(self.alpha * spreads[j])
+            self.lower.append(-self.alpha * spreads[j])
 
     def _row(self, x: Any) -> list[fmpq]:
         return [rational(float(v)) for v in x] + [fmpq(1)] * self.has_intercept

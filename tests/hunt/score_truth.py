@@ -9,12 +9,15 @@ import numpy as np
 from flint import arb
 
 from tests.hunt.generate import Problem
+from tests.hunt.options import row_weights
 from tests.hunt.references.convex import ZERO, Found
 from tests.hunt.references.losses import LOSSES
+from tests.hunt.references.numbers import set_bits
 from tests.hunt.references.scores import Scores
 from tests.hunt.references.softmax import Softmax
-from tests.hunt.truth import LinearTruth, Verdict
+from tests.hunt.truth import LinearTruth, Verdict, penalty_units
 
+MOST_BITS = 2000  # of the spreads of columns
 REST = arb(10) ** -36  # of the objective of the fit: an infimum is known to this share of it, or better
 
 
@@ -22,13 +25,15 @@ class ScoreTruth(LinearTruth):
     """Of a loss of scores with L2, L1, factors and bounds."""
 
     def __init__(self, problem: Problem, model: Any) -> None:
-        super().__init__(problem, model)
+        super().__init__(replace(problem, weights=row_weights(problem, model)), model)
         given, d = problem.parameters, self.n_columns
         self.is_separable = False
         factors = np.asarray(given.get("penalty_factors") or np.ones(d))
         share, alpha = arb(float(given.get("l1_ratio", 0.0))), arb(float(model.alpha_))
-        self.l1 = [alpha * arb(float(f)) * share for f in factors]
-        self.l2 = [alpha * arb(float(f)) * (1 - share) for f in factors]
+        set_bits(MOST_BITS)
+        squares = [arb(unit) for unit in penalty_units(self.problem, bool(model.fit_intercept))]
+        self.l1 = [alpha * arb(float(f)) * share * s.sqrt().mid() for f, s in zip(factors, squares, strict=True)]
+        self.l2 = [alpha * arb(float(f)) * (1 - share) * s.mid() for f, s in zip(factors, squares, strict=True)]
         self.low, self.high = (np.broadcast_to(end, d) for end in given.get("bounds") or (-np.inf, np.inf))
         self.has_intercept = bool(model.fit_intercept)
         of = law_of(problem)
@@ -44,7 +49,8 @@ class ScoreTruth(LinearTruth):
         return np.unique(y, return_inverse=True)[1] if "family" not in self.problem.parameters else y
 
     def _scores(self, columns: list[int] | None) -> Scores:
-        return Scores(self.problem.rows, self.laws, self.problem.weights, self.has_intercept, self.l2, columns)
+        rows = (self.problem.rows, self.laws, self.problem.weights)
+        return Scores(*rows, self.has_intercept, self.l2, columns, offset_of(self.problem))
 
     def objective(self, model: Any) -> arb:
         """f at the state, the L1 penalty included."""
@@ -98,12 +104,20 @@ class NamedTruth(ScoreTruth):
         super().__init__(replace(problem, parameters=problem.parameters | {"family": family}), model)
 
 
+def offset_of(problem: Problem) -> Any:
+    """offset + log exposure of every row, a float64 number; None where there is neither."""
+    if problem.exposure is None:
+        return problem.offset
+    return np.log(problem.exposure) + (0.0 if problem.offset is None else problem.offset)
+
+
 class SoftmaxTruth(LinearTruth):
     """Of LogisticRegression with three classes or more."""
 
     def __init__(self, problem: Problem, model: Any) -> None:
-        super().__init__(problem, model)
+        super().__init__(replace(problem, weights=row_weights(problem, model)), model)
         self.is_separable = False
+        self.units = [arb(unit).mid() for unit in penalty_units(self.problem, bool(model.fit_intercept))]
         self.model, self.alpha, self.has_intercept = model, float(model.alpha_), bool(model.fit_intercept)
         classes, self.codes = np.unique(problem.y, return_inverse=True)
         self.n_classes = len(classes)
@@ -112,7 +126,7 @@ class SoftmaxTruth(LinearTruth):
 
     def _softmax(self, columns: list[int] | None) -> Softmax:
         rows = (self.problem.rows, self.codes, self.n_classes, self.problem.weights)
-        return Softmax(*rows, self.has_intercept, self.alpha, columns)
+        return Softmax(*rows, self.has_intercept, self.alpha, columns, self.units)
 
     def objective(self, model: Any) -> arb:
         """f at the state."""

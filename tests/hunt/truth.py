@@ -15,6 +15,7 @@ from flint import fmpq
 from tests.hunt.generate import Problem
 from tests.hunt.references.numbers import as_float, ratio, rational
 from tests.hunt.references.quadratic import Kinked, Minimiser, Squares
+from tests.hunt.references.spreads import root, variance, variances
 
 Random = np.random.Generator
 EXACT_FIT = 1e-14
@@ -68,6 +69,13 @@ def kept_columns(certificate: Any, n_columns: int) -> list[int]:
     """Places of the columns that are not set aside."""
     aside = set(set_aside(certificate))
     return [j for j in range(n_columns) if f"x{j}" not in aside]
+
+
+def penalty_units(problem: Problem, centred: bool) -> list[fmpq]:
+    """What squares of weights are multiplied by in a penalty: variances of the columns where they are standardised."""
+    if not problem.parameters.get("standardize", False):
+        return [fmpq(1)] * problem.rows.shape[1]
+    return variances(problem.rows, problem.weights, centred)
 
 
 class LinearTruth(Truth):
@@ -184,7 +192,9 @@ class SquaresTruth(LinearTruth):
     def __init__(self, problem: Problem, model: Any) -> None:
         super().__init__(problem, model)
         has_intercept = bool(model.fit_intercept)
-        self.exact = Squares(problem.rows, problem.y, problem.weights, has_intercept, float(model.alpha_))
+        alpha = rational(float(model.alpha_))
+        pulls = [alpha * square for square in penalty_units(problem, has_intercept)]
+        self.exact = Squares(problem.rows, problem.y, problem.weights, has_intercept, pulls)
         self._minimisers: dict[tuple[int, ...] | None, Minimiser] = {}
 
     def objective(self, model: Any) -> fmpq:
@@ -235,8 +245,13 @@ class KinkedTruth(LinearTruth):
         share = float(given.get("l1_ratio", 1.0)) if type(model).__name__ == "ElasticNet" else 1.0
         self.low, self.high = given.get("bounds") or (-np.inf, np.inf)
         alpha = float(model.alpha_)
-        l1 = [rational(alpha) * rational(f) * rational(share) for f in factors]
-        l2 = [rational(alpha) * rational(f) * (1 - rational(share)) for f in factors]
+        squares = penalty_units(problem, bool(model.fit_intercept))
+        target = fmpq(1)  # squares of standardised weights are in units of the target's spread, as those of |w| are
+        if problem.parameters.get("standardize", False):
+            target = root(variance(problem.y, problem.weights, bool(model.fit_intercept)))
+        pairs = list(zip([rational(alpha) * rational(f) for f in factors], squares, strict=True))
+        l1 = [strength * rational(share) * root(square) for strength, square in pairs]
+        l2 = [strength * (1 - rational(share)) * square / target for strength, square in pairs]
         rows = (problem.rows, problem.y, problem.weights, bool(model.fit_intercept))
         self.exact = Kinked(*rows, l2, l1, bounds=(self.low, self.high))
         self.start = self.exact.units(model.coef_, model.intercept_)

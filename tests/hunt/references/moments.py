@@ -25,6 +25,17 @@ class Rows:
         self.weights = reals(weights[self.used])
         self.n_columns = X.shape[1]
 
+    def spreads(self) -> tuple[arb, list[arb], list[arb]]:
+        """Sum of weights, and mean and variance of every column."""
+        total = sum(self.weights, ZERO)
+        columns = list(zip(*self.X, strict=True))
+        mean = [sum((w * x for w, x in zip(self.weights, column, strict=True)), ZERO) / total for column in columns]
+        squares = [
+            sum((w * (x - m) ** 2 for w, x in zip(self.weights, column, strict=True)), ZERO) / total
+            for column, m in zip(columns, mean, strict=True)
+        ]
+        return total, [m.mid() for m in mean], [s.mid() for s in squares]
+
     def moments(self, places: Sequence[int] | None = None) -> tuple[arb, list[arb], arb_mat]:
         """Sum of weights, means, and the mean of (x - m)(x - m)' over some of the rows."""
         places = range(len(self.X)) if places is None else places

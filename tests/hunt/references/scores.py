@@ -1,6 +1,6 @@
 """Generalised linear models in 300 bits and more.
 
-f(v) = sum_i weight_i l(y_i, z_i) / W + sum_j l2_j v_j^2 / 2,   z_i = b + x_i'w,   v = (b, w)
+f(v) = sum_i weight_i l(y_i, z_i) / W + sum_j l2_j v_j^2 / 2,   z_i = offset_i + b + x_i'w,   v = (b, w)
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Scores:
 
     def __init__(
         self, X: Any, laws: Sequence[Law], weights: Any, fit_intercept: bool, l2: Sequence[arb],
-        columns: Sequence[int] | None = None,
+        columns: Sequence[int] | None = None, offset: Any = None,
     ) -> None:  # fmt: skip
         X = np.asarray(X, dtype=np.float64)
         n, d = X.shape
@@ -50,6 +50,7 @@ class Scores:
         total = sum(reals(weights[used]), ZERO)
         self.weights = [(w / total).mid() for w in reals(weights[used])]
         self.laws = [laws[i] for i in used]
+        self.added = [ZERO] * len(used) if offset is None else reals(np.asarray(offset)[used])
         pulls = [ZERO] * self.offset + [l2[j] for j in columns]
         self.l2 = [p / unit**2 for p, unit in zip(pulls, self.units, strict=True)]
 
@@ -60,7 +61,9 @@ class Scores:
 
     def scores(self, v: Sequence[arb]) -> list[arb]:
         """z of every row."""
-        return middle(self.A * arb_mat(self.size, 1, list(v))) if self.size else [ZERO] * len(self.weights)
+        if not self.size:
+            return self.added
+        return middle(self.A * arb_mat(self.size, 1, list(v)) + arb_mat(len(self.added), 1, self.added))
 
     def value(self, v: list[arb]) -> arb:
         """f(v)."""

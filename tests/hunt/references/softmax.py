@@ -21,7 +21,7 @@ class Softmax:
 
     def __init__(
         self, X: Any, codes: Any, n_classes: int, weights: Any, fit_intercept: bool, alpha: float,
-        columns: Sequence[int] | None = None,
+        columns: Sequence[int] | None = None, penalty_units: Sequence[arb] | None = None,
     ) -> None:  # fmt: skip
         X = np.asarray(X, dtype=np.float64)
         n, d = X.shape
@@ -41,8 +41,9 @@ class Softmax:
         total = sum(reals(weights[used]), ZERO)
         self.weights = [(w / total).mid() for w in reals(weights[used])]
         self.codes = [int(codes[i]) for i in used]
-        strength = arb(float(alpha))
-        own = [ZERO] * self.offset + [strength / unit**2 for unit in self.units[self.offset :]]
+        times = [arb(1)] * d if penalty_units is None else penalty_units
+        strengths = [arb(float(alpha)) * times[j] for j in self.columns]
+        own = [ZERO] * self.offset + [s / u**2 for s, u in zip(strengths, self.units[self.offset :], strict=True)]
         self.l2 = own * n_classes
 
     def point(self, coef: Any, intercept: Any) -> list[arb]:

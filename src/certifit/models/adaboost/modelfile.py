@@ -68,7 +68,7 @@ def _problems(content: Content) -> Iterator[Problems]:
     }
     inside = (vote.error > 0) & (vote.error < 1 - 1 / n_classes)
     e = np.where(inside, vote.error, 0.5)
-    wanted = np.where(inside, rate * (np.log((1 - e) / e) + np.log(max(n_classes - 1, 1))), vote.alpha)
+    wanted = np.where(inside, rate * (np.log1p(-e) - np.log(e) + np.log(max(n_classes - 1, 1))), vote.alpha)
     yield {
         "rounds after one that ends them": vote.n_rounds > 1 and not inside.all(),
         "a weight that is not that of its error": not np.allclose(vote.alpha, wanted, rtol=NEAR, atol=NEAR),
