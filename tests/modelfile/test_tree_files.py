@@ -71,6 +71,7 @@ STUMPS = {
     "a class beyond the last": ("stumps.left", 2),
     "a negative class": ("stumps.right", -(2**62)),
     "another error": ("stumps.error", 0.1),
+    "an error whose odds are beyond float64": ("stumps.error", 5e-324),
     "another weight": ("stumps.alpha", 0.7),
     "a training error above 1": ("stumps.training_error", 1.5),
 }
