@@ -65,6 +65,12 @@ def test_numbers_that_are_not_those_of_the_children_are_refused(kind, array):
         refuse(with_number(file_of(kind), array, place, float(tree[place]) * factor))
 
 
+@KINDS
+@pytest.mark.parametrize("weight", [0.0, 5e-324, -1.0, 1e308])
+def test_a_root_of_another_weight_is_refused_without_a_warning(kind, weight):
+    refuse(with_number(file_of(kind), "tree.weight", 0, weight))
+
+
 STUMPS = {
     "a column beyond the last": ("stumps.feature", 3),
     "a negative column": ("stumps.feature", -1),

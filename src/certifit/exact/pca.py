@@ -56,7 +56,7 @@ class ComponentsFit:
         if self.is_still and trace <= (ball(ENTRY) ** 2) * entries:  # variances of 0 are right to rounding
             value = off.max(self._misplaced(mean, scale, entries))
             return Bounds(value, value)
-        best = _largest_sum(A, k)
+        best = _largest_sum(self._smaller(A, mean, scale, whole), k)
         if best is None or not top > 0:
             return None
         residual = balls.largest(balls.norm([AV[i, j] - stated[j] * V[i, j] for i in range(d)]) for j in range(k)) / top
@@ -83,6 +83,19 @@ class ComponentsFit:
                     A[i, j] = A[j, i] = ball(0)
         return A, mean if self.center else [ball(0)] * d, scale, whole
 
+    def _smaller(self, A: Matrix, mean: list[Ball], scale: list[Ball], whole: Ball) -> Matrix:
+        """A, or of fewer rows than columns Z Z' / W, z = sqrt(w) (x - mean) / scale: the same eigenvalues but zeros."""
+        n, d = self.rows.X.shape
+        if n >= d:
+            return A
+        roots = [(ball(w) / whole).sqrt() for w in self.rows.weight.tolist()]
+        still = (self.rows.X[:1] == self.rows.X).all(axis=0) & self.center
+        Z = balls.matrix(np.where(still, 0.0, self.rows.X))
+        for j in np.flatnonzero(~still).tolist():
+            for i, root in enumerate(roots):
+                Z[i, j] = root * (Z[i, j] - mean[j]) / scale[j]
+        return Z * Z.transpose()
+
     def _entries(self, scale: list[Ball], whole: Ball) -> Ball:
         """The mean square of the scaled rows about 0: what their rounding is relative to."""
         weight = balls.balls(self.rows.weight.tolist())
@@ -103,9 +116,9 @@ class ComponentsFit:
 
 
 def _largest_sum(A: Matrix, k: int) -> Ball | None:
-    """The sum of the k largest eigenvalues."""
+    """The sum of the k largest eigenvalues; where there are no more than k, of all."""
     d = A.nrows()
-    if k == d:
+    if k >= d:
         return A.trace()
     vectors = _approximate_vectors(A)
     if vectors is None:

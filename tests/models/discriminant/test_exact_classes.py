@@ -404,3 +404,15 @@ def test_standardized_columns_of_any_sizes_have_products_of_rows():
     model, alone = cf.PCA(2, standardize=True).fit(Z * sizes), cf.PCA(2, standardize=True).fit(Z)
     assert model.certificate_.holds and model.route_ == "rows"
     np.testing.assert_allclose(model.explained_variance_, alone.explained_variance_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("constant", [0.1, 1e14, 1e-12])
+@pytest.mark.parametrize("kind", ["shared", "class", "diagonal"])
+def test_a_constant_column_is_shrunk_in_its_own_unit(kind, constant, rng):
+    """Its standard deviation counts as 1, as everywhere: 1e14 had a variance of 1e27, and the certificate held."""
+    pytest.importorskip("flint", reason="python-flint is not installed (certifit[exact])")
+    X, y = np.c_[rng.normal(size=(28, 2)), np.full(28, constant)], np.arange(28) % 2
+    model = cf.GaussianDiscriminant(kind, shrinkage=0.5, standardize=True).fit(X, y)
+    zeros = cf.GaussianDiscriminant(kind, shrinkage=0.5, standardize=True).fit(X * [1, 1, 0], y)
+    assert model.covariance_ == pytest.approx(zeros.covariance_, rel=1e-12)
+    assert cf.verify(model, X, y, exact=True)

@@ -82,6 +82,7 @@ def _shape_problems(content: Content) -> Iterator[Problems]:
 def _sum_problems(content: Content) -> Iterator[Problems]:
     """Nodes whose numbers are not those of their children together."""
     tree = _state(content)
+    yield {"a node without weight": not (tree.weight > 0).all()}
     inner = np.flatnonzero(tree.left)
     first, second = tree.left[inner], tree.left[inner] + 1
     metadata = content.metadata
@@ -90,7 +91,6 @@ def _sum_problems(content: Content) -> Iterator[Problems]:
         worth = tree.weight / tree.weight[0] * tree.impurity
         wanted = worth[inner] - worth[first] - worth[second]
     yield {
-        "a node without weight": not (tree.weight > 0).all(),
         "an impurity or a decrease below 0": (tree.impurity < 0).any() or (tree.decrease < 0).any(),
         "weights of children that do not add up": not agree(tree.weight[inner], together),
         "a root of another weight than the rows": not agree(tree.weight[0], metadata["data"]["sum_weight"]),
