@@ -34,6 +34,25 @@ def test_no_claim_is_false(name: str) -> None:
     assert not findings, "\n".join(findings)
 
 
+MENDED = {  # name: cases of seed 2 with standardised columns that held, or stated, less than the truth
+    "Lasso": (4, 106, 139),
+    "ElasticNet": (4, 106, 139, 194, 239),
+    "QuantileRegressor": (139, 239),
+    "GaussianDiscriminant": (9,),
+}
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_no_claim_about_standardised_columns_is_false(name: str) -> None:
+    row = replace(ESTIMATORS[name], options=standardise)
+    records = [row.run(seed, case) for seed, cases in ((2, MENDED[name]), (1, (9, *range(100, 110)))) for case in cases]
+    assert not [record.false_certificates + record.understated for record in records if record.findings]
+
+
+def standardise(_: Any, problem: Problem) -> None:
+    problem.parameters["standardize"] = True
+
+
 def test_every_model_with_an_exact_certificate_is_hunted() -> None:
     assert {row.load() for row in LEARNERS.values() if row.exact is not None} <= {row.model for row in ROWS}
 

@@ -267,7 +267,16 @@ def test_spreads_are_those_of_the_numbers_given_however_faint(name, storage):
     """The penalty is of weights times standard deviations: one that is off makes another objective."""
     column, weight = FAINT[name]
     X, y = np.column_stack([column, np.cos(np.arange(6.0))]), np.array([1.0, 3.0, 2.0, 5.0, 4.0, 7.0])
-    for model in (cf.Ridge(0.1), cf.HuberRegressor(alpha=0.1, scale=1.0), cf.HuberRegressor(alpha=0.1, scale="mad")):
+    models = (
+        cf.Ridge(0.1),
+        cf.HuberRegressor(alpha=0.1, scale=1.0),
+        cf.HuberRegressor(alpha=0.1, scale="mad"),
+        cf.Lasso(0.1),
+        cf.ElasticNet(0.1),
+        cf.GLM(alpha=0.1),
+        cf.PoissonRegressor(0.1, 0.5),
+    )
+    for model in models:
         fit = clone(model).set_params(standardize=True).fit(storage(X), y, weight)
         proof = cf.verify(fit, storage(X), y, weight, exact=True).exact
         assert proof.lower <= fit.certificate_.value

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from certifit.data.cells import ByRow, Cells
+from certifit.data.cells import Cells
 from certifit.data.columns import Array, Codes, Columns, Csr, dense_rows
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
@@ -170,11 +170,6 @@ def cell_moments(source: Source, cells: Cells, scaling: Scaling | None = None) -
     heaviest: _Heaviest = source.reduce(partial(_Heaviest.of, cells=cells))
     lost = about.lost() & is_shifted & (heaviest.weight > 0)[:, None]
     return source.reduce(partial(again, shift=np.where(lost, heaviest.rows * moments.scaling.scale, shift)))
-
-
-def column_spreads(source: Source, centred: bool) -> Array:
-    """Standard deviation of every column, root mean square where not centred; 1 for one that does not vary."""
-    return np.asarray(cell_moments(source, ByRow(1, 0)).spreads(centred)[0])
 
 
 def _check_table(source: Source, cells: Cells, n_tables: int) -> None:

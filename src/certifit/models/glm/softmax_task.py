@@ -24,8 +24,8 @@ from certifit.models.least_squares.task import LeastSquares
 from certifit.runtime import one_blas_thread
 from certifit.statistics import softmax as sums
 from certifit.statistics import twofold as tf
-from certifit.statistics.cell_sums import column_spreads
 from certifit.statistics.gram import ColumnSizes, Scaling
+from certifit.statistics.spreads import column_spreads
 
 
 @dataclass(frozen=True)

@@ -27,12 +27,12 @@ from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weights
 from certifit.models.least_squares.task import LeastSquares
 from certifit.statistics import twofold as tf
-from certifit.statistics.cell_sums import column_spreads
 from certifit.statistics.factor import Curvature
 from certifit.statistics.fit_sums import null_score
 from certifit.statistics.gram import ColumnSizes, Scaling, refuse_no_weight
 from certifit.statistics.moments import TargetSums, target_sums
 from certifit.statistics.oracle import At, Oracle, careful_loss, oracle, sums_of
+from certifit.statistics.spreads import column_spreads
 
 LABELS = 1e-15  # share of the weights: targets whose squares differ less from them are 0 or 1
 

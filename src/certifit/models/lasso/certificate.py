@@ -65,6 +65,8 @@ def duality_gap(task: LassoTask, state: Weights, enough: float = 0.0, floor: flo
     """
     penalty, (weights, intercept) = task.penalty, task.to_scaled(state)
     gap, beyond = _nothing_proven(task, state), task.penalty_beyond(state)
+    # The penalty at the state, and at a minimum, where it is at most the objective, are as right as its strengths.
+    beyond += task.strength_error * (penalty.value(weights) + gap.objective)
     within = ((weights >= penalty.lower) & (weights <= penalty.upper)).all()
     null = task.null_floor()
     if not within or not np.isfinite(gap.objective) or is_lost(gap.objective, null, weights, intercept):

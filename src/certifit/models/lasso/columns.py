@@ -18,6 +18,7 @@ from certifit.models.least_squares.normal_equations import Weights, data_facts
 from certifit.statistics import twofold as tf
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, mean_shift, refuse_no_weight
 from certifit.statistics.residual import UNIT
+from certifit.statistics.spreads import column_spreads, sharp_target_spread
 
 MODERATE = 2.0**100
 STILL = 1e-24  # share of the square of a mean below which a variance is rounding
@@ -90,8 +91,10 @@ class ColumnLasso(LassoTask):
         s = self._scaling
         if not self.standardize:
             return PenaltyUnits.common(self.source.n_features, float(s.scale[0]), s.y_scale)
-        spread = float(roots(np.array([self.null_squares() / self._sum_weight]))[0])
-        return PenaltyUnits.standard(s.scale / self.units, s.y_scale, spread)
+        if self.fit_intercept:
+            return PenaltyUnits.standard(s.scale / self.units, s.y_scale, sharp_target_spread(self.source) * s.y_scale)
+        square = self.null_squares() / self._sum_weight
+        return PenaltyUnits.standard(s.scale / self.units, s.y_scale, np.sqrt(square) if square > 0 else s.y_scale)
 
     @cached_property
     def columns(self) -> Any:
@@ -106,7 +109,9 @@ class ColumnLasso(LassoTask):
     @cached_property
     def units(self) -> Array:
         """Standard deviations of the scaled columns, or ones."""
-        return self.spreads_of(self.weight) if self.standardize else np.ones(self.source.n_features)
+        if not self.standardize:
+            return np.ones(self.source.n_features)
+        return column_spreads(self.source, self.fit_intercept) * self._scaling.scale
 
     def spreads_of(self, weight: Array) -> Array:
         """Standard deviations of the scaled columns over rows of these weights, about 0 without an intercept."""
@@ -114,7 +119,8 @@ class ColumnLasso(LassoTask):
         units = self._sizes.powers().columns / self._scaling.scale  # powers of two: squares stay in range
         mean = np.asarray(X.T @ share) * units * self.fit_intercept
         variance = _sparse_variance if sp.issparse(X) else _dense_variance
-        return roots(variance(X, units, mean, share)) / units
+        squares = variance(X, units, mean, share)
+        return np.where(squares > 0, roots(squares) / units, self._scaling.scale)
 
     @cached_property
     def _scaled(self) -> Any:

@@ -19,6 +19,7 @@ from certifit.mathematics.penalties import ElasticPenalty
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, GramUnits, Weights
 from certifit.statistics.gram import NO_SPREAD, Gram, Scaling, centred_gram, gram
 from certifit.statistics.residual import MATRIX_ERROR, Residual, residual
+from certifit.statistics.spreads import MOST_ABOUT, SPREAD_ERROR, sharp_spreads, sharp_target_spread
 
 NORM_ERROR = 2.0**-40  # of a norm about 0: the root of what twofold sums of squares lose, and more
 
@@ -136,6 +137,13 @@ class LassoTask(ABC):
     def target_spread(self) -> float:
         """What the squares of weights are divided by in the penalty: the spread of the target, or 1."""
 
+    @property
+    def strength_error(self) -> float:
+        """How far strengths of the penalty can be off, relative: those of squares have three spreads in them."""
+        if not self.standardize:
+            return 0.0
+        return SPREAD_ERROR * (1.0 if self.strengths.l1_ratio == 1 else 3.0)
+
     @abstractmethod
     def null_squares(self) -> float:
         """Squares of the model without weights."""
@@ -209,8 +217,10 @@ class CommonUnits:
     shares: Array  # weights of scaled columns are those of these units times this
 
     @staticmethod
-    def of(statistic: Gram, fit_intercept: bool, standardize: bool) -> CommonUnits:
-        """From the sums of all rows."""
+    def of(
+        statistic: Gram, fit_intercept: bool, standardize: bool, spreads: tuple[Array, float] | None = None
+    ) -> CommonUnits:
+        """From the sums of all rows. spreads: of columns and target, in the user's units; None: those of the sums."""
         d, s, total = statistic.n_columns, statistic.scaling, statistic.sum_weight
         mean = statistic.sums[d, [*range(d), d + 1]] / total if fit_intercept else np.zeros(d + 1)
         at = np.concatenate([np.arange(d), [d + 1]])
@@ -223,8 +233,10 @@ class CommonUnits:
         most = np.sqrt(np.maximum(variance[:d], 0.0) * square)
         about[:d, d] = np.clip(about[:d, d], -most, most)
         if standardize:
-            shares = 1.0 / roots(variance[:d])
-            units = PenaltyUnits.standard(s.scale * shares, s.y_scale, float(roots(variance[d:])[0]))
+            of_columns, of_target = spreads if spreads is not None else sum_spreads(s, variance)
+            with np.errstate(over="ignore", under="ignore"):
+                shares = np.where(is_still, 1.0, 1.0 / (of_columns * s.scale))
+            units = PenaltyUnits.standard(1.0 / of_columns, s.y_scale, of_target * s.y_scale)
         else:
             units = PenaltyUnits.common(d, float(np.min(s.scale, initial=np.inf)), s.y_scale)
             shares = units.size / s.scale  # at most 1
@@ -236,6 +248,13 @@ class CommonUnits:
     def path_arguments(self, strengths: Strengths, alphas: Array) -> tuple[Array, float, Array, Array, Array]:
         """(alphas, ratio, factors, lower, upper) for the compiled solver."""
         return strengths.scaled(alphas, self.units)
+
+
+def sum_spreads(s: Scaling, variances: Array) -> tuple[Array, float]:
+    """Spreads of columns and target in the user's units, of scaled variances, the target's last; 1 for one of 0."""
+    scale = np.append(s.scale, s.y_scale)
+    spreads = np.where(variances > 0, roots(variances) / scale, 1.0)
+    return spreads[:-1], float(spreads[-1])
 
 
 def roots(variances: Array) -> Array:
@@ -280,17 +299,31 @@ class GramLasso(GramUnits, LassoTask):
     @cached_property
     def common(self) -> CommonUnits:
         """The sums in units that penalties compare in."""
-        return CommonUnits.of(self.gram, self.fit_intercept, self.standardize)
+        return CommonUnits.of(self.gram, self.fit_intercept, self.standardize, self._spreads)
+
+    @cached_property
+    def _spreads(self) -> tuple[Array, float]:
+        """Of columns and target; from the rows where sums lose digits of them. Ones where not asked for."""
+        d, g, s = self.gram.n_columns, self.gram, self.scaling
+        if not self.standardize:
+            return np.ones(d), 1.0
+        at = np.concatenate([np.arange(d), [d + 1]])
+        squares, sums = np.diagonal(g.sums)[at], g.sums[d, at]
+        about = squares - sums * (sums / g.sum_weight) if self.fit_intercept else squares
+        of_columns, of_target = sum_spreads(s, np.maximum(about, 0.0) / g.sum_weight)
+        rough = (squares > MOST_ABOUT * about) & self.fit_intercept
+        of_columns[rough[:d]] = sharp_spreads(self.source, np.flatnonzero(rough[:d]))
+        return of_columns, sharp_target_spread(self.source) if rough[d] else of_target
 
     @property
     def spreads(self) -> Array:
         """Standard deviations of the columns, or ones, in the user's units."""
-        return 1.0 / self.common.units.columns if self.standardize else np.ones(self.gram.n_columns)
+        return self._spreads[0]
 
     @property
     def target_spread(self) -> float:
         """Standard deviation of the target, or 1, in the user's units."""
-        return 1.0 / self.common.units.ridge if self.standardize else 1.0
+        return self._spreads[1]
 
     def null_squares(self) -> float:
         """Squares of the model without weights, scaled."""

@@ -25,11 +25,11 @@ from certifit.statistics import twofold as tf
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
 from certifit.statistics.remainders import Remainders
 from certifit.statistics.residual import TINY, TWOFOLD_UNIT, UNIT, twofold_unit
+from certifit.statistics.spreads import SPREAD_ERROR, column_spreads
 
 COPIES = 4  # copies of the rows in float64 that a fit needs at the same time
 NEGLIGIBLE = 1e-13  # share of the rows' largest pull on a weight: a weaker penalty is left to the certificate
 MOST_WIDE = 1000  # columns, of fewer rows, up to which all their products are summed
-NO_SPREAD = 1e-13  # of a column's mean: a spread below it is rounding
 NO_RANK = 1e-11  # share of the largest pivot below which a pivot is 0
 
 
@@ -97,18 +97,12 @@ class QuantileTask:
         """What makes a scaled weight one that the penalty counts: the scale, or the spread of the scaled column."""
         if not self.standardize:
             return self.scaling.scale
-        share = self.weight / self.sum_weight
-        mean = np.asarray(self.X.T @ share) * self.fit_intercept
-        if sp.issparse(self.X):
-            there = sp.csc_array(self.X)
-            apart = np.square(there.data - np.repeat(mean, np.diff(there.indptr)))
-            filled = sp.csc_array((apart, there.indices, there.indptr), shape=there.shape).T @ share
-            shares = sp.csc_array((np.ones_like(apart), there.indices, there.indptr), shape=there.shape).T @ share
-            variance = filled + np.square(mean) * np.maximum(1 - shares, 0.0)
-        else:
-            variance = share @ np.square(self.X - mean)
-        spread = np.sqrt(variance)
-        return np.where(spread > NO_SPREAD * np.abs(mean), spread, self.scaling.scale)
+        return column_spreads(self.source, self.fit_intercept) * self.scaling.scale
+
+    @property
+    def strength_error(self) -> float:
+        """How far the pulls can be off, relative."""
+        return SPREAD_ERROR if self.standardize and self.alpha > 0 else 0.0
 
     @cached_property
     def reach(self) -> Array:
