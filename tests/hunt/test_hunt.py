@@ -49,6 +49,10 @@ def test_no_claim_about_standardised_columns_is_false(name: str) -> None:
     assert not [record.false_certificates + record.understated for record in records if record.findings]
 
 
+def test_a_sparse_column_that_varies_in_its_last_bits_is_not_taken_for_constant() -> None:
+    assert not ESTIMATORS["Lasso"].run(2040, 1154).understated
+
+
 def standardise(_: Any, problem: Problem) -> None:
     problem.parameters["standardize"] = True
 

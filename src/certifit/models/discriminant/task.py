@@ -271,7 +271,7 @@ class FullCovariance(GaussianTask):
     def _spreads(self) -> Array:
         """Standard deviations over all rows, in scaled units; for a constant column what is 1 in the user's."""
         spreads = np.sqrt(np.diagonal(about_mean(self.moments.total)[2]) / self.moments.weight.sum())
-        return np.where(spreads > 0, spreads, self.moments.scaling.scale)
+        return np.asarray(np.where(spreads > 0, spreads, self.moments.scaling.scale))
 
     def _factors(self, without: Sequence[int] = ()) -> list[Factor]:
         plain = [] if self.moments.low is not None else self._plain_factors()

@@ -143,7 +143,7 @@ def _gap_at_rows(task: KernelRidgeTask, at: _Point) -> tuple[float, float]:
     off = at.off + 4 * UNIT * np.abs(pull)
     sizes = task.rows.sizes(task.rows.points)
     moved = abs(excess) * float(share @ sizes) * (1 + SAFETY) + UNIT * float(np.abs(at.dual) @ sizes)
-    apart = alpha / 2 * moved**2
+    apart = alpha / 2 * moved * moved  # infinite where a power would raise
     gap = float(share @ np.square(np.abs(residual) + off)) / 2 + apart
     return gap, float(share @ np.square(off)) + apart
 
@@ -166,7 +166,8 @@ def _gap_of_function(task: KernelRidgeTask, at: _Point) -> tuple[float, float]:
         size @ (np.abs(values) + 2 * np.abs(fitted))
     )
     apart = max(square - 2 * inner + at.norm[1], 0.0) + error
-    apart = (math.sqrt(apart) + abs(excess) * float(share @ sizes)) ** 2
+    apart = math.sqrt(apart) + abs(excess) * float(share @ sizes)
+    apart *= apart  # infinite where a power would raise
     residual = at.errors - alpha * multipliers / share
     off_rows = at.off + 4 * UNIT * np.abs(at.errors)
     gap = float(share @ np.square(np.abs(residual) + off_rows)) / 2 + alpha / 2 * apart

@@ -108,6 +108,7 @@ def _residuals(task: LassoTask, state: Weights) -> _Dual:
     level, off = _level(task, state), _level_error(task, state)
     error = (at.rounding[1:] + at.unit * np.sqrt(at.magnitude) * task.norms) / total
     error = error + (abs(level) * MATRIX_ERROR + off) * task.norms_about / np.sqrt(total)
+    error = error + (abs(level) + off) * task.means_error
     return _Dual(at.gradient[1:] / total - level * task.means, error, 0.0)
 
 

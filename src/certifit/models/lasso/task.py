@@ -17,7 +17,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.mathematics.penalties import ElasticPenalty
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, GramUnits, Weights
-from certifit.statistics.gram import NO_SPREAD, Gram, Scaling, centred_gram, gram
+from certifit.statistics.gram import NO_SPREAD, STILL_SHARE, Gram, Scaling, centred_gram, gram
 from certifit.statistics.residual import MATRIX_ERROR, Residual, residual
 from certifit.statistics.spreads import MOST_ABOUT, SPREAD_ERROR, sharp_spreads, sharp_target_spread
 
@@ -126,6 +126,11 @@ class LassoTask(ABC):
     @abstractmethod
     def means(self) -> Array:
         """Means of the columns, shifted and scaled."""
+
+    @property
+    def means_error(self) -> Array:
+        """How far `means` can be off beyond their roundings."""
+        return np.zeros(self.source.n_features)
 
     @property
     @abstractmethod
@@ -295,6 +300,13 @@ class GramLasso(GramUnits, LassoTask):
         """Means of the columns, shifted and scaled."""
         d = self.gram.n_columns
         return np.asarray(self.gram.sums[d, :d]) / self.sum_weight
+
+    @property
+    def means_error(self) -> Array:
+        """Of columns that twofold sums take for constant, which may vary by as little as the root of their rounding."""
+        d = self.gram.n_columns
+        is_still = np.diagonal(self.gram.sums)[:d] == 0
+        return np.asarray(is_still * np.sqrt(STILL_SHARE) * self.norms / np.sqrt(self.sum_weight))
 
     @cached_property
     def common(self) -> CommonUnits:
