@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from certifit.data.source import Memory
-from certifit.mathematics.losses.scores import GammaLog, Logistic, PoissonLog, Squared, TweedieLog
+from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, PoissonLog, TweedieLog
+from certifit.mathematics.losses.scores import Logistic, Squared
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
 

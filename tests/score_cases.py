@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from certifit.data.source import Memory
-from certifit.mathematics.losses.scores import GammaLog, Logistic, PoissonLog, ScoreLoss, Squared, TweedieLog
+from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, PoissonLog, TweedieLog
+from certifit.mathematics.losses.scores import Logistic, ScoreLoss, Squared
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.normal_equations import Weights

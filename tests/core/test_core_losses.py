@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from certifit.data.source import Block
-from certifit.mathematics.losses.scores import GammaLog, Logistic, NegativeBinomialLog, PoissonLog, Squared, TweedieLog
+from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, NegativeBinomialLog, PoissonLog, TweedieLog
+from certifit.mathematics.losses.scores import Logistic, Squared
 
 LOSSES = [Logistic(), PoissonLog(), GammaLog(), Squared(), TweedieLog(1.3), NegativeBinomialLog(0.2)]
 LOSSES += [NegativeBinomialLog(1e-6), NegativeBinomialLog(50.0)]

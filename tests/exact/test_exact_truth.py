@@ -15,7 +15,8 @@ from certifit.exact import balls
 from certifit.exact.losses import GlmProblem, NoExactForm, _cloglog_mean
 from certifit.exact.penalised import Penalty, ScoreFit
 from certifit.exact.proof import Bounds, ExactRows, refined
-from certifit.mathematics.losses.scores import PoissonLog, Squared
+from certifit.mathematics.losses.poisson_gamma_tweedie import PoissonLog
+from certifit.mathematics.losses.scores import Squared
 
 pytest.importorskip("flint")
 

@@ -10,15 +10,8 @@ import pytest
 
 from certifit.mathematics.families import FAMILIES, LINKS, NegativeBinomial, Power, Tweedie
 from certifit.mathematics.losses.families import BernoulliLoss, ResponseLoss, loss_of
-from certifit.mathematics.losses.scores import (
-    GammaLog,
-    Logistic,
-    NegativeBinomialLog,
-    PoissonLog,
-    ScoreLoss,
-    Squared,
-    TweedieLog,
-)
+from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, NegativeBinomialLog, PoissonLog, TweedieLog
+from certifit.mathematics.losses.scores import Logistic, ScoreLoss, Squared
 
 STEP = 1e-5
 PAIRS = [(family, link) for family in FAMILIES.values() for link in family.links]

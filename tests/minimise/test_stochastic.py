@@ -12,7 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 from certifit.data.source import Batches, Block, Memory, Source
-from certifit.mathematics.losses.scores import GammaLog, Logistic, PoissonLog, ScoreLoss, Squared, TweedieLog
+from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, PoissonLog, TweedieLog
+from certifit.mathematics.losses.scores import Logistic, ScoreLoss, Squared
 from certifit.minimise.problem import Problem, Stop
 from certifit.minimise.row_pass import RowOrder, one_pass
 from certifit.minimise.steps import COLUMNS

@@ -16,7 +16,8 @@ from typing import Any
 from certifit.exact import balls
 from certifit.exact.balls import Ball, Matrix, ball
 from certifit.mathematics.losses.families import ResponseLoss
-from certifit.mathematics.losses.scores import GammaLog, Logistic, NegativeBinomialLog, PoissonLog, Squared, TweedieLog
+from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, NegativeBinomialLog, PoissonLog, TweedieLog
+from certifit.mathematics.losses.scores import Logistic, Squared
 
 Derivatives = tuple[Ball, Ball, Ball]
 BallLoss = Callable[[float, Ball], Derivatives]

@@ -11,7 +11,8 @@ from chunks import batches, memory
 from score_cases import LOSSES, Case, case
 
 from certifit.data.source import Memory
-from certifit.mathematics.losses.scores import Logistic, PoissonLog, Squared
+from certifit.mathematics.losses.poisson_gamma_tweedie import PoissonLog
+from certifit.mathematics.losses.scores import Logistic, Squared
 from certifit.models.glm import l1_solver as score_path
 from certifit.models.glm.l1_certificate import prove
 from certifit.models.glm.l1_solver import alpha_max, solve, solve_path

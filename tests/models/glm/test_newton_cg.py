@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
 from certifit.data.source import Memory
-from certifit.mathematics.losses.scores import GammaLog, Logistic, PoissonLog
+from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, PoissonLog
+from certifit.mathematics.losses.scores import Logistic
 from certifit.models.glm import chord, newton_cg
 from certifit.models.glm.certificate import certify
 from certifit.models.glm.newton_cg import WideProblem

@@ -37,15 +37,8 @@ from certifit.mathematics.families import responses
 from certifit.mathematics.families.deviances import shares
 from certifit.mathematics.families.links import LINKS, Identity, Link, Log, Logit
 from certifit.mathematics.families.responses import Response, family_of
-from certifit.mathematics.losses.scores import (
-    GammaLog,
-    Logistic,
-    NegativeBinomialLog,
-    PoissonLog,
-    ScoreLoss,
-    Squared,
-    TweedieLog,
-)
+from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, NegativeBinomialLog, PoissonLog, TweedieLog
+from certifit.mathematics.losses.scores import Logistic, ScoreLoss, Squared
 
 Bound = Callable[[float, float], float]
 

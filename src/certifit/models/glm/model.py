@@ -19,7 +19,8 @@ from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget,
 from certifit.maps import Basis, TableEncoder
 from certifit.mathematics.families.responses import Gamma, Poisson, Response, family_of
 from certifit.mathematics.losses.families import loss_of
-from certifit.mathematics.losses.scores import GammaLog, PoissonLog, ScoreLoss
+from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, PoissonLog
+from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.mathematics.losses.user import Loss
 from certifit.minimise.problem import Solver
 from certifit.models.certificate import Certificate
