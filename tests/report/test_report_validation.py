@@ -217,3 +217,19 @@ def test_a_value_has_the_digits_of_its_error(value, error, shown):
 
 def test_a_share_below_nothing_by_rounding_is_nothing():
     assert text.share(-1e-9) == "0.0000" and text.share(-0.0123) == "-0.0123"
+
+
+def test_a_model_that_can_follow_single_rows_leads_with_new_rows():
+    """R² of a forest on its rows is about its mean, called variance, and stands after that on held-out rows."""
+    source = source_of()
+    forest = cf.RandomForestRegressor(n_estimators=20, random_state=0)
+    facts = validation_facts(leaderboard({"forest": forest}, source, cv=4))
+    context = build(forest.fit(source), source, FILES | {"selection": None}, validation=facts)
+    y, predicted = source.block.y, forest.predict(source.block.X)
+    r2 = 1 - ((y - predicted) ** 2).sum() / ((y - y.mean()) ** 2).sum()
+    new = next(row["r2"] for row in facts["rows"] if row["is_chosen"])
+    assert context["quality"]["r2"] == pytest.approx(r2) and context["quality"]["r2"] > new
+    said = context["answer"]
+    places = [next(k for k, one in enumerate(said) if words in one) for words in ("did not see", "There", "by heart")]
+    assert places == sorted(places) and f"{100 * new:.1f} % of the variance" in said[places[1]]
+    assert f"{100 * r2:.1f} % of the variance" in said[places[2]] and not any("squared size" in one for one in said)

@@ -149,6 +149,7 @@ def _quality(context: dict[str, Any]) -> list[str]:
         return []
     adjusted, metric = quality["adjusted_r2"], quality["metric"]
     detail = f"   adjusted {text.share(adjusted)}" if adjusted is not None else ""
+    detail = "   on the rows of the fit" if quality["flexible"] else detail
     spread = text.number(context["data"]["target"]["sd"])
     first = f"  R2             {text.share(quality['r2'])}{detail}"
     if metric is not None:

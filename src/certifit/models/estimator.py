@@ -71,7 +71,8 @@ class Estimator(CallbackSupport, BaseEstimator, ABC, Generic[RowsT]):
         """A new model; a parameter of another library is refused with what to write in its place."""
         if params:
             refuse_elsewhere(cls, params)
-        return super().__new__(cls)
+        model: Self = super().__new__(cls)
+        return model
 
     @property
     def objective(self) -> str:

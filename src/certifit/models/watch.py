@@ -15,7 +15,10 @@ from certifit.minimise.steps import Listener, Watch, watched
 from certifit.models.progress import ProgressLine, shows_progress
 
 if TYPE_CHECKING:
-    CallbackSupport = object
+
+    class CallbackSupport:
+        """Of scikit-learn: a model with set_callbacks."""
+
 else:
     try:
         from sklearn.callback import CallbackSupportMixin as CallbackSupport

@@ -15,8 +15,26 @@ FEW = 4
 
 def answer(context: Table) -> list[str]:
     """What was fitted, how good it is, how it does on new rows, whether it is proven."""
-    parts = (_set_aside, _fitted, _kept, _explained, _deviance, _new_rows, _classes, _proven)
+    parts = [_set_aside, _fitted, _kept, _explained, _deviance, _new_rows, _classes, _proven]
+    if _is_flexible(context):  # figures on rows that it may know by heart come after those on new rows
+        parts = [_set_aside, _fitted, _new_rows, _new_share, _explained, _proven]
     return [sentence for part in parts for sentence in part(context)]
+
+
+def _is_flexible(context: Table) -> bool:
+    return context["quality"] is not None and context["quality"]["flexible"]
+
+
+def _new_share(context: Table) -> list[str]:
+    """R² on new rows, of a model that can follow single rows."""
+    r2 = _new_r2(context)
+    return [] if r2 is None else [f"There it explains {_percent(r2)} of the variance of {_target(context)}."]
+
+
+def _new_r2(context: Table) -> float | None:
+    validation = context["validation"]
+    leader = None if validation is None else next((row for row in validation["rows"] if row["is_chosen"]), None)
+    return None if leader is None or context["quality"]["metric"] is not None else leader["r2"]
 
 
 def _set_aside(context: Table) -> list[str]:
@@ -53,6 +71,9 @@ def _explained(context: Table) -> list[str]:
         return []
     what = "variance" if quality["centered"] else "squared size"
     target, error = text.visible(context["model"]["target"], 60), text.number(quality["sigma"], 3)
+    if quality["flexible"]:
+        where = "Of the rows that it was fitted to, which a model of this kind can learn by heart,"
+        return [f"{where} it explains {_percent(quality['r2'])} of the {what}."]
     return [f"It explains {_percent(quality['r2'])} of the {what} of {target}; a typical error is {error}."]
 
 
@@ -133,6 +154,12 @@ def _quality(context: Table) -> list[Table]:
     small = "share of variance explained" if adjusted is None else f"adjusted {text.share(adjusted)}"
     spread = f"spread of the target {text.number(context['data']['target']['sd'])}"
     fit = {"title": "R²", "value": text.share(quality["r2"]), "small": small}
+    if quality["flexible"] and metric is None:
+        new = _new_r2(context)
+        if new is not None:
+            small = f"{text.share(quality['r2'])} on the rows of the fit"
+            return [{"title": "R² on new rows", "value": text.share(new), "small": small}]
+        fit |= {"title": "R² on its own rows", "small": "new rows are predicted less well"}
     if metric is not None:
         title = metric["name"][0].upper() + metric["name"][1:]
         fit = {"title": title, "value": text.number(metric["value"]), "small": text.less_than(metric)}

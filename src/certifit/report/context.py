@@ -25,9 +25,9 @@ data          named (columns came with names), is_table, n_rows, mass (sum of we
 relation      None, or what every row obeys, to rounding: formula ("y = a + b"), n_rows, largest (difference in any row)
 checks        [{name, level: ok | note | warn, text, details}]
 quality       None for classes and generalised linear models, or
-              r2, adjusted_r2, centered, sigma (typical error), sigma_words, rmse, mean_error,
-              df, f, f_p, exact, metric (None, or what a model without an R² is scored by: name, value, baseline (the
-              best constant), explained (1 - value / that of the baseline)),
+              r2, adjusted_r2, centered, flexible (it can follow single rows), sigma (typical error), sigma_words,
+              rmse, mean_error, df, f, f_p, exact, metric (None, or what a model without an R² is scored by: name,
+              value, baseline (the best constant), explained (1 - value / that of the baseline)),
               outside95 (share of residuals beyond 1.96 sigma), largest (in sigma),
               spread_ratio (widest over narrowest middle half along the predictions),
               quartiles (of the residuals: 5, 25, 50, 75, 95 %)
@@ -68,8 +68,8 @@ deciding      None, or what decides between classes: what: words | odds | spread
               sentences; see report/deciding.py for the formulas
 path          None, or alphas (largest first), chosen, n_nonzero, n_columns, lines [{name, entered (the largest alpha
               with a weight), weights, effects}], n_other (columns that are not drawn), sentences
-influence     None, or n_coefficients, mean_leverage, grid (log10 leverage, studentised residual), high_leverage, far,
-              much: counts of rows, rows [{row (from 0), leverage, residual, studentised, cooks_distance, dffits}],
+influence     None, or n_coefficients, df_resid, mean_leverage, grid (log10 leverage, studentised residual),
+              high_leverage, far, much: counts of rows, rows [{row (from 0), leverage, residual, studentised, cooks_distance, dffits}],
               sentences
 outliers      None, or delta, scale, limit, n_beyond, share, rows [{row (from 0), residual, scales, pull}], sentences
 certificate   holds, value, tolerance, rounding, rank, n_columns, condition, dependent, claim, theorem, sentences,

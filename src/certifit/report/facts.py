@@ -56,6 +56,16 @@ class Fit:
         return self.weights is not None and _has_intercept(self.model)
 
     @property
+    def is_centred(self) -> bool:
+        """Whether the fit is compared with the mean of the target; else, of a model without an intercept, with 0."""
+        return _has_intercept(self.model)
+
+    @property
+    def is_flexible(self) -> bool:
+        """Whether the model can follow single rows (trees, forests, kernels): figures on its rows flatter it."""
+        return self.weights is None
+
+    @property
     def weights(self) -> Array | None:
         """One coefficient a column; None for a model of classes that has none, or several."""
         return single_weights(self.model)

@@ -29,7 +29,8 @@ def quality_facts(fit: Fit) -> Table | None:
     quality: Table = {
         "r2": 1 - rss / tss if tss > 0 else None,
         "adjusted_r2": 1 - rss / df / (tss / (seen.mass - fit.has_intercept)) if df > 0 and tss > 0 else None,
-        "centered": fit.has_intercept,
+        "centered": fit.is_centred,
+        "flexible": fit.is_flexible,
         "sigma": math.sqrt(rss / df) * seen.scale if df > 0 else rmse,
         "sigma_words": "residual standard error" if df > 0 else "root mean square error",
         "rmse": rmse,
