@@ -69,8 +69,8 @@ deciding      None, or what decides between classes: what: words | odds | spread
 path          None, or alphas (largest first), chosen, n_nonzero, n_columns, lines [{name, entered (the largest alpha
               with a weight), weights, effects}], n_other (columns that are not drawn), sentences
 influence     None, or n_coefficients, df_resid, mean_leverage, grid (log10 leverage, studentised residual),
-              high_leverage, far, much: counts of rows, rows [{row (from 0), leverage, residual, studentised, cooks_distance, dffits}],
-              sentences
+              high_leverage, far, much: counts of rows,
+              rows [{row (from 0), leverage, residual, studentised, cooks_distance, dffits}], sentences
 outliers      None, or delta, scale, limit, n_beyond, share, rows [{row (from 0), residual, scales, pull}], sentences
 certificate   holds, value, tolerance, rounding, rank, n_columns, condition, dependent, claim, theorem, sentences,
               prediction_moves (bound, root mean square; None: no bound), fault (why there is no proof, or None),

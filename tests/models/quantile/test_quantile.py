@@ -264,6 +264,17 @@ def heavy_rows(n: int = 120):
     return X, X[:, 0] + rng.exponential(size=n)
 
 
+def test_models_of_different_quantiles_are_not_ranked_by_one_error():
+    X, y = heavy_rows(80)
+    low, high = cf.QuantileRegressor(0.1), cf.QuantileRegressor(0.9)
+    with pytest.raises(ValueError, match=r"'low' .*pinball loss at 0.1.*'high'.*pass scoring"):
+        cf.leaderboard({"low": low, "high": high}, X, y, cv=4)
+    board = cf.leaderboard({"low": low, "high": high}, X, y, cv=4, scoring="neg_mean_absolute_error")
+    assert len(board.entries) == 3 and not board.notes
+    board = cf.leaderboard({"high": high, "least squares": cf.LinearRegression()}, X, y, cv=4)
+    assert board.scoring == "neg_root_mean_squared_error" and "pinball loss at 0.9" in board.notes[0]
+
+
 def test_selection_scores_it_by_its_pinball_loss():
     X, y = heavy_rows()
     folds = cf.Folds(4, random_state=1)
@@ -282,8 +293,6 @@ def test_selection_scores_it_by_its_pinball_loss():
         by_hand.append(-np.mean(pinball_errors(0.9, y[test], np.full(len(test), constant))))
     assert board.baseline.fold_scores == pytest.approx(by_hand)
     assert "mean pinball loss at 0.9" in str(board) and "R2" not in str(board)
-    mixed = cf.leaderboard({"upper": cf.QuantileRegressor(0.9), "middle": cf.QuantileRegressor(0.5)}, X, y, cv=folds)
-    assert mixed.scoring == "neg_root_mean_squared_error"
 
 
 def test_the_command_line_and_the_report_tell_the_pinball_loss(tmp_path, monkeypatch):

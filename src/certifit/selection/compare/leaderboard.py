@@ -84,7 +84,7 @@ def leaderboard(
     scoring : name, callable or None, default None
         None is "neg_root_mean_squared_error" for regressors, "neg_log_loss" for classifiers; the negative mean deviance
         where all models are of one family of counts or positive quantities, the negative mean pinball loss where all
-        are of one quantile.
+        are of one quantile. Models of different quantiles are refused: one error cannot rank them.
     rule : {"min", "1se"}, default "min"
         Which candidate of a model is taken.
     prefer, because : name of the model that is chosen where it is within one standard error of the best; and why
@@ -111,6 +111,7 @@ def leaderboard(
     """
     jobs = _jobs(models, rule, prefer)
     is_of_classes = is_classifier(jobs[0].estimator)
+    is_unasked = scoring is None
     scoring = (CLASS_SCORE if is_of_classes else _error_of(jobs)) if scoring is None else scoring
     if isinstance(cv, str):
         raise ValueError(f"A leaderboard needs splits: a number of folds, Folds(...) or a splitter. Got cv={cv!r}.")
@@ -119,7 +120,7 @@ def leaderboard(
     known = {_form(jobs[0].estimator): first}
     rounds = rounds_of(cv, first.source, first.labels, first.groups)
     entries: list[Entry] = []
-    notes: list[str] = []
+    notes = _unlike_notes(jobs, scoring) if is_unasked else []
     path = None
     tried: list[_Tried] = []
     with_rows = True
@@ -286,8 +287,27 @@ def _nested(tried: Sequence[_Tried], evidence: Evidence, rounds: Sequence[Splits
 
 def _error_of(jobs: Sequence[_Job]) -> Scoring:
     """The error that all models are scored by, or the root of the mean square where they differ."""
-    own = {own_scoring(job.estimator, None) for job in jobs}
+    by_model = {job.name: own_scoring(job.estimator, None) for job in jobs}
+    metrics = {score for score in by_model.values() if isinstance(score, Metric)}
+    if len(metrics) > 1:
+        said = ", ".join(f"{name!r} ({score.name})" for name, score in by_model.items() if isinstance(score, Metric))
+        raise ValueError(
+            f"Models that predict different things cannot be ranked by one error: {said}. Compare those of one "
+            "quantile, or pass scoring=..., which then scores all of them."
+        )
+    own = set(by_model.values())
     return (own.pop() if len(own) == 1 else None) or RMSE
+
+
+def _unlike_notes(jobs: Sequence[_Job], scoring: Scoring) -> list[str]:
+    """That a model is scored by an error which it does not minimise."""
+    own = {job.name: own_scoring(job.estimator, None) for job in jobs}
+    return [
+        f"{name} has an error of its own, the {metric.name}; beside other models it is scored by the root mean squared "
+        "error, which favours models of the mean."
+        for name, metric in own.items()
+        if isinstance(metric, Metric) and scoring == RMSE
+    ]
 
 
 def _candidates(job: _Job, rows: Rows) -> Sequence[Candidate]:
