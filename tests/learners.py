@@ -187,6 +187,7 @@ LEARNERS = {
         "clf",
         checked=(
             cf.DecisionTreeClassifier(),
+            cf.DecisionTreeClassifier(max_bins=16),
             cf.DecisionTreeClassifier(criterion="entropy", min_samples_leaf=3, max_leaf_nodes=8),
             cf.DecisionTreeClassifier(search="optimal", max_depth=2),
         ),
@@ -205,6 +206,15 @@ LEARNERS = {
         cf.AdaBoostClassifier(10),
         "clf",
         checked=(cf.AdaBoostClassifier(20, learning_rate=0.5),),
+    ),
+    "ada_boost_regressor": Row(
+        cf.AdaBoostRegressor(5, max_depth=2),
+        "reg",
+        HASHED,
+        checked=(
+            cf.AdaBoostRegressor(8, loss="square", learning_rate=0.5),
+            cf.AdaBoostRegressor(6, loss="exponential"),
+        ),
     ),
     "random_forest_classifier": Row(
         cf.RandomForestClassifier(5, max_depth=2), "clf", HASHED, checked=(cf.RandomForestClassifier(10),)
@@ -247,6 +257,21 @@ OTHERS = {
         "clf",
         checked=(cf.OneVsRestClassifier(cf.GaussianNB()), cf.OneVsRestClassifier(TheirLogistic())),
         attacked=(cf.OneVsRestClassifier(cf.GaussianDiscriminant()),),
+    ),
+    "bagging of classes": Row(
+        cf.BaggingClassifier(cf.DecisionTreeClassifier(max_depth=3), 4),
+        "clf",
+        HASHED,
+        checked=(
+            cf.BaggingClassifier(TheirLogistic(), 3, voting="hard"),
+            cf.BaggingClassifier(cf.GaussianNB(), 3, max_samples=0.6, bootstrap=False),
+        ),
+    ),
+    "bagging": Row(
+        cf.BaggingRegressor(cf.Ridge(0.1), 4),
+        "reg",
+        HASHED,
+        checked=(cf.BaggingRegressor(TheirRidge(), 3), cf.BaggingRegressor(cf.DecisionTreeRegressor(), 3)),
     ),
     "one against the rest in order": Row(cf.OneVsRestClassifier(cf.Perceptron()), "clf", IN_ORDER),
     "cross-validated": Row(

@@ -69,7 +69,7 @@ nb::object grow_forest_py(nb::list x, Vector y, std::optional<Vector> weight, si
   const bool is_grown = run(threads, [&](Crew& crew) {
     TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
     if (!merged.is_finite || merged.n_rows == 0) return false;
-    const Bins bins = binned(merged, max_bins, crew);
+    const Bins bins = binned(merged, bin_edges(merged, max_bins, {}, crew), {}, crew);
     std::vector<double>().swap(merged.columns);  // trees read bins only
     trees = grow_forest(merged, bins, plan, crew);
     return true;

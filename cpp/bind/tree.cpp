@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "../tree/binned.hpp"
 #include "../tree/boost.hpp"
 #include "check.hpp"
 
@@ -13,7 +14,7 @@ using Places = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device:
 using Flags = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T, class Get>
-nb::object of_nodes(const Tree& tree, Get get) {
+nb::object of_nodes(const GrownTree& tree, Get get) {
   std::vector<T> values(tree.nodes.size());
   for (size_t k = 0; k < values.size(); ++k) values[k] = static_cast<T>(get(tree.nodes[k]));
   return array_of(std::move(values));
@@ -41,9 +42,66 @@ void check_target(const Vector& y, const std::optional<Vector>& weight, Criterio
   }
 }
 
+using Directions = nb::ndarray<const int8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Words = nb::ndarray<const uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+ColumnRules checked_columns(const std::optional<Directions>& direction, const std::optional<Flags>& n_levels,
+                            size_t n_columns, size_t n_classes) {
+  ColumnRules columns;
+  if (direction) {
+    check_size("direction", direction->shape(0), n_columns);
+    columns.direction.assign(direction->data(), direction->data() + n_columns);
+    check(n_classes < 3 || !columns.has_directions(), "directions need numbers, or two classes");
+  }
+  if (n_levels) {
+    check_size("n_levels", n_levels->shape(0), n_columns);
+    columns.n_levels.assign(n_levels->data(), n_levels->data() + n_columns);
+  }
+  return columns;
+}
+
+// Edges from Python, ascending and finite, at most 254 per column.
+Edges checked_edges(const nb::list& arrays, size_t n_columns) {
+  check_size("edges", arrays.size(), n_columns);
+  Edges edges;
+  for (nb::handle item : arrays) {
+    const auto array = nb::cast<Vector>(item);
+    const std::vector<double> values(array.data(), array.data() + array.shape(0));
+    check(values.size() < 255, "a column has more than 255 bins");
+    for (size_t k = 0; k < values.size(); ++k)
+      check(std::isfinite(values[k]) && (k == 0 || values[k] > values[k - 1]), "edges must be finite and ascending");
+    edges.push_back(values);
+  }
+  return edges;
+}
+
+// The edges of the bins of every column, or None where a value is infinite.
+nb::object bin_edges_py(nb::list x, Vector y, std::optional<Vector> weight, size_t max_bins,
+                        std::optional<Flags> n_levels, int threads) {
+  HeldRows held(x);
+  const Rows& rows = held.rows;
+  check_size("y", y.shape(0), rows.n_rows);
+  if (weight) check_size("weight", weight->shape(0), rows.n_rows);
+  check(rows.n_rows < size_t{1} << 31, "bins need fewer than 2^31 rows");
+  check(max_bins > 1 && max_bins <= 255, "max_bins must be 2 to 255");
+  const ColumnRules columns = checked_columns({}, n_levels, rows.n_columns, 0);
+  Edges edges;
+  const bool is_made = run(threads, [&](Crew& crew) {
+    const TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
+    if (!merged.is_finite || merged.n_rows == 0) return false;
+    edges = bin_edges(merged, max_bins, columns, crew);
+    return true;
+  });
+  if (!is_made) return nb::none();
+  nb::list out;
+  for (std::vector<double>& column : edges) out.append(to_numpy(std::move(column)));
+  return out;
+}
+
 nb::object grow_tree_py(nb::list x, Vector y, std::optional<Vector> weight, const std::string& criterion,
                         size_t n_classes, size_t max_depth, size_t min_rows_split, size_t min_rows_leaf,
-                        double min_decrease, int threads) {
+                        double min_decrease, std::optional<Directions> direction, std::optional<Flags> n_levels,
+                        size_t max_bins, std::optional<nb::list> edges, int threads) {
   HeldRows held(x);
   const Rows& rows = held.rows;
   check_size("y", y.shape(0), rows.n_rows);
@@ -54,11 +112,21 @@ nb::object grow_tree_py(nb::list x, Vector y, std::optional<Vector> weight, cons
   const Criterion kind = checked_criterion(criterion, n_classes);
   check_target(y, weight, kind, n_classes);
   const Stops stops{max_depth, min_rows_split, min_rows_leaf, min_decrease};
-  Tree tree;
+  const ColumnRules columns = checked_columns(direction, n_levels, rows.n_columns, n_classes);
+  check(max_bins != 1 && max_bins <= 255, "max_bins must be 0, which tries every threshold, or 2 to 255");
+  const bool is_binned = max_bins > 0 || edges;
+  const Edges known = edges ? checked_edges(*edges, rows.n_columns) : Edges{};
+  GrownTree tree;
   const bool is_grown = run(threads, [&](Crew& crew) {
-    const TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
+    TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
     if (!merged.is_finite || merged.n_rows == 0) return false;
-    tree = grow_exact(merged, kind, n_classes, stops, crew);
+    if (!is_binned) {
+      tree = grow_exact(merged, kind, n_classes, stops, columns, crew);
+      return true;
+    }
+    const Bins bins = binned(merged, edges ? known : bin_edges(merged, max_bins, columns, crew), columns, crew);
+    std::vector<double>().swap(merged.columns);  // the tree reads bins only
+    tree = grow_binned(merged, bins, kind, n_classes, stops, columns, crew);
     return true;
   });
   if (!is_grown) return nb::none();
@@ -73,25 +141,41 @@ nb::object grow_tree_py(nb::list x, Vector y, std::optional<Vector> weight, cons
   out["impurity"] = of_nodes<double>(tree, [](const Node& node) { return node.impurity; });
   out["decrease"] = of_nodes<double>(tree, [](const Node& node) { return node.decrease; });
   out["values"] = to_numpy<2>(std::move(tree.values), shape);
+  std::vector<uint64_t> words;
+  for (const Levels& set : tree.sets) words.insert(words.end(), set.begin(), set.end());
+  out["sets"] = array_of(std::move(words));  // four words a set
   return out;
 }
 
 nb::object walk_tree_py(nb::list x, Places feature, Places left, Vector threshold, Flags is_missing_left,
-                        bool with_ranges, int threads) {
+                        std::optional<Flags> n_levels, std::optional<Words> sets, bool with_ranges, int threads) {
   HeldRows held(x);
   const size_t n = left.shape(0);
   check(n > 0 && n < size_t{1} << 31, "a tree needs 1 to 2^31 - 1 nodes");
   check_size("feature", feature.shape(0), n);
   check_size("threshold", threshold.shape(0), n);
   check_size("is_missing_left", is_missing_left.shape(0), n);
+  check(n_levels.has_value() == sets.has_value(), "sets of levels go with categories");
+  if (n_levels) check_size("n_levels", n_levels->shape(0), held.rows.n_columns);
+  if (sets) check_size("words of a set", sets->shape(1), 4);
   for (size_t k = 0; k < n; ++k) {
     const int64_t child = left.data()[k], column = feature.data()[k];
     if (child == 0) continue;
     check(child > static_cast<int64_t>(k) && child + 1 < static_cast<int64_t>(n), "a child is not behind its parent");
     check(column >= 0 && column < static_cast<int64_t>(held.rows.n_columns),
           "a node splits a column that is not there");
+    if (!n_levels || n_levels->data()[column] == 0) continue;
+    const double number = threshold.data()[k];
+    check(number >= 0 && number < static_cast<double>(sets->shape(0)) && number == std::floor(number),
+          "a node has a set of levels that is not there");
   }
-  const Paths paths{n, feature.data(), left.data(), threshold.data(), is_missing_left.data()};
+  const Paths paths{n,
+                    feature.data(),
+                    left.data(),
+                    threshold.data(),
+                    is_missing_left.data(),
+                    n_levels ? n_levels->data() : nullptr,
+                    n_levels ? sets->data() : nullptr};
   Walk walk = run(threads, [&](Crew& crew) { return walk_rows(held.rows, paths, with_ranges, crew); });
   return nb::make_tuple(array_of(std::move(walk.leaves)), to_numpy(std::move(walk.below)),
                         to_numpy(std::move(walk.above)), walk.is_finite);
@@ -163,9 +247,13 @@ nb::object vote_stumps_py(nb::list x, Places feature, Vector threshold, Places l
 
 void bind_tree(nb::module_& m) {
   m.def("grow_tree", grow_tree_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "criterion"_a,
-        "n_classes"_a, "max_depth"_a, "min_rows_split"_a, "min_rows_leaf"_a, "min_decrease"_a, "threads"_a);
+        "n_classes"_a, "max_depth"_a, "min_rows_split"_a, "min_rows_leaf"_a, "min_decrease"_a,
+        "direction"_a.noconvert().none(), "n_levels"_a.noconvert().none(), "max_bins"_a, "edges"_a.none(), "threads"_a);
+  m.def("bin_edges", bin_edges_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "max_bins"_a,
+        "n_levels"_a.noconvert().none(), "threads"_a);
   m.def("walk_tree", walk_tree_py, "x"_a, "feature"_a.noconvert(), "left"_a.noconvert(), "threshold"_a.noconvert(),
-        "is_missing_left"_a.noconvert(), "with_ranges"_a, "threads"_a);
+        "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(), "sets"_a.noconvert().none(), "with_ranges"_a,
+        "threads"_a);
   m.def("boost_stumps", boost_stumps_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "n_classes"_a,
         "n_rounds"_a, "rate"_a, "threads"_a);
   m.def("vote_stumps", vote_stumps_py, "x"_a, "feature"_a.noconvert(), "threshold"_a.noconvert(), "left"_a.noconvert(),

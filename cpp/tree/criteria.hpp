@@ -5,6 +5,7 @@
 //   entropy         sum_k c_k log c_k - W log W of both sides
 //   Poisson         S log(S / W) of both sides, S = sum w y: half the deviance; a side of S = 0 is not allowed
 //
+// The mean of a side is that of y, or of two classes the share of the second: what directions of columns go by.
 // A gain is the decrease of weight times impurity. Gains that differ by less than `tie` count as equal.
 #pragma once
 
@@ -34,7 +35,11 @@ struct RowArrays {
 class SquaredGain {
  public:
   SquaredGain(const RowArrays& rows, const NodeSums& node, double times)
-      : rows_(rows), total_(node.weight), times_(times), tie_(tie_share * node.weight * node.impurity / times) {}
+      : rows_(rows),
+        total_(node.weight),
+        times_(times),
+        tie_(tie_share * node.weight * node.impurity / times),
+        mean_(node.values.size() == 2 ? node.values[1] / node.weight : node.values[0]) {}
   void start() { sum_ = mass_ = 0; }
   void add(size_t row) {
     sum_ += rows_.moment[row];
@@ -44,10 +49,12 @@ class SquaredGain {
   bool beats(double bar) const { return sum_ * sum_ * total_ > (bar + tie_) * (mass_ * (total_ - mass_)); }
   double gain() const { return sum_ * sum_ * total_ / (mass_ * (total_ - mass_)); }
   double in_units(double gain) const { return gain * times_; }
+  double left_mean() const { return mean_ + sum_ / mass_; }
+  double right_mean() const { return mean_ - sum_ / (total_ - mass_); }
 
  private:
   const RowArrays& rows_;
-  double total_, times_, tie_, sum_ = 0, mass_ = 0;
+  double total_, times_, tie_, mean_, sum_ = 0, mass_ = 0;
 };
 
 // Sums of squares of the class weights of both sides follow each row: c^2 grows by w (2 c + w).
@@ -77,6 +84,8 @@ class GiniGain {
   double gain() const { return on_left_ / mass_ + on_right_ / (node_.weight - mass_) - whole_; }
   bool beats(double bar) const { return gain() > bar + tie_; }
   double in_units(double gain) const { return gain; }
+  double left_mean() const { return left_[1] / mass_; }
+  double right_mean() const { return right_[1] / (node_.weight - mass_); }
 
  private:
   const RowArrays& rows_;
@@ -113,6 +122,8 @@ class EntropyGain {
   double gain() const { return on_left_ - x_log_x(mass_) + on_right_ - x_log_x(node_.weight - mass_) - whole_; }
   bool beats(double bar) const { return gain() > bar + tie_; }
   double in_units(double gain) const { return gain; }
+  double left_mean() const { return left_[1] / mass_; }
+  double right_mean() const { return right_[1] / (node_.weight - mass_); }
 
  private:
   const RowArrays& rows_;
@@ -140,6 +151,8 @@ class PoissonGain {
     return on_left_ > 0 && sum_ - on_left_ > tie_share * sum_ && gain() > bar + tie_;
   }
   double in_units(double gain) const { return gain; }
+  double left_mean() const { return on_left_ / mass_; }
+  double right_mean() const { return (sum_ - on_left_) / (total_ - mass_); }
 
  private:
   static double of_side(double sum, double mass) { return sum > 0 ? sum * std::log(sum / mass) : 0.0; }

@@ -7,8 +7,7 @@
 #include <numeric>
 
 #include "../sorted.hpp"
-#include "criteria.hpp"
-#include "tree.hpp"
+#include "histogram.hpp"
 
 namespace certifit {
 namespace {
@@ -22,15 +21,19 @@ struct Entry {
   static constexpr Index missing = std::numeric_limits<Index>::max();
 };
 
-struct Range {
-  size_t begin, end;
-  size_t size() const { return end - begin; }
-};
-
 struct Split {
   double gain = -1;  // weight times impurity
   size_t feature = 0, n_left = 0;
-  bool is_missing_left = false, is_found = false;
+  double left_mean = 0, right_mean = 0;
+  Levels levels{};  // that go left, of a category
+  bool is_missing_left = false, is_found = false, is_of_levels = false;
+};
+
+// What the means of both sides must keep to.
+struct Limits {
+  bool is_bounded = false;
+  int direction = 0;
+  double low = 0, high = 0;
 };
 
 // Rows in the order of every column. rows[place]: where the row stands in TreeRows.
@@ -61,59 +64,6 @@ struct Sheet {
   RowArrays arrays() { return {y.data(), weight.data(), moment.data(), is_weighted}; }
 };
 
-struct Plan {
-  const TreeRows& rows;
-  Criterion criterion;
-  size_t n_classes;  // 0: y is a number
-  Stops stops;
-  double total;  // weight of all rows
-  bool has_moments() const { return criterion == Criterion::squared_error || is_two_class_gini(); }
-  bool is_two_class_gini() const { return criterion == Criterion::gini && n_classes == 2; }
-};
-
-NodeSums class_sums(const Plan& plan, const RowArrays& rows, const auto* order, size_t n) {
-  NodeSums node;
-  node.values.assign(plan.n_classes, 0.0);
-  for (size_t k = 0; k < n; ++k) node.values[static_cast<size_t>(rows.y[order[k]])] += rows.mass(order[k]);
-  double squares = 0, logs = 0;
-  size_t n_there = 0;
-  for (double c : node.values) {
-    node.weight += c;
-    n_there += c > 0;
-  }
-  for (double c : node.values) {
-    const double share = c / node.weight;
-    squares += share * (1 - share);
-    logs -= x_log_x(share);
-  }
-  node.impurity = plan.criterion == Criterion::gini ? squares : logs;
-  node.is_pure = n_there < 2;
-  return node;
-}
-
-// The mean about the first y, and then what the mean is still off by: nothing cancels.
-NodeSums number_sums(const Plan& plan, const RowArrays& rows, const auto* order, size_t n) {
-  NodeSums node;
-  const double first = rows.y[order[0]];
-  double sum = 0, squares = 0, logs = 0;
-  for (size_t k = 0; k < n; ++k) {
-    const double y = rows.y[order[k]], w = rows.mass(order[k]);
-    node.weight += w;
-    sum += w * (y - first);
-    node.is_pure = node.is_pure && y == first;
-  }
-  const double mean = first + sum / node.weight;
-  for (size_t k = 0; k < n; ++k) {
-    const double y = rows.y[order[k]], apart = y - mean;
-    squares += rows.mass(order[k]) * apart * apart;
-    if (plan.criterion == Criterion::poisson) logs += rows.mass(order[k]) * (x_log_x(y) - y * std::log(mean));
-  }
-  node.values = {mean};
-  node.impurity = (plan.criterion == Criterion::poisson ? std::max(logs, 0.0) : squares) / node.weight;
-  if (node.is_pure) node.impurity = 0;
-  return node;
-}
-
 template <class Index>
 NodeSums summed(const Plan& plan, Sheet<Index>& sheet, Range range) {
   const RowArrays rows = sheet.arrays();
@@ -128,7 +78,7 @@ NodeSums summed(const Plan& plan, Sheet<Index>& sheet, Range range) {
 
 // The best threshold of a column. The first of equal gains stays: that of the lowest threshold, missing on the right.
 template <class Index, class Gain>
-void scan(const Entry<Index>* entries, size_t n, size_t min_rows, Gain gain, Split& best) {
+void scan(const Entry<Index>* entries, size_t n, size_t min_rows, const Limits& limits, Gain gain, Split& best) {
   using E = Entry<Index>;
   size_t n_known = n;
   if (entries[n - 1].rank == E::missing)
@@ -148,6 +98,12 @@ void scan(const Entry<Index>* entries, size_t n, size_t min_rows, Gain gain, Spl
       ++n_left;
       if (i + 1 < n && entries[i].rank == entries[i + 1].rank) continue;
       if (n_left < min_rows || n - n_left < min_rows || !gain.beats(best.gain)) continue;
+      if (limits.is_bounded) {
+        const double means[2] = {gain.left_mean(), gain.right_mean()};
+        if (!is_allowed(limits.direction, means[0], means[1], limits.low, limits.high)) continue;
+        best.left_mean = means[0];
+        best.right_mean = means[1];
+      }
       best.gain = gain.gain();
       best.n_left = i + 1;
       best.is_missing_left = is_missing_left;
@@ -156,27 +112,117 @@ void scan(const Entry<Index>* entries, size_t n, size_t min_rows, Gain gain, Spl
   }
 }
 
-template <class Index>
-Split best_of_column(const Plan& plan, Sheet<Index>& sheet, const NodeSums& node, Range range, size_t feature) {
-  const Entry<Index>* entries = sheet.column(feature) + range.begin;
-  const RowArrays rows = sheet.arrays();
-  Split best;
-  best.feature = feature;
-  const auto try_with = [&](auto gain) {
-    scan(entries, range.size(), plan.stops.min_rows_leaf, gain, best);
-    best.gain = gain.in_units(best.gain);
-  };
-  if (plan.has_moments()) {
-    try_with(SquaredGain(rows, node, plan.n_classes > 0 ? 2.0 : 1.0));
-  } else if (plan.criterion == Criterion::gini) {
-    try_with(GiniGain(rows, node));
-  } else if (plan.criterion == Criterion::entropy) {
-    try_with(EntropyGain(rows, node));
-  } else {
-    try_with(PoissonGain(rows, node));
-  }
-  return best;
+// The best set of levels of a category, by the sums of each level.
+template <class Index, class Score, class Term>
+void scan_levels(const Entry<Index>* entries, Range range, const std::vector<uint32_t>& rows, const double* x,
+                 const std::vector<double>& node, const SplitRules& rules, const Score& score, Term term, Split& best) {
+  const size_t stride = cell_size(score.width);
+  std::vector<double> cells(n_bins * stride, 0.0), work;
+  for (size_t k = 0; k < range.size(); ++k)
+    term(entries[k].row, &cells[level_of(x[rows[entries[k].row]], static_cast<uint8_t>(rules.n_levels)) * stride]);
+  std::vector<uint8_t> met;
+  bins_met(cells.data(), stride, met);
+  BinSplit split;
+  scan_column(score, best.feature, cells.data(), met, node.data(), rules, work, split);
+  best.is_of_levels = true;
+  best.gain = split.gain;
+  best.is_found = split.is_found;
+  best.levels = split.levels;
+  best.is_missing_left = split.is_missing_left;
+  best.left_mean = split.left_value;
+  best.right_mean = split.right_value;
 }
+
+template <class Index>
+class ColumnSearch {
+ public:
+  ColumnSearch(const Plan& plan, Sheet<Index>& sheet, const NodeSums& node, const Open& at)
+      : plan_(plan), sheet_(sheet), rows_(sheet.arrays()), node_(node), at_(at) {}
+
+  Split best(size_t feature) {
+    Split best;
+    best.feature = feature;
+    const Limits limits{plan_.columns.has_directions(), plan_.columns.direction_of(feature), at_.low, at_.high};
+    if (plan_.columns.is_levels(feature)) {
+      best_levels(limits, best);
+      return best;
+    }
+    const Entry<Index>* entries = sheet_.column(feature) + at_.range.begin;
+    const auto try_with = [&](auto gain) {
+      scan(entries, at_.range.size(), plan_.stops.min_rows_leaf, limits, gain, best);
+      best.gain = gain.in_units(best.gain);
+    };
+    if (plan_.has_moments()) {
+      try_with(SquaredGain(rows_, node_, plan_.n_classes > 0 ? 2.0 : 1.0));
+    } else if (plan_.criterion == Criterion::gini) {
+      try_with(GiniGain(rows_, node_));
+    } else if (plan_.criterion == Criterion::entropy) {
+      try_with(EntropyGain(rows_, node_));
+    } else {
+      try_with(PoissonGain(rows_, node_));
+    }
+    return best;
+  }
+
+ private:
+  void best_levels(const Limits& limits, Split& best) {
+    SplitRules rules;
+    rules.min_rows = static_cast<double>(plan_.stops.min_rows_leaf);
+    rules.tie = tie_share * node_.weight * node_.impurity;
+    rules.is_bounded = limits.is_bounded;
+    rules.low = limits.low;
+    rules.high = limits.high;
+    rules.n_levels = plan_.columns.n_levels[best.feature];
+    if (plan_.n_classes > 0) {
+      scan_classes(rules, best);
+    } else {
+      scan_numbers(rules, best);
+    }
+  }
+
+  void scan_classes(const SplitRules& rules, Split& best) {
+    std::vector<double> node{static_cast<double>(at_.range.size()), node_.weight};
+    node.insert(node.end(), node_.values.begin(), node_.values.end());
+    scan_with(ClassScore{plan_.n_classes, plan_.criterion == Criterion::entropy}, node, rules, best,
+              [this](size_t row, double* cell) {
+                cell[0] += 1;
+                cell[1] += rows_.mass(row);
+                cell[2 + static_cast<size_t>(rows_.y[row])] += rows_.mass(row);
+              });
+  }
+
+  void scan_numbers(SplitRules rules, Split& best) {
+    const bool is_poisson = plan_.criterion == Criterion::poisson;
+    const double centre = is_poisson ? 0.0 : node_.values[0];
+    const auto n = static_cast<double>(at_.range.size());
+    const auto add = [this, centre](size_t row, double* cell) {
+      cell[0] += 1;
+      cell[1] += rows_.mass(row);
+      cell[2] += rows_.mass(row) * (rows_.y[row] - centre);
+    };
+    rules.low -= centre;
+    rules.high -= centre;
+    if (is_poisson) {
+      scan_with(PoissonScore{}, {n, node_.weight, node_.weight * node_.values[0], 0}, rules, best, add);
+    } else {
+      scan_with(SquaredScore{1.0}, {n, node_.weight, 0, 0}, rules, best, add);
+    }
+    best.left_mean += centre;
+    best.right_mean += centre;
+  }
+
+  template <class Score, class Term>
+  void scan_with(const Score& score, const std::vector<double>& node, const SplitRules& rules, Split& best, Term term) {
+    scan_levels(sheet_.column(best.feature) + at_.range.begin, at_.range, sheet_.rows, plan_.rows.column(best.feature),
+                node, rules, score, term, best);
+  }
+
+  const Plan& plan_;
+  Sheet<Index>& sheet_;
+  const RowArrays rows_;
+  const NodeSums& node_;
+  const Open& at_;
+};
 
 // The lowest column of those whose gains are equal but for rounding.
 Split best_of(const std::vector<Split>& splits, const NodeSums& node) {
@@ -202,28 +248,17 @@ void cut(Item* items, size_t n, std::vector<Item>& scratch, IsLeft is_left) {
   std::copy_n(scratch.data(), n_right, items + n_left);
 }
 
-// Nodes of one worker. `rest`: a subtree that another worker grows in place of the node, or -1.
-struct Branch {
-  std::vector<Node> nodes;
-  std::vector<double> values;
-  std::vector<int32_t> rest;
-};
-
-struct Open {
-  size_t node, depth;
-  Range range;
-};
-
 template <class Index>
 class Grower {
  public:
   Grower(const Plan& plan, Sheet<Index>& sheet, Branch& branch) : plan_(plan), sheet_(sheet), branch_(branch) {}
 
-  // Grows the subtree of the rows from `range` on. each(n, work): work(i) for every i below n. Nodes of `most_rest`
+  // Grows the subtree of a node. each(n, work): work(i) for every i below n. Nodes of `most_rest`
   // rows or fewer are handed to `leave`.
   template <class Each, class Leave>
-  void grow(Range range, size_t depth, size_t most_rest, Each each, Leave leave) {
-    std::vector<Open> open{{add(), depth, range}};
+  void grow(const Open& top, size_t most_rest, Each each, Leave leave) {
+    std::vector<Open> open{top};
+    open[0].node = add();
     while (!open.empty()) {
       const Open at = open.back();
       open.pop_back();
@@ -239,9 +274,10 @@ class Grower {
       const size_t left = add();
       add();
       branch_.nodes[at.node].left = static_cast<int32_t>(left);
-      const size_t middle = at.range.begin + n_left;
-      open.push_back({left + 1, at.depth + 1, {middle, at.range.end}});
-      open.push_back({left, at.depth + 1, {at.range.begin, middle}});
+      const auto [first, second] =
+          children_of(at, left, n_left, plan_.columns.direction_of(split.feature), split.left_mean, split.right_mean);
+      open.push_back(second);
+      open.push_back(first);
     }
   }
 
@@ -269,13 +305,20 @@ class Grower {
         at.range.size() < 2 * stops.min_rows_leaf)
       return {};
     splits_.assign(sheet_.n_columns, {});
-    each(sheet_.n_columns, [&](size_t j) { splits_[j] = best_of_column(plan_, sheet_, sums, at.range, j); });
+    each(sheet_.n_columns, [&](size_t j) { splits_[j] = ColumnSearch<Index>(plan_, sheet_, sums, at).best(j); });
     Split split = best_of(splits_, sums);
     const double decrease = split.gain / plan_.total;
     if (!split.is_found || decrease < stops.min_decrease) return {};
     Node& node = branch_.nodes[at.node];
     node.feature = static_cast<int32_t>(split.feature);
     node.decrease = decrease;
+    node.is_of_levels = split.is_of_levels;
+    if (split.is_of_levels) {
+      node.is_missing_left = split.is_missing_left;
+      node.threshold = static_cast<double>(branch_.sets.size());
+      branch_.sets.push_back(split.levels);
+      return split;
+    }
     node.is_missing_left = sends_missing_left(at.range, split);
     node.threshold = threshold_of(at.range, split);
     return split;
@@ -298,13 +341,21 @@ class Grower {
     return middle >= low && middle < high ? middle : low;
   }
 
+  static bool is_in(const Split& split, double x, uint8_t n_levels) {
+    const size_t level = level_of(x, n_levels);
+    return level == Bins::missing ? split.is_missing_left : has_level(split.levels, level);
+  }
+
   template <class Each>
   size_t part(Range range, const Split& split, Each each) {
     const Entry<Index>* entries = sheet_.column(split.feature) + range.begin;
+    const double* x = plan_.rows.column(split.feature);
     size_t n_left = 0;
     for (size_t k = 0; k < range.size(); ++k) {
-      const bool is_missing = entries[k].rank == Entry<Index>::missing;
-      const bool left = is_missing ? split.is_missing_left : k < split.n_left;
+      const bool left = split.is_of_levels
+                            ? is_in(split, x[sheet_.rows[entries[k].row]], plan_.columns.n_levels[split.feature])
+                        : entries[k].rank == Entry<Index>::missing ? split.is_missing_left
+                                                                   : k < split.n_left;
       sheet_.is_left[entries[k].row] = left;
       n_left += left;
     }
@@ -316,7 +367,7 @@ class Grower {
                    [&](Index row) { return is_left[row] != 0; });
         return;
       }
-      if (j == split.feature && !split.is_missing_left) return;  // it is cut already
+      if (j == split.feature && !split.is_missing_left && !split.is_of_levels) return;  // it is cut already
       thread_local std::vector<Entry<Index>> scratch;
       cut<Index>(sheet_.column(j) + range.begin, range.size(), scratch,
                  [&](const Entry<Index>& entry) { return is_left[entry.row] != 0; });
@@ -376,48 +427,20 @@ Sheet<Narrow> narrowed(Sheet<Wide>& wide, Range range, std::vector<Narrow>& plac
   return sheet;
 }
 
-// All branches as one tree, level by level.
-Tree level_by_level(const std::vector<Branch>& branches, size_t width) {
-  struct At {
-    size_t branch, node;
-  };
-  Tree tree;
-  std::vector<At> level{{0, 0}};
-  while (!level.empty()) {
-    std::vector<At> next;
-    const size_t first = tree.nodes.size() + level.size();
-    for (At at : level) {
-      if (const int32_t rest = branches[at.branch].rest[at.node]; rest >= 0) at = {static_cast<size_t>(rest), 0};
-      const Branch& branch = branches[at.branch];
-      Node node = branch.nodes[at.node];
-      if (node.left != 0) {
-        const auto left = static_cast<size_t>(node.left);
-        node.left = static_cast<int32_t>(first + next.size());
-        next.push_back({at.branch, left});
-        next.push_back({at.branch, left + 1});
-      }
-      tree.nodes.push_back(node);
-      const double* values = branch.values.data() + at.node * width;
-      tree.values.insert(tree.values.end(), values, values + width);
-    }
-    level = std::move(next);
-  }
-  return tree;
-}
-
 }  // namespace
 
-Tree grow_exact(const TreeRows& rows, Criterion criterion, size_t n_classes, const Stops& stops, Crew& crew) {
+GrownTree grow_exact(const TreeRows& rows, Criterion criterion, size_t n_classes, const Stops& stops,
+                     const ColumnRules& columns, Crew& crew) {
   double total = 0;
   for (double w : rows.weight) total += w;
-  const Plan plan{rows, criterion, n_classes, stops, total};
+  const Plan plan{rows, criterion, n_classes, stops, columns, total};
   Sheet<Wide> sheet = sorted_sheet(rows, crew);
   std::vector<Branch> branches(1);
   std::vector<Open> left_over;
   const size_t most_rest = std::clamp(rows.n_rows / 8, least_narrow, most_narrow);
   Grower<Wide>(plan, sheet, branches[0])
       .grow(
-          {0, rows.n_rows}, 0, most_rest, [&](size_t n, auto work) { crew.for_each_block(n, work); },
+          {0, 0, {0, rows.n_rows}}, most_rest, [&](size_t n, auto work) { crew.for_each_block(n, work); },
           [&](const Open& at) {
             left_over.push_back(at);
             return left_over.size();  // the branch of its number
@@ -436,7 +459,7 @@ Tree grow_exact(const TreeRows& rows, Criterion criterion, size_t n_classes, con
       for (size_t i = 0; i < n; ++i) work(i);
     };
     Grower<Narrow>(plan, narrow, branches[by_size[k] + 1])
-        .grow({0, at.range.size()}, at.depth, 0, each, [](const Open&) { return size_t{0}; });
+        .grow({0, at.depth, {0, at.range.size()}, at.low, at.high}, 0, each, [](const Open&) { return size_t{0}; });
   });
   return level_by_level(branches, std::max<size_t>(n_classes, 1));
 }

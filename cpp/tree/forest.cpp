@@ -7,43 +7,12 @@
 #include <numeric>
 
 #include "../philox.hpp"
-#include "../sorted.hpp"
 #include "criteria.hpp"
 
 namespace certifit {
 namespace {
 
-constexpr size_t sample_rows = 200000;  // rows whose values the edges lie between
-constexpr size_t few_rows = 1024;       // below it only bins that were met are looked at
-
-double halfway(double low, double high) {
-  const double middle = low / 2 + high / 2;
-  return middle >= low && middle < high ? middle : low;
-}
-
-std::vector<double> edges_of(const double* x, size_t n, size_t max_bins) {
-  std::vector<Key> keys;
-  for (size_t i = 0; i < std::min(n, sample_rows); ++i)
-    if (!std::isnan(x[i])) keys.push_back({ordered_bits(x[i]), 0});
-  radix_sort(keys);
-  std::vector<double> values(keys.size());
-  for (size_t k = 0; k < keys.size(); ++k) values[k] = from_ordered_bits(keys[k].bits);
-  std::vector<double> distinct = values;
-  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-  std::vector<double> edges;
-  if (distinct.size() <= max_bins) {
-    for (size_t k = 1; k < distinct.size(); ++k) edges.push_back(halfway(distinct[k - 1], distinct[k]));
-    return edges;
-  }
-  for (size_t k = 1; k < max_bins; ++k) {
-    const double low = values[k * values.size() / max_bins - 1];
-    const auto next = std::upper_bound(values.begin(), values.end(), low);
-    if (next == values.end()) break;
-    const double edge = halfway(low, *next);
-    if (edges.empty() || edge > edges.back()) edges.push_back(edge);
-  }
-  return edges;
-}
+constexpr size_t few_rows = 1024;  // below it only bins that were met are looked at
 
 // What a bin holds: draws, their sum of y less the mean of the node, and how many rows they are.
 struct Cell {
@@ -309,24 +278,6 @@ class TreeGrower {
 };
 
 }  // namespace
-
-Bins binned(const TreeRows& rows, size_t max_bins, Crew& crew) {
-  Bins bins;
-  bins.n_rows = rows.n_rows;
-  bins.n_columns = rows.n_columns;
-  bins.codes.resize(rows.n_rows * rows.n_columns);
-  bins.edges.resize(rows.n_columns);
-  crew.for_each_block(rows.n_columns, [&](size_t j) {
-    const double* x = rows.column(j);
-    bins.edges[j] = edges_of(x, rows.n_rows, max_bins);
-    const std::vector<double>& edges = bins.edges[j];
-    for (size_t i = 0; i < rows.n_rows; ++i)
-      bins.codes[j * rows.n_rows + i] =
-          std::isnan(x[i]) ? Bins::missing
-                           : static_cast<uint8_t>(std::lower_bound(edges.begin(), edges.end(), x[i]) - edges.begin());
-  });
-  return bins;
-}
 
 std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree) {
   std::vector<uint32_t> draws(rows.n_rows, 0);

@@ -1,21 +1,9 @@
 // Random forests on binned columns: every tree is grown on draws of the rows, every node tries some of the columns.
 #pragma once
 
-#include "tree.hpp"
+#include "bins.hpp"
 
 namespace certifit {
-
-// Columns cut into at most 255 bins: x is in the first bin whose edge is x or more. Missing values have a bin of their
-// own, 255. Edges lie halfway between neighbouring values of the first rows, which are in the order of a hash.
-struct Bins {
-  size_t n_rows = 0, n_columns = 0;
-  std::vector<uint8_t> codes;  // column after column
-  std::vector<std::vector<double>> edges;
-  const uint8_t* column(size_t j) const { return codes.data() + j * n_rows; }
-  static constexpr uint8_t missing = 255;
-};
-
-Bins binned(const TreeRows& rows, size_t max_bins, Crew& crew);
 
 // How trees are drawn and grown. n_classes 0: y is a number.
 struct ForestPlan {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -35,23 +36,47 @@ struct Stops {
   double min_decrease;  // of the impurity, times the node's share of all weight
 };
 
-// Rows with x <= threshold go to `left`, the others to left + 1; missing ones to the side that is said. A node whose
-// left child is 0 is a leaf. decrease: of the weighted impurity, as a share of all weight.
+// Levels of a category, a bit each: codes 0 to 254.
+using Levels = std::array<uint64_t, 4>;
+inline bool has_level(const Levels& set, size_t code) { return (set[code >> 6] >> (code & 63)) & 1; }
+
+// What is known of the columns beyond their values; an empty vector says nothing of any column.
+struct ColumnRules {
+  std::vector<int8_t> direction;  // 1: no mean falls as the column grows, -1: none rises, 0: both may
+  std::vector<uint8_t> n_levels;  // of a category, whose values are codes from 0; 0: it is none
+  int direction_of(size_t j) const { return direction.empty() ? 0 : direction[j]; }
+  bool is_levels(size_t j) const { return n_levels.empty() ? false : n_levels[j] != 0; }
+  bool has_directions() const {
+    return std::any_of(direction.begin(), direction.end(), [](int8_t d) { return d != 0; });
+  }
+};
+
+// The code of a value of a category; what is no code of its levels counts as missing.
+inline size_t level_of(double x, uint8_t n_levels) {
+  const bool is_code = x >= 0 && x < n_levels && x == static_cast<double>(static_cast<int>(x));
+  return is_code ? static_cast<size_t>(x) : 255;
+}
+
+// Rows with x <= threshold go to `left`, the others to left + 1; missing ones to the side that is said. Where the
+// column is a category, rows whose level is in set number `threshold` go left. A node whose left child is 0 is a leaf.
+// decrease: of the weighted impurity, as a share of all weight.
 struct Node {
   int32_t feature = -1, left = 0;
   double threshold = 0;
-  bool is_missing_left = false;
+  bool is_missing_left = false, is_of_levels = false;
   uint32_t n_rows = 0;
   double weight = 0, impurity = 0, decrease = 0;
 };
 
 // Nodes level by level, siblings side by side. values: per node the weight of every class, or the mean of y.
-struct Tree {
+struct GrownTree {
   std::vector<Node> nodes;
   std::vector<double> values;
+  std::vector<Levels> sets;
 };
 
-Tree grow_exact(const TreeRows& rows, Criterion criterion, size_t n_classes, const Stops& stops, Crew& crew);
+GrownTree grow_exact(const TreeRows& rows, Criterion criterion, size_t n_classes, const Stops& stops,
+                     const ColumnRules& columns, Crew& crew);
 
 // The part of a tree that leads a row to its leaf; children lie behind their parents.
 struct Paths {
@@ -59,6 +84,8 @@ struct Paths {
   const int64_t *feature, *left;
   const double* threshold;
   const uint8_t* is_missing_left;
+  const uint8_t* n_levels = nullptr;  // by column, 0 where it is no category; null: none is one
+  const uint64_t* sets = nullptr;     // four words each
 };
 
 // Rows of all columns, dense and thin ones in their places.
@@ -88,6 +115,12 @@ struct Step {
 
   // Without a branch, which would be guessed wrong half of the time.
   bool goes_left(double x) const { return (x <= threshold) | ((is_missing_left != 0) & (x != x)); }
+  // Where the column is a category: by the set of its number.
+  bool goes_left(double x, uint8_t n_levels, const uint64_t* sets) const {
+    const size_t level = level_of(x, n_levels);
+    const uint64_t* set = sets + 4 * static_cast<size_t>(threshold);
+    return level == 255 ? is_missing_left != 0 : (set[level >> 6] >> (level & 63)) & 1;
+  }
 };
 
 std::vector<Step> steps_of(const Paths& paths);

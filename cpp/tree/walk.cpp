@@ -23,11 +23,24 @@ struct Ranges {
   }
 };
 
-int32_t leaf_with_ranges(const double* row, const Step* steps, Ranges& ranges) {
+int32_t leaf_among_levels(const double* row, const Step* steps, const Paths& paths) {
+  int32_t node = 0;
+  while (steps[node].left != 0) {
+    const Step& step = steps[node];
+    const double x = row[step.feature];
+    const uint8_t n_levels = paths.n_levels[step.feature];
+    const bool left = n_levels != 0 ? step.goes_left(x, n_levels, paths.sets) : step.goes_left(x);
+    node = step.left + (left ? 0 : 1);
+  }
+  return node;
+}
+
+int32_t leaf_with_ranges(const double* row, const Step* steps, const Paths& paths, Ranges& ranges) {
   int32_t node = 0;
   while (steps[node].left != 0) {
     const double x = row[steps[node].feature];
-    const bool left = steps[node].goes_left(x);
+    const uint8_t n_levels = paths.n_levels ? paths.n_levels[steps[node].feature] : 0;
+    const bool left = n_levels != 0 ? steps[node].goes_left(x, n_levels, paths.sets) : steps[node].goes_left(x);
     if (!std::isnan(x)) {
       double& end = left ? ranges.below[node] : ranges.above[node];
       end = left ? std::max(end, x) : std::min(end, x);
@@ -78,7 +91,9 @@ Walk walk_rows(const Rows& rows, const Paths& paths, bool with_ranges, Crew& cre
       for (size_t k = 0; k < count; ++k) {
         const double* row = whole.row(tile, k, first + k);
         is_infinite |= has_infinity(row, rows.n_columns);
-        walk.leaves[first + k] = with_ranges ? leaf_with_ranges(row, steps.data(), ranges) : leaf_of(row, steps.data());
+        walk.leaves[first + k] = with_ranges      ? leaf_with_ranges(row, steps.data(), paths, ranges)
+                                 : paths.n_levels ? leaf_among_levels(row, steps.data(), paths)
+                                                  : leaf_of(row, steps.data());
       }
     }
     if (is_infinite) is_finite = false;

@@ -114,6 +114,16 @@ _MODULES = {
         "validation_curve",
     ),
     "evaluation.bias_variance": ("bias_variance",),
+    "evaluation.importance": ("permutation_importance",),
+    "evaluation.pictures.tree": ("TreeDisplay",),
+    "evaluation.pictures.boosting": (
+        "BoostingDisplay",
+        "MarginDisplay",
+    ),
+    "evaluation.pictures.dependence": (
+        "DependenceDisplay",
+        "ImportanceDisplay",
+    ),
     "selection.compare.pictures": (
         "LearningCurveDisplay",
         "ValidationCurveDisplay",

@@ -9,6 +9,7 @@ from certifit.data.files import scan_parquet as scan_parquet
 from certifit.data.files import scan_svmlight as scan_svmlight
 from certifit.evaluation import bounds as bounds
 from certifit.evaluation.bias_variance import bias_variance as bias_variance
+from certifit.evaluation.importance import permutation_importance as permutation_importance
 from certifit.evaluation.metrics.confusion import ConfusionMatrix as ConfusionMatrix
 from certifit.evaluation.metrics.confusion import accuracy_score as accuracy_score
 from certifit.evaluation.metrics.confusion import balanced_accuracy_score as balanced_accuracy_score
@@ -39,6 +40,8 @@ from certifit.evaluation.metrics.ranking import precision_recall_curve as precis
 from certifit.evaluation.metrics.ranking import roc_auc_score as roc_auc_score
 from certifit.evaluation.metrics.ranking import roc_curve as roc_curve
 from certifit.evaluation.pictures.bias_variance import BiasVarianceDisplay as BiasVarianceDisplay
+from certifit.evaluation.pictures.boosting import BoostingDisplay as BoostingDisplay
+from certifit.evaluation.pictures.boosting import MarginDisplay as MarginDisplay
 from certifit.evaluation.pictures.boundary import BoundaryDisplay as BoundaryDisplay
 from certifit.evaluation.pictures.calibration import CalibrationDisplay as CalibrationDisplay
 from certifit.evaluation.pictures.coefficients import CoefficientDisplay as CoefficientDisplay
@@ -47,9 +50,12 @@ from certifit.evaluation.pictures.components import BiplotDisplay as BiplotDispl
 from certifit.evaluation.pictures.components import ScreeDisplay as ScreeDisplay
 from certifit.evaluation.pictures.confusion import ConfusionMatrixDisplay as ConfusionMatrixDisplay
 from certifit.evaluation.pictures.convergence import ConvergenceDisplay as ConvergenceDisplay
+from certifit.evaluation.pictures.dependence import DependenceDisplay as DependenceDisplay
+from certifit.evaluation.pictures.dependence import ImportanceDisplay as ImportanceDisplay
 from certifit.evaluation.pictures.influence import InfluenceDisplay as InfluenceDisplay
 from certifit.evaluation.pictures.roc_and_precision import PrecisionRecallDisplay as PrecisionRecallDisplay
 from certifit.evaluation.pictures.roc_and_precision import RocCurveDisplay as RocCurveDisplay
+from certifit.evaluation.pictures.tree import TreeDisplay as TreeDisplay
 from certifit.maps import Functions as Functions
 from certifit.maps import Polynomial as Polynomial
 from certifit.maps import TableEncoder as TableEncoder
@@ -75,7 +81,10 @@ from certifit.modelfile import load as load
 from certifit.modelfile import save as save
 from certifit.modelfile import verify as verify
 from certifit.models.adaboost.model import AdaBoostClassifier as AdaBoostClassifier
+from certifit.models.adaboost_r2.model import AdaBoostRegressor as AdaBoostRegressor
 from certifit.models.discriminant.model import GaussianDiscriminant as GaussianDiscriminant
+from certifit.models.ensembles.bagging import BaggingClassifier as BaggingClassifier
+from certifit.models.ensembles.bagging import BaggingRegressor as BaggingRegressor
 from certifit.models.forest.model import RandomForestClassifier as RandomForestClassifier
 from certifit.models.forest.model import RandomForestRegressor as RandomForestRegressor
 from certifit.models.glm.logistic import LogisticRegression as LogisticRegression

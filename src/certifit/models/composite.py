@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.models.certificate import Certificate, least_certain
 from certifit.models.estimator import Estimator, RowsT
+from certifit.models.table import COMPOSITES
 
 
 class Composite(MetaEstimatorMixin, Estimator[RowsT]):
@@ -37,6 +38,12 @@ class Composite(MetaEstimatorMixin, Estimator[RowsT]):
     def certificate_(self) -> Certificate:
         """The certificate that says least: one that does not hold, else the one nearest to its tolerance."""
         return self._joint(self.certificates_)
+
+    def _check_parameters(self) -> None:
+        """Refuse values that are not legal, by the table of models of models."""
+        for row in (row for row in COMPOSITES.values() if isinstance(self, row.load())):
+            for name, param in row.params.items():
+                param.check(name, getattr(self, name))
 
     def certify(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Certificate:
         """The certificate that says least of the estimators, recomputed on data; no solver takes part."""

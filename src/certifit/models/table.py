@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from certifit.models.adaboost import about as adaboost
+from certifit.models.adaboost_r2 import about as adaboost_r2
 from certifit.models.discriminant import about as discriminant
 from certifit.models.ensembles import about as ensembles
 from certifit.models.forest import about as forest
@@ -30,6 +31,7 @@ FAMILIES: tuple[tuple[Learner, ...], ...] = (
     perceptron.ROWS,
     trees.ROWS,
     adaboost.ROWS,
+    adaboost_r2.ROWS,
     forest.ROWS,
     pca.ROWS,
 )

@@ -164,7 +164,7 @@ def test_what_the_search_cannot_obey_is_refused_in_words():
     for settings, words in (
         ({}, "needs max_depth from 1 to 4"),
         ({"max_depth": 5}, "Got 5"),
-        ({"max_depth": 2, "ccp_alpha": 0.1}, "ccp_alpha stops or prunes a greedy search"),
+        ({"max_depth": 2, "ccp_alpha": 0.1}, "ccp_alpha is of a greedy search"),
         ({"max_depth": 2, "max_leaf_nodes": 3}, "max_leaf_nodes"),
     ):
         with pytest.raises(ValueError, match=words):

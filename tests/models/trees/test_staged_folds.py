@@ -14,6 +14,7 @@ GRIDS: dict[str, tuple[Any, dict[str, list[Any]]]] = {
     "depth": (cf.DecisionTreeClassifier(min_samples_leaf=2), {"max_depth": [1, 3, None]}),
     "leaves": (cf.DecisionTreeRegressor(), {"max_leaf_nodes": [2, 5, None]}),
     "pruning": (cf.DecisionTreeRegressor(max_depth=4), {"ccp_alpha": [0.0, 0.05, 0.5], "min_samples_leaf": [1, 4]}),
+    "trees of a median": (cf.AdaBoostRegressor(max_depth=2), {"n_estimators": [1, 3, 8]}),
     "rounds": (cf.AdaBoostClassifier(), {"n_estimators": [1, 4, 20], "learning_rate": [0.5, 1.0]}),
 }
 
@@ -24,7 +25,7 @@ def test_stages_have_the_scores_of_refits(name):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 3)).round(1)
     score = X[:, 0] * X[:, 1] + X[:, 2] + 0.5 * rng.normal(size=90)
-    is_number = isinstance(model, cf.DecisionTreeRegressor)
+    is_number = not hasattr(model, "predict_proba")
     y = score if is_number else np.where(score > 0, "yes", "no")
     folds = cf.Folds(3)
     scoring = "neg_mean_squared_error" if is_number else "accuracy"

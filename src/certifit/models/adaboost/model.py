@@ -69,6 +69,7 @@ class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
     certificate_: BoostingCertificate
     vote_: StumpVote
     shares = ("n_estimators",)
+    _edges: list[Array] | None = None
 
     def __init__(
         self, n_estimators: int = 50, *, learning_rate: float = 1.0, encoder: TableEncoder | None = None
@@ -88,6 +89,9 @@ class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
         vote = boost(whole._task(whole.fit_maps(source))).state
         parts = [vote.part(0, stage.n_estimators) for stage in stages]
         return [StagedState(partial(log_chances, part, n_classes), whole) for part in parts]
+
+    def shared_edges(self, source: Source) -> None:
+        """Stumps are searched over all thresholds: there are no bins."""
 
     def candidates(self, source: Source) -> list[dict[str, int]]:
         """Numbers of rounds worth trying where the user names none."""

@@ -51,8 +51,12 @@ _STOPS = {
     "search": choice("greedy", "greedy", "optimal"),
     "n_thresholds": count(32, 1, 254),
     "max_nodes": count(5000),
+    "max_bins": replace(count(255, least=2, most=255), default=None, or_none=True),
 }
 _DEPTH = Option("max_depth", "N", "tree, regression-tree: most splits between root and leaf.", "max_depth", int)
+_BINS = Option(
+    "bins", "N", "tree, regression-tree: try thresholds between so many bins of a column, 2 to 255.", "max_bins", int
+)
 _LEAF = Option("min_leaf", "N", "tree, regression-tree: fewest different rows of a leaf.", "min_samples_leaf", int)
 ROWS = (
     Learner(
@@ -61,12 +65,16 @@ ROWS = (
         _objective,
         Words("a decision tree ({criterion})", "impurity", goal=DERIVED, stores=LEAVES),
         {"criterion": choice("gini", "gini", "entropy"), **_STOPS},
-        ("encoder",),
+        ("monotonic_cst", "categorical_features", "encoder"),
         always(Answer.CLASSES),
         always(Verb.GATHER),
         commands=(
             Command(
-                "tree", "decision tree", "a tree of questions about columns", goal=CLASSES, options=(_DEPTH, _LEAF)
+                "tree",
+                "decision tree",
+                "a tree of questions about columns",
+                goal=CLASSES,
+                options=(_DEPTH, _LEAF, _BINS),
             ),
         ),
         record="models.trees.modelfile:CLASSIFIER",
@@ -77,10 +85,15 @@ ROWS = (
         _objective,
         Words("a regression tree ({criterion})", "impurity", goal=DERIVED, stores=LEAVES, is_squared=False),
         {"criterion": choice("squared_error", "squared_error", "poisson"), **_STOPS},
-        ("encoder",),
+        ("monotonic_cst", "categorical_features", "encoder"),
         verb=always(Verb.GATHER),
         commands=(
-            Command("regression-tree", "regression tree", "a tree of questions about columns", options=(_DEPTH, _LEAF)),
+            Command(
+                "regression-tree",
+                "regression tree",
+                "a tree of questions about columns",
+                options=(_DEPTH, _LEAF, _BINS),
+            ),
         ),
         record="models.trees.modelfile:REGRESSOR",
     ),

@@ -2,9 +2,13 @@
 
 Rows are led to their leaves. Sums of a leaf are added over its rows, those of a node over its children; from these
 follow weights, values, impurities and decreases. A threshold must lie halfway between the nearest values of the rows on
-its two sides. The deviation is the largest one of a stored number from the derived one: of class shares, impurities and
-decreases relative to 1, or to the largest distance of y from its mean (its square, for squared errors). Sums of n
-numbers are off by some n units of rounding, which is what a deviation is measured in.
+its two sides, or, where columns were cut into bins, be an edge of a bin. Levels of a category that no row of a node has
+must all go to one side. Where a column has a direction, no leaf on one side of its splits may answer more than one on
+the other side, but for rounding.
+
+The deviation is the largest one of a stored number from the derived one: of class shares, impurities and decreases
+relative to 1, or to the largest distance of y from its mean (its square, for squared errors). Sums of n numbers are off
+by some n units of rounding, which is what a deviation is measured in.
 
 Of a greedy tree nothing is claimed about other trees. Of the best tree, and of any tree of depth 1 to 4 on request, the
 certificate states how small the loss of a tree of its depth on the grid of thresholds can be: by branch and bound
@@ -19,6 +23,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.models.certificate import Certificate
+from certifit.models.trees.columns import column_of
 from certifit.models.trees.state import TreeState
 from certifit.models.trees.task import POWERS, TreeTask
 from certifit.statistics.residual import UNIT
@@ -94,13 +99,16 @@ class TreeCertificate(Certificate):
 def certify(task: TreeTask, state: TreeState, against_best: bool = False) -> TreeCertificate:
     """The numbers of a tree beside those that the rows give. against_best: its loss beside the least of its depth."""
     walked = state.walk(task.block, with_ranges=True)
-    fault = _fault(state, walked.below, walked.above)
+    fault = _threshold_fault(task, state, walked.below, walked.above) or _level_fault(task, state, walked.leaves)
     if fault:
         return _certificate(state, np.inf, np.inf, fault)
     derived = (_classes if task.n_classes else _numbers)(task, state, walked.leaves)
     deviation = derived.deviation(task, state) + UNIT
     allowed = 16 * (task.block.n_rows + 16) * UNIT * derived.size
-    certificate = _certificate(state, deviation / allowed, deviation)
+    fault = _direction_fault(task, state, allowed * derived.unit * task.y_unit)
+    certificate = _certificate(state, np.inf if fault else deviation / allowed, deviation, fault)
+    if fault:
+        return certificate
     return _compared(task, state, certificate, derived) if against_best or not task.is_greedy else certificate
 
 
@@ -134,10 +142,12 @@ def _certificate(state: TreeState, value: float, deviation: float, fault: str = 
     )  # fmt: skip
 
 
-def _fault(state: TreeState, below: Array, above: Array) -> str:
-    """A threshold that is not halfway between the values on its sides."""
-    inner = state.left > 0
+def _threshold_fault(task: TreeTask, state: TreeState, below: Array, above: Array) -> str:
+    """A threshold that is not halfway between the values on its sides, or no edge of a bin."""
+    inner = (state.left > 0) & ~state.is_of_levels
     low, high, threshold = below[inner], above[inner], state.threshold[inner]
+    if task.splitting.max_bins is not None:
+        return _edge_fault(task, state, np.flatnonzero(inner), np.isinf(high))
     with np.errstate(invalid="ignore", over="ignore"):
         halfway = low / 2 + high / 2
         halfway = np.where((halfway >= low) & (halfway < high), halfway, low)
@@ -150,6 +160,73 @@ def _fault(state: TreeState, below: Array, above: Array) -> str:
         f"the threshold of node {node} is not halfway between the values of the rows on its two sides. The tree was "
         "changed, or these are not its rows."
     )
+
+
+def _edge_fault(task: TreeTask, state: TreeState, nodes: Array, is_last: Array) -> str:
+    """A threshold that is no edge of a bin. is_last: no row of the node has a value above it."""
+    edges = task.edges
+    for node, is_open in zip(nodes.tolist(), is_last.tolist(), strict=True):
+        threshold = state.threshold[node]
+        is_edge = edges is not None and threshold in edges[int(state.feature[node])]
+        if not is_edge and not (is_open and np.isinf(threshold)):
+            return (
+                f"the threshold of node {node} is no edge of a bin of its column. The tree was changed, or these are "
+                "not its rows."
+            )
+    return ""
+
+
+def _level_fault(task: TreeTask, state: TreeState, leaves: Array) -> str:
+    """A node that sends some of the levels that none of its rows has left, and others right."""
+    nodes = np.flatnonzero(state.is_of_levels)
+    if not len(nodes):
+        return ""
+    assert state.n_levels is not None
+    for node in nodes.tolist():
+        rows = np.isin(leaves, _leaves_below(state, node))
+        codes = column_of(task.block, int(state.feature[node]))[rows]
+        seen = np.unique(codes[~np.isnan(codes)]).astype(np.int64)
+        left = np.array(state.levels_left(node), dtype=np.int64)
+        unseen = np.setdiff1d(np.arange(int(state.n_levels[state.feature[node]])), seen)
+        if 0 < np.isin(unseen, left).sum() < len(unseen):
+            return (
+                f"node {node} sends some levels that none of its rows has left and others right. The tree was changed, "
+                "or these are not its rows."
+            )
+    return ""
+
+
+def _leaves_below(state: TreeState, node: int) -> list[int]:
+    open_nodes, leaves = [node], []
+    while open_nodes:
+        at = open_nodes.pop()
+        if state.left[at]:
+            open_nodes += [int(state.left[at]), int(state.left[at]) + 1]
+        else:
+            leaves.append(at)
+    return leaves
+
+
+def _direction_fault(task: TreeTask, state: TreeState, allowed: float) -> str:
+    """A column that its direction forbids to raise, or to lower, an answer, and that does."""
+    direction = task.splitting.columns.direction
+    if direction is None or not direction.any():
+        return ""
+    answers = state.values[:, 1] / state.weight if task.n_classes else state.values
+    low, high = answers.copy(), answers.copy()  # of the leaves below every node
+    for node in reversed(range(state.n_nodes)):
+        if not state.left[node]:
+            continue
+        left, right = int(state.left[node]), int(state.left[node]) + 1
+        low[node], high[node] = min(low[left], low[right]), max(high[left], high[right])
+        sign = int(direction[state.feature[node]])
+        below, above = (left, right) if sign > 0 else (right, left)
+        if sign and high[below] > low[above] + allowed:
+            return (
+                f"answers do not keep to the direction of column {task.source.names[int(state.feature[node])]!r} at "
+                f"node {node}. The tree was changed."
+            )
+    return ""
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,13 @@ class Staged(Protocol):
 
     shares: tuple[str, ...]
     classes_: Array
+    _edges: list[Array] | None
 
     def fold_states(self, source: Source, stages: Sequence[Staged]) -> list[RowState]:
         """What each stage, a copy with other values of `shares`, is after one fit to these rows."""
+
+    def shared_edges(self, source: Source) -> list[Array] | None:
+        """Edges of bins that all training sets share, made of all rows; None: each makes its own."""
 
     def _check_parameters(self) -> None: ...
 
@@ -79,14 +83,18 @@ def staged_folds(model: Staged, source: Source, rounds: Rounds, grid: Grid) -> R
     if isinstance(rounds, EachRow) or isinstance(grid, Subsets):
         return None
     candidates = candidates_of(grid)
+    known: dict[int, list[Array] | None] = {}  # edges of bins, by group of candidates
 
     def fitted(splits: Splits) -> Table:
         table: list[list[RowState | None]] = [[None] * splits.n_splits for _ in candidates]
-        for others, places in shared_work(candidates, model.shares):
+        for group, (others, places) in enumerate(shared_work(candidates, model.shares)):
             for split in range(splits.n_splits):
                 whole = clone(model).set_params(**others)
                 if grid.classes is not None:
                     whole.classes_ = grid.classes
+                if group not in known:
+                    known[group] = whole.shared_edges(source)
+                whole._edges = known[group]
                 stages = [clone(whole).set_params(**candidates[place]) for place in places]
                 for stage in stages:
                     stage._check_parameters()

@@ -21,17 +21,26 @@ from certifit.models.estimator import Regressor, TaskEstimator
 from certifit.models.fold_rows import RowFolds
 from certifit.models.folds import Grid, Rounds
 from certifit.models.trees.certificate import TreeCertificate, certify
+from certifit.models.trees.columns import Categories, Directions, column_rules
 from certifit.models.trees.folds import StagedState, staged_folds
 from certifit.models.trees.optimal import DEEPEST, SearchGrid
 from certifit.models.trees.pruning import PruningPath, pruning_path
 from certifit.models.trees.solver import UNLIMITED, full_tree, grow, stopped
 from certifit.models.trees.state import SplitHistory, TreeState
-from certifit.models.trees.task import Stops, TreeTask, refuse_infinite
+from certifit.models.trees.task import Splitting, Stops, TreeTask, refuse_infinite
 from certifit.models.trees.words import path_in_words, rules
 from certifit.statistics.cell_sums import Store
 
 # Parameters that only a greedy search has, and their defaults.
-GREEDY_STOPS = {"min_samples_split": 2, "min_impurity_decrease": 0.0, "max_leaf_nodes": None, "ccp_alpha": 0.0}
+GREEDY = {
+    "min_samples_split": 2,
+    "min_impurity_decrease": 0.0,
+    "max_leaf_nodes": None,
+    "ccp_alpha": 0.0,
+    "max_bins": None,
+    "monotonic_cst": None,
+    "categorical_features": None,
+}  # what only a greedy search has
 DEPTHS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 17)  # that folds choose from
 
 
@@ -48,13 +57,27 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
     search: str
     n_thresholds: int
     max_nodes: int
+    max_bins: int | None
+    monotonic_cst: Directions
+    categorical_features: Categories
     certificate_: TreeCertificate
     tree_: TreeState
     shares = ("max_depth", "max_leaf_nodes", "ccp_alpha")
+    _edges: list[Array] | None = None  # of bins that folds share
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> RowFolds | None:
-        """One tree per training set for all depths, numbers of leaves and strengths of pruning."""
+        """One tree per training set for all depths, numbers of leaves and strengths of pruning.
+
+        Bins are cut once, at quantiles of all rows, and shared by the training sets; through an encoder, whose columns
+        differ between them, each has its own.
+        """
         return None if self.search == "optimal" else staged_folds(self, source, rounds, grid)
+
+    def shared_edges(self, source: Source) -> list[Array] | None:
+        """The edges of bins that the training sets of folds share."""
+        if self.max_bins is None or self.encoder is not None or source.is_table:
+            return None
+        return self._task(self.fit_maps(source)).edges
 
     def fold_states(self, source: Source, stages: Sequence[TreeModel]) -> list[StagedState]:
         """What the stages, copies with other stops, are after one tree is grown to these rows."""
@@ -160,10 +183,10 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
             return None
         if self.max_depth is None or self.max_depth > DEEPEST:
             raise ValueError(f"search='optimal' needs max_depth from 1 to {DEEPEST}. Got {self.max_depth}.")
-        for name, default in GREEDY_STOPS.items():
-            if getattr(self, name) != default:
+        for name, default in GREEDY.items():
+            if getattr(self, name) is not None and not np.array_equal(getattr(self, name), default):
                 raise ValueError(
-                    f"{name} stops or prunes a greedy search; search='optimal' has none. Got {getattr(self, name)!r}. "
+                    f"{name} is of a greedy search; search='optimal' has none. Got {getattr(self, name)!r}. "
                     f"Leave it at {default!r}."
                 )
         return grid
@@ -179,6 +202,8 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
         if against not in (None, "optimal"):
             raise ValueError(f"The parameter against must be 'optimal' or None. Got {against!r}.")
         task = self._task_on(X, y, sample_weight=sample_weight)
+        if against == "optimal" and self.categorical_features is not None:
+            raise ValueError("against='optimal' bounds trees of thresholds, and this one splits categories by sets.")
         if against == "optimal" and task.is_greedy:
             task.grid = SearchGrid(self.n_thresholds, self.max_nodes)
         return certify(task, self.tree_, against_best=against == "optimal")
@@ -188,6 +213,10 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
         if task.is_greedy or not proof.holds or proof.is_closed:
             return super()._warnings(task, run)
         return [f"Not proven to be the best tree. {proof.sentences()[-1]} Raise max_nodes, now {self.max_nodes:,}."]
+
+    def _splitting(self, source: Source) -> Splitting:
+        rules = column_rules(self.monotonic_cst, self.categorical_features, list(source.names))
+        return Splitting(self.max_bins, rules, self._edges)
 
     def _solve(self, task: TreeTask) -> Run[TreeState]:
         return grow(task)
@@ -246,6 +275,17 @@ class DecisionTreeClassifier(TreeModel, Classifier[TreeTask, TreeState]):
     max_nodes : int >= 1, default 5000
         Most subsets of the rows that a search of depth 3 or 4 looks at. Where they do not do, the certificate says how
         far from the best the tree can be.
+
+    max_bins : int from 2 to 255 or None, default None
+        Cut every column into so many bins at quantiles of up to 200,000 rows, and try thresholds between bins only: for
+        large data. None tries all thresholds.
+    monotonic_cst : one of -1, 0, 1 for each column, or None, default None
+        1: no answer falls as the column grows; -1: none rises. Of two classes the answer is the share of the second.
+        Splits that break it are not taken.
+    categorical_features : names or numbers of columns, or None, default None
+        Columns of codes 0 to 254 of levels without an order. A split sends a set of levels left: of numbers and of two
+        classes the best set; of K classes the best of those that are ordered by the share of one class. A level that a
+        node did not see goes where more of its rows go, one that the fit did not see where missing values go.
     encoder : as for LinearRegression
 
     Attributes
@@ -281,6 +321,9 @@ class DecisionTreeClassifier(TreeModel, Classifier[TreeTask, TreeState]):
         search: str = "greedy",
         n_thresholds: int = 32,
         max_nodes: int = 5000,
+        max_bins: int | None = None,
+        monotonic_cst: Directions = None,
+        categorical_features: Categories = None,
         encoder: TableEncoder | None = None,
     ) -> None:
         self.criterion = criterion
@@ -293,6 +336,9 @@ class DecisionTreeClassifier(TreeModel, Classifier[TreeTask, TreeState]):
         self.search = search
         self.n_thresholds = n_thresholds
         self.max_nodes = max_nodes
+        self.max_bins = max_bins
+        self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
         self.encoder = encoder
 
     def predict_proba(self, X: UserRows) -> Array:
@@ -321,7 +367,9 @@ class DecisionTreeClassifier(TreeModel, Classifier[TreeTask, TreeState]):
         return self.scores(block)
 
     def _task(self, source: Source, is_fitted: bool = False) -> TreeTask:
-        return TreeTask(source, self.criterion, self._stops(), len(self.classes_), self._grid())
+        return TreeTask(
+            source, self.criterion, self._stops(), len(self.classes_), self._grid(), self._splitting(source)
+        )
 
     def _answers(self) -> list[str]:
         tree = self.tree_
@@ -345,7 +393,7 @@ class DecisionTreeRegressor(TreeModel, Regressor[TreeTask, TreeState]):
     ----------
     criterion : "squared_error" or "poisson", default "squared_error"
     max_depth, min_samples_split, min_samples_leaf, min_impurity_decrease, max_leaf_nodes, ccp_alpha, search,
-    n_thresholds, max_nodes, encoder :
+    n_thresholds, max_nodes, max_bins, monotonic_cst, categorical_features, encoder :
         as for DecisionTreeClassifier; search="optimal" minimises the mean squared error
 
     Attributes
@@ -372,6 +420,9 @@ class DecisionTreeRegressor(TreeModel, Regressor[TreeTask, TreeState]):
         search: str = "greedy",
         n_thresholds: int = 32,
         max_nodes: int = 5000,
+        max_bins: int | None = None,
+        monotonic_cst: Directions = None,
+        categorical_features: Categories = None,
         encoder: TableEncoder | None = None,
     ) -> None:
         self.criterion = criterion
@@ -384,6 +435,9 @@ class DecisionTreeRegressor(TreeModel, Regressor[TreeTask, TreeState]):
         self.search = search
         self.n_thresholds = n_thresholds
         self.max_nodes = max_nodes
+        self.max_bins = max_bins
+        self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
         self.encoder = encoder
 
     def scores(self, block: Block) -> Array:
@@ -391,7 +445,7 @@ class DecisionTreeRegressor(TreeModel, Regressor[TreeTask, TreeState]):
         return np.asarray(self.tree_.values[self.leaves(block)], dtype=np.float64)
 
     def _task(self, source: Source, is_fitted: bool = False) -> TreeTask:
-        task = TreeTask(source, self.criterion, self._stops(), grid=self._grid())
+        task = TreeTask(source, self.criterion, self._stops(), 0, self._grid(), self._splitting(source))
         if self.criterion == "poisson":
             _refuse_negative(task)
         return task

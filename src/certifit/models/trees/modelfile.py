@@ -1,6 +1,6 @@
 """A tree in a file: its nodes as arrays. Numbers of a parent are those of its children added up.
 
-t   nodes
+t   nodes    c   nodes that split a category
 """
 
 from __future__ import annotations
@@ -24,16 +24,20 @@ from certifit.models.record import (
     Array,
     Content,
     Field,
+    Model,
     Object,
     Problems,
     Record,
+    Setting,
     Shown,
     fault_problems,
     fields_at,
 )
+from certifit.models.trees.columns import column_rules, levels_of
 from certifit.models.trees.state import SplitHistory, TreeState
 
 OPEN = 1e-3  # a bound that is further than this from the loss, relative, is not equal to it but for rounding
+_LEVELS, _DIRECTION = "tree.n_levels", "tree.direction"
 _CERTIFICATE = {**CLAIM, "depth": COUNT, "deviation": MAGNITUDE, "fault": TEXT, "n_leaves": COUNT_FROM_1}
 
 # Of trees that were compared with all others of their depth.
@@ -52,8 +56,65 @@ def _state(content: Content) -> TreeState:
         **{
             name: arrays[f"tree.{name}"]
             for name in ("feature", "left", "threshold", "is_missing_left", "weight", "values", "impurity", "decrease")
-        }
+        },
+        **_levels(content),
     )
+
+
+def _levels(content: Content) -> dict[str, object]:
+    if _LEVELS not in content.arrays:
+        return {}
+    return {"n_levels": content.arrays[_LEVELS], "sets": content.arrays["tree.sets"].view(np.uint64)}
+
+
+def _direction(model: Model) -> object:
+    """The directions of the columns as a list; None where none is asked for."""
+    rules = column_rules(model.monotonic_cst, None, list(model.column_names_))
+    return None if rules.direction is None else rules.direction.astype(np.int64)
+
+
+def _asked_directions(model: Model) -> object:
+    direction = _direction(model)
+    return None if direction is None else [int(value) for value in np.asarray(direction)]
+
+
+def _asked_categories(model: Model) -> object:
+    n_levels = column_rules(None, model.categorical_features, list(model.column_names_)).n_levels
+    return None if n_levels is None else [int(place) for place in np.flatnonzero(n_levels)]
+
+
+def _given_directions(content: Content) -> object:
+    stored = content.arrays.get(_DIRECTION)
+    return None if stored is None else [int(value) for value in stored]
+
+
+def _given_categories(content: Content) -> object:
+    stored = content.arrays.get(_LEVELS)
+    return None if stored is None else [int(place) for place in np.flatnonzero(stored)]
+
+
+def _level_problems(content: Content) -> Iterator[Problems]:
+    """Sets of levels that are not numbered by their nodes, or hold codes that the category has not."""
+    arrays = content.arrays
+    direction = arrays.get(_DIRECTION)
+    yield {"a direction that is not -1, 0 or 1": direction is not None and not np.isin(direction, (-1, 0, 1)).all()}
+    if _LEVELS not in arrays:
+        return
+    n_levels, sets = arrays[_LEVELS], arrays["tree.sets"].view(np.uint64)
+    inner = np.flatnonzero(arrays["tree.left"])
+    nodes = inner[n_levels[arrays["tree.feature"][inner]] > 0]
+    yield {
+        "a category with a direction": direction is not None and ((direction != 0) & (n_levels > 0)).any(),
+        "sets of levels that are not numbered in the order of their nodes": not np.array_equal(
+            arrays["tree.threshold"][nodes], np.arange(len(sets))
+        ),
+    }
+    most = n_levels[arrays["tree.feature"][nodes]].astype(np.int64)
+    yield {
+        "a set with a level that its category has not": any(
+            max(levels_of(words), default=0) >= count for words, count in zip(sets, most, strict=True)
+        )
+    }
 
 
 def _shape_problems(content: Content) -> Iterator[Problems]:
@@ -171,17 +232,35 @@ _TREE = Record(
     fields={
         "certificate": {**fields_at("certificate_.*", _CERTIFICATE), **_COMPARED},
         "n_nodes": Field(COUNT_FROM_1, get=lambda model: model.tree_.n_nodes),
+        "n_sets": Field(
+            COUNT, get=lambda model: None if model.tree_.n_levels is None else len(model.tree_.sets), is_left_out=True
+        ),
+        "has_directions": Field(FLAG, get=lambda model: _direction(model) is not None or None, is_left_out=True),
         **TARGET_NAME,
     },
     objects={
         "certificate_": Object("models.trees.certificate:TreeCertificate"),
-        "tree_": Object("models.trees.state:TreeState"),
+        "tree_": Object("models.trees.state:TreeState", _levels),
     },
     derived={"history_": lambda content: SplitHistory(_state(content), tuple(content.columns))},
-    sizes=(lambda metadata: {"t": metadata["n_nodes"]},),
-    checks=(_shape_problems, _sum_problems, _bound_problems, fault_problems),
+    sizes=(lambda metadata: {"t": metadata["n_nodes"], "c": metadata.get("n_sets", 0)},),
+    arrays={
+        _DIRECTION: Array(("p",), "int64", get=_direction, when=lambda metadata: "has_directions" in metadata),
+        _LEVELS: Array(("p",), "uint8", at="tree_.n_levels", when=lambda metadata: "n_sets" in metadata),
+        "tree.sets": Array(
+            ("c", "4"),
+            "int64",
+            get=lambda model: model.tree_.sets.view(np.int64),
+            when=lambda metadata: "n_sets" in metadata,
+        ),
+    },
+    settings={
+        "monotonic_cst": Setting(_asked_directions, _given_directions),
+        "categorical_features": Setting(_asked_categories, _given_categories),
+    },
+    checks=(_shape_problems, _level_problems, _sum_problems, _bound_problems, fault_problems),
     shown=(_show,),
-    switches=("search", "n_thresholds", "max_nodes"),
+    switches=("search", "n_thresholds", "max_nodes", "max_bins"),
 )
 CLASSIFIER = LABELLED | _TREE | Record(fields={"data": ROWS}, arrays=_node_arrays(("t", "K")), counts="labelled")
 REGRESSOR = _TREE | Record(fields=TARGET, arrays=_node_arrays(("t",)), counts="weighted")

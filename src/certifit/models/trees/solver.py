@@ -35,7 +35,7 @@ def stopped(tree: TreeState, stops: Stops) -> TreeState:
 def full_tree(task: TreeTask, max_depth: int) -> TreeState:
     """The greedy tree of a task before it is pruned."""
     y, weight = task.scaled()
-    stops, unit = task.stops, task.impurity_unit
+    stops, splitting, unit = task.stops, task.splitting, task.impurity_unit
     if np.isinf(unit):
         raise ValueError("Squares of y leave the range of float64. Multiply or divide y by a power of ten.")
     grown = core.grow_tree(
@@ -48,6 +48,10 @@ def full_tree(task: TreeTask, max_depth: int) -> TreeState:
         int(stops.min_samples_split),
         int(stops.min_samples_leaf),
         float(stops.min_impurity_decrease) / unit,
+        splitting.columns.direction,
+        splitting.columns.n_levels,
+        0 if splitting.max_bins is None else int(splitting.max_bins),
+        splitting.edges,
         n_threads(),
     )
     if grown is None:
@@ -62,6 +66,8 @@ def full_tree(task: TreeTask, max_depth: int) -> TreeState:
         values if task.n_classes else values[:, 0],
         grown["impurity"] * unit,
         np.maximum(grown["decrease"], 0.0) * unit,
+        grown["sets"].reshape(-1, 4),
+        splitting.columns.n_levels,
     )
 
 

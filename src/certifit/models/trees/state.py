@@ -7,7 +7,7 @@ leaf. A tree cut off at a depth is therefore the beginning of the arrays.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import heappop, heappush
 from typing import overload
@@ -17,6 +17,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.minimise.steps import full_row
+from certifit.models.trees.columns import levels_of
 from certifit.runtime import core, n_threads
 
 
@@ -39,7 +40,10 @@ class TreeState:
 
     is_missing_left: where missing values go. weight: of the rows in a node. values: the weight of every class, or the
     mean of y (one column). impurity: of the node. decrease: what the split takes from the impurity, times the node's
-    share of all weight; 0 at a leaf.
+    share of all weight; 0 at a leaf. n_levels: of each column, 0 where it is
+    no category; None: none is one. A node that splits a category sends the
+    levels of the set of number `threshold` left; codes from n_levels on go where missing values go. sets: four words
+    each, in the order of the nodes, a bit per level.
     """
 
     feature: Array
@@ -50,6 +54,8 @@ class TreeState:
     values: Array
     impurity: Array
     decrease: Array
+    sets: Array = field(default_factory=lambda: np.zeros((0, 4), dtype=np.uint64))
+    n_levels: Array | None = None
 
     @property
     def n_nodes(self) -> int:
@@ -86,10 +92,20 @@ class TreeState:
 
     def walk(self, block: Block, with_ranges: bool = False) -> Walked:
         """Rows of a block on their way to their leaves."""
-        parts = core.walk_tree(
-            block.rows, self.feature, self.left, self.threshold, self.is_missing_left, with_ranges, n_threads()
-        )
-        return Walked(*parts)
+        sets = None if self.n_levels is None else self.sets
+        nodes = (self.feature, self.left, self.threshold, self.is_missing_left, self.n_levels, sets)
+        return Walked(*core.walk_tree(block.rows, *nodes, with_ranges, n_threads()))
+
+    @cached_property
+    def is_of_levels(self) -> Array:
+        """Whether each node splits a category."""
+        if self.n_levels is None:
+            return np.zeros(self.n_nodes, dtype=bool)
+        return np.asarray((self.left > 0) & (self.n_levels[self.feature] != 0))
+
+    def levels_left(self, node: int) -> list[int]:
+        """The codes of the levels that a node of a category sends left."""
+        return levels_of(self.sets[int(self.threshold[node])])
 
     def path_of(self, node: int) -> list[int]:
         """The nodes from the root to a node."""
@@ -111,14 +127,21 @@ class TreeState:
         place = np.cumsum(is_kept) - 1
         is_inner = (self.left[kept] > 0) & ~becomes_leaf[kept]
         left = np.where(is_inner, place[self.left[kept]], 0).astype(np.int64)
-        own = {part.name: getattr(self, part.name)[kept] for part in fields(self)}
-        tree = TreeState(**own | {"left": left})
+        is_of_levels = is_inner & self.is_of_levels[kept]
+        sets = self.sets[self.threshold[kept][is_of_levels].astype(np.int64)]
+        threshold = np.where(is_inner, self.threshold[kept], 0.0)
+        threshold[is_of_levels] = np.arange(len(sets))
         return replace(
-            tree,
-            feature=np.where(is_inner, tree.feature, -1).astype(np.int64),
-            threshold=np.where(is_inner, tree.threshold, 0.0),
-            is_missing_left=np.where(is_inner, tree.is_missing_left, 0).astype(np.uint8),
-            decrease=np.where(is_inner, tree.decrease, 0.0),
+            self,
+            feature=np.where(is_inner, self.feature[kept], -1).astype(np.int64),
+            left=left,
+            threshold=threshold,
+            is_missing_left=np.where(is_inner, self.is_missing_left[kept], 0).astype(np.uint8),
+            weight=self.weight[kept],
+            values=self.values[kept],
+            impurity=self.impurity[kept],
+            decrease=np.where(is_inner, self.decrease[kept], 0.0),
+            sets=sets,
         )
 
     def cut_at(self, depth: int) -> TreeState:
@@ -144,7 +167,7 @@ class TreeState:
             heappush(waiting, (-float(self.decrease[node]), node))
 
 
-Split = Mapping[str, float | str]
+Split = Mapping[str, float | str | tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -165,10 +188,12 @@ class SplitHistory(Sequence[Split]):
         if isinstance(place, slice):
             return [self[k] for k in range(*place.indices(len(self)))]
         node = int(np.flatnonzero(self.tree.left)[place])
+        is_of_levels = bool(self.tree.is_of_levels[node])
+        threshold = tuple(self.tree.levels_left(node)) if is_of_levels else float(self.tree.threshold[node])
         return {
             **full_row((place % len(self)) + 1),
             "node": node,
             "column": self.names[self.tree.feature[node]],
-            "threshold": float(self.tree.threshold[node]),
+            "levels" if is_of_levels else "threshold": threshold,
             "decrease": float(self.tree.decrease[node]),
         }

@@ -18,8 +18,9 @@ import numpy as np
 from certifit.data.columns import Array, Columns
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
+from certifit.models.trees.columns import NO_RULES, ColumnRules, counted_levels
 from certifit.models.trees.optimal import Optimum, SearchGrid, best_tree
-from certifit.runtime import check_memory
+from certifit.runtime import check_memory, core, n_threads
 
 POWERS = {"gini": 0, "entropy": 0, "squared_error": 2, "poisson": 1}  # of the unit of y in an impurity
 LEAST_UNIT = 2.0**-1000  # of an impurity
@@ -37,6 +38,15 @@ class Stops:
     min_impurity_decrease: float = 0.0
     max_leaf_nodes: int | None = None
     ccp_alpha: float = 0.0
+
+
+@dataclass(frozen=True)
+class Splitting:
+    """Where splits are looked for. max_bins: None tries every threshold. edges: of bins that are known already."""
+
+    max_bins: int | None = None
+    columns: ColumnRules = NO_RULES
+    edges: list[Array] | None = None
 
 
 class GatheredRows:
@@ -94,12 +104,34 @@ class TreeTask(GatheredRows):
     """Rows and how a tree is grown on them. grid: where the best tree is searched for; None: the search is greedy."""
 
     def __init__(
-        self, source: Source, criterion: str, stops: Stops, n_classes: int = 0, grid: SearchGrid | None = None
+        self,
+        source: Source,
+        criterion: str,
+        stops: Stops,
+        n_classes: int = 0,
+        grid: SearchGrid | None = None,
+        splitting: Splitting | None = None,
     ) -> None:
         super().__init__(source, n_classes)
+        splitting = splitting or Splitting()
         self.criterion, self.stops = criterion, stops
         self.is_greedy, self.grid = grid is None, grid or SearchGrid()
         self._optima: dict[int, Optimum] = {}
+        self.splitting = replace(splitting, columns=counted_levels(self.block, splitting.columns, source.names))
+        if n_classes > 2 and self.splitting.columns.has_directions:
+            raise ValueError(f"monotonic_cst needs a number or two classes. There are {n_classes} classes.")
+
+    @cached_property
+    def edges(self) -> list[Array] | None:
+        """The edges of the bins of every column; None where every threshold is tried."""
+        if self.splitting.max_bins is None or self.splitting.edges is not None:
+            return self.splitting.edges
+        y, weight = self.scaled()
+        n_levels = self.splitting.columns.n_levels
+        edges: list[Array] | None = core.bin_edges(
+            self.block.rows, y, weight, int(self.splitting.max_bins), n_levels, n_threads()
+        )
+        return edges
 
     def optimum(self, depth: int) -> Optimum:
         """The best tree of a depth and the least loss of any; searched once."""

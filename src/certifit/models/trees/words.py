@@ -39,6 +39,8 @@ def path_in_words(tree: TreeState, leaf: int, names: list[str], answers: list[st
 
 def _condition(tree: TreeState, node: int, is_left: bool, names: list[str]) -> str:
     name, threshold = names[tree.feature[node]], float(tree.threshold[node])
+    if tree.is_of_levels[node]:
+        return f"{name} {'in' if is_left else 'not in'} {{{', '.join(map(str, tree.levels_left(node)))}}}"
     if math.isinf(threshold):
         return f"{name} is {'known' if is_left else 'missing'}"
     return f"{name} {'<=' if is_left else '>'} {threshold:.6g}"

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import check_scoring
+from sklearn.utils import get_tags
 
 from certifit.data.cells import Cells, Splits
 from certifit.data.columns import Array
@@ -85,7 +86,10 @@ def offered_scores(
     if not learner.is_ours:
         return None
     if learner.answers(estimator.get_params(deep=False)) is Answer.NUMBER:
-        return _from_squares(estimator, rows, rounds, candidates, scoring, with_rows)
+        scores = _from_squares(estimator, rows, rounds, candidates, scoring, with_rows)
+        if scores is not None or not (scoring is None or isinstance(scoring, str)):
+            return scores
+        scoring = scoring or "r2"
     return _from_rows(estimator, rows, rounds, candidates, scoring, with_training, with_rows)
 
 
@@ -167,7 +171,8 @@ def _refitted(
 
     estimator = reading_new_levels(estimator, rows.source)
     scorer = check_scoring(estimator, scoring)
-    if learner_of(estimator).is_ours and not rows.source.is_table:
+    takes_gaps = get_tags(estimator).input_tags.allow_nan
+    if learner_of(estimator).is_ours and not rows.source.is_table and not takes_gaps:
         refuse_nonfinite(rows.source)  # a refit would name the row by its number within a split
     works = [(_work(estimator, rows, splits, scoring, with_rows), splits) for splits in rounds]
     places = [(work, splits, s) for work, splits in works for s in range(splits.n_splits)]

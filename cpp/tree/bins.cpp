@@ -1,0 +1,96 @@
+// Bins of columns: where their edges are, and which bin a value is in.
+#include "bins.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "../sorted.hpp"
+
+namespace certifit {
+namespace {
+
+constexpr size_t sample_rows = 200000;  // rows whose values the edges lie between
+constexpr size_t lanes = 16;            // values that are searched side by side
+constexpr size_t block_rows = 4096;
+
+double halfway(double low, double high) {
+  const double middle = low / 2 + high / 2;
+  return middle >= low && middle < high ? middle : low;
+}
+
+std::vector<double> edges_of(const double* x, size_t n, size_t max_bins) {
+  std::vector<Key> keys;
+  for (size_t i = 0; i < std::min(n, sample_rows); ++i)
+    if (!std::isnan(x[i])) keys.push_back({ordered_bits(x[i]), 0});
+  radix_sort(keys);
+  std::vector<double> values(keys.size());
+  for (size_t k = 0; k < keys.size(); ++k) values[k] = from_ordered_bits(keys[k].bits);
+  std::vector<double> distinct = values;
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  std::vector<double> edges;
+  if (distinct.size() <= max_bins) {
+    for (size_t k = 1; k < distinct.size(); ++k) edges.push_back(halfway(distinct[k - 1], distinct[k]));
+    return edges;
+  }
+  for (size_t k = 1; k < max_bins; ++k) {
+    const double low = values[k * values.size() / max_bins - 1];
+    const auto next = std::upper_bound(values.begin(), values.end(), low);
+    if (next == values.end()) break;
+    const double edge = halfway(low, *next);
+    if (edges.empty() || edge > edges.back()) edges.push_back(edge);
+  }
+  return edges;
+}
+
+// How many of 255 edges, the last ones infinite, lie below each of some values. Halving without a branch: lanes do not
+// wait for each other.
+void search(const double* edges, const double* x, size_t n, uint8_t* codes) {
+  uint32_t at[lanes] = {};
+  for (uint32_t half = 128; half > 0; half /= 2)
+    for (size_t lane = 0; lane < n; ++lane) at[lane] += edges[at[lane] + half - 1] < x[lane] ? half : 0;
+  for (size_t lane = 0; lane < n; ++lane)
+    codes[lane] = x[lane] != x[lane] ? Bins::missing : static_cast<uint8_t>(at[lane]);
+}
+
+}  // namespace
+
+Edges bin_edges(const TreeRows& rows, size_t max_bins, const ColumnRules& columns, Crew& crew) {
+  Edges edges(rows.n_columns);
+  crew.for_each_block(rows.n_columns, [&](size_t j) {
+    if (!columns.is_levels(j)) edges[j] = edges_of(rows.column(j), rows.n_rows, max_bins);
+  });
+  return edges;
+}
+
+Bins binned(const TreeRows& rows, Edges edges, const ColumnRules& columns, Crew& crew) {
+  Bins bins{rows.n_rows, rows.n_columns, std::vector<uint8_t>(rows.n_rows * rows.n_columns), std::move(edges)};
+  crew.for_each_block(rows.n_columns, [&](size_t j) {
+    const double* x = rows.column(j);
+    uint8_t* codes = bins.codes.data() + j * rows.n_rows;
+    if (columns.is_levels(j)) {
+      for (size_t i = 0; i < rows.n_rows; ++i) codes[i] = static_cast<uint8_t>(level_of(x[i], columns.n_levels[j]));
+      return;
+    }
+    std::vector<double> padded(256, std::numeric_limits<double>::infinity());
+    std::copy(bins.edges[j].begin(), bins.edges[j].end(), padded.begin());
+    size_t i = 0;
+    for (; i + lanes <= rows.n_rows; i += lanes) search(padded.data(), x + i, lanes, codes + i);
+    search(padded.data(), x + i, rows.n_rows - i, codes + i);
+  });
+  return bins;
+}
+
+std::vector<uint8_t> by_row(const Bins& bins, Crew& crew) {
+  const size_t n = bins.n_rows, p = bins.n_columns;
+  std::vector<uint8_t> codes(n * p);
+  crew.for_each_block((n + block_rows - 1) / block_rows, [&](size_t block) {
+    const size_t begin = block * block_rows, end = std::min(n, begin + block_rows);
+    for (size_t j = 0; j < p; ++j) {
+      const uint8_t* column = bins.column(j);
+      for (size_t i = begin; i < end; ++i) codes[i * p + j] = column[i];
+    }
+  });
+  return codes;
+}
+
+}  // namespace certifit

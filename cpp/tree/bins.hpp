@@ -1,0 +1,30 @@
+// Columns cut into at most 255 bins.
+#pragma once
+
+#include "tree.hpp"
+
+namespace certifit {
+
+// Ascending, per column; none of a category.
+using Edges = std::vector<std::vector<double>>;
+
+// x is in the first bin whose edge is x or more; the level of a category is its bin. Missing values have a bin of their
+// own, 255.
+struct Bins {
+  size_t n_rows = 0, n_columns = 0;
+  std::vector<uint8_t> codes;  // column after column
+  Edges edges;
+  const uint8_t* column(size_t j) const { return codes.data() + j * n_rows; }
+  static constexpr uint8_t missing = 255;
+};
+
+// Edges lie halfway between neighbouring values of the first 200,000 rows, which are in the order of a hash: at all of
+// them where these are few, else at quantiles. Neither the order of the rows nor where they are kept changes an edge.
+Edges bin_edges(const TreeRows& rows, size_t max_bins, const ColumnRules& columns, Crew& crew);
+
+Bins binned(const TreeRows& rows, Edges edges, const ColumnRules& columns, Crew& crew);
+
+// The same codes, row after row.
+std::vector<uint8_t> by_row(const Bins& bins, Crew& crew);
+
+}  // namespace certifit

@@ -1,0 +1,188 @@
+"""A decision tree as a picture: where its boxes stand and what they say, and Matplotlib's pen for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.evaluation.pictures import new_axes, visible
+from certifit.models.adapter import learner_of
+
+MOST_DEPTH = 4  # levels that are readable side by side
+LONGEST = 16  # characters of a name
+
+
+@dataclass(frozen=True)
+class TreeBox:
+    """x: its place across, in leaves from the left. depth: its row from above. question: of a node that is split.
+
+    share: of all weight. parts: shares of the classes, or where the mean lies between the smallest and the largest.
+    is_cut: whether the tree goes on below it.
+    """
+
+    node: int
+    x: float
+    depth: int
+    parent: int  # place in the list of boxes, -1 of the root
+    is_left: bool
+    question: str
+    answer: str
+    share: float
+    parts: tuple[float, ...]
+    is_cut: bool
+
+
+def tree_boxes(tree: Any, names: list[str], answers: list[str], max_depth: int = MOST_DEPTH) -> list[TreeBox]:
+    """The nodes of a tree down to a depth, each over the middle of its children."""
+    order, parents, depth = [0], [-1], {0: 0}
+    for place, node in enumerate(order):
+        if tree.left[node] and depth[node] < max_depth:
+            for child in (int(tree.left[node]), int(tree.left[node]) + 1):
+                depth[child] = depth[node] + 1
+                order.append(child)
+                parents.append(place)
+    places = _places(tree, depth, max_depth)
+    low, high = float(np.min(tree.values)), float(np.max(tree.values))
+    boxes = []
+    for node, parent in zip(order, parents, strict=True):
+        is_inner = bool(tree.left[node]) and depth[node] < max_depth
+        boxes.append(
+            TreeBox(
+                node,
+                places[node],
+                depth[node],
+                parent,
+                parent < 0 or node == int(tree.left[order[parent]]),
+                question(tree, node, names) if is_inner else "",
+                answers[node],
+                float(tree.weight[node] / tree.weight[0]),
+                _parts(tree, node, low, high),
+                bool(tree.left[node]) and not is_inner,
+            )
+        )
+    return boxes
+
+
+def _places(tree: Any, depth: dict[int, int], max_depth: int) -> dict[int, float]:
+    """Ends side by side, parents over the middle of their children."""
+    places: dict[int, float] = {}
+    n_ends = 0
+    open_nodes = [0]
+    while open_nodes:  # ends from left to right
+        node = open_nodes.pop()
+        if tree.left[node] and depth[node] < max_depth:
+            open_nodes += [int(tree.left[node]) + 1, int(tree.left[node])]
+        else:
+            places[node] = float(n_ends)
+            n_ends += 1
+    for node in sorted(depth, reverse=True):
+        if node not in places:
+            places[node] = (places[int(tree.left[node])] + places[int(tree.left[node]) + 1]) / 2
+    return places
+
+
+def question(tree: Any, node: int, names: list[str]) -> str:
+    """What a node asks; rows that say yes go left."""
+    name = visible(names[int(tree.feature[node])], LONGEST)
+    if tree.is_of_levels[node]:
+        levels = ", ".join(map(str, tree.levels_left(node)))
+        return f"{name} in {{{visible(levels, LONGEST)}}}"
+    threshold = float(tree.threshold[node])
+    return f"{name} is known" if np.isinf(threshold) else f"{name} \N{LESS-THAN OR EQUAL TO} {threshold:.4g}"
+
+
+def _parts(tree: Any, node: int, low: float, high: float) -> tuple[float, ...]:
+    if tree.values.ndim == 2:
+        return tuple(float(share) for share in tree.values[node] / tree.weight[node])
+    return ((float(tree.values[node]) - low) / (high - low) if high > low else 0.5,)
+
+
+def node_answers(model: Any) -> list[str]:
+    """What each node would say: the class of most weight, or the mean."""
+    tree = model.tree_
+    if tree.values.ndim == 2:
+        return [visible(str(label), LONGEST) for label in model.classes_[tree.values.argmax(axis=1)]]
+    return [f"{mean:.4g}" for mean in tree.values]
+
+
+class TreeDisplay:
+    """The nodes of a tree as boxes: the question, the share of all rows, and the classes or the mean.
+
+    Rows that say yes go left. A strip in each box shows the shares of the classes, or where the mean lies between the
+    least and the largest of the tree.
+
+    Parameters
+    ----------
+    boxes : what `tree_boxes` returns
+    classes : labels, for the legend; None of numbers
+
+    Attributes after `plot`: `ax_`, `figure_`, `texts_` (one for each box).
+    """
+
+    def __init__(self, boxes: list[TreeBox], classes: Any = None) -> None:
+        self.boxes, self.classes = boxes, classes
+
+    @classmethod
+    def from_estimator(cls, model: Any, *, max_depth: int = MOST_DEPTH, ax: Any = None) -> TreeDisplay:
+        """Draw a fitted decision tree down to max_depth levels of splits."""
+        check_is_fitted(model)
+        if not learner_of(model).is_ours or not learner_of(model).name.startswith("DecisionTree"):
+            raise TypeError(f"{type(model).__name__} is no decision tree of certifit.")
+        if not isinstance(max_depth, int | np.integer) or max_depth < 1:
+            raise ValueError(f"max_depth must be a whole number >= 1. Got {max_depth!r}.")
+        boxes = tree_boxes(model.tree_, list(model.column_names_), node_answers(model), int(max_depth))
+        return cls(boxes, getattr(model, "classes_", None)).plot(ax)
+
+    def plot(self, ax: Any = None) -> TreeDisplay:
+        """Draw on `ax`, or on a new figure that is as wide as the tree."""
+        n_ends = 1 + max(box.x for box in self.boxes)
+        depth = max(box.depth for box in self.boxes)
+        is_new = ax is None
+        ax = new_axes(ax, "TreeDisplay")
+        if is_new:
+            ax.figure.set_size_inches(max(4.0, 1.25 * n_ends), 1.3 + 1.15 * (depth + 1))
+        self.texts_ = []
+        for box in self.boxes:
+            if box.parent >= 0:
+                self._draw_edge(ax, box)
+        for box in self.boxes:
+            self._draw_box(ax, box)
+        ax.set(xlim=(-0.6, n_ends - 0.4), ylim=(-depth - 0.5, 0.5))
+        ax.axis("off")
+        if self.classes is not None:
+            self._draw_legend(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_edge(self, ax: Any, box: TreeBox) -> None:
+        parent = self.boxes[box.parent]
+        ax.plot([parent.x, box.x], [-parent.depth - 0.2, -box.depth + 0.3], color="0.6", lw=1, zorder=1)
+        if box.parent == 0:
+            middle = ((parent.x + box.x) / 2, -box.depth + 0.62)
+            ax.text(*middle, "yes" if box.is_left else "no", fontsize=8, color="0.35", ha="center")
+
+    def _draw_box(self, ax: Any, box: TreeBox) -> None:
+        from matplotlib.patches import Rectangle
+
+        ax.add_patch(Rectangle((box.x - 0.47, -box.depth - 0.3), 0.94, 0.6, fc="white", ec="0.45", zorder=2))
+        left = box.x - 0.47
+        for k, part in enumerate(box.parts if self.classes is not None else box.parts[:1]):
+            ax.add_patch(Rectangle((left, -box.depth - 0.3), 0.94 * part, 0.09, fc=f"C{k % 10}", ec="none", zorder=3))
+            left += 0.94 * part
+        lines = [
+            box.question,
+            box.answer,
+            f"{100 * box.share:.3g} %" + (" \N{HORIZONTAL ELLIPSIS}" if box.is_cut else ""),
+        ]
+        text = "\n".join(line for line in lines if line)
+        self.texts_.append(ax.text(box.x, -box.depth + 0.05, text, fontsize=7, ha="center", va="center", zorder=4))
+
+    def _draw_legend(self, ax: Any) -> None:
+        from matplotlib.patches import Patch
+
+        labels = [visible(str(label), LONGEST) for label in self.classes][:10]
+        handles = [Patch(color=f"C{k}", label=label) for k, label in enumerate(labels)]
+        ax.legend(handles=handles, fontsize="small", ncols=len(handles), loc="upper center", bbox_to_anchor=(0.5, 0.02))

@@ -1,0 +1,373 @@
+"""Bagging: copies of any estimator, each fitted to its own sample of the rows, and their mean or their vote."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter, validate_data
+
+from certifit.data.columns import Array, refuse_kinds
+from certifit.data.gate import canonical, checked_weight
+from certifit.data.labels import coded, read_labels
+from certifit.data.source import Source
+from certifit.data.user_types import UserRows, UserTarget, UserWeights, taken
+from certifit.models.composite import Composite
+from certifit.models.ensembles.draws import DistinctRows, counts_of, distinct_rows
+from certifit.models.ensembles.out_of_bag import mean_of_squares, share_of_errors
+from certifit.models.estimator import name_of_target
+
+MOST_ATTEMPTS = 1000  # to draw a sample of more than one class
+
+
+@dataclass(frozen=True)
+class BaggedRows:
+    """Checked rows, a number or the code of a class for each, weights, and the rows that differ."""
+
+    X: Any
+    y: Array
+    weight: Array | None
+    distinct: DistinctRows
+
+
+class Bagging(Composite[BaggedRows]):
+    """What bagging of classes and of numbers shares."""
+
+    n_estimators: int
+    max_samples: float | int
+    bootstrap: bool
+    random_state: int
+    n_jobs: int | None
+
+    def fit(self, X: UserRows, y: UserTarget, sample_weight: UserWeights = None) -> Self:
+        """Fit every copy to its own sample of the rows X with targets y; weights count rows."""
+        return self._fit(X, y, sample_weight=sample_weight)
+
+    @abstractmethod
+    def _targets(self, y: UserTarget, weight: Array | None, is_fitted: bool) -> Array:
+        """Targets as the estimators get them."""
+
+    @abstractmethod
+    def _out_of_bag(self, answers: Array, y: Array, weight: Array) -> tuple[float, float, float]:
+        """The error of mean answers, and an interval for it."""
+
+    @abstractmethod
+    def _answers(self, model: BaseEstimator, X: UserRows) -> Array:
+        """What an estimator adds to the mean of all, rows x columns."""
+
+    def _gate(self, X: UserRows, y: UserTarget, sample_weight: UserWeights = None) -> BaggedRows:
+        self.target_name_ = name_of_target(X, y)
+        return self._rows(X, y, sample_weight, reset=True)
+
+    def _rows(self, X: UserRows, y: UserTarget, sample_weight: UserWeights, reset: bool) -> BaggedRows:
+        if isinstance(X, Source):
+            raise TypeError(f"{type(self).__name__} draws rows by number and takes rows in memory. Got a scan.")
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        X = self._checked(X, reset)
+        n_rows = X.shape[0]
+        weight = None if sample_weight is None else checked_weight(sample_weight, n_rows)
+        targets = self._targets(y, weight, not reset)
+        if len(targets) != n_rows:
+            raise ValueError(f"X has {n_rows} rows and y has {len(targets)}: inconsistent numbers of samples.")
+        return BaggedRows(X, targets, weight, distinct_rows(X, targets, weight))
+
+    def _checked(self, X: Any, reset: bool) -> Any:
+        """Rows that the estimator can take; frames stay frames, for encoders and pipelines inside."""
+        if hasattr(X, "iloc") and any(kind.kind not in "fiub" for kind in map(np.dtype, _plain_kinds(X))):
+            validate_data(self, X, skip_check_array=True, reset=reset)
+            return X
+        tags = get_tags(self.estimator).input_tags
+        refuse_kinds(X)
+        is_frame = hasattr(X, "iloc")
+        checked = validate_data(
+            self,
+            canonical(X),
+            reset=reset,
+            accept_sparse="csr" if tags.sparse else False,
+            dtype="numeric",
+            ensure_all_finite="allow-nan" if tags.allow_nan else True,
+        )
+        return X if is_frame else checked
+
+    def _learn(self, rows: BaggedRows) -> None:
+        samples = [self._sample(rows, number) for number in range(self.n_estimators)]
+        takes_weight = has_fit_parameter(self.estimator, "sample_weight")
+        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fitted)(self._copy(number), *_drawn(rows, counts, takes_weight))
+            for number, counts in enumerate(samples)
+        )
+        weight = float(rows.distinct.weight.sum())
+        self.data_ = {"n_rows": int((rows.distinct.kind >= 0).sum()), "sum_weight": weight}
+        self._take_names()
+        self.oob_error_, self.oob_interval_ = self._error(rows, samples)
+
+    def _take_names(self) -> None:
+        """What the copies keep of the columns; rows are counted before they are drawn."""
+        whole = {
+            name: vars(self)[name] for name in ("n_features_in_", "feature_names_in_", "data_") if name in vars(self)
+        }
+        super()._take_names()
+        vars(self).update(whole)
+
+    def _copy(self, number: int) -> BaseEstimator:
+        """A copy of the estimator; one whose random_state is None gets one that follows from that of the bagging."""
+        model = clone(self.estimator)
+        free = [name for name, value in model.get_params().items() if value is None and _is_random_state(name)]
+        return model.set_params(**dict.fromkeys(free, (int(self.random_state) + 1_000_003 * number) % 2**31))
+
+    def _sample(self, rows: BaggedRows, number: int) -> Array:
+        """How often each distinct row is in a sample. One that a model cannot be fitted to is drawn again."""
+        for attempt in range(MOST_ATTEMPTS):
+            place = number + attempt * int(self.n_estimators)
+            counts = counts_of(rows.distinct, self.max_samples, self.bootstrap, int(self.random_state), place)
+            if self._is_enough(rows.y[rows.distinct.numbers[counts > 0]]):
+                return counts
+        raise ValueError(f"{MOST_ATTEMPTS} samples of rows had one class each. Raise max_samples.")
+
+    def _is_enough(self, y: Array) -> bool:
+        return True
+
+    def _error(self, rows: BaggedRows, samples: list[Array]) -> tuple[float | None, tuple[float, float] | None]:
+        """The error on rows that some estimators did not draw, by the mean of these; None where there is none."""
+        distinct = rows.distinct
+        total, n_out = None, np.zeros(len(distinct.numbers))
+        for model, counts in zip(self.estimators_, samples, strict=True):
+            out = np.flatnonzero(counts == 0)
+            if not len(out):
+                continue
+            answers = self._answers(model, taken(rows.X, distinct.numbers[out]))
+            if total is None:
+                total = np.zeros((len(n_out), answers.shape[1]))
+            total[out] += answers
+            n_out[out] += 1
+        is_out = n_out > 0
+        if total is None:
+            return None, None
+        means, y = total[is_out] / n_out[is_out, None], rows.y[distinct.numbers[is_out]]
+        error, low, high = self._out_of_bag(means, y, distinct.weight[is_out])
+        return error, (low, high)
+
+    def _gate_again(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> list[Any]:
+        """The checked sample of every estimator, drawn again."""
+        if None in self.certificates_:
+            raise AttributeError(f"{type(self.estimator).__name__} has no certificates.")
+        rows = self._rows(X, y, roles.get("sample_weight"), reset=False)
+        return [*self._sources(rows)]
+
+    def _sources(self, rows: BaggedRows) -> Iterator[Any]:
+        takes_weight = has_fit_parameter(self.estimator, "sample_weight")
+        for number, model in enumerate(self.estimators_):
+            X, y, weight = _drawn(rows, self._sample(rows, number), takes_weight)
+            roles = {} if weight is None else {"sample_weight": weight}
+            yield model._gate_again(X, y, **roles)
+
+    def _mean(self, X: UserRows) -> Array:
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        total = self._answers(self.estimators_[0], X)
+        for model in self.estimators_[1:]:
+            total = total + self._answers(model, X)
+        return np.asarray(total / len(self.estimators_))
+
+
+def _has_probabilities(model: BaggingClassifier) -> bool:
+    return model.voting == "soft"
+
+
+class BaggingClassifier(ClassifierMixin, Bagging):
+    """The mean of the probabilities, or the vote, of copies of a classifier, each fitted to its own draws of the rows.
+
+    voting "soft":  p(k | x) = mean over the copies of p(k | x); the class of the largest mean is predicted
+    voting "hard":  the class that most copies predict, the first of equal ones
+
+    certificate:  that of the copy that says least; verify draws the rows again. No claim about other samples
+
+    Rows that are equal in every column and in the class are one row with their weights added, and rows are numbered by
+    a hash of their values: neither the order of rows nor copies instead of weights change a sample. A copy gets each
+    row that was drawn once, with the number of its draws as its weight, or the row that often where its fit takes no
+    sample_weight. A sample of one class only is drawn again.
+
+    Parameters
+    ----------
+    estimator : a classifier, ours or of any library with scikit-learn's contract
+    n_estimators : int >= 1, default 10
+    max_samples : float in (0, 1] or int >= 1, default 1.0
+        Rows that are drawn for a copy: a share of all, or a number. Of whole weights rows count as often as they weigh.
+    bootstrap : bool, default True
+        Draw with replacement; False draws every row at most once.
+    voting : "soft" or "hard", default "soft"
+        "soft" needs predict_proba.
+    random_state : int >= 0, default 0
+    n_jobs : int or None, default None
+        Copies that are fitted at a time; None is one.
+
+    Attributes
+    ----------
+    classes_ : the labels, sorted
+    estimators_ : the fitted copies; their classes are the places of labels in classes_
+    oob_error_, oob_interval_ : the share of wrong classes on rows that copies did not draw, by these copies, and a 95 %
+        interval for it; None where every copy drew every row
+    certificates_ : a certificate each, None of an estimator that has none; certificate_ is the one that says least
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> model = cf.BaggingClassifier(cf.DecisionTreeClassifier(), 20).fit(X, X[:, 0] * X[:, 1] > 0)
+    >>> model.certificate_.holds, model.oob_error_ < 0.1
+    (True, True)
+    """
+
+    classes_: Array
+
+    def __init__(
+        self,
+        estimator: BaseEstimator,
+        n_estimators: int = 10,
+        *,
+        max_samples: float | int = 1.0,
+        bootstrap: bool = True,
+        voting: str = "soft",
+        random_state: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.max_samples = max_samples
+        self.bootstrap = bootstrap
+        self.voting = voting
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def predict(self, X: UserRows) -> Array:
+        """The class of the largest mean probability, or of most votes; the first of equal ones."""
+        return np.asarray(self.classes_[self._mean(X).argmax(axis=1)])
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: UserRows) -> Array:
+        """The mean of the probabilities of the copies, in the order of classes_."""
+        return self._mean(X)
+
+    def _targets(self, y: UserTarget, weight: Array | None, is_fitted: bool) -> Array:
+        values = column_or_1d(np.asarray(read_labels(y)), warn=True)
+        if weight is not None and len(weight) != len(values):
+            raise ValueError(f"sample_weight has {len(weight)} entries but y has {len(values)} rows.")
+        if is_fitted:
+            return coded(values, known=self.classes_)[1].astype(np.int64)
+        self.classes_, codes = coded(values, weight)
+        return codes.astype(np.int64)
+
+    def _is_enough(self, y: Array) -> bool:
+        return bool((y != y[0]).any())
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.voting == "soft" and not hasattr(self.estimator, "predict_proba"):
+            raise TypeError(
+                f"voting='soft' needs predict_proba, and {type(self.estimator).__name__} has none. Use voting='hard'."
+            )
+
+    def _out_of_bag(self, answers: Array, y: Array, weight: Array) -> tuple[float, float, float]:
+        return share_of_errors(answers.argmax(axis=1) != y, weight)
+
+    def _answers(self, model: BaseEstimator, X: UserRows) -> Array:
+        places = np.asarray(model.classes_).astype(np.int64)
+        if self.voting == "soft":
+            shares = model.predict_proba(X)
+            answers = np.zeros((len(shares), len(self.classes_)))
+            answers[:, places] = shares
+            return answers
+        return np.eye(len(self.classes_))[np.asarray(model.predict(X)).astype(np.int64)]
+
+
+class BaggingRegressor(RegressorMixin, Bagging):
+    """The mean of copies of a regressor, each fitted to its own draws of the rows.
+
+    prediction = mean over the copies of their predictions
+
+    Everything else is as for BaggingClassifier.
+
+    Parameters
+    ----------
+    estimator : a regressor, ours or of any library with scikit-learn's contract
+    n_estimators, max_samples, bootstrap, random_state, n_jobs : as for BaggingClassifier
+
+    Attributes
+    ----------
+    estimators_, certificates_ : as for BaggingClassifier
+    oob_error_, oob_interval_ : the mean squared error on rows that copies did not draw, by these copies, and a 95 %
+        interval for it; None where every copy drew every row
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> model = cf.BaggingRegressor(cf.DecisionTreeRegressor(), 20).fit(X, np.sin(X[:, 0]) + X[:, 1])
+    >>> model.certificate_.holds, model.oob_error_ < 0.2
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        estimator: BaseEstimator,
+        n_estimators: int = 10,
+        *,
+        max_samples: float | int = 1.0,
+        bootstrap: bool = True,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.max_samples = max_samples
+        self.bootstrap = bootstrap
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def predict(self, X: UserRows) -> Array:
+        """The mean of the predictions of the copies."""
+        return np.ascontiguousarray(self._mean(X)[:, 0])
+
+    def _targets(self, y: UserTarget, weight: Array | None, is_fitted: bool) -> Array:
+        if isinstance(y, np.ma.MaskedArray):
+            raise TypeError("y is a masked array, whose mask would be lost. Drop the masked rows.")
+        values = column_or_1d(np.asarray(y), dtype=np.float64, warn=True)
+        wrong = np.flatnonzero(~np.isfinite(values))
+        if len(wrong):
+            raise ValueError(f"Input y contains NaN, infinity or a missing value: row {wrong[0]}. Remove such rows.")
+        return values
+
+    def _out_of_bag(self, answers: Array, y: Array, weight: Array) -> tuple[float, float, float]:
+        return mean_of_squares(answers[:, 0] - y, weight)
+
+    def _answers(self, model: BaseEstimator, X: UserRows) -> Array:
+        return np.asarray(model.predict(X), dtype=np.float64)[:, None]
+
+
+def _plain_kinds(frame: UserRows) -> list[np.dtype]:
+    """The kinds of a frame's columns; those that NumPy has no name for count as objects."""
+    return [kind if isinstance(kind, np.dtype) else np.dtype(object) for kind in frame.dtypes]
+
+
+def _drawn(rows: BaggedRows, counts: Array, takes_weight: bool) -> tuple[Any, Array, Array | None]:
+    """The rows of a sample: each once with its count as weight, or as often as it was drawn."""
+    drawn = np.flatnonzero(counts)
+    numbers = rows.distinct.numbers[drawn]
+    if takes_weight:
+        return taken(rows.X, numbers), rows.y[numbers], counts[drawn]
+    numbers = np.repeat(numbers, counts[drawn].astype(np.int64))
+    return taken(rows.X, numbers), rows.y[numbers], None
+
+
+def _is_random_state(name: str) -> bool:
+    return name == "random_state" or name.endswith("__random_state")
+
+
+def _fitted(model: BaseEstimator, X: UserRows, y: Array, weight: Array | None) -> BaseEstimator:
+    return model.fit(X, y) if weight is None else model.fit(X, y, sample_weight=weight)
