@@ -144,7 +144,7 @@ class TreeDisplay:
         ax = new_axes(ax, "TreeDisplay")
         if is_new:
             ax.figure.set_size_inches(max(4.0, 1.25 * n_ends), 1.3 + 1.15 * (depth + 1))
-        self.texts_ = []
+        self.texts_: list[Any] = []
         for box in self.boxes:
             if box.parent >= 0:
                 self._draw_edge(ax, box)

@@ -6,6 +6,7 @@ values: the weighted mean of y in every node, by the weights of the tree's round
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,7 +19,7 @@ from certifit.models.trees.state import Walked
 from certifit.models.trees.task import LEAST_UNIT, GatheredRows
 from certifit.runtime import core, n_threads
 
-LOSSES = {
+LOSSES: dict[str, Callable[[Array], Array]] = {
     "linear": lambda share: share,
     "square": np.square,
     "exponential": lambda share: -np.expm1(-share),

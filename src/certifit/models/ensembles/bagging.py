@@ -62,26 +62,26 @@ class Bagging(Composite[BaggedRows]):
     def _answers(self, model: BaseEstimator, X: UserRows) -> Array:
         """What an estimator adds to the mean of all, rows x columns."""
 
-    def _gate(self, X: UserRows, y: UserTarget, sample_weight: UserWeights = None) -> BaggedRows:
+    def _gate(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> BaggedRows:
         self.target_name_ = name_of_target(X, y)
-        return self._rows(X, y, sample_weight, reset=True)
+        return self._rows(X, y, roles.get("sample_weight"), reset=True)
 
     def _rows(self, X: UserRows, y: UserTarget, sample_weight: UserWeights, reset: bool) -> BaggedRows:
         if isinstance(X, Source):
             raise TypeError(f"{type(self).__name__} draws rows by number and takes rows in memory. Got a scan.")
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        X = self._checked(X, reset)
-        n_rows = X.shape[0]
+        checked = self._checked(X, reset)
+        n_rows = int(checked.shape[0])
         weight = None if sample_weight is None else checked_weight(sample_weight, n_rows)
         targets = self._targets(y, weight, not reset)
         if len(targets) != n_rows:
             raise ValueError(f"X has {n_rows} rows and y has {len(targets)}: inconsistent numbers of samples.")
-        return BaggedRows(X, targets, weight, distinct_rows(X, targets, weight))
+        return BaggedRows(checked, targets, weight, distinct_rows(checked, targets, weight))
 
     def _checked(self, X: Any, reset: bool) -> Any:
         """Rows that the estimator can take; frames stay frames, for encoders and pipelines inside."""
-        if hasattr(X, "iloc") and any(kind.kind not in "fiub" for kind in map(np.dtype, _plain_kinds(X))):
+        if hasattr(X, "iloc") and any(getattr(kind, "kind", "O") not in "fiub" for kind in X.dtypes):
             validate_data(self, X, skip_check_array=True, reset=reset)
             return X
         tags = get_tags(self.estimator).input_tags
@@ -115,7 +115,8 @@ class Bagging(Composite[BaggedRows]):
             name: vars(self)[name] for name in ("n_features_in_", "feature_names_in_", "data_") if name in vars(self)
         }
         super()._take_names()
-        vars(self).update(whole)
+        for name, value in whole.items():
+            setattr(self, name, value)
 
     def _copy(self, number: int) -> BaseEstimator:
         """A copy of the estimator; one whose random_state is None gets one that follows from that of the bagging."""
@@ -248,6 +249,7 @@ class BaggingClassifier(ClassifierMixin, Bagging):
 
     def predict(self, X: UserRows) -> Array:
         """The class of the largest mean probability, or of most votes; the first of equal ones."""
+        check_is_fitted(self)
         return np.asarray(self.classes_[self._mean(X).argmax(axis=1)])
 
     @available_if(_has_probabilities)
@@ -341,18 +343,13 @@ class BaggingRegressor(RegressorMixin, Bagging):
         wrong = np.flatnonzero(~np.isfinite(values))
         if len(wrong):
             raise ValueError(f"Input y contains NaN, infinity or a missing value: row {wrong[0]}. Remove such rows.")
-        return values
+        return np.asarray(values)
 
     def _out_of_bag(self, answers: Array, y: Array, weight: Array) -> tuple[float, float, float]:
         return mean_of_squares(answers[:, 0] - y, weight)
 
     def _answers(self, model: BaseEstimator, X: UserRows) -> Array:
         return np.asarray(model.predict(X), dtype=np.float64)[:, None]
-
-
-def _plain_kinds(frame: UserRows) -> list[np.dtype]:
-    """The kinds of a frame's columns; those that NumPy has no name for count as objects."""
-    return [kind if isinstance(kind, np.dtype) else np.dtype(object) for kind in frame.dtypes]
 
 
 def _drawn(rows: BaggedRows, counts: Array, takes_weight: bool) -> tuple[Any, Array, Array | None]:

@@ -129,4 +129,4 @@ def _mixed(x: Array) -> Array:
     with np.errstate(over="ignore"):
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return x ^ (x >> np.uint64(31))
+        return np.asarray(x ^ (x >> np.uint64(31)))

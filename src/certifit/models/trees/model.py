@@ -184,7 +184,8 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
         if self.max_depth is None or self.max_depth > DEEPEST:
             raise ValueError(f"search='optimal' needs max_depth from 1 to {DEEPEST}. Got {self.max_depth}.")
         for name, default in GREEDY.items():
-            if getattr(self, name) is not None and not np.array_equal(getattr(self, name), default):
+            asked = getattr(self, name)
+            if asked is not default and (default is None or asked != default):
                 raise ValueError(
                     f"{name} is of a greedy search; search='optimal' has none. Got {getattr(self, name)!r}. "
                     f"Leave it at {default!r}."

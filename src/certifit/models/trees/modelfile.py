@@ -61,7 +61,7 @@ def _state(content: Content) -> TreeState:
     )
 
 
-def _levels(content: Content) -> dict[str, object]:
+def _levels(content: Content) -> dict[str, Floats]:
     if _LEVELS not in content.arrays:
         return {}
     return {"n_levels": content.arrays[_LEVELS], "sets": content.arrays["tree.sets"].view(np.uint64)}
