@@ -77,7 +77,7 @@ def permutation_importance(
     >>> X = np.random.default_rng(0).normal(size=(400, 2))
     >>> model = cf.DecisionTreeRegressor(max_depth=4).fit(X[:200], X[:200, 0])
     >>> result = cf.permutation_importance(model, X[200:], X[200:, 0])
-    >>> result.low[0] > 1, bool(result.low[1] <= 0 <= result.high[1])
+    >>> bool(result.low[0] > 1), bool(result.low[1] <= 0 <= result.high[1])
     (True, True)
     """
     check_is_fitted(model)

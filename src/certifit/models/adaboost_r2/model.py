@@ -69,7 +69,7 @@ class AdaBoostRegressor(Regressor[MedianTask, TreeMedian]):
     >>> import certifit as cf
     >>> X = np.linspace(0, 6, 200)[:, None]
     >>> model = cf.AdaBoostRegressor(20).fit(X, np.sin(X[:, 0]))
-    >>> model.certificate_.holds, model.score(X, np.sin(X[:, 0])) > 0.98
+    >>> model.certificate_.holds, model.score(X, np.sin(X[:, 0])) > 0.95
     (True, True)
     """
 
