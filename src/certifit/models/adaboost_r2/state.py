@@ -14,6 +14,7 @@ import numpy as np
 
 from certifit.data.columns import Array, dense_rows
 from certifit.data.source import Block, Source
+from certifit.minimise.steps import full_row
 from certifit.models.ensembles.draws import distinct_rows
 from certifit.models.trees.state import Walked
 from certifit.models.trees.task import LEAST_UNIT, GatheredRows
@@ -93,7 +94,12 @@ class TreeMedian:
         """Every round: leaves of its tree, mean loss and weight."""
         leaves = [int(np.count_nonzero(self.left[self.nodes(j)] == 0)) for j in range(self.n_rounds)]
         return [
-            {"iteration": j + 1, "n_leaves": leaves[j], "error": float(self.error[j]), "alpha": float(self.alpha[j])}
+            {
+                **full_row(j + 1, step_size=float(self.alpha[j])),
+                "n_leaves": leaves[j],
+                "error": float(self.error[j]),
+                "alpha": float(self.alpha[j]),
+            }
             for j in range(self.n_rounds)
         ]
 
