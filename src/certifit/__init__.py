@@ -147,6 +147,7 @@ _MODULES = {
     "minimise.kkt": ("check_kkt",),
     "minimise.minimum": ("minimize",),
     "minimise.zero": ("find_zero",),
+    "models.lasso.sweeps": ("CoordinateDescent",),
     "minimise.conjugate_gradient": ("ConjugateGradient",),
     "minimise.gradient_descent": ("GradientDescent",),
     "minimise.newton": ("Newton",),
@@ -154,6 +155,7 @@ _MODULES = {
         "BFGS",
         "LBFGS",
     ),
+    "mathematics.losses.scores": ("ExponentialLoss",),
     "mathematics.losses.user": ("Loss",),
 }
 

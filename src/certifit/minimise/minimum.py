@@ -12,13 +12,15 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from certifit.data.columns import Array, Numbers
-from certifit.minimise.function import User, UserFunction
+from certifit.minimise.function import Functions, User, UserFunction
 from certifit.minimise.problem import Minimised, Row, Solver, Stop
 from certifit.minimise.table import SOLVERS, check_needs, name_of
 
 if TYPE_CHECKING:
     from certifit.evaluation.pictures.convergence import RunsDisplay
+    from certifit.minimise.constrained import ConstrainedMinimum
 
+LEAST_KKT = 1e-6  # least tolerance of the conditions of a constrained minimum
 MOST_DENSE = 1000  # unknowns up to which BFGS keeps its d x d matrix by default
 MOST_MEASURED = {True: 200, False: 30}  # most unknowns for which the Hessian is measured, with a gradient and without
 DIFFERENCES = 1e-8  # share of the first value below which differences cannot distinguish values from 0
@@ -97,13 +99,17 @@ def minimize(
     gradient: User | None = None,
     hessian: User | None = None,
     *,
+    inequality: Functions | None = None,
+    equality: Functions | None = None,
+    inequality_jacobian: User | None = None,
+    equality_jacobian: User | None = None,
     tol: float = 1e-8,
     step_tol: float = 0.0,
     max_iter: int = 10_000,
     max_time: float | None = None,
     check: bool = True,
     callback: Callable[[Row, Array], object] | None = None,
-) -> Minimum:
+) -> Minimum | ConstrainedMinimum:
     """A local minimum of a smooth function: f(x) -> number, of a number, a vector or an array of any shape.
 
     method : "auto", "gradient-descent", "conjugate-gradient", "bfgs", "lbfgs", "newton", or an instance such as
@@ -114,6 +120,11 @@ def minimize(
     max_iter, max_time : limits, the second in seconds.
     check : compare gradient and Hessian with differences at x0, and refuse wrong ones.
     callback : called with (row of history_, x) after every iteration; returning True stops.
+    inequality, equality : constraints inequality(x) <= 0 and equality(x) = 0, each a function that gives a number or a
+        vector, or a list of functions; solved by multipliers, which the result has with theta_P and theta_D, judged by
+        `check_kkt` at tol (1e-6 at least: derivatives may be differences). method, hessian and step_tol are not for
+        them, and max_iter counts rounds of multipliers.
+    inequality_jacobian, equality_jacobian : their derivatives; else central differences.
 
     f may be infinite or NaN outside its domain: steps turn back. A run that does not converge warns with the reason.
 
@@ -121,7 +132,20 @@ def minimize(
     >>> minimum = cf.minimize(lambda x: x - np.log(x), 3.0, gradient=lambda x: 1 - 1 / x, hessian=lambda x: 1 / x**2)
     >>> print(f"{minimum.x:.10f}", minimum.converged)
     1.0000000000 True
+    >>> nearest = cf.minimize(lambda x: x @ x, [3.0, 1.0], equality=lambda x: x[0] + x[1] - 1)
+    >>> np.round(nearest.x, 6), np.round(nearest.equality_multipliers, 6), round(nearest.theta_D, 6)
+    (array([0.5, 0.5]), array([-1.]), 0.5)
     """
+    if inequality is not None or equality is not None:
+        from certifit.minimise.constrained import minimise_constrained
+
+        if method != "auto" or hessian is not None or step_tol != 0:
+            raise ValueError("Constraints are solved by multipliers: leave method, hessian and step_tol out.")
+        slopes = (gradient, inequality_jacobian, equality_jacobian)
+        limits = Stop(0.0, max_iter=max_iter, max_time=max_time, callback=callback)
+        return minimise_constrained(f, x0, inequality, equality, slopes, max(tol, LEAST_KKT), limits)
+    if inequality_jacobian is not None or equality_jacobian is not None:
+        raise ValueError("A Jacobian of constraints was given, but no constraints. Give inequality= or equality=.")
     function = UserFunction(f, x0, gradient, hessian)
     solver = _solver(method, function)
     if check:

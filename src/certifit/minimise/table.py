@@ -21,7 +21,7 @@ SOLVERS: dict[str, Solver] = {
     "mini-batch": MiniBatch(),
     "averaged-sgd": AveragedSGD(),
 }
-_WORDS = {"gradient": "a gradient", "hessian": "a Hessian", "rows": "rows"}
+WORDS = {"gradient": "a gradient", "hessian": "a Hessian", "rows": "rows"}
 
 
 def solver_of(solver: str | Solver) -> Solver:
@@ -40,7 +40,7 @@ def check_needs(solver: Solver, offered: Iterable[str], what: str) -> None:
     missing = sorted(solver.needs - set(offered))
     if missing:
         fit = [repr(name) for name, other in SOLVERS.items() if other.needs <= set(offered)]
-        needed = " and ".join(_WORDS[name] for name in missing)
+        needed = " and ".join(WORDS[name] for name in missing)
         use = f" Use {' or '.join(fit)}." if fit else ""
         raise ValueError(f"Solver {name_of(solver)!r} needs {needed} and {what} has none.{use}")
 

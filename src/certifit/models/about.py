@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from certifit.models.learner import Option, flag, number
+from certifit.models.learner import Option, count, flag, number
 
 MAPS = ("basis", "encoder")
 PENALTY = ("penalty_factors", "bounds")
@@ -16,6 +16,8 @@ ALPHA = Option(
     "Strength of the penalty, on standardised columns. Default: the folds choose; for huber and quantile 0.",
     "alpha",
 )
+# Of models that a solver of the user's choice may fit; files of versions without them stay readable.
+STEPS = {"max_iter": replace(count(1000), is_left_out=True), "max_time": MAX_TIME}
 OFFSETS = ("offset", "exposure")
 NO_INFERENCE = "There are no p-values or intervals: "
 SHRUNK = (

@@ -155,6 +155,9 @@ class TaskEstimator(Estimator[Source], Generic[TaskT, StateT]):
         started = time.perf_counter()
         run = self._solve(task)
         self.history_ = run.history or [closed_form_row(time.perf_counter() - started)]
+        self.__dict__.pop("weights_", None)  # those of an earlier fit
+        if run.weights is not None:
+            self.weights_ = run.weights
         self.data_ = task.facts()
         self._keep(task, run)
         self._prove(task, run)

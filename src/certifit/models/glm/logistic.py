@@ -338,7 +338,6 @@ class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
             return
         self.coef_, self.intercept_ = run.state.coef, run.state.intercept
         self.alpha_ = float(task.alpha)
-        self._keep_steps(run)
 
     def _keep_weights(self, state: Weights) -> None:
         self.coef_, self.intercept_ = state.coef[None, :], np.array([state.intercept])

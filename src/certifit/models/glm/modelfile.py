@@ -294,7 +294,8 @@ def _class_problems(content: Content) -> Iterator[Problems]:
 # What all of them have
 
 
-def _solver_name(model: Model) -> str:
+def solver_name(model: Model) -> str:
+    """What a file calls the solver; an instance is code, which a file never holds."""
     if isinstance(model.solver, str):
         return model.solver
     from certifit.minimise.table import name_of
@@ -308,19 +309,21 @@ def _solver_name(model: Model) -> str:
     )
 
 
-def _start_word(model: Model) -> str | int | None:
+def start_word(model: Model) -> str | int | None:
     """What a file says of the start; the numbers of an array are an array of it."""
     if model.start is None or isinstance(model.start, str):
         return None if model.start is None else str(model.start)
     return int(model.start) if isinstance(model.start, Integral) else "given"
 
 
-def _start_array(model: Model) -> Floats:
+def start_array(model: Model) -> Floats:
+    """The numbers of a start, a row per score."""
     return np.atleast_2d(np.asarray(model.start, dtype=np.float64))
 
 
-def _asked_start(model: Model) -> str | int | Floats | None:
-    return _start_array(model) if _start_word(model) == "given" else _start_word(model)
+def asked_start(model: Model) -> str | int | Floats | None:
+    """The start in a form that compares."""
+    return start_array(model) if start_word(model) == "given" else start_word(model)
 
 
 def _given_start(content: Content) -> str | int | Floats | None:
@@ -384,10 +387,10 @@ SCORES = (
             "n_iterations": LENGTH_OF_HISTORY,
             "offset": Field(OrNull(TEXT), "offset_name_"),  # what it was called; null: there was none
             "solution": fields_at("*_", {"alpha": NUMBER_FROM_0}),
-            "start": Field(START, get=_start_word, is_left_out=True),
+            "start": Field(START, get=start_word, is_left_out=True),
         },
         arrays={
-            "start": Array(("C", "k"), get=_start_array, when=lambda metadata: metadata.get("start") == "given"),
+            "start": Array(("C", "k"), get=start_array, when=lambda metadata: metadata.get("start") == "given"),
             "coef": Array(("C", "p"), get=lambda model: np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))),
             "intercept": Array(("C",), get=lambda model: np.atleast_1d(np.asarray(model.intercept_, dtype=np.float64))),
             "history": Array(("m", "3"), may_be_infinite=True, get=history_array),
@@ -412,8 +415,8 @@ SCORES = (
                 more=more_columns(content),
             ),
         },
-        named={"solver": Field(one_of(*SOLVERS), get=_solver_name)},
-        settings={"start": Setting(_asked_start, _given_start)},
+        named={"solver": Field(one_of(*SOLVERS), get=solver_name)},
+        settings={"start": Setting(asked_start, _given_start)},
         switches=("standardize",),
         sizes=(_sizes,),
         checks=(_problems, fault_problems, _inference_problems),

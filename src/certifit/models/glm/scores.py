@@ -99,13 +99,6 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
         assert isinstance(task, GlmTask) and isinstance(run.state, Weights)
         self._keep_weights(run.state)
         self.alpha_ = float(task.strengths.alpha)
-        self._keep_steps(run)
-
-    def _keep_steps(self, run: Run[GlmState]) -> None:
-        """The weights of every step, where the solver recorded them; those of an earlier fit are gone."""
-        self.__dict__.pop("weights_", None)
-        if run.weights is not None:
-            self.weights_ = run.weights
 
     def _keep_weights(self, state: Weights) -> None:
         self.coef_, self.intercept_ = state.coef, state.intercept

@@ -58,7 +58,7 @@ ROWS = (
             "max_iter": count(100, most=1_000_000),
             "max_time": MAX_TIME,
         },
-        MAPS,
+        ("solver", "start", *MAPS),
         sections=always(("coefficients", "influence", "outliers")),
         exact="huber",
         commands=(

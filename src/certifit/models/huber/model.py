@@ -8,9 +8,11 @@ from typing import Literal
 from certifit.data.source import Source
 from certifit.maps import Basis, TableEncoder
 from certifit.mathematics.losses import Huber
-from certifit.minimise.problem import Run
+from certifit.minimise.problem import Run, Solver
 from certifit.models.certificate import Certificate
 from certifit.models.folds import Grid, Rounds
+from certifit.models.glm.linear_steps import AUTO, Asked, HuberScore, Objective, by_steps, check_asked
+from certifit.models.glm.start import Start
 from certifit.models.huber.certificate import certify
 from certifit.models.huber.solver import solve
 from certifit.models.huber.task import HuberTask, HuberWeights, Rule
@@ -53,11 +55,11 @@ class HuberRegressor(LinearRegressor[HuberTask, HuberWeights]):
         The intercept is never penalised.
     standardize : bool, default False
         As for Ridge: the penalty is one of weights times the standard deviations of their columns.
-    basis, encoder : as for LinearRegression
+    solver, start, basis, encoder : as for LinearRegression; a solver that takes steps needs `scale` as a number
     tol : float >= 0, default 1e-8
         Largest relative gap that counts as converged. The fit goes to its rounding floor anyway.
     max_iter : int from 1 to 1000000, default 100
-        Newton steps at one scale.
+        Newton steps at one scale, or steps of `solver`.
     max_time : float > 0 or None, default None
         Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
 
@@ -83,6 +85,8 @@ class HuberRegressor(LinearRegressor[HuberTask, HuberWeights]):
         scale: Literal["joint", "mad"] | float = "joint",
         fit_intercept: bool = True,
         standardize: bool = False,
+        solver: str | Solver = "auto",
+        start: Start = None,
         basis: Basis | None = None,
         encoder: TableEncoder | None = None,
         tol: float = 1e-8,
@@ -94,6 +98,8 @@ class HuberRegressor(LinearRegressor[HuberTask, HuberWeights]):
         self.scale = scale
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.solver = solver
+        self.start = start
         self.basis = basis
         self.encoder = encoder
         self.tol = tol
@@ -113,7 +119,14 @@ class HuberRegressor(LinearRegressor[HuberTask, HuberWeights]):
         return HuberTask(source, loss, strength, rule, bool(self.fit_intercept), self._is_standardised())
 
     def _solve(self, task: HuberTask) -> Run[HuberWeights]:
-        return solve(task, int(self.max_iter))
+        if isinstance(self.solver, str) and self.solver == AUTO:
+            return solve(task, int(self.max_iter))
+        scale = float(self.scale)
+        loss = HuberScore(float(self.delta) * scale)
+        robust = Objective(task.source, loss, float(task.strength), bool(self.fit_intercept), self._is_standardised())
+        run = by_steps(robust, Asked(self.solver, self.start, float(self.tol), int(self.max_iter)))
+        state = HuberWeights(run.state.coef, run.state.intercept, scale)
+        return Run(state, run.history, run.reason, run.weights)
 
     def _told(self) -> Told:
         return replace(super()._told(), scale=getattr(self, "scale_", None))
@@ -147,5 +160,11 @@ class HuberRegressor(LinearRegressor[HuberTask, HuberWeights]):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_asked(self.solver, self.start)
+        if self.solver != AUTO and isinstance(self.scale, str):
+            raise ValueError(
+                f"solver={self.solver!r} needs an objective that does not change on the way, and scale={self.scale!r} "
+                "moves the scale with the fit. Give scale= a number, or use solver='auto'."
+            )
         if self.scale == "joint" and not float(self.delta) > 1:
             raise ValueError(f"delta must be above 1 with scale='joint', or the scale falls to 0. Got {self.delta}.")

@@ -17,12 +17,15 @@ from certifit.data.source import Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.maps import Basis, Polynomial, TableEncoder
 from certifit.minimise.problem import Run
+from certifit.minimise.table import SOLVERS, WORDS, name_of, solver_of
 from certifit.models.certificate import Certificate
 from certifit.models.lasso import certificate as elastic
 from certifit.models.lasso import solver as coordinate
 from certifit.models.lasso.columns import ColumnLasso, elastic_task, works_on_columns
 from certifit.models.lasso.folds import column_fold_path, gram_fold_path
 from certifit.models.lasso.solver import LassoPath, alpha_max, elastic_path
+from certifit.models.lasso.sweeps import CoordinateDescent
+from certifit.models.lasso.sweeps import solve as by_sweeps
 from certifit.models.lasso.task import LassoTask
 from certifit.models.least_squares import certificate as least_squares
 from certifit.models.least_squares import solver as direct
@@ -36,6 +39,7 @@ from certifit.models.linear import LinearRegressor
 from certifit.models.penalty import Bounds, PenaltyFactors, PenaltyParameters, alpha_count
 from certifit.statistics.cell_sums import Store
 
+AUTO, COORDINATE = "auto", "coordinate-descent"
 LEAST_SHARE = {False: 1e-3, True: 1e-2}  # of the largest alpha; fewer rows than columns are fitted exactly sooner
 
 
@@ -47,6 +51,7 @@ class LassoModel(PenaltyParameters[LassoOrLeastSquares, Weights], LinearRegresso
 
     alpha: float
     standardize: bool
+    solver: str | CoordinateDescent
     max_iter: int
 
     @property
@@ -122,9 +127,36 @@ class LassoModel(PenaltyParameters[LassoOrLeastSquares, Weights], LinearRegresso
         return elastic_task(source, strengths, bool(self.fit_intercept), bool(self.standardize))
 
     def _solve(self, task: LassoOrLeastSquares) -> Run[Weights]:
+        sweeps = self._sweeps()
         if isinstance(task, LassoTask):
+            if sweeps is not None:
+                return by_sweeps(task, sweeps, float(self.tol), int(self.max_iter))
             return coordinate.solve(task, float(self.tol), int(self.max_iter))
+        if sweeps is not None:
+            raise ValueError(
+                "alpha=0 without bounds is least squares, which coordinate descent is not made for. Use solver='auto', "
+                "or LinearRegression(solver=...)."
+            )
         return direct.solve(task)
+
+    def _sweeps(self) -> CoordinateDescent | None:
+        """Coordinate descent where it was asked for; None is the compiled solver."""
+        if isinstance(self.solver, CoordinateDescent):
+            return self.solver
+        return CoordinateDescent() if self.solver == COORDINATE else None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if isinstance(self.solver, CoordinateDescent) or self.solver in (AUTO, COORDINATE):
+            return
+        known = isinstance(self.solver, str) and self.solver in SOLVERS
+        if known or hasattr(self.solver, "minimise"):
+            needs = " and ".join(WORDS[need] for need in sorted(solver_of(self.solver).needs))
+            raise ValueError(
+                f"Solver {name_of(solver_of(self.solver))!r} needs {needs} of a smooth objective, and an L1 penalty "
+                f"has a corner at 0. Use solver='auto' or {COORDINATE!r}; for a smooth penalty Ridge(solver=...)."
+            )
+        raise ValueError(f"solver must be 'auto', {COORDINATE!r} or CoordinateDescent(...). Got {self.solver!r}.")
 
     def _certified(self, task: LassoOrLeastSquares, state: Weights) -> Certificate:
         prove: Callable[..., Certificate] = elastic.certify if isinstance(task, LassoTask) else least_squares.certify
@@ -169,6 +201,9 @@ class Lasso(LassoModel):
     standardize : bool, default False
         Penalise s_j w_j instead of w_j, s_j the standard deviation of a column (without an intercept, the root mean
         square): the fit of standardised columns, stated in the units of the columns.
+    solver : "auto", "coordinate-descent" or CoordinateDescent(record="weights"), default "auto"
+        "auto" solves directly on the columns with a weight. Coordinate descent is the textbook's: one weight after the
+        other; `history_` has the primal, the dual and their gap after every sweep.
     basis, encoder : as for LinearRegression
     tol : float >= 0, default 1e-8
         Largest relative gap that counts as converged.
@@ -197,6 +232,7 @@ class Lasso(LassoModel):
         penalty_factors: PenaltyFactors = None,
         bounds: Bounds = None,
         standardize: bool = False,
+        solver: str | CoordinateDescent = "auto",
         basis: Basis | None = None,
         encoder: TableEncoder | None = None,
         tol: float = 1e-8,
@@ -208,6 +244,7 @@ class Lasso(LassoModel):
         self.penalty_factors = penalty_factors
         self.bounds = bounds
         self.standardize = standardize
+        self.solver = solver
         self.basis = basis
         self.encoder = encoder
         self.tol = tol
@@ -231,7 +268,7 @@ class ElasticNet(LassoModel):
     standardize : bool, default False
         Penalise s_j |w_j| and s_j^2 w_j^2 / s_y, s the standard deviations of a column and of y: the fit of
         standardised columns and target, stated in their units; alpha then has the unit of y.
-    fit_intercept, penalty_factors, bounds, basis, encoder, tol, max_iter, max_time : as for Lasso
+    fit_intercept, penalty_factors, bounds, solver, basis, encoder, tol, max_iter, max_time : as for Lasso
 
     Attributes
     ----------
@@ -253,6 +290,7 @@ class ElasticNet(LassoModel):
         penalty_factors: PenaltyFactors = None,
         bounds: Bounds = None,
         standardize: bool = False,
+        solver: str | CoordinateDescent = "auto",
         basis: Basis | None = None,
         encoder: TableEncoder | None = None,
         tol: float = 1e-8,
@@ -265,6 +303,7 @@ class ElasticNet(LassoModel):
         self.penalty_factors = penalty_factors
         self.bounds = bounds
         self.standardize = standardize
+        self.solver = solver
         self.basis = basis
         self.encoder = encoder
         self.tol = tol

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from certifit.models.least_squares.modelfile import LINEAR, NAMED
+from certifit.models.least_squares.modelfile import LINEAR, NAMED, SOLVER
 from certifit.models.record import PENALTY, Check, Content, Field, Problems, Record, history_rows, more_columns
 
 ITERATIONS = Check(
@@ -33,6 +33,7 @@ def _problems(content: Content) -> Iterator[Problems]:
 
 RECORD = (
     LINEAR
+    | SOLVER
     | NAMED
     | Record(
         fields={

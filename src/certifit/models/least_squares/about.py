@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from certifit.data.goals import QUANTITY
-from certifit.models.about import ALPHA, INTERCEPT, LINEAR, MAPS, SHRUNK, STANDARDIZE, TOL
+from certifit.models.about import ALPHA, INTERCEPT, LINEAR, MAPS, SHRUNK, STANDARDIZE, STEPS, TOL
 from certifit.models.learner import SQUARES, Command, Learner, Told, Words, always, number
 
 
@@ -27,8 +27,8 @@ ROWS = (
         "models.least_squares.model:LinearRegression",
         _least_squares,
         _LEAST_SQUARES,
-        {"fit_intercept": INTERCEPT, "tol": TOL},
-        MAPS,
+        {"fit_intercept": INTERCEPT, "tol": TOL, **STEPS},
+        ("solver", "start", *MAPS),
         sections=_SECTIONS,
         exact="least_squares",
         commands=(
@@ -55,8 +55,14 @@ ROWS = (
             without_penalty=_LEAST_SQUARES,
             weaker=LINEAR,
         ),
-        {"alpha": number(None, or_none=True), "fit_intercept": INTERCEPT, "standardize": STANDARDIZE, "tol": TOL},
-        MAPS,
+        {
+            "alpha": number(None, or_none=True),
+            "fit_intercept": INTERCEPT,
+            "standardize": STANDARDIZE,
+            "tol": TOL,
+            **STEPS,
+        },
+        ("solver", "start", *MAPS),
         sections=_SECTIONS,
         exact="least_squares",
         commands=(

@@ -10,8 +10,11 @@ from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.inference.least_squares import Inference
 from certifit.maps import Basis, TableEncoder
-from certifit.minimise.problem import Run
+from certifit.mathematics.losses.scores import Squared
+from certifit.minimise.problem import Run, Solver
 from certifit.models.certificate import Certificate
+from certifit.models.glm.linear_steps import AUTO, Asked, Objective, by_steps, check_asked
+from certifit.models.glm.start import Start
 from certifit.models.least_squares.certificate import certify, infer
 from certifit.models.least_squares.dual import DualLeastSquares, least_squares_task
 from certifit.models.least_squares.normal_equations import Weights
@@ -25,11 +28,23 @@ LeastSquaresTask: TypeAlias = LeastSquares | DualLeastSquares
 class LeastSquaresRegressor(LinearRegressor[LeastSquaresTask, Weights]):
     """Least squares with or without a ridge penalty: one linear system."""
 
+    solver: str | Solver
+    start: Start
+    max_iter: int
+
     def _task_at(self, source: Source, alpha: float | None) -> LeastSquaresTask:
         return least_squares_task(source, alpha, bool(self.fit_intercept), self._is_standardised())
 
     def _solve(self, task: LeastSquaresTask) -> Run[Weights]:
-        return solve(task)
+        if isinstance(self.solver, str) and self.solver == AUTO:
+            return solve(task)
+        alpha, standardize = float(task.alpha), self._is_standardised()
+        squares = Objective(task.source, Squared(), alpha, bool(self.fit_intercept), standardize)
+        return by_steps(squares, Asked(self.solver, self.start, float(self.tol), int(self.max_iter)))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_asked(self.solver, self.start)
 
     def _keep(self, task: LeastSquaresTask, run: Run[Weights]) -> None:
         self.coef_, self.intercept_ = run.state.coef, run.state.intercept
@@ -57,13 +72,24 @@ class LinearRegression(LeastSquaresRegressor):
     Parameters
     ----------
     fit_intercept : bool, default True
+    solver : "auto", the name of a solver, or an instance such as SGD(step=0.01), default "auto"
+        "auto" solves the normal equations. Any other takes steps, and `history_` shows them: "gradient-descent",
+        "conjugate-gradient", "bfgs", "lbfgs", "newton", "sgd" (single rows: the rule of Widrow and Hoff, LMS),
+        "mini-batch", "averaged-sgd". Those that learn row by row end near the minimum: give tol=1e-3.
+    start : None, "zero", a whole number >= 0 or an array, default None
+        Where the steps begin: None is no weights and the mean of y, "zero" an intercept of 0 too, a whole number the
+        seed of standard normal numbers, an array a number per column, then the intercept. Not with "auto".
     basis : None, Polynomial(degree) or Functions([...]), default None
         Fit in these functions of the features instead of the features.
     encoder : None or TableEncoder(...), default None
         How a table's columns become numbers (categories, gaps, dates). Scans of files use TableEncoder() by default; a
         data frame with categories needs one.
     tol : float >= 0, default 1e-8
-        Largest relative excess of the objective that counts as converged. The fit goes to its rounding floor anyway.
+        Largest relative excess of the objective that counts as converged. "auto" goes to its rounding floor anyway.
+    max_iter : int >= 1, default 1000
+        Steps of such a solver; epochs of one that learns row by row.
+    max_time : float > 0 or None, default None
+        Seconds after which such a solver stops where it is.
 
     Attributes
     ----------
@@ -72,6 +98,7 @@ class LinearRegression(LeastSquaresRegressor):
     null_space_ : directions in which the coefficients are not determined; see `solutions`
     certificate_ : how far from the optimum, redundant columns, correct digits
     history_ : one row per iteration
+    weights_ : of a solver with record="weights", a row per step, the start first: weights, then the intercept
 
     >>> import numpy as np
     >>> import certifit as cf
@@ -85,14 +112,22 @@ class LinearRegression(LeastSquaresRegressor):
         self,
         *,
         fit_intercept: bool = True,
+        solver: str | Solver = "auto",
+        start: Start = None,
         basis: Basis | None = None,
         encoder: TableEncoder | None = None,
         tol: float = 1e-8,
+        max_iter: int = 1000,
+        max_time: float | None = None,
     ) -> None:
         self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.start = start
         self.basis = basis
         self.encoder = encoder
         self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
 
     def _penalty_strength(self) -> float | None:
         return 0.0
@@ -115,13 +150,13 @@ class Ridge(LeastSquaresRegressor):
     standardize : bool, default False
         Penalise s_j w_j instead of w_j, s_j the standard deviation of a column (without an intercept, the root mean
         square): the fit of standardised columns, stated in the units of the columns. Another unit then changes nothing.
-    basis, encoder : as for LinearRegression
+    solver, start, basis, encoder, max_iter, max_time : as for LinearRegression
     tol : float >= 0, default 1e-8
 
     Attributes
     ----------
     alpha_ : the alpha used
-    coef_, intercept_, certificate_, history_, rank_, condition_ : as for LinearRegression
+    coef_, intercept_, certificate_, history_, weights_, rank_, condition_ : as for LinearRegression
 
     >>> import numpy as np
     >>> import certifit as cf
@@ -136,16 +171,24 @@ class Ridge(LeastSquaresRegressor):
         *,
         fit_intercept: bool = True,
         standardize: bool = False,
+        solver: str | Solver = "auto",
+        start: Start = None,
         basis: Basis | None = None,
         encoder: TableEncoder | None = None,
         tol: float = 1e-8,
+        max_iter: int = 1000,
+        max_time: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.solver = solver
+        self.start = start
         self.basis = basis
         self.encoder = encoder
         self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
 
     def _penalty_strength(self) -> float | None:
         return None if self.alpha is None else float(self.alpha)

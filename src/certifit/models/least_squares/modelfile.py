@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certifit.models.agreement import NEAR, SAME, agree, alpha_problems, inverse_problems
+from certifit.models.glm.modelfile import SOLVERS, START, asked_start, solver_name, start_array, start_word
 from certifit.models.record import (
     CLAIM,
     COUNT,
@@ -42,10 +43,12 @@ from certifit.models.record import (
     OrNull,
     Problems,
     Record,
+    Setting,
     fields_at,
     history_array,
     history_rows,
     more_columns,
+    one_of,
     show_coefficients,
     stored_numbers,
 )
@@ -193,7 +196,27 @@ NAMED = Record(
         "certificate_": Object("models.certificate:Certificate", lambda content: _certificate(content, has_names=True))
     }
 )
-LEAST_SQUARES = LINEAR | NUMBERED_HISTORY | Record(checks=(_direction_problems,))
+
+
+def _solver(model: Model) -> str | None:
+    """Its name; None of "auto", which a file leaves out."""
+    name = solver_name(model)
+    return None if name == "auto" else name
+
+
+def _given_start(content: Content) -> object:
+    word = content.metadata.get("start")
+    return content.arrays["start"][0] if word == "given" else word
+
+
+# The solver of the user's choice; files of versions without one have none.
+SOLVER = Record(named={"solver": Field(one_of(*SOLVERS), get=_solver, is_left_out=True)})
+STARTED = SOLVER | Record(
+    fields={"start": Field(START, get=start_word, is_left_out=True)},
+    arrays={"start": Array(("1", "k"), get=start_array, when=lambda metadata: metadata.get("start") == "given")},
+    settings={"start": Setting(asked_start, _given_start)},
+)
+LEAST_SQUARES = LINEAR | NUMBERED_HISTORY | STARTED | Record(checks=(_direction_problems,))
 RIDGE = LEAST_SQUARES | Record(switches=("standardize",))
 
 

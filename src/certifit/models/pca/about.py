@@ -31,7 +31,7 @@ ROWS = (
             "center": flag(True),
             "standardize": STANDARDIZE,
             "whiten": flag(False),
-            "solver": choice("auto", "auto", "exact", "randomized"),
+            "solver": choice("auto", "auto", "exact", "columns", "rows", "randomized"),
             "ddof": number(1, most=1.0),
             "tol": TOL,
             "max_iter": count(100),

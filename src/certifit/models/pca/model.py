@@ -54,9 +54,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
         Divide every column by its standard deviation (1 / sum of weights); constant columns are left as they are.
     whiten : bool, default False
         Scores of unit variance; those along a direction of variance 0 are 0.
-    solver : {"auto", "exact", "randomized"}, default "auto"
-        "randomized" needs only products with A, one pass over the rows each, and continues until the residual is below
-        tol. "auto" takes it where rows and columns are both more than 4096 and n_components is a tenth at most.
+    solver : {"auto", "exact", "columns", "rows", "randomized"}, default "auto"
+        "columns" makes the d x d matrix A, "rows" the N x N matrix of products of rows (in memory), "exact" the smaller
+        of both. "randomized" needs only products with A, one pass over the rows each, and continues until the residual
+        is below tol. "auto" takes it where rows and columns are more than 4096 and n_components is a tenth at most.
     ddof : float in [0, 1], default 1
         Variances are sums of squares over the sum of weights less this. 1 is scikit-learn's N - 1; 0 is A itself.
     basis, encoder : as for LinearRegression
@@ -184,9 +185,13 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
         smaller = d if n_rows is None else min(d, n_rows)
         if self.solver == "auto" and smaller > EXACT_UP_TO and isinstance(wanted, int) and 10 * wanted <= smaller:
             return ProductVariance(source, *arguments)
-        if wanted == "mle" and few:
-            raise ValueError(f"n_components='mle' needs as many rows as columns. X has {n_rows} rows, {d} columns.")
-        return RowVariance(source, *arguments) if few else ColumnVariance(source, *arguments)
+        by_rows = self.solver == "rows" or (few and self.solver != "columns")
+        if wanted == "mle" and (by_rows or few):
+            raise ValueError(
+                "n_components='mle' needs the matrix of columns, and as many rows as columns. Got "
+                f"solver={self.solver!r} and {d} columns" + (f", {n_rows} rows." if few else ".")
+            )
+        return RowVariance(source, *arguments) if by_rows else ColumnVariance(source, *arguments)
 
     def _wanted(self, source: Source) -> float | str | None:
         wanted = self.n_components
@@ -268,7 +273,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
 def _spectrum(task: VarianceTask, kept: Array) -> Array:
     """The variances kept, then the others where a matrix has them."""
     values = task.eigenvalues()
-    dropped = np.zeros(0) if values is None else np.maximum(values[len(kept) :], 0.0) * task.factor
+    dropped = np.zeros(0) if values is None else np.maximum(values[len(kept) : task.n_columns], 0.0) * task.factor
     return np.concatenate([kept, np.minimum(dropped, kept[-1])])
 
 
