@@ -56,6 +56,29 @@ def test_one_step_of_gradient_descent_from_zero_is_the_rule_by_hand() -> None:
     np.testing.assert_allclose(model.weights_, [[0, 0], [1.1 / 3, 0.2]], rtol=1e-14)
 
 
+def test_one_step_of_softmax_from_zero_is_the_rule_by_hand() -> None:
+    """From 0 every class has the chance 1/3: row (1, class 0) moves class 0 by step 2/3, the others by -step 1/3."""
+    rule = cf.SGD(step=0.3, schedule="constant", shuffle=False, record="weights")
+    model = cf.LogisticRegression(alpha=0.0, solver=rule, start="zero", max_iter=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit([[1.0], [2.0], [-1.0]], [0, 1, 2])
+    np.testing.assert_allclose(model.weights_[1], [[0.2, 0.2], [-0.1, -0.1], [-0.1, -0.1]], rtol=1e-12)
+    assert model.weights_.shape == (4, 3, 2)
+
+
+@pytest.mark.parametrize("solver", ["sgd", "mini-batch", "averaged-sgd"])
+def test_softmax_is_learned_row_by_row(solver: str) -> None:
+    X, y = _rows(200)
+    k = np.digitize(y, [0, 2])
+    best = cf.LogisticRegression(alpha=0.1).fit(X, k)
+    model = cf.LogisticRegression(alpha=0.1, solver=solver, tol=1e-2).fit(X, k)
+    assert model.certificate_.holds
+    np.testing.assert_allclose(model.predict_proba(X), best.predict_proba(X), atol=0.1)
+    bare = cf.LogisticRegression(alpha=0.1, solver=solver, tol=1e-2, fit_intercept=False).fit(X, k)
+    assert not bare.intercept_.any()
+
+
 # ---- every solver ----------------------------------------------------------------------------------------------------
 
 
@@ -105,7 +128,7 @@ def test_a_start_is_where_the_steps_begin() -> None:
 def test_a_solver_that_does_not_suit_the_objective_is_refused_with_those_that_do() -> None:
     X, y = _rows()
     for solver in SOLVERS:
-        with pytest.raises(ValueError, match="corner at 0. Use solver='auto' or 'coordinate-descent'"):
+        with pytest.raises(ValueError, match=r"corner at 0\. Use solver='auto' or 'coordinate-descent'"):
             cf.Lasso(solver=solver).fit(X, y)
         with pytest.raises(ValueError, match="Give scale= a number"):
             cf.HuberRegressor(solver=solver).fit(X, y)
@@ -175,7 +198,7 @@ def _elastic(model: Any, X: Any, y: Any, weights: Any) -> float:
 
 
 def test_a_sweep_by_hand() -> None:
-    """Two columns at right angles of mean square 1: one sweep soft-thresholds the products, and the next changes none."""
+    """Two columns at right angles of mean square 1: the first sweep soft-thresholds the products, and is the last."""
     X, y = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1]]), np.array([3.0, 1, -1, -3])
     model = cf.Lasso(0.5, solver=cf.CoordinateDescent(record="weights")).fit(X, y)
     np.testing.assert_allclose(model.weights_[1], [2 - 0.5, 1 - 0.5, 0.0], atol=1e-15)

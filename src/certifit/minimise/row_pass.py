@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -20,6 +21,19 @@ from certifit.statistics.oracle import curvature_of
 
 SCHEDULES = ("constant", "inverse", "inverse-root")  # in the order of cpp/stochastic.hpp
 SMOOTHNESS = {0: 0.25, 3: 1.0}  # largest l'' of the compiled losses that have one
+Intercept = float | Array  # of one score per row, or of several
+
+
+class ScoresLoss(Protocol):
+    """A loss of several scores per row. smoothness: the largest eigenvalue of its second derivatives anywhere."""
+
+    smoothness: float
+
+    def slope(self, y: Array, z: Array) -> Array:
+        """The derivative by every score, rows x scores."""
+
+
+RowLoss = ScoreLoss | ScoresLoss
 
 
 @dataclass(frozen=True)
@@ -46,20 +60,21 @@ class Pace:
 class RowState:
     """What is learned so far. sums: of the states after each of the last n_summed steps, where they are averaged.
 
+    One score per row: a weight per column, and a number. Several: weights columns x scores, and an intercept each.
     recorded: weights and intercept after every step, where they are kept.
     """
 
     weights: Array
-    intercept: float
+    intercept: Intercept
     pace: Pace
     n_steps: int = 0
     sums: Array | None = None
-    sum_intercept: float = 0.0
+    sum_intercept: Intercept = 0.0
     n_summed: int = 0
     is_finite: bool = True
     recorded: list[Array] | None = None
 
-    def averaged(self) -> tuple[Array, float]:
+    def averaged(self) -> tuple[Array, Intercept]:
         """The mean of the summed states; the last state where there are none."""
         if self.sums is None or self.n_summed == 0:
             return self.weights, self.intercept
@@ -71,11 +86,16 @@ class RowState:
 
 
 def one_pass(
-    stretch: Block, loss: ScoreLoss, strengths: Array, fit_intercept: bool, state: RowState, visits: Array | None
+    stretch: Block, loss: RowLoss, strengths: Array, fit_intercept: bool, state: RowState, visits: Array | None
 ) -> RowState:
     """The state after one pass over the rows of a stretch, in the order of `visits` (None: as they stand)."""
     y = target_of(stretch)
-    if loss.code is None or state.recorded is not None or not isinstance(state.pace.schedule, str):
+    if (
+        not isinstance(loss, ScoreLoss)
+        or loss.code is None
+        or state.recorded is not None
+        or not isinstance(state.pace.schedule, str)
+    ):
         return _python_pass(stretch, y, loss, strengths, fit_intercept, state, visits)
     weights, intercept, sums, sum_intercept, n_steps, is_finite = core.stochastic_pass(
         stretch.rows,
@@ -100,10 +120,11 @@ def one_pass(
     return RowState(weights, intercept, state.pace, n_steps, sums, sum_intercept, n_summed, is_finite)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # weights that leave the numbers are said to diverge
 def _python_pass(
     stretch: Block,
     y: Array,
-    loss: ScoreLoss,
+    loss: RowLoss,
     strengths: Array,
     fit_intercept: bool,
     state: RowState,
@@ -123,16 +144,18 @@ def _python_pass(
         if not np.isfinite(slope).all():
             return replace(state, weights=w, intercept=b, n_steps=n_steps, sums=sums, is_finite=False)
         step = state.pace.at(n_steps)
-        w = w * (1 - step * strengths) - step / len(rows) * (x.T @ slope)
-        b -= step * float(slope.mean()) if fit_intercept else 0.0
+        pull = strengths if w.ndim == 1 else strengths[:, None]
+        w = w * (1 - step * pull) - step / len(rows) * (x.T @ slope)
+        b = b - step * slope.mean(axis=0) if fit_intercept else b
         n_steps += 1
         if sums is not None:
             sums += w
-            sum_intercept += b
+            sum_intercept = sum_intercept + b
         if state.recorded is not None:
             state.recorded.append(np.append(w, b))
     n_summed = 0 if sums is None else state.n_summed + n_steps - state.n_steps
-    return RowState(w, float(b), state.pace, n_steps, sums, sum_intercept, n_summed, recorded=state.recorded)
+    b = float(b) if w.ndim == 1 else b
+    return RowState(w, b, state.pace, n_steps, sums, sum_intercept, n_summed, recorded=state.recorded)
 
 
 @dataclass(frozen=True)
@@ -156,20 +179,22 @@ class RowFacts:
         return mean + (self.curvature - mean) / batch_rows
 
 
-def row_facts(source: Source, loss: ScoreLoss, fit_intercept: bool, weights: Array, intercept: float) -> RowFacts:
+def row_facts(source: Source, loss: RowLoss, fit_intercept: bool, weights: Array, intercept: Intercept) -> RowFacts:
     """One pass: how many rows an epoch visits, and how steep the steepest is at these weights."""
     return source.reduce(
         partial(_facts_of, loss=loss, fit_intercept=fit_intercept, weights=weights, intercept=intercept)
     )
 
 
-def _facts_of(stretch: Block, loss: ScoreLoss, fit_intercept: bool, weights: Array, intercept: float) -> RowFacts:
+def _facts_of(stretch: Block, loss: RowLoss, fit_intercept: bool, weights: Array, intercept: Intercept) -> RowFacts:
     squares = core.row_squares(stretch.rows, n_threads()) + float(fit_intercept)
     weight = np.ones(stretch.n_rows) if stretch.weight is None else stretch.weight
     counted = weight > 0
     if not counted.any():
         return RowFacts(0.0, 0.0, 0.0)
-    if loss.code in SMOOTHNESS:
+    if not isinstance(loss, ScoreLoss):
+        bend = np.full(stretch.n_rows, loss.smoothness)
+    elif loss.code in SMOOTHNESS:
         bend = np.full(stretch.n_rows, SMOOTHNESS[loss.code])
     else:
         y = target_of(stretch)

@@ -15,11 +15,20 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.minimise.curvature import rounded_down
 from certifit.minimise.gradient_descent import Schedule
 from certifit.minimise.problem import Minimised, Problem, Record, Stop, check_record, norm
-from certifit.minimise.row_pass import SCHEDULES, Pace, RowOrder, RowState, one_pass, row_facts, wide_stretches
+from certifit.minimise.row_pass import (
+    SCHEDULES,
+    Intercept,
+    Pace,
+    RowLoss,
+    RowOrder,
+    RowState,
+    one_pass,
+    row_facts,
+    wide_stretches,
+)
 from certifit.minimise.steps import NAN, Steps
 
 ESTIMATED = 0.25  # a gap may be an estimate, off by a factor: go on to this share of tol
@@ -29,11 +38,13 @@ FAR_ABOVE = 100.0  # multiple of the first objective above which, after an epoch
 class RowProblem(Problem, Protocol):
     """A problem over the rows of a source: mean loss of the scores plus 1/2 sum_j strengths_j w_j^2.
 
-    x: the weights of the source's columns, then the intercept where there is one, in the user's units.
+    x: the weights of the source's columns, then the intercept where there is one, in the user's units. A problem of
+    several scores per row has their number, n_scores: x is then (columns + 1) x scores as one vector, with intercepts
+    that stay 0 where there are none.
     """
 
     source: Source
-    loss: ScoreLoss
+    loss: RowLoss
     strengths: Array
     fit_intercept: bool
 
@@ -96,7 +107,9 @@ class SGD:
             raise TypeError(f"{type(self).__name__} learns from rows, and this problem has none. Use another solver.")
         return _Run(self, cast(RowProblem, problem), start, stop).result()
 
-    def start(self, source: Source, loss: ScoreLoss, fit_intercept: bool, weights: Array, intercept: float) -> RowState:
+    def start(
+        self, source: Source, loss: RowLoss, fit_intercept: bool, weights: Array, intercept: Intercept
+    ) -> RowState:
         """The state before the first step, with step and decay settled: one pass where they are None."""
         step, decay, rows = self.step, self.decay, int(self.batch_rows)
         decays = not callable(self.schedule) and self.schedule != "constant"
@@ -136,7 +149,7 @@ class _Run:
     converged: bool = False
 
     def __post_init__(self) -> None:
-        self.trace = self.steps.rows
+        self.trace, self.n_scores = self.steps.rows, getattr(self.problem, "n_scores", 1)
         self.source = wide_stretches(self.problem.source)
         self.order = RowOrder(self.solver.shuffle, int(self.solver.random_state))
         self.x = np.array(self.begin, dtype=np.float64)
@@ -252,8 +265,13 @@ class _Run:
     def _size(self) -> float:
         return self.state.pace.at(self.state.n_steps)
 
-    def _parts(self, x: Array) -> tuple[Array, float]:
+    def _parts(self, x: Array) -> tuple[Array, Intercept]:
+        if self.n_scores > 1:
+            table = x.reshape(-1, self.n_scores)
+            return table[:-1], table[-1]
         return (x[:-1], float(x[-1])) if self.problem.fit_intercept else (x, 0.0)
 
-    def _joined(self, weights: Array, intercept: float) -> Array:
+    def _joined(self, weights: Array, intercept: Intercept) -> Array:
+        if self.n_scores > 1:
+            return np.append(weights, intercept)
         return np.append(weights, intercept) if self.problem.fit_intercept else weights

@@ -11,7 +11,7 @@ from certifit.data.source import Block, Source
 from certifit.minimise.problem import Run, Solver, Stop
 from certifit.models.glm.softmax_solver import minimise, solve
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
-from certifit.models.glm.solver import AUTO, COORDINATE, is_stochastic
+from certifit.models.glm.solver import AUTO, COORDINATE
 from certifit.runtime import core, n_threads
 
 
@@ -36,11 +36,6 @@ def solve_softmax(
         return solve(task, tol, max_iter)
     if solver == COORDINATE:
         raise ValueError(f"solver={solver!r} is for two classes. With {task.n_classes} classes take another solver.")
-    if is_stochastic(solver):
-        raise ValueError(
-            f"solver={solver!r} learns scores of two classes row by row. With {task.n_classes} classes take another "
-            "solver, or OneVsRestClassifier(LogisticRegression(solver=...))."
-        )
     return minimise(task, "lbfgs" if solver == AUTO else solver, Stop(tol, step_tol, max_iter), start)
 
 

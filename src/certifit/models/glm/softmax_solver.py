@@ -164,11 +164,26 @@ def _lower(
 MOST_ENTRIES = 1500  # of a point for which a Hessian is taken
 
 
+class ClassLoss:
+    """-log p_y(z), p the softmax of the scores of a row; y is the code of its class."""
+
+    smoothness = 0.5  # diag(p) - pp' has no larger eigenvalue: half of sum_ij p_i p_j (v_i - v_j)^2
+
+    def slope(self, y: Array, z: Array) -> Array:
+        """p - 1 at the class of the row."""
+        chances = np.exp(z - z.max(axis=1, keepdims=True))
+        chances /= chances.sum(axis=1, keepdims=True)
+        chances[np.arange(len(y)), y.astype(np.int64)] -= 1.0
+        return np.asarray(chances)
+
+
 class SoftmaxProblem(Problem):
     """The objective in the user's units, or in those of the task; x is (columns + 1) x classes as one vector."""
 
     def __init__(self, task: SoftmaxTask, in_user_units: bool) -> None:
-        self.task, self.size = task, task.size
+        self.task, self.size, self.n_scores = task, task.size, task.n_classes
+        self.source, self.loss, self.fit_intercept = task.source, ClassLoss(), task.fit_intercept
+        self.strengths = task.alpha * np.square(task.spreads)
         scale, shift = task.scaling.scale, task.scaling.shift
         self._least, self._n_flat = np.inf, self.size  # the least value so far, the fewest flat directions
         self._transform = np.eye(len(scale) + 1)
@@ -213,7 +228,7 @@ class SoftmaxProblem(Problem):
 def minimise(task: SoftmaxTask, solver: Any, stop: Stop, start: SoftmaxWeights | None = None) -> Run[SoftmaxWeights]:
     """The minimiser by a solver of any function."""
     chosen = solver_of(solver)
-    problem = SoftmaxProblem(task, isinstance(chosen, GradientDescent))
+    problem = SoftmaxProblem(task, isinstance(chosen, GradientDescent) or "rows" in chosen.needs)
     begin = problem.from_point(task.start() if start is None else task.to_point(start))
     found = chosen.minimise(problem, begin, stop)
     reason, weights = "" if found.converged else found.reason, None
