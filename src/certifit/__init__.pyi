@@ -63,6 +63,7 @@ from certifit.maps import TextBinarizer as TextBinarizer
 from certifit.mathematics import families as families
 from certifit.mathematics import kernels as kernels
 from certifit.mathematics.families import Gaussian as Gaussian
+from certifit.mathematics.losses.scores import ExponentialLoss as ExponentialLoss
 from certifit.mathematics.losses.user import Loss as Loss
 from certifit.minimise.conjugate_gradient import ConjugateGradient as ConjugateGradient
 from certifit.minimise.convexity import is_convex as is_convex
@@ -97,6 +98,7 @@ from certifit.models.kernel.model import KernelRidge as KernelRidge
 from certifit.models.kernel.pca import KernelPCA as KernelPCA
 from certifit.models.lasso.model import ElasticNet as ElasticNet
 from certifit.models.lasso.model import Lasso as Lasso
+from certifit.models.lasso.sweeps import CoordinateDescent as CoordinateDescent
 from certifit.models.least_squares.model import LinearRegression as LinearRegression
 from certifit.models.least_squares.model import Ridge as Ridge
 from certifit.models.naive_bayes.model import BernoulliNB as BernoulliNB
