@@ -98,7 +98,7 @@ ForestPaths checked_forest(const Places& ends, const Places& feature, const Plac
                       is_missing_left.data() + begin};
     for (size_t k = 0; k < size; ++k) {
       if (paths.left[k] == 0) continue;
-      check(paths.left[k] > static_cast<int64_t>(k) && paths.left[k] + 1 < static_cast<int64_t>(size),
+      check(paths.left[k] > static_cast<int64_t>(k) && paths.left[k] < static_cast<int64_t>(size) - 1,
             "a child is not behind its parent");
       check(paths.feature[k] >= 0 && paths.feature[k] < static_cast<int64_t>(n_columns),
             "a node splits a column that is not there");

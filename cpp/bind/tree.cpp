@@ -161,7 +161,7 @@ nb::object walk_tree_py(nb::list x, Places feature, Places left, Vector threshol
   for (size_t k = 0; k < n; ++k) {
     const int64_t child = left.data()[k], column = feature.data()[k];
     if (child == 0) continue;
-    check(child > static_cast<int64_t>(k) && child + 1 < static_cast<int64_t>(n), "a child is not behind its parent");
+    check(child > static_cast<int64_t>(k) && child < static_cast<int64_t>(n) - 1, "a child is not behind its parent");
     check(column >= 0 && column < static_cast<int64_t>(held.rows.n_columns),
           "a node splits a column that is not there");
     if (!n_levels || n_levels->data()[column] == 0) continue;

@@ -85,3 +85,15 @@ def test_nothing_to_solve_for_and_no_directions_are_legal():
     assert core.twofold_solve(np.eye(3), np.zeros((3, 3)), empty, empty, 1)[0].shape == (3, 0)
     rows = [("dense", np.ones((5, 3)))]
     assert core.project(rows, np.ones(3), np.zeros(3), empty, 1).shape == (5, 0)
+
+
+WALKS = sorted(name for name, draw in CALLS.items() if {"left", "feature"} <= set(draw(np.random.default_rng(0))))
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_a_child_whose_neighbour_is_beyond_the_largest_integer_is_refused(name):
+    arguments = CALLS[name](np.random.default_rng(0))
+    left = np.array(arguments["left"])
+    left[np.flatnonzero(left)[0] if left.any() else 0] = np.iinfo(left.dtype).max
+    with pytest.raises(ValueError, match="child|class"):
+        getattr(core, name)(**(arguments | {"left": left}))

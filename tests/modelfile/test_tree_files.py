@@ -28,6 +28,7 @@ NODES = {
     "a child above its parent": ("tree.left", 2, 1),
     "a child beyond the last": ("tree.left", 0, 99),
     "a child far beyond": ("tree.left", 0, 2**62),
+    "a child at the largest integer": ("tree.left", 0, 2**63 - 1),
     "a negative child": ("tree.left", 0, -1),
     "a leaf where nodes hang": ("tree.left", 0, 0),
     "a column beyond the last": ("tree.feature", 0, 3),
