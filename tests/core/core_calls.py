@@ -524,23 +524,66 @@ def _(rng: Rng) -> Arguments:
     return {**classes, "number": np.round(vector(rng, n), 1), **_near(rng, n)}
 
 
+def levels(rng: Rng, x: Any, n: int, d: int) -> tuple[Any, Any]:
+    """Rows whose first column has three levels, and the number of levels of every column; or plain rows and None."""
+    if not d or rng.random() < 0.5:
+        return x, None
+    codes = rng.integers(0, 3, size=(n, 1)).astype(float)
+    n_levels = np.zeros(d, np.uint8)
+    n_levels[0] = 3
+    return [("dense", np.hstack([codes, rng.normal(size=(n, d - 1))]))], n_levels
+
+
 @call("grow_tree")
 def _(rng: Rng) -> Arguments:
-    x, n, _ = rows(rng)
-    n_classes = int(rng.choice([0, 2, 3]))
+    x, n, d = rows(rng)
+    x, n_levels = levels(rng, x, n, d)
+    n_classes = int(rng.choice([0, 2, 3])) if n_levels is None else int(rng.choice([0, 2]))
     y = rng.integers(0, n_classes or 9, size=n).astype(float)
     criterion = str(rng.choice(["gini", "entropy"] if n_classes else ["squared_error", "poisson"]))
     stops = {"max_depth": int(rng.integers(0, 9)), "min_rows_split": 2, "min_rows_leaf": 1, "min_decrease": 0.0}
     weight = maybe(rng, rng.integers(0, 3, size=n).astype(float))
-    return {"x": x, "y": y, "weight": weight, "criterion": criterion, "n_classes": n_classes, **stops, "threads": 2}
+    direction = maybe(rng, np.zeros(d, np.int8))
+    edges = maybe(rng, [np.sort(rng.normal(size=4)) for _ in range(d)] if n_levels is None else None)
+    bins = {"direction": direction, "n_levels": n_levels, "max_bins": int(rng.choice([0, 2, 255])), "edges": edges}
+    target = {"y": y, "weight": weight, "criterion": criterion, "n_classes": n_classes}
+    return {"x": x, **target, **stops, **bins, "threads": 2}
+
+
+@call("bin_edges")
+def _(rng: Rng) -> Arguments:
+    x, n, d = rows(rng)
+    x, n_levels = levels(rng, x, n, d)
+    weight = maybe(rng, rng.integers(0, 3, size=n).astype(float))
+    bins = {"max_bins": int(rng.choice([2, 7, 255])), "n_levels": n_levels}
+    return {"x": x, "y": vector(rng, n), "weight": weight, **bins, "threads": threads(rng)}
+
+
+@call("best_tree")
+def _(rng: Rng) -> Arguments:
+    x, n, _ = rows(rng)
+    n_classes = int(rng.choice([0, 2]))
+    y = rng.integers(0, n_classes or 9, size=n).astype(float)
+    weight = maybe(rng, rng.integers(0, 3, size=n).astype(float))
+    sizes = {"depth": int(rng.integers(1, 4)), "min_rows_leaf": 1, "n_thresholds": int(rng.integers(1, 6))}
+    return {
+        "x": x, "y": y, "weight": weight, "n_classes": n_classes, **sizes, "max_nodes": 1000, "threads": threads(rng)
+    }  # fmt: skip
 
 
 @call("walk_tree")
 def _(rng: Rng) -> Arguments:
-    x, _, d = rows(rng)
+    x, n, d = rows(rng)
+    x, n_levels = levels(rng, x, n, d)
     feature, left = (np.array([0, -1, -1]), np.array([1, 0, 0])) if d else (np.array([-1]), np.array([0]))
-    nodes = {"threshold": vector(rng, len(left)), "is_missing_left": np.zeros(len(left), np.uint8)}
-    return {"x": x, "feature": feature, "left": left, **nodes, "with_ranges": bool(d % 2), "threads": threads(rng)}
+    threshold = vector(rng, len(left)) if n_levels is None else np.zeros(len(left))
+    sets = None if n_levels is None else rng.integers(0, 2**63, size=(2, 4), dtype=np.uint64)
+    nodes = {"threshold": threshold, "is_missing_left": np.zeros(len(left), np.uint8)}
+    of_levels = {"n_levels": n_levels, "sets": sets}
+    return {
+        "x": x, "feature": feature, "left": left, **nodes, **of_levels, "with_ranges": bool(d % 2),
+        "threads": threads(rng),
+    }  # fmt: skip
 
 
 @call("boost_stumps")

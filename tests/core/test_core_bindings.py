@@ -95,5 +95,5 @@ def test_a_child_whose_neighbour_is_beyond_the_largest_integer_is_refused(name):
     arguments = CALLS[name](np.random.default_rng(0))
     left = np.array(arguments["left"])
     left[np.flatnonzero(left)[0] if left.any() else 0] = np.iinfo(left.dtype).max
-    with pytest.raises(ValueError, match="child|class"):
+    with pytest.raises(ValueError, match=r"child|class"):
         getattr(core, name)(**(arguments | {"left": left}))
