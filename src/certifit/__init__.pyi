@@ -110,6 +110,9 @@ from certifit.models.penalty import alpha_from_C as alpha_from_C
 from certifit.models.perceptron.model import Perceptron as Perceptron
 from certifit.models.progress import progress as progress
 from certifit.models.quantile.model import QuantileRegressor as QuantileRegressor
+from certifit.models.svm.hard import HardMarginSVC as HardMarginSVC
+from certifit.models.svm.model import SVC as SVC
+from certifit.models.svm.regression import SVR as SVR
 from certifit.models.trees.model import DecisionTreeClassifier as DecisionTreeClassifier
 from certifit.models.trees.model import DecisionTreeRegressor as DecisionTreeRegressor
 from certifit.runtime import memory as memory

@@ -683,3 +683,75 @@ def _(rng: Rng) -> Arguments:
     shapes = {name: rng.normal(size=(m, k)).astype(np.float32) for name, k in (("A", 3), ("B", 2))}
     sgemm = cython_blas.__pyx_capi__["sgemm"]
     return {"sgemm": sgemm, **shapes, "is_transposed": True, "threads": threads(rng)}
+
+
+def _pool(rng: Rng) -> Arguments:
+    from scipy.linalg import cython_blas
+
+    is_single = bool(rng.integers(2))
+    return {
+        "gemm": cython_blas.__pyx_capi__["sgemm" if is_single else "dgemm"],
+        "is_single": is_single,
+        "kind": str(rng.choice(["linear", "polynomial", "gaussian"])),
+        "constant": 1.0,
+        "degree": int(rng.integers(0, 4)),
+        "points": rng.normal(size=(int(rng.integers(1, 9)), int(rng.integers(0, 4)))),
+        "most_rows": int(rng.integers(0, 9)),
+    }
+
+
+@call("margin_pool")
+def _(rng: Rng) -> Arguments:
+    return _pool(rng)
+
+
+@call("margin_given_pool")
+def _(rng: Rng) -> Arguments:
+    n = int(rng.integers(1, 9))
+    return {"is_single": bool(rng.integers(2)), "matrix": rng.normal(size=(n, n))}
+
+
+@call("margin_solve")
+def _(rng: Rng) -> Arguments:
+    pool, n_rows = _some_pool(rng)
+    n = int(rng.integers(0, 12))
+    bound = rng.choice([0.0, 0.5, 1.0, np.inf], size=n)
+    return {
+        "pool": pool,
+        "row": rng.integers(0, n_rows, size=n).astype(np.uint32),
+        "sign": rng.choice([-1.0, 1.0], size=n),
+        "target": rng.normal(size=n),
+        "bound": bound,
+        "a": np.minimum(bound, 0.25),
+        "f": rng.normal(size=n_rows),
+        "set": np.unique(rng.integers(0, max(n, 1), size=min(n, 3)).astype(np.uint32)),
+        "has_intercept": bool(rng.integers(2)),
+        "violation": 1e-3,
+        "most_steps": int(rng.integers(0, 1000)),
+        "most_rounds": int(rng.integers(0, 20)),
+        "size": int(rng.integers(2, 9)),
+        "threads": threads(rng),
+    }
+
+
+@call("margin_counts")
+def _(rng: Rng) -> Arguments:
+    return {"pool": _some_pool(rng)[0]}
+
+
+@call("margin_add")
+def _(rng: Rng) -> Arguments:
+    pool, n_rows = _some_pool(rng)
+    n = int(rng.integers(0, 12))
+    return {
+        "pool": pool,
+        "row": rng.integers(0, n_rows, size=n).astype(np.uint32),
+        "coefficients": rng.normal(size=n),
+        "f": rng.normal(size=n_rows),
+        "threads": threads(rng),
+    }
+
+
+def _some_pool(rng: Rng) -> tuple[object, int]:
+    arguments = _pool(rng)
+    return core.margin_pool(**arguments), len(arguments["points"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from functools import cache
 from typing import Any, NamedTuple
@@ -260,8 +261,9 @@ def perceptron_cases() -> dict[str, tuple[Any, ...]]:
 
 
 def fit(model: Any, sample: Sample) -> Any:
-    """The model fitted to the rows of a sample; those that learn in the order of rows take no weights."""
-    return model.fit(*(sample[1:3] if isinstance(model, cf.Perceptron | cf.KernelLMS) else sample[1:]))
+    """The model fitted to the rows of a sample; some take no weights."""
+    takes_weights = "sample_weight" in inspect.signature(model.fit).parameters
+    return model.fit(*(sample[1:] if takes_weights else sample[1:3]))
 
 
 @cache

@@ -22,6 +22,7 @@ NESTED_FORMAT = 2  # of models that are made of models
 
 PASSING = frozenset(
     {"seconds", "norm", "dual", "gradient_norm", "step_size"}
+    | {f"{place}{when}" for place in ("first", "second") for when in ("", "_before", "_after")}  # pairs of SMO
 )  # of a history, that a file does not keep
 
 

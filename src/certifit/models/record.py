@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -430,3 +430,51 @@ LABELLED = Record(
 TARGET_NAME = {"target": Field(TEXT, "target_name_")}
 LENGTH_OF_HISTORY = Field(COUNT_FROM_1, get=lambda model: len(model.history_))
 ITERATIONS = Array(("m",), "int64", get=lambda model: [int(row["iteration"]) for row in model.history_])
+
+
+# Weights of classes
+
+
+def _word_of_weights(model: Model) -> str | None:
+    given: str | None = model.class_weight
+    return given if given is None or isinstance(given, str) else "given"
+
+
+def _asked_weight(model: Model) -> str | NDArray[np.float64] | None:
+    """The parameter class_weight, a factor per class where factors are given."""
+    if isinstance(model.class_weight, str | None):
+        return model.class_weight
+    factors: NDArray[np.float64] = model._factors_of(np.ones(len(model.classes_)))
+    return factors
+
+
+def _given_weight(content: Content) -> str | dict[Hashable, float] | None:
+    """The parameter class_weight: of factors that were given, all of them by label."""
+    word: str | None = content.metadata["class_weight"]
+    if word != "given" or content.labels is None:
+        return word
+    return dict(zip(content.labels.tolist(), content.arrays["class_weight"].tolist(), strict=True))
+
+
+def _class_weight_problems(content: Content) -> Iterator[Problems]:
+    """Factors that are none, or that do not balance the classes."""
+    factors = content.arrays.get("class_weight", np.ones(1))
+    yield {"a class of negative weight": (factors < 0).any()}
+    with np.errstate(divide="ignore", over="ignore"):
+        balance = float((1.0 / factors).sum())  # of W / (K W_k): K times the classes' shares
+    is_balanced = content.metadata["class_weight"] == "balanced"
+    n_classes = content.metadata["labels"]["count"]
+    yield {
+        "factors that do not balance the classes": is_balanced and not math.isclose(balance, n_classes, rel_tol=1e-9)
+    }
+
+
+CLASS_WEIGHT = Record(
+    fields={"class_weight": Field(OrNull(one_of("balanced", "given")), get=_word_of_weights)},
+    arrays={
+        "class_weight": Array(("K",), at="class_weight_", when=lambda metadata: metadata["class_weight"] is not None)
+    },
+    settings={"class_weight": Setting(_asked_weight, _given_weight)},
+    derived={"class_weight_": lambda content: content.arrays.get("class_weight")},
+    checks=(_class_weight_problems,),
+)

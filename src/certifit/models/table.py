@@ -17,6 +17,7 @@ from certifit.models.naive_bayes import about as naive_bayes
 from certifit.models.pca import about as pca
 from certifit.models.perceptron import about as perceptron
 from certifit.models.quantile import about as quantile
+from certifit.models.svm import about as svm
 from certifit.models.trees import about as trees
 
 FAMILIES: tuple[tuple[Learner, ...], ...] = (
@@ -29,6 +30,7 @@ FAMILIES: tuple[tuple[Learner, ...], ...] = (
     naive_bayes.ROWS,
     glm.ROWS,
     perceptron.ROWS,
+    svm.ROWS,
     trees.ROWS,
     adaboost.ROWS,
     adaboost_r2.ROWS,

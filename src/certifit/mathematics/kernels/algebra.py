@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
+from math import inf, isfinite
 from numbers import Real
 from typing import ClassVar
 
@@ -114,6 +114,10 @@ class Kernel(ABC):
     def largest_error(self, X: Array) -> float:
         """A bound on the rounding error of every k(x_i, x_j)."""
         return float(self.error_times(X, X, np.ones(len(X))).max(initial=0.0))
+
+    def entry_error(self, X: Array, Z: Array) -> float:
+        """A bound on the rounding error of every k(x_i, z_j) that costs little; infinite where there is none."""
+        return inf
 
     def diagonal(self, X: Array) -> Array:
         """k(x_i, x_i)."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import replace
-from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,14 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.cells import ByLabel, Splits
 from certifit.data.columns import Array
 from certifit.data.labels import one_type, read_labels
-from certifit.data.source import Block, Source, tree_sum
+from certifit.data.source import Block, Source
 from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
 from certifit.maps import Basis, TableEncoder
 from certifit.mathematics.families.responses import Bernoulli, Response
 from certifit.mathematics.losses.scores import Logistic, ScoreLoss
 from certifit.minimise.problem import Run, Solver
 from certifit.models.certificate import Certificate
-from certifit.models.classifier import Classifier, codes_of
+from certifit.models.class_weight import ClassWeight, WeightedClasses
+from certifit.models.classifier import Classifier
 from certifit.models.discriminant.folds import present, trained_classes
 from certifit.models.fold_rows import ClassState, FoldWeights
 from certifit.models.folds import EachRow, FoldStates, Grid, Rounds
@@ -39,14 +39,13 @@ from certifit.models.glm.start import Start, start_weights
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.learner import Told
 from certifit.models.least_squares.normal_equations import Weights
-from certifit.models.parameters import check_number
 from certifit.models.penalty import Bounds, PenaltyFactors
 from certifit.statistics.cell_sums import Store
 from certifit.statistics.fold_oracle import cell_targets
 from certifit.statistics.moments import target_sums
 
 
-class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
+class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], Classifier[GlmOrSoftmaxTask, GlmState]):
     """p(second class | x) = 1 / (1 + e^-z), z = offset + b + x'w; for more classes softmax.
 
     minimise over w, b:   sum_i weight_i [ log(1 + e^z_i) - y_i z_i ] / sum_i weight_i
@@ -90,7 +89,7 @@ class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
         penalty_factors: PenaltyFactors = None,
         bounds: Bounds = None,
         standardize: bool = False,
-        class_weight: Mapping[Hashable, float] | Literal["balanced"] | None = None,
+        class_weight: ClassWeight = None,
         solver: Solver | str = "auto",
         start: Start = None,
         basis: Basis | None = None,
@@ -199,16 +198,6 @@ class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
             raise ValueError(f"A path needs two classes. Got {len(self.classes_)}.")
         return super()._path_of(source, alphas, n_alphas)
 
-    def _begin(self, source: Source) -> None:
-        if len(self.classes_) < 2:
-            raise ValueError(f"y has one class only, {self.classes_.tolist()}. A classifier needs at least two.")
-        self.class_weight_ = self._class_weights(source)
-
-    def _learn(self, source: Source) -> None:
-        super()._learn(source)
-        if self.class_weight_ is not None:  # the rows' own weights are what a later look at the data compares
-            self.data_ = self.data_ | {"sum_weight": class_sums(source, len(self.classes_)).sum()}
-
     def _add(self, source: Source) -> None:
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' needs all rows at once. Give the weights: {label: weight}.")
@@ -274,29 +263,6 @@ class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
         probe._check_parameters()
         # 1/4 is the most that a score of softmax curves
         return ridge_alphas(probe.fit_maps(source).first_block(), 0.25, bool(probe.standardize))
-
-    def _weighted(self, source: Source) -> Source:
-        """The rows with their weights times those of their classes."""
-        factors = self.class_weight_
-        return source if factors is None else source.weighted(partial(_of_class, factors=factors))
-
-    def _class_weights(self, source: Source) -> Array | None:
-        """A factor a class; None where all are 1."""
-        return None if self.class_weight is None else self._factors_of(class_sums(source, len(self.classes_)))
-
-    def _factors_of(self, sums: Array) -> Array:
-        """A factor a class; sums: weights of the classes."""
-        given = self.class_weight
-        if given == "balanced":
-            return np.asarray(sums.sum() / (len(sums) * sums))
-        if not isinstance(given, Mapping):
-            raise ValueError(f"class_weight must be a dict {{label: weight}}, 'balanced' or None. Got {given!r}.")
-        labels = self.classes_.tolist()
-        for label, factor in given.items():
-            if label not in labels:
-                raise ValueError(f"class_weight names {label!r}, and the classes are {labels}.")
-            check_number(f"class_weight[{label!r}]", factor)
-        return np.array([float(given.get(label, 1.0)) for label in labels])
 
     def _loss(self) -> ScoreLoss:
         return Logistic()
@@ -375,22 +341,3 @@ class LogisticRegression(GlmModel, Classifier[GlmOrSoftmaxTask, GlmState]):
 
     def _weights(self) -> Weights:
         return Weights(np.ravel(self.coef_), float(np.ravel(self.intercept_)[0]))
-
-
-def class_sums(source: Source, n_classes: int) -> Array:
-    """Sum of the weights of every class, in the tree of all sums."""
-    return np.asarray(source.reduce(partial(_sums_of_run, n_classes=n_classes, block_rows=source.block_rows)))
-
-
-def _sums_of_run(run: Block, n_classes: int, block_rows: int) -> Array:
-    codes = codes_of(run)
-    weight = np.ones(len(codes)) if run.weight is None else run.weight
-    starts = range(0, max(len(codes), 1), block_rows)
-    parts = ((codes[begin : begin + block_rows], weight[begin : begin + block_rows]) for begin in starts)
-    return tree_sum(np.bincount(code[code >= 0], own[code >= 0], n_classes) for code, own in parts)
-
-
-def _of_class(run: Block, factors: Array) -> Array:
-    """The factor of every row; 0 for a row without a class."""
-    codes = codes_of(run)
-    return np.where(codes >= 0, factors[codes], 0.0)

@@ -27,6 +27,7 @@ from certifit.models.agreement import (
 )
 from certifit.models.record import (
     CLAIM,
+    CLASS_WEIGHT,
     COUNT,
     FLAG,
     LABELLED,
@@ -249,45 +250,16 @@ def _deviance_problems(content: Content) -> Problems:
     }
 
 
-# Weights of classes
-
-
-def _word_of_weights(model: Model) -> str | None:
-    given: str | None = model.class_weight
-    return given if given is None or isinstance(given, str) else "given"
-
-
-def _asked_weight(model: Model) -> str | Floats | None:
-    """The parameter class_weight, a factor per class where factors are given."""
-    if isinstance(model.class_weight, str | None):
-        return model.class_weight
-    factors: Floats = model._factors_of(np.ones(len(model.classes_)))
-    return factors
-
-
-def _given_weight(content: Content) -> str | dict[Any, float] | None:
-    """The parameter class_weight: of factors that were given, all of them by label."""
-    word: str | None = content.metadata["class_weight"]
-    if word != "given" or content.labels is None:
-        return word
-    return dict(zip(content.labels.tolist(), content.arrays["class_weight"].tolist(), strict=True))
-
-
 def _class_problems(content: Content) -> Iterator[Problems]:
-    """Codes 0 to K - 1 of another spread than they can have, and factors that do not balance classes."""
+    """Codes 0 to K - 1 of another spread than they can have."""
     metadata, n_classes = content.metadata, content.metadata["labels"]["count"]
-    factors = content.arrays.get("class_weight", np.ones(1))
-    yield {"fewer than two classes": n_classes < 2, "a class of negative weight": (factors < 0).any()}
+    yield {"fewer than two classes": n_classes < 2}
     mean, spread = metadata["data"]["target_mean"], min(metadata["data"]["target_sd"], float(n_classes))
-    with np.errstate(divide="ignore", over="ignore"):
-        balance = float((1.0 / factors).sum())  # of W / (K W_k): K times the classes' shares
     largest = mean * (n_classes - 1 - mean)  # Bhatia and Davis; two codes reach it
     yield {
         "codes of classes with another spread": not 0 <= mean <= n_classes - 1
         or spread**2 > largest * (1 + SAME) + SAME
         or (n_classes == 2 and not abs(spread**2 - largest) <= SAME),
-        "factors that do not balance the classes": metadata["class_weight"] == "balanced"
-        and not agree(balance, n_classes),
     }
 
 
@@ -436,18 +408,11 @@ MEAN = SCORES | Record(
 LOGISTIC = (
     SCORES
     | LABELLED
+    | CLASS_WEIGHT
     | Record(
-        fields={"class_weight": Field(OrNull(one_of("balanced", "given")), get=_word_of_weights)},
-        arrays={
-            "class_weight": Array(
-                ("K",), at="class_weight_", when=lambda metadata: metadata["class_weight"] is not None
-            ),
-        },
-        settings={"class_weight": Setting(_asked_weight, _given_weight)},
         derived={
             "coef_": lambda content: content.arrays["coef"],
             "intercept_": lambda content: content.arrays["intercept"],
-            "class_weight_": lambda content: content.arrays.get("class_weight"),
         },
         checks=(_class_problems,),
     )

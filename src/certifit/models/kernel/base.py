@@ -67,7 +67,10 @@ class KernelModel(TaskEstimator[TaskT, StateT]):
 
     def _sums(self, block: Block) -> Array:
         """sum_j c_j k(x_j, x) of the rows of a block, one column per column of coefficients."""
-        X = dense_rows(self.columns_of(block))
+        return self._mapped_sums(dense_rows(self.columns_of(block)))
+
+    def _mapped_sums(self, X: Array) -> Array:
+        """The same of rows that are mapped already."""
         columns = self.dual_coef_.reshape(len(self.dual_coef_), -1)
         if len(X) == 0:
             return np.zeros((0, columns.shape[1]))

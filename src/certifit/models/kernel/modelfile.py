@@ -111,7 +111,7 @@ def _told_kernel(metadata: Metadata) -> dict[str, object]:
     return {"kernel": "the matrix given" if fitted is None else str(kernel_from(fitted))}
 
 
-def _history(*keys: str) -> Record:
+def history_of(*keys: str) -> Record:
     """The numbers of the history, without its seconds."""
 
     def stored(model: Model) -> object:
@@ -171,7 +171,7 @@ def _ridge_problems(content: Content) -> Iterator[Problems]:
 KERNEL_RIDGE = (
     KEPT
     | PENALISED
-    | _history("objective", "gap")
+    | history_of("objective", "gap")
     | Record(
         fields={
             "certificate": fields_at("certificate_.*", {**CLAIM, "assumption": TEXT, "refuted": TEXT}),
@@ -205,7 +205,7 @@ def _lms_problems(content: Content) -> Iterator[Problems]:
 
 KERNEL_LMS = (
     KEPT
-    | _history("objective")
+    | history_of("objective")
     | Record(
         fields={
             "certificate": fields_at(
@@ -249,7 +249,7 @@ def _components(content: Content) -> dict[str, object]:
 
 KERNEL_PCA = (
     KEPT
-    | _history("residual")
+    | history_of("residual")
     | Record(
         fields={
             "certificate": fields_at("certificate_.*", COMPONENTS),

@@ -1,0 +1,80 @@
+// Numbers of a vector of 32 bytes: eight floats or four doubles, with what the pair selection and the kernels need.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "../elementary.hpp"
+
+namespace certifit::margin {
+
+typedef float Floats __attribute__((vector_size(32)));
+typedef int32_t Int32s __attribute__((vector_size(32)));
+
+template <class Real>
+struct Lanes;
+
+template <>
+struct Lanes<float> {
+  using V = Floats;
+  using I = Int32s;
+  using Index = int32_t;
+  static constexpr size_t n = 8;
+  static constexpr I first{0, 1, 2, 3, 4, 5, 6, 7};
+};
+
+template <>
+struct Lanes<double> {
+  using V = Vec;
+  using I = Int;
+  using Index = int64_t;
+  static constexpr size_t n = 4;
+  static constexpr I first{0, 1, 2, 3};
+};
+
+template <class Real>
+inline typename Lanes<Real>::V load_lanes(const Real* p) {
+  typename Lanes<Real>::V v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+template <class Real>
+inline void store_lanes(Real* p, typename Lanes<Real>::V v) {
+  std::memcpy(p, &v, sizeof v);
+}
+
+template <class Real>
+inline typename Lanes<Real>::V all_lanes(Real x) {
+  return x - typename Lanes<Real>::V{};
+}
+
+template <class Real>
+inline typename Lanes<Real>::V fused(typename Lanes<Real>::V a, typename Lanes<Real>::V b, typename Lanes<Real>::V c) {
+#if CERTIFIT_HAS_FMA
+  if constexpr (sizeof(Real) == 4)
+    return (Floats)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+  else
+    return multiply_add(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+// exp(x) for x <= 0, within some units in the last place; below -87 it is that of -87.
+inline Floats exponential(Floats x) {
+  const Floats least = all_lanes(-87.0f);
+  x = x > least ? x : least;
+  const Floats magic = all_lanes(0x1.8p23f);
+  const Floats t = fused<float>(x, all_lanes(0x1.715476p0f), magic);
+  const Floats n = t - magic;
+  Floats r = fused<float>(n, all_lanes(-0x1.62e4p-1f), x);
+  r = fused<float>(n, all_lanes(-0x1.7f7d1cp-20f), r);
+  Floats p = all_lanes(1.0f / 720);
+  for (float term : {1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f}) p = fused<float>(p, r, all_lanes(term));
+  const Int32s power = (Int32s)t - (Int32s)magic + 127;
+  return p * (Floats)(power << 23);
+}
+using certifit::exponential;
+
+}  // namespace certifit::margin

@@ -1,0 +1,58 @@
+// Rows of the matrix of a kernel, made by the BLAS when they are asked for, and kept while there is room.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "../kernels.hpp"
+
+namespace certifit::margin {
+
+template <class Real>
+using GemmOf = void (*)(char*, char*, int*, int*, int*, Real*, Real*, int*, Real*, int*, Real*, Real*, int*);
+
+// The rows of one problem in `Real`. The matrix is that of a kernel form of points, or it is given whole.
+template <class Real>
+class KernelPool {
+ public:
+  // points: n x d, already in the units of the form. most_rows: of the matrix that are kept at a time.
+  KernelPool(GemmOf<Real> gemm, const KernelForm& form, const double* points, size_t n, size_t d, size_t most_rows);
+  // matrix: n x n, symmetric; a copy is kept.
+  KernelPool(const double* matrix, size_t n);
+
+  size_t n_rows() const { return n_; }
+  Real diagonal(size_t i) const { return diagonal_[i]; }
+
+  // K[s * stride + t] = k(rows[s], rows[t]).
+  void among(const std::vector<uint32_t>& rows, Real* K, size_t stride, Crew& crew) const;
+
+  // f[i] += sum_t coefficients[t] k(rows[t], i) for every i; sums in float64.
+  void add(const std::vector<uint32_t>& rows, const std::vector<double>& coefficients, double* f, Crew& crew);
+
+  size_t n_made = 0, n_reused = 0;  // rows of the matrix that were computed, and that were still there
+
+ private:
+  struct Slot {
+    std::unique_ptr<Real[]> values;
+    uint32_t row = 0;
+    uint64_t used = 0;  // when it was asked for last
+  };
+
+  void form_row(Real square, const Real* squares, Real* g, size_t n) const;
+  void products(const Real* A, size_t a, size_t first, size_t b, Real* C, size_t stride) const;
+  Real* slot_for(uint32_t row, size_t& n_busy);
+
+  GemmOf<Real> gemm_ = nullptr;
+  KernelForm form_{KernelForm::Kind::linear};
+  size_t n_, d_ = 0, most_rows_ = 0;
+  std::vector<Real> points_, squares_, given_, diagonal_;
+  std::vector<int64_t> place_;  // of a row among the slots, -1 where it is not kept
+  std::vector<Slot> slots_;
+  uint64_t clock_ = 0, probe_ = 12345;
+};
+
+extern template class KernelPool<float>;
+extern template class KernelPool<double>;
+
+}  // namespace certifit::margin

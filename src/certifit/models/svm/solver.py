@@ -1,0 +1,256 @@
+"""Support vector machines by large working sets: rows of the kernel in float32, refreshed in float64.
+
+The core picks the multipliers that violate the conditions of the optimum most, a thousand at a time, takes steps of
+two of them on their own matrix, then adds the rows of the kernel of what changed. When it is done f is computed again
+in float64: where the gap is still too wide, it continues from there, more exactly; where float32 no longer helps,
+in float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.mathematics.kernels.basic import Formed
+from certifit.minimise.steps import Steps
+from certifit.models.kernel.task import KernelRows
+from certifit.models.svm.polish import can_polish, polished
+from certifit.models.svm.task import Machine, MarginRun, MarginState, MarginTask
+from certifit.runtime import check_memory, core, n_threads, one_blas_thread
+
+WORKING_SET = 1024
+VIOLATION = 1e-3  # of the conditions, to begin with
+CLOSER = 0.25
+ENOUGH = 0.5  # of tol: the certificate adds its roundings
+PROGRESS = 0.5  # a refresh after which more than this share of the violation is left was of no use
+LARGEST_SINGLE = 1e15  # of k(x, x) in float32
+LEAST_SINGLE = 1e-4  # a violation that rows in float32 still tell from rounding
+MOST_REFRESHES = 60
+RISE = 1e-13  # of the dual: less is rounding
+MOST_FLAT = 10  # rounds in which the dual rises by rounding only
+SHARPENED = 3  # linear systems at the end
+
+
+@cache
+def _gemm(is_single: bool) -> object:
+    from scipy.linalg import cython_blas
+
+    capsules: dict[str, object] = cython_blas.__pyx_capi__
+    return capsules["sgemm" if is_single else "dgemm"]
+
+
+class Pool:
+    """Rows of the matrix of a kernel among some rows, as many of them kept as fit into so many bytes."""
+
+    def __init__(self, rows: KernelRows, places: Array, cache_bytes: float) -> None:
+        self._form: tuple[str, float, int] = ("linear", 0.0, 1)
+        self._points: Array | None = None
+        self._matrix: Array | None = None
+        kernel, n = rows.kernel, len(places)
+        is_all = n == rows.n_points
+        if isinstance(kernel, Formed):
+            points = rows.points if is_all else rows.points[places]
+            self._form, self._points = kernel.form, kernel.prepared(points, points)[0]
+        else:
+            self._matrix = rows.matrix if is_all else np.ascontiguousarray(rows.matrix[np.ix_(places, places)])
+        self.n, self.cache_bytes = n, cache_bytes
+        largest = float(rows.sizes(rows.points).max(initial=0.0)) ** 2
+        self.is_single = largest < LARGEST_SINGLE
+        self._pool: object | None = None
+
+    def widen(self) -> bool:
+        """Use float64 from now on; False where it does already."""
+        was_single, self.is_single, self._pool = self.is_single, False, None
+        return was_single
+
+    @property
+    def pool(self) -> object:
+        """The rows in the core."""
+        if self._pool is None:
+            if self._matrix is not None:
+                self._pool = core.margin_given_pool(self.is_single, np.ascontiguousarray(self._matrix))
+            else:
+                kept = int(self.cache_bytes / (self.n * (4 if self.is_single else 8)))
+                check_memory(self.cache_bytes, f"A cache of {kept:,} rows of a kernel", "Lower cache_size.")
+                self._pool = core.margin_pool(_gemm(self.is_single), self.is_single, *self._form, self._points, kept)
+        return self._pool
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Multipliers of a machine, its intercept, and why it did not converge."""
+
+    a: Array
+    intercept: float
+    reason: str
+
+
+class Recorder:
+    """The steps of all machines of a task, in the unit of the loss; of a hard margin |f|^2 / 2."""
+
+    def __init__(self, task: MarginTask) -> None:
+        self.steps = Steps(first=1)
+        self.unit = 1.0 if task.alpha is None else task.alpha
+        self.machine = 0
+
+    def add(self, primal: float, dual: float, violation: float, **more: float) -> None:
+        """One more step; an objective that is infinite, of constraints not met yet, is not known."""
+        objective = self.unit * primal if np.isfinite(primal) else np.nan
+        row = self.steps.add(objective, dual=self.unit * dual, machine=self.machine, violation=violation)
+        row.update(more)
+
+
+@one_blas_thread
+def solve(task: MarginTask, tol: float, max_iter: int, cache_bytes: float) -> MarginRun:
+    """The optimum of every machine of a task."""
+    record = Recorder(task)
+    solved = []
+    for number, machine in enumerate(task.machines, start=1):
+        record.machine = number
+        solved.append(solve_machine(task, machine, tol, max_iter, cache_bytes, record))
+    return run_of(task, solved, record)
+
+
+def run_of(task: MarginTask, solved: list[Solved], record: Recorder) -> MarginRun:
+    """The functions of all machines, by the rows that any of them has a multiplier of."""
+    n = task.rows.n_points
+    dual = np.stack(
+        [np.bincount(m.row, m.sign * one.a, n) for m, one in zip(task.machines, solved, strict=True)], axis=1
+    )
+    support = np.flatnonzero(dual.any(axis=1))
+    intercepts = np.array([one.intercept for one in solved])
+    reason = record.steps.reason or next((one.reason for one in solved if one.reason), "")
+    history = record.steps.rows
+    if task.rows.kernel is None:
+        return MarginRun(
+            MarginState(task.rows.kept(), task.rows.on_every_row(dual), intercepts), history, reason, None, support
+        )
+    points, dual = task.remembered(support, np.ascontiguousarray(dual[support]))
+    return MarginRun(MarginState(points, dual, intercepts), history, reason, None, support)
+
+
+@dataclass
+class Progress:
+    """A machine on the way: multipliers, and f at its rows as far as it is known."""
+
+    a: Array
+    f: Array
+    violation: float = np.inf
+    set: Array = field(default_factory=lambda: np.zeros(0, dtype=np.uint32))
+
+
+def solve_machine(
+    task: MarginTask,
+    machine: Machine,
+    tol: float,
+    max_iter: int,
+    cache_bytes: float,
+    record: Recorder,
+    pool: Pool | None = None,
+    start: tuple[Array, Array] | None = None,
+) -> Solved:
+    """The optimum of one machine. start: multipliers, and f of them at the rows of the machine."""
+    places, local = np.unique(machine.row, return_inverse=True)
+    local = local.reshape(-1).astype(np.uint32)
+    pool = Pool(task.rows, places, cache_bytes) if pool is None else pool
+    at = Progress(np.zeros(len(local)), np.zeros(len(places))) if start is None else Progress(*start)
+    first = VIOLATION * machine.unit
+    closeness, left, reason = first, max_iter, ""
+    for _ in range(MOST_REFRESHES):
+        end, best, n_flat = "pause", -np.inf, 0
+        while end == "pause" and not record.steps.is_over:
+            arrays = (local, machine.sign, machine.target, machine.bound, at.a, at.f, at.set)
+            limits = (machine.has_intercept, closeness, left, 1, WORKING_SET, n_threads())
+            at.a, at.f, trace, end, at.set = core.margin_solve(pool.pool, *arrays, *limits)
+            for primal, dual, violation, n_steps in trace.tolist():
+                record.add(primal, dual, violation)
+                left -= int(n_steps)
+                n_flat = 0 if not dual <= best + RISE * abs(best) else n_flat + 1
+                best = max(best, dual)
+            end = "stalled" if n_flat > MOST_FLAT and end == "pause" else end
+        at.f = refreshed(task, machine, places, at.a)
+        gap, primal, violation = measured(machine, local, at.a, at.f)
+        is_close = gap <= ENOUGH * tol * primal
+        if record.steps.is_over or (is_close and violation <= max(first, closeness)):
+            break
+        if left <= 0 or end == "limit":
+            reason = f"max_iter = {max_iter:,} steps were not enough. Raise max_iter, or alpha, or standardise columns."
+            break
+        closeness = closeness if is_close else min(closeness, violation) * CLOSER
+        is_stuck = not violation <= PROGRESS * at.violation or end == "stalled"
+        at.violation = violation
+        if (is_stuck or closeness < LEAST_SINGLE * machine.unit) and not pool.widen() and is_stuck:
+            reason = "Rounding in float64 prevents more."
+            break
+    if not record.steps.is_over:
+        sharpen(task, machine, places, local, at)
+    return Solved(at.a, intercept_of(machine, local, at.a, at.f), reason)
+
+
+def sharpen(task: MarginTask, machine: Machine, places: Array, local: Array, at: Progress) -> None:
+    """Steps to the rounding floor where that costs little; kept where the conditions are met better."""
+    for _ in range(SHARPENED):
+        if not can_polish(machine, at.a):
+            return
+        a = polished(task, machine, places, local, at.a, at.f)
+        f = refreshed(task, machine, places, a)
+        if not measured(machine, local, a, f)[2] < measured(machine, local, at.a, at.f)[2]:
+            return
+        at.a, at.f = a, f
+
+
+def refreshed(task: MarginTask, machine: Machine, places: Array, a: Array) -> Array:
+    """f at the rows of a machine, in float64."""
+    dual = np.bincount(machine.row, machine.sign * a, task.rows.n_points)[:, None]
+    if task.rows.kernel is None:
+        return np.asarray(task.rows.times(task.rows.points, dual)[places, 0])
+    support = np.flatnonzero(dual)
+    points, dual = task.remembered(support, np.ascontiguousarray(dual[support]))
+    if len(task.machines) == 1 and len(places) == task.rows.n_points:
+        return task.values(points, dual)[:, 0]
+    return np.asarray(task.rows.kernel.times(task.rows.points[places], points, dual)[:, 0])
+
+
+def ends(machine: Machine, local: Array, a: Array, f: Array) -> tuple[float, float]:
+    """The least F of the multipliers that may rise in sign a, and the largest of those that may fall."""
+    F = f[local] - machine.target
+    is_up, can_grow, can_shrink = machine.sign > 0, a < machine.bound, a > 0
+    rises, falls = np.where(is_up, can_grow, can_shrink), np.where(is_up, can_shrink, can_grow)
+    if not machine.has_intercept:
+        return min(float(F[rises].min(initial=0.0)), 0.0), max(float(F[falls].max(initial=0.0)), 0.0)
+    return float(F[rises].min(initial=np.inf)), float(F[falls].max(initial=-np.inf))
+
+
+def intercept_of(machine: Machine, local: Array, a: Array, f: Array) -> float:
+    """b of the free multipliers; the midpoint of what the conditions allow where there are none."""
+    if not machine.has_intercept:
+        return 0.0
+    is_free = (a > 0) & (a < machine.bound)
+    if is_free.any():
+        return -float(np.mean((f[local] - machine.target)[is_free]))
+    low, high = ends(machine, local, a, f)
+    return -(low + high) / 2 if np.isfinite(low) and np.isfinite(high) else -float(np.clip(0.0, high, low))
+
+
+def measured(machine: Machine, local: Array, a: Array, f: Array) -> tuple[float, float, float]:
+    """Gap, objective and violation of the conditions, in units of alpha.
+
+    Without bounds on the multipliers f and b are scaled to meet every constraint, and the multipliers to their best.
+    """
+    low, high = ends(machine, local, a, f)
+    violation = max(high - low, 0.0) if np.isfinite(high - low) else 0.0
+    square = float((machine.sign * a) @ f[local])
+    if np.isinf(machine.bound).any():
+        least = float((machine.sign * (f[local] + intercept_of(machine, local, a, f))).min())
+        if not (least > 0 and square > 0):
+            return np.inf, 0.0, violation
+        primal = square / least**2 / 2
+        return primal - float(a.sum()) ** 2 / square / 2, primal, violation
+    v = -machine.sign * (f[local] - machine.target + intercept_of(machine, local, a, f))
+    is_over = v > 0
+    slack = float(machine.bound[is_over] @ v[is_over])
+    gap = slack - float(a @ v)
+    return gap, square / 2 + slack, violation

@@ -1,0 +1,159 @@
+"""Support vector machines on gathered rows: what is minimised, and its dual.
+
+    alpha/2 |f|^2 + sum_i s_i xi_i,    s_i the weights of the rows, of sum 1
+
+A machine has a slack of every variable t: a row, a sign and a target,
+
+    xi_t = max(0, -sign_t (f(x_row) + b - target_t))
+
+Two classes: one variable per row, sign and target y = -1 or 1, so that xi = max(0, 1 - y (f + b)). Numbers: two per
+row, sign 1 with target y - epsilon and sign -1 with target y + epsilon. With C_t = s_t / alpha the dual is
+
+    maximise  sum_t sign_t target_t a_t - c'Kc / 2,   0 <= a_t <= C_t,   sum_t sign_t a_t = 0 (with an intercept)
+
+where c_i is the sum of sign_t a_t over the variables of row i, and f = sum_i c_i k(x_i, .).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.source import Source
+from certifit.minimise.problem import Run
+from certifit.models.kernel.task import KernelRows
+
+ONE_VS_ONE, ONE_VS_REST = "one-vs-one", "one-vs-rest"
+
+
+@dataclass(frozen=True)
+class MarginState:
+    """Functions f_p(x) + b_p by the points that they keep; of a precomputed kernel there are none.
+
+    dual: c of the points, a column per machine.
+    """
+
+    points: Array
+    dual: Array
+    intercepts: Array
+
+
+@dataclass(frozen=True)
+class MarginRun(Run[MarginState]):
+    """A run, with the places of the support vectors among the rows of positive weight."""
+
+    support: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The variables of one machine: the places of their rows, signs, targets, and the bounds C of their multipliers."""
+
+    row: Array
+    sign: Array
+    target: Array
+    bound: Array
+    has_intercept: bool
+
+    @property
+    def unit(self) -> float:
+        """The size of the targets: 1 of classes."""
+        return float(np.abs(self.target - np.median(self.target)).max(initial=0.0)) or 1.0
+
+    @property
+    def null(self) -> float:
+        """The least sum of C xi of any constant, f = 0; without an intercept that of 0."""
+        if not self.has_intercept:
+            return float(self.bound @ np.maximum(self.sign * self.target, 0.0))
+        at = np.unique(self.target)  # the sum is convex and linear between the targets
+        low, high = 0, len(at) - 1
+        while high - low > 2:
+            third = (high - low) // 3
+            left, right = low + third, high - third
+            low, high = (low, right) if self._slack(at[left]) <= self._slack(at[right]) else (left, high)
+        return min(self._slack(level) for level in at[low : high + 1])
+
+    def _slack(self, level: float) -> float:
+        return float(self.bound @ np.maximum(-self.sign * (level - self.target), 0.0))
+
+
+def of_classes(y: Array, rows: Array, bound: Array, has_intercept: bool = True) -> Machine:
+    """A machine of two classes, y = -1 or 1."""
+    return Machine(rows.astype(np.uint32), y, y, bound, has_intercept)
+
+
+def of_numbers(y: Array, epsilon: float, bound: Array, has_intercept: bool = True) -> Machine:
+    """A machine of numbers that may be off by epsilon."""
+    rows = np.arange(len(y), dtype=np.uint32)
+    sign = np.repeat([1.0, -1.0], len(y))
+    target = np.concatenate([y - epsilon, y + epsilon])
+    return Machine(np.concatenate([rows, rows]), sign, target, np.concatenate([bound, bound]), has_intercept)
+
+
+def pairs_of(n_classes: int) -> list[tuple[int, int]]:
+    """Every two classes, the first of them y = -1."""
+    return list(combinations(range(n_classes), 2))
+
+
+def class_machines(codes: Array, bound: Array, n_classes: int, multi_class: str, has_intercept: bool) -> list[Machine]:
+    """The machines of two or more classes. Every one has the C of all rows, whatever rows it sees."""
+
+    def signs() -> Iterator[tuple[Array, Array]]:
+        if n_classes == 2 or multi_class == ONE_VS_ONE:
+            for first, second in pairs_of(n_classes):
+                rows = np.flatnonzero((codes == first) | (codes == second))
+                yield rows, np.where(codes[rows] == second, 1.0, -1.0)
+        else:
+            for one in range(n_classes):
+                yield np.arange(len(codes)), np.where(codes == one, 1.0, -1.0)
+
+    return [of_classes(y, rows, bound[rows], has_intercept) for rows, y in signs()]
+
+
+class MarginTask:
+    """Rows as a kernel sees them, and the machines that are fitted to them, each by itself.
+
+    alpha: None for a hard margin, whose multipliers have no bound.
+    """
+
+    def __init__(
+        self, rows: KernelRows, machines: Sequence[Machine], alpha: float | None, source: Source | None = None
+    ) -> None:
+        self.rows, self.machines, self.alpha, self.source = rows, tuple(machines), alpha, source
+        self._valued: tuple[Array, Array, Array] | None = None
+
+    def values(self, points: Array, dual: Array) -> Array:
+        """f_p(x_i) of the rows, in float64; those of the last state are remembered."""
+        known = self._valued
+        if known is not None and known[0] is points and known[1] is dual:
+            return known[2]
+        values = np.asarray(self.rows.times(points, dual))
+        self._valued = points, dual, values
+        return values
+
+    def remembered(self, support: Array, dual: Array) -> tuple[Array, Array]:
+        """The points of these places and their coefficients: the arrays of the last values where they are the same."""
+        known = self._valued
+        points = np.ascontiguousarray(self.rows.points[support])
+        if known is not None and np.array_equal(known[1], dual) and np.array_equal(known[0], points):
+            return known[0], known[1]
+        return points, dual
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Roots of k(x, x) of the rows."""
+        return self.rows.sizes(self.rows.points)
+
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+        return {"n_rows": self.rows.n_rows, "sum_weight": self.rows.sum_weight}
+
+
+def default_alpha(rows: KernelRows, alpha: float | None) -> float:
+    """None is 1 / sum of weights: C = 1 of a row."""
+    return 1.0 / rows.sum_weight if alpha is None else float(alpha)
