@@ -13,12 +13,12 @@ from certifit.models.pca.products import ProductVariance
 from certifit.models.pca.row_variance import RowVariance
 from certifit.models.pca.task import ColumnVariance, Directions
 
-GOALS = {"columns": (ColumnVariance, 120, 8), "rows": (RowVariance, 20, 60), "products": (ProductVariance, 120, 30)}
+TASKS = {"columns": (ColumnVariance, 120, 8), "rows": (RowVariance, 20, 60), "products": (ProductVariance, 120, 30)}
 
 
 def case(rng, name):
     """(task, exact state, A) of a small problem, in units where A is the covariance with 1/N."""
-    kind, n, d = GOALS[name]
+    kind, n, d = TASKS[name]
     X = rng.normal(size=(n, d)) * np.linspace(3, 1, d) + 2
     task = kind(Memory(X, None), True, False, 0.0)
     A = np.cov(X.T, ddof=0)
@@ -32,7 +32,7 @@ def changed(state, **parts):
                           "scale": state.scale} | parts))  # fmt: skip
 
 
-@pytest.mark.parametrize("name", GOALS)
+@pytest.mark.parametrize("name", TASKS)
 def test_exact_components_are_certified(rng, name):
     task, state, A = case(rng, name)
     found = certify(task, state, 1e-8)
@@ -42,7 +42,7 @@ def test_exact_components_are_certified(rng, name):
     assert "Converged" in str(found)
 
 
-@pytest.mark.parametrize("name", GOALS)
+@pytest.mark.parametrize("name", TASKS)
 @pytest.mark.parametrize("place", [(0, 0), (1, 3), (3, 5)])
 def test_a_nudge_of_a_component_is_refused(rng, name, place):
     task, state, _ = case(rng, name)
@@ -53,7 +53,7 @@ def test_a_nudge_of_a_component_is_refused(rng, name, place):
     assert not certify(task, changed(state, components=nudged), 1e-8).holds
 
 
-@pytest.mark.parametrize("name", GOALS)
+@pytest.mark.parametrize("name", TASKS)
 def test_other_changes_are_refused(rng, name):
     task, state, A = case(rng, name)
     values, vectors = np.linalg.eigh(A)
