@@ -163,8 +163,8 @@ def constant_target(name: str, value: float, n_rows: int) -> str:
 
 
 def _column_kinds(request: Request, rows: Any) -> dict[str, str]:
-    found: dict[str, str] = request.encoder(rows.names, with_words=True).kinds(rows)
-    return found
+    kinds: dict[str, str] = request.encoder(rows.names, with_words=True).kinds(rows)
+    return kinds
 
 
 def _used(

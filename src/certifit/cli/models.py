@@ -238,12 +238,12 @@ class Legal(click.ParamType[Any]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The value, or a sentence on what is legal."""
         try:
-            found = self.reads(value)
+            read = self.reads(value)
         except ValueError:
-            found = value
-        if not self.param.is_legal(found):
+            read = value
+        if not self.param.is_legal(read):
             self.fail(f"{param.name if param else self.name} must be {self.param.legal}. Got {value}.", param, ctx)
-        return found
+        return read
 
 
 def _option(option: Option, learner: Learner) -> Callable[[Any], Any]:

@@ -52,15 +52,15 @@ def verify(
     conceal_model(fitted)
     if weight is None and fitted.data_["sum_weight"] != fitted.data_["n_rows"]:
         raise ValueError("the fit had row weights. Name their column with --weight NAME.")
-    own = fitted.target_name_  # a model of rows alone has none
-    if target is not None and own is None:
+    target_name = fitted.target_name_  # a model of rows alone has none
+    if target is not None and target_name is None:
         raise ValueError(f"--target: a {type(fitted).__name__} has none. Leave it out.")
     beside = offset_roles(fitted, offset=offset, exposure=exposure)
     if exact:
         _announce(fitted, most_minutes, quiet)
     with Display(quiet) as display:
         display.step("reading types")
-        source, _ = matched(fitted, found, display, target=target or own, weight=weight, **beside)
+        source, _ = matched(fitted, found, display, target=target or target_name, weight=weight, **beside)
         display.step("verifying exactly" if exact else "verifying")
         result = check(fitted, source, exact=exact, most_minutes=most_minutes)
     if not quiet:

@@ -162,27 +162,27 @@ def _quality(context: dict[str, Any]) -> list[str]:
 
 def _deviance(context: dict[str, Any]) -> list[str]:
     """What a generalised linear model explains, and how its target spreads."""
-    found = context["deviance"]
-    if found is None:
+    deviance = context["deviance"]
+    if deviance is None:
         return []
     lines = []
-    if found["explained"] is not None:
-        aic = "" if found["aic"] is None else f"   AIC {text.number(found['aic'], 7)}"
-        lines.append(f"  deviance       {text.percent(found['explained'])} explained{aic}")
-    if found["spread"] is not None:
-        lines.append(f"  dispersion     {text.number(found['spread'], 3)}   1 is the {found['family']} family's")
-    elif found["is_estimated"]:
-        lines.append(f"  dispersion     {text.number(found['dispersion'], 3)}   estimated")
+    if deviance["explained"] is not None:
+        aic = "" if deviance["aic"] is None else f"   AIC {text.number(deviance['aic'], 7)}"
+        lines.append(f"  deviance       {text.percent(deviance['explained'])} explained{aic}")
+    if deviance["spread"] is not None:
+        lines.append(f"  dispersion     {text.number(deviance['spread'], 3)}   1 is the {deviance['family']} family's")
+    elif deviance["is_estimated"]:
+        lines.append(f"  dispersion     {text.number(deviance['dispersion'], 3)}   estimated")
     return lines
 
 
 def _rates(context: dict[str, Any]) -> list[str]:
     """Shares of right rows and the like, on rows that were not seen."""
-    found = context["classes"]
-    if found is None:
+    classes = context["classes"]
+    if classes is None:
         return []
-    scores, base = found["metrics"], found["baseline"]
-    where = "" if found["is_new"] else "   on the rows of the fit: new rows do worse"
+    scores, base = classes["metrics"], classes["baseline"]
+    where = "" if classes["is_new"] else "   on the rows of the fit: new rows do worse"
     label = f"   always {text.visible(base['label'], 30)}: {text.percent(base['accuracy'])}"
     shares = ", ".join(
         f"{text.visible(one['label'], 30)} {text.percent(one['share'])}" for one in _largest(context, MOST_CLASSES)
@@ -190,8 +190,8 @@ def _rates(context: dict[str, Any]) -> list[str]:
     more = len(context["data"]["target"]["classes"]) - MOST_CLASSES
     lines = _wrapped(shares + (f" and {more} more" if more > 0 else ""), "  classes        ")
     lines.append(f"  right class    {text.percent(scores['accuracy']['value'])}{label}{where}")
-    of = "" if found["positive"] is None else f" of {text.visible(found['labels'][found['positive']], 30)}"
-    called = [row["label"] for row in found["rows"] if row["predicted"]]
+    of = "" if classes["positive"] is None else f" of {text.visible(classes['labels'][classes['positive']], 30)}"
+    called = [row["label"] for row in classes["rows"] if row["predicted"]]
     f1 = f"   F1{of} {text.number(scores['f1']['value'], 3)}"
     if len(called) == 1:
         f1 = f"   no F1: every row is called {text.visible(called[0], 30)}"
@@ -199,7 +199,7 @@ def _rates(context: dict[str, Any]) -> list[str]:
     loss = scores["log_loss"]["value"]
     shown = text.small_loss(loss) if loss < text.LEAST_LOSS else text.number(loss, 4)
     losses = f"{shown}   class shares alone {text.number(base['log_loss'], 4)}"
-    return [*lines, f"  log loss       {losses}", f"  probabilities  {found['calibration']['verdict']['words']}"]
+    return [*lines, f"  log loss       {losses}", f"  probabilities  {classes['calibration']['verdict']['words']}"]
 
 
 def _largest(context: dict[str, Any], most: int) -> list[dict[str, Any]]:

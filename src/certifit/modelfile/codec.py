@@ -62,9 +62,9 @@ class Parts:
         """The certificate of the fit; of models, the one that says least."""
         if self.children:
             return least_certain([child.certificate for child in self.children])
-        found = self.attributes["certificate_"]
-        assert isinstance(found, Certificate)
-        return found
+        certificate = self.attributes["certificate_"]
+        assert isinstance(certificate, Certificate)
+        return certificate
 
     @property
     def n_models(self) -> int:

@@ -63,17 +63,17 @@ def show(path: Path) -> str:
 
 
 def _read_regular(descriptor: int, max_bytes: int, path: Path) -> bytes:
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
-        raise ModelFileError(f"{show(path)} is {_kind(found.st_mode)}. A model file is a regular file.")
-    if found.st_size > max_bytes:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise ModelFileError(f"{show(path)} is {_kind(status.st_mode)}. A model file is a regular file.")
+    if status.st_size > max_bytes:
         raise ModelFileError(
-            f"{show(path)} has {found.st_size} bytes, and the limit is {max_bytes}. "
+            f"{show(path)} has {status.st_size} bytes, and the limit is {max_bytes}. "
             "Pass a larger max_bytes to load if you trust the file."
         )
     # One byte more than expected is asked for, so a file that grows is noticed.
     parts: list[bytes] = []
-    missing = found.st_size + 1
+    missing = status.st_size + 1
     while missing and (part := os.read(descriptor, missing)):
         parts.append(part)
         missing -= len(part)

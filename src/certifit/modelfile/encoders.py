@@ -152,14 +152,14 @@ def build_encoder(
         parameters["reference"] = dict(parameters["reference"])
     words = record.get("texts")
     made = None if words is None else TextBinarizer.of_plain(words["parameters"])
-    given = TableEncoder(**parameters, texts=made) if record["is_given"] else None
+    table_encoder = TableEncoder(**parameters, texts=made) if record["is_given"] else None
     if not record["is_fitted"]:
         if words is not None:
             check_counts(words, [], most_columns)
-        return given, None
+        return table_encoder, None
     if names is None or len(set(names)) < len(names):
         raise ModelFileError("the columns of a table need names, each its own.")
-    return given, _build_fitted(parameters, words, names, n_columns, arrays, most_columns)
+    return table_encoder, _build_fitted(parameters, words, names, n_columns, arrays, most_columns)
 
 
 def encoder_arrays(record: Metadata | None, arrays: Arrays) -> Arrays:

@@ -78,8 +78,8 @@ def _explained(context: Table) -> list[str]:
 
 
 def _deviance(context: Table) -> list[str]:
-    found = context["deviance"]
-    return [] if found is None or context["classes"] is not None else found["sentences"]
+    deviance = context["deviance"]
+    return [] if deviance is None or context["classes"] is not None else deviance["sentences"]
 
 
 def _new_rows(context: Table) -> list[str]:
@@ -167,17 +167,17 @@ def _quality(context: Table) -> list[Table]:
 
 
 def _deviance_tiles(context: Table) -> list[Table]:
-    found = context["deviance"]
-    if found is None or context["classes"] is not None:
+    deviance = context["deviance"]
+    if deviance is None or context["classes"] is not None:
         return []
-    small = "of a constant rate's" if found["lift"]["is_rate"] else "of a constant's"
-    tiles = [{"title": "Deviance explained", "value": text.percent(found["explained"]), "small": small}]
-    if found["spread"] is not None:
-        more = f"1 is the {found['family']} family's"
-        tiles.append({"title": "Dispersion", "value": text.number(found["spread"], 3), "small": more})
-    elif found["dispersion"] is not None:
-        more = "variance over squared mean" if found["family"] == "gamma" else "estimated"
-        tiles.append({"title": "Dispersion", "value": text.number(found["dispersion"], 3), "small": more})
+    small = "of a constant rate's" if deviance["lift"]["is_rate"] else "of a constant's"
+    tiles = [{"title": "Deviance explained", "value": text.percent(deviance["explained"]), "small": small}]
+    if deviance["spread"] is not None:
+        more = f"1 is the {deviance['family']} family's"
+        tiles.append({"title": "Dispersion", "value": text.number(deviance["spread"], 3), "small": more})
+    elif deviance["dispersion"] is not None:
+        more = "variance over squared mean" if deviance["family"] == "gamma" else "estimated"
+        tiles.append({"title": "Dispersion", "value": text.number(deviance["dispersion"], 3), "small": more})
     return tiles
 
 
@@ -193,12 +193,12 @@ def _new_rows_tile(context: Table) -> list[Table]:
 
 
 def _class_tiles(context: Table) -> list[Table]:
-    found = context["classes"]
-    if found is None:
+    classes = context["classes"]
+    if classes is None:
         return []
-    scores, base = found["metrics"], found["baseline"]
-    where = " on new rows" if found["is_new"] else " on its own rows"
-    positive = None if found["positive"] is None else found["labels"][found["positive"]]
+    scores, base = classes["metrics"], classes["baseline"]
+    where = " on new rows" if classes["is_new"] else " on its own rows"
+    positive = None if classes["positive"] is None else classes["labels"][classes["positive"]]
     f1 = "mean of the classes" if positive is None else f"of {text.visible(positive, 24)}"
     return [
         {"title": f"Right class{where}", "value": text.percent(scores["accuracy"]["value"])}

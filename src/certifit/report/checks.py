@@ -199,22 +199,22 @@ def _is_constant(column: Table) -> bool:
 def _repeated(context: Table) -> Table | None:
     if not context["data"]["is_table"]:
         return None
-    found = _set_aside(context, lambda reason: reason.startswith("it repeats column"))
-    words = f"{text.joined([c['name'] for c in found], 10)}: left out." if found else "None."
-    return _check("Repeated columns", "note" if found else "ok", words, [_because(column) for column in found])
+    set_aside = _set_aside(context, lambda reason: reason.startswith("it repeats column"))
+    words = f"{text.joined([c['name'] for c in set_aside], 10)}: left out." if set_aside else "None."
+    return _check("Repeated columns", "note" if set_aside else "ok", words, [_because(column) for column in set_aside])
 
 
 def _left_out(context: Table) -> Table | None:
     if not context["data"]["is_table"]:
         return None
     plain = ("it repeats column", "it is constant", "it holds no value")
-    found = _set_aside(context, lambda reason: not reason.startswith(plain))
+    set_aside = _set_aside(context, lambda reason: not reason.startswith(plain))
     kept = _notes(context, "looks like an identifier: whole numbers")
-    if not (found or kept):
+    if not (set_aside or kept):
         return _check("Identifiers, free text, too many levels", "ok", "None.")
-    words = [f"{text.joined([c['name'] for c in found], 10)}: left out."] if found else []
+    words = [f"{text.joined([c['name'] for c in set_aside], 10)}: left out."] if set_aside else []
     words += [f"{text.plural(len(kept), 'column')} kept that may only number the rows."] if kept else []
-    details = [*(_because(column) for column in found), *kept]
+    details = [*(_because(column) for column in set_aside), *kept]
     return _check("Identifiers, free text, too many levels", "note", " ".join(words), details)
 
 

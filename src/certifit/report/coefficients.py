@@ -145,10 +145,10 @@ def _summary(fit: Fit) -> Any:
     if not is_free or not fit.model.certificate_.dependent:
         return None
     try:
-        found = fit.model.summary(fit.source, level=fit.level)
+        summary = fit.model.summary(fit.source, level=fit.level)
     except ValueError:  # no residual degree of freedom, or no proven maximum: `why_no_inference` says so
         return None
-    return found if len(found.undetermined) < len(fit.model.certificate_.names) else None
+    return summary if len(summary.undetermined) < len(fit.model.certificate_.names) else None
 
 
 def _fill(rows: list[Table], summary: Table, keys: dict[str, str]) -> None:
@@ -364,8 +364,8 @@ def _solutions(fit: Fit) -> tuple[Any, Any]:
         n_more = int(np.ceil(np.log(alphas.min() / chosen) / np.log(alphas[0] / alphas[1])))
         more = model.path(fit.source, alphas=np.geomspace(alphas.min(), chosen, min(n_more, N_ALPHAS) + 1)[1:])
         alphas, coef = np.concatenate([alphas, more.alphas]), np.concatenate([coef, more.coef])
-    own = np.isclose(alphas, chosen, rtol=1e-12, atol=0.0)
-    alphas, coef = np.append(alphas[~own], chosen), np.vstack([coef[~own], model.coef_])
+    is_chosen = np.isclose(alphas, chosen, rtol=1e-12, atol=0.0)
+    alphas, coef = np.append(alphas[~is_chosen], chosen), np.vstack([coef[~is_chosen], model.coef_])
     order = np.argsort(-alphas, kind="stable")
     return alphas[order], coef[order]
 

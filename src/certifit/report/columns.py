@@ -43,7 +43,7 @@ def _of_array(name: str, j: int, fit: Fit) -> Table:
 
 def _of_table(kind: Any, surveyed: Any, places: range, fit: Fit) -> Table:
     facts = surveyed.to_dict()
-    own = facts if "mean" in facts else facts.get("days", {})
+    days = facts if "mean" in facts else facts.get("days", {})
     found = {
         "name": kind.name,
         "kind": KINDS.get(kind.kind, kind.kind),
@@ -55,8 +55,8 @@ def _of_table(kind: Any, surveyed: Any, places: range, fit: Fit) -> Table:
         "reason": getattr(kind, "reason", None),
         "alone": _alone(kind.kind, list(places), fit) if places else None,
     }
-    if own:
-        found |= _numbers(kind, surveyed, own, places, fit)
+    if days:
+        found |= _numbers(kind, surveyed, days, places, fit)
     return BLANK | found
 
 
@@ -104,12 +104,12 @@ def _alone(kind: str, places: list[int], fit: Fit) -> float | None:
 
 def _explained(kind: str, places: list[int], n_rows: int, moments: Moments) -> float | None:
     """Share of the target's variance that a fit of this column alone explains, less what chance would."""
-    found = moments.between(places) if kind == "level" else moments.correlation(places)
+    between = moments.between(places) if kind == "level" else moments.correlation(places)
     free = len(places) if kind == "level" else 1
     left = n_rows - 1 - free
-    if found is None or left <= 0:
+    if between is None or left <= 0:
         return None
-    return max(1 - (1 - found) * (n_rows - 1) / left, 0.0)
+    return max(1 - (1 - between) * (n_rows - 1) / left, 0.0)
 
 
 def _day(days: float | None, is_exact: bool) -> str | None:

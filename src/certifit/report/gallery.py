@@ -73,10 +73,10 @@ def _matrix(context: Table) -> str:
 
 
 def _calibration(context: Table) -> str:
-    found = context["classes"]
-    whiskers = any(one["low"] is not None for one in found["calibration"]["bins"])
-    interval = f" Whiskers: {text.number(100 * found['level'])} % intervals." if whiskers else ""
-    tenth = "a tenth of the scale" if found["calibration"]["is_even"] else "a tenth of the rows"
+    classes = context["classes"]
+    whiskers = any(one["low"] is not None for one in classes["calibration"]["bins"])
+    interval = f" Whiskers: {text.number(100 * classes['level'])} % intervals." if whiskers else ""
+    tenth = "a tenth of the scale" if classes["calibration"]["is_even"] else "a tenth of the rows"
     return f"On the line, what is given 70 % happens in 70 of 100 rows. Each dot is {tenth}.{interval}"
 
 

@@ -56,14 +56,14 @@ class Means(Seen):
 
 def survey(model: Any, source: Source, has_exposure: bool) -> Means:
     """Two passes over the data."""
-    found = Means(has_exposure=has_exposure, drawn=Drawn(share_of(model)))
+    means = Means(has_exposure=has_exposure, drawn=Drawn(share_of(model)))
     for block, mean, weight in predicted(model, source):
-        found.add(block, encoded(model, block.X), mean, weight)
-    edges = np.unique(found.rate.quantile(np.arange(1, N_GROUPS) / N_GROUPS))
-    found.sums = np.zeros((5, len(edges) + 1))
+        means.add(block, encoded(model, block.X), mean, weight)
+    edges = np.unique(means.rate.quantile(np.arange(1, N_GROUPS) / N_GROUPS))
+    means.sums = np.zeros((5, len(edges) + 1))
     for block, mean, weight in predicted(model, source):
-        found.count(block, mean, weight, edges)
-    return found
+        means.count(block, mean, weight, edges)
+    return means
 
 
 def lift_groups(means: Means, rule: Rule) -> list[dict[str, float]]:

@@ -41,8 +41,8 @@ class Moments:
             y_mean = float(weight @ y) / mass
             pull = weight * (y - y_mean)
             y_squares = float(pull @ (y - y_mean))
-            found = _sums(X, weight, pull, mass)
-            self._merge(mass, y_mean, y_squares, found)
+            sums = _sums(X, weight, pull, mass)
+            self._merge(mass, y_mean, y_squares, sums)
 
     def _merge(self, mass: float, y_mean: float, y_squares: float, found: Sums) -> None:
         mean, squares, cross, low, high = found

@@ -65,13 +65,13 @@ def _not_certified(context: Table) -> Notice | None:
 
 def _separated(context: Table) -> Notice | None:
     """A model without a penalty was passed over, for its likelihood has no maximum."""
-    found = (context["validation"] or {}).get("separated")
-    if found is None:
+    separated = (context["validation"] or {}).get("separated")
+    if separated is None:
         return None
     return _notice(
         "warn",
-        f"Without a penalty there is no best fit: {found['model']} was passed over",
-        text.visible(found["sentence"], 600),
+        f"Without a penalty there is no best fit: {separated['model']} was passed over",
+        text.visible(separated["sentence"], 600),
         "This fit has a penalty, so there is a best one, and its weights are finite. Ask what the columns named have "
         f"to do with {text.visible(context['model']['target'], 40)}: leave out (--columns) one known only after it.",
     )
@@ -131,11 +131,11 @@ def _dependent(context: Table) -> Notice | None:
     missing = _n_redundant(certificate)
     if missing <= 0 or context["model"]["is_sparse"]:
         return None
-    found = certificate["dependent"]
-    relations = "; ".join(text.visible(relation, 200) for relation in found[:10])
-    more = len(found) - 10
+    dependent = certificate["dependent"]
+    relations = "; ".join(text.visible(relation, 200) for relation in dependent[:10])
+    more = len(dependent) - 10
     relations += f"; and {more} more" if more > 0 else ""
-    constant = " A constant column repeats the intercept." if any(map(_is_constant, found)) else ""
+    constant = " A constant column repeats the intercept." if any(map(_is_constant, dependent)) else ""
     verb = "repeats" if missing == 1 else "repeat"
     title = f"{text.plural(missing, 'column')} of {text.count(certificate['n_columns'])} {verb} what others say"
     if context["coefficients"] is None:
@@ -310,8 +310,8 @@ def _small_classes(context: Table) -> Notice | None:
 
 
 def _never_predicted(context: Table) -> Notice | None:
-    found = context["classes"]
-    never = [row for row in (found["rows"] if found else []) if row["rows"] > 0 and row["predicted"] == 0]
+    classes = context["classes"]
+    never = [row for row in (classes["rows"] if classes else []) if row["rows"] > 0 and row["predicted"] == 0]
     if not never:
         return None
     names = text.joined([row["label"] for row in never], 5)
@@ -331,13 +331,13 @@ def _never_predicted(context: Table) -> Notice | None:
 
 def _miscalibrated(context: Table) -> Notice | None:
     """Probabilities that differ from what happens by more than chance gives, and by too much to use them."""
-    found = None if context["classes"] is None else context["classes"]["calibration"]["verdict"]
-    if found is None or found["level"] != "wrong":
+    verdict = None if context["classes"] is None else context["classes"]["calibration"]["verdict"]
+    if verdict is None or verdict["level"] != "wrong":
         return None
     return _notice(
         "warn",
-        f"Its probabilities are {found['words']}",
-        f"{found['sentence']} {DIRECTIONS[found['direction']][1]}",
+        f"Its probabilities are {verdict['words']}",
+        f"{verdict['sentence']} {DIRECTIONS[verdict['direction']][1]}",
         "Which class is the most probable is hardly touched. Do not use the probabilities as they are: read off the "
         "calibration curve what they mean.",
     )

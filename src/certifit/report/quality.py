@@ -137,10 +137,10 @@ def _quantiles(seen: Survey, sigma: float, rule: Rule) -> Table:
     levels = (ranks + 0.5) / m
     normal = special.ndtri(levels)
     error = np.sqrt(levels * (1 - levels) / m) / (np.exp(-(normal**2) / 2) / math.sqrt(2 * math.pi))
-    found = seen.residual.quantile(levels) / sigma if sigma > 0 else np.zeros_like(normal)
+    standardised = seen.residual.quantile(levels) / sigma if sigma > 0 else np.zeros_like(normal)
     return {
         "normal": normal.tolist(),
-        "found": [rule.of_row(value) for value in found],
+        "found": [rule.of_row(value) for value in standardised],
         "low": (normal - NORMAL_95 * error).tolist(),
         "high": (normal + NORMAL_95 * error).tolist(),
     }
@@ -170,23 +170,23 @@ def deviance_facts(fit: Fit) -> Table | None:
     inference = fit.inference if hasattr(fit.inference, "null_deviance") else None
     if fit.means is None and inference is None:
         return None
-    found: Table = dict.fromkeys(("family", "link", "deviance", "null_deviance", "dispersion", "ratio", "ratio_p"))
-    found |= dict.fromkeys((*OF_INFERENCE, "ratio_df", "is_estimated", "spread"))
+    facts: Table = dict.fromkeys(("family", "link", "deviance", "null_deviance", "dispersion", "ratio", "ratio_p"))
+    facts |= dict.fromkeys((*OF_INFERENCE, "ratio_df", "is_estimated", "spread"))
     if inference is not None:
         test = inference.likelihood_ratio
-        found |= {"family": inference.family.name, "link": inference.link}
-        found |= {key: getattr(inference, key) for key in ("deviance", "null_deviance", "dispersion", *OF_INFERENCE)}
-        found |= {"ratio": test.statistic, "ratio_df": test.df, "ratio_p": test.p_value}
-        found |= {"is_estimated": bool(inference.is_estimated), "explained": inference.deviance_explained}
+        facts |= {"family": inference.family.name, "link": inference.link}
+        facts |= {key: getattr(inference, key) for key in ("deviance", "null_deviance", "dispersion", *OF_INFERENCE)}
+        facts |= {"ratio": test.statistic, "ratio_df": test.df, "ratio_p": test.p_value}
+        facts |= {"is_estimated": bool(inference.is_estimated), "explained": inference.deviance_explained}
         if not inference.is_estimated and inference.df_resid > 0 and fit.by_class is None:
-            found["spread"] = inference.pearson / inference.df_resid
+            facts["spread"] = inference.pearson / inference.df_resid
     else:
-        found |= _of_rows(fit)
+        facts |= _of_rows(fit)
     lift = None
     if fit.means is not None:
         groups = lift_groups(fit.means, fit.printed.rule)
         lift = {"groups": groups, "is_rate": fit.means.has_exposure and fit.source.view.has_offset}
-    return found | {"lift": lift, "sentences": _sentences(found, fit)}
+    return facts | {"lift": lift, "sentences": _sentences(facts, fit)}
 
 
 def _of_rows(fit: Fit) -> Table:

@@ -297,8 +297,8 @@ def leader_rows(context: Table) -> list[Table]:
 
 def class_rows(context: Table) -> list[Table]:
     """Cells of the table of classes."""
-    found = context["classes"]
-    rows = [] if found is None else found["rows"][:MOST_ROWS]
+    classes = context["classes"]
+    rows = [] if classes is None else classes["rows"][:MOST_ROWS]
     columns = {key: aligned([text.count(row[key]) for row in rows]) for key in ("rows", "predicted")}
     columns["share"] = aligned([text.percent(row["share"]) for row in rows])
     for name in ("precision", "recall", "f1", "auc"):
@@ -306,7 +306,7 @@ def class_rows(context: Table) -> list[Table]:
         columns[name] = aligned([decimals(one["value"]) for one in known])
         columns[f"{name}_interval"] = [(_interval(one), "") for one in known]
     columns["average_precision"] = aligned([decimals(row["average_precision"]) for row in rows])
-    names = [{"label": row["label"], "is_positive": k == found["positive"]} for k, row in enumerate(rows)]
+    names = [{"label": row["label"], "is_positive": k == classes["positive"]} for k, row in enumerate(rows)]
     return _joined(names, columns)
 
 

@@ -14,12 +14,15 @@ KINDS = {"bias": "line-soft", "variance": "line-fit"}  # of a part -> of its lin
 
 def draw(context: dict[str, Any]) -> str:
     """Variance, bias^2 + noise and their sum, as shares of the variance of the target; empty where not known."""
-    found = None if context["validation"] is None else context["validation"]["decomposition"]
+    decomposition = None if context["validation"] is None else context["validation"]["decomposition"]
     sd = context["data"]["target"]["sd"]
-    if found is None or not sd or None in (*found["error"], *found["variance"]):
+    if decomposition is None or not sd or None in (*decomposition["error"], *decomposition["variance"]):
         return ""
-    x = [svg.log10(value) for value in found["values"]]
-    share = {key: np.asarray(found[key], dtype=np.float64) / sd / sd for key in ("error", "variance", "bias_and_noise")}
+    x = [svg.log10(value) for value in decomposition["values"]]
+    share = {
+        key: np.asarray(decomposition[key], dtype=np.float64) / sd / sd
+        for key in ("error", "variance", "bias_and_noise")
+    }
     parts = drawn_parts(share["bias_and_noise"], share["variance"], bias_name="bias^2 + noise")
     lines = {"line": ("error", share["error"])} | {KINDS[part]: line for part, line in parts.items()}
     frame = svg.LogFrame.around((min(x), max(x)), (0.0, max(float(values.max()) for _, values in lines.values())))

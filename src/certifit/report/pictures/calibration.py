@@ -14,14 +14,18 @@ def draw_calibration(context: dict[str, Any]) -> str:
     """Dots with intervals round the line of equality; empty text without classes."""
     if context["classes"] is None:
         return ""
-    found = context["classes"]
-    bins = found["calibration"]["bins"]
+    classes = context["classes"]
+    bins = classes["calibration"]["bins"]
     frame = svg.Frame.around((0.0, 1.0), (0.0, 1.0), margin=0.03)
     points = [(one["predicted"], one["observed"]) for one in bins]
     marks = [frame.line([(0.0, 0.0), (1.0, 1.0)], "zero")]
     marks += [_whisker(frame, one) for one in bins if one["low"] is not None]
     marks += [frame.line(points, "join"), frame.dots(points, "s6", 7)]
-    what = "the predicted class" if found["positive"] is None else text.visible(found["labels"][found["positive"]], 20)
+    what = (
+        "the predicted class"
+        if classes["positive"] is None
+        else text.visible(classes["labels"][classes["positive"]], 20)
+    )
     body = [frame.axes(f"probability of {what}", "share in which it happened"), frame.clipped("calibration", marks)]
     words = "; ".join(f"{text.number(x, 2)} happened in {text.number(y, 2)}" for x, y in points)
     return svg.document("calibration", "Calibration", f"Mean probability and share that happened: {words}.", body)

@@ -13,15 +13,18 @@ MOST_NAMED = 6
 
 def draw(context: dict[str, Any]) -> str:
     """Density of rows, leverage on a log axis; empty text where rows have no influence."""
-    found = context["influence"]
-    if found is None:
+    influence = context["influence"]
+    if influence is None:
         return ""
-    grid, rows = found["grid"], [row for row in found["rows"] if row["studentised"] is not None and row["leverage"]]
+    grid, rows = (
+        influence["grid"],
+        [row for row in influence["rows"] if row["studentised"] is not None and row["leverage"]],
+    )
     points = [(svg.log10(row["leverage"]), row["studentised"]) for row in rows]
     frame = svg.LogFrame.around(_x_range(grid, points), _y_range(grid, points), margin=0.04)
     marks = [svg.density(frame, grid), frame.line([(frame.x[0], 0.0), (frame.x[1], 0.0)], "zero")]
     for level, kind in LEVELS:
-        marks += [frame.line(contour, kind) for contour in _contours(frame, level, found)]
+        marks += [frame.line(contour, kind) for contour in _contours(frame, level, influence)]
     marks.append("".join(svg.marked(frame, x, y, 3.5) for x, y in points))
     labels = _labels(frame, rows, points)
     keys = [("dot s4", "rows"), *((kind, f"Cook's distance {level:g}") for level, kind in LEVELS)]

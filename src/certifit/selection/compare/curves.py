@@ -321,14 +321,14 @@ def learning_curve(
     """
     if not isinstance(random_state, Integral) or isinstance(random_state, bool) or random_state < 0:
         raise ValueError(f"random_state must be a whole number >= 0. Got {random_state!r}.")
-    given = _checked_sizes(train_sizes)
+    wanted = _checked_sizes(train_sizes)
     rows, rounds = _prepared(estimator, X, y, cv, scoring, sample_weight, groups, offset, exposure)
     n_rows = row_count(rows.source)
     n_columns = _summed_columns(estimator, rows, scoring)
-    growths = [_growths(splits, given, rows, n_rows, n_columns, int(random_state)) for splits in rounds]
+    growths = [_growths(splits, wanted, rows, n_rows, n_columns, int(random_state)) for splits in rounds]
     passes = [growth for own in growths for growth in own]
     counts = _joined(growths, [growth.n_rows(rows.source, n_rows).ravel() for growth in passes])
-    _refuse_empty(given, counts)
+    _refuse_empty(wanted, counts)
     every = [growth.splits for growth in passes]
     scores = evaluate(estimator, rows, every, [{}], scoring, n_jobs=n_jobs, label="learning curve", with_training=True)
     _refuse_lone_rows(estimator, rows, scoring, scores)

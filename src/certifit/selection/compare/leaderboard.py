@@ -133,10 +133,10 @@ def leaderboard(
         rows = known[form]
         candidates = _candidates(job, rows)
         with_rows = with_rows and _are_few(rounds, rows, [*(one.candidates for one in tried), candidates])
-        found = _scored(job, rows, rounds, candidates, scoring, most_refits, notes, with_rows)
-        if found is None:
+        scored = _scored(job, rows, rounds, candidates, scoring, most_refits, notes, with_rows)
+        if scored is None:
             continue
-        candidates, scores = found
+        candidates, scores = scored
         tried.append(_Tried(job, rows, candidates, scores))
         if path is None and job.estimator.get_params(deep=False).get("fit_intercept", False):
             path = scores.path

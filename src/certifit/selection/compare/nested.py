@@ -105,9 +105,9 @@ def _by_split(table: Array, rounds: Sequence[Splits]) -> Array:
     for splits in rounds:
         n = splits.n_splits
         for _ in range(n):
-            own = np.full((len(table), most), np.nan)
-            own[:, : n - 1] = table[:, at : at + n - 1]
-            found.append(own)
+            padded = np.full((len(table), most), np.nan)
+            padded[:, : n - 1] = table[:, at : at + n - 1]
+            found.append(padded)
             at += n - 1
     return np.array(found)
 
@@ -179,10 +179,10 @@ def _of_classes(model: BaseEstimator, source: Source, level: float) -> HeldOutSc
     weight = _joined([part[2] for part in parts], len(codes))
     is_right = log_proba.argmax(axis=1) == codes
     reason = "" if weight is None else WEIGHTED
-    own = np.ones(len(codes)) if weight is None else weight
-    value = share(float(own @ is_right), float(own.sum()), level, reason=reason)
-    shares = np.bincount(codes[codes >= 0], own[codes >= 0], n_classes) / own.sum()
-    loss = -float(np.average(log_scores(codes, log_proba), weights=own))
+    mass = np.ones(len(codes)) if weight is None else weight
+    value = share(float(mass @ is_right), float(mass.sum()), level, reason=reason)
+    shares = np.bincount(codes[codes >= 0], mass[codes >= 0], n_classes) / mass.sum()
+    loss = -float(np.average(log_scores(codes, log_proba), weights=mass))
     return HeldOutScore(
         "share of right classes",
         value,
